@@ -1,0 +1,31 @@
+"""Alembic's environment: runs the revisions on the connection that textsim_db.db.schema gives.
+
+From the alembic command line, the database is named by TEXTSIM_DATABASE_URL.
+"""
+
+import os
+
+from alembic import context
+from sqlalchemy import Connection, create_engine
+
+from textsim_db.db.engine import sqlalchemy_url
+
+
+def run(connection: Connection) -> None:
+    """Run the revisions in one transaction, with the version kept beside the tables."""
+    connection.exec_driver_sql("CREATE SCHEMA IF NOT EXISTS textsim")
+    context.configure(
+        connection=connection,
+        version_table="alembic_version",
+        version_table_schema="textsim",
+    )
+    with context.begin_transaction():
+        context.run_migrations()
+
+
+given = context.config.attributes.get("connection")
+if given is not None:
+    run(given)
+else:
+    with create_engine(sqlalchemy_url(os.environ["TEXTSIM_DATABASE_URL"])).begin() as own:
+        run(own)

@@ -1,0 +1,113 @@
+"""Generate textsim_db/unicode_data.py: the frozen Unicode tables of the normal form.
+
+The tables are frozen at Unicode 13.0, the oldest version that a supported server's
+normalize() knows (PostgreSQL 14), so that a newer Python, ICU or libc changes nothing.
+Run this by hand (it needs the development dependency unicodedataplus) and commit what it writes;
+a test runs it again and compares.
+
+    python scripts/make_unicode_tables.py > textsim_db/unicode_data.py
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+
+import unicodedataplus as unicode
+
+VERSION = (13, 0)
+SPACELESS_SCRIPTS = {"Han", "Hiragana", "Katakana", "Thai", "Lao", "Khmer", "Myanmar"}
+SEPARATOR, WORD, MARK, SPACELESS = range(4)
+UNASSIGNED, UNSTABLE = 254, 255
+HANGUL_VOWELS_AND_TAILS = [*range(0x1161, 0x1176), *range(0x11A8, 0x11C3)]
+
+
+def assigned(point: int) -> bool:
+    """Say whether the code point has a character in the frozen version."""
+    character = chr(point)
+    if unicode.category(character) == "Cn" or unicode.age(character) == "Unassigned":
+        return False
+    major, minor = unicode.age(character).split(".")
+    return (int(major), int(minor)) <= VERSION
+
+
+def composes_with_previous() -> set[int]:
+    """Return the code points that NFKC may join with a character before them."""
+    seconds = set(HANGUL_VOWELS_AND_TAILS)
+    for point in range(sys.maxunicode + 1):
+        parts = unicode.decomposition(chr(point)).split()
+        if len(parts) == 2 and not parts[0].startswith("<"):
+            seconds.add(int(parts[1], 16))
+    return seconds
+
+
+def kind(point: int) -> int:
+    """Return what the code point is to the splitter."""
+    if not assigned(point):
+        return SEPARATOR
+    category = unicode.category(chr(point))[0]
+    if category == "M":
+        return MARK
+    if category not in "LN":
+        return SEPARATOR
+    return SPACELESS if unicode.script(chr(point)) in SPACELESS_SCRIPTS else WORD
+
+
+def order(point: int, seconds: set[int]) -> int:
+    """Return the combining class, or a marker for points that NFKC may change."""
+    character = chr(point)
+    if not assigned(point):
+        return UNASSIGNED
+    if point in seconds or unicode.normalize("NFKC", character) != character:
+        return UNSTABLE
+    return unicode.combining(character)
+
+
+def simple_lower(point: int) -> int:
+    """Return the one-to-one lower case of a code point, itself where there is none.
+
+    str.lower() is the one-to-one mapping for every single character but U+0130.
+    """
+    if point == 0x130:
+        return 0x69
+    lower = chr(point).lower()
+    if len(lower) != 1 or not assigned(point) or not assigned(ord(lower)):
+        return point
+    return ord(lower)
+
+
+def runs() -> Iterator[tuple[int, int, int]]:
+    """Yield (first point, kind, order) for each run of equal properties."""
+    seconds = composes_with_previous()
+    previous = None
+    for point in range(sys.maxunicode + 1):
+        now = (kind(point), order(point, seconds))
+        if now != previous:
+            yield (point, *now)
+            previous = now
+
+
+def main() -> None:
+    """Write the module to standard output."""
+    print('"""Unicode 13.0 as the normal form sees it; written by scripts/make_unicode_tables.py."""')
+    print()
+    print(f'VERSION = "{VERSION[0]}.{VERSION[1]}"')
+    print()
+    print("# (first code point, kind, canonical combining class or marker), up to the next row.")
+    print("# Kinds: 0 separator, 1 letter or number, 2 mark, 3 letter or number of a spaceless script.")
+    print("# Markers: 254 not assigned, 255 NFKC may change it or join it with what stands before.")
+    print("RUNS = (")
+    for first, kind_, order_ in runs():
+        print(f"    (0x{first:X}, {kind_}, {order_}),")
+    print(")")
+    print()
+    print("# Code point to its simple (one-to-one) lower case.")
+    print("LOWER = {")
+    for point in range(sys.maxunicode + 1):
+        if not 0xD800 <= point <= 0xDFFF and (lower := simple_lower(point)) != point:
+            print(f"    0x{point:X}: 0x{lower:X},")
+    print("}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,140 @@
+"""What a corpus is built with, and how bands and rows follow from what the user wants."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from textsim_db.errors import ConfigurationError
+
+RECIPE = 1
+"""The version of everything from text to buckets; a change of any step makes a new one."""
+
+MAX_HASHES = 4096
+MAX_SHINGLE = 1000
+
+
+class Shingle(NamedTuple):
+    """The unit of comparison: n consecutive words or characters of the normal form."""
+
+    unit: str
+    n: int
+
+    def __str__(self) -> str:
+        return f"{self.unit}:{self.n}"
+
+    @classmethod
+    def parse(cls, text: str) -> Shingle:
+        """Read "word:3" or "char:5"; raise ConfigurationError for anything else."""
+        unit, _, n = str(text).partition(":")
+        if unit not in ("word", "char") or not (n.isascii() and n.isdigit()):
+            raise ConfigurationError(
+                f'shingle is "{text}"; expected "word:N" or "char:N", such as "word:3"'
+            )
+        if not 1 <= int(n) <= MAX_SHINGLE:
+            raise ConfigurationError(f"shingle length is {n}; expected 1 to {MAX_SHINGLE}")
+        return cls(unit, int(n))
+
+
+class Bands(NamedTuple):
+    """The banding of a signature: bands buckets of rows values each."""
+
+    bands: int
+    rows: int
+
+    def probability(self, similarity: float) -> float:
+        """Return the probability that a pair of this similarity shares a bucket.
+
+        1 - (1 - s^rows)^bands; Leskovec, Rajaraman and Ullman, Mining of Massive Datasets,
+        section 3.4.2.
+        """
+        return float(1 - (1 - similarity**self.rows) ** self.bands)
+
+
+@dataclass(frozen=True, slots=True)
+class CorpusConfig:
+    """The configuration of a corpus, complete and checked."""
+
+    shingle: Shingle
+    threshold: float
+    recall: float
+    num_hashes: int
+    bands: int
+    rows: int
+    seed: int
+    recipe: int = RECIPE
+
+    @property
+    def banding(self) -> Bands:
+        """The bands and rows as one value."""
+        return Bands(self.bands, self.rows)
+
+
+def check_threshold(threshold: float, what: str = "threshold") -> float:
+    """Return the threshold as a float; raise ConfigurationError unless it is in (0, 1]."""
+    if isinstance(threshold, bool) or not isinstance(threshold, (int, float)):
+        raise ConfigurationError(f"{what} is {threshold!r}; expected a number above 0, at most 1")
+    if not 0 < threshold <= 1:
+        raise ConfigurationError(f"{what} is {threshold}; expected above 0, at most 1")
+    return float(threshold)
+
+
+def check_count(value: int, what: str, low: int, high: int) -> int:
+    """Return the value; raise ConfigurationError unless it is a whole number in [low, high]."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise ConfigurationError(f"{what} is {value!r}; expected a whole number")
+    if not low <= value <= high:
+        raise ConfigurationError(f"{what} is {value}; expected {low} to {high}")
+    return value
+
+
+def choose_bands(threshold: float, recall: float, num_hashes: int) -> Bands:
+    """Return the most selective banding that keeps the recall at the threshold.
+
+    With b = num_hashes div r it is the largest r with 1 - (1 - threshold^r)^b >= recall. Raises
+    ConfigurationError where not even one row a band reaches the recall.
+    """
+    for rows in range(num_hashes, 0, -1):
+        banding = Bands(num_hashes // rows, rows)
+        if banding.probability(threshold) >= recall:
+            return banding
+    best = Bands(num_hashes, 1).probability(threshold)
+    raise ConfigurationError(
+        f"no bands of {num_hashes} hashes reach recall {recall} at threshold {threshold}; "
+        f"the best is {best:.6f}: use more hashes or a lower recall"
+    )
+
+
+def make_config(
+    shingle: str = "word:3",
+    threshold: float = 0.8,
+    recall: float = 0.95,
+    num_hashes: int = 128,
+    seed: int = 1,
+    bands: int | None = None,
+    rows: int | None = None,
+) -> CorpusConfig:
+    """Check the settings of a new corpus and complete them; raises ConfigurationError.
+
+    With bands and rows given, recall becomes the probability that they really give at the
+    threshold.
+    """
+    unit = Shingle.parse(shingle)
+    threshold = check_threshold(threshold)
+    recall = check_threshold(recall, "recall")
+    check_count(num_hashes, "num_hashes", 1, MAX_HASHES)
+    check_count(seed, "seed", 0, 2**63 - 1)
+    if (bands is None) != (rows is None):
+        raise ConfigurationError("bands and rows go together; one of them is missing")
+    if bands is None or rows is None:
+        banding = choose_bands(threshold, recall, num_hashes)
+    else:
+        check_count(bands, "bands", 1, MAX_HASHES)
+        check_count(rows, "rows", 1, MAX_HASHES)
+        if bands * rows > num_hashes:
+            raise ConfigurationError(
+                f"{bands} bands of {rows} rows need {bands * rows} hashes; num_hashes is {num_hashes}"
+            )
+        banding = Bands(bands, rows)
+        recall = banding.probability(threshold)
+    return CorpusConfig(unit, threshold, recall, num_hashes, *banding, seed)

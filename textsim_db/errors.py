@@ -1,0 +1,64 @@
+"""Every error that textsim-db raises on purpose; all derive from TextsimError."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class TextsimError(Exception):
+    """Base of every error of textsim-db."""
+
+
+class ConfigurationError(TextsimError, ValueError):
+    """A setting that cannot be, such as a threshold outside (0, 1]."""
+
+
+class DocumentError(TextsimError, ValueError):
+    """A document or key that cannot be stored, such as one with a NUL character."""
+
+
+class InputError(TextsimError, ValueError):
+    """An input file that cannot be read as what it claims to be."""
+
+
+class DatabaseError(TextsimError):
+    """The database refused or failed; its own error is the cause."""
+
+
+class DatabaseUnavailable(DatabaseError):
+    """No connection to the database, or it was lost."""
+
+
+class SchemaError(DatabaseError):
+    """The schema is missing, of another version, or its server cannot carry it."""
+
+
+class EmbeddedServerError(DatabaseUnavailable):
+    """The embedded PostgreSQL is not installed or did not start."""
+
+
+class CorpusNotFound(TextsimError, LookupError):
+    """There is no corpus of that name."""
+
+    def __init__(self, name: str, known: Iterable[str] = ()) -> None:
+        super().__init__(f'corpus "{name}" does not exist{suggestion(name, known)}')
+        self.name = name
+
+
+class CorpusExists(TextsimError):
+    """A corpus of that name exists already."""
+
+
+class DocumentNotFound(TextsimError, LookupError):
+    """There is no document with that key in the corpus."""
+
+
+class RecipeError(TextsimError):
+    """The corpus was built by a recipe that this version does not compute."""
+
+
+def suggestion(name: str, known: Iterable[str]) -> str:
+    """Return '; did you mean ...?' for the nearest known name, or nothing."""
+    near = difflib.get_close_matches(name, list(known), n=1)
+    return f'; did you mean "{near[0]}"?' if near else ""

@@ -1,0 +1,151 @@
+"""From text to normal form, words and shingles; pure, with no database.
+
+The normal form: code points not assigned in Unicode 13.0 become spaces; NFKC; simple (one-to-one)
+lower case; every maximal run of letters, marks and numbers is a word, except that a letter or
+number of a script written without spaces (Han, Hiragana, Katakana, Thai, Lao, Khmer, Myanmar),
+with the marks that follow it, is a word of its own. Words are joined by one space.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from textsim_db import text_kernels
+from textsim_db.config import Shingle
+from textsim_db.errors import DocumentError
+from textsim_db.unicode_tables import tables, unassigned_pattern
+
+MAX_BYTES = 128 * 1024 * 1024
+"""The longest document in bytes of UTF-8: its word ids must fit one PostgreSQL value."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """The normal forms of several documents, and where their words are.
+
+    normal: uint8, the normal forms in UTF-8, one after another. normal_offsets: int64 of shape
+    (documents + 1,), where each begins and ends. starts, ends: int64 of shape (words,), the bytes
+    of each word. word_offsets: int64 of shape (documents + 1,), the words of each document.
+    """
+
+    normal: npt.NDArray[np.uint8]
+    normal_offsets: npt.NDArray[np.int64]
+    starts: npt.NDArray[np.int64]
+    ends: npt.NDArray[np.int64]
+    word_offsets: npt.NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.normal_offsets) - 1
+
+    def span(self, start: int, end: int) -> str:
+        """Return the text of a span of bytes."""
+        return self.normal[start:end].tobytes().decode()
+
+    def word(self, number: int) -> str:
+        """Return the text of a word by its number in the batch."""
+        return self.span(self.starts[number], self.ends[number])
+
+
+@dataclass(frozen=True, slots=True)
+class Shingles:
+    """The distinct shingles of several documents, in order of first appearance.
+
+    hashes: uint64 of shape (shingles,), hashtextextended(shingle, 0). firsts, lasts: int64 of shape
+    (shingles,), their bytes in the normal forms. offsets: int64 of shape (documents + 1,).
+    """
+
+    hashes: npt.NDArray[np.uint64]
+    firsts: npt.NDArray[np.int64]
+    lasts: npt.NDArray[np.int64]
+    offsets: npt.NDArray[np.int64]
+
+
+def to_bytes(text: str) -> bytes:
+    """Return the text as UTF-8; raise DocumentError for what PostgreSQL cannot store.
+
+    That is a text that is not a str, a NUL character, a lone surrogate, or over 128 MiB.
+    """
+    if not isinstance(text, str):
+        raise DocumentError(f"the text is of type {type(text).__name__}; expected str")
+    try:
+        data = text.encode()
+    except UnicodeEncodeError as error:
+        raise DocumentError(
+            f"the text has a lone surrogate U+{ord(text[error.start]):04X} "
+            f"at character {error.start + 1}"
+        ) from None
+    if b"\0" in data:
+        raise DocumentError(f"the text has a NUL character at character {text.index(chr(0)) + 1}")
+    if len(data) > MAX_BYTES:
+        raise DocumentError(f"the text is {len(data)} bytes long; at most {MAX_BYTES} can be indexed")
+    return data
+
+
+def tokenize(texts: Sequence[bytes]) -> Tokens:
+    """Bring several texts in UTF-8 (see to_bytes) into normal form and find their words."""
+    table = tables()
+    data, offsets = _concatenate(texts)
+    unstable = np.flatnonzero(text_kernels.find_unstable(data, offsets, table.order))
+    if len(unstable):
+        mended = list(texts)
+        for i in unstable:
+            mended[i] = _compose(mended[i])
+        data, offsets = _concatenate(mended)
+    return Tokens(*text_kernels.split_words(data, offsets, table.kind, table.lower))
+
+
+def find_shingles(tokens: Tokens, shingle: Shingle) -> Shingles:
+    """Return the distinct shingles of each document.
+
+    A document with words but fewer than n has one shingle, its whole normal form; a document with
+    no words has none.
+    """
+    if shingle.unit == "word":
+        firsts, lasts, offsets = text_kernels.word_shingles(
+            tokens.normal, tokens.starts, tokens.ends, tokens.word_offsets, shingle.n
+        )
+    else:
+        firsts, lasts, offsets = text_kernels.char_shingles(
+            tokens.normal, tokens.normal_offsets, shingle.n
+        )
+    hashes, chosen, offsets = text_kernels.distinct_shingles(tokens.normal, firsts, lasts, offsets)
+    return Shingles(hashes, firsts[chosen], lasts[chosen], offsets)
+
+
+def normal_form(text: str) -> str:
+    """Return the normal form of a text; raises DocumentError for NUL and lone surrogates."""
+    return tokenize([to_bytes(text)]).normal.tobytes().decode()
+
+
+def words(text: str) -> list[str]:
+    """Return the words of a text in order; raises DocumentError for NUL and lone surrogates."""
+    return normal_form(text).split()
+
+
+def shingles(text: str, shingle: str) -> list[str]:
+    """Return the distinct shingles of a text in order of first appearance.
+
+    shingle is "word:N" or "char:N". Raises ConfigurationError for anything else and DocumentError
+    for NUL and lone surrogates. Broder, "On the resemblance and containment of documents", 1997.
+    """
+    tokens = tokenize([to_bytes(text)])
+    found = find_shingles(tokens, Shingle.parse(shingle))
+    return [tokens.span(a, b) for a, b in zip(found.firsts, found.lasts, strict=True)]
+
+
+def _compose(text: bytes) -> bytes:
+    # Points that are not assigned go first: only for assigned ones does every version of
+    # Unicode normalise alike.
+    assigned = unassigned_pattern().sub(" ", text.decode())
+    return unicodedata.normalize("NFKC", assigned).encode()
+
+
+def _concatenate(texts: Sequence[bytes]) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
+    offsets = np.zeros(len(texts) + 1, np.int64)
+    np.cumsum(np.fromiter(map(len, texts), np.int64, len(texts)), out=offsets[1:])
+    return np.frombuffer(b"".join(texts), np.uint8), offsets

@@ -1,0 +1,251 @@
+"""From UTF-8 bytes to words: the kernels behind textsim_db.text."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from textsim_db.hashing import hash_span
+from textsim_db.kernels import kernel
+from textsim_db.unicode_tables import MARK, SEPARATOR, SPACELESS, UNASSIGNED, UNSTABLE
+
+Bytes = npt.NDArray[np.uint8]
+Offsets = npt.NDArray[np.int64]
+
+
+@kernel
+def _decode(data: Bytes, at: int) -> tuple[int, int]:
+    """Return the code point that starts at a byte of valid UTF-8, and where the next one starts."""
+    first = np.int64(data[at])
+    if first < 0x80:
+        return first, at + 1
+    second = np.int64(data[at + 1]) & 0x3F
+    if first < 0xE0:
+        return (first & 0x1F) << 6 | second, at + 2
+    third = np.int64(data[at + 2]) & 0x3F
+    if first < 0xF0:
+        return (first & 0x0F) << 12 | second << 6 | third, at + 3
+    fourth = np.int64(data[at + 3]) & 0x3F
+    return (first & 0x07) << 18 | second << 12 | third << 6 | fourth, at + 4
+
+
+@kernel
+def _encode(out: Bytes, at: int, point: int) -> int:
+    """Write a code point as UTF-8 and return where the next one goes."""
+    if point < 0x80:
+        out[at] = point
+        return at + 1
+    if point < 0x800:
+        out[at] = 0xC0 | point >> 6
+        out[at + 1] = 0x80 | point & 0x3F
+        return at + 2
+    if point < 0x10000:
+        out[at] = 0xE0 | point >> 12
+        out[at + 1] = 0x80 | point >> 6 & 0x3F
+        out[at + 2] = 0x80 | point & 0x3F
+        return at + 3
+    out[at] = 0xF0 | point >> 18
+    out[at + 1] = 0x80 | point >> 12 & 0x3F
+    out[at + 2] = 0x80 | point >> 6 & 0x3F
+    out[at + 3] = 0x80 | point & 0x3F
+    return at + 4
+
+
+@kernel
+def find_unstable(
+    data: Bytes, offsets: Offsets, order: npt.NDArray[np.uint8]
+) -> npt.NDArray[np.bool_]:
+    """Mark the documents that NFKC may change.
+
+    This is the quick check of Unicode Standard Annex 15, section 9: a text is normalised when each
+    of its characters is stable and combining classes never fall within a run of marks.
+    """
+    unstable = np.zeros(len(offsets) - 1, np.bool_)
+    for i in range(len(unstable)):
+        at, end = offsets[i], offsets[i + 1]
+        any_high = np.uint8(0)
+        for k in range(at, end):
+            any_high |= data[k]
+        if any_high < 0x80:
+            continue
+        last = 0
+        while at < end:
+            point, at = _decode(data, at)
+            now = 0 if point < 0x80 else order[point]
+            if now == UNASSIGNED:
+                now = 0
+            if now == UNSTABLE or (now != 0 and now < last):
+                unstable[i] = True
+                break
+            last = now
+    return unstable
+
+
+@kernel
+def split_words(
+    data: Bytes, offsets: Offsets, kind: npt.NDArray[np.uint8], lower: npt.NDArray[np.int32]
+) -> tuple[Bytes, Offsets, Offsets, Offsets, Offsets]:
+    """Fold case and split normalised UTF-8 into words.
+
+    Returns the normal forms one after another (uint8), where each document's ends begin
+    (documents + 1), the first and the past-the-end byte of each word, and the number of the first
+    word of each document (documents + 1).
+    """
+    # Folding grows two bytes to three at most; a spaceless character (three bytes or more) gains
+    # one space.
+    out = np.empty(len(data) + (len(data) >> 1) + 8, np.uint8)
+    normal_offsets = np.zeros(len(offsets), np.int64)
+    word_offsets = np.zeros(len(offsets), np.int64)
+    capacity = (len(data) >> 1) + len(offsets) + 1
+    starts = np.empty(capacity, np.int64)
+    ends = np.empty(capacity, np.int64)
+    position = 0
+    count = 0
+    for i in range(len(offsets) - 1):
+        at, end = offsets[i], offsets[i + 1]
+        first = position
+        inside = SEPARATOR
+        while at < end:
+            point, at = _decode(data, at)
+            now = kind[point]
+            if now == SEPARATOR:
+                inside = SEPARATOR
+                continue
+            # A word begins after a separator, at each spaceless character, and where a run of
+            # other letters follows a spaceless character.
+            if (
+                inside == SEPARATOR
+                or now == SPACELESS
+                or (inside == SPACELESS and now != MARK)
+            ):
+                if position > first:
+                    ends[count - 1] = position
+                    out[position] = 0x20
+                    position += 1
+                starts[count] = position
+                count += 1
+                inside = now
+            position = _encode(out, position, lower[point])
+        if position > first:
+            ends[count - 1] = position
+        normal_offsets[i + 1] = position
+        word_offsets[i + 1] = count
+    return out[:position], normal_offsets, starts[:count], ends[:count], word_offsets
+
+
+@kernel
+def _same_bytes(data: Bytes, a: int, a_end: int, b: int, b_end: int) -> bool:
+    if a_end - a != b_end - b:
+        return False
+    for i in range(a_end - a):
+        if data[a + i] != data[b + i]:
+            return False
+    return True
+
+
+@kernel
+def word_shingles(
+    normal: Bytes, starts: Offsets, ends: Offsets, word_offsets: Offsets, n: int
+) -> tuple[Offsets, Offsets, Offsets]:
+    """Return the first byte, the past-the-end byte and the document offsets of all word n-grams."""
+    count = 0
+    for i in range(len(word_offsets) - 1):
+        size = word_offsets[i + 1] - word_offsets[i]
+        count += max(size - n + 1, 1) if size else 0
+    firsts = np.empty(count, np.int64)
+    lasts = np.empty(count, np.int64)
+    offsets = np.zeros(len(word_offsets), np.int64)
+    k = 0
+    for i in range(len(word_offsets) - 1):
+        first, last = word_offsets[i], word_offsets[i + 1]
+        if last > first:
+            width = min(n, last - first)
+            for j in range(first, last - width + 1):
+                firsts[k] = starts[j]
+                lasts[k] = ends[j + width - 1]
+                k += 1
+        offsets[i + 1] = k
+    return firsts, lasts, offsets
+
+
+@kernel
+def char_shingles(
+    normal: Bytes, normal_offsets: Offsets, n: int
+) -> tuple[Offsets, Offsets, Offsets]:
+    """Return the first byte, the past-the-end byte and the document offsets of all n-grams."""
+    firsts = np.empty(len(normal), np.int64)
+    lasts = np.empty(len(normal), np.int64)
+    offsets = np.zeros(len(normal_offsets), np.int64)
+    k = 0
+    for i in range(len(normal_offsets) - 1):
+        start, end = normal_offsets[i], normal_offsets[i + 1]
+        ahead = start
+        taken = 0
+        while ahead < end and taken < n:
+            _, ahead = _decode(normal, ahead)
+            taken += 1
+        if taken:
+            at = start
+            firsts[k] = at
+            lasts[k] = ahead
+            k += 1
+            while ahead < end:
+                _, at = _decode(normal, at)
+                _, ahead = _decode(normal, ahead)
+                firsts[k] = at
+                lasts[k] = ahead
+                k += 1
+        offsets[i + 1] = k
+    return firsts[:k], lasts[:k], offsets
+
+
+@kernel
+def distinct_shingles(
+    normal: Bytes, firsts: Offsets, lasts: Offsets, offsets: Offsets
+) -> tuple[npt.NDArray[np.uint64], Offsets, Offsets]:
+    """Keep the first of equal shingles in each document.
+
+    Returns the 64-bit hashes of the distinct shingles in order of first appearance, the number of
+    each among the shingles given, and the document offsets (documents + 1). Equality is decided on
+    the bytes; the hash only finds the place to look.
+    """
+    widest = 0
+    for i in range(len(offsets) - 1):
+        widest = max(widest, offsets[i + 1] - offsets[i])
+    size = 16
+    while size < 2 * widest:
+        size *= 2
+    table = np.full(size, -1, np.int64)
+    hashes = np.empty(len(firsts), np.uint64)
+    chosen = np.empty(len(firsts), np.int64)
+    distinct = np.zeros(len(offsets), np.int64)
+    k = 0
+    for i in range(len(offsets) - 1):
+        size = 16
+        while size < 2 * (offsets[i + 1] - offsets[i]):
+            size *= 2
+        mask = np.uint64(size - 1)
+        base = k
+        for j in range(offsets[i], offsets[i + 1]):
+            value = hash_span(normal, firsts[j], lasts[j])
+            slot = value & mask
+            while True:
+                other = table[slot]
+                if other < 0:
+                    table[slot] = k
+                    hashes[k] = value
+                    chosen[k] = j
+                    k += 1
+                    break
+                if hashes[other] == value and _same_bytes(
+                    normal, firsts[j], lasts[j], firsts[chosen[other]], lasts[chosen[other]]
+                ):
+                    break
+                slot = (slot + np.uint64(1)) & mask
+        for j in range(base, k):
+            slot = hashes[j] & mask
+            while table[slot] >= 0:
+                table[slot] = -1
+                slot = (slot + np.uint64(1)) & mask
+        distinct[i + 1] = k
+    return hashes[:k], chosen[:k], distinct

@@ -1,0 +1,48 @@
+"""The frozen Unicode tables as arrays that kernels index by code point."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from textsim_db.unicode_data import LOWER, RUNS
+
+POINTS = 0x110000
+SEPARATOR, WORD, MARK, SPACELESS = range(4)
+UNASSIGNED, UNSTABLE = 254, 255
+
+
+class Tables(NamedTuple):
+    """Properties by code point: uint8 kind, uint8 order (combining class or marker), int32 lower."""
+
+    kind: npt.NDArray[np.uint8]
+    order: npt.NDArray[np.uint8]
+    lower: npt.NDArray[np.int32]
+
+
+@cache
+def tables() -> Tables:
+    """Expand the generated runs: about 6.5 MB, made once in a process."""
+    firsts = np.array([run[0] for run in RUNS] + [POINTS])
+    lengths = np.diff(firsts)
+    kind = np.repeat(np.array([run[1] for run in RUNS], np.uint8), lengths)
+    order = np.repeat(np.array([run[2] for run in RUNS], np.uint8), lengths)
+    lower = np.arange(POINTS, dtype=np.int32)
+    lower[list(LOWER)] = list(LOWER.values())
+    return Tables(kind, order, lower)
+
+
+@cache
+def unassigned_pattern() -> re.Pattern[str]:
+    """Return a pattern that matches one code point that is not assigned in the frozen version."""
+    ends = [run[0] for run in RUNS[1:]] + [POINTS]
+    ranges = [
+        f"{re.escape(chr(first))}-{re.escape(chr(end - 1))}"
+        for (first, _, order), end in zip(RUNS, ends, strict=True)
+        if order == UNASSIGNED
+    ]
+    return re.compile(f"[{''.join(ranges)}]")
