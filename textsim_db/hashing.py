@@ -7,6 +7,8 @@ uint32 carried in uint32, so that it wraps as in C.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import numpy.typing as npt
 
@@ -112,6 +114,15 @@ def hash_spans(data: Bytes, starts: Offsets, ends: Offsets) -> npt.NDArray[np.in
     hashes = np.empty(len(starts), np.int64)
     for i in range(len(starts)):
         hashes[i] = np.int64(hash_span(data, starts[i], ends[i]))
+    return hashes
+
+
+def hash_texts(texts: Sequence[str]) -> list[int]:
+    """Return hashtextextended(text, 0) of each text; for a few at a time."""
+    parts = [text.encode() for text in texts]
+    ends = np.cumsum([len(part) for part in parts], dtype=np.int64)
+    starts = ends - np.array([len(part) for part in parts], np.int64)
+    hashes: list[int] = hash_spans(np.frombuffer(b"".join(parts), np.uint8), starts, ends).tolist()
     return hashes
 
 

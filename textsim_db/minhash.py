@@ -75,19 +75,12 @@ def signatures(
     return result
 
 
-@kernel
 def estimates(
-    query: npt.NDArray[np.int32], others: npt.NDArray[np.int32]
+    left: npt.NDArray[np.int32], right: npt.NDArray[np.int32]
 ) -> npt.NDArray[np.float64]:
-    """Return the estimated Jaccard similarity of one signature to several: the share of equal values.
+    """Return the estimated Jaccard similarity of pairs of signatures: the share of equal values.
 
-    query has the shape (num_hashes,), others (documents, num_hashes). The standard error is
-    sqrt(s * (1 - s) / num_hashes).
+    left and right have the shape (pairs, num_hashes), or left (num_hashes,) for one against
+    several. The standard error is sqrt(s * (1 - s) / num_hashes).
     """
-    result = np.empty(len(others), np.float64)
-    for i in range(len(others)):
-        equal = 0
-        for k in range(len(query)):
-            equal += others[i, k] == query[k]
-        result[i] = equal / len(query)
-    return result
+    return np.mean(left == right, axis=1, dtype=np.float64)

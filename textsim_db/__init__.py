@@ -1,0 +1,96 @@
+"""textsim-db: near-duplicate text search that lives inside PostgreSQL."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from textsim_db.config import CorpusConfig
+    from textsim_db.corpus import Corpus
+    from textsim_db.database import Database, connect, install
+    from textsim_db.errors import (
+        ConfigurationError,
+        CorpusExists,
+        CorpusNotFound,
+        DatabaseError,
+        DatabaseUnavailable,
+        DocumentError,
+        DocumentNotFound,
+        EmbeddedServerError,
+        InputError,
+        RecipeError,
+        SchemaError,
+        TextsimError,
+    )
+    from textsim_db.results import AddReport, Candidate, Cluster, Match, Pair, Problem, Refusal
+
+__version__ = "0.1.0"
+
+# Loaded when first used, so that the command line can answer before NumPy and Numba are in.
+_HOMES = {
+    "textsim_db.config": ["CorpusConfig"],
+    "textsim_db.corpus": ["Corpus"],
+    "textsim_db.database": ["Database", "connect", "install"],
+    "textsim_db.errors": [
+        "ConfigurationError",
+        "CorpusExists",
+        "CorpusNotFound",
+        "DatabaseError",
+        "DatabaseUnavailable",
+        "DocumentError",
+        "DocumentNotFound",
+        "EmbeddedServerError",
+        "InputError",
+        "RecipeError",
+        "SchemaError",
+        "TextsimError",
+    ],
+    "textsim_db.results": [
+        "AddReport",
+        "Candidate",
+        "Cluster",
+        "Match",
+        "Pair",
+        "Problem",
+        "Refusal",
+    ],
+}
+_HOME = {name: module for module, names in _HOMES.items() for name in names}
+
+__all__ = [
+    "AddReport",
+    "Candidate",
+    "Cluster",
+    "ConfigurationError",
+    "Corpus",
+    "CorpusConfig",
+    "CorpusExists",
+    "CorpusNotFound",
+    "Database",
+    "DatabaseError",
+    "DatabaseUnavailable",
+    "DocumentError",
+    "DocumentNotFound",
+    "EmbeddedServerError",
+    "InputError",
+    "Match",
+    "Pair",
+    "Problem",
+    "RecipeError",
+    "Refusal",
+    "SchemaError",
+    "TextsimError",
+    "connect",
+    "install",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        return getattr(import_module(_HOME[name]), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

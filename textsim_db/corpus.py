@@ -1,0 +1,209 @@
+"""The object that a user holds: one corpus of a database."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+
+import numpy as np
+import numpy.typing as npt
+from psycopg import errors as pg
+from sqlalchemy import Engine
+
+from textsim_db import clusters, indexing, recipe, search, verification
+from textsim_db.config import CorpusConfig, check_count, check_threshold
+from textsim_db.db import corpora
+from textsim_db.db.corpora import StoredCorpus
+from textsim_db.db.dictionary import Dictionary
+from textsim_db.db.engine import autocommit, database_errors
+from textsim_db.errors import ConfigurationError, CorpusNotFound, DocumentError
+from textsim_db.results import AddReport, Candidate, Cluster, Match, Pair, Problem
+
+_COUNT = "SELECT count(*) FROM {document}"
+_CONTAINS = "SELECT EXISTS (SELECT FROM {document} WHERE key = %s)"
+
+
+class Corpus:
+    """A named collection of documents with one configuration; made by Database, not directly."""
+
+    def __init__(self, engine: Engine, dictionary: Dictionary, stored: StoredCorpus) -> None:
+        self._engine = engine
+        self._dictionary = dictionary
+        self._stored = stored
+
+    def __repr__(self) -> str:
+        config = self.config
+        return (
+            f"Corpus({self.name!r}, shingle={str(config.shingle)!r}, threshold={config.threshold}, "
+            f"bands={config.bands}, rows={config.rows})"
+        )
+
+    @property
+    def name(self) -> str:
+        """The name that the corpus was created with."""
+        return self._stored.name
+
+    @property
+    def config(self) -> CorpusConfig:
+        """Everything that the signatures of this corpus depend on."""
+        return self._stored.config
+
+    def add_many(
+        self,
+        documents: Iterable[tuple[str, str]],
+        progress: Callable[[AddReport], None] | None = None,
+    ) -> AddReport:
+        """Add documents given as (key, text), replacing those whose key is there already.
+
+        Any iterable will do; it is read in batches, and each batch is one transaction. A document
+        whose words are unchanged is not written. What cannot be stored (NUL characters, lone
+        surrogates, a key over 1,000 bytes, a text over 128 MiB) is refused with its reason while
+        the others go in. Of documents with the same key the last one wins. progress is called
+        after each batch with the report so far. Raises DatabaseError; batches before it are stored,
+        and running the call again does only what is missing.
+        """
+        with self._errors():
+            return indexing.add_many(
+                self._engine, self._dictionary, self._stored, documents, progress
+            )
+
+    def add(self, key: str, text: str) -> AddReport:
+        """Add or replace one document; raises DocumentError where add_many would refuse it."""
+        report = self.add_many([(key, text)])
+        if report.refused:
+            raise DocumentError(f'document "{report.refused[0].key}": {report.refused[0].reason}')
+        return report
+
+    def remove(self, keys: Iterable[str]) -> int:
+        """Remove documents by key and return how many there were; unknown keys are passed over."""
+        if isinstance(keys, str):
+            raise ConfigurationError("remove() takes several keys, such as [key]; it got one str")
+        with self._errors():
+            return indexing.remove(self._engine, self._stored, keys)
+
+    def query(
+        self, text: str, threshold: float | None = None, limit: int | None = None
+    ) -> list[Match]:
+        """Return the documents similar to a text, best first.
+
+        similarity is the exact Jaccard similarity of the shingle sets. threshold is the corpus's
+        own unless given; a lower one is allowed, but recall falls with it: a document of
+        similarity s is found with probability 1 - (1 - s^rows)^bands. limit None means all.
+        Raises DocumentError for a text that could not be stored.
+        """
+        with self._errors():
+            found = search.query(
+                self._engine, self._dictionary, self._stored, text, self._threshold(threshold)
+            )
+        return found[: _limit(limit)]
+
+    def query_many(
+        self, texts: Sequence[str], threshold: float | None = None, limit: int | None = None
+    ) -> list[list[Match]]:
+        """Return what query() returns for each of several texts, in one round of SQL a thousand.
+
+        Raises DocumentError for a text that could not be stored, with its number.
+        """
+        if isinstance(texts, str):
+            raise ConfigurationError("query_many() takes several texts; it got one str")
+        with self._errors():
+            found = search.query_many(
+                self._engine, self._dictionary, self._stored, texts, self._threshold(threshold)
+            )
+        return [matches[: _limit(limit)] for matches in found]
+
+    def neighbours(
+        self, key: str, threshold: float | None = None, limit: int | None = None
+    ) -> list[Match]:
+        """Return the documents similar to an indexed one, itself left out, best first.
+
+        threshold and limit are those of query(). Raises DocumentNotFound.
+        """
+        with self._errors():
+            found = search.neighbours(
+                self._engine, self._dictionary, self._stored, key, self._threshold(threshold)
+            )
+        return found[: _limit(limit)]
+
+    def candidates(self, text: str) -> list[Candidate]:
+        """Return the documents that share a bucket with a text, unverified, most buckets first."""
+        with self._errors():
+            return search.candidates(self._engine, self._stored, text)
+
+    def pairs(self, threshold: float | None = None) -> Iterator[Pair]:
+        """Yield the pairs of similar documents, a < b, each once and verified exactly.
+
+        threshold and recall are those of query(). The pairs come from one snapshot, whose
+        transaction stays open until the iterator is finished or closed.
+        """
+        checked = self._threshold(threshold)
+
+        def found() -> Iterator[Pair]:
+            with self._errors():
+                yield from clusters.pairs(self._engine, self._dictionary, self._stored, checked)
+
+        return found()
+
+    def clusters(self, threshold: float | None = None) -> Iterator[Cluster]:
+        """Yield the connected components of the pairs, two keys or more, the largest first."""
+        return clusters.clusters(self.pairs(threshold))
+
+    def signature(self, text: str) -> npt.NDArray[np.int32]:
+        """Return the signature that would be stored: int32, (num_hashes,), or (0,) without words.
+
+        Raises DocumentError for a text that could not be stored.
+        """
+        return recipe.signature(text, self.config)
+
+    def buckets(self, text: str) -> npt.NDArray[np.int64]:
+        """Return the buckets that would be stored: int64, (bands,), or (0,) without words.
+
+        Raises DocumentError for a text that could not be stored.
+        """
+        return recipe.buckets(text, self.config)
+
+    def verify(self, progress: Callable[[int], None] | None = None) -> list[Problem]:
+        """Check every invariant of the stored rows and return what is wrong.
+
+        progress is called with the number of documents checked so far.
+        """
+        with self._errors():
+            return verification.verify(self._engine, self._stored, progress)
+
+    def drop(self) -> None:
+        """Remove the corpus with all its documents; raises CorpusNotFound if it is gone."""
+        with self._errors():
+            corpora.drop(self._engine, self._stored)
+
+    def __len__(self) -> int:
+        with self._errors(), autocommit(self._engine) as connection:
+            row = connection.execute(self._stored.statement(_COUNT)).fetchone()
+        assert row is not None
+        return int(row[0])
+
+    def __bool__(self) -> bool:
+        # An empty corpus is still a corpus.
+        return True
+
+    def __contains__(self, key: object) -> bool:
+        if not isinstance(key, str) or not indexing.is_possible_key(key):
+            return False
+        with self._errors(), autocommit(self._engine) as connection:
+            row = connection.execute(self._stored.statement(_CONTAINS), [key]).fetchone()
+        assert row is not None
+        return bool(row[0])
+
+    def _threshold(self, threshold: float | None) -> float:
+        return self.config.threshold if threshold is None else check_threshold(threshold)
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        with database_errors():
+            try:
+                yield
+            except pg.UndefinedTable as error:
+                raise CorpusNotFound(self.name) from error
+
+
+def _limit(limit: int | None) -> int | None:
+    return None if limit is None else check_count(limit, "limit", 1, 2**63 - 1)

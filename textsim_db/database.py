@@ -1,0 +1,143 @@
+"""A database with the schema textsim, and how to come by one."""
+
+from __future__ import annotations
+
+import os
+from types import TracebackType
+
+from sqlalchemy import Engine
+
+from textsim_db.config import make_config
+from textsim_db.corpus import Corpus
+from textsim_db.db import corpora, embedded, schema
+from textsim_db.db import engine as engines
+from textsim_db.db.dictionary import Dictionary
+from textsim_db.errors import ConfigurationError, CorpusExists
+
+URL_VARIABLE = "TEXTSIM_DATABASE_URL"
+
+
+class Database:
+    """The corpora of one database; close it, or use it in a with statement."""
+
+    def __init__(self, engine: Engine, owned: bool) -> None:
+        self._engine = engine
+        self._owned = owned
+        self._dictionary = Dictionary(engine)
+
+    def __enter__(self) -> Database:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"Database({self._engine.url.render_as_string(hide_password=True)!r})"
+
+    @property
+    def url(self) -> str:
+        """The address for psql and other clients, password included."""
+        return engines.plain_url(self._engine.url)
+
+    @property
+    def engine(self) -> Engine:
+        """The SQLAlchemy engine, for statements of your own."""
+        return self._engine
+
+    def close(self) -> None:
+        """Close the connections, unless the engine was given by the caller."""
+        if self._owned:
+            self._engine.dispose()
+
+    def create_corpus(
+        self,
+        name: str,
+        shingle: str = "word:3",
+        threshold: float = 0.8,
+        recall: float = 0.95,
+        num_hashes: int = 128,
+        seed: int = 1,
+        exist_ok: bool = False,
+        bands: int | None = None,
+        rows: int | None = None,
+    ) -> Corpus:
+        """Create a corpus.
+
+        shingle is "word:N" or "char:N". recall is the probability that a pair exactly at the
+        threshold becomes a candidate; bands and rows follow from both, unless given. Raises
+        ConfigurationError, and CorpusExists, also with exist_ok where the configuration differs.
+        """
+        config = make_config(shingle, threshold, recall, num_hashes, seed, bands, rows)
+        try:
+            stored = corpora.create(self._engine, name, config)
+        except CorpusExists:
+            if not exist_ok:
+                raise
+            stored = corpora.load(self._engine, name)
+            if stored.config != config:
+                raise CorpusExists(
+                    f'corpus "{name}" exists with another configuration: '
+                    f"{stored.config}, not {config}"
+                ) from None
+        return Corpus(self._engine, self._dictionary, stored)
+
+    def corpus(self, name: str) -> Corpus:
+        """Open a corpus; raises CorpusNotFound, and RecipeError where this code hashes otherwise."""
+        return Corpus(self._engine, self._dictionary, corpora.load(self._engine, name))
+
+    def corpora(self) -> list[str]:
+        """Return the names of all corpora in order."""
+        return corpora.names(self._engine)
+
+
+def connect(address: str | Engine | None = None) -> Database:
+    """Open a database that has the schema.
+
+    address is a URL such as postgresql://user@host/name, or a SQLAlchemy engine with psycopg 3.
+    Without one it is TEXTSIM_DATABASE_URL, and without that the embedded PostgreSQL, which is
+    started and, alone of all, given the schema. Raises SchemaError where the schema is missing or of
+    another version, DatabaseUnavailable, and ConfigurationError for an address that cannot be.
+    """
+    engine, ours, is_embedded = resolve(address)
+    try:
+        if is_embedded:
+            schema.upgrade(engine)
+        else:
+            schema.check_installed(engine)
+    except BaseException:
+        if ours:
+            engine.dispose()
+        raise
+    return Database(engine, ours)
+
+
+def install(address: str | Engine | None = None) -> str:
+    """Install the schema, or bring it to this version, and return its revision.
+
+    Raises SchemaError where the server cannot carry it: older than PostgreSQL 14, or not UTF8.
+    """
+    engine, ours, _ = resolve(address)
+    try:
+        return schema.upgrade(engine)
+    finally:
+        if ours:
+            engine.dispose()
+
+
+def resolve(address: str | Engine | None) -> tuple[Engine, bool, bool]:
+    """Return an engine for an address, whether it is ours to close, and whether it is embedded."""
+    if isinstance(address, Engine):
+        return engines.check_engine(address), False, False
+    address = address or os.environ.get(URL_VARIABLE)
+    if address is not None and not isinstance(address, str):
+        raise ConfigurationError(
+            f"the address is of type {type(address).__name__}; expected a URL or a SQLAlchemy engine"
+        )
+    if address:
+        return engines.open_engine(address), True, False
+    return engines.open_engine(embedded.start()), True, True

@@ -1,0 +1,1 @@
+"""The database: engine, embedded server, schema, dictionary, binary formats."""

@@ -1,0 +1,133 @@
+"""Corpora as stored: their rows, and the SQL that names their partitions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from psycopg import sql
+from sqlalchemy import Engine
+
+from textsim_db import minhash, recipe
+from textsim_db.config import CorpusConfig, Shingle
+from textsim_db.db.engine import autocommit, database_errors, transaction
+from textsim_db.errors import ConfigurationError, CorpusExists, CorpusNotFound
+
+_COLUMNS = (
+    "id, name, unit, shingle_length, threshold, recall, num_hashes, bands, rows, seed, recipe, "
+    "golden_signature, golden_buckets"
+)
+_SELECT = f"SELECT {_COLUMNS} FROM textsim.corpus"  # noqa: S608 - constants only
+_INSERT = """
+INSERT INTO textsim.corpus (
+    name, unit, shingle_length, threshold, recall, num_hashes, bands, rows, seed, recipe, a, b,
+    golden_signature, golden_buckets
+) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
+ON CONFLICT (name) DO NOTHING
+RETURNING id
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredCorpus:
+    """A corpus as its row says: its number, name and configuration."""
+
+    id: int
+    name: str
+    config: CorpusConfig
+
+    def statement(self, text: str) -> str:
+        """Return SQL with {document} and {band} replaced by the names of the partitions.
+
+        The partitions are named directly: a statement on the parents would lock every corpus.
+        """
+        return (
+            sql.SQL(text)  # type: ignore[arg-type]  # the callers' texts are constants
+            .format(
+                document=sql.Identifier("textsim", f"document_{self.id}"),
+                band=sql.Identifier("textsim", f"band_{self.id}"),
+            )
+            .as_string(None)
+        )
+
+
+def create(engine: Engine, name: str, config: CorpusConfig) -> StoredCorpus:
+    """Store a new corpus with its partitions; raises CorpusExists and ConfigurationError."""
+    _check_name(name)
+    coefficients = minhash.coefficients(config.seed, config.num_hashes)
+    values = [
+        name,
+        config.shingle.unit,
+        config.shingle.n,
+        config.threshold,
+        config.recall,
+        config.num_hashes,
+        config.bands,
+        config.rows,
+        config.seed,
+        config.recipe,
+        coefficients.a.tolist(),
+        coefficients.b.tolist(),
+        recipe.signature(recipe.GOLDEN_TEXT, config).tolist(),
+        recipe.buckets(recipe.GOLDEN_TEXT, config).tolist(),
+    ]
+    with database_errors(), transaction(engine) as connection:
+        row = connection.execute(_INSERT, values).fetchone()
+        if row is None:
+            raise CorpusExists(f'corpus "{name}" exists already')
+        connection.execute("SELECT textsim._create_storage(%s)", [row[0]])
+    return StoredCorpus(int(row[0]), name, config)
+
+
+def load(engine: Engine, name: str) -> StoredCorpus:
+    """Read a corpus; raises CorpusNotFound, and RecipeError where this code would hash otherwise."""
+    with database_errors(), autocommit(engine) as connection:
+        row = connection.execute(f"{_SELECT} WHERE name = %s", [_storable(name)]).fetchone()
+        if row is None:
+            raise CorpusNotFound(name, _names(engine))
+    corpus = _corpus(row)
+    recipe.check_recipe(name, corpus.config, row[11], row[12])
+    return corpus
+
+
+def names(engine: Engine) -> list[str]:
+    """Return the names of all corpora in order."""
+    with database_errors():
+        return _names(engine)
+
+
+def drop(engine: Engine, corpus: StoredCorpus) -> None:
+    """Remove a corpus with everything in it; raises CorpusNotFound where it is gone already."""
+    with database_errors(), transaction(engine) as connection:
+        gone = connection.execute(
+            "DELETE FROM textsim.corpus WHERE id = %s RETURNING id", [corpus.id]
+        ).fetchone()
+        if gone is None:
+            raise CorpusNotFound(corpus.name)
+        connection.execute("SELECT textsim._drop_storage(%s)", [corpus.id])
+
+
+def _names(engine: Engine) -> list[str]:
+    with autocommit(engine) as connection:
+        rows = connection.execute('SELECT name FROM textsim.corpus ORDER BY name COLLATE "C"')
+        return [row[0] for row in rows]
+
+
+def _corpus(row: tuple[Any, ...]) -> StoredCorpus:
+    id_, name, unit, n, *settings = row[:11]
+    return StoredCorpus(id_, name, CorpusConfig(Shingle(unit, n), *settings))
+
+
+def _check_name(name: str) -> None:
+    if not isinstance(name, str) or not name.strip():
+        raise ConfigurationError(f"the name of the corpus is {name!r}; expected some text")
+    if name != _storable(name) or len(name.encode()) > 200:
+        raise ConfigurationError(
+            f"the name of the corpus is {name[:40]!r}; expected at most 200 bytes "
+            "without NUL characters and lone surrogates"
+        )
+
+
+def _storable(name: str) -> str:
+    """Return the name as a parameter that the server takes; one that cannot be stored is not found."""
+    return name.encode("utf-8", "replace").decode().replace("\0", "?")

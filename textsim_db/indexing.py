@@ -1,0 +1,413 @@
+"""The write path: documents in batches, each one transaction that is wholly there or not at all.
+
+While one batch is being written, a thread computes the next: the kernels and the waiting for the
+server both release the GIL.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import psycopg
+from psycopg import errors as pg
+from sqlalchemy import Engine
+
+from textsim_db import lsh
+from textsim_db.db.binary import (
+    COPY_HEADER,
+    COPY_TRAILER,
+    Array,
+    copy_bands,
+    copy_documents,
+    load_int4_array,
+)
+from textsim_db.db.corpora import StoredCorpus
+from textsim_db.db.dictionary import Dictionary
+from textsim_db.db.engine import transaction
+from textsim_db.errors import DocumentError
+from textsim_db.recipe import Sketches, sketch
+from textsim_db.results import AddReport, Refusal
+from textsim_db.text import to_bytes
+
+BATCH_DOCUMENTS = 10_000
+BATCH_BYTES = 16 * 1024 * 1024
+MAX_KEY_BYTES = 1000
+MAX_TRIES = 8
+
+Progress = Callable[[AddReport], None]
+Item = tuple[str, str]
+
+# What another transaction can cause and a repetition mends: the same key added by someone else,
+# a deadlock, a serialization failure.
+_PASSING = (pg.UniqueViolation, pg.DeadlockDetected, pg.SerializationFailure)
+
+_EXISTING = """
+SELECT key, id, array_send(word_ids) FROM {document} WHERE key = ANY (%s::text[])
+"""
+_LOCK_EXISTING = """
+SELECT key, id, array_send(signature) FROM {document}
+WHERE key = ANY (%s::text[]) ORDER BY key FOR UPDATE
+"""
+_IDS = "SELECT nextval('textsim.document_id') FROM generate_series(1, %s)"
+_UPDATE = """
+UPDATE {document} SET word_ids = %b, signature = %b, shingle_count = %b WHERE id = %b
+"""
+_DELETE = "DELETE FROM {document} WHERE id = ANY (%s::bigint[])"
+_DELETE_BANDS = """
+DELETE FROM {band} b
+USING unnest(%s::smallint[], %s::bigint[], %s::bigint[]) gone (band, bucket, document_id)
+WHERE b.band = gone.band AND b.bucket = gone.bucket AND b.document_id = gone.document_id
+"""
+_COPY_DOCUMENTS = """
+COPY {document} (corpus_id, shingle_count, id, key, word_ids, signature) FROM STDIN (FORMAT binary)
+"""
+_COPY_BANDS = """
+COPY {band} (corpus_id, band, bucket, document_id) FROM STDIN (FORMAT binary)
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Documents ready to be written, in order of their keys, each key once."""
+
+    keys: list[str]
+    sketches: Sketches
+    word_ids: npt.NDArray[np.int32]
+    refused: list[Refusal]
+    given: int
+
+    def words_of(self, i: int) -> npt.NDArray[np.int32]:
+        """Return the word ids of a document."""
+        offsets = self.sketches.tokens.word_offsets
+        return self.word_ids[offsets[i] : offsets[i + 1]]
+
+    def signature_of(self, i: int) -> npt.NDArray[np.int32]:
+        """Return the signature of a document as stored: none without shingles."""
+        signature = self.sketches.signatures[i]
+        return signature if self.sketches.shingle_counts[i] else signature[:0]
+
+
+def add_many(
+    engine: Engine,
+    dictionary: Dictionary,
+    corpus: StoredCorpus,
+    documents: Iterable[Item],
+    progress: Progress | None = None,
+) -> AddReport:
+    """Add or replace documents; see Corpus.add_many."""
+    report = AddReport()
+    seen: set[int] = set()
+    for batch in _ahead(documents, lambda items: _prepare(items, corpus, dictionary)):
+        outcome = _with_retries(engine, corpus, batch)
+        report.refused += batch.refused
+        # A key that an earlier batch of this call has written is a duplicate, not a replacement.
+        hashes = [hash(key) for key in batch.keys]
+        again = np.fromiter((h in seen for h in hashes), np.bool_, len(hashes))
+        seen.update(hashes)
+        report.added += int(np.count_nonzero(outcome == _ADDED))
+        report.replaced += int(np.count_nonzero((outcome == _REPLACED) & ~again))
+        report.unchanged += int(np.count_nonzero((outcome == _UNCHANGED) & ~again))
+        again &= outcome != _ADDED
+        report.duplicates += int(np.count_nonzero(again))
+        report.duplicates += batch.given - len(batch.keys) - len(batch.refused)
+        if progress is not None:
+            progress(report)
+    return report
+
+
+def remove(engine: Engine, corpus: StoredCorpus, keys: Iterable[str]) -> int:
+    """Remove documents by key and return how many there were; unknown keys are passed over."""
+    removed = 0
+    for some in _chunks(dict.fromkeys(keys), BATCH_DOCUMENTS):
+        with transaction(engine) as connection:
+            cursor = connection.cursor(binary=True)
+            rows = cursor.execute(corpus.statement(_LOCK_EXISTING), [_storable_keys(some)]).fetchall()
+            ids = np.array([row[1] for row in rows], np.int64)
+            cursor.execute(corpus.statement(_DELETE), [Array(ids)])
+            _delete_bands(cursor, corpus, *_old_bands(corpus, rows))
+        removed += len(rows)
+    return removed
+
+
+_ADDED, _REPLACED, _UNCHANGED = range(3)
+
+
+def _storable_keys(keys: Iterable[str]) -> list[str]:
+    """Return the keys that can be in the database at all."""
+    return [key for key in keys if isinstance(key, str) and is_possible_key(key)]
+
+
+def _chunks(items: Iterable[Any], size: int) -> Iterator[list[Any]]:
+    chunk: list[Any] = []
+    for item in items:
+        chunk.append(item)
+        if len(chunk) == size:
+            yield chunk
+            chunk = []
+    if chunk:
+        yield chunk
+
+
+def _ahead(documents: Iterable[Item], prepare: Callable[[list[Any]], Batch]) -> Iterator[Batch]:
+    """Prepare each batch in a thread while the one before it is being written."""
+    with ThreadPoolExecutor(1, "textsim-prepare") as pool:
+        waiting: Future[Batch] | None = None
+        for items in _batches(documents):
+            submitted = pool.submit(prepare, items)
+            if waiting is not None:
+                yield waiting.result()
+            waiting = submitted
+        if waiting is not None:
+            yield waiting.result()
+
+
+def _batches(documents: Iterable[Item]) -> Iterator[list[Any]]:
+    batch: list[Any] = []
+    size = 0
+    for item in documents:
+        batch.append(item)
+        try:
+            size += len(item[1])
+        except (TypeError, IndexError, KeyError):
+            pass  # refused with its reason when the batch is prepared
+        if len(batch) >= BATCH_DOCUMENTS or size >= BATCH_BYTES:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
+
+
+def _prepare(items: list[Any], corpus: StoredCorpus, dictionary: Dictionary) -> Batch:
+    accepted: dict[str, bytes] = {}
+    refused: list[Refusal] = []
+    for item in items:
+        try:
+            key, data = _accept(item)
+        except DocumentError as error:
+            refused.append(Refusal(_shown_key(item), str(error)))
+        else:
+            accepted[key] = data
+    batch = _sketched(accepted, refused, len(items), corpus, dictionary)
+    hidden = np.flatnonzero(batch.word_ids == 0)
+    if not len(hidden):
+        return batch
+    for i in np.unique(np.searchsorted(batch.sketches.tokens.word_offsets, hidden, "right") - 1):
+        number = hidden[np.searchsorted(hidden, batch.sketches.tokens.word_offsets[i])]
+        word = batch.sketches.tokens.word(number)
+        refused.append(
+            Refusal(
+                batch.keys[i],
+                f'the word "{word[:40]}" has the same 64-bit hash as another word of the dictionary',
+            )
+        )
+        del accepted[batch.keys[i]]
+    return _sketched(accepted, refused, len(items), corpus, dictionary)
+
+
+def _sketched(
+    accepted: dict[str, bytes],
+    refused: list[Refusal],
+    given: int,
+    corpus: StoredCorpus,
+    dictionary: Dictionary,
+) -> Batch:
+    # In order of the keys, so that two writers wait for each other in one direction only.
+    keys = sorted(accepted)
+    sketches = sketch([accepted[key] for key in keys], corpus.config)
+    return Batch(keys, sketches, dictionary.ensure(sketches.tokens), refused, given)
+
+
+def _accept(item: Any) -> tuple[str, bytes]:
+    try:
+        key, text = item
+    except (TypeError, ValueError):
+        raise DocumentError("the item is not a pair of key and text") from None
+    if not isinstance(key, str):
+        raise DocumentError(f"the key is of type {type(key).__name__}; expected str")
+    if fault := _key_fault(key):
+        raise DocumentError(fault)
+    return key, to_bytes(text)
+
+
+def is_possible_key(key: str) -> bool:
+    """Say whether a document can have this key."""
+    return _key_fault(key) is None
+
+
+def _key_fault(key: str) -> str | None:
+    try:
+        data = key.encode()
+    except UnicodeEncodeError:
+        return "the key has a lone surrogate"
+    if b"\0" in data:
+        return "the key has a NUL character"
+    if len(data) > MAX_KEY_BYTES:
+        return f"the key is {len(data)} bytes long; at most {MAX_KEY_BYTES} are possible"
+    return None
+
+
+def _shown_key(item: Any) -> str:
+    if isinstance(item, tuple | list) and len(item) == 2:
+        return item[0] if isinstance(item[0], str) else repr(item[0])
+    return repr(item)[:80]
+
+
+def _with_retries(engine: Engine, corpus: StoredCorpus, batch: Batch) -> npt.NDArray[np.int8]:
+    for attempt in range(MAX_TRIES):
+        try:
+            with transaction(engine) as connection:
+                return _write(connection.cursor(binary=True), corpus, batch)
+        except _PASSING:
+            if attempt == MAX_TRIES - 1:
+                raise
+            time.sleep(0.01 * 2**attempt)
+    raise AssertionError("unreachable")
+
+
+def _write(
+    cursor: psycopg.Cursor[Any], corpus: StoredCorpus, batch: Batch
+) -> npt.NDArray[np.int8]:
+    """Write a batch and return what became of each document."""
+    outcome = np.full(len(batch.keys), _ADDED, np.int8)
+    if not batch.keys:
+        return outcome
+    number = {key: i for i, key in enumerate(batch.keys)}
+    rows = cursor.execute(corpus.statement(_EXISTING), [batch.keys]).fetchall()
+    changed = []
+    for key, _, stored in rows:
+        i = number[key]
+        same = np.array_equal(load_int4_array(stored), batch.words_of(i))
+        outcome[i] = _UNCHANGED if same else _REPLACED
+        if not same:
+            changed.append(key)
+    if changed:
+        _replace(cursor, corpus, batch, number, changed)
+    new = np.flatnonzero(outcome == _ADDED)
+    if len(new):
+        _insert(cursor, corpus, batch, new)
+    return outcome
+
+
+def _insert(
+    cursor: psycopg.Cursor[Any], corpus: StoredCorpus, batch: Batch, new: npt.NDArray[np.int64]
+) -> None:
+    made = batch.sketches
+    ids = np.array([row[0] for row in cursor.execute(_IDS, [len(new)]).fetchall()], np.int64)
+    with cursor.copy(corpus.statement(_COPY_DOCUMENTS)) as copy:
+        copy.write(COPY_HEADER)
+        copy.write(
+            memoryview(
+                copy_documents(
+                    corpus.id,
+                    ids,
+                    [batch.keys[i].encode() for i in new.tolist()],
+                    made.shingle_counts,
+                    batch.word_ids,
+                    made.tokens.word_offsets,
+                    new,
+                    made.signatures,
+                )
+            )
+        )
+        copy.write(COPY_TRAILER)
+    filled = made.shingle_counts[new] > 0
+    bands, buckets, owners = _band_rows(corpus, made.buckets[new[filled]], ids[filled])
+    _copy_bands(cursor, corpus, bands, buckets, owners)
+
+
+def _replace(
+    cursor: psycopg.Cursor[Any],
+    corpus: StoredCorpus,
+    batch: Batch,
+    number: dict[str, int],
+    keys: list[str],
+) -> None:
+    """Rewrite documents under the ids they have, and only the band rows that differ."""
+    rows = cursor.execute(corpus.statement(_LOCK_EXISTING), [keys]).fetchall()
+    if len(rows) < len(keys):
+        raise pg.SerializationFailure("a document was removed while it was being replaced")
+    numbers = np.array([number[row[0]] for row in rows], np.int64)
+    ids = np.array([row[1] for row in rows], np.int64)
+    made = batch.sketches
+    cursor.executemany(
+        corpus.statement(_UPDATE),
+        [
+            (
+                Array(batch.words_of(i)),
+                Array(batch.signature_of(i)),
+                int(made.shingle_counts[i]),
+                int(id_),
+            )
+            for i, id_ in zip(numbers.tolist(), ids.tolist(), strict=True)
+        ],
+    )
+    filled = made.shingle_counts[numbers] > 0
+    old = set(zip(*(part.tolist() for part in _old_bands(corpus, rows)), strict=True))
+    fresh = _band_rows(corpus, made.buckets[numbers[filled]], ids[filled])
+    new = set(zip(*(part.tolist() for part in fresh), strict=True))
+    _delete_bands(cursor, corpus, *_columns(old - new))
+    _copy_bands(cursor, corpus, *_columns(new - old))
+
+
+BandRows = tuple[npt.NDArray[np.int16], npt.NDArray[np.int64], npt.NDArray[np.int64]]
+
+
+def _columns(rows: set[tuple[int, int, int]]) -> BandRows:
+    ordered = sorted(rows)
+    bands = np.array([row[0] for row in ordered], np.int16)
+    buckets = np.array([row[1] for row in ordered], np.int64)
+    return bands, buckets, np.array([row[2] for row in ordered], np.int64)
+
+
+def _band_rows(
+    corpus: StoredCorpus, buckets: npt.NDArray[np.int64], ids: npt.NDArray[np.int64]
+) -> BandRows:
+    """Return band rows in the order of the index, which then grows in one pass."""
+    count = corpus.config.bands
+    order = np.argsort(buckets, axis=0)
+    flat = np.take_along_axis(buckets, order, axis=0).T.ravel()
+    return np.repeat(np.arange(count, dtype=np.int16), len(ids)), flat, ids[order].T.ravel()
+
+
+def _old_bands(corpus: StoredCorpus, rows: list[tuple[Any, ...]]) -> BandRows:
+    """Return the band rows that stored documents have, which their signatures give."""
+    signatures = [(row[1], load_int4_array(row[2])) for row in rows]
+    filled = [(id_, signature) for id_, signature in signatures if len(signature)]
+    ids = np.array([id_ for id_, _ in filled], np.int64)
+    stacked = np.array([signature for _, signature in filled], np.int32).reshape(
+        len(filled), corpus.config.num_hashes
+    )
+    return _band_rows(corpus, lsh.buckets(stacked, corpus.config.banding), ids)
+
+
+def _delete_bands(
+    cursor: psycopg.Cursor[Any],
+    corpus: StoredCorpus,
+    bands: npt.NDArray[np.int16],
+    buckets: npt.NDArray[np.int64],
+    ids: npt.NDArray[np.int64],
+) -> None:
+    if len(ids):
+        parameters = [Array(bands), Array(buckets), Array(ids)]
+        cursor.execute(corpus.statement(_DELETE_BANDS), parameters)
+
+
+def _copy_bands(
+    cursor: psycopg.Cursor[Any],
+    corpus: StoredCorpus,
+    bands: npt.NDArray[np.int16],
+    buckets: npt.NDArray[np.int64],
+    ids: npt.NDArray[np.int64],
+) -> None:
+    if len(ids):
+        with cursor.copy(corpus.statement(_COPY_BANDS)) as copy:
+            copy.write(COPY_HEADER)
+            copy.write(copy_bands(corpus.id, bands, buckets, ids))
+            copy.write(COPY_TRAILER)

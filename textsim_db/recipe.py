@@ -1,0 +1,85 @@
+"""The whole way from texts to signatures and buckets under one configuration; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from textsim_db import lsh, minhash
+from textsim_db.config import RECIPE, CorpusConfig
+from textsim_db.errors import RecipeError
+from textsim_db.text import Shingles, Tokens, find_shingles, to_bytes, tokenize
+
+GOLDEN_TEXT = (
+    "The 3 QUICK brown foxes — naïve, ﬁne — jumped; Быстрая ЛИСА, ταχεία ΑΛΕΠΟΎΣ, 素早い狐が跳ぶ, "
+    "चतुर लोमड़ी, الثعلب السريع, สุนัขจิ้งจอก, İstanbul’da 12½ km², e\u0301te\u0301 \U0001f98a."
+)
+"""A text whose signature and buckets are stored with each corpus and computed again on opening."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sketches:
+    """What several texts become: their words, their distinct shingles, signatures and buckets.
+
+    signatures: int32 of shape (documents, num_hashes). buckets: int64 of shape (documents, bands).
+    The rows of a document with no shingles mean nothing.
+    """
+
+    tokens: Tokens
+    shingles: Shingles
+    signatures: npt.NDArray[np.int32]
+    buckets: npt.NDArray[np.int64]
+
+    @property
+    def shingle_counts(self) -> npt.NDArray[np.int64]:
+        """The number of distinct shingles of each document."""
+        return np.diff(self.shingles.offsets)
+
+
+def sketch(texts: Sequence[bytes], config: CorpusConfig) -> Sketches:
+    """Compute everything about several texts in UTF-8 (see textsim_db.text.to_bytes)."""
+    tokens = tokenize(texts)
+    shingles = find_shingles(tokens, config.shingle)
+    coefficients = minhash.coefficients(config.seed, config.num_hashes)
+    signatures = minhash.signatures(shingles.hashes, shingles.offsets, *coefficients)
+    return Sketches(tokens, shingles, signatures, lsh.buckets(signatures, config.banding))
+
+
+def signature(text: str, config: CorpusConfig) -> npt.NDArray[np.int32]:
+    """Return the signature of a text: int32 of shape (num_hashes,), or (0,) for one with no words.
+
+    Raises DocumentError for a text that cannot be stored.
+    """
+    made = sketch([to_bytes(text)], config)
+    return made.signatures[0] if made.shingle_counts[0] else made.signatures[0, :0]
+
+
+def buckets(text: str, config: CorpusConfig) -> npt.NDArray[np.int64]:
+    """Return the buckets of a text: int64 of shape (bands,), or (0,) for one with no words.
+
+    Raises DocumentError for a text that cannot be stored.
+    """
+    made = sketch([to_bytes(text)], config)
+    return made.buckets[0] if made.shingle_counts[0] else made.buckets[0, :0]
+
+
+def check_recipe(
+    name: str, config: CorpusConfig, golden_signature: Sequence[int], golden_buckets: Sequence[int]
+) -> None:
+    """Raise RecipeError unless this code computes what the corpus was built with."""
+    if config.recipe != RECIPE:
+        raise RecipeError(
+            f'corpus "{name}" was built by recipe {config.recipe}; this version of textsim-db '
+            f"computes recipe {RECIPE}: use a version that computes {config.recipe}, or index it anew"
+        )
+    if (
+        signature(GOLDEN_TEXT, config).tolist() != list(golden_signature)
+        or buckets(GOLDEN_TEXT, config).tolist() != list(golden_buckets)
+    ):
+        raise RecipeError(
+            f'corpus "{name}" says recipe {config.recipe}, but its stored golden signature is not '
+            f"what recipe {RECIPE} computes: its configuration or this installation is damaged"
+        )

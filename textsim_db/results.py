@@ -1,0 +1,83 @@
+"""What searches and writes return: small named tuples."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+
+class Match(NamedTuple):
+    """A document whose exact Jaccard similarity reaches the threshold.
+
+    estimate is what the signatures say: the share of equal values.
+    """
+
+    key: str
+    similarity: float
+    estimate: float
+
+
+class Candidate(NamedTuple):
+    """A document that shares at least one bucket, and how many; nothing is claimed about it."""
+
+    key: str
+    bands: int
+
+
+class Pair(NamedTuple):
+    """Two documents, a < b, with their exact Jaccard similarity."""
+
+    a: str
+    b: str
+    similarity: float
+
+
+class Cluster(NamedTuple):
+    """Documents connected by verified pairs; keys in order, two or more.
+
+    weakest is the lowest similarity among the links that hold the cluster together: no threshold
+    up to it would split the cluster.
+    """
+
+    keys: tuple[str, ...]
+    weakest: float
+
+
+class Refusal(NamedTuple):
+    """A document that was not stored, and why."""
+
+    key: str
+    reason: str
+
+
+class Problem(NamedTuple):
+    """A stored row that breaks an invariant: what is wrong, and with which document or word."""
+
+    kind: str
+    subject: str
+    detail: str
+
+
+@dataclass(slots=True)
+class AddReport:
+    """What became of the documents given to add_many.
+
+    added, replaced, unchanged: documents by outcome. duplicates: documents whose key came again in
+    the same call, where the last one given wins. refused: those not stored.
+    """
+
+    added: int = 0
+    replaced: int = 0
+    unchanged: int = 0
+    duplicates: int = 0
+    refused: list[Refusal] = field(default_factory=list)
+
+    @property
+    def stored(self) -> int:
+        """Documents that are in the corpus because of the call, or were already."""
+        return self.added + self.replaced + self.unchanged
+
+    @property
+    def given(self) -> int:
+        """Documents that the call was given so far."""
+        return self.stored + self.duplicates + len(self.refused)

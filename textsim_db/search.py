@@ -1,0 +1,291 @@
+"""The read path: from a text to candidates by an indexed join, and to matches verified exactly."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sqlalchemy import Engine
+
+from textsim_db import lsh, minhash, similarity
+from textsim_db.db.binary import Array, load_int4_array, load_int4_arrays
+from textsim_db.db.corpora import StoredCorpus
+from textsim_db.db.dictionary import Dictionary
+from textsim_db.db.engine import autocommit
+from textsim_db.errors import DocumentNotFound
+from textsim_db.recipe import Sketches, sketch
+from textsim_db.results import Candidate, Match
+from textsim_db.text import Tokens, to_bytes
+
+CHUNK_QUERIES = 1000
+
+_CANDIDATES = """
+SELECT d.key, c.bands
+FROM (
+    SELECT b.document_id, count(*) AS bands
+    FROM unnest(%s::smallint[], %s::bigint[]) q (band, bucket)
+    JOIN {band} b ON b.band = q.band AND b.bucket = q.bucket
+    GROUP BY b.document_id
+) c
+JOIN {document} d ON d.id = c.document_id
+"""
+_CANDIDATE_DOCUMENTS = """
+SELECT d.id, d.key, d.shingle_count, array_send(d.word_ids), array_send(d.signature)
+FROM (
+    SELECT DISTINCT b.document_id
+    FROM unnest(%s::smallint[], %s::bigint[]) q (band, bucket)
+    JOIN {band} b ON b.band = q.band AND b.bucket = q.bucket
+) c
+JOIN {document} d ON d.id = c.document_id
+"""
+_CANDIDATES_OF_MANY = """
+SELECT d.id, d.key, d.shingle_count, array_send(d.word_ids), array_send(d.signature),
+    array_send(c.queries)
+FROM (
+    SELECT b.document_id, array_agg(DISTINCT q.query) AS queries
+    FROM unnest(%s::integer[], %s::smallint[], %s::bigint[]) q (query, band, bucket)
+    JOIN {band} b ON b.band = q.band AND b.bucket = q.bucket
+    GROUP BY b.document_id
+) c
+JOIN {document} d ON d.id = c.document_id
+"""
+_BY_KEY = """
+SELECT id, key, shingle_count, array_send(word_ids), array_send(signature)
+FROM {document} WHERE key = %s
+"""
+
+
+class Documents:
+    """Stored documents as rows of integers, for the similarity kernels.
+
+    rows: (id, key, shingle count, word ids and signature as array_send gives them).
+    """
+
+    def __init__(
+        self, corpus: StoredCorpus, dictionary: Dictionary, rows: Sequence[tuple[Any, ...]]
+    ) -> None:
+        self.keys: list[str] = [row[1] for row in rows]
+        self.shingle_counts = np.array([row[2] for row in rows], np.int64)
+        self.tokens, self.offsets = load_int4_arrays([row[3] for row in rows])
+        self._signatures = [row[4] for row in rows]
+        if corpus.config.shingle.unit == "char":
+            self.tokens, self.offsets = to_characters(self.tokens, self.offsets, dictionary)
+
+    def signatures(self, numbers: npt.NDArray[np.int64], num_hashes: int) -> npt.NDArray[np.int32]:
+        """Return the signatures of some of the documents: int32 of shape (numbers, num_hashes)."""
+        values, _ = load_int4_arrays([self._signatures[i] for i in numbers.tolist()])
+        return values.reshape(len(numbers), num_hashes)
+
+
+def to_characters(
+    word_ids: npt.NDArray[np.int32], offsets: npt.NDArray[np.int64], dictionary: Dictionary
+) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
+    """Turn documents as word ids into documents as code points of their normal forms."""
+    texts = dictionary.texts(np.unique(word_ids).tolist())
+    ids = word_ids.tolist()
+    forms = [
+        " ".join(map(texts.__getitem__, ids[start:end]))
+        for start, end in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True)
+    ]
+    ends = np.cumsum(np.fromiter(map(len, forms), np.int64, len(forms)))
+    return _code_points("".join(forms)), np.concatenate(([0], ends)).astype(np.int64)
+
+
+def query(
+    engine: Engine, dictionary: Dictionary, corpus: StoredCorpus, text: str, threshold: float
+) -> list[Match]:
+    """Return the matches of a text, best first."""
+    made = sketch([to_bytes(text)], corpus.config)
+    if not made.shingle_counts[0]:
+        return []
+    rows = _candidate_documents(engine, corpus, made.buckets[0])
+    if not rows:
+        return []
+    found = Documents(corpus, dictionary, rows)
+    tokens, offsets = _query_tokens(made, corpus, dictionary)
+    return _matches_of_one(
+        corpus, tokens, offsets, made.shingle_counts, made.signatures[0], found, threshold
+    )
+
+
+def query_many(
+    engine: Engine,
+    dictionary: Dictionary,
+    corpus: StoredCorpus,
+    texts: Sequence[str],
+    threshold: float,
+) -> list[list[Match]]:
+    """Return the matches of several texts; one round of SQL for each thousand of them."""
+    data = [to_bytes(text) for text in texts]
+    results: list[list[Match]] = []
+    for start in range(0, len(data), CHUNK_QUERIES):
+        some = sketch(data[start : start + CHUNK_QUERIES], corpus.config)
+        results += _query_chunk(engine, dictionary, corpus, some, threshold)
+    return results
+
+
+def neighbours(
+    engine: Engine, dictionary: Dictionary, corpus: StoredCorpus, key: str, threshold: float
+) -> list[Match]:
+    """Return the matches of an indexed document, itself left out; raises DocumentNotFound."""
+    with autocommit(engine) as connection:
+        own = (
+            connection.cursor(binary=True)
+            .execute(corpus.statement(_BY_KEY), [key], prepare=True)
+            .fetchone()
+        )
+    if own is None:
+        raise DocumentNotFound(f'corpus "{corpus.name}" has no document "{key}"')
+    signature = load_int4_array(own[4])
+    if not len(signature):
+        return []
+    buckets = lsh.buckets(signature[np.newaxis], corpus.config.banding)[0]
+    rows = [row for row in _candidate_documents(engine, corpus, buckets) if row[0] != own[0]]
+    if not rows:
+        return []
+    itself = Documents(corpus, dictionary, [own])
+    return _matches_of_one(
+        corpus,
+        itself.tokens,
+        itself.offsets,
+        itself.shingle_counts,
+        signature,
+        Documents(corpus, dictionary, rows),
+        threshold,
+    )
+
+
+def candidates(engine: Engine, corpus: StoredCorpus, text: str) -> list[Candidate]:
+    """Return the documents that share a bucket with a text, most shared buckets first."""
+    made = sketch([to_bytes(text)], corpus.config)
+    if not made.shingle_counts[0]:
+        return []
+    with autocommit(engine) as connection:
+        cursor = connection.cursor(binary=True)
+        cursor.execute(
+            corpus.statement(_CANDIDATES), _band_parameters(made.buckets[0]), prepare=True
+        )
+        found = [Candidate(*row) for row in cursor]
+    return sorted(found, key=lambda candidate: (-candidate.bands, candidate.key))
+
+
+def best_first(match: Match) -> tuple[float, str]:
+    """Order matches by similarity, then by key."""
+    return (-match.similarity, match.key)
+
+
+def _candidate_documents(
+    engine: Engine, corpus: StoredCorpus, buckets: npt.NDArray[np.int64]
+) -> list[tuple[Any, ...]]:
+    with autocommit(engine) as connection:
+        cursor = connection.cursor(binary=True)
+        statement = corpus.statement(_CANDIDATE_DOCUMENTS)
+        return cursor.execute(statement, _band_parameters(buckets), prepare=True).fetchall()
+
+
+def _band_parameters(buckets: npt.NDArray[np.int64]) -> list[Array]:
+    return [Array(np.arange(len(buckets), dtype=np.int16)), Array(buckets)]
+
+
+def _query_tokens(
+    made: Sketches, corpus: StoredCorpus, dictionary: Dictionary
+) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
+    """Return queries as rows of integers, comparable with those of stored documents."""
+    if corpus.config.shingle.unit == "word":
+        ids = dictionary.find(made.tokens)
+        ids[ids == 0] = similarity.UNKNOWN
+        return ids, made.tokens.word_offsets
+    return _characters_of(made.tokens)
+
+
+def _characters_of(tokens: Tokens) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
+    forms = [
+        tokens.span(start, end)
+        for start, end in zip(tokens.normal_offsets[:-1], tokens.normal_offsets[1:], strict=True)
+    ]
+    ends = np.cumsum(np.fromiter(map(len, forms), np.int64, len(forms)))
+    return _code_points("".join(forms)), np.concatenate(([0], ends)).astype(np.int64)
+
+
+def _code_points(text: str) -> npt.NDArray[np.int32]:
+    return np.frombuffer(text.encode("utf-32-le"), "<i4").astype(np.int32)
+
+
+def _matches_of_one(
+    corpus: StoredCorpus,
+    tokens: npt.NDArray[np.int32],
+    offsets: npt.NDArray[np.int64],
+    shingle_counts: npt.NDArray[np.int64],
+    signature: npt.NDArray[np.int32],
+    found: Documents,
+    threshold: float,
+) -> list[Match]:
+    count = len(found.keys)
+    similarities = similarity.jaccard_pairs(
+        np.concatenate((tokens, found.tokens)),
+        np.concatenate((offsets, found.offsets[1:] + offsets[-1])),
+        np.concatenate((shingle_counts, found.shingle_counts)),
+        np.zeros(count, np.int64),
+        np.arange(1, count + 1),
+        corpus.config.shingle.n,
+    )
+    reached = np.flatnonzero(similarities >= threshold)
+    estimates = minhash.estimates(signature, found.signatures(reached, len(signature)))
+    matches = [
+        Match(found.keys[i], s, e)
+        for i, s, e in zip(
+            reached.tolist(), similarities[reached].tolist(), estimates.tolist(), strict=True
+        )
+    ]
+    return sorted(matches, key=best_first)
+
+
+def _query_chunk(
+    engine: Engine,
+    dictionary: Dictionary,
+    corpus: StoredCorpus,
+    made: Sketches,
+    threshold: float,
+) -> list[list[Match]]:
+    results: list[list[Match]] = [[] for _ in made.signatures]
+    filled = np.flatnonzero(made.shingle_counts)
+    count = corpus.config.bands
+    parameters = [
+        Array(np.repeat(filled, count).astype(np.int32)),
+        Array(np.tile(np.arange(count, dtype=np.int16), len(filled))),
+        Array(made.buckets[filled].ravel()),
+    ]
+    with autocommit(engine) as connection:
+        cursor = connection.cursor(binary=True)
+        statement = corpus.statement(_CANDIDATES_OF_MANY)
+        rows = cursor.execute(statement, parameters, prepare=True).fetchall()
+    if not rows:
+        return results
+    found = Documents(corpus, dictionary, rows)
+    tokens, offsets = _query_tokens(made, corpus, dictionary)
+    left, per_document = load_int4_arrays([row[5] for row in rows])
+    right = np.repeat(np.arange(len(rows)), np.diff(per_document))
+    order = np.argsort(left, kind="stable")
+    left, right = left[order].astype(np.int64), right[order]
+    similarities = similarity.jaccard_pairs(
+        np.concatenate((tokens, found.tokens)),
+        np.concatenate((offsets, found.offsets[1:] + offsets[-1])),
+        np.concatenate((made.shingle_counts, found.shingle_counts)),
+        left,
+        right + len(results),
+        corpus.config.shingle.n,
+    )
+    reached = np.flatnonzero(similarities >= threshold)
+    left, right, similarities = left[reached], right[reached], similarities[reached]
+    estimates = minhash.estimates(
+        made.signatures[left], found.signatures(right, corpus.config.num_hashes)
+    )
+    for i, j, s, e in zip(
+        left.tolist(), right.tolist(), similarities.tolist(), estimates.tolist(), strict=True
+    ):
+        results[i].append(Match(found.keys[j], s, e))
+    for matches in results:
+        matches.sort(key=best_first)
+    return results

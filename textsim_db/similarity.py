@@ -1,0 +1,150 @@
+"""Exact Jaccard similarity of documents given as rows of integers; pure, with no database."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from textsim_db.kernels import kernel
+
+_BASE = 0x9E3779B97F4A7C15  # any odd number with well mixed bits: 2^64 divided by the golden ratio
+UNKNOWN = -1
+"""The token of a word that the dictionary does not have: equal to no token of a stored document."""
+
+
+@kernel
+def _width(start: int, end: int, n: int) -> int:
+    """Return the length of a document's shingles: n, or all of it where it is shorter."""
+    return min(n, end - start)
+
+
+@kernel
+def _same(tokens: npt.NDArray[np.int32], a: int, b: int, width: int) -> bool:
+    for i in range(width):
+        if tokens[a + i] != tokens[b + i]:
+            return False
+    return True
+
+
+@kernel
+def _rolling_hashes(
+    tokens: npt.NDArray[np.int32], start: int, end: int, width: int, out: npt.NDArray[np.uint64]
+) -> int:
+    """Write a hash of each n-gram of tokens[start:end] and return how many there are."""
+    base = np.uint64(_BASE)
+    value = np.uint64(0)
+    leaving = np.uint64(1)
+    for _ in range(width):
+        leaving *= base
+    for i in range(start, start + width):
+        value = value * base + np.uint64(tokens[i]) + np.uint64(1)
+    count = end - start - width + 1
+    out[0] = value
+    for k in range(1, count):
+        gone = np.uint64(tokens[start + k - 1]) + np.uint64(1)
+        come = np.uint64(tokens[start + k - 1 + width]) + np.uint64(1)
+        value = value * base + come - gone * leaving
+        out[k] = value
+    return count
+
+
+@kernel
+def jaccard_pairs(
+    tokens: npt.NDArray[np.int32],
+    offsets: npt.NDArray[np.int64],
+    shingle_counts: npt.NDArray[np.int64],
+    left: npt.NDArray[np.int64],
+    right: npt.NDArray[np.int64],
+    n: int,
+) -> npt.NDArray[np.float64]:
+    """Return the Jaccard similarity of the shingle sets of pairs of documents: shape (pairs,).
+
+    tokens: int32, the word ids or code points of all documents; offsets: (documents + 1,);
+    shingle_counts: (documents,), the distinct shingles of each; left, right: (pairs,), numbers of
+    documents, fastest where equal lefts stand together; n: tokens in a shingle. Hashes only find
+    the place to look: shingles are equal where all their tokens are. The similarity of documents
+    without shingles is 0.
+    """
+    longest = 0
+    for i in range(len(offsets) - 1):
+        longest = max(longest, offsets[i + 1] - offsets[i])
+    size = 16
+    shift = np.uint64(60)
+    while size < 2 * longest:
+        size *= 2
+        shift -= np.uint64(1)
+    mask = np.int64(size - 1)
+    spread = np.uint64(_BASE)
+    table = np.full(size, -1, np.int64)  # the number of an n-gram of the left document
+    seen = np.full(size, -1, np.int64)  # the last pair in which the slot was counted
+    left_hashes = np.empty(longest + 1, np.uint64)
+    right_hashes = np.empty(longest + 1, np.uint64)
+    result = np.zeros(len(left), np.float64)
+    current = -1
+    count = 0
+    start = 0
+    width = 0
+    for pair in range(len(left)):
+        a, b = left[pair], right[pair]
+        if a != current:
+            table[:] = -1
+            seen[:] = -1
+            current = a
+            start, end = offsets[a], offsets[a + 1]
+            width = _width(start, end, n)
+            count = 0 if width == 0 else _rolling_hashes(tokens, start, end, width, left_hashes)
+            for k in range(count):
+                slot = np.int64((left_hashes[k] * spread) >> shift)
+                while table[slot] >= 0:
+                    other = table[slot]
+                    if left_hashes[other] == left_hashes[k] and _same(
+                        tokens, start + other, start + k, width
+                    ):
+                        break
+                    slot = (slot + 1) & mask
+                table[slot] = k
+        other_start, other_end = offsets[b], offsets[b + 1]
+        # Shingles of different lengths are never equal.
+        if count == 0 or _width(other_start, other_end, n) != width:
+            continue
+        shared = 0
+        for k in range(_rolling_hashes(tokens, other_start, other_end, width, right_hashes)):
+            slot = np.int64((right_hashes[k] * spread) >> shift)
+            while table[slot] >= 0:
+                other = table[slot]
+                if left_hashes[other] == right_hashes[k] and _same(
+                    tokens, start + other, other_start + k, width
+                ):
+                    if seen[slot] != pair:
+                        seen[slot] = pair
+                        shared += 1
+                    break
+                slot = (slot + 1) & mask
+        result[pair] = shared / (shingle_counts[a] + shingle_counts[b] - shared)
+    return result
+
+
+@kernel
+def shares_earlier_band(
+    signatures: npt.NDArray[np.int32],
+    left: npt.NDArray[np.int64],
+    right: npt.NDArray[np.int64],
+    bands: npt.NDArray[np.int16],
+    rows: int,
+) -> npt.NDArray[np.bool_]:
+    """Say for each pair whether a band before the given one is equal in both signatures.
+
+    signatures: (documents, num_hashes); left, right, bands: (pairs,).
+    """
+    result = np.zeros(len(left), np.bool_)
+    for pair in range(len(left)):
+        for j in range(bands[pair]):
+            equal = True
+            for k in range(j * rows, (j + 1) * rows):
+                if signatures[left[pair], k] != signatures[right[pair], k]:
+                    equal = False
+                    break
+            if equal:
+                result[pair] = True
+                break
+    return result

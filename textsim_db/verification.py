@@ -1,0 +1,119 @@
+"""Every invariant of a corpus's stored rows, checked: what verify() runs.
+
+The words must give the signature (computed here), and the signature the band rows (computed by the
+server's own hash_array_extended), so that neither side checks itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from sqlalchemy import Engine
+
+from textsim_db.config import CorpusConfig
+from textsim_db.db.binary import load_int4_array
+from textsim_db.db.corpora import StoredCorpus
+from textsim_db.db.engine import Connection, transaction
+from textsim_db.recipe import sketch
+from textsim_db.results import Problem
+
+CHUNK = 2_000
+
+_WORDS = """
+SELECT w.id, w.word FROM textsim.word w WHERE w.hash <> hashtextextended(w.word, 0)
+"""
+_DOCUMENTS = """
+SELECT d.key, d.shingle_count, array_send(d.word_ids), array_send(d.signature), t.text, t.unknown
+FROM {document} d
+CROSS JOIN LATERAL (
+    SELECT coalesce(string_agg(w.word, ' ' ORDER BY q.place), ''),
+        min(q.id) FILTER (WHERE w.id IS NULL)
+    FROM unnest(d.word_ids) WITH ORDINALITY q (id, place)
+    LEFT JOIN textsim.word w ON w.id = q.id
+) t (text, unknown)
+"""
+# Rows that the signatures give against rows that are there, as multisets; negative counts are rows
+# too many.
+_BANDS = """
+SELECT b.document_id, d.key, b.band, b.bucket, sum(b.sign)
+FROM (
+    SELECT document_id, band::integer, bucket, -1 AS sign FROM {band}
+    UNION ALL
+    SELECT d.id, j, hash_array_extended(d.signature[j * %(rows)s + 1:(j + 1) * %(rows)s], j), 1
+    FROM {document} d CROSS JOIN generate_series(0, %(bands)s - 1) j
+    WHERE cardinality(d.signature) > 0
+) b
+LEFT JOIN {document} d ON d.id = b.document_id
+GROUP BY b.document_id, d.key, b.band, b.bucket
+HAVING sum(b.sign) <> 0
+"""
+
+
+def verify(
+    engine: Engine, corpus: StoredCorpus, progress: Callable[[int], None] | None = None
+) -> list[Problem]:
+    """Return everything that is wrong in one snapshot of a corpus: nothing, it should be."""
+    with transaction(engine) as connection:
+        connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+        return [
+            *_word_problems(connection),
+            *_document_problems(connection, corpus, progress),
+            *_band_problems(connection, corpus),
+        ]
+
+
+def _word_problems(connection: Connection) -> Iterator[Problem]:
+    for id_, word in connection.execute(_WORDS):
+        yield Problem("word hash", f"word {id_}", f'the stored hash is not that of "{word[:40]}"')
+
+
+def _document_problems(
+    connection: Connection, corpus: StoredCorpus, progress: Callable[[int], None] | None
+) -> Iterator[Problem]:
+    done = 0
+    with connection.cursor("textsim_verify", binary=True) as cursor:
+        cursor.itersize = CHUNK
+        cursor.execute(corpus.statement(_DOCUMENTS))
+        while rows := cursor.fetchmany(CHUNK):
+            yield from _check_documents(corpus.config, rows)
+            done += len(rows)
+            if progress is not None:
+                progress(done)
+
+
+def _check_documents(config: CorpusConfig, rows: list[tuple[Any, ...]]) -> Iterator[Problem]:
+    made = sketch([row[4].encode() for row in rows], config)
+    counts = made.shingle_counts
+    for i, (key, shingle_count, word_ids, stored, text, unknown) in enumerate(rows):
+        if unknown is not None:
+            yield Problem("unknown word", key, f"word id {unknown} is not in the dictionary")
+            continue
+        tokens = made.tokens
+        form = tokens.span(int(tokens.normal_offsets[i]), int(tokens.normal_offsets[i + 1]))
+        words = int(tokens.word_offsets[i + 1] - tokens.word_offsets[i])
+        if form != text or words != len(load_int4_array(word_ids)):
+            yield Problem("words", key, "the stored words are not a normal form")
+        if shingle_count != counts[i]:
+            yield Problem(
+                "shingle count", key, f"the words give {counts[i]} shingles, stored is {shingle_count}"
+            )
+        expected = made.signatures[i] if counts[i] else made.signatures[i, :0]
+        if not np.array_equal(expected, load_int4_array(stored)):
+            yield Problem("signature", key, "the stored signature is not that of the words")
+
+
+def _band_problems(connection: Connection, corpus: StoredCorpus) -> Iterator[Problem]:
+    config = corpus.config
+    parameters = {"rows": config.rows, "bands": config.bands}
+    for document_id, key, band, bucket, count in connection.execute(
+        corpus.statement(_BANDS), parameters
+    ):
+        place = f"band {band}, bucket {bucket}"
+        if key is None:
+            yield Problem("orphan", f"document {document_id}", f"a band row without document: {place}")
+        elif count > 0:
+            yield Problem("missing band row", key, place)
+        else:
+            yield Problem("extra band row", key, f"{place}, {-count} too many")
