@@ -1,0 +1,182 @@
+"""Which servers the tests run on, and one database for each test.
+
+Everything that touches a database runs on the embedded PostgreSQL 16 and on 18, unless `--postgres`
+chooses one of them, TEXTSIM_TEST_DATABASE_URL names another server (whose role may create
+databases), or `--postgres-image` names an image for Docker.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import random
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import hypothesis
+import numba
+import psycopg
+import pytest
+
+import textsim_db
+from tests.servers import (
+    EMBEDDED_VERSIONS,
+    URL_VARIABLE,
+    Server,
+    container,
+    embedded_version,
+    locked,
+    start_embedded,
+)
+from textsim_db.database import URL_VARIABLE as DATABASE_URL_VARIABLE
+from textsim_db.db import embedded
+
+hypothesis.settings.register_profile("textsim", deadline=None, database=None, print_blob=True)
+hypothesis.settings.load_profile("textsim")
+
+FOLDER = pytest.StashKey[Path]()
+SEED = pytest.StashKey[int]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("textsim-db")
+    group.addoption(
+        "--postgres",
+        type=int,
+        action="append",
+        choices=EMBEDDED_VERSIONS,
+        help="run on this version of the embedded PostgreSQL; may be repeated (default: all)",
+    )
+    group.addoption("--postgres-image", help="run on this image, such as postgres:18, with Docker")
+    group.addoption("--seed", type=int, help="seed of the random tests (default: random, printed)")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    given = _from_controller(config)
+    seed = given.get("textsim_seed", config.getoption("--seed"))
+    config.stash[SEED] = random.randrange(2**32) if seed is None else seed
+    if config.option.hypothesis_seed is None:
+        config.option.hypothesis_seed = str(config.stash[SEED])
+    if given:
+        config.stash[FOLDER] = Path(given["textsim_folder"])
+    else:
+        # Short, for the sockets in it, and open to the user that the embedded server runs as.
+        config.stash[FOLDER] = Path(tempfile.mkdtemp(prefix="ts-"))
+        config.stash[FOLDER].chmod(0o755)
+    os.environ.pop(DATABASE_URL_VARIABLE, None)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Hand the workers of pytest-xdist what they share."""
+    node.workerinput["textsim_folder"] = str(node.config.stash[FOLDER])
+    node.workerinput["textsim_seed"] = node.config.stash[SEED]
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Stop what the run started; the workers of pytest-xdist have ended by now."""
+    folder = config.stash.get(FOLDER, None)
+    if folder is None or _from_controller(config):
+        return
+    for version in EMBEDDED_VERSIONS:
+        embedded.stop(folder, version)
+    url = os.environ.get(URL_VARIABLE)
+    if url and (folder / "used").exists():
+        Server(url, _prefix(folder)).drop_all()
+    shutil.rmtree(folder)
+
+
+def pytest_report_header(config: pytest.Config) -> list[str]:
+    return [
+        f"servers: {', '.join(_describe(config, name) for name in _server_names(config))}",
+        f"python {platform.python_version()}, numba {numba.__version__}, "
+        f"psycopg {psycopg.__version__} ({psycopg.pq.__impl__}), libpq {psycopg.pq.version()}",
+        f"random: --seed {config.stash[SEED]}",
+    ]
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "server" in metafunc.fixturenames:
+        names = _server_names(metafunc.config)
+        metafunc.parametrize("server", names, indirect=True, scope="session")
+
+
+@pytest.fixture(scope="session")
+def server(request: pytest.FixtureRequest) -> Iterator[Server]:
+    """The server of this test; every test that has a database runs once on each."""
+    folder = request.config.stash[FOLDER]
+    name = request.param
+    with ExitStack() as stack:
+        if name == "url":
+            url = os.environ[URL_VARIABLE]
+        elif name.isdigit():
+            url = ""
+        else:
+            url = stack.enter_context(container(name))
+        with locked(folder / "used"):
+            if not url:
+                url = start_embedded(folder, int(name))
+            made = Server(url, _prefix(folder))
+            made.make_template()
+        yield made
+
+
+@pytest.fixture
+def database_url(server: Server) -> Iterator[str]:
+    """The address of a database of the test's own, with the schema."""
+    with server.database(f'TEMPLATE "{server.template}"') as address:
+        yield address
+
+
+@pytest.fixture
+def empty_database_url(server: Server) -> Iterator[str]:
+    """The address of a database of the test's own, without the schema."""
+    with server.database("ENCODING 'UTF8' TEMPLATE template0") as address:
+        yield address
+
+
+@pytest.fixture
+def db(database_url: str) -> Iterator[textsim_db.Database]:
+    with textsim_db.connect(database_url) as database:
+        yield database
+
+
+@pytest.fixture
+def seed(request: pytest.FixtureRequest) -> int:
+    """The seed of the run; printed in the header, set by --seed."""
+    return request.config.stash[SEED]
+
+
+@pytest.fixture
+def rng(seed: int, request: pytest.FixtureRequest) -> random.Random:
+    """Random numbers that depend on the seed and the test, not on the tests before it."""
+    return random.Random(f"{seed} {request.node.nodeid}")
+
+
+def _from_controller(config: pytest.Config) -> dict[str, Any]:
+    """Return what pytest-xdist's controller handed to this worker; nothing in the controller."""
+    return getattr(config, "workerinput", {})
+
+
+def _server_names(config: pytest.Config) -> list[str]:
+    if image := config.getoption("--postgres-image"):
+        return [image]
+    if os.environ.get(URL_VARIABLE):
+        return ["url"]
+    return [str(v) for v in config.getoption("--postgres") or EMBEDDED_VERSIONS]
+
+
+def _describe(config: pytest.Config, name: str) -> str:
+    if name == "url":
+        found = Server(os.environ[URL_VARIABLE], "").version()
+        return f"PostgreSQL {found} ({URL_VARIABLE})"
+    return embedded_version(int(name)).strip() if name.isdigit() else name
+
+
+def _prefix(folder: Path) -> str:
+    return f"{folder.name.lower().replace('-', '_')}_"
