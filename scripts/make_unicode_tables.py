@@ -60,7 +60,7 @@ def order(point: int, seconds: set[int]) -> int:
         return UNASSIGNED
     if point in seconds or unicode.normalize("NFKC", character) != character:
         return UNSTABLE
-    return unicode.combining(character)
+    return int(unicode.combining(character))
 
 
 def simple_lower(point: int) -> int:
@@ -89,12 +89,16 @@ def runs() -> Iterator[tuple[int, int, int]]:
 
 def main() -> None:
     """Write the module to standard output."""
-    print('"""Unicode 13.0 as the normal form sees it; written by scripts/make_unicode_tables.py."""')
+    print(
+        '"""Unicode 13.0 as the normal form sees it; written by scripts/make_unicode_tables.py."""'
+    )
     print()
     print(f'VERSION = "{VERSION[0]}.{VERSION[1]}"')
     print()
     print("# (first code point, kind, canonical combining class or marker), up to the next row.")
-    print("# Kinds: 0 separator, 1 letter or number, 2 mark, 3 letter or number of a spaceless script.")
+    print(
+        "# Kinds: 0 separator, 1 letter or number, 2 mark, 3 letter or number of a spaceless script."
+    )
     print("# Markers: 254 not assigned, 255 NFKC may change it or join it with what stands before.")
     print("RUNS = (")
     for first, kind_, order_ in runs():

@@ -14,8 +14,8 @@ from textsim_db.db.binary import Array
 from textsim_db.db.corpora import StoredCorpus
 from textsim_db.db.dictionary import Dictionary
 from textsim_db.db.engine import Connection, transaction
+from textsim_db.documents import Documents
 from textsim_db.results import Cluster, Pair
-from textsim_db.search import Documents
 
 CHUNK_PAIRS = 200_000
 CACHE_BYTES = 256 * 1024 * 1024

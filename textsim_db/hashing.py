@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from textsim_db.kernels import kernel
+from textsim_db.kernels import kernel, load64
 
 Bytes = npt.NDArray[np.uint8]
 Offsets = npt.NDArray[np.int64]
@@ -20,6 +20,8 @@ Hashes = npt.NDArray[np.uint64]
 
 _START = np.uint32(0x9E3779B9)
 _LENGTH_BIAS = np.uint32(3923095)
+PADDING = 16
+"""Bytes that must follow the last span to be hashed: it is read eight bytes at a time."""
 
 
 @kernel
@@ -57,42 +59,29 @@ def _final(a: np.uint32, b: np.uint32, c: np.uint32) -> tuple[np.uint32, np.uint
 
 
 @kernel
-def _word(data: Bytes, at: int) -> np.uint32:
-    return np.uint32(
-        np.uint32(data[at])
-        | (np.uint32(data[at + 1]) << np.uint32(8))
-        | (np.uint32(data[at + 2]) << np.uint32(16))
-        | (np.uint32(data[at + 3]) << np.uint32(24))
-    )
-
-
-@kernel
-def _tail(data: Bytes, at: int, end: int) -> np.uint32:
-    """Return the bytes from at to end, at most four, as a little-endian number."""
-    if at + 4 <= end:
-        return _word(data, at)
-    value = np.uint32(0)
-    for i in range(at, end):
-        value |= np.uint32(data[i]) << np.uint32(8 * (i - at))
-    return value
-
-
-@kernel
 def hash_span(data: Bytes, start: int, end: int) -> np.uint64:
-    """Return hashtextextended(data[start:end], 0) as an unsigned integer."""
+    """Return hashtextextended(data[start:end], 0) as an unsigned integer.
+
+    data must go on for PADDING bytes after the span; what they are does not matter.
+    """
     a = b = c = np.uint32(_START + _LENGTH_BIAS + np.uint32(end - start))
     at = start
     while end - at >= 12:
-        a = np.uint32(a + _word(data, at))
-        b = np.uint32(b + _word(data, at + 4))
-        c = np.uint32(c + _word(data, at + 8))
+        low = load64(data, at)
+        a = np.uint32(a + np.uint32(low))
+        b = np.uint32(b + np.uint32(low >> np.uint64(32)))
+        c = np.uint32(c + np.uint32(load64(data, at + 8)))
         a, b, c = _mix(a, b, c)
         at += 12
-    a = np.uint32(a + _tail(data, at, end))
-    b = np.uint32(b + _tail(data, at + 4, end))
-    # The lowest byte of c stands for the length, so the last bytes start at the second.
-    c = np.uint32(c + (_tail(data, at + 8, end) << np.uint32(8)))
-    b, c = _final(a, b, c)
+    left = end - at
+    low = load64(data, at)
+    if left < 8:
+        low &= (np.uint64(1) << np.uint64(8 * left)) - np.uint64(1)
+    else:
+        # The lowest byte of c stands for the length, so the last bytes start at the second.
+        last = load64(data, at + 8) & ((np.uint64(1) << np.uint64(8 * (left - 8))) - np.uint64(1))
+        c = np.uint32(c + np.uint32(last << np.uint64(8)))
+    b, c = _final(np.uint32(a + np.uint32(low)), np.uint32(b + np.uint32(low >> np.uint64(32))), c)
     return (np.uint64(b) << np.uint64(32)) | np.uint64(c)
 
 
@@ -110,7 +99,10 @@ def hash_integer(value: np.uint32, seed: np.uint64) -> np.uint64:
 
 @kernel
 def hash_spans(data: Bytes, starts: Offsets, ends: Offsets) -> npt.NDArray[np.int64]:
-    """Return hashtextextended(span, 0) for each span of UTF-8 bytes: int64 of shape (spans,)."""
+    """Return hashtextextended(span, 0) for each span of UTF-8 bytes: int64 of shape (spans,).
+
+    data must go on for PADDING bytes after the last span.
+    """
     hashes = np.empty(len(starts), np.int64)
     for i in range(len(starts)):
         hashes[i] = np.int64(hash_span(data, starts[i], ends[i]))
@@ -119,10 +111,11 @@ def hash_spans(data: Bytes, starts: Offsets, ends: Offsets) -> npt.NDArray[np.in
 
 def hash_texts(texts: Sequence[str]) -> list[int]:
     """Return hashtextextended(text, 0) of each text; for a few at a time."""
-    parts = [text.encode() for text in texts]
+    parts = [*(text.encode() for text in texts), bytes(PADDING)]
     ends = np.cumsum([len(part) for part in parts], dtype=np.int64)
     starts = ends - np.array([len(part) for part in parts], np.int64)
-    hashes: list[int] = hash_spans(np.frombuffer(b"".join(parts), np.uint8), starts, ends).tolist()
+    data = np.frombuffer(b"".join(parts), np.uint8)
+    hashes: list[int] = hash_spans(data, starts[:-1], ends[:-1]).tolist()
     return hashes
 
 

@@ -1,7 +1,7 @@
 """The write path: documents in batches, each one transaction that is wholly there or not at all.
 
-While one batch is being written, a thread computes the next: the kernels and the waiting for the
-server both release the GIL.
+While one batch is being written, a thread looks up the words of the next and another computes the
+one after: the kernels and the waiting for the server both release the GIL.
 """
 
 from __future__ import annotations
@@ -9,9 +9,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
-from itertools import chain
-from typing import Any
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -34,6 +35,7 @@ from textsim_db.db.engine import transaction
 from textsim_db.errors import DocumentError
 from textsim_db.recipe import Sketches, sketch
 from textsim_db.results import AddReport, Refusal
+from textsim_db.seen import SeenKeys
 from textsim_db.text import to_bytes
 
 BATCH_DOCUMENTS = 10_000
@@ -43,6 +45,8 @@ MAX_TRIES = 8
 
 Progress = Callable[[AddReport], None]
 Item = tuple[str, str]
+Given = TypeVar("Given")
+Made = TypeVar("Made")
 
 # What another transaction can cause and a repetition mends: the same key added by someone else,
 # a deadlock, a serialization failure.
@@ -75,23 +79,24 @@ COPY {band} (corpus_id, band, bucket, document_id) FROM STDIN (FORMAT binary)
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Documents ready to be written, in order of their keys, each key once."""
+    """Documents on their way into the database, in order of their keys, each key once."""
 
     keys: list[str]
+    texts: list[bytes]
     sketches: Sketches
-    word_ids: npt.NDArray[np.int32]
     refused: list[Refusal]
-    given: int
+    duplicates: int
+    word_ids: npt.NDArray[np.int32] = field(default_factory=lambda: np.empty(0, np.int32))
 
     def words_of(self, i: int) -> npt.NDArray[np.int32]:
         """Return the word ids of a document."""
         offsets = self.sketches.tokens.word_offsets
-        return self.word_ids[offsets[i] : offsets[i + 1]]
+        return self.word_ids[int(offsets[i]) : int(offsets[i + 1])]
 
     def signature_of(self, i: int) -> npt.NDArray[np.int32]:
         """Return the signature of a document as stored: none without shingles."""
-        signature = self.sketches.signatures[i]
-        return signature if self.sketches.shingle_counts[i] else signature[:0]
+        stored: npt.NDArray[np.int32] = self.sketches.signatures[i]
+        return stored if self.sketches.shingle_counts[i] else stored[:0]
 
 
 def add_many(
@@ -103,20 +108,20 @@ def add_many(
 ) -> AddReport:
     """Add or replace documents; see Corpus.add_many."""
     report = AddReport()
-    seen: set[int] = set()
-    for batch in _ahead(documents, lambda items: _prepare(items, corpus, dictionary)):
+    seen = SeenKeys()
+    sketched = _ahead(_batches(documents), partial(_sketched, corpus=corpus))
+    resolve = partial(_with_word_ids, corpus=corpus, dictionary=dictionary)
+    for batch in _ahead(sketched, resolve):
         outcome = _with_retries(engine, corpus, batch)
         report.refused += batch.refused
         # A key that an earlier batch of this call has written is a duplicate, not a replacement.
-        hashes = [hash(key) for key in batch.keys]
-        again = np.fromiter((h in seen for h in hashes), np.bool_, len(hashes))
-        seen.update(hashes)
+        again = seen.meet(batch.keys)
         report.added += int(np.count_nonzero(outcome == _ADDED))
         report.replaced += int(np.count_nonzero((outcome == _REPLACED) & ~again))
         report.unchanged += int(np.count_nonzero((outcome == _UNCHANGED) & ~again))
         again &= outcome != _ADDED
         report.duplicates += int(np.count_nonzero(again))
-        report.duplicates += batch.given - len(batch.keys) - len(batch.refused)
+        report.duplicates += batch.duplicates
         if progress is not None:
             progress(report)
     return report
@@ -128,7 +133,9 @@ def remove(engine: Engine, corpus: StoredCorpus, keys: Iterable[str]) -> int:
     for some in _chunks(dict.fromkeys(keys), BATCH_DOCUMENTS):
         with transaction(engine) as connection:
             cursor = connection.cursor(binary=True)
-            rows = cursor.execute(corpus.statement(_LOCK_EXISTING), [_storable_keys(some)]).fetchall()
+            rows = cursor.execute(
+                corpus.statement(_LOCK_EXISTING), [_storable_keys(some)]
+            ).fetchall()
             ids = np.array([row[1] for row in rows], np.int64)
             cursor.execute(corpus.statement(_DELETE), [Array(ids)])
             _delete_bands(cursor, corpus, *_old_bands(corpus, rows))
@@ -155,12 +162,12 @@ def _chunks(items: Iterable[Any], size: int) -> Iterator[list[Any]]:
         yield chunk
 
 
-def _ahead(documents: Iterable[Item], prepare: Callable[[list[Any]], Batch]) -> Iterator[Batch]:
-    """Prepare each batch in a thread while the one before it is being written."""
-    with ThreadPoolExecutor(1, "textsim-prepare") as pool:
-        waiting: Future[Batch] | None = None
-        for items in _batches(documents):
-            submitted = pool.submit(prepare, items)
+def _ahead(items: Iterable[Given], function: Callable[[Given], Made]) -> Iterator[Made]:
+    """Apply a function to each item in a thread, one item ahead of what is asked for."""
+    with ThreadPoolExecutor(1, "textsim-ahead") as pool:
+        waiting: Future[Made] | None = None
+        for item in items:
+            submitted = pool.submit(function, item)
             if waiting is not None:
                 yield waiting.result()
             waiting = submitted
@@ -173,10 +180,8 @@ def _batches(documents: Iterable[Item]) -> Iterator[list[Any]]:
     size = 0
     for item in documents:
         batch.append(item)
-        try:
+        with suppress(TypeError, IndexError, KeyError):  # refused when the batch is prepared
             size += len(item[1])
-        except (TypeError, IndexError, KeyError):
-            pass  # refused with its reason when the batch is prepared
         if len(batch) >= BATCH_DOCUMENTS or size >= BATCH_BYTES:
             yield batch
             batch, size = [], 0
@@ -184,7 +189,7 @@ def _batches(documents: Iterable[Item]) -> Iterator[list[Any]]:
         yield batch
 
 
-def _prepare(items: list[Any], corpus: StoredCorpus, dictionary: Dictionary) -> Batch:
+def _sketched(items: list[Any], corpus: StoredCorpus) -> Batch:
     accepted: dict[str, bytes] = {}
     refused: list[Refusal] = []
     for item in items:
@@ -194,34 +199,42 @@ def _prepare(items: list[Any], corpus: StoredCorpus, dictionary: Dictionary) -> 
             refused.append(Refusal(_shown_key(item), str(error)))
         else:
             accepted[key] = data
-    batch = _sketched(accepted, refused, len(items), corpus, dictionary)
-    hidden = np.flatnonzero(batch.word_ids == 0)
-    if not len(hidden):
-        return batch
-    for i in np.unique(np.searchsorted(batch.sketches.tokens.word_offsets, hidden, "right") - 1):
-        number = hidden[np.searchsorted(hidden, batch.sketches.tokens.word_offsets[i])]
-        word = batch.sketches.tokens.word(number)
-        refused.append(
-            Refusal(
-                batch.keys[i],
-                f'the word "{word[:40]}" has the same 64-bit hash as another word of the dictionary',
-            )
-        )
-        del accepted[batch.keys[i]]
-    return _sketched(accepted, refused, len(items), corpus, dictionary)
-
-
-def _sketched(
-    accepted: dict[str, bytes],
-    refused: list[Refusal],
-    given: int,
-    corpus: StoredCorpus,
-    dictionary: Dictionary,
-) -> Batch:
     # In order of the keys, so that two writers wait for each other in one direction only.
     keys = sorted(accepted)
-    sketches = sketch([accepted[key] for key in keys], corpus.config)
-    return Batch(keys, sketches, dictionary.ensure(sketches.tokens), refused, given)
+    texts = [accepted[key] for key in keys]
+    duplicates = len(items) - len(refused) - len(keys)
+    return Batch(keys, texts, sketch(texts, corpus.config), refused, duplicates)
+
+
+def _with_word_ids(batch: Batch, corpus: StoredCorpus, dictionary: Dictionary) -> Batch:
+    word_ids = dictionary.ensure(batch.sketches.tokens)
+    hidden = np.flatnonzero(word_ids == 0)
+    if len(hidden):
+        return _with_word_ids(_without(batch, hidden, corpus), corpus, dictionary)
+    return replace(batch, word_ids=word_ids)
+
+
+def _without(batch: Batch, hidden: npt.NDArray[np.int64], corpus: StoredCorpus) -> Batch:
+    """Refuse the documents with words that hash like other words of the dictionary."""
+    tokens = batch.sketches.tokens
+    owners = np.searchsorted(tokens.word_offsets, hidden, "right") - 1
+    faults = dict(zip(owners.tolist(), tokens.words(hidden), strict=True))
+    refused = [
+        Refusal(
+            batch.keys[i],
+            f'the word "{word[:40]}" has the same 64-bit hash as another word of the dictionary',
+        )
+        for i, word in faults.items()
+    ]
+    kept = [i for i in range(len(batch.keys)) if i not in faults]
+    texts = [batch.texts[i] for i in kept]
+    return replace(
+        batch,
+        keys=[batch.keys[i] for i in kept],
+        texts=texts,
+        sketches=sketch(texts, corpus.config),
+        refused=batch.refused + refused,
+    )
 
 
 def _accept(item: Any) -> tuple[str, bytes]:
@@ -271,9 +284,7 @@ def _with_retries(engine: Engine, corpus: StoredCorpus, batch: Batch) -> npt.NDA
     raise AssertionError("unreachable")
 
 
-def _write(
-    cursor: psycopg.Cursor[Any], corpus: StoredCorpus, batch: Batch
-) -> npt.NDArray[np.int8]:
+def _write(cursor: psycopg.Cursor[Any], corpus: StoredCorpus, batch: Batch) -> npt.NDArray[np.int8]:
     """Write a batch and return what became of each document."""
     outcome = np.full(len(batch.keys), _ADDED, np.int8)
     if not batch.keys:
@@ -303,18 +314,16 @@ def _insert(
     with cursor.copy(corpus.statement(_COPY_DOCUMENTS)) as copy:
         copy.write(COPY_HEADER)
         copy.write(
-            memoryview(
-                copy_documents(
-                    corpus.id,
-                    ids,
-                    [batch.keys[i].encode() for i in new.tolist()],
-                    made.shingle_counts,
-                    batch.word_ids,
-                    made.tokens.word_offsets,
-                    new,
-                    made.signatures,
-                )
-            )
+            copy_documents(
+                corpus.id,
+                ids,
+                [batch.keys[i].encode() for i in new.tolist()],
+                made.shingle_counts,
+                batch.word_ids,
+                made.tokens.word_offsets,
+                new,
+                made.signatures,
+            ).data
         )
         copy.write(COPY_TRAILER)
     filled = made.shingle_counts[new] > 0

@@ -75,12 +75,11 @@ def signatures(
     return result
 
 
-def estimates(
-    left: npt.NDArray[np.int32], right: npt.NDArray[np.int32]
-) -> npt.NDArray[np.float64]:
+def estimates(left: npt.NDArray[np.int32], right: npt.NDArray[np.int32]) -> npt.NDArray[np.float64]:
     """Return the estimated Jaccard similarity of pairs of signatures: the share of equal values.
 
     left and right have the shape (pairs, num_hashes), or left (num_hashes,) for one against
     several. The standard error is sqrt(s * (1 - s) / num_hashes).
     """
-    return np.mean(left == right, axis=1, dtype=np.float64)
+    shares: npt.NDArray[np.float64] = np.mean(left == right, axis=1, dtype=np.float64)
+    return shares

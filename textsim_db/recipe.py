@@ -75,10 +75,9 @@ def check_recipe(
             f'corpus "{name}" was built by recipe {config.recipe}; this version of textsim-db '
             f"computes recipe {RECIPE}: use a version that computes {config.recipe}, or index it anew"
         )
-    if (
-        signature(GOLDEN_TEXT, config).tolist() != list(golden_signature)
-        or buckets(GOLDEN_TEXT, config).tolist() != list(golden_buckets)
-    ):
+    if signature(GOLDEN_TEXT, config).tolist() != list(golden_signature) or buckets(
+        GOLDEN_TEXT, config
+    ).tolist() != list(golden_buckets):
         raise RecipeError(
             f'corpus "{name}" says recipe {config.recipe}, but its stored golden signature is not '
             f"what recipe {RECIPE} computes: its configuration or this installation is damaged"

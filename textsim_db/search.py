@@ -14,10 +14,11 @@ from textsim_db.db.binary import Array, load_int4_array, load_int4_arrays
 from textsim_db.db.corpora import StoredCorpus
 from textsim_db.db.dictionary import Dictionary
 from textsim_db.db.engine import autocommit
+from textsim_db.documents import Documents, characters_of
 from textsim_db.errors import DocumentNotFound
 from textsim_db.recipe import Sketches, sketch
 from textsim_db.results import Candidate, Match
-from textsim_db.text import Tokens, to_bytes
+from textsim_db.text import to_bytes
 
 CHUNK_QUERIES = 1000
 
@@ -55,42 +56,6 @@ _BY_KEY = """
 SELECT id, key, shingle_count, array_send(word_ids), array_send(signature)
 FROM {document} WHERE key = %s
 """
-
-
-class Documents:
-    """Stored documents as rows of integers, for the similarity kernels.
-
-    rows: (id, key, shingle count, word ids and signature as array_send gives them).
-    """
-
-    def __init__(
-        self, corpus: StoredCorpus, dictionary: Dictionary, rows: Sequence[tuple[Any, ...]]
-    ) -> None:
-        self.keys: list[str] = [row[1] for row in rows]
-        self.shingle_counts = np.array([row[2] for row in rows], np.int64)
-        self.tokens, self.offsets = load_int4_arrays([row[3] for row in rows])
-        self._signatures = [row[4] for row in rows]
-        if corpus.config.shingle.unit == "char":
-            self.tokens, self.offsets = to_characters(self.tokens, self.offsets, dictionary)
-
-    def signatures(self, numbers: npt.NDArray[np.int64], num_hashes: int) -> npt.NDArray[np.int32]:
-        """Return the signatures of some of the documents: int32 of shape (numbers, num_hashes)."""
-        values, _ = load_int4_arrays([self._signatures[i] for i in numbers.tolist()])
-        return values.reshape(len(numbers), num_hashes)
-
-
-def to_characters(
-    word_ids: npt.NDArray[np.int32], offsets: npt.NDArray[np.int64], dictionary: Dictionary
-) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
-    """Turn documents as word ids into documents as code points of their normal forms."""
-    texts = dictionary.texts(np.unique(word_ids).tolist())
-    ids = word_ids.tolist()
-    forms = [
-        " ".join(map(texts.__getitem__, ids[start:end]))
-        for start, end in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True)
-    ]
-    ends = np.cumsum(np.fromiter(map(len, forms), np.int64, len(forms)))
-    return _code_points("".join(forms)), np.concatenate(([0], ends)).astype(np.int64)
 
 
 def query(
@@ -197,20 +162,7 @@ def _query_tokens(
         ids = dictionary.find(made.tokens)
         ids[ids == 0] = similarity.UNKNOWN
         return ids, made.tokens.word_offsets
-    return _characters_of(made.tokens)
-
-
-def _characters_of(tokens: Tokens) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
-    forms = [
-        tokens.span(start, end)
-        for start, end in zip(tokens.normal_offsets[:-1], tokens.normal_offsets[1:], strict=True)
-    ]
-    ends = np.cumsum(np.fromiter(map(len, forms), np.int64, len(forms)))
-    return _code_points("".join(forms)), np.concatenate(([0], ends)).astype(np.int64)
-
-
-def _code_points(text: str) -> npt.NDArray[np.int32]:
-    return np.frombuffer(text.encode("utf-32-le"), "<i4").astype(np.int32)
+    return characters_of(made.tokens)
 
 
 def _matches_of_one(
@@ -268,22 +220,30 @@ def _query_chunk(
     left, per_document = load_int4_arrays([row[5] for row in rows])
     right = np.repeat(np.arange(len(rows)), np.diff(per_document))
     order = np.argsort(left, kind="stable")
-    left, right = left[order].astype(np.int64), right[order]
+    query_numbers, right = left[order].astype(np.int64), right[order]
     similarities = similarity.jaccard_pairs(
         np.concatenate((tokens, found.tokens)),
         np.concatenate((offsets, found.offsets[1:] + offsets[-1])),
         np.concatenate((made.shingle_counts, found.shingle_counts)),
-        left,
+        query_numbers,
         right + len(results),
         corpus.config.shingle.n,
     )
     reached = np.flatnonzero(similarities >= threshold)
-    left, right, similarities = left[reached], right[reached], similarities[reached]
+    query_numbers, right, similarities = (
+        query_numbers[reached],
+        right[reached],
+        similarities[reached],
+    )
     estimates = minhash.estimates(
-        made.signatures[left], found.signatures(right, corpus.config.num_hashes)
+        made.signatures[query_numbers], found.signatures(right, corpus.config.num_hashes)
     )
     for i, j, s, e in zip(
-        left.tolist(), right.tolist(), similarities.tolist(), estimates.tolist(), strict=True
+        query_numbers.tolist(),
+        right.tolist(),
+        similarities.tolist(),
+        estimates.tolist(),
+        strict=True,
     ):
         results[i].append(Match(found.keys[j], s, e))
     for matches in results:

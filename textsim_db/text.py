@@ -46,9 +46,11 @@ class Tokens:
         """Return the text of a span of bytes."""
         return self.normal[start:end].tobytes().decode()
 
-    def word(self, number: int) -> str:
-        """Return the text of a word by its number in the batch."""
-        return self.span(self.starts[number], self.ends[number])
+    def words(self, numbers: npt.NDArray[np.int64]) -> list[str]:
+        """Return the texts of words by their numbers in the batch."""
+        data = self.normal.data
+        starts, ends = self.starts[numbers].tolist(), self.ends[numbers].tolist()
+        return [str(data[start:end], "utf-8") for start, end in zip(starts, ends, strict=True)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +84,9 @@ def to_bytes(text: str) -> bytes:
     if b"\0" in data:
         raise DocumentError(f"the text has a NUL character at character {text.index(chr(0)) + 1}")
     if len(data) > MAX_BYTES:
-        raise DocumentError(f"the text is {len(data)} bytes long; at most {MAX_BYTES} can be indexed")
+        raise DocumentError(
+            f"the text is {len(data)} bytes long; at most {MAX_BYTES} can be indexed"
+        )
     return data
 
 

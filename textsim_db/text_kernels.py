@@ -5,16 +5,16 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from textsim_db.hashing import hash_span
+from textsim_db.hashing import PADDING, hash_span
 from textsim_db.kernels import kernel
-from textsim_db.unicode_tables import MARK, SEPARATOR, SPACELESS, UNASSIGNED, UNSTABLE
+from textsim_db.unicode_tables import MARK, SEPARATOR, SPACELESS, UNASSIGNED, UNSTABLE, WORD
 
 Bytes = npt.NDArray[np.uint8]
 Offsets = npt.NDArray[np.int64]
 
 
 @kernel
-def _decode(data: Bytes, at: int) -> tuple[int, int]:
+def _decode(data: Bytes, at: int) -> tuple[np.int64, int]:
     """Return the code point that starts at a byte of valid UTF-8, and where the next one starts."""
     first = np.int64(data[at])
     if first < 0x80:
@@ -93,12 +93,16 @@ def split_words(
     """
     # Folding grows two bytes to three at most; a spaceless character (three bytes or more) gains
     # one space.
-    out = np.empty(len(data) + (len(data) >> 1) + 8, np.uint8)
+    out = np.empty(len(data) + (len(data) >> 1) + PADDING, np.uint8)
     normal_offsets = np.zeros(len(offsets), np.int64)
     word_offsets = np.zeros(len(offsets), np.int64)
     capacity = (len(data) >> 1) + len(offsets) + 1
     starts = np.empty(capacity, np.int64)
     ends = np.empty(capacity, np.int64)
+    ascii_fold = np.zeros(256, np.uint8)
+    for byte in range(0x80):
+        if kind[byte] == WORD:
+            ascii_fold[byte] = lower[byte]
     position = 0
     count = 0
     for i in range(len(offsets) - 1):
@@ -106,6 +110,18 @@ def split_words(
         first = position
         inside = SEPARATOR
         while at < end:
+            if inside == WORD:
+                # Most bytes of most texts: ASCII letters and digits inside a word.
+                folded = ascii_fold[data[at]]
+                while folded:
+                    out[position] = folded
+                    position += 1
+                    at += 1
+                    if at == end:
+                        break
+                    folded = ascii_fold[data[at]]
+                if at == end:
+                    break
             point, at = _decode(data, at)
             now = kind[point]
             if now == SEPARATOR:
@@ -113,11 +129,7 @@ def split_words(
                 continue
             # A word begins after a separator, at each spaceless character, and where a run of
             # other letters follows a spaceless character.
-            if (
-                inside == SEPARATOR
-                or now == SPACELESS
-                or (inside == SPACELESS and now != MARK)
-            ):
+            if inside == SEPARATOR or now == SPACELESS or (inside == SPACELESS and now != MARK):
                 if position > first:
                     ends[count - 1] = position
                     out[position] = 0x20

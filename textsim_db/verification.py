@@ -97,7 +97,9 @@ def _check_documents(config: CorpusConfig, rows: list[tuple[Any, ...]]) -> Itera
             yield Problem("words", key, "the stored words are not a normal form")
         if shingle_count != counts[i]:
             yield Problem(
-                "shingle count", key, f"the words give {counts[i]} shingles, stored is {shingle_count}"
+                "shingle count",
+                key,
+                f"the words give {counts[i]} shingles, stored is {shingle_count}",
             )
         expected = made.signatures[i] if counts[i] else made.signatures[i, :0]
         if not np.array_equal(expected, load_int4_array(stored)):
@@ -112,7 +114,9 @@ def _band_problems(connection: Connection, corpus: StoredCorpus) -> Iterator[Pro
     ):
         place = f"band {band}, bucket {bucket}"
         if key is None:
-            yield Problem("orphan", f"document {document_id}", f"a band row without document: {place}")
+            yield Problem(
+                "orphan", f"document {document_id}", f"a band row without document: {place}"
+            )
         elif count > 0:
             yield Problem("missing band row", key, place)
         else:

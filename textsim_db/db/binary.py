@@ -168,7 +168,7 @@ def copy_documents(
 
 
 @kernel
-def _put4(out: npt.NDArray[np.uint8], at: int, value: int) -> int:
+def _put4(out: npt.NDArray[np.uint8], at: int, value: int | np.int64) -> int:
     out[at] = (value >> 24) & 0xFF
     out[at + 1] = (value >> 16) & 0xFF
     out[at + 2] = (value >> 8) & 0xFF
@@ -233,7 +233,5 @@ def _write_documents(
             out[at] = keys[k]
             at += 1
         at = _put_int4_array(out, at, word_ids, word_offsets[i], word_offsets[i + 1])
-        at = _put_int4_array(
-            out, at, signatures[i], 0, num_hashes if shingle_counts[i] else 0
-        )
+        at = _put_int4_array(out, at, signatures[i], 0, num_hashes if shingle_counts[i] else 0)
     return out[:at]

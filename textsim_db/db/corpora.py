@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from functools import lru_cache
+from typing import Any, LiteralString
 
 from psycopg import sql
 from sqlalchemy import Engine
@@ -17,7 +18,7 @@ _COLUMNS = (
     "id, name, unit, shingle_length, threshold, recall, num_hashes, bands, rows, seed, recipe, "
     "golden_signature, golden_buckets"
 )
-_SELECT = f"SELECT {_COLUMNS} FROM textsim.corpus"  # noqa: S608 - constants only
+_SELECT = f"SELECT {_COLUMNS} FROM textsim.corpus"
 _INSERT = """
 INSERT INTO textsim.corpus (
     name, unit, shingle_length, threshold, recall, num_hashes, bands, rows, seed, recipe, a, b,
@@ -36,19 +37,24 @@ class StoredCorpus:
     name: str
     config: CorpusConfig
 
-    def statement(self, text: str) -> str:
+    def statement(self, text: LiteralString) -> str:
         """Return SQL with {document} and {band} replaced by the names of the partitions.
 
         The partitions are named directly: a statement on the parents would lock every corpus.
         """
-        return (
-            sql.SQL(text)  # type: ignore[arg-type]  # the callers' texts are constants
-            .format(
-                document=sql.Identifier("textsim", f"document_{self.id}"),
-                band=sql.Identifier("textsim", f"band_{self.id}"),
-            )
-            .as_string(None)
+        return _named(self.id, text)
+
+
+@lru_cache(maxsize=1024)
+def _named(corpus_id: int, text: LiteralString) -> str:
+    return (
+        sql.SQL(text)
+        .format(
+            document=sql.Identifier("textsim", f"document_{corpus_id}"),
+            band=sql.Identifier("textsim", f"band_{corpus_id}"),
         )
+        .as_string(None)
+    )
 
 
 def create(engine: Engine, name: str, config: CorpusConfig) -> StoredCorpus:

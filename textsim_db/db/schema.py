@@ -101,7 +101,9 @@ def script() -> str:
     """Return one SQL script that installs the schema with plain psql, at the newest revision."""
     files = sorted((resource("sql") / "schema").glob("*.sql"))
     parts = itertools.chain(
-        ["-- textsim-db: the whole schema. Run it with: psql -X -v ON_ERROR_STOP=1 -f FILE\nBEGIN;\n"],
+        [
+            "-- textsim-db: the whole schema. Run it with: psql -X -v ON_ERROR_STOP=1 -f FILE\nBEGIN;\n"
+        ],
         (file.read_text(encoding="utf-8") for file in files),
         [
             "-- What textsim db upgrade goes on from.\n"

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from textsim_db.kernels import kernel
 from textsim_db.text import Tokens
+
+Scalar = TypeVar("Scalar", bound=np.generic)
 
 MAX_WORDS = 2_000_000
 MAX_BYTES = 64 * 1024 * 1024
@@ -28,10 +31,10 @@ class WordCache:
         """Forget every word."""
         self._count = 0
         self._table = np.full(1 << 12, -1, np.int32)
-        self._hashes = np.empty(1 << 11, np.int64)
-        self._ids = np.empty(1 << 11, np.int32)
-        self._starts = np.zeros((1 << 11) + 1, np.int64)
-        self._bytes = np.empty(1 << 14, np.uint8)
+        self._hashes: npt.NDArray[np.int64] = np.empty(1 << 11, np.int64)
+        self._ids: npt.NDArray[np.int32] = np.empty(1 << 11, np.int32)
+        self._starts: npt.NDArray[np.int64] = np.zeros((1 << 11) + 1, np.int64)
+        self._bytes: npt.NDArray[np.uint8] = np.empty(1 << 14, np.uint8)
 
     def __len__(self) -> int:
         return self._count
@@ -50,12 +53,17 @@ class WordCache:
             hashes,
         )
 
-    def add(self, hashes: npt.NDArray[np.int64], ids: npt.NDArray[np.int32], words: Sequence[bytes]) -> None:
+    def add(
+        self, hashes: npt.NDArray[np.int64], ids: npt.NDArray[np.int32], words: Sequence[bytes]
+    ) -> None:
         """Take in words that are not here yet, all of them different."""
         if not len(hashes):
             return
         data = b"".join(words)
-        if self._count + len(words) > MAX_WORDS or self._starts[self._count] + len(data) > MAX_BYTES:
+        if (
+            self._count + len(words) > MAX_WORDS
+            or self._starts[self._count] + len(data) > MAX_BYTES
+        ):
             self.clear()
         first = self._count
         count = first + len(words)
@@ -80,7 +88,7 @@ def _power_of_two(at_least: int) -> int:
     return 1 << (at_least - 1).bit_length()
 
 
-def _grown(array: npt.NDArray[np.generic], size: int) -> npt.NDArray[np.generic]:
+def _grown(array: npt.NDArray[Scalar], size: int) -> npt.NDArray[Scalar]:
     if size <= len(array):
         return array
     larger = np.empty(_power_of_two(size), array.dtype)

@@ -1,0 +1,107 @@
+"""The main job at a size: load, queries, batches of queries, all pairs; on the embedded server.
+
+    python -m benchmarks.main_job --documents 200000
+
+Each figure is printed as it is measured. The documents are made before the clock starts (up to
+a million of 200 words they are kept in a temporary file, so that the memory shown is the
+project's).
+"""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import statistics
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import textsim_db as ts
+from benchmarks.generate import documents
+
+
+def write_documents(path: Path, count: int, words: int) -> None:
+    """Write the documents of the benchmark, one a line."""
+    with path.open("w", encoding="utf-8") as file:
+        for key, text in documents(count, words):
+            file.write(f"{key}\t{text}\n")
+
+
+def read_documents(path: Path) -> Iterator[tuple[str, str]]:
+    """Yield (key, text) from the file."""
+    with path.open(encoding="utf-8") as file:
+        for line in file:
+            key, _, text = line.rstrip("\n").partition("\t")
+            yield key, text
+
+
+def peak_memory() -> float:
+    """Return the peak resident memory of this process in MB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def main() -> None:
+    """Run the benchmark and print its figures."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser.add_argument("--documents", type=int, default=200_000)
+    parser.add_argument("--words", type=int, default=200)
+    parser.add_argument("--queries", type=int, default=2_000)
+    parser.add_argument("--database-url")
+    parser.add_argument("--keep", action="store_true", help="leave the corpus there")
+    arguments = parser.parse_args()
+    name = f"benchmark-{arguments.documents}"
+    with tempfile.TemporaryDirectory() as folder, ts.connect(arguments.database_url) as db:
+        path = Path(folder) / "documents.tsv"
+        write_documents(path, arguments.documents, arguments.words)
+        if name in db.corpora():
+            db.corpus(name).drop()
+        corpus = db.create_corpus(name)
+        warm = db.create_corpus("benchmark-warm-up", exist_ok=True)
+        warm.add_many([("a", "some words to compile the kernels"), ("b", "")])
+        warm.query_many(["some words to compile the kernels"])
+        warm.query("some words to compile the kernels")
+        warm.drop()
+        print(f"{'documents':<34}{arguments.documents:>12,}")
+        start = time.perf_counter()
+        report = corpus.add_many(read_documents(path))
+        seconds = time.perf_counter() - start
+        assert report.added == arguments.documents
+        print(f"{'load, documents/s':<34}{report.added / seconds:>12,.0f}")
+        print(f"{'peak memory after the load, MB':<34}{peak_memory():>12,.0f}")
+        with db.engine.connect() as connection:
+            total = connection.exec_driver_sql(
+                "SELECT sum(pg_total_relation_size(i.inhrelid)) FROM pg_inherits i "
+                "JOIN textsim.corpus c ON i.inhrelid::regclass::text IN "
+                "('textsim.document_' || c.id, 'textsim.band_' || c.id) WHERE c.name = %s",
+                (name,),
+            ).scalar_one()
+        print(f"{'stored bytes/document':<34}{float(total) / report.added:>12,.0f}")
+        step = max(1, arguments.documents // arguments.queries)
+        some = [text for i, (_, text) in enumerate(read_documents(path)) if i % step == 0]
+        for text in some[:200]:
+            corpus.query(text)
+        times = []
+        for text in some:
+            begin = time.perf_counter()
+            corpus.query(text)
+            times.append(1000 * (time.perf_counter() - begin))
+        times.sort()
+        print(f"{'one query, median ms':<34}{statistics.median(times):>12.3f}")
+        print(f"{'one query, p99 ms':<34}{times[int(len(times) * 0.99)]:>12.3f}")
+        rates = []
+        for _ in range(5):
+            start = time.perf_counter()
+            corpus.query_many(some)
+            rates.append(len(some) / (time.perf_counter() - start))
+        print(f"{'query_many, queries/s (median of 5)':<34}{statistics.median(rates):>12,.0f}")
+        start = time.perf_counter()
+        pairs = sum(1 for _ in corpus.pairs())
+        print(f"{'all pairs, s':<34}{time.perf_counter() - start:>12.2f}  ({pairs:,} pairs)")
+        print(f"{'peak memory, MB':<34}{peak_memory():>12,.0f}")
+        if not arguments.keep:
+            corpus.drop()
+
+
+if __name__ == "__main__":
+    main()
