@@ -1,0 +1,91 @@
+"""The command textsim itself: its groups, its global options, and how it ends."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from textsim_db import __version__
+from textsim_db.cli import corpora, databases, demo, documents, searches
+from textsim_db.cli.common import DatabaseUrl, complain, explain
+from textsim_db.errors import TextsimError
+
+
+class _Textsim(TyperGroup):
+    """The root group: turns what a user can cause into a message and an exit status."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            result = super().invoke(ctx)
+            sys.stdout.flush()
+        except BrokenPipeError:
+            # Who read the output has enough; Python would complain again when it flushes at exit.
+            with contextlib.suppress(OSError, ValueError):
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise typer.Exit(141) from None
+        except KeyboardInterrupt:
+            complain("interrupted")
+            raise typer.Exit(130) from None
+        except (TextsimError, OSError) as error:
+            complain(f"error: {explain(error)}")
+            raise typer.Exit(2) from error
+        return result
+
+
+app = typer.Typer(
+    cls=_Textsim,
+    name="textsim",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("demo")(demo.demo)
+app.add_typer(corpora.app, name="corpus")
+app.command("index")(documents.index)
+app.command("remove")(documents.remove)
+app.command("query")(searches.query)
+app.command("neighbours")(searches.neighbours)
+app.command("pairs")(searches.pairs)
+app.command("clusters")(searches.clusters)
+app.command("verify")(databases.verify)
+app.add_typer(databases.app, name="db")
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"textsim-db {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    database_url: DatabaseUrl = None,
+    version: Annotated[
+        bool,
+        typer.Option("--version", help="Show the version.", is_eager=True, callback=_print_version),
+    ] = False,
+) -> None:
+    """Find near-duplicate texts in PostgreSQL.
+
+    Without --database-url and TEXTSIM_DATABASE_URL, an embedded PostgreSQL is started for you.
+
+    Try it on the Python standard library: textsim demo
+
+    Results go to standard output, messages to standard error. Exit status: 0; 1 where some input
+    was refused and the rest done, or verify found something; 2 where nothing could be done.
+    """
+
+
+def main() -> None:
+    """Run the command line."""
+    for stream in (sys.stdout, sys.stderr):
+        # A key may hold what the terminal's encoding lacks.
+        with contextlib.suppress(AttributeError):
+            stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    app(prog_name="textsim")

@@ -1,0 +1,153 @@
+"""What the commands share: options, the database, and messages on standard error."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from textsim_db.database import Database
+    from textsim_db.results import Refusal
+
+SHOWN_REFUSALS = 20
+
+
+def _own_or_global(ctx: typer.Context, value: str | None) -> str | None:
+    """Let --database-url stand before the command as well as after it."""
+    return value or ctx.find_root().params.get("database_url")
+
+
+DatabaseUrl = Annotated[
+    str | None,
+    typer.Option(
+        "--database-url",
+        metavar="URL",
+        callback=_own_or_global,
+        help="The database, such as postgresql://user@host/name. Default: TEXTSIM_DATABASE_URL, "
+        "or the embedded PostgreSQL.",
+    ),
+]
+CorpusName = Annotated[str, typer.Argument(metavar="CORPUS", help="Name of the corpus.")]
+Threshold = Annotated[
+    float | None,
+    typer.Option(
+        help="Least similarity, above 0 and at most 1. Default: the corpus's own. Below that, "
+        "fewer of the similar documents are found: see textsim corpus show."
+    ),
+]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
+
+
+def connect(database_url: str | None) -> Database:
+    """Open the database that the options name."""
+    from textsim_db.database import connect
+
+    return connect(database_url)
+
+
+def complain(message: str) -> None:
+    """Print a message on standard error."""
+    typer.echo(message, err=True)
+
+
+def explain(error: BaseException) -> str:
+    """Return an error's message, with those of its causes that say something more, and its notes."""
+    lines: list[str] = []
+    notes: list[str] = []
+    cause: BaseException | None = error
+    while cause is not None:
+        # SQLAlchemy's own message adds the statement and an address; the driver's is inside.
+        message = _message(getattr(cause, "orig", None) or cause)
+        if message and not any(message in line for line in lines):
+            lines.append(message)
+        notes += getattr(cause, "__notes__", [])
+        cause = cause.__cause__
+    return "\n".join(["\n  because: ".join(lines), *notes])
+
+
+def _message(error: BaseException) -> str:
+    if isinstance(error, OSError) and error.strerror:
+        place = f"{error.filename}: " if error.filename else ""
+        return place + error.strerror
+    text = str(error) or type(error).__name__
+    return (
+        text if "\n" in text and type(error).__module__.startswith("textsim") else _one_line(text)
+    )
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def confirm(question: str, yes: bool) -> None:
+    """Ask before something is deleted; end with status 2 where the answer is no or cannot be had."""
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        complain(f"error: {question} Give --yes to confirm; there is no terminal to ask on")
+        raise typer.Exit(2)
+    if not typer.confirm(question, err=True):
+        complain("nothing was deleted")
+        raise typer.Exit(2)
+
+
+class Refusals:
+    """Counts what was refused and keeps the first few to be shown."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._first: list[str] = []
+
+    def add(self, refusal: Refusal) -> None:
+        """Take note of a record or file that could not be read."""
+        self._note(f"{refusal.key}: {refusal.reason}")
+
+    def add_documents(self, refusals: Iterable[Refusal]) -> None:
+        """Take note of documents that could not be stored."""
+        for refusal in refusals:
+            self._note(f'document "{shown(refusal.key)}": {refusal.reason}')
+
+    def finish(self) -> None:
+        """Print what was refused, if anything, and end with status 1 then."""
+        if not self.count:
+            return
+        for line in self._first:
+            complain(f"refused: {line}")
+        if self.count > len(self._first):
+            complain(f"... and {self.count - len(self._first):,} more")
+        raise typer.Exit(1)
+
+    def _note(self, line: str) -> None:
+        self.count += 1
+        if len(self._first) < SHOWN_REFUSALS:
+            self._first.append(line)
+
+
+def shown(text: str) -> str:
+    """Return a text as it can be shown on one line: control characters escaped."""
+    if text.isprintable():
+        return text
+    return "".join(
+        c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text
+    )
+
+
+def program() -> str:
+    """Return how the user calls this program, quoted for a shell, for the commands in hints."""
+    import shlex
+    import shutil
+
+    name = sys.argv[0]
+    if PurePath(name).name != "textsim":
+        return f"{shlex.quote(sys.executable)} -m textsim_db.cli"
+    on_path = shutil.which("textsim")
+    return "textsim" if on_path and PurePath(on_path) == PurePath(name) else shlex.quote(name)
+
+
+def count(number: int, noun: str) -> str:
+    """Return "1 document", "2,000 documents"."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"

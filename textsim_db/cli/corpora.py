@@ -1,0 +1,174 @@
+"""textsim corpus create, list, show and drop."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from textsim_db.cli.common import (
+    CorpusName,
+    DatabaseUrl,
+    Yes,
+    complain,
+    confirm,
+    connect,
+    count,
+    shown,
+)
+from textsim_db.cli.output import Format, FormatOption, console, table, write
+from textsim_db.errors import RecipeError
+
+if TYPE_CHECKING:
+    from textsim_db.config import CorpusConfig
+    from textsim_db.corpus import Corpus
+
+app = typer.Typer(no_args_is_help=True, help="Create, list, show and drop corpora.")
+
+_PANEL = "Configuration of a new corpus"
+Shingle = Annotated[
+    str | None,
+    typer.Option(
+        help='The unit of comparison: "word:N" or "char:N", N of them in a row; "word:1" is the bag '
+        'of words. Default: "word:3".',
+        rich_help_panel=_PANEL,
+    ),
+]
+CorpusThreshold = Annotated[
+    float | None,
+    typer.Option(
+        help="The similarity from which documents match. Default: 0.8.", rich_help_panel=_PANEL
+    ),
+]
+Recall = Annotated[
+    float | None,
+    typer.Option(
+        help="The probability that a pair exactly at the threshold is found. Default: 0.95.",
+        rich_help_panel=_PANEL,
+    ),
+]
+NumHashes = Annotated[
+    int | None,
+    typer.Option(help="Values in a signature. Default: 128.", rich_help_panel=_PANEL),
+]
+Seed = Annotated[
+    int | None, typer.Option(help="Seed of the hash functions. Default: 1.", rich_help_panel=_PANEL)
+]
+Bands = Annotated[
+    int | None,
+    typer.Option(
+        help="Buckets of a document, with --rows: instead of --recall.", rich_help_panel=_PANEL
+    ),
+]
+Rows = Annotated[
+    int | None,
+    typer.Option(help="Signature values in a bucket, with --bands.", rich_help_panel=_PANEL),
+]
+
+
+def given(**settings: Any) -> dict[str, Any]:
+    """Return the settings that were given, so that the library's defaults hold for the others."""
+    return {name: value for name, value in settings.items() if value is not None}
+
+
+@app.command()
+def create(
+    corpus: CorpusName,
+    shingle: Shingle = None,
+    threshold: CorpusThreshold = None,
+    recall: Recall = None,
+    num_hashes: NumHashes = None,
+    seed: Seed = None,
+    bands: Bands = None,
+    rows: Rows = None,
+    exist_ok: Annotated[
+        bool,
+        typer.Option("--exist-ok", help="Accept a corpus that exists with this configuration."),
+    ] = False,
+    database_url: DatabaseUrl = None,
+) -> None:
+    """Create a corpus and show what was chosen.
+
+    Example: textsim corpus create news --shingle word:3 --threshold 0.8
+    """
+    settings = given(
+        shingle=shingle,
+        threshold=threshold,
+        recall=recall,
+        num_hashes=num_hashes,
+        seed=seed,
+        bands=bands,
+        rows=rows,
+    )
+    with connect(database_url) as db:
+        made = db.create_corpus(corpus, exist_ok=exist_ok, **settings)
+        _show(made)
+
+
+@app.command("list")
+def list_(form: FormatOption = Format.TABLE, database_url: DatabaseUrl = None) -> None:
+    """List the corpora."""
+    rows = []
+    with connect(database_url) as db:
+        for name in db.corpora():
+            try:
+                corpus = db.corpus(name)
+            except RecipeError as error:
+                complain(f"left out: {error}")
+                continue
+            config = corpus.config
+            rows.append((name, len(corpus), str(config.shingle), config.threshold))
+    if not write(("corpus", "documents", "shingle", "threshold"), rows, form):
+        complain("no corpus; create one with: textsim corpus create NAME")
+
+
+@app.command()
+def show(
+    corpus: CorpusName, form: FormatOption = Format.TABLE, database_url: DatabaseUrl = None
+) -> None:
+    """Show the configuration of a corpus, and how likely similar documents are found."""
+    with connect(database_url) as db:
+        opened = db.corpus(corpus)
+        if form is Format.TABLE:
+            _show(opened)
+        else:
+            settings = {**_settings(opened), "documents": len(opened)}
+            write(tuple(settings), [tuple(settings.values())], form)
+
+
+@app.command()
+def drop(corpus: CorpusName, yes: Yes = False, database_url: DatabaseUrl = None) -> None:
+    """Remove a corpus with all its documents."""
+    with connect(database_url) as db:
+        opened = db.corpus(corpus)
+        documents = count(len(opened), "document")
+        confirm(f'Remove the corpus "{corpus}" with {documents}?', yes)
+        opened.drop()
+    complain(f'removed the corpus "{corpus}" with {documents}')
+
+
+def _settings(corpus: Corpus) -> dict[str, Any]:
+    config = corpus.config
+    names = ("threshold", "recall", "num_hashes", "bands", "rows", "seed", "recipe")
+    chosen = {name: getattr(config, name) for name in names}
+    return {"corpus": corpus.name, "shingle": str(config.shingle), **chosen}
+
+
+def _show(corpus: Corpus) -> None:
+    from rich.text import Text
+
+    settings = {**_settings(corpus), "documents": f"{len(corpus):,}"}
+    lines = (f"{name.replace('_', ' '):<12}{_plain(value)}" for name, value in settings.items())
+    out = console()
+    out.print(Text("\n".join(lines)))
+    out.print()
+    out.print(table(("similarity", "found with probability"), _probabilities(corpus.config)))
+
+
+def _plain(value: object) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else shown(str(value))
+
+
+def _probabilities(config: CorpusConfig) -> list[tuple[str, str]]:
+    similarities = sorted({0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, config.threshold})
+    return [(f"{s:.4g}", f"{config.banding.probability(s):.4f}") for s in similarities]

@@ -1,0 +1,165 @@
+"""textsim db and textsim verify: the schema, the address, the embedded server, the invariants."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from textsim_db.cli.common import DatabaseUrl, Yes, complain, confirm, connect, count
+from textsim_db.cli.output import Format, FormatOption, error_console, write
+from textsim_db.errors import RecipeError
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
+
+    from textsim_db.corpus import Corpus
+    from textsim_db.database import Database
+    from textsim_db.results import Problem
+
+app = typer.Typer(no_args_is_help=True, help="Install the schema, and manage the database.")
+
+
+@app.command("install")
+def install(database_url: DatabaseUrl = None) -> None:
+    """Install the schema textsim in a database, or bring it to this version.
+
+    Example: textsim db install --database-url postgresql://user@host/name
+    """
+    from textsim_db.database import install as install_schema
+
+    complain(f"the schema textsim is at revision {install_schema(database_url)}")
+
+
+@app.command("upgrade")
+def upgrade(database_url: DatabaseUrl = None) -> None:
+    """Bring the schema to this version; the same as install."""
+    install(database_url)
+
+
+@app.command("downgrade")
+def downgrade(
+    revision: Annotated[
+        str, typer.Argument(help='The revision to go back to; "base" removes the schema.')
+    ],
+    yes: Yes = False,
+    database_url: DatabaseUrl = None,
+) -> None:
+    """Take the schema back to an older revision. This deletes data.
+
+    Example: textsim db downgrade base --yes
+    """
+    from textsim_db.db import schema
+
+    with _engine(database_url) as engine:
+        what = f"to revision {revision}" if revision != "base" else "to nothing, with all corpora"
+        name = engine.url.render_as_string(hide_password=True)
+        confirm(f"Take the schema textsim in {name} back {what}?", yes)
+        schema.downgrade(engine, revision)
+    complain(f"the schema textsim is at revision {revision}")
+
+
+@app.command("verify")
+def verify_database(form: FormatOption = Format.TABLE, database_url: DatabaseUrl = None) -> None:
+    """Check the revision of the schema and every invariant of every corpus.
+
+    Exit status 1 where something is wrong.
+    """
+    with connect(database_url) as db:
+        _verify(db, db.corpora(), form)
+
+
+def verify(
+    corpus: Annotated[
+        str | None,
+        typer.Argument(metavar="[CORPUS]", help="Name of the corpus; all of them if none."),
+    ] = None,
+    form: FormatOption = Format.TABLE,
+    database_url: DatabaseUrl = None,
+) -> None:
+    """Check every invariant of the stored rows and list what is wrong.
+
+    Exit status 1 where something is.
+    """
+    with connect(database_url) as db:
+        _verify(db, db.corpora() if corpus is None else [db.corpus(corpus).name], form)
+
+
+@app.command("sql")
+def sql() -> None:
+    """Print the schema as one SQL script; no database is needed.
+
+    Example: textsim db sql | psql -X -v ON_ERROR_STOP=1 "$URL"
+    """
+    from textsim_db.db import schema
+
+    typer.echo(schema.script(), nl=False)
+
+
+@app.command("url")
+def url(database_url: DatabaseUrl = None) -> None:
+    """Print the address of the database, for psql and others, password included.
+
+    Example: psql "$(textsim db url)"
+    """
+    from textsim_db.db.engine import plain_url
+
+    with _engine(database_url) as engine:
+        typer.echo(plain_url(engine.url))
+
+
+@app.command("stop")
+def stop() -> None:
+    """Stop the embedded PostgreSQL; the next command that needs it starts it again."""
+    from textsim_db.db import embedded
+
+    stopped = embedded.stop()
+    complain("the embedded PostgreSQL " + ("was stopped" if stopped else "was not running"))
+
+
+@contextmanager
+def _engine(database_url: str | None) -> Iterator[Engine]:
+    from textsim_db.database import resolve
+
+    engine, _, _ = resolve(database_url)
+    try:
+        yield engine
+    finally:
+        engine.dispose()
+
+
+def _verify(db: Database, names: list[str], form: Format) -> None:
+    rows = []
+    for name in names:
+        try:
+            corpus = db.corpus(name)
+        except RecipeError as error:
+            rows.append((name, "recipe", name, str(error)))
+            continue
+        problems = _problems(corpus)
+        rows += [(name, *problem) for problem in problems]
+        found = count(len(problems), "problem") if problems else "nothing wrong"
+        complain(f'corpus "{name}": {count(len(corpus), "document")}, {found}')
+    write(("corpus", "kind", "subject", "detail"), rows, form)
+    if rows:
+        raise typer.Exit(1)
+
+
+def _problems(corpus: Corpus) -> list[Problem]:
+    with _progress(corpus) as show:
+        return corpus.verify(show)
+
+
+@contextmanager
+def _progress(corpus: Corpus) -> Iterator[Callable[[int], None] | None]:
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.progress import Progress
+
+    with Progress(console=error_console(), transient=True) as bar:
+        task = bar.add_task("verifying", total=len(corpus))
+        yield lambda done: bar.update(task, completed=done)

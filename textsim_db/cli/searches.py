@@ -1,0 +1,121 @@
+"""textsim query, neighbours, pairs and clusters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from textsim_db.cli.common import CorpusName, DatabaseUrl, Threshold, complain, connect, count
+from textsim_db.cli.output import Format, FormatOption, write
+
+if TYPE_CHECKING:
+    from textsim_db.results import Cluster, Match
+
+Limit = Annotated[int, typer.Option(help="At most so many results, the best.")]
+_MATCH = ("similarity", "estimate", "key")
+
+
+def query(
+    corpus: CorpusName,
+    text: Annotated[
+        str | None, typer.Argument(help='The text to look for; "-" reads standard input.')
+    ] = None,
+    file: Annotated[
+        str | None,
+        typer.Option(metavar="PATH", help='Take the text from a file; "-" is standard input.'),
+    ] = None,
+    threshold: Threshold = None,
+    limit: Limit = 10,
+    form: FormatOption = Format.TABLE,
+    database_url: DatabaseUrl = None,
+) -> None:
+    """List the documents similar to a text, best first.
+
+    similarity is exact (Jaccard, of the sets of shingles); estimate is what the signatures say.
+
+    Example: textsim query news "the text to look for" --threshold 0.5
+    """
+    if (text is None) == (file is None):
+        raise typer.BadParameter("give either a text or --file", param_hint="TEXT")
+    name = "-" if text == "-" else file
+    if name is not None:
+        from textsim_db.inputs import read_text
+
+        text = read_text(name)
+    assert text is not None
+    with connect(database_url) as db:
+        _write_matches(db.corpus(corpus).query(text, threshold, limit), form)
+
+
+def neighbours(
+    corpus: CorpusName,
+    key: Annotated[str, typer.Argument(help="Key of the document.")],
+    threshold: Threshold = None,
+    limit: Limit = 10,
+    form: FormatOption = Format.TABLE,
+    database_url: DatabaseUrl = None,
+) -> None:
+    """List the documents similar to an indexed one, best first.
+
+    Example: textsim neighbours news article-17
+    """
+    with connect(database_url) as db:
+        _write_matches(db.corpus(corpus).neighbours(key, threshold, limit), form)
+
+
+def pairs(
+    corpus: CorpusName,
+    threshold: Threshold = None,
+    form: FormatOption = Format.TABLE,
+    database_url: DatabaseUrl = None,
+) -> None:
+    """List all pairs of similar documents.
+
+    JSON lines and CSV are written as the pairs are found; a table comes sorted, the best first.
+
+    Example: textsim pairs news --threshold 0.9 --format csv > pairs.csv
+    """
+    with connect(database_url) as db:
+        found = db.corpus(corpus).pairs(threshold)
+        rows: Iterable[tuple[float, str, str]] = ((p.similarity, p.a, p.b) for p in found)
+        if form is Format.TABLE:
+            rows = sorted(rows, key=lambda row: (-row[0], row[1:]))
+        complain(f"{count(write(('similarity', 'a', 'b'), rows, form), 'pair')} found")
+
+
+def clusters(
+    corpus: CorpusName,
+    threshold: Threshold = None,
+    form: FormatOption = Format.TABLE,
+    database_url: DatabaseUrl = None,
+) -> None:
+    """List the clusters: documents linked by pairs of similar ones, the largest cluster first.
+
+    weakest is the lowest similarity among the links that hold a cluster together. CSV has one line
+    for each document.
+
+    Example: textsim clusters news --format jsonl
+    """
+    with connect(database_url) as db:
+        found = list(db.corpus(corpus).clusters(threshold))
+    if form is Format.CSV:
+        write(("cluster", "size", "weakest", "key"), _one_row_a_key(found), form)
+    else:
+        rows = ((len(c.keys), c.weakest, c.keys) for c in found)
+        write(("size", "weakest", "keys"), rows, form)
+    documents = sum(len(cluster.keys) for cluster in found)
+    complain(f"{count(len(found), 'cluster')} of {count(documents, 'document')} found")
+
+
+def _write_matches(matches: list[Match], form: Format) -> None:
+    rows = ((match.similarity, match.estimate, match.key) for match in matches)
+    if not write(_MATCH, rows, form):
+        complain("no document is that similar")
+
+
+def _one_row_a_key(found: list[Cluster]) -> Iterator[tuple[Any, ...]]:
+    for number, cluster in enumerate(found, start=1):
+        for key in cluster.keys:
+            yield number, len(cluster.keys), cluster.weakest, key
