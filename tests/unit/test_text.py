@@ -1,0 +1,188 @@
+"""The normal form and its shingles against the slow reference, over all of Unicode."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import unicodedataplus
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from tests import reference
+from textsim_db import ConfigurationError, DocumentError
+from textsim_db.config import Shingle
+from textsim_db.text import Tokens, find_shingles, normal_form, shingles, to_bytes, tokenize, words
+
+ROOT = Path(__file__).parents[2]
+CODE_POINTS = [point for point in range(1, 0x110000) if not 0xD800 <= point <= 0xDFFF]
+
+# What a uniform choice of code points would hardly ever bring together.
+MARKS = "\u0301\u0327\u0323\u0308\u0345\u0315\u05b0\u05b1\u0e48\u0e38\u3099\u309a\u1dc0\U0001d165"
+LETTERS = "aAeEßẞSsςσΣıİIiﬁǅǆΩΩKŉẛ가각ᄀ\u1161\u11a8نﷺकक्ष"
+SPACELESS = "漢字かがカｶﾞกําເປំកမ々〇㈱"
+OTHERS = (
+    " \t\n\u00a0\u2028\u200b\u200d\u00ad-_'’.½²①Ⅷ٣३\U0001f98a\ufe0f\ue000\uffff\u0378\U0001fbff"
+)
+UNASSIGNED = "\u0870\u1c89\u2c2f\ua7c0\U00010570\U0001e030\U00011f00\U0001fae8\U000323b0"
+ALPHABET = MARKS + LETTERS + SPACELESS + OTHERS + UNASSIGNED
+
+any_text = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"))
+tricky_text = st.text(st.sampled_from(ALPHABET))
+
+
+@given(st.one_of(any_text, tricky_text))
+@example("")
+@example(" \n\t")
+@example("\u0301")
+@example("ΟΔΥΣΣΕΥΣ ΣΑΣ")
+@example("İSTANBUL ISPARTA")
+@example("a\u0315\u0300\u05ae\u0062")
+@example("か\u3099\u0301漢\u0301a")
+def test_normal_form_equals_reference(text: str) -> None:
+    assert normal_form(text) == reference.normal_form(text)
+    assert words(text) == reference.words(text)
+
+
+@given(st.one_of(any_text, tricky_text))
+def test_normal_form_is_stable(text: str) -> None:
+    once = normal_form(text)
+    assert normal_form(once) == once
+
+
+def test_random_texts_in_batches(rng: random.Random) -> None:
+    texts = [random_text(rng) for _ in range(3000)]
+    assert_tokens(texts)
+
+
+def test_every_code_point_alone() -> None:
+    # A line break composes with nothing, so each code point stands for itself.
+    assert_tokens(["\n".join(map(chr, CODE_POINTS[i::512])) for i in range(512)])
+
+
+def test_every_assigned_code_point_among_others() -> None:
+    assigned = [c for c in map(chr, CODE_POINTS) if reference.is_assigned(c)]
+    assigned = [c for c in assigned if unicodedataplus.category(c) != "Co"]
+    texts = ["\n".join(f"e{c}漢{c}\u0323q" for c in assigned[i::256]) for i in range(256)]
+    assert_tokens(texts)
+
+
+@pytest.mark.parametrize("run", ["a", "\u0301", "漢", "\u0378", "İ", "ﷺ", "-", "\U0001f98a", "é"])
+@pytest.mark.parametrize("length", [1, 15, 16, 17, 1000, 4097])
+def test_long_runs(run: str, length: int) -> None:
+    assert normal_form(run * length) == reference.normal_form(run * length)
+
+
+@pytest.mark.parametrize("character", ["\u023a", "\u023e", "\u1e9e", "\u2126", "\u212a", "\u0130"])
+def test_folding_that_changes_the_length_in_bytes(character: str) -> None:
+    for text in (character, character * 1000, f"x{character} " * 500):
+        assert normal_form(text) == reference.normal_form(text)
+
+
+def test_nothing_else_reaches_the_neighbour_in_a_batch(rng: random.Random) -> None:
+    texts = [random_text(rng) for _ in range(200)] + ["", " ", "", "x"]
+    rng.shuffle(texts)
+    together = tokenize([to_bytes(text) for text in texts])
+    for i, text in enumerate(texts):
+        assert words_of(together, i) == words_of(tokenize([to_bytes(text)]), 0)
+
+
+@pytest.mark.parametrize("unit", ["word", "char"])
+@pytest.mark.parametrize("n", [1, 2, 3, 5, 9, 1000])
+def test_shingles_equal_reference(unit: str, n: int, rng: random.Random) -> None:
+    texts = [*(random_text(rng) for _ in range(300)), "", "-", "a", "漢漢漢漢漢", "a b a b a b a"]
+    for text in texts:
+        assert shingles(text, f"{unit}:{n}") == reference.shingles(text, unit, n)
+    found = find_shingles(tokenize([to_bytes(text) for text in texts]), Shingle(unit, n))
+    assert (found.offsets[1:] - found.offsets[:-1]).tolist() == [
+        len(reference.shingles(text, unit, n)) for text in texts
+    ]
+
+
+@given(tricky_text, st.integers(1, 12), st.sampled_from(["word", "char"]))
+def test_shingles_of_tricky_texts(text: str, n: int, unit: str) -> None:
+    assert shingles(text, f"{unit}:{n}") == reference.shingles(text, unit, n)
+
+
+def test_a_text_shorter_than_a_shingle_is_one_shingle() -> None:
+    assert shingles("Two words", "word:3") == ["two words"]
+    assert shingles("abc", "char:5") == ["abc"]
+    assert shingles("...", "char:5") == []
+    assert shingles("", "word:1") == []
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("ab\0c", "NUL character at character 3"),
+        ("ab\ud800", r"lone surrogate U\+D800 at character 3"),
+        ("\udfff", r"lone surrogate U\+DFFF at character 1"),
+        (b"bytes", "of type bytes; expected str"),
+        (None, "of type NoneType; expected str"),
+    ],
+)
+@pytest.mark.parametrize("function", [normal_form, words, lambda text: shingles(text, "word:3")])
+def test_what_cannot_be_stored_is_refused(text: str, message: str, function: object) -> None:
+    assert callable(function)
+    with pytest.raises(DocumentError, match=message):
+        function(text)
+
+
+@pytest.mark.parametrize(
+    "shingle",
+    [
+        "",
+        "word",
+        "word:",
+        "word:0",
+        "word:-1",
+        "word:1.5",
+        "char:٣",
+        "line:3",
+        "word:3:4",
+        "3:word",
+        "word:1001",
+        "char:" + "9" * 5000,
+    ],
+)
+def test_shingles_that_cannot_be(shingle: str) -> None:
+    with pytest.raises(ConfigurationError, match="expected"):
+        shingles("some text", shingle)
+
+
+@pytest.mark.skipif(
+    not unicodedataplus.unidata_version.startswith("16."),
+    reason=f"the tables come from Unicode 16, here is {unicodedataplus.unidata_version}",
+)
+def test_the_tables_are_what_the_script_makes() -> None:
+    made = subprocess.run(
+        [sys.executable, ROOT / "scripts" / "make_unicode_tables.py"],
+        capture_output=True,
+        check=True,
+    ).stdout
+    assert made == (ROOT / "textsim_db" / "unicode_data.py").read_bytes()
+
+
+def assert_tokens(texts: list[str]) -> None:
+    tokens = tokenize([to_bytes(text) for text in texts])
+    for i, text in enumerate(texts):
+        start, end = int(tokens.normal_offsets[i]), int(tokens.normal_offsets[i + 1])
+        expected = reference.words(text)
+        assert tokens.span(start, end) == " ".join(expected), f"{text!r}"
+        assert words_of(tokens, i) == expected, f"{text!r}"
+
+
+def words_of(tokens: Tokens, document: int) -> list[str]:
+    chosen = slice(*tokens.word_offsets[document : document + 2].tolist())
+    spans = zip(tokens.starts[chosen].tolist(), tokens.ends[chosen].tolist(), strict=True)
+    return [tokens.span(start, end) for start, end in spans]
+
+
+def random_text(rng: random.Random) -> str:
+    length = rng.choice([0, 1, 2, 3, 10, 40, 200])
+    if rng.random() < 0.5:
+        return "".join(rng.choices(ALPHABET, k=length))
+    return "".join(map(chr, rng.choices(CODE_POINTS, k=length)))
