@@ -122,8 +122,9 @@ class Inputs:
     def _json_document(self, line: bytes | None) -> Document:
         if line is None:
             raise InputError(f"the line is longer than {MAX_LINE:,} bytes")
+        decoded = _decoded(line)
         try:
-            record = json.loads(_decoded(line))
+            record = json.loads(decoded)
         except json.JSONDecodeError as error:
             raise InputError(f"malformed JSON at character {error.pos + 1}: {error.msg}") from error
         except (ValueError, RecursionError) as error:
@@ -296,10 +297,9 @@ def _listed(names: list[str]) -> str:
 
 
 def _json_type(value: Any) -> str:
-    if value is None or isinstance(value, bool):
-        return json.dumps(value)
-    names = {str: "a string", int: "a number", float: "a number", list: "an array"}
-    return names.get(type(value), "an object")
+    if isinstance(value, list | dict | str):
+        return {list: "an array", dict: "an object", str: "a string"}[type(value)]
+    return "a number" if type(value) is int else json.dumps(value)
 
 
 def _shown(name: str) -> str:

@@ -43,6 +43,7 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("demo")(demo.demo)
@@ -75,7 +76,7 @@ def root(
 
     Without --database-url and TEXTSIM_DATABASE_URL, an embedded PostgreSQL is started for you.
 
-    Try it on the Python standard library: textsim demo
+    Try it on the Python standard library: `textsim demo`
 
     Results go to standard output, messages to standard error. Exit status: 0; 1 where some input
     was refused and the rest done, or verify found something; 2 where nothing could be done.

@@ -89,7 +89,7 @@ def create(
 ) -> None:
     """Create a corpus and show what was chosen.
 
-    Example: textsim corpus create news --shingle word:3 --threshold 0.8
+    Example: `textsim corpus create news --shingle word:3 --threshold 0.8`
     """
     settings = given(
         shingle=shingle,

@@ -27,7 +27,7 @@ app = typer.Typer(no_args_is_help=True, help="Install the schema, and manage the
 def install(database_url: DatabaseUrl = None) -> None:
     """Install the schema textsim in a database, or bring it to this version.
 
-    Example: textsim db install --database-url postgresql://user@host/name
+    Example: `textsim db install --database-url postgresql://user@host/name`
     """
     from textsim_db.database import install as install_schema
 
@@ -43,14 +43,17 @@ def upgrade(database_url: DatabaseUrl = None) -> None:
 @app.command("downgrade")
 def downgrade(
     revision: Annotated[
-        str, typer.Argument(help='The revision to go back to; "base" removes the schema.')
+        str,
+        typer.Argument(
+            metavar="REVISION", help='The revision to go back to; "base" removes the schema.'
+        ),
     ],
     yes: Yes = False,
     database_url: DatabaseUrl = None,
 ) -> None:
     """Take the schema back to an older revision. This deletes data.
 
-    Example: textsim db downgrade base --yes
+    Example: `textsim db downgrade base --yes`
     """
     from textsim_db.db import schema
 
@@ -75,7 +78,7 @@ def verify_database(form: FormatOption = Format.TABLE, database_url: DatabaseUrl
 def verify(
     corpus: Annotated[
         str | None,
-        typer.Argument(metavar="[CORPUS]", help="Name of the corpus; all of them if none."),
+        typer.Argument(metavar="CORPUS", help="Name of the corpus; all of them if none."),
     ] = None,
     form: FormatOption = Format.TABLE,
     database_url: DatabaseUrl = None,
@@ -92,7 +95,7 @@ def verify(
 def sql() -> None:
     """Print the schema as one SQL script; no database is needed.
 
-    Example: textsim db sql | psql -X -v ON_ERROR_STOP=1 "$URL"
+    Example: `textsim db sql | psql -X -v ON_ERROR_STOP=1 "$URL"`
     """
     from textsim_db.db import schema
 

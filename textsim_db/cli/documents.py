@@ -38,7 +38,7 @@ def index(
     paths: Annotated[
         list[str],
         typer.Argument(
-            metavar="PATH...", help='Files and folders; "-" is standard input, JSON lines.'
+            metavar="PATH", help='Files and folders; "-" is standard input, JSON lines.'
         ),
     ],
     kind: Annotated[
@@ -70,7 +70,8 @@ def index(
     A plain text file is one document, and its path is the key. Indexing the same again writes
     nothing.
 
-    Examples: textsim index news articles.jsonl.gz --create; textsim index code src --glob "*.py"
+    Examples: `textsim index news articles.jsonl.gz --create`,
+    `textsim index code src --glob "*.py"`
     """
     from textsim_db.inputs import Inputs, Kind
 
@@ -102,14 +103,14 @@ def index(
 
 def remove(
     corpus: CorpusName,
-    keys: Annotated[list[str], typer.Argument(metavar="KEY...", help="Keys of the documents.")],
+    keys: Annotated[list[str], typer.Argument(metavar="KEY", help="Keys of the documents.")],
     database_url: DatabaseUrl = None,
 ) -> None:
     """Remove documents from a corpus by key.
 
     Unknown keys are named and make the exit status 1.
 
-    Example: textsim remove news article-17 article-18
+    Example: `textsim remove news article-17 article-18`
     """
     with connect(database_url) as db:
         opened = db.corpus(corpus)

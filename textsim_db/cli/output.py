@@ -26,6 +26,8 @@ class Format(StrEnum):
     CSV = "csv"
 
 
+_UNLIMITED = 1_000_000
+
 FormatOption = Annotated[
     Format,
     typer.Option("--format", help="A table to read, JSON lines or CSV (in UTF-8) for programs."),
@@ -77,8 +79,12 @@ def console() -> Console:
     """Return a console on standard output, as wide as needed where that is not a terminal."""
     from rich.console import Console
 
-    terminal = sys.stdout.isatty()
-    return Console(file=sys.stdout, width=None if terminal else 1_000_000, soft_wrap=not terminal)
+    class Output(Console):
+        def on_broken_pipe(self) -> None:
+            # Rich would end the program with status 1.
+            raise BrokenPipeError
+
+    return Output(file=sys.stdout, width=None if sys.stdout.isatty() else _UNLIMITED)
 
 
 def error_console() -> Console:

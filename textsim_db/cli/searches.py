@@ -20,7 +20,8 @@ _MATCH = ("similarity", "estimate", "key")
 def query(
     corpus: CorpusName,
     text: Annotated[
-        str | None, typer.Argument(help='The text to look for; "-" reads standard input.')
+        str | None,
+        typer.Argument(metavar="TEXT", help='The text to look for; "-" reads standard input.'),
     ] = None,
     file: Annotated[
         str | None,
@@ -35,7 +36,7 @@ def query(
 
     similarity is exact (Jaccard, of the sets of shingles); estimate is what the signatures say.
 
-    Example: textsim query news "the text to look for" --threshold 0.5
+    Example: `textsim query news "the text to look for" --threshold 0.5`
     """
     if (text is None) == (file is None):
         raise typer.BadParameter("give either a text or --file", param_hint="TEXT")
@@ -51,7 +52,7 @@ def query(
 
 def neighbours(
     corpus: CorpusName,
-    key: Annotated[str, typer.Argument(help="Key of the document.")],
+    key: Annotated[str, typer.Argument(metavar="KEY", help="Key of the document.")],
     threshold: Threshold = None,
     limit: Limit = 10,
     form: FormatOption = Format.TABLE,
@@ -59,7 +60,7 @@ def neighbours(
 ) -> None:
     """List the documents similar to an indexed one, best first.
 
-    Example: textsim neighbours news article-17
+    Example: `textsim neighbours news article-17`
     """
     with connect(database_url) as db:
         _write_matches(db.corpus(corpus).neighbours(key, threshold, limit), form)
@@ -75,7 +76,7 @@ def pairs(
 
     JSON lines and CSV are written as the pairs are found; a table comes sorted, the best first.
 
-    Example: textsim pairs news --threshold 0.9 --format csv > pairs.csv
+    Example: `textsim pairs news --threshold 0.9 --format csv > pairs.csv`
     """
     with connect(database_url) as db:
         found = db.corpus(corpus).pairs(threshold)
@@ -96,7 +97,7 @@ def clusters(
     weakest is the lowest similarity among the links that hold a cluster together. CSV has one line
     for each document.
 
-    Example: textsim clusters news --format jsonl
+    Example: `textsim clusters news --format jsonl`
     """
     with connect(database_url) as db:
         found = list(db.corpus(corpus).clusters(threshold))
