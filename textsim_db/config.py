@@ -31,8 +31,8 @@ class Shingle(NamedTuple):
             raise ConfigurationError(
                 f'shingle is "{text}"; expected "word:N" or "char:N", such as "word:3"'
             )
-        if not 1 <= int(n) <= MAX_SHINGLE:
-            raise ConfigurationError(f"shingle length is {n}; expected 1 to {MAX_SHINGLE}")
+        if len(n) > 9 or not 1 <= int(n) <= MAX_SHINGLE:
+            raise ConfigurationError(f"shingle length is {n[:20]}; expected 1 to {MAX_SHINGLE}")
         return cls(unit, int(n))
 
 

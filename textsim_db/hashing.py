@@ -15,7 +15,7 @@ import numpy.typing as npt
 from textsim_db.kernels import kernel, load64
 
 Bytes = npt.NDArray[np.uint8]
-Offsets = npt.NDArray[np.int64]
+Spans = npt.NDArray[np.int32]
 Hashes = npt.NDArray[np.uint64]
 
 _START = np.uint32(0x9E3779B9)
@@ -98,7 +98,7 @@ def hash_integer(value: np.uint32, seed: np.uint64) -> np.uint64:
 
 
 @kernel
-def hash_spans(data: Bytes, starts: Offsets, ends: Offsets) -> npt.NDArray[np.int64]:
+def hash_spans(data: Bytes, starts: Spans, ends: Spans) -> npt.NDArray[np.int64]:
     """Return hashtextextended(span, 0) for each span of UTF-8 bytes: int64 of shape (spans,).
 
     data must go on for PADDING bytes after the last span.
@@ -112,8 +112,8 @@ def hash_spans(data: Bytes, starts: Offsets, ends: Offsets) -> npt.NDArray[np.in
 def hash_texts(texts: Sequence[str]) -> list[int]:
     """Return hashtextextended(text, 0) of each text; for a few at a time."""
     parts = [*(text.encode() for text in texts), bytes(PADDING)]
-    ends = np.cumsum([len(part) for part in parts], dtype=np.int64)
-    starts = ends - np.array([len(part) for part in parts], np.int64)
+    ends = np.cumsum([len(part) for part in parts], dtype=np.int32)
+    starts = ends - np.array([len(part) for part in parts], np.int32)
     data = np.frombuffer(b"".join(parts), np.uint8)
     hashes: list[int] = hash_spans(data, starts[:-1], ends[:-1]).tolist()
     return hashes

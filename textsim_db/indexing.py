@@ -39,7 +39,7 @@ from textsim_db.seen import SeenKeys
 from textsim_db.text import to_bytes
 
 BATCH_DOCUMENTS = 10_000
-BATCH_BYTES = 16 * 1024 * 1024
+BATCH_CHARACTERS = 8 * 1024 * 1024
 MAX_KEY_BYTES = 1000
 MAX_TRIES = 8
 
@@ -182,7 +182,7 @@ def _batches(documents: Iterable[Item]) -> Iterator[list[Any]]:
         batch.append(item)
         with suppress(TypeError, IndexError, KeyError):  # refused when the batch is prepared
             size += len(item[1])
-        if len(batch) >= BATCH_DOCUMENTS or size >= BATCH_BYTES:
+        if len(batch) >= BATCH_DOCUMENTS or size >= BATCH_CHARACTERS:
             yield batch
             batch, size = [], 0
     if batch:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from textsim_db import lsh, minhash
 from textsim_db.config import RECIPE, CorpusConfig
 from textsim_db.errors import RecipeError
-from textsim_db.text import Shingles, Tokens, find_shingles, to_bytes, tokenize
+from textsim_db.text import Tokens, find_shingles, to_bytes, tokenize
 
 GOLDEN_TEXT = (
     "The 3 QUICK brown foxes — naïve, ﬁne — jumped; Быстрая ЛИСА, ταχεία ΑΛΕΠΟΎΣ, 素早い狐が跳ぶ, "
@@ -22,21 +22,17 @@ GOLDEN_TEXT = (
 
 @dataclass(frozen=True, slots=True)
 class Sketches:
-    """What several texts become: their words, their distinct shingles, signatures and buckets.
+    """What several texts become: their words, signatures and buckets.
 
-    signatures: int32 of shape (documents, num_hashes). buckets: int64 of shape (documents, bands).
-    The rows of a document with no shingles mean nothing.
+    shingle_counts: int64 of shape (documents,), the distinct shingles of each. signatures: int32 of
+    shape (documents, num_hashes). buckets: int64 of shape (documents, bands). The rows of a
+    document with no shingles mean nothing.
     """
 
     tokens: Tokens
-    shingles: Shingles
+    shingle_counts: npt.NDArray[np.int64]
     signatures: npt.NDArray[np.int32]
     buckets: npt.NDArray[np.int64]
-
-    @property
-    def shingle_counts(self) -> npt.NDArray[np.int64]:
-        """The number of distinct shingles of each document."""
-        return np.diff(self.shingles.offsets)
 
 
 def sketch(texts: Sequence[bytes], config: CorpusConfig) -> Sketches:
@@ -45,7 +41,9 @@ def sketch(texts: Sequence[bytes], config: CorpusConfig) -> Sketches:
     shingles = find_shingles(tokens, config.shingle)
     coefficients = minhash.coefficients(config.seed, config.num_hashes)
     signatures = minhash.signatures(shingles.hashes, shingles.offsets, *coefficients)
-    return Sketches(tokens, shingles, signatures, lsh.buckets(signatures, config.banding))
+    return Sketches(
+        tokens, np.diff(shingles.offsets), signatures, lsh.buckets(signatures, config.banding)
+    )
 
 
 def signature(text: str, config: CorpusConfig) -> npt.NDArray[np.int32]:

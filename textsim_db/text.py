@@ -29,14 +29,14 @@ class Tokens:
     """The normal forms of several documents, and where their words are.
 
     normal: uint8, the normal forms in UTF-8, one after another. normal_offsets: int64 of shape
-    (documents + 1,), where each begins and ends. starts, ends: int64 of shape (words,), the bytes
+    (documents + 1,), where each begins and ends. starts, ends: int32 of shape (words,), the bytes
     of each word. word_offsets: int64 of shape (documents + 1,), the words of each document.
     """
 
     normal: npt.NDArray[np.uint8]
     normal_offsets: npt.NDArray[np.int64]
-    starts: npt.NDArray[np.int64]
-    ends: npt.NDArray[np.int64]
+    starts: npt.NDArray[np.int32]
+    ends: npt.NDArray[np.int32]
     word_offsets: npt.NDArray[np.int64]
 
     def __len__(self) -> int:
@@ -57,14 +57,16 @@ class Tokens:
 class Shingles:
     """The distinct shingles of several documents, in order of first appearance.
 
-    hashes: uint64 of shape (shingles,), hashtextextended(shingle, 0). firsts, lasts: int64 of shape
-    (shingles,), their bytes in the normal forms. offsets: int64 of shape (documents + 1,).
+    hashes: uint64 of shape (distinct shingles,), hashtextextended(shingle, 0). offsets: int64 of shape
+    (documents + 1,). firsts, lasts: int32, the bytes of every shingle in the normal forms, and
+    chosen: int32 of shape (distinct shingles,), which of those are the distinct ones.
     """
 
     hashes: npt.NDArray[np.uint64]
-    firsts: npt.NDArray[np.int64]
-    lasts: npt.NDArray[np.int64]
     offsets: npt.NDArray[np.int64]
+    firsts: npt.NDArray[np.int32]
+    lasts: npt.NDArray[np.int32]
+    chosen: npt.NDArray[np.int32]
 
 
 def to_bytes(text: str) -> bytes:
@@ -118,7 +120,7 @@ def find_shingles(tokens: Tokens, shingle: Shingle) -> Shingles:
             tokens.normal, tokens.normal_offsets, shingle.n
         )
     hashes, chosen, offsets = text_kernels.distinct_shingles(tokens.normal, firsts, lasts, offsets)
-    return Shingles(hashes, firsts[chosen], lasts[chosen], offsets)
+    return Shingles(hashes, offsets, firsts, lasts, chosen)
 
 
 def normal_form(text: str) -> str:
@@ -139,7 +141,8 @@ def shingles(text: str, shingle: str) -> list[str]:
     """
     tokens = tokenize([to_bytes(text)])
     found = find_shingles(tokens, Shingle.parse(shingle))
-    return [tokens.span(a, b) for a, b in zip(found.firsts, found.lasts, strict=True)]
+    firsts, lasts = found.firsts[found.chosen], found.lasts[found.chosen]
+    return [tokens.span(a, b) for a, b in zip(firsts.tolist(), lasts.tolist(), strict=True)]
 
 
 def _compose(text: bytes) -> bytes:

@@ -11,6 +11,7 @@ from textsim_db.unicode_tables import MARK, SEPARATOR, SPACELESS, UNASSIGNED, UN
 
 Bytes = npt.NDArray[np.uint8]
 Offsets = npt.NDArray[np.int64]
+Spans = npt.NDArray[np.int32]  # places within a batch, which is below 2 GB
 
 
 @kernel
@@ -84,7 +85,7 @@ def find_unstable(
 @kernel
 def split_words(
     data: Bytes, offsets: Offsets, kind: npt.NDArray[np.uint8], lower: npt.NDArray[np.int32]
-) -> tuple[Bytes, Offsets, Offsets, Offsets, Offsets]:
+) -> tuple[Bytes, Offsets, Spans, Spans, Offsets]:
     """Fold case and split normalised UTF-8 into words.
 
     Returns the normal forms one after another (uint8), where each document's ends begin
@@ -97,8 +98,8 @@ def split_words(
     normal_offsets = np.zeros(len(offsets), np.int64)
     word_offsets = np.zeros(len(offsets), np.int64)
     capacity = (len(data) >> 1) + len(offsets) + 1
-    starts = np.empty(capacity, np.int64)
-    ends = np.empty(capacity, np.int64)
+    starts = np.empty(capacity, np.int32)
+    ends = np.empty(capacity, np.int32)
     ascii_fold = np.zeros(256, np.uint8)
     for byte in range(0x80):
         if kind[byte] == WORD:
@@ -157,15 +158,15 @@ def _same_bytes(data: Bytes, a: int, a_end: int, b: int, b_end: int) -> bool:
 
 @kernel
 def word_shingles(
-    normal: Bytes, starts: Offsets, ends: Offsets, word_offsets: Offsets, n: int
-) -> tuple[Offsets, Offsets, Offsets]:
+    normal: Bytes, starts: Spans, ends: Spans, word_offsets: Offsets, n: int
+) -> tuple[Spans, Spans, Offsets]:
     """Return the first byte, the past-the-end byte and the document offsets of all word n-grams."""
     count = 0
     for i in range(len(word_offsets) - 1):
         size = word_offsets[i + 1] - word_offsets[i]
         count += max(size - n + 1, 1) if size else 0
-    firsts = np.empty(count, np.int64)
-    lasts = np.empty(count, np.int64)
+    firsts = np.empty(count, np.int32)
+    lasts = np.empty(count, np.int32)
     offsets = np.zeros(len(word_offsets), np.int64)
     k = 0
     for i in range(len(word_offsets) - 1):
@@ -181,12 +182,10 @@ def word_shingles(
 
 
 @kernel
-def char_shingles(
-    normal: Bytes, normal_offsets: Offsets, n: int
-) -> tuple[Offsets, Offsets, Offsets]:
+def char_shingles(normal: Bytes, normal_offsets: Offsets, n: int) -> tuple[Spans, Spans, Offsets]:
     """Return the first byte, the past-the-end byte and the document offsets of all n-grams."""
-    firsts = np.empty(len(normal), np.int64)
-    lasts = np.empty(len(normal), np.int64)
+    firsts = np.empty(len(normal), np.int32)
+    lasts = np.empty(len(normal), np.int32)
     offsets = np.zeros(len(normal_offsets), np.int64)
     k = 0
     for i in range(len(normal_offsets) - 1):
@@ -213,8 +212,8 @@ def char_shingles(
 
 @kernel
 def distinct_shingles(
-    normal: Bytes, firsts: Offsets, lasts: Offsets, offsets: Offsets
-) -> tuple[npt.NDArray[np.uint64], Offsets, Offsets]:
+    normal: Bytes, firsts: Spans, lasts: Spans, offsets: Offsets
+) -> tuple[npt.NDArray[np.uint64], Spans, Offsets]:
     """Keep the first of equal shingles in each document.
 
     Returns the 64-bit hashes of the distinct shingles in order of first appearance, the number of
@@ -227,9 +226,9 @@ def distinct_shingles(
     size = 16
     while size < 2 * widest:
         size *= 2
-    table = np.full(size, -1, np.int64)
+    table = np.full(size, -1, np.int32)
     hashes = np.empty(len(firsts), np.uint64)
-    chosen = np.empty(len(firsts), np.int64)
+    chosen = np.empty(len(firsts), np.int32)
     distinct = np.zeros(len(offsets), np.int64)
     k = 0
     for i in range(len(offsets) - 1):

@@ -104,8 +104,8 @@ def _find(
     cached_starts: npt.NDArray[np.int64],
     cached_bytes: npt.NDArray[np.uint8],
     data: npt.NDArray[np.uint8],
-    starts: npt.NDArray[np.int64],
-    ends: npt.NDArray[np.int64],
+    starts: npt.NDArray[np.int32],
+    ends: npt.NDArray[np.int32],
     hashes: npt.NDArray[np.int64],
 ) -> npt.NDArray[np.int32]:
     mask = len(table) - 1
