@@ -2,11 +2,372 @@
 
 from __future__ import annotations
 
+import random
+from collections.abc import Iterator
+
+import numpy as np
+import psycopg
+import pytest
+import sqlalchemy
+
 import textsim_db as ts
+from tests import reference
+
+TEXTS = {
+    "a": "the quick brown fox jumps over the lazy dog near the river bank",
+    "b": "the quick brown fox jumps over the lazy dog near the river",
+    "c": "the quick brown fox jumps over the lazy cat near the river bank today",
+    "d": "an entirely different sentence about databases and their indexes",
+    "e": "",
+}
 
 
-def test_add_and_query(db: ts.Database) -> None:
+def similarity(left: str, right: str, unit: str = "word", n: int = 3) -> float:
+    return reference.jaccard(
+        set(reference.shingles(left, unit, n)), set(reference.shingles(right, unit, n))
+    )
+
+
+@pytest.fixture
+def corpus(db: ts.Database) -> ts.Corpus:
+    # One row in a band: every pair that shares a value is a candidate.
+    corpus = db.create_corpus("news", bands=128, rows=1)
+    corpus.add_many(TEXTS.items())
+    return corpus
+
+
+def test_the_settings_of_a_corpus(db: ts.Database) -> None:
+    corpus = db.create_corpus(
+        "news",
+        shingle="word:3",
+        threshold=0.8,
+        recall=0.95,
+        num_hashes=128,
+        seed=1,
+        exist_ok=False,
+    )
+    config = corpus.config
+    assert isinstance(config, ts.CorpusConfig)
+    assert (str(config.shingle), config.threshold, config.recall) == ("word:3", 0.8, 0.95)
+    assert (config.num_hashes, config.bands, config.rows, config.seed) == (128, 18, 7, 1)
+    assert config == db.create_corpus("other").config == db.corpus("news").config
+    assert corpus.name == "news"
+    assert bool(corpus)
+    assert len(corpus) == 0
+
+
+def test_bands_and_rows_override_threshold_and_recall(db: ts.Database) -> None:
+    config = db.create_corpus("news", bands=20, rows=5).config
+    assert (config.bands, config.rows) == (20, 5)
+    assert config.recall == pytest.approx(1 - (1 - 0.8**5) ** 20)
+
+
+def test_corpora(db: ts.Database) -> None:
+    assert db.corpora() == []
+    for name in ("b", "Ä", "a b", "a", 'quoted "name"', "%s", "{document}"):
+        db.create_corpus(name)
+    assert db.corpora() == sorted(["b", "Ä", "a b", "a", 'quoted "name"', "%s", "{document}"])
+    db.corpus("{document}").add("k", "v")
+    db.corpus("a").drop()
+    assert "a" not in db.corpora()
+    with pytest.raises(ts.CorpusNotFound):
+        db.corpus("a")
+
+
+def test_exist_ok(db: ts.Database) -> None:
+    db.create_corpus("news").add("a", "b")
+    with pytest.raises(ts.CorpusExists, match='"news" exists'):
+        db.create_corpus("news")
+    assert len(db.create_corpus("news", exist_ok=True)) == 1
+    with pytest.raises(ts.CorpusExists, match="another configuration"):
+        db.create_corpus("news", threshold=0.7, exist_ok=True)
+
+
+def test_add_many_takes_any_iterable_and_reports(db: ts.Database) -> None:
     corpus = db.create_corpus("news")
-    report = corpus.add_many([("a", "one two three four"), ("b", "nothing of the kind")])
-    assert (report.added, report.replaced, report.unchanged, report.refused) == (2, 0, 0, [])
-    assert corpus.query("one two three four") == [ts.Match("a", 1.0, 1.0)]
+    assert corpus.add_many([("a", "text one"), ("b", "text two")]) == ts.AddReport(added=2)
+    report = corpus.add_many((k, t) for k, t in {"a": "text one", "b": "new", "c": "x"}.items())
+    assert (report.added, report.replaced, report.unchanged) == (1, 1, 1)
+    assert report.refused == []
+    assert report.stored == report.given == 3
+    assert corpus.add_many([]) == ts.AddReport()
+    assert corpus.add("d", "more") == ts.AddReport(added=1)
+    assert len(corpus) == 4
+    assert corpus.verify() == []
+
+
+def test_progress_is_told(db: ts.Database) -> None:
+    corpus = db.create_corpus("news", "word:1", num_hashes=8)
+    seen: list[int] = []
+    texts = ((str(i), f"w{i % 100}") for i in range(25_000))
+    corpus.add_many(texts, progress=lambda report: seen.append(report.given))
+    assert seen[-1] == 25_000
+    assert len(seen) >= 2
+    assert seen == sorted(seen)
+
+
+def test_the_iterable_is_streamed(db: ts.Database) -> None:
+    corpus = db.create_corpus("news", "word:1", num_hashes=8)
+    furthest = 0
+    ahead: list[int] = []
+
+    def documents() -> Iterator[tuple[str, str]]:
+        nonlocal furthest
+        for i in range(100_000):
+            furthest = i
+            yield str(i), "same words"
+
+    def progress(report: ts.AddReport) -> None:
+        ahead.append(furthest - report.given)
+
+    corpus.add_many(documents(), progress)
+    assert max(ahead) <= 50_000
+
+
+def test_adding_the_same_again_writes_nothing(corpus: ts.Corpus, database_url: str) -> None:
+    def state() -> list[object]:
+        with psycopg.connect(database_url) as connection:
+            return [
+                connection.execute("SELECT xmin, ctid, id FROM textsim.document").fetchall(),
+                connection.execute("SELECT xmin, ctid FROM textsim.band").fetchall(),
+                connection.execute("SELECT id, word FROM textsim.word").fetchall(),
+                connection.execute("SELECT last_value FROM textsim.document_id").fetchall(),
+            ]
+
+    before = state()
+    again = {key: f"  {text.upper()} !" for key, text in TEXTS.items()}
+    assert corpus.add_many(again.items()) == ts.AddReport(unchanged=len(TEXTS))
+    assert state() == before
+
+
+def test_replacing_keeps_the_rows_right(db: ts.Database, rng: random.Random) -> None:
+    corpus = db.create_corpus("news", "word:2", num_hashes=32, bands=16, rows=2)
+    expected: dict[str, str] = {}
+    for _ in range(12):
+        some = {
+            f"k{rng.randrange(40)}": " ".join(rng.choices("abcdefg", k=rng.randrange(9)))
+            for _ in range(20)
+        }
+        report = corpus.add_many(some.items())
+        assert report.added == len(some.keys() - expected.keys())
+        assert report.stored == len(some)
+        expected |= some
+        gone = rng.sample(sorted(expected), 3)
+        assert corpus.remove([*gone, "unknown"]) == 3
+        for key in gone:
+            del expected[key]
+        assert corpus.verify() == []
+    assert len(corpus) == len(expected)
+    for key, text in expected.items():
+        keys = [m.key for m in corpus.query(text, threshold=1.0)]
+        assert (key in keys) == bool(text)
+
+
+def test_remove(corpus: ts.Corpus, database_url: str) -> None:
+    assert corpus.remove(["c", "e", "unknown", "c"]) == 2
+    assert corpus.remove(iter(())) == 0
+    assert "c" not in corpus
+    assert "a" in corpus
+    assert len(corpus) == 3
+    assert corpus.verify() == []
+    corpus.remove(["a", "b", "d"])
+    with psycopg.connect(database_url) as connection:
+        assert connection.execute("SELECT count(*) FROM textsim.band").fetchone() == (0,)
+
+
+def test_query(corpus: ts.Corpus) -> None:
+    matches = corpus.query(TEXTS["a"], threshold=0.3)
+    expected = {key: similarity(TEXTS["a"], text) for key, text in TEXTS.items()}
+    assert {m.key: m.similarity for m in matches} == {k: s for k, s in expected.items() if s >= 0.3}
+    assert [m.key for m in matches] == ["a", "b", "c"]
+    assert all(isinstance(m, ts.Match) for m in matches)
+    signature = corpus.signature(TEXTS["a"])
+    for match in matches:
+        assert match.estimate == np.mean(signature == corpus.signature(TEXTS[match.key]))
+    assert [m.key for m in corpus.query(TEXTS["a"], threshold=0.3, limit=2)] == ["a", "b"]
+    assert [m.key for m in corpus.query(TEXTS["a"])] == ["a", "b"]
+    assert corpus.query("of unknown words altogether") == []
+    assert corpus.query("") == corpus.query(" ?! ") == []
+
+
+def test_equal_similarities_come_in_the_order_of_the_keys(db: ts.Database) -> None:
+    corpus = db.create_corpus("news")
+    corpus.add_many((key, "always the same text") for key in "cabd")
+    assert [m.key for m in corpus.query("always the same text")] == list("abcd")
+    assert [m.key for m in corpus.neighbours("b")] == list("acd")
+
+
+def test_query_many_is_query_for_each(corpus: ts.Corpus) -> None:
+    texts = [*TEXTS.values(), "unknown words", TEXTS["a"].upper(), "the quick brown fox"] * 3
+    for threshold in (None, 0.01, 0.5, 1.0):
+        for limit in (None, 1):
+            expected = [corpus.query(text, threshold, limit) for text in texts]
+            assert corpus.query_many(texts, threshold, limit) == expected
+    assert corpus.query_many([]) == []
+
+
+def test_query_many_over_several_rounds(corpus: ts.Corpus) -> None:
+    texts = [TEXTS["abd"[i % 3]] for i in range(2500)]
+    found = corpus.query_many(texts, threshold=0.9)
+    assert [matches[0].key for matches in found] == ["abd"[i % 3] for i in range(2500)]
+
+
+def test_neighbours(corpus: ts.Corpus) -> None:
+    for key, text in TEXTS.items():
+        expected = [m for m in corpus.query(text, threshold=0.2) if m.key != key]
+        assert corpus.neighbours(key, threshold=0.2) == expected
+        assert corpus.neighbours(key, threshold=0.2, limit=1) == expected[:1]
+    with pytest.raises(ts.DocumentNotFound, match='no document "zz"'):
+        corpus.neighbours("zz")
+
+
+def test_candidates(corpus: ts.Corpus) -> None:
+    found = corpus.candidates(TEXTS["a"])
+    assert found[0] == ts.Candidate("a", 128)
+    assert all(isinstance(c, ts.Candidate) for c in found)
+    assert [c.bands for c in found] == sorted((c.bands for c in found), reverse=True)
+    buckets = corpus.buckets(TEXTS["a"])
+    for candidate in found:
+        shared = buckets == corpus.buckets(TEXTS[candidate.key])
+        assert candidate.bands == np.count_nonzero(shared)
+    assert corpus.candidates("") == []
+
+
+def test_pairs(corpus: ts.Corpus) -> None:
+    pairs = corpus.pairs(threshold=0.3)
+    assert iter(pairs) is pairs
+    found = list(pairs)
+    assert sorted(found) == sorted(
+        ts.Pair(a, b, similarity(TEXTS[a], TEXTS[b]))
+        for a in TEXTS
+        for b in TEXTS
+        if a < b and similarity(TEXTS[a], TEXTS[b]) >= 0.3
+    )
+    assert len(found) == 3
+    assert list(corpus.pairs()) == [p for p in found if p.similarity >= 0.8]
+
+
+def test_pairs_may_be_left_half_read(corpus: ts.Corpus, database_url: str) -> None:
+    pairs = corpus.pairs(threshold=0.3)
+    next(pairs)
+    pairs.close()  # type: ignore[attr-defined]
+    with psycopg.connect(database_url) as connection:
+        assert connection.execute(
+            "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() "
+            "AND state LIKE 'idle in%'"
+        ).fetchone() == (0,)
+    corpus.add("f", TEXTS["a"])
+
+
+def test_documents_may_be_added_while_pairs_are_read(corpus: ts.Corpus) -> None:
+    found = []
+    for pair in corpus.pairs(threshold=0.3):
+        corpus.add(f"copy of {pair.a}", TEXTS[pair.a])
+        found.append(pair)
+    assert len(found) == 3
+
+
+def test_clusters(corpus: ts.Corpus) -> None:
+    corpus.add_many([("x", TEXTS["d"]), ("y", TEXTS["d"]), ("z", TEXTS["d"]), ("w", TEXTS["d"])])
+    clusters = list(corpus.clusters(threshold=0.3))
+    assert [c.keys for c in clusters] == [("d", "w", "x", "y", "z"), ("a", "b", "c")]
+    assert clusters[0].weakest == 1.0
+    links = sorted([similarity(TEXTS["a"], TEXTS["b"]), similarity(TEXTS["a"], TEXTS["c"])])
+    assert clusters[1].weakest == links[0]
+    assert all(isinstance(c, ts.Cluster) for c in clusters)
+    assert [c.keys for c in corpus.clusters()][1:] == [("a", "b")]
+
+
+def test_signature_and_buckets(corpus: ts.Corpus) -> None:
+    signature, buckets = corpus.signature(TEXTS["a"]), corpus.buckets(TEXTS["a"])
+    assert signature.shape == (128,)
+    assert signature.dtype == np.int32
+    assert buckets.shape == (128,)
+    assert buckets.dtype == np.int64
+    assert corpus.signature("").shape == corpus.buckets(" ").shape == (0,)
+
+
+def test_contains_and_len(corpus: ts.Corpus) -> None:
+    assert "a" in corpus
+    assert "e" in corpus
+    assert "zz" not in corpus
+    for impossible in (1, None, "a\0", "\ud800", "k" * 1001):
+        assert impossible not in corpus
+    assert len(corpus) == 5
+
+
+def test_corpora_do_not_see_each_other(corpus: ts.Corpus, db: ts.Database) -> None:
+    other = db.create_corpus("other", bands=128, rows=1)
+    assert other.query(TEXTS["a"]) == []
+    other.add("a", TEXTS["d"])
+    assert [m.key for m in corpus.query(TEXTS["d"])] == ["d"]
+    assert [m.key for m in other.query(TEXTS["d"])] == ["a"]
+    other.drop()
+    assert corpus.verify() == []
+    assert len(corpus) == 5
+
+
+def test_drop_leaves_nothing_but_words(corpus: ts.Corpus, database_url: str) -> None:
+    corpus.drop()
+    with psycopg.connect(database_url) as connection:
+        tables = connection.execute(
+            "SELECT relname FROM pg_class WHERE relnamespace = 'textsim'::regnamespace "
+            "AND relname ~ '_[0-9]'"
+        ).fetchall()
+    assert tables == []
+
+
+def test_the_address(db: ts.Database) -> None:
+    with psycopg.connect(db.url) as connection:
+        assert connection.info.dbname in db.url
+    assert db.url.startswith("postgresql://")
+
+
+def test_connect_by_an_engine_leaves_it_open(database_url: str) -> None:
+    engine = sqlalchemy.create_engine(database_url.replace("postgresql:", "postgresql+psycopg:"))
+    with ts.connect(engine) as db:
+        assert db.engine is engine
+        db.create_corpus("news").add("a", "text")
+    with engine.connect() as connection:
+        count = connection.execute(sqlalchemy.text("SELECT count(*) FROM textsim.document"))
+        assert count.scalar_one() == 1
+    engine.dispose()
+
+
+def test_connections_lent_to_the_pool_are_as_they_were(database_url: str) -> None:
+    engine = sqlalchemy.create_engine(
+        database_url.replace("postgresql:", "postgresql+psycopg:"), pool_size=1, max_overflow=0
+    )
+    with ts.connect(engine) as db:
+        corpus = db.create_corpus("news")
+        corpus.add_many(TEXTS.items())
+        corpus.query(TEXTS["a"])
+        list(corpus.pairs())
+        corpus.verify()
+        with engine.connect() as connection:
+            connection.exec_driver_sql("CREATE TABLE public.mine (x integer)")
+            connection.rollback()
+            found = connection.exec_driver_sql("SELECT to_regclass('public.mine')").scalar_one()
+            assert found is None
+            level = connection.exec_driver_sql("SHOW transaction_isolation").scalar_one()
+            assert level == "read committed"
+            read_only = connection.exec_driver_sql("SHOW transaction_read_only").scalar_one()
+            assert read_only == "off"
+    engine.dispose()
+
+
+def test_a_user_without_search_path_or_with_a_trap_in_it(server: object, database_url: str) -> None:
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        connection.execute(
+            "CREATE FUNCTION public.hash_array_extended(integer[], integer) RETURNS bigint "
+            "LANGUAGE sql AS 'SELECT 0::bigint'"
+        )
+        connection.execute("CREATE TABLE public.document_1 (x integer)")
+        connection.execute("CREATE TABLE public.band_1 (x integer)")
+        name = connection.info.dbname
+        connection.execute(f'ALTER DATABASE "{name}" SET search_path = public, pg_catalog'.encode())
+    with ts.connect(database_url) as db:
+        corpus = db.create_corpus("news")
+        corpus.add_many(TEXTS.items())
+        assert [m.key for m in corpus.query(TEXTS["a"])] == ["a", "b"]
+        corpus.drop()

@@ -1,0 +1,102 @@
+"""Several processes change one corpus at once: nothing is lost, doubled or half-written."""
+
+from __future__ import annotations
+
+import multiprocessing
+import random
+from concurrent.futures import ThreadPoolExecutor
+
+import textsim_db as ts
+
+PROCESSES = 4
+KEYS = 300
+ROUNDS = 12
+
+
+def text_of(key: str, version: int) -> str:
+    rng = random.Random(f"{key} {version}")
+    return " ".join(f"w{rng.randrange(500)}" for _ in range(rng.randrange(2, 40)))
+
+
+def add_overlapping(url: str, number: int, seed: int) -> int:
+    rng = random.Random(f"{seed} {number}")
+    keys = [f"k{i}" for i in range(KEYS)]
+    stored = 0
+    with ts.connect(url) as db:
+        corpus = db.corpus("shared")
+        for version in range(ROUNDS):
+            some = rng.sample(keys, KEYS // 2)
+            report = corpus.add_many((key, text_of(key, version)) for key in some)
+            assert not report.refused
+            stored += report.stored
+        corpus.add_many((key, text_of(key, 99)) for key in rng.sample(keys, KEYS))
+    return stored
+
+
+def add_and_remove(url: str, number: int, seed: int) -> None:
+    rng = random.Random(f"{seed} {number}")
+    keys = [f"k{i}" for i in range(60)]
+    with ts.connect(url) as db:
+        corpus = db.corpus("shared")
+        for version in range(30):
+            corpus.add_many((key, text_of(key, version)) for key in rng.sample(keys, 30))
+            corpus.remove(rng.sample(keys, 20))
+
+
+def test_overlapping_keys(db: ts.Database, seed: int) -> None:
+    corpus = db.create_corpus("shared", "word:2", num_hashes=32)
+    with multiprocessing.get_context("spawn").Pool(PROCESSES) as pool:
+        stored = pool.starmap(add_overlapping, [(db.url, i, seed) for i in range(PROCESSES)])
+    assert stored == [ROUNDS * (KEYS // 2)] * PROCESSES
+    assert corpus.verify() == []
+    assert len(corpus) == KEYS
+    for i in range(KEYS):
+        matches = corpus.query(text_of(f"k{i}", 99), threshold=1.0)
+        assert f"k{i}" in [match.key for match in matches]
+
+
+def test_adding_and_removing_at_once(db: ts.Database, seed: int) -> None:
+    corpus = db.create_corpus("shared", "word:2", num_hashes=32)
+    with multiprocessing.get_context("spawn").Pool(PROCESSES) as pool:
+        pool.starmap(add_and_remove, [(db.url, i, seed) for i in range(PROCESSES)])
+    assert corpus.verify() == []
+    corpus.add_many((f"k{i}", text_of(f"k{i}", 7)) for i in range(60))
+    assert corpus.verify() == []
+    assert len(corpus) == 60
+
+
+def test_threads_share_a_database(db: ts.Database) -> None:
+    corpus = db.create_corpus("shared", "word:2", num_hashes=32)
+
+    def work(number: int) -> list[str]:
+        for i in range(20):
+            corpus.add(f"{number}-{i}", f"thread {number} adds text {i} of twenty")
+            corpus.add("everyone's", f"thread {number} was here {i}")
+        return [m.key for m in corpus.query(f"thread {number} adds text 7 of twenty", 1.0)]
+
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(work, range(8))) == [[f"{number}-7"] for number in range(8)]
+    assert len(corpus) == 161
+    assert corpus.verify() == []
+
+
+def test_creating_one_corpus_at_once(db: ts.Database) -> None:
+    def create(_: int) -> ts.Corpus:
+        return db.create_corpus("shared", num_hashes=32, exist_ok=True)
+
+    with ThreadPoolExecutor(8) as pool:
+        made = list(pool.map(create, range(8)))
+    assert {corpus.config for corpus in made} == {db.corpus("shared").config}
+    assert db.corpora() == ["shared"]
+
+
+def install(url: str) -> str:
+    return ts.install(url)
+
+
+def test_installing_at_once(empty_database_url: str) -> None:
+    with ThreadPoolExecutor(4) as pool:
+        revisions = set(pool.map(install, [empty_database_url] * 4))
+    assert len(revisions) == 1
+    with ts.connect(empty_database_url) as db:
+        assert db.corpora() == []

@@ -1,0 +1,143 @@
+"""The dictionary under eight processes at once, and under a true collision of 64-bit hashes."""
+
+from __future__ import annotations
+
+import multiprocessing
+import random
+from pathlib import Path
+
+import psycopg
+import pytest
+
+import textsim_db as ts
+from tests import collision
+from textsim_db.hashing import hash_texts
+from textsim_db.text import words
+
+PROCESSES = 8
+WORDS = 6_000
+DOCUMENTS = 120
+
+
+def add_shuffled(url: str, number: int, seed: int) -> int:
+    """Add all words in an order of one's own, in many small calls; return how many were stored."""
+    rng = random.Random(f"{seed} {number}")
+    order = [f"w{i}" for i in range(WORDS)]
+    rng.shuffle(order)
+    size = WORDS // DOCUMENTS
+    stored = 0
+    with ts.connect(url) as db:
+        corpus = db.corpus("shared")
+        for i in range(DOCUMENTS):
+            text = " ".join(order[i * size : (i + 1) * size])
+            stored += corpus.add(f"{number}-{i}", text).added
+    return stored
+
+
+def test_eight_processes_with_shuffled_words(db: ts.Database, seed: int) -> None:
+    corpus = db.create_corpus("shared", "word:1", num_hashes=16)
+    with multiprocessing.get_context("spawn").Pool(PROCESSES) as pool:
+        stored = pool.starmap(add_shuffled, [(db.url, i, seed) for i in range(PROCESSES)])
+    assert stored == [DOCUMENTS] * PROCESSES
+    with psycopg.connect(db.url) as connection:
+        count, distinct = connection.execute(
+            "SELECT count(*), count(DISTINCT word) FROM textsim.word"
+        ).fetchone() or (0, 0)
+        (used,) = connection.execute(
+            "SELECT last_value FROM pg_sequences s "
+            "WHERE format('%I.%I', schemaname, sequencename) = "
+            "pg_get_serial_sequence('textsim.word', 'id')"
+        ).fetchone() or (0,)
+        (deadlocks,) = connection.execute(
+            "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()"
+        ).fetchone() or (None,)
+    assert count == distinct == WORDS
+    assert used <= 1.1 * WORDS, f"{used} ids used for {WORDS} words"
+    assert deadlocks == 0
+    assert corpus.verify() == []
+
+
+def test_the_words_do_collide() -> None:
+    assert collision.FIRST != collision.SECOND
+    assert words(f"{collision.FIRST} {collision.SECOND}") == [collision.FIRST, collision.SECOND]
+    assert len(set(hash_texts([collision.FIRST, collision.SECOND]))) == 1
+
+
+def refusal_names(report: ts.AddReport, key: str, word: str) -> bool:
+    [refusal] = report.refused
+    return refusal.key == key and f'"{word}"' in refusal.reason and "hash" in refusal.reason
+
+
+def test_collision_with_a_word_stored_before(db: ts.Database) -> None:
+    corpus = db.create_corpus("c", "word:1")
+    corpus.add("a", f"one {collision.FIRST}")
+    report = corpus.add_many([("b", f"one {collision.SECOND}"), ("c", "another"), ("d", "")])
+    assert report.added == 2
+    assert refusal_names(report, "b", collision.SECOND)
+    assert "b" not in corpus
+    with pytest.raises(ts.DocumentError, match=collision.SECOND):
+        corpus.add("b", collision.SECOND)
+    assert corpus.verify() == []
+
+
+def test_collision_with_a_word_stored_by_another_process(db: ts.Database) -> None:
+    corpus = db.create_corpus("c", "word:1")
+    corpus.add("x", f"warm {collision.SECOND[:5]}")
+    with ts.connect(db.url) as other:
+        other.corpus("c").add("a", f"one {collision.FIRST}")
+    report = corpus.add_many([("b", f"one {collision.SECOND}")])
+    assert refusal_names(report, "b", collision.SECOND)
+    assert corpus.verify() == []
+
+
+def test_collision_within_a_batch(db: ts.Database) -> None:
+    corpus = db.create_corpus("c", "word:1")
+    texts = [("a", f"one {collision.FIRST}"), ("b", f"one {collision.SECOND}"), ("c", "one")]
+    report = corpus.add_many(texts)
+    assert report.added == 2
+    [refusal] = report.refused
+    assert (refusal.key, True) in {("a", "a" not in corpus), ("b", "b" not in corpus)}
+    assert collision.FIRST in refusal.reason or collision.SECOND in refusal.reason
+    assert "c" in corpus
+    assert corpus.verify() == []
+
+
+def test_collision_within_a_document(db: ts.Database) -> None:
+    corpus = db.create_corpus("c", "word:1")
+    report = corpus.add_many([("a", f"{collision.FIRST} {collision.SECOND}"), ("b", "one")])
+    assert report.added == 1
+    assert [refusal.key for refusal in report.refused] == ["a"]
+    assert corpus.verify() == []
+
+
+@pytest.mark.parametrize("shingle", ["word:1", "char:5"])
+def test_a_query_is_not_fooled_by_a_collision(db: ts.Database, shingle: str) -> None:
+    corpus = db.create_corpus("c", shingle)
+    corpus.add("a", collision.FIRST)
+    assert [match.similarity for match in corpus.query(collision.FIRST)] == [1.0]
+    assert corpus.query(collision.SECOND) == []
+    assert corpus.query_many([collision.SECOND, collision.FIRST])[0] == []
+
+
+def test_equal_hashes_of_different_shingles_are_different(db: ts.Database) -> None:
+    # Broken at a space, the colliding strings become shingles of words that do not collide.
+    corpus = db.create_corpus("c", "char:24")
+    corpus.add_many([("a", collision.FIRST[:-1]), ("b", collision.SECOND[:-1])])
+    assert list(corpus.pairs(0.01)) == []
+
+
+def test_words_of_a_megabyte(db: ts.Database) -> None:
+    corpus = db.create_corpus("c", "word:1")
+    long = "x" * 1024 * 1024
+    assert corpus.add_many([("a", f"{long} y"), ("b", f"{long} z"), ("c", f"{long}z")]).added == 3
+    assert [match.key for match in corpus.query(f"y {long}", threshold=1.0)] == ["a"]
+    assert corpus.verify() == []
+
+
+def test_ids_survive_a_second_client_and_a_cold_cache(db: ts.Database, tmp_path: Path) -> None:
+    corpus = db.create_corpus("c", "word:1")
+    corpus.add("a", "one two three")
+    with ts.connect(db.url) as other:
+        assert other.corpus("c").add("a", "One, two: three!").unchanged == 1
+        assert other.corpus("c").add("b", "three two one zero").added == 1
+    assert [m.key for m in corpus.neighbours("a", threshold=0.7)] == ["b"]

@@ -1,0 +1,157 @@
+"""verify() names whatever is wrong with the stored rows."""
+
+from __future__ import annotations
+
+import psycopg
+import pytest
+
+import textsim_db as ts
+
+TEXTS = {
+    "a": "the quick brown fox jumps over the lazy dog",
+    "b": "the quick brown fox jumps over the lazy cat",
+    "c": "nothing of the kind",
+    "short": "two words",
+    "empty": "",
+}
+A = "(SELECT id FROM textsim.document WHERE key = 'a')"
+
+
+@pytest.fixture(params=["word:3", "char:5"])
+def corpus(db: ts.Database, request: pytest.FixtureRequest) -> ts.Corpus:
+    corpus = db.create_corpus("news", request.param)
+    corpus.add_many(TEXTS.items())
+    return corpus
+
+
+def found(corpus: ts.Corpus, url: str, damage: str) -> set[tuple[str, str]]:
+    """Return kind and subject of every problem after some damage."""
+    assert corpus.verify() == []
+    with psycopg.connect(url) as connection:
+        assert connection.execute(damage.encode()).rowcount > 0
+    problems = corpus.verify()
+    assert all(isinstance(problem, ts.Problem) and problem.detail for problem in problems)
+    return {(problem.kind, problem.subject) for problem in problems}
+
+
+def test_nothing_is_wrong(corpus: ts.Corpus) -> None:
+    counts: list[int] = []
+    assert corpus.verify(progress=counts.append) == []
+    assert counts[-1] == len(TEXTS)
+
+
+@pytest.mark.parametrize(
+    ("damage", "expected"),
+    [
+        (
+            f"DELETE FROM textsim.band WHERE document_id = {A} AND band = 3",
+            {("missing band row", "a")},
+        ),
+        (f"DELETE FROM textsim.band WHERE document_id = {A}", {("missing band row", "a")}),
+        (
+            f"UPDATE textsim.band SET bucket = bucket + 1 WHERE document_id = {A} AND band = 0",
+            {("missing band row", "a"), ("extra band row", "a")},
+        ),
+        (
+            f"INSERT INTO textsim.band SELECT * FROM textsim.band WHERE document_id = {A}",
+            {("extra band row", "a")},
+        ),
+        (
+            "INSERT INTO textsim.band SELECT corpus_id, 0, 42, id FROM textsim.document "
+            "WHERE key = 'empty'",
+            {("extra band row", "empty")},
+        ),
+        (
+            "INSERT INTO textsim.band SELECT corpus_id, 99, 42, id FROM textsim.document "
+            "WHERE key = 'c'",
+            {("extra band row", "c")},
+        ),
+        (
+            "INSERT INTO textsim.band SELECT corpus_id, 0, 42, 987654 FROM textsim.document "
+            "WHERE key = 'a'",
+            {("orphan", "document 987654")},
+        ),
+        (
+            "UPDATE textsim.document SET signature[2] = signature[2] # 1 WHERE key = 'a'",
+            {("signature", "a"), ("missing band row", "a"), ("extra band row", "a")},
+        ),
+        (
+            "UPDATE textsim.document SET signature[128] = signature[128] # 1 WHERE key = 'a'",
+            {("signature", "a")},  # 18 bands of 7 rows leave the last two values out
+        ),
+        (
+            "UPDATE textsim.document SET shingle_count = shingle_count + 1 WHERE key = 'c'",
+            {("shingle count", "c")},
+        ),
+        (
+            "UPDATE textsim.document SET word_ids = word_ids || 987654 WHERE key = 'c'",
+            {("unknown word", "c")},
+        ),
+        (
+            "UPDATE textsim.document SET word_ids = '{987654}' WHERE key = 'empty'",
+            {("unknown word", "empty")},
+        ),
+        (
+            "DELETE FROM textsim.word WHERE word = 'lazy'",
+            {("unknown word", "a"), ("unknown word", "b")},
+        ),
+    ],
+)
+def test_damage_is_named(
+    corpus: ts.Corpus, database_url: str, damage: str, expected: set[tuple[str, str]]
+) -> None:
+    assert found(corpus, database_url, damage) == expected
+
+
+def test_a_document_that_vanished(corpus: ts.Corpus, database_url: str) -> None:
+    with psycopg.connect(database_url) as connection:
+        row = connection.execute(f"SELECT {A}".encode()).fetchone()
+    assert row is not None
+    damage = "DELETE FROM textsim.document WHERE key = 'a'"
+    assert found(corpus, database_url, damage) == {("orphan", f"document {row[0]}")}
+
+
+def test_words_that_were_swapped(corpus: ts.Corpus, database_url: str) -> None:
+    damage = "UPDATE textsim.document SET word_ids[1] = word_ids[2] WHERE key = 'a'"
+    assert ("signature", "a") in found(corpus, database_url, damage)
+
+
+def test_words_that_were_changed(corpus: ts.Corpus, database_url: str) -> None:
+    damage = "UPDATE textsim.word SET word = 'cow' WHERE word = 'dog'"
+    problems = found(corpus, database_url, damage)
+    assert ("signature", "a") in problems
+    assert any(kind == "word hash" for kind, _ in problems)
+    assert not any(subject == "b" for _, subject in problems)
+
+
+def test_a_hash_that_was_changed(corpus: ts.Corpus, database_url: str) -> None:
+    damage = "UPDATE textsim.word SET hash = hash + 1 WHERE word = 'dog'"
+    assert [kind for kind, _ in found(corpus, database_url, damage)] == ["word hash"]
+
+
+@pytest.mark.parametrize("word", ["Dog", "dog dog", "", "do-g"])
+def test_words_that_are_no_normal_form(corpus: ts.Corpus, database_url: str, word: str) -> None:
+    damage = (
+        f"UPDATE textsim.word SET word = '{word}', hash = hashtextextended('{word}', 0) "
+        "WHERE word = 'dog'"
+    )
+    assert ("words", "a") in found(corpus, database_url, damage)
+
+
+def test_another_corpus_is_not_to_blame(
+    corpus: ts.Corpus, db: ts.Database, database_url: str
+) -> None:
+    other = db.create_corpus("other")
+    other.add("a", "its own text")
+    damage = "UPDATE textsim.document SET shingle_count = 77 WHERE corpus_id = 2"
+    assert found(corpus, database_url, damage) == set()
+    assert [problem.subject for problem in other.verify()] == ["a"]
+
+
+def test_two_documents_cannot_have_one_key(corpus: ts.Corpus, database_url: str) -> None:
+    with (
+        psycopg.connect(database_url) as connection,
+        pytest.raises(psycopg.errors.UniqueViolation),
+    ):
+        connection.execute("UPDATE textsim.document SET key = 'b' WHERE key = 'a'")
+    assert corpus.verify() == []
