@@ -1,0 +1,129 @@
+"""Generate sql/schema/50_unicode.sql: the frozen Unicode tables as bracket expressions for SQL.
+
+Made from textsim_db/unicode_data.py, so that SQL and Python cannot differ in their tables.
+
+    python scripts/make_unicode_sql.py > sql/schema/50_unicode.sql
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterable
+from itertools import groupby
+
+import numpy as np
+
+from textsim_db.unicode_data import LOWER, VERSION
+from textsim_db.unicode_tables import MARK, SEPARATOR, SPACELESS, UNASSIGNED, WORD, tables
+
+# A text is folded block by block, and only by those blocks whose capitals it has: translate()
+# looks through its whole table for each character.
+BLOCKS = {
+    "Latin": [(0x80, 0x24F), (0x1E00, 0x1EFF)],
+    "Greek": [(0x370, 0x3FF), (0x1F00, 0x1FFF)],
+    "Cyrillic": [(0x400, 0x52F)],
+    "Armenian, Georgian and Cherokee": [
+        (0x530, 0x58F),
+        (0x10A0, 0x10FF),
+        (0x13A0, 0x13FF),
+        (0x1C90, 0x1CBF),
+    ],
+    "all others": [(0, 0x10FFFF)],
+}
+
+
+def escaped(points: Iterable[int]) -> str:
+    """Return code points as the inside of a bracket expression, ranges joined."""
+    parts = []
+    for _, group in groupby(enumerate(sorted(points)), lambda pair: pair[1] - pair[0]):
+        run = [point for _, point in group]
+        first, last = _escape(run[0]), _escape(run[-1])
+        parts.append(first if len(run) == 1 else f"{first}-{last}")
+    return "".join(parts)
+
+
+def _escape(point: int) -> str:
+    return f"\\u{point:04X}" if point < 0x10000 else f"\\U{point:08X}"
+
+
+def points_where(mask: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> list[int]:
+    """Return the code points that a text in PostgreSQL can have and the mask marks."""
+    return [p for p in np.flatnonzero(mask).tolist() if p != 0 and not 0xD800 <= p <= 0xDFFF]
+
+
+def function(name: str, comment: str, body: str, language: str = "sql") -> str:
+    """Return the definition of a private function from text to text."""
+    return (
+        f"CREATE FUNCTION textsim.{name}(body text) RETURNS text\n"
+        f"LANGUAGE {language} IMMUTABLE STRICT PARALLEL SAFE\n{body};\n"
+        f"COMMENT ON FUNCTION textsim.{name}(text) IS '{comment}';\n"
+    )
+
+
+def fold() -> str:
+    """Return the function that folds capitals, those that NFKC leaves."""
+    left = {
+        point: lower
+        for point, lower in LOWER.items()
+        if point > 0x7F and unicodedata.normalize("NFKC", chr(point)) == chr(point)
+    }
+    kind = tables().kind
+    assert all(kind[point] == WORD and kind[lower] == WORD for point, lower in left.items())
+    lines = [
+        '    body := lower(body COLLATE "C");',
+        f"    IF body !~ '[{escaped(left)}]' THEN",
+        "        RETURN body;",
+        "    END IF;",
+    ]
+    for name, ranges in BLOCKS.items():
+        block = [p for p in left if any(first <= p <= last for first, last in ranges)]
+        upper = "".join(map(chr, block))
+        lower = "".join(chr(left.pop(p)) for p in block)
+        lines += [
+            f"    -- {name}",
+            f"    IF body ~ '[{escaped(block)}]' THEN",
+            f"        body := translate(body,\n            '{upper}',\n            '{lower}');",
+            "    END IF;",
+        ]
+    code = "\n".join([*lines, "    RETURN body;"])
+    body = f"SET search_path = pg_catalog, pg_temp\nAS $$\nBEGIN\n{code}\nEND\n$$"
+    return function("_fold", "simple (one-to-one) lower case of a text in NFKC", body, "plpgsql")
+
+
+def main() -> None:
+    """Write the file to standard output."""
+    table = tables()
+    unassigned = escaped(points_where(table.order == UNASSIGNED))
+    spaceless = escaped(points_where(table.kind == SPACELESS))
+    marks = escaped(points_where(table.kind == MARK))
+    kept = escaped(points_where(table.kind != SEPARATOR))
+    print(
+        f"-- Unicode {VERSION} as the normal form sees it; written by scripts/make_unicode_sql.py."
+    )
+    print("-- Explicit code points, because \\w and lower() differ between servers and locales.\n")
+    print(
+        function(
+            "_assigned",
+            f"put a space for each code point not assigned in Unicode {VERSION}",
+            f"RETURN regexp_replace(body, '[{unassigned}]', ' ', 'g')",
+        )
+    )
+    print(
+        function(
+            "_spaced",
+            "put spaces around each character of a script written without them, with its marks",
+            f"RETURN regexp_replace(body, '[{spaceless}][{marks}]*', ' \\& ', 'g')",
+        )
+    )
+    print(
+        function(
+            "_split",
+            "put one space for each run of what is no letter, mark or number",
+            f"RETURN btrim(regexp_replace(body, '[^{kept}]+', ' ', 'g'))",
+        )
+    )
+    print(fold(), end="")
+
+
+if __name__ == "__main__":
+    main()

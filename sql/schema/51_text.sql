@@ -1,0 +1,74 @@
+-- From text to normal form, words and shingles: what textsim_db.text computes, bit for bit.
+
+CREATE FUNCTION textsim.normal_form(body text) RETURNS text
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    IF octet_length(body) = length(body) THEN
+        RETURN btrim(regexp_replace(lower(body COLLATE "C"), '[^a-z0-9]+', ' ', 'g'));
+    END IF;
+    -- What is not assigned goes first: only assigned characters are normalised alike by every
+    -- version of Unicode.
+    body := textsim._spaced(normalize(textsim._assigned(body), NFKC));
+    RETURN textsim._fold(textsim._split(body));
+END
+$$;
+COMMENT ON FUNCTION textsim.normal_form(text)
+    IS 'NFKC, lower case, words of letters, marks and numbers joined by one space (Unicode 13.0)';
+
+CREATE FUNCTION textsim.words(body text) RETURNS text[]
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+RETURN string_to_array(textsim.normal_form(body), ' ');
+COMMENT ON FUNCTION textsim.words(text) IS 'the words of a text, in order';
+
+CREATE FUNCTION textsim._shingles_of(units text[], n integer, separator text) RETURNS text[]
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+BEGIN ATOMIC
+    SELECT coalesce(array_agg(s.shingle ORDER BY s.place), '{}')
+    FROM (
+        SELECT g.shingle, min(g.place) AS place
+        FROM (
+            SELECT u.place, string_agg(u.unit, separator) OVER (
+                ORDER BY u.place ROWS BETWEEN CURRENT ROW AND n - 1 FOLLOWING
+            ) AS shingle
+            FROM unnest(units) WITH ORDINALITY u (unit, place)
+        ) g
+        WHERE g.place <= greatest(cardinality(units) - n + 1, 1)
+        GROUP BY g.shingle COLLATE "C", g.shingle
+    ) s;
+END;
+COMMENT ON FUNCTION textsim._shingles_of(text[], integer, text)
+    IS 'distinct runs of n units, in order of first appearance; one of all units where there are fewer';
+
+CREATE FUNCTION textsim._shingles_of_form(form text, unit text, n integer) RETURNS text[]
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    IF unit = 'word' THEN
+        RETURN textsim._shingles_of(string_to_array(form, ' '), n, ' ');
+    END IF;
+    RETURN textsim._shingles_of(string_to_array(form, NULL), n, '');
+END
+$$;
+COMMENT ON FUNCTION textsim._shingles_of_form(text, text, integer) IS 'the shingles of a normal form';
+
+CREATE FUNCTION textsim.shingles(body text, unit text, n integer) RETURNS text[]
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    IF unit NOT IN ('word', 'char') THEN
+        RAISE EXCEPTION 'unit is "%"; expected "word" or "char"', unit
+            USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    IF n NOT BETWEEN 1 AND 1000 THEN
+        RAISE EXCEPTION 'shingle length is %; expected 1 to 1000', n
+            USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    RETURN textsim._shingles_of_form(textsim.normal_form(body), unit, n);
+END
+$$;
+COMMENT ON FUNCTION textsim.shingles(text, text, integer)
+    IS 'the distinct shingles of a text, in order of first appearance';

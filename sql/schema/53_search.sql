@@ -1,0 +1,273 @@
+-- Candidates by an indexed join, and matches verified exactly: what textsim_db.search does.
+-- The partitions of a corpus are named directly, so that nothing of other corpora is planned
+-- or locked. Verified in word ids, which stand for words one to one; in characters for char
+-- shingles.
+
+CREATE FUNCTION textsim._normal_form_of(word_ids integer[]) RETURNS text
+LANGUAGE sql STABLE STRICT PARALLEL SAFE
+BEGIN ATOMIC
+    SELECT coalesce(string_agg(w.word, ' ' ORDER BY u.place), '')
+    FROM unnest(word_ids) WITH ORDINALITY u (id, place) JOIN textsim.word w ON w.id = u.id;
+END;
+COMMENT ON FUNCTION textsim._normal_form_of(integer[]) IS 'the normal form that word ids stand for';
+
+CREATE FUNCTION textsim._word_ids(form text) RETURNS text[]
+LANGUAGE sql STABLE STRICT PARALLEL SAFE
+BEGIN ATOMIC
+    SELECT coalesce(array_agg(coalesce(w.id::text, '?') ORDER BY u.place), '{}')
+    FROM unnest(string_to_array(form, ' ')) WITH ORDINALITY u (word, place)
+    LEFT JOIN textsim.word w
+        ON w.hash = hashtextextended(u.word COLLATE "C", 0) AND w.word = u.word COLLATE "C";
+END;
+COMMENT ON FUNCTION textsim._word_ids(text)
+    IS 'the word ids of a normal form as text; ? for words that the dictionary does not have';
+
+CREATE FUNCTION textsim._comparable(form text, unit text, n integer) RETURNS text[]
+LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    IF unit = 'word' THEN
+        RETURN textsim._shingles_of(textsim._word_ids(form), n, ' ');
+    END IF;
+    RETURN textsim._shingles_of_form(form, unit, n);
+END
+$$;
+COMMENT ON FUNCTION textsim._comparable(text, text, integer)
+    IS 'the shingles of a normal form as _stored gives those of a document';
+
+CREATE FUNCTION textsim._stored(word_ids integer[], unit text, n integer) RETURNS text[]
+LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    IF unit = 'word' THEN
+        RETURN textsim._shingles_of(word_ids::text[], n, ' ');
+    END IF;
+    RETURN textsim._shingles_of_form(textsim._normal_form_of(word_ids), unit, n);
+END
+$$;
+COMMENT ON FUNCTION textsim._stored(integer[], text, integer)
+    IS 'the shingles of a stored document, in word ids or characters';
+
+CREATE FUNCTION textsim._similarity(a text[], a_count integer, b text[], b_count integer)
+RETURNS double precision
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+RETURN (
+    SELECT CASE WHEN count(*) = 0 THEN 0
+        ELSE count(*) / (a_count + b_count - count(*))::double precision END
+    FROM unnest(a) x JOIN unnest(b) y ON x COLLATE "C" = y COLLATE "C"
+);
+COMMENT ON FUNCTION textsim._similarity(text[], integer, text[], integer)
+    IS 'the Jaccard similarity of two arrays without duplicates that stand for sets of these sizes';
+
+CREATE FUNCTION textsim._check_threshold(threshold double precision) RETURNS double precision
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    IF NOT (threshold > 0 AND threshold <= 1) THEN
+        RAISE EXCEPTION 'threshold is %; expected above 0, at most 1', threshold
+            USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    RETURN threshold;
+END
+$$;
+COMMENT ON FUNCTION textsim._check_threshold(double precision) IS 'the threshold, or an error';
+
+CREATE FUNCTION textsim.candidates(corpus text, body text)
+RETURNS TABLE (key text, bands integer)
+LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE ROWS 10
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    c textsim.corpus := textsim._corpus(corpus);
+BEGIN
+    RETURN QUERY EXECUTE format($query$
+        SELECT d.key, f.bands::integer
+        FROM (
+            SELECT b.document_id, count(*) AS bands
+            FROM textsim._buckets($1, $2, $3) q
+            JOIN textsim.%I b ON b.band = q.band AND b.bucket = q.bucket
+            GROUP BY b.document_id
+        ) f
+        JOIN textsim.%I d ON d.id = f.document_id
+        ORDER BY f.bands DESC, d.key COLLATE "C"
+        $query$, 'band_' || c.id, 'document_' || c.id)
+    USING textsim.signature(corpus, body), c.bands, c.rows;
+END
+$$;
+COMMENT ON FUNCTION textsim.candidates(text, text)
+    IS 'the documents that share a bucket with a text, most buckets first; nothing is verified';
+
+CREATE FUNCTION textsim._matches(
+    c textsim.corpus, signature integer[], comparable text[], shingle_count integer,
+    without text, threshold double precision, max_results integer)
+RETURNS TABLE (key text, similarity double precision)
+LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 10
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    RETURN QUERY EXECUTE format($query$
+        SELECT m.key, m.similarity
+        FROM (
+            SELECT d.key,
+                textsim._similarity(
+                    $4, $5, textsim._stored(d.word_ids, $6, $7), d.shingle_count) AS similarity
+            FROM (
+                SELECT DISTINCT b.document_id
+                FROM textsim._buckets($1, $2, $3) q
+                JOIN textsim.%I b ON b.band = q.band AND b.bucket = q.bucket
+            ) f
+            JOIN textsim.%I d ON d.id = f.document_id
+            WHERE d.key IS DISTINCT FROM $8
+            OFFSET 0  -- computed once, not in WHERE and SELECT
+        ) m
+        WHERE m.similarity >= $9
+        ORDER BY m.similarity DESC, m.key COLLATE "C"
+        LIMIT $10
+        $query$, 'band_' || c.id, 'document_' || c.id)
+    USING signature, c.bands, c.rows, comparable, shingle_count, c.unit, c.shingle_length, without,
+        coalesce(textsim._check_threshold(threshold), c.threshold), max_results;
+END
+$$;
+COMMENT ON FUNCTION textsim._matches(
+    textsim.corpus, integer[], text[], integer, text, double precision, integer)
+    IS 'the documents similar to a set of shingles with this signature, best first';
+
+CREATE FUNCTION textsim.matches(
+    corpus text, body text,
+    threshold double precision DEFAULT NULL, max_results integer DEFAULT 10)
+RETURNS TABLE (key text, similarity double precision)
+LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 10
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    c textsim.corpus := textsim._corpus(corpus);
+    form text := textsim.normal_form(body);
+    shingles text[] := textsim._shingles_of_form(form, c.unit, c.shingle_length);
+BEGIN
+    IF c.id IS NULL OR form IS NULL OR form = '' THEN
+        RETURN;
+    END IF;
+    RETURN QUERY SELECT * FROM textsim._matches(
+        c, textsim._signature(shingles, c.a, c.b),
+        textsim._comparable(form, c.unit, c.shingle_length), cardinality(shingles),
+        NULL, threshold, max_results);
+END
+$$;
+COMMENT ON FUNCTION textsim.matches(text, text, double precision, integer)
+    IS 'the documents similar to a text, verified exactly, best first; threshold of the corpus if NULL';
+
+CREATE FUNCTION textsim._neighbours(
+    corpus text, document_key text, threshold double precision, max_results integer)
+RETURNS TABLE (key text, similarity double precision)
+LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 10
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    c textsim.corpus := textsim._corpus(corpus);
+    own_ids integer[];
+    own_signature integer[];
+    own_count integer;
+BEGIN
+    IF c.id IS NULL OR document_key IS NULL THEN
+        RETURN;
+    END IF;
+    EXECUTE format(
+        'SELECT d.word_ids, d.signature, d.shingle_count FROM textsim.%I d WHERE d.key = $1',
+        'document_' || c.id)
+    INTO own_ids, own_signature, own_count USING document_key;
+    IF own_ids IS NULL THEN
+        RAISE EXCEPTION 'corpus "%" has no document "%"', corpus, document_key
+            USING ERRCODE = 'no_data_found';
+    END IF;
+    RETURN QUERY SELECT * FROM textsim._matches(
+        c, own_signature, textsim._stored(own_ids, c.unit, c.shingle_length), own_count,
+        document_key, threshold, max_results);
+END
+$$;
+COMMENT ON FUNCTION textsim._neighbours(text, text, double precision, integer)
+    IS 'what neighbours() returns; plpgsql does not take a parameter and a column of one name';
+
+CREATE FUNCTION textsim.neighbours(
+    corpus text, key text,
+    threshold double precision DEFAULT NULL, max_results integer DEFAULT 10)
+RETURNS TABLE (key text, similarity double precision)
+LANGUAGE sql STABLE PARALLEL SAFE ROWS 10
+BEGIN ATOMIC
+    SELECT n.key, n.similarity FROM textsim._neighbours($1, $2, $3, $4) n;
+END;
+COMMENT ON FUNCTION textsim.neighbours(text, text, double precision, integer)
+    IS 'the documents similar to an indexed one, itself left out, best first';
+
+CREATE FUNCTION textsim._shared_bands(a integer[], b integer[], bands integer, rows integer)
+RETURNS integer[]
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+RETURN array(
+    SELECT j FROM generate_series(0, bands - 1) j
+    WHERE a[j * rows + 1:(j + 1) * rows] = b[j * rows + 1:(j + 1) * rows]
+    ORDER BY j
+);
+COMMENT ON FUNCTION textsim._shared_bands(integer[], integer[], integer, integer)
+    IS 'the numbers of the bands in which two signatures are equal';
+
+-- No GROUP BY and no plpgsql, so that the planner sees through it: a condition on a, or a join
+-- with a table of the user's on it, starts from those documents and looks their buckets up.
+CREATE FUNCTION textsim.candidate_pairs(corpus text)
+RETURNS TABLE (a text, b text, bands integer)
+LANGUAGE sql STABLE PARALLEL SAFE ROWS 1000
+BEGIN ATOMIC
+    SELECT d.key, e.key, cardinality(s.shared)
+    FROM textsim.corpus c
+    JOIN textsim.document d ON d.corpus_id = c.id
+    CROSS JOIN LATERAL (
+        SELECT j::smallint AS band,
+            hash_array_extended(d.signature[j * c.rows + 1:(j + 1) * c.rows], j) AS bucket
+        FROM generate_series(0, c.bands - 1) j
+        WHERE cardinality(d.signature) > 0
+    ) q
+    JOIN textsim.band r ON r.corpus_id = c.id AND r.band = q.band AND r.bucket = q.bucket
+    JOIN textsim.document e ON e.corpus_id = c.id AND e.id = r.document_id
+    CROSS JOIN LATERAL (
+        SELECT textsim._shared_bands(d.signature, e.signature, c.bands, c.rows) AS shared
+    ) s
+    WHERE c.id = (SELECT (textsim._corpus(corpus)).id)
+        AND d.key COLLATE "C" < e.key COLLATE "C"
+        AND q.band = s.shared[1];
+END;
+COMMENT ON FUNCTION textsim.candidate_pairs(text)
+    IS 'the pairs of documents that share a bucket, a < b, and how many buckets; nothing is verified';
+
+CREATE FUNCTION textsim.pairs(corpus text, threshold double precision DEFAULT NULL)
+RETURNS TABLE (a text, b text, similarity double precision)
+LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 1000
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    c textsim.corpus := textsim._corpus(corpus);
+BEGIN
+    RETURN QUERY EXECUTE format($query$
+        SELECT least(m.a COLLATE "C", m.b), greatest(m.a COLLATE "C", m.b), m.similarity
+        FROM (
+            SELECT d.key AS a, e.key AS b,
+                textsim._similarity(
+                    textsim._stored(d.word_ids, $1, $2), d.shingle_count,
+                    textsim._stored(e.word_ids, $1, $2), e.shingle_count) AS similarity
+            FROM (
+                SELECT DISTINCT x.document_id AS x, y.document_id AS y
+                FROM textsim.%1$I x
+                JOIN textsim.%1$I y ON y.band = x.band AND y.bucket = x.bucket
+                    AND x.document_id < y.document_id
+            ) p
+            JOIN textsim.%2$I d ON d.id = p.x
+            JOIN textsim.%2$I e ON e.id = p.y
+            OFFSET 0  -- computed once, not in WHERE and SELECT
+        ) m
+        WHERE m.similarity >= $3
+        $query$, 'band_' || c.id, 'document_' || c.id)
+    USING c.unit, c.shingle_length, coalesce(textsim._check_threshold(threshold), c.threshold);
+END
+$$;
+COMMENT ON FUNCTION textsim.pairs(text, double precision)
+    IS 'the pairs of similar documents, a < b, each verified exactly; threshold of the corpus if NULL';
