@@ -75,9 +75,10 @@ class Inputs:
         """Return the size of all files, or None where one has no size, such as standard input."""
         total = 0
         for name in self._files(lambda refusal: None):
-            if name == STDIN or (os.path.exists(name) and not os.path.isfile(name)):
+            if os.path.isfile(name):
+                total += os.path.getsize(name)
+            elif name == STDIN or os.path.exists(name):
                 return None
-            total += os.path.getsize(name) if os.path.exists(name) else 0
         return total
 
     def _files(self, on_refused: Callable[[Refusal], None]) -> Iterator[str]:
@@ -97,7 +98,8 @@ class Inputs:
         with nullcontext(sys.stdin.buffer) if name == STDIN else open(name, "rb") as raw:
             self._raw = raw
             try:
-                yield _unpacked(name, raw)
+                packed = name.lower().endswith(".gz")
+                yield io.BufferedReader(gzip.GzipFile(fileobj=raw), 2**17) if packed else raw
             finally:
                 self._finished_bytes, self._raw = self.bytes_read, None
 
@@ -122,26 +124,25 @@ class Inputs:
     def _json_document(self, line: bytes | None) -> Document:
         if line is None:
             raise InputError(f"the line is longer than {MAX_LINE:,} bytes")
-        decoded = _decoded(line)
+        decoded = _decoded(line.rstrip())
         try:
             record = json.loads(decoded)
         except json.JSONDecodeError as error:
             raise InputError(f"malformed JSON at character {error.pos + 1}: {error.msg}") from error
-        except (ValueError, RecursionError) as error:
+        except (ValueError, RecursionError) as error:  # a number too long, too deep
             raise InputError(f"malformed JSON: {error}") from error
         if not isinstance(record, dict):
             raise InputError(f"a JSON object was expected, {_json_type(record)} was found")
-        key, text = _member(record, self.key), _member(record, self.text)
+        for name in (self.key, self.text):
+            _expect(name, list(record), "member")
+        key, text = record[self.key], record[self.text]
         if isinstance(key, bool) or not isinstance(key, str | int):
             raise InputError(
                 f'"{self.key}" is {_json_type(key)}; a string or a whole number was expected'
             )
         if not isinstance(text, str):
             raise InputError(f'"{self.text}" is {_json_type(text)}; a string was expected')
-        try:
-            return str(key), text
-        except ValueError as error:  # Python prints no number of more than some thousand digits
-            raise InputError(f'"{self.key}" is too long a number') from error
+        return str(key), text
 
     def _csv_records(self, name: str, file: IO[bytes]) -> Iterator[Document]:
         csv.field_size_limit(max(csv.field_size_limit(), MAX_BYTES))
@@ -150,7 +151,9 @@ class Inputs:
         header = _next_record(records, lines)
         if header is None:
             raise InputError("the file is empty; a line with the names of the columns was expected")
-        key, text = _column(header, self.key), _column(header, self.text)
+        for column in (self.key, self.text):
+            _expect(column, header, "column")
+        key, text = header.index(self.key), header.index(self.text)
         while True:
             first = records.line_num + 1
             try:
@@ -226,12 +229,6 @@ def _kind_of(name: str) -> Kind:
     return {".jsonl": Kind.JSONL, ".ndjson": Kind.JSONL, ".csv": Kind.CSV}.get(suffix, Kind.TEXT)
 
 
-def _unpacked(name: str, raw: IO[bytes]) -> IO[bytes]:
-    if not name.lower().endswith(".gz"):
-        return raw
-    return io.BufferedReader(gzip.GzipFile(fileobj=raw, mode="rb"), 1024 * 1024)
-
-
 def _lines(file: IO[bytes]) -> Iterator[tuple[int, bytes | None]]:
     """Yield the number and the bytes of each line, without a byte order mark; None for one too long."""
     number = 0
@@ -279,21 +276,12 @@ def _next_record(records: Any, lines: _TextLines) -> list[str] | None:
     return record
 
 
-def _column(header: list[str], name: str) -> int:
-    if name not in header:
-        raise InputError(f'there is no column "{name}"; the columns are {_listed(header)}')
-    return header.index(name)
-
-
-def _member(record: dict[str, Any], name: str) -> Any:
-    if name not in record:
-        raise InputError(f'there is no "{name}"; the members are {_listed(list(record))}')
-    return record[name]
-
-
-def _listed(names: list[str]) -> str:
-    shown = ", ".join(f'"{name[:40]}"' for name in names[:8]) or "none"
-    return f"{shown}, ..." if len(names) > 8 else shown
+def _expect(name: str, found: list[str], what: str) -> None:
+    if name not in found:
+        some = ", ".join(f'"{other[:40]}"' for other in found[:8]) or "none"
+        raise InputError(
+            f'there is no {what} "{name}"; found {some}{", ..." if len(found) > 8 else ""}'
+        )
 
 
 def _json_type(value: Any) -> str:

@@ -37,7 +37,11 @@ class Sketches:
 
 def sketch(texts: Sequence[bytes], config: CorpusConfig) -> Sketches:
     """Compute everything about several texts in UTF-8 (see textsim_db.text.to_bytes)."""
-    tokens = tokenize(texts)
+    return sketch_tokens(tokenize(texts), config)
+
+
+def sketch_tokens(tokens: Tokens, config: CorpusConfig) -> Sketches:
+    """Compute signatures and buckets of texts whose words are known."""
     shingles = find_shingles(tokens, config.shingle)
     coefficients = minhash.coefficients(config.seed, config.num_hashes)
     signatures = minhash.signatures(shingles.hashes, shingles.offsets, *coefficients)

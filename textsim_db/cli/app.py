@@ -28,8 +28,8 @@ class _Textsim(TyperGroup):
             with contextlib.suppress(OSError, ValueError):
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise typer.Exit(141) from None
-        except KeyboardInterrupt:
-            complain("interrupted")
+        except KeyboardInterrupt as error:
+            complain("; ".join(["interrupted", *getattr(error, "__notes__", [])]))
             raise typer.Exit(130) from None
         except (TextsimError, OSError) as error:
             complain(f"error: {explain(error)}")

@@ -151,14 +151,10 @@ def _index(corpus: Corpus, inputs: Inputs) -> tuple[AddReport, float]:
 
             report = corpus.add_many(documents, stored)
     except (DatabaseError, KeyboardInterrupt) as error:
-        note = (
+        error.add_note(
             f"{count(latest.stored, 'document')} had been stored by then and stay; the same command "
             "again does only what is missing"
         )
-        if isinstance(error, KeyboardInterrupt):
-            complain(note)
-        else:
-            error.add_note(note)
         raise
     return report, time.monotonic() - start
 
