@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Set
 from functools import cache
 
 import unicodedataplus
@@ -60,6 +61,6 @@ def shingles(text: str, unit: str, n: int) -> list[str]:
     return list(dict.fromkeys(glue.join(parts[i : i + n]) for i in range(count)))
 
 
-def jaccard(left: set[str], right: set[str]) -> float:
+def jaccard(left: Set[object], right: Set[object]) -> float:
     """Return the similarity of two sets; 0 where one is empty."""
     return len(left & right) / len(left | right) if left and right else 0.0

@@ -75,6 +75,7 @@ class Server:
             ).fetchone()
         if found is None:
             unfinished = f"{self.template}_new"
+            self.drop(unfinished)
             textsim_db.install(self.create(unfinished, "ENCODING 'UTF8' TEMPLATE template0"))
             self.execute(
                 sql.SQL("ALTER DATABASE {} RENAME TO {}").format(

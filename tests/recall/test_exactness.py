@@ -1,0 +1,203 @@
+"""Exactness and recall on real corpora, against brute force over plain Python sets.
+
+The seed of the hash functions is fixed, so a corpus gives the same pairs in every run.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import math
+import random
+import sysconfig
+from collections import Counter, defaultdict
+from collections.abc import Callable
+from functools import cache
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import networkx
+import pytest
+
+import textsim_db as ts
+from tests.reference import jaccard
+from textsim_db.text import shingles
+
+DATA = Path(__file__).parents[2].parent / "shared" / "data"
+THRESHOLD = 0.8
+PREFIX_SHARED = 12
+Texts = dict[str, str]
+Pairs = dict[tuple[str, str], float]
+
+
+def shared(name: str, count: int | None = None) -> list[dict[str, Any]]:
+    path = DATA / f"{name}.jsonl.gz"
+    if not path.exists():
+        pytest.skip(f"{path} is not there")
+    with gzip.open(path, "rt", encoding="utf-8") as file:
+        rows = [json.loads(line) for line in file]
+    return rows if count is None else random.Random(name).sample(rows, count)
+
+
+def standard_library() -> Texts:
+    folder = Path(sysconfig.get_path("stdlib"))
+    return {
+        str(path.relative_to(folder)): path.read_text(encoding="utf-8", errors="replace")
+        for path in sorted(folder.rglob("*.py"))
+        if not {"site-packages", "test", "tests"} & set(path.parts) and path.stat().st_size < 50_000
+    }
+
+
+def arxiv_revisions() -> Texts:
+    return {
+        f"{i} {row['id']}": row["text"] for i, row in enumerate(shared("arxiv_revisions", 3000))
+    }
+
+
+def licences() -> Texts:
+    return {f"{row['source']} {row['id']}": row["text"] for row in shared("licences")}
+
+
+def articles() -> Texts:
+    return {row["id"]: row["text"] for row in shared("articles")}
+
+
+def scripture() -> Texts:
+    return {f"{i} {row['id']}": row["text"] for i, row in enumerate(shared("scripture", 400))}
+
+
+CORPORA: dict[str, Callable[[], Texts]] = {
+    made.__name__: made
+    for made in (standard_library, arxiv_revisions, licences, articles, scripture)
+}
+
+
+@cache
+def texts_of(name: str, shingle: str) -> Texts:
+    """Return the texts; for characters only those that plain Python's sets can cope with."""
+    longest = 10_000 if shingle.startswith("char") else 1_000_000
+    return {key: text for key, text in CORPORA[name]().items() if len(text) <= longest}
+
+
+@cache
+def sets_of(name: str, shingle: str) -> dict[str, set[str]]:
+    return {key: set(shingles(text, shingle)) for key, text in texts_of(name, shingle).items()}
+
+
+@cache
+def brute_force(name: str, shingle: str) -> Pairs:
+    """Return every pair that reaches the threshold.
+
+    In any fixed order of the elements, two sets with J >= t share l elements of those that come
+    first, |x| - ceil(t |x|) + l of each: Chaudhuri, Ganti and Kaushik, "A primitive operator for
+    similarity joins in data cleaning", 2006. Only such pairs are compared; nothing else is left out.
+    """
+    sets = sets_of(name, shingle)
+    frequency = Counter(element for some in sets.values() for element in some)
+    met: defaultdict[str, list[str]] = defaultdict(list)
+    found: Pairs = {}
+    for key, some in sets.items():
+        shared = math.ceil(THRESHOLD * len(some) - 1e-9)
+        rarest = sorted(some, key=lambda element: (frequency[element], element))
+        prefix = rarest[: len(some) - shared + PREFIX_SHARED]
+        counts = Counter(chain.from_iterable(met[element] for element in prefix))
+        for other, count in counts.items():
+            if count >= min(PREFIX_SHARED, shared):
+                similarity = jaccard(some, sets[other])
+                if similarity >= THRESHOLD:
+                    found[min(key, other), max(key, other)] = similarity
+        for element in prefix:
+            met[element].append(key)
+    return found
+
+
+def test_brute_force_leaves_nothing_out() -> None:
+    sets = sets_of("standard_library", "word:3")
+    keys = sorted(sets)[:150]
+    expected = {
+        (a, b): jaccard(sets[a], sets[b])
+        for i, a in enumerate(keys)
+        for b in keys[i + 1 :]
+        if jaccard(sets[a], sets[b]) >= THRESHOLD
+    }
+    found = brute_force("standard_library", "word:3")
+    assert expected
+    assert {pair: s for pair, s in found.items() if {*pair} <= set(keys)} == expected
+
+
+@pytest.mark.parametrize("shingle", ["word:3", "char:5"])
+@pytest.mark.parametrize("name", CORPORA)
+def test_exact(db: ts.Database, name: str, shingle: str, rng: random.Random) -> None:
+    texts = texts_of(name, shingle)
+    corpus = db.create_corpus(name, shingle, threshold=THRESHOLD, recall=0.95)
+    assert corpus.add_many(texts.items()).added == len(texts)
+    found = list(corpus.pairs())
+    reported = {(pair.a, pair.b): pair.similarity for pair in found}
+    assert len(reported) == len(found)
+    check_similarities(reported, sets_of(name, shingle))
+    check_recall(reported, brute_force(name, shingle), corpus)
+    check_clusters(corpus, reported)
+    check_lower_threshold(corpus, reported, sets_of(name, shingle))
+    check_queries(corpus, reported, texts, rng)
+
+
+def check_similarities(reported: Pairs, sets: dict[str, set[str]]) -> None:
+    for (a, b), similarity in reported.items():
+        assert a < b
+        assert similarity == jaccard(sets[a], sets[b])
+        assert similarity >= THRESHOLD
+
+
+def check_recall(reported: Pairs, expected: Pairs, corpus: ts.Corpus) -> None:
+    assert reported.items() <= expected.items()
+    chances = [corpus.config.banding.probability(s) for s in expected.values()]
+    mean = sum(chances)
+    spread = math.sqrt(sum(p * (1 - p) for p in chances))
+    text = (
+        f"{len(reported)} of {len(expected)} pairs found, expected {mean:.1f} with a standard "
+        f"deviation of {spread:.1f}; recall {len(reported) / max(1, len(expected)):.4f}, "
+        f"promised {corpus.config.recall}"
+    )
+    print(text)
+    assert len(expected) > 0, text
+    assert len(reported) >= mean - 3 * spread, text
+    assert len(reported) >= corpus.config.recall * len(expected), text
+
+
+def check_clusters(corpus: ts.Corpus, reported: Pairs) -> None:
+    graph: Any = networkx.Graph()
+    for (a, b), similarity in reported.items():
+        graph.add_edge(a, b, weight=similarity)
+    expected = {tuple(sorted(keys)) for keys in networkx.connected_components(graph)}
+    clusters = list(corpus.clusters())
+    assert {cluster.keys for cluster in clusters} == expected
+    assert len(clusters) == len(expected)
+    assert [len(c.keys) for c in clusters] == sorted((len(c.keys) for c in clusters), reverse=True)
+    for cluster in clusters:
+        tree: Any = networkx.maximum_spanning_tree(graph.subgraph(cluster.keys))
+        assert cluster.weakest == min(data["weight"] for _, _, data in tree.edges(data=True))
+
+
+def check_lower_threshold(corpus: ts.Corpus, reported: Pairs, sets: dict[str, set[str]]) -> None:
+    lower = {(pair.a, pair.b): pair.similarity for pair in corpus.pairs(threshold=0.6)}
+    assert {pair: s for pair, s in lower.items() if s >= THRESHOLD} == reported
+    for (a, b), similarity in lower.items():
+        assert similarity == jaccard(sets[a], sets[b])
+        assert similarity >= 0.6
+
+
+def check_queries(corpus: ts.Corpus, reported: Pairs, texts: Texts, rng: random.Random) -> None:
+    near: defaultdict[str, dict[str, float]] = defaultdict(dict)
+    for (a, b), similarity in reported.items():
+        near[a][b] = near[b][a] = similarity
+    keys = rng.sample(sorted(near), min(30, len(near))) + rng.sample(sorted(texts), 30)
+    for key in keys:
+        neighbours = corpus.neighbours(key)
+        assert {m.key: m.similarity for m in neighbours} == near[key]
+        assert [m.similarity for m in neighbours] == sorted(near[key].values(), reverse=True)
+        itself = {key: 1.0} if shingles(texts[key], "word:1") else {}
+        assert {m.key: m.similarity for m in corpus.query(texts[key])} == near[key] | itself
+    assert corpus.query_many([texts[key] for key in keys]) == [
+        corpus.query(texts[key]) for key in keys
+    ]

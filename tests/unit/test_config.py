@@ -1,0 +1,74 @@
+"""Bands and rows follow from threshold and recall."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from textsim_db import ConfigurationError
+from textsim_db.config import Bands, Shingle, choose_bands, make_config
+
+
+def test_the_defaults_give_18_bands_of_7_rows() -> None:
+    assert choose_bands(0.8, 0.95, 128) == Bands(18, 7)
+    assert (make_config().bands, make_config().rows) == (18, 7)
+    assert make_config().shingle == Shingle("word", 3)
+    assert make_config().banding.probability(0.8) == pytest.approx(0.98554, abs=0.00001)
+
+
+@pytest.mark.parametrize(
+    ("threshold", "recall", "num_hashes", "expected"),
+    [
+        (1.0, 1.0, 128, (1, 128)),
+        (1.0, 0.5, 1, (1, 1)),
+        (0.5, 0.5, 1, (1, 1)),
+        (0.5, 0.95, 128, (42, 3)),
+        (0.8, 0.95, 64, (10, 6)),
+    ],
+)
+def test_known_bands(
+    threshold: float, recall: float, num_hashes: int, expected: tuple[int, int]
+) -> None:
+    assert choose_bands(threshold, recall, num_hashes) == expected
+
+
+@given(st.floats(0.01, 1.0), st.floats(0.01, 0.9999), st.integers(1, 300))
+def test_no_more_selective_banding_would_do(
+    threshold: float, recall: float, num_hashes: int
+) -> None:
+    def probability(rows: int) -> float:
+        return 1 - math.pow(1 - math.pow(threshold, rows), num_hashes // rows)
+
+    enough = [rows for rows in range(1, num_hashes + 1) if probability(rows) >= recall]
+    if enough:
+        assert choose_bands(threshold, recall, num_hashes) == (
+            num_hashes // max(enough),
+            max(enough),
+        )
+    else:
+        with pytest.raises(ConfigurationError, match="the best is"):
+            choose_bands(threshold, recall, num_hashes)
+
+
+def test_probability_by_the_formula() -> None:
+    assert Bands(18, 7).probability(0.5) == pytest.approx(1 - (1 - 0.5**7) ** 18)
+    assert Bands(1, 1).probability(0.25) == 0.25
+    assert Bands(5, 5).probability(1.0) == 1.0
+
+
+def test_given_bands_and_rows() -> None:
+    config = make_config(num_hashes=100, bands=20, rows=5, recall=0.1)
+    assert config.banding == Bands(20, 5)
+    assert config.recall == Bands(20, 5).probability(0.8)
+    assert make_config(num_hashes=4096, bands=4096, rows=1).num_hashes == 4096
+
+
+@pytest.mark.parametrize(
+    ("text", "shingle"), [("word:1", ("word", 1)), ("char:1000", ("char", 1000))]
+)
+def test_shingles_read_and_written(text: str, shingle: tuple[str, int]) -> None:
+    assert Shingle.parse(text) == shingle
+    assert str(Shingle.parse(text)) == text

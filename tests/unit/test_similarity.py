@@ -1,0 +1,104 @@
+"""The similarity kernel against plain sets of tuples."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+
+from tests.reference import jaccard
+from textsim_db.similarity import UNKNOWN, jaccard_pairs, shares_earlier_band
+
+
+def grams(tokens: list[int], n: int) -> set[tuple[int, ...]]:
+    width = min(n, len(tokens))
+    return (
+        {tuple(tokens[i : i + width]) for i in range(len(tokens) - width + 1)} if tokens else set()
+    )
+
+
+def every_pair(count: int) -> list[tuple[int, int]]:
+    return [(a, b) for a in range(count) for b in range(count)]
+
+
+def similarities(documents: list[list[int]], pairs: list[tuple[int, int]], n: int) -> list[float]:
+    counts = [len(grams(document, n)) for document in documents]
+    made = jaccard_pairs(
+        np.array([token for document in documents for token in document], np.int32),
+        np.cumsum([0, *map(len, documents)], dtype=np.int64),
+        np.array(counts, np.int64),
+        np.array([pair[0] for pair in pairs], np.int64),
+        np.array([pair[1] for pair in pairs], np.int64),
+        n,
+    )
+    return [float(value) for value in made]
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 7, 1000])
+@pytest.mark.parametrize("variety", [1, 2, 5, 2**31 - 1])
+def test_random_documents(rng: random.Random, n: int, variety: int) -> None:
+    documents = [
+        [rng.randrange(variety) for _ in range(rng.choice([0, 1, 2, 3, 5, 20, 60]))]
+        for _ in range(40)
+    ]
+    documents += [document[: len(document) // 2] for document in documents[:10]]
+    pairs = every_pair(len(documents))
+    made = similarities(documents, pairs, n)
+    expected = [jaccard(grams(documents[a], n), grams(documents[b], n)) for a, b in pairs]
+    assert made == expected
+    order = list(range(len(pairs)))
+    rng.shuffle(order)
+    shuffled = similarities(documents, [pairs[i] for i in order], n)
+    assert shuffled == [expected[i] for i in order]
+
+
+def test_tokens_that_confuse_a_rolling_hash() -> None:
+    documents = [
+        [0, 0, 0, 1],
+        [0, 0, 1],
+        [0, 1],
+        [1, 0],
+        [1],
+        [0],
+        [],
+        [-1, -1],
+        [-1],
+        [2**31 - 1] * 3,
+    ]
+    pairs = every_pair(len(documents))
+    for n in (1, 2, 3, 4):
+        assert similarities(documents, pairs, n) == [
+            jaccard(grams(documents[a], n), grams(documents[b], n)) for a, b in pairs
+        ]
+
+
+def test_unknown_words_equal_nothing_stored() -> None:
+    assert similarities([[UNKNOWN, 5, 6], [4, 5, 6]], [(0, 1)], 2) == [1 / 3]
+
+
+def test_no_pairs() -> None:
+    assert similarities([[1, 2]], [], 2) == []
+    assert similarities([], [], 2) == []
+
+
+def test_shares_earlier_band(rng: random.Random) -> None:
+    bands, rows = 6, 2
+    signatures = np.array(
+        [[rng.randrange(2) for _ in range(bands * rows + 1)] for _ in range(30)], np.int32
+    )
+    triples = [(a, b, band) for a in range(30) for b in range(30) for band in range(bands)]
+    made = shares_earlier_band(
+        signatures,
+        np.array([t[0] for t in triples], np.int64),
+        np.array([t[1] for t in triples], np.int64),
+        np.array([t[2] for t in triples], np.int16),
+        rows,
+    )
+    listed = signatures.tolist()
+    for (a, b, band), found in zip(triples, made.tolist(), strict=True):
+        expected = any(
+            listed[a][j * rows : (j + 1) * rows] == listed[b][j * rows : (j + 1) * rows]
+            for j in range(band)
+        )
+        assert found == expected
