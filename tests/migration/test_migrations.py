@@ -1,0 +1,286 @@
+"""The schema: fresh or upgraded it is the same, it can be taken back, and it documents itself."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from sqlalchemy import Engine
+
+import textsim_db as ts
+from tests.servers import Server
+from textsim_db.db import schema
+from textsim_db.db.engine import open_engine
+
+ROOT = Path(__file__).parents[2]
+UPGRADE = ROOT / "sql" / "upgrade"
+REVISIONS = sorted((ROOT / "migrations" / "versions").glob("*.py"))
+CATALOG = {
+    "relations": """
+        SELECT c.relname, c.relkind, c.relpersistence, c.relreplident, c.reloptions::text,
+            pg_get_partkeydef(c.oid), obj_description(c.oid, 'pg_class'), c.relacl::text
+        FROM pg_class c WHERE c.relnamespace = 'textsim'::regnamespace
+    """,
+    "columns": """
+        SELECT c.relname, a.attnum, a.attname, format_type(a.atttypid, a.atttypmod), a.attnotnull,
+            a.attidentity, a.attgenerated, a.attstorage, a.attcompression, a.attcollation::text,
+            a.attisdropped, pg_get_expr(d.adbin, d.adrelid), col_description(c.oid, a.attnum)
+        FROM pg_class c
+        JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0
+        LEFT JOIN pg_attrdef d ON d.adrelid = c.oid AND d.adnum = a.attnum
+        WHERE c.relnamespace = 'textsim'::regnamespace
+    """,
+    "constraints": """
+        SELECT conrelid::regclass::text, conname, contype, pg_get_constraintdef(oid)
+        FROM pg_constraint WHERE connamespace = 'textsim'::regnamespace
+    """,
+    "indexes": """
+        SELECT i.indrelid::regclass::text, pg_get_indexdef(i.indexrelid), i.indisvalid
+        FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
+        WHERE c.relnamespace = 'textsim'::regnamespace
+    """,
+    "sequences": """
+        SELECT sequencename, data_type::text, start_value, min_value, max_value, increment_by,
+            cycle, cache_size
+        FROM pg_sequences WHERE schemaname = 'textsim'
+    """,
+    "functions": """
+        SELECT p.oid::regprocedure::text, p.prokind,
+            CASE WHEN p.prokind = 'a' THEN NULL ELSE pg_get_functiondef(p.oid) END,
+            obj_description(p.oid, 'pg_proc'), p.proacl::text
+        FROM pg_proc p WHERE p.pronamespace = 'textsim'::regnamespace
+    """,
+    "aggregates": """
+        SELECT a.aggfnoid::text, a.aggtransfn::text, a.aggfinalfn::text, a.agginitval,
+            a.aggcombinefn::text, format_type(a.aggtranstype, NULL)
+        FROM pg_aggregate a JOIN pg_proc p ON p.oid = a.aggfnoid
+        WHERE p.pronamespace = 'textsim'::regnamespace
+    """,
+    "types": """
+        SELECT t.typname, t.typtype, format_type(t.typbasetype, t.typtypmod),
+            obj_description(t.oid, 'pg_type')
+        FROM pg_type t WHERE t.typnamespace = 'textsim'::regnamespace
+    """,
+    "triggers": """
+        SELECT tgrelid::regclass::text, tgname, pg_get_triggerdef(t.oid),
+            obj_description(t.oid, 'pg_trigger')
+        FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid
+        WHERE c.relnamespace = 'textsim'::regnamespace AND NOT tgisinternal
+    """,
+    "schema": """
+        SELECT obj_description(oid, 'pg_namespace'), nspacl::text FROM pg_namespace
+        WHERE nspname = 'textsim'
+    """,
+    "version": "SELECT version_num FROM textsim.alembic_version",
+}
+
+
+def rows(url: str, query: str) -> list[tuple[Any, ...]]:
+    with psycopg.connect(url) as connection:
+        return sorted(connection.execute(query.encode()).fetchall(), key=repr)
+
+
+def catalog(url: str) -> dict[str, list[tuple[Any, ...]]]:
+    return {name: rows(url, query) for name, query in CATALOG.items()}
+
+
+def run_script(url: str) -> None:
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(schema.script().encode())
+
+
+@pytest.fixture
+def engine(empty_database_url: str) -> Iterator[Engine]:
+    engine = open_engine(empty_database_url)
+    yield engine
+    engine.dispose()
+
+
+def test_fresh_equals_upgraded(server: Server, engine: Engine, empty_database_url: str) -> None:
+    schema.upgrade(engine)
+    upgraded = catalog(empty_database_url)
+    with server.database("ENCODING 'UTF8' TEMPLATE template0") as fresh_url:
+        run_script(fresh_url)
+        fresh = catalog(fresh_url)
+        for name in CATALOG:
+            assert fresh[name] == upgraded[name], name
+        with ts.connect(fresh_url) as db:
+            corpus = db.create_corpus("news")
+            corpus.add("a", "some text")
+            assert corpus.verify() == []
+        assert ts.install(fresh_url) == schema.head()
+
+
+def test_down_and_up_again(engine: Engine, empty_database_url: str) -> None:
+    before = catalog_of_all(empty_database_url)
+    schema.upgrade(engine)
+    first = catalog(empty_database_url)
+    schema.downgrade(engine)
+    assert catalog_of_all(empty_database_url) == before
+    schema.upgrade(engine)
+    assert catalog(empty_database_url) == first
+    schema.upgrade(engine)
+    assert catalog(empty_database_url) == first
+
+
+def test_down_step_by_step(engine: Engine, empty_database_url: str) -> None:
+    reached = []
+    for number in range(1, len(REVISIONS) + 1):
+        schema.upgrade(engine)
+        for _ in range(number):
+            schema.downgrade(engine, "-1")
+        reached.append(rows(empty_database_url, "SELECT * FROM textsim.alembic_version"))
+        schema.upgrade(engine)
+    assert reached[-1] == []
+    assert rows(empty_database_url, CATALOG["version"]) == [(schema.head(),)]
+
+
+def test_up_and_down_with_rows(engine: Engine, empty_database_url: str) -> None:
+    before = catalog_of_all(empty_database_url)
+    schema.upgrade(engine)
+    with ts.connect(empty_database_url) as db:
+        for name in ("one", "two"):
+            db.create_corpus(name).add_many([("a", "some text"), ("b", "other text")])
+    if len(REVISIONS) > 1:
+        schema.downgrade(engine, "-1")
+        schema.upgrade(engine)
+        with ts.connect(empty_database_url) as db:
+            assert db.corpora() == ["one", "two"]
+            assert [m.key for m in db.corpus("two").query("some text")] == ["a"]
+            assert db.corpus("one").verify() == []
+    schema.downgrade(engine)
+    assert catalog_of_all(empty_database_url) == before
+    schema.upgrade(engine)
+    with ts.connect(empty_database_url) as db:
+        assert db.corpora() == []
+        assert db.create_corpus("one").add("a", "some text").added == 1
+
+
+def catalog_of_all(url: str) -> list[list[tuple[Any, ...]]]:
+    """Return everything in the database that is not the server's own."""
+    own = "NOT IN ('pg_catalog', 'information_schema', 'pg_toast')"
+    return [
+        rows(url, f"SELECT nspname FROM pg_namespace WHERE nspname {own}"),
+        rows(url, f"SELECT relname FROM pg_class WHERE relnamespace::regnamespace::text {own}"),
+        rows(url, f"SELECT proname FROM pg_proc WHERE pronamespace::regnamespace::text {own}"),
+        rows(url, f"SELECT typname FROM pg_type WHERE typnamespace::regnamespace::text {own}"),
+        rows(url, "SELECT extname FROM pg_extension"),
+    ]
+
+
+@pytest.mark.parametrize("path", REVISIONS, ids=lambda path: path.stem)
+def test_revisions_only_name_files(path: Path) -> None:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    named = [
+        call.args[0].value
+        for call in ast.walk(tree)
+        if isinstance(call, ast.Call) and isinstance(call.args[0], ast.Constant)
+    ]
+    assert named == [f"{path.stem}.sql", f"{path.stem}.down.sql"]
+    assert all((UPGRADE / str(name)).is_file() for name in named)
+    functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
+    assert [function.name for function in functions] == ["upgrade", "downgrade"]
+    assert all(len(function.body) == 1 for function in functions)
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    assert {ast.unparse(call.func) for call in calls} == {"run_file"}
+
+
+def test_every_upgrade_file_belongs_to_a_revision() -> None:
+    expected = {f"{path.stem}{end}" for path in REVISIONS for end in (".sql", ".down.sql")}
+    assert {path.name for path in UPGRADE.iterdir()} == expected
+
+
+def test_released_files_never_change() -> None:
+    listed = (Path(__file__).parent / "checksums.txt").read_text(encoding="utf-8").splitlines()
+    for line in listed:
+        if line and not line.startswith("#"):
+            checksum, name = line.split()
+            found = hashlib.sha256((UPGRADE / name).read_bytes()).hexdigest()
+            assert found == checksum, f"{name} was released and must not change"
+
+
+@pytest.mark.parametrize(
+    ("what", "query"),
+    [
+        (
+            "relation",
+            """
+            SELECT c.oid::regclass::text FROM pg_class c
+            WHERE c.relnamespace = 'textsim'::regnamespace AND c.relkind IN ('r', 'p', 'v', 'm', 'S')
+                AND c.relname <> 'alembic_version'
+                AND NOT EXISTS (
+                    SELECT FROM pg_depend d WHERE d.objid = c.oid AND d.deptype IN ('i', 'a')
+                        AND c.relkind = 'S'
+                )
+                AND obj_description(c.oid, 'pg_class') IS NULL
+            """,
+        ),
+        (
+            "column",
+            """
+            SELECT c.oid::regclass::text || '.' || a.attname
+            FROM pg_class c
+            JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+            WHERE c.relnamespace = 'textsim'::regnamespace AND c.relkind IN ('r', 'p', 'v', 'm', 'c')
+                AND c.relname <> 'alembic_version' AND col_description(c.oid, a.attnum) IS NULL
+            """,
+        ),
+        (
+            "function",
+            """
+            SELECT p.oid::regprocedure::text FROM pg_proc p
+            WHERE p.pronamespace = 'textsim'::regnamespace
+                AND obj_description(p.oid, 'pg_proc') IS NULL
+            """,
+        ),
+        ("schema", "SELECT 'textsim' WHERE obj_description('textsim'::regnamespace) IS NULL"),
+    ],
+)
+def test_everything_has_a_comment(db: ts.Database, what: str, query: str) -> None:
+    db.create_corpus("news")  # whose partitions have comments, too
+    assert rows(db.url, query) == [], f"{what} without a comment"
+
+
+def test_functions_name_a_search_path(database_url: str) -> None:
+    # Bodies in BEGIN ATOMIC are bound when they are made, and so need none.
+    found = rows(
+        database_url,
+        """
+        SELECT p.oid::regprocedure::text FROM pg_proc p
+        WHERE p.pronamespace = 'textsim'::regnamespace AND p.prokind <> 'a'
+            AND p.prosqlbody IS NULL
+            AND NOT coalesce(p.proconfig::text LIKE '%search_path=%', false)
+        """,
+    )
+    assert found == []
+
+
+def test_functions_state_volatility_and_parallel_safety() -> None:
+    statements = schema.script().split("CREATE FUNCTION ")[1:]
+    assert statements
+    for statement in statements:
+        head = statement[: statement.index(";")]
+        name = head.partition("(")[0]
+        assert "LANGUAGE" in head, name
+        assert any(f" {word}" in head for word in ("IMMUTABLE", "STABLE", "VOLATILE")), name
+        assert any(f"PARALLEL {word}" in head for word in ("SAFE", "RESTRICTED", "UNSAFE")), name
+
+
+def test_partitions_have_the_indexes(db: ts.Database) -> None:
+    corpus = db.create_corpus("news")
+    found = rows(
+        db.url,
+        "SELECT regexp_replace(indexdef, '.* ON ', '') FROM pg_indexes "
+        r"WHERE schemaname = 'textsim' AND tablename ~ '_\d+$'",
+    )
+    assert [row[0] for row in found] == [
+        "textsim.band_1 USING btree (band, bucket, document_id)",
+        "textsim.document_1 USING btree (id)",
+        "textsim.document_1 USING btree (key)",
+    ]
+    corpus.drop()

@@ -1,0 +1,142 @@
+"""Look-ups read the index on (band, bucket, document_id), and few rows and pages of it."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterator
+from typing import Any
+
+import psycopg
+import pytest
+
+import textsim_db as ts
+from textsim_db.db.corpora import load
+from textsim_db.search import _BY_KEY, _CANDIDATE_DOCUMENTS, _CANDIDATES_OF_MANY
+
+DOCUMENTS = 20_000
+FAMILY = 5
+Node = dict[str, Any]
+
+
+def make_texts(rng: random.Random) -> Iterator[tuple[str, str]]:
+    """Yield families of near-copies, the words drawn as natural ones are: few often, many rarely."""
+    vocabulary = [f"w{i}" for i in range(30_000)]
+    weights = [1 / (i + 10) for i in range(len(vocabulary))]
+    for i in range(DOCUMENTS // FAMILY):
+        words = rng.choices(vocabulary, weights, k=40)
+        for j in range(FAMILY):
+            words[rng.randrange(40)] = f"x{j}"
+            yield f"{i}-{j}", " ".join(words)
+
+
+def nodes(plan: Node) -> Iterator[Node]:
+    yield plan
+    for child in plan.get("Plans", []):
+        yield from nodes(child)
+
+
+def explain(url: str, statement: str, parameters: list[Any]) -> tuple[Node, str]:
+    """Run a prepared statement as the library does, without its values in sight of the planner."""
+    with psycopg.connect(url) as connection:
+        connection.execute("SET plan_cache_mode = force_generic_plan")
+        text = statement
+        for number in range(1, len(parameters) + 1):
+            text = text.replace("%s", f"${number}", 1)
+        connection.execute(f"PREPARE look_up AS {text}".encode())
+        given = ", ".join(
+            "'{" + ",".join(map(str, p)) + "}'" if isinstance(p, list) else f"'{p}'"
+            for p in parameters
+        )
+        row = connection.execute(
+            f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) EXECUTE look_up ({given})".encode()
+        ).fetchone()
+    assert row is not None
+    plan = row[0][0]["Plan"]
+    return plan, json.dumps(plan, indent=1)
+
+
+def rows_read(node: Node) -> float:
+    gone = node.get("Rows Removed by Filter", 0) + node.get("Rows Removed by Index Recheck", 0)
+    return float((node["Actual Rows"] + gone) * node["Actual Loops"])
+
+
+def pages(plan: Node) -> int:
+    return int(plan["Shared Hit Blocks"] + plan["Shared Read Blocks"])
+
+
+def scans(plan: Node) -> dict[str, float]:
+    """Return the rows read by each kind of scan of a table, by table, kind and index."""
+    found: dict[str, float] = {}
+    for node in nodes(plan):
+        if "Relation Name" in node or "Index Name" in node:
+            table = str(node.get("Relation Name", "")).partition("_")[0]
+            index = str(node.get("Index Name", "")).rpartition("_")[2]
+            name = f"{node['Node Type']} {table} {index}".strip()
+            found[name] = found.get(name, 0) + rows_read(node)
+    return found
+
+
+@pytest.fixture
+def texts(rng: random.Random) -> dict[str, str]:
+    return dict(make_texts(rng))
+
+
+@pytest.fixture
+def corpus(db: ts.Database, texts: dict[str, str]) -> ts.Corpus:
+    corpus = db.create_corpus("plans")
+    corpus.add_many(texts.items())
+    with psycopg.connect(db.url, autocommit=True) as connection:
+        connection.execute("VACUUM ANALYZE")
+    return corpus
+
+
+def test_plans(
+    db: ts.Database, corpus: ts.Corpus, texts: dict[str, str], rng: random.Random
+) -> None:
+    stored = load(db.engine, "plans")
+    assert len(corpus) == DOCUMENTS
+    keys = rng.sample(sorted(texts), 200)
+    chosen = [texts[key] for key in keys]
+    check_one(db.url, corpus, stored.statement(_CANDIDATE_DOCUMENTS), chosen[:20])
+    check_many(db.url, corpus, stored.statement(_CANDIDATES_OF_MANY), chosen)
+    plan, shown = explain(db.url, stored.statement(_BY_KEY), [keys[0]])
+    assert set(scans(plan)) == {"Index Scan document key"}, shown
+    assert pages(plan) <= 10, f"{pages(plan)} pages read, at most 10: {shown}"
+
+
+def check_one(url: str, corpus: ts.Corpus, statement: str, texts: list[str]) -> None:
+    bands = corpus.config.bands
+    for text in texts:
+        buckets = corpus.buckets(text).tolist()
+        plan, shown = explain(url, statement, [list(range(bands)), buckets])
+        read = scans(plan)
+        print(f"{read} rows and {pages(plan)} pages read for {plan['Actual Rows']} documents")
+        assert plan["Actual Rows"] >= 1, shown
+        assert set(read) <= {
+            "Index Only Scan band bucket",
+            "Index Scan band bucket",
+            "Index Scan document id",
+        }, shown
+        assert any(name.endswith("band bucket") for name in read), shown
+        assert sum(read.values()) <= 40 * bands, f"{read} rows read by {bands} probes: {shown}"
+        # Three levels of the index a probe, and two pages a document.
+        limit = 4 * bands + 8 * plan["Actual Rows"] + 20
+        assert pages(plan) <= limit, f"{pages(plan)} pages read, at most {limit}: {shown}"
+
+
+def check_many(url: str, corpus: ts.Corpus, statement: str, texts: list[str]) -> None:
+    bands = corpus.config.bands
+    parameters: list[list[int]] = [[], [], []]
+    for number, text in enumerate(texts):
+        parameters[0] += [number] * bands
+        parameters[1] += range(bands)
+        parameters[2] += corpus.buckets(text).tolist()
+    plan, shown = explain(url, statement, parameters)
+    read = scans(plan)
+    assert not any(name.startswith("Seq Scan") for name in read), shown
+    assert any(name.endswith("band bucket") for name in read), shown
+    probes = len(texts) * bands
+    assert sum(read.values()) <= 20 * probes, f"{read} rows read by {probes} probes: {shown}"
+    limit = 6 * probes + 8 * plan["Actual Rows"]
+    assert pages(plan) <= limit, f"{pages(plan)} pages read, at most {limit}: {shown}"
