@@ -221,20 +221,22 @@ BEGIN ATOMIC
     SELECT d.key, e.key, cardinality(s.shared)
     FROM textsim.corpus c
     JOIN textsim.document d ON d.corpus_id = c.id
-    CROSS JOIN LATERAL (
-        SELECT j::smallint AS band,
-            hash_array_extended(d.signature[j * c.rows + 1:(j + 1) * c.rows], j) AS bucket
+    -- From an array, of which the planner expects ten rows and not a thousand.
+    CROSS JOIN LATERAL unnest(array(
+        SELECT hash_array_extended(d.signature[j * c.rows + 1:(j + 1) * c.rows], j)
         FROM generate_series(0, c.bands - 1) j
         WHERE cardinality(d.signature) > 0
-    ) q
-    JOIN textsim.band r ON r.corpus_id = c.id AND r.band = q.band AND r.bucket = q.bucket
+        ORDER BY j
+    )) WITH ORDINALITY q (bucket, place)
+    JOIN textsim.band r ON r.corpus_id = c.id AND r.band = (q.place - 1)::smallint
+        AND r.bucket = q.bucket
     JOIN textsim.document e ON e.corpus_id = c.id AND e.id = r.document_id
     CROSS JOIN LATERAL (
         SELECT textsim._shared_bands(d.signature, e.signature, c.bands, c.rows) AS shared
     ) s
     WHERE c.id = (SELECT (textsim._corpus(corpus)).id)
         AND d.key COLLATE "C" < e.key COLLATE "C"
-        AND q.band = s.shared[1];
+        AND q.place - 1 = s.shared[1];
 END;
 COMMENT ON FUNCTION textsim.candidate_pairs(text)
     IS 'the pairs of documents that share a bucket, a < b, and how many buckets; nothing is verified';

@@ -1,0 +1,208 @@
+"""The SQL functions give what Python gives, say what is wrong, and are declared as they should be."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, LiteralString
+
+import psycopg
+import pytest
+
+import textsim_db as ts
+from benchmarks.generate import documents
+from tests.parity import create_corpora, differences, real_texts
+from tests.unit.test_text import random_text
+from textsim_db.recipe import GOLDEN_TEXT
+
+DATA = Path(__file__).parents[3] / "shared" / "data"
+Connection = psycopg.Connection[Any]
+
+PUBLIC = {
+    "normal_form(body text)": "immutable strict",
+    "words(body text)": "immutable strict",
+    "shingles(body text, unit text, n integer)": "immutable strict",
+    "signature(corpus text, body text)": "stable strict",
+    "buckets(corpus text, signature integer[])": "stable strict",
+    "estimate(a integer[], b integer[])": "immutable strict",
+    "jaccard(corpus text, a text, b text)": "stable strict",
+    "candidates(corpus text, body text)": "stable strict",
+    "matches(corpus text, body text, threshold double precision, max_results integer)": "stable",
+    "neighbours(corpus text, key text, threshold double precision, max_results integer)": "stable",
+    "candidate_pairs(corpus text)": "stable",
+    "pairs(corpus text, threshold double precision)": "stable",
+}
+
+
+@pytest.fixture
+def connection(database_url: str) -> Iterator[Connection]:
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        yield connection
+
+
+def one(connection: Connection, query: LiteralString, *parameters: object) -> Any:
+    row = connection.execute(query, parameters).fetchone()
+    assert row is not None
+    return row[0]
+
+
+def test_parity_of_random_texts(
+    db: ts.Database, connection: Connection, rng: random.Random, seed: int
+) -> None:
+    corpora = create_corpora(db)
+    texts = [GOLDEN_TEXT, "", " ", *(random_text(rng) for _ in range(700))]
+    assert list(differences(connection, corpora, texts)) == [], f"--seed {seed}"
+
+
+@pytest.mark.parametrize("name", ["arxiv", "articles", "languages", "licences", "scripture"])
+def test_parity_of_real_texts(
+    db: ts.Database, connection: Connection, rng: random.Random, name: str
+) -> None:
+    file = DATA / f"{name}.jsonl.gz"
+    if not file.exists():
+        pytest.skip(f"{file.name} is not there")
+    corpora = create_corpora(db)
+    texts = rng.sample([text[:3000] for text in real_texts(file)], 60)
+    assert list(differences(connection, corpora, texts)) == []
+
+
+@pytest.mark.parametrize("shingle", ["word:3", "char:5", "word:1"])
+def test_searches_equal_pythons(db: ts.Database, connection: Connection, shingle: str) -> None:
+    corpus = db.create_corpus("c", shingle=shingle)
+    texts = dict(documents(150, words=30, planted=0.5, seed=3))
+    texts |= {"empty": "", "short": "word", "Zoë": "漢字 word กิ่ง"}
+    corpus.add_many(texts.items())
+    for key, text in list(texts.items())[:25]:
+        assert connection.execute(
+            "SELECT * FROM textsim.candidates('c', %s)", [text]
+        ).fetchall() == (list(map(tuple, corpus.candidates(text))))
+        expected = [match[:2] for match in corpus.query(text, threshold=0.3, limit=10)]
+        found = connection.execute("SELECT * FROM textsim.matches('c', %s, 0.3)", [text]).fetchall()
+        assert found == expected
+        near = [match[:2] for match in corpus.neighbours(key, threshold=0.3, limit=3)]
+        query = "SELECT * FROM textsim.neighbours('c', %s, 0.3, 3)"
+        assert connection.execute(query, [key]).fetchall() == near
+    assert len(list(corpus.pairs(0.3))) > 10
+    pairs = connection.execute("SELECT * FROM textsim.pairs('c', 0.3)").fetchall()
+    assert sorted(pairs) == sorted(map(tuple, corpus.pairs(0.3)))
+    both = connection.execute("SELECT a, b, bands FROM textsim.candidate_pairs('c')").fetchall()
+    assert len(both) == len({row[:2] for row in both}) >= len(pairs)
+    for a, b, bands in both[:20]:
+        assert a < b
+        assert bands == int((corpus.buckets(texts[a]) == corpus.buckets(texts[b])).sum())
+
+
+def test_small_functions(db: ts.Database, connection: Connection) -> None:
+    db.create_corpus("c", shingle="word:1")
+    assert one(connection, "SELECT textsim.shingles('a b a b', 'word', 2)") == ["a b", "b a"]
+    assert one(connection, "SELECT textsim.shingles('ab', 'char', 5)") == ["ab"]
+    assert one(connection, "SELECT textsim.words('')") == []
+    assert one(connection, "SELECT textsim.normal_form(NULL)") is None
+    assert one(connection, "SELECT textsim.jaccard('c', 'a b c', 'B, c; d')") == 0.5
+    assert one(connection, "SELECT textsim.jaccard('c', '', '')") == 0
+    assert one(connection, "SELECT textsim.estimate('{1,2,3,4}', '{1,2,0,4}')") == 0.75
+    assert one(connection, "SELECT textsim.estimate('{}', '{1}')") == 0
+    assert one(connection, "SELECT textsim.signature('c', '...')") == []
+    assert one(connection, "SELECT count(*) FROM textsim.buckets('c', '{}')") == 0
+    assert one(connection, "SELECT count(*) FROM textsim.matches('c', '')") == 0
+    assert one(connection, "SELECT count(*) FROM textsim.matches('c', NULL)") == 0
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        ("textsim.matches('none', 'a')", 'corpus "none" does not exist'),
+        ("textsim.signature('none', 'a')", 'corpus "none" does not exist'),
+        ("textsim.candidate_pairs('none')", 'corpus "none" does not exist'),
+        ("textsim.shingles('a', 'line', 1)", 'unit is "line"; expected "word" or "char"'),
+        ("textsim.shingles('a', 'word', 0)", "shingle length is 0; expected 1 to 1000"),
+        ("textsim.estimate('{1}', '{1,2}')", "different signature lengths 1 and 2"),
+        ("textsim.buckets('c', '{1,2}')", 'the signature has 2 values; corpus "c" has 128'),
+        ("textsim.matches('c', 'a', 1.5)", "threshold is 1.5; expected above 0, at most 1"),
+        ("textsim.pairs('c', 0)", "threshold is 0; expected above 0, at most 1"),
+        ("textsim.neighbours('c', 'x')", 'corpus "c" has no document "x"'),
+    ],
+)
+def test_errors(db: ts.Database, connection: Connection, call: LiteralString, message: str) -> None:
+    db.create_corpus("c")
+    with pytest.raises(psycopg.Error) as caught:
+        connection.execute("SELECT * FROM " + call)
+    assert caught.value.diag.message_primary == message
+
+
+def test_another_recipe_is_refused(db: ts.Database, connection: Connection) -> None:
+    db.create_corpus("c")
+    connection.execute("UPDATE textsim.corpus SET recipe = 2")
+    with pytest.raises(
+        psycopg.Error, match="was built by recipe 2; these functions compute recipe 1"
+    ):
+        connection.execute("SELECT * FROM textsim.matches('c', 'a')")
+
+
+def test_the_catalog(connection: Connection) -> None:
+    rows = connection.execute(
+        """
+        SELECT p.proname || '(' || pg_get_function_identity_arguments(p.oid) || ')',
+            CASE p.provolatile WHEN 'i' THEN 'immutable' WHEN 's' THEN 'stable' ELSE 'volatile' END
+                || CASE WHEN p.proisstrict THEN ' strict' ELSE '' END,
+            p.proparallel, l.lanname, p.proconfig, p.prosqlbody IS NOT NULL, p.prosecdef,
+            obj_description(p.oid, 'pg_proc')
+        FROM pg_proc p JOIN pg_language l ON l.oid = p.prolang
+        WHERE p.pronamespace = 'textsim'::regnamespace
+        """
+    ).fetchall()
+    found = {row[0]: row for row in rows}
+    assert {name: found[name][1] for name in PUBLIC} == PUBLIC
+    assert {name for name in found if not name.startswith("_")} == set(PUBLIC)
+    for name, _, parallel, language, settings, parsed, definer, comment in rows:
+        assert comment, name
+        assert not definer, name
+        assert parallel == ("u" if "_storage" in name else "s"), name
+        # A body that was parsed when it was created has its names fixed; any other one needs a path.
+        if not parsed:
+            assert language == "plpgsql", name
+            assert settings == ["search_path=pg_catalog, pg_temp"], name
+
+
+def test_a_hostile_search_path_changes_nothing(db: ts.Database, connection: Connection) -> None:
+    corpus = db.create_corpus("c", shingle="word:1")
+    corpus.add("a", "one two three")
+    connection.execute(
+        """
+        CREATE SCHEMA hostile;
+        CREATE FUNCTION hostile.lower(text) RETURNS text LANGUAGE sql AS $$ SELECT 'x' $$;
+        CREATE FUNCTION hostile.hashtextextended(text, bigint) RETURNS bigint
+            LANGUAGE sql AS $$ SELECT 0::bigint $$;
+        CREATE FUNCTION hostile.unnest(text[]) RETURNS SETOF text LANGUAGE sql AS $$ SELECT 'x' $$;
+        SET search_path = hostile, pg_catalog
+        """
+    )
+    query = "SELECT * FROM textsim.matches('c', 'One, two, three')"
+    assert connection.execute(query).fetchall() == [("a", 1.0)]
+
+
+def test_a_join_with_candidate_pairs_uses_the_band_index(
+    db: ts.Database, connection: Connection
+) -> None:
+    corpus = db.create_corpus("c")
+    corpus.add_many(documents(4000, words=40, planted=0.2))
+    connection.execute("CREATE TABLE mine AS SELECT key, 7 AS owner FROM textsim.document LIMIT 5")
+    connection.execute("VACUUM ANALYZE")
+    query = (
+        "EXPLAIN (ANALYZE, FORMAT JSON) SELECT * FROM mine m "
+        "JOIN textsim.candidate_pairs('c') p ON p.a = m.key WHERE m.owner = 7"
+    )
+    plan = one(connection, query)
+    text = json.dumps(plan)
+    assert "band_1_bucket" in text, text
+    scanned = [node for node in nodes(plan[0]["Plan"]) if node.get("Relation Name") == "band_1"]
+    rows = sum(node["Actual Rows"] * node["Actual Loops"] for node in scanned)
+    assert rows < 1000, f"{rows} band rows read of {4000 * corpus.config.bands}: {text}"
+
+
+def nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield plan
+    for below in plan.get("Plans", []):
+        yield from nodes(below)
