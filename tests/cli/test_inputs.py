@@ -1,0 +1,278 @@
+"""Documents from files, good and bad; no database."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+import sys
+import tracemalloc
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from textsim_db import inputs
+from textsim_db.errors import InputError
+from textsim_db.inputs import Inputs, Kind, read_text
+from textsim_db.results import Refusal
+
+Read = Callable[..., tuple[list[tuple[str, str]], list[Refusal]]]
+
+
+@pytest.fixture
+def read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Read:
+    monkeypatch.chdir(tmp_path)
+
+    def documents(*paths: str, **options: Any) -> tuple[list[tuple[str, str]], list[Refusal]]:
+        refused: list[Refusal] = []
+        return list(Inputs(paths, refused.append, **options)), refused
+
+    return documents
+
+
+def reasons(name: str, content: bytes, read: Read) -> list[Refusal]:
+    Path(name).write_bytes(content)
+    return read(name)[1]
+
+
+def test_text_file_is_one_document_whose_key_is_its_path(read: Read) -> None:
+    Path("folder").mkdir()
+    Path("folder/a.txt").write_bytes("naïve\r\ntext".encode())
+    assert read("folder/a.txt") == ([("folder/a.txt", "naïve\r\ntext")], [])
+    assert read("./folder/a.txt")[0][0][0] == "./folder/a.txt"
+
+
+def test_empty_text_file_is_a_document(read: Read) -> None:
+    Path("a.txt").touch()
+    assert read("a.txt") == ([("a.txt", "")], [])
+
+
+def test_folders_in_order_without_what_is_hidden(read: Read) -> None:
+    for name in ("d/b.txt", "d/a.md", "d/sub/c.txt", "d/.git/x.txt", "d/.hidden.txt"):
+        Path(name).parent.mkdir(parents=True, exist_ok=True)
+        Path(name).write_text(name)
+    assert [key for key, _ in read("d")[0]] == ["d/a.md", "d/b.txt", "d/sub/c.txt"]
+    assert [key for key, _ in read("d", glob="*.txt")[0]] == ["d/b.txt", "d/sub/c.txt"]
+    assert [key for key, _ in read("d/", glob="sub/*.txt")[0]] == ["d/sub/c.txt"]
+    assert read("d", glob="*.py") == ([], [Refusal("d", 'no file in this folder matches "*.py"')])
+
+
+def test_a_broken_link_in_a_folder_is_refused(read: Read) -> None:
+    Path("d").mkdir()
+    Path("d/link.txt").symlink_to("nowhere")
+    assert read("d") == ([], [Refusal("d/link.txt", "cannot be read: No such file or directory")])
+
+
+def test_json_lines(read: Read) -> None:
+    lines = [b'\xef\xbb\xbf{"id": 7, "text": "a", "more": []}', b"", b'{"id": "k", "text": ""}\r']
+    Path("a.jsonl").write_bytes(b"\n".join(lines))
+    assert read("a.jsonl") == ([("7", "a"), ("k", "")], [])
+
+
+def test_columns_have_names(read: Read) -> None:
+    Path("a.jsonl").write_text('{"name": "k", "body": "t"}')
+    Path("a.csv").write_text("body,other,name\nt,o,k\n")
+    assert read("a.jsonl", "a.csv", key="name", text="body") == ([("k", "t")] * 2, [])
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        (b"{", "malformed JSON at character 2: Expecting property name enclosed in double quotes"),
+        (b"[1]", "a JSON object was expected, an array was found"),
+        (b'"id"', "a JSON object was expected, a string was found"),
+        (b'{"text": "t"}', 'there is no member "id"; found "text"'),
+        (b"{}", 'there is no member "id"; found none'),
+        (b'{"id": "k"}', 'there is no member "text"; found "id"'),
+        (b'{"id": true, "text": "t"}', '"id" is true; a string or a whole number was expected'),
+        (b'{"id": 1.5, "text": "t"}', '"id" is 1.5; a string or a whole number was expected'),
+        (b'{"id": null, "text": "t"}', '"id" is null; a string or a whole number was expected'),
+        (b'{"id": {}, "text": "t"}', '"id" is an object; a string or a whole number was expected'),
+        (b'{"id": 1, "text": 2}', '"text" is a number; a string was expected'),
+        (b'{"id": 1, "text": null}', '"text" is null; a string was expected'),
+        (b'{"id": 1, "text": "\xff"}', "not UTF-8: byte 0xff at offset 19"),
+    ],
+)
+def test_a_bad_json_line_is_refused_and_the_rest_goes_on(
+    line: bytes, reason: str, read: Read
+) -> None:
+    good = b'{"id": "k", "text": "t"}'
+    Path("a.jsonl").write_bytes(b"\n".join([good, b"", line, good]))
+    documents, refused = read("a.jsonl")
+    assert documents == [("k", "t")] * 2
+    assert refused == [Refusal("a.jsonl, line 3", reason)]
+
+
+def test_json_that_python_balks_at(read: Read) -> None:
+    deep = b"[" * 100_000
+    digits = b'{"id": ' + b"1" * 5000 + b', "text": "t"}'
+    refused = reasons("a.jsonl", deep + b"\n" + digits, read)
+    assert [refusal.key for refusal in refused] == ["a.jsonl, line 1", "a.jsonl, line 2"]
+
+
+def test_lone_surrogates_and_nul_are_left_to_the_corpus(read: Read) -> None:
+    Path("a.jsonl").write_text(r'{"id": "k", "text": "\ud800 \u0000"}')
+    assert read("a.jsonl") == ([("k", "\ud800 \0")], [])
+
+
+def test_csv_with_quotes_and_line_breaks(read: Read) -> None:
+    Path("a.csv").write_bytes(b'\xef\xbb\xbfid,text\r\n1,"two\r\nlines, ""quoted"""\r\n\r\n2,\n')
+    assert read("a.csv") == ([("1", 'two\r\nlines, "quoted"'), ("2", "")], [])
+
+
+def test_a_bad_csv_record_is_refused_and_the_rest_goes_on(read: Read) -> None:
+    Path("a.csv").write_bytes(b'id,text\n1,"a\nb"\n2\n3,c,d\n4,"x"y\n5,\xff\n6,ok\n')
+    documents, refused = read("a.csv")
+    assert documents == [("1", "a\nb"), ("6", "ok")]
+    assert refused == [
+        Refusal("a.csv, line 4", "1 columns, where the header has 2"),
+        Refusal("a.csv, line 5", "3 columns, where the header has 2"),
+        Refusal("a.csv, line 6", "malformed CSV: ',' expected after '\"'"),
+        Refusal("a.csv, line 7", "not UTF-8: byte 0xff at offset 2"),
+    ]
+
+
+def test_a_quotation_mark_that_stays_open(read: Read) -> None:
+    Path("a.csv").write_text('id,text\n1,a\n2,"b\n3,c\n')
+    documents, refused = read("a.csv")
+    assert documents == [("1", "a")]
+    reason = "from line 3 on: a quotation mark is opened and not closed again"
+    assert refused == [Refusal("a.csv", reason)]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "reason"),
+    [
+        ("a.csv", b"key;text\n1;a\n", 'there is no column "id"; found "key;text"'),
+        ("a.csv", b"id,body\n", 'there is no column "text"; found "id", "body"'),
+        ("a.csv", b"", "the file is empty; a line with the names of the columns was expected"),
+        ("a.csv", b"\xff\n1,a\n", "not UTF-8: byte 0xff at offset 0"),
+        ("a.txt", b"abc\xe9", "not UTF-8: byte 0xe9 at offset 3"),
+        ("a.txt.gz", b"abc", "not a gzip file, or a damaged one: Not a gzipped file (b'ab')"),
+    ],
+)
+def test_a_file_that_cannot_be_read_is_refused(
+    name: str, content: bytes, reason: str, read: Read
+) -> None:
+    Path("good.txt").write_text("t")
+    Path(name).write_bytes(content)
+    assert read(name, "good.txt") == ([("good.txt", "t")], [Refusal(name, reason)])
+
+
+def test_a_missing_file_is_refused(read: Read) -> None:
+    assert read("a.txt") == ([], [Refusal("a.txt", "cannot be read: No such file or directory")])
+
+
+def test_gzip_of_everything(read: Read) -> None:
+    contents = {
+        "a.txt.gz": "t",
+        "b.JSONL.gz": '{"id": "b", "text": "t"}',
+        "c.csv.gz": "id,text\nc,t",
+    }
+    for name, content in contents.items():
+        Path(name).write_bytes(gzip.compress(content.encode()))
+    assert read(*contents) == ([("a.txt.gz", "t"), ("b", "t"), ("c", "t")], [])
+
+
+def test_a_gzip_file_cut_short_gives_what_it_has(read: Read, rng: Any) -> None:
+    lines = [json.dumps({"id": i, "text": str(rng.random())}) for i in range(100_000)]
+    Path("a.jsonl.gz").write_bytes(gzip.compress("\n".join(lines).encode())[:-1000])
+    documents, refused = read("a.jsonl.gz")
+    assert 0 < len(documents) < len(lines)
+    assert refused[-1] == Refusal(
+        "a.jsonl.gz", "the gzip file ends too early; what came before the end was read"
+    )
+
+
+def test_a_damaged_gzip_file_is_refused(read: Read, rng: Any) -> None:
+    packed = bytearray(gzip.compress(rng.randbytes(100_000)))
+    packed[200:300] = bytes(100)
+    (refusal,) = reasons("a.txt.gz", bytes(packed), read)
+    assert refusal.reason.startswith("not a gzip file, or a damaged one: ")
+
+
+def test_standard_input(read: Read, monkeypatch: pytest.MonkeyPatch) -> None:
+    def given(content: bytes) -> None:
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
+
+    given(b'{"id": 1, "text": "t"}\n{')
+    documents, refused = read("-")
+    assert documents == [("1", "t")]
+    assert refused[0].key == "standard input, line 2"
+    given(b"id,text\n1,t\n")
+    assert read("-", kind=Kind.CSV)[0] == [("1", "t")]
+    given(b"some text")
+    assert read("-", kind=Kind.TEXT)[0] == [("-", "some text")]
+    given(b"some text")
+    assert read_text("-") == "some text"
+
+
+def test_read_text(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text("any text")
+    assert read_text(str(path)) == "any text"
+    path.write_bytes(b"\xff")
+    with pytest.raises(InputError, match=r"a\.jsonl: not UTF-8: byte 0xff at offset 0"):
+        read_text(str(path))
+    with pytest.raises(InputError, match="is a folder; a file was expected"):
+        read_text(str(tmp_path))
+
+
+def test_a_text_of_50_megabytes(read: Read) -> None:
+    text = "word " * 10_000_000
+    with Path("a.csv").open("w", newline="") as file:
+        csv.writer(file).writerows([["id", "text"], ["k", text]])
+    Path("a.jsonl").write_text(json.dumps({"id": "k", "text": text}))
+    Path("a.txt").write_text(text)
+    documents, refused = read("a.csv", "a.jsonl", "a.txt")
+    assert [key for key, _ in documents] == ["k", "k", "a.txt"]
+    assert all(found == text for _, found in documents)
+    assert not refused
+
+
+def test_what_is_too_long_is_refused(read: Read, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inputs, "MAX_LINE", 40)
+    monkeypatch.setattr(inputs, "MAX_BYTES", 20)
+    good = '{"id": 1, "text": "t"}'
+    Path("a.jsonl").write_text(f"{good}\n{{{' ' * 200}\n{good}")
+    Path("a.csv").write_text(f"id,text\n1,t\n2,{'x' * 50}\n")
+    Path("a.txt").write_text("x" * 21)
+    documents, refused = read("a.jsonl", "a.csv", "a.txt")
+    assert documents == [("1", "t")] * 3
+    assert refused == [
+        Refusal("a.jsonl, line 2", "the line is longer than 40 bytes"),
+        Refusal("a.csv", "from line 3 on: line 3 is longer than 40 bytes"),
+        Refusal("a.txt", "the file is larger than 20 bytes, the most that a text can be"),
+    ]
+
+
+@pytest.mark.parametrize("suffix", ["jsonl", "csv", "jsonl.gz"])
+def test_memory_does_not_grow_with_the_file(suffix: str, read: Read) -> None:
+    line = '{"id": 1, "text": "some text to fill a line"}\n'
+    content = line * 100_000 if "jsonl" in suffix else "id,text\n" + "1,some text\n" * 300_000
+    path = Path(f"a.{suffix}")
+    path.write_bytes(gzip.compress(content.encode()) if suffix[-1] == "z" else content.encode())
+    tracemalloc.start()
+    try:
+        count = sum(1 for _ in Inputs([str(path)], lambda refusal: None))
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert count >= 100_000
+    assert peak < 3_000_000 < len(content)
+
+
+def test_bytes_read_reach_the_total(read: Read) -> None:
+    Path("d").mkdir()
+    Path("d/a.txt").write_text("12345")
+    Path("b.jsonl.gz").write_bytes(gzip.compress(b'{"id": 1, "text": "t"}'))
+    found = Inputs(["d", "b.jsonl.gz", "missing"], lambda refusal: None)
+    total = found.total_bytes()
+    assert total == 5 + Path("b.jsonl.gz").stat().st_size
+    assert found.bytes_read == 0
+    assert len(list(found)) == 2
+    assert found.bytes_read == total
+    assert Inputs(["d", "-"], lambda refusal: None).total_bytes() is None
