@@ -7,10 +7,12 @@ databases), or `--postgres-image` names an image for Docker.
 
 from __future__ import annotations
 
+import atexit
 import os
 import platform
 import random
 import shutil
+import signal
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -68,6 +70,9 @@ def pytest_configure(config: pytest.Config) -> None:
         # Short, for the sockets in it, and open to the user that the embedded server runs as.
         config.stash[FOLDER] = Path(tempfile.mkdtemp(prefix="ts-"))
         config.stash[FOLDER].chmod(0o755)
+        # Servers must not outlive the run, however it ends.
+        atexit.register(_clean, config.stash[FOLDER])
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
     os.environ.pop(DATABASE_URL_VARIABLE, None)
 
 
@@ -80,15 +85,20 @@ def pytest_configure_node(node: Any) -> None:
 
 def pytest_unconfigure(config: pytest.Config) -> None:
     """Stop what the run started; the workers of pytest-xdist have ended by now."""
-    folder = config.stash.get(FOLDER, None)
-    if folder is None or _from_controller(config):
+    if FOLDER in config.stash and not _from_controller(config):
+        _clean(config.stash[FOLDER])
+
+
+def _clean(folder: Path) -> None:
+    if not folder.exists():
         return
-    for version in EMBEDDED_VERSIONS:
-        embedded.stop(folder, version)
-    url = os.environ.get(URL_VARIABLE)
-    if url and (folder / "used").exists():
-        Server(url, _prefix(folder)).drop_all()
-    shutil.rmtree(folder)
+    with ExitStack() as stack:
+        stack.callback(shutil.rmtree, folder)
+        for version in EMBEDDED_VERSIONS:
+            stack.callback(embedded.stop, folder, version)
+        url = os.environ.get(URL_VARIABLE)
+        if url and (folder / "used").exists():
+            stack.callback(Server(url, _prefix(folder)).drop_all)
 
 
 def pytest_report_header(config: pytest.Config) -> list[str]:

@@ -119,7 +119,7 @@ def check_one(url: str, corpus: ts.Corpus, statement: str, texts: list[str]) -> 
             "Index Scan document id",
         }, shown
         assert any(name.endswith("band bucket") for name in read), shown
-        assert sum(read.values()) <= 40 * bands, f"{read} rows read by {bands} probes: {shown}"
+        assert sum(read.values()) <= 10 * bands, f"{read} rows read by {bands} probes: {shown}"
         # Three levels of the index a probe, and two pages a document.
         limit = 4 * bands + 8 * plan["Actual Rows"] + 20
         assert pages(plan) <= limit, f"{pages(plan)} pages read, at most {limit}: {shown}"

