@@ -1,0 +1,68 @@
+"""The README's examples run, in their order, in one database."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import psycopg
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[2]
+BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```", (ROOT / "README.md").read_text("utf-8"), re.S | re.M)
+
+
+def test_the_examples_run(
+    database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TEXTSIM_DATABASE_URL", database_url)
+    names: dict[str, object] = {}
+    for language, code in BLOCKS:
+        if language == "python":
+            exec(compile(code, "README.md", "exec"), names)
+        elif language == "console":
+            run_console(code, tmp_path)
+        elif language == "sql":
+            with psycopg.connect(database_url, autocommit=True) as connection:
+                connection.execute(code.encode())
+    assert {"python", "console", "sql", "sh"} == {language for language, _ in BLOCKS}
+
+
+def run_console(code: str, folder: Path) -> None:
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    for line in code.splitlines():
+        command = line.removeprefix("$ ")
+        assert command != line, f"not a command: {line}"
+        done = subprocess.run(
+            ["bash", "-c", command],
+            cwd=folder,
+            env={**os.environ, "PATH": path},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
+
+
+def test_the_two_commands_stand_first() -> None:
+    language, code = BLOCKS[0]
+    assert language == "sh"
+    assert [line.split("#")[0].strip() for line in code.splitlines()] == ["make demo", "make test"]
+
+
+def test_the_compose_file_says_what_the_readme_says() -> None:
+    compose = yaml.safe_load((ROOT / "docker-compose.yml").read_text("utf-8"))
+    database = compose["services"]["database"]
+    assert database["image"] == "postgres:18"
+    assert database["healthcheck"]["test"][0] == "CMD-SHELL"
+    assert database["healthcheck"]["test"][1].startswith("pg_isready ")
+    user = database["environment"]["POSTGRES_USER"]
+    name = database["environment"]["POSTGRES_DB"]
+    assert set(compose["volumes"]) == {volume.split(":")[0] for volume in database["volumes"]}
+    exported = next(code for _, code in BLOCKS if "docker compose up" in code)
+    assert f"postgresql://{user}:textsim@127.0.0.1:5432/{name}" in exported
+    assert database["ports"] == ["127.0.0.1:${TEXTSIM_PORT:-5432}:5432"]
