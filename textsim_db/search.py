@@ -15,7 +15,7 @@ from textsim_db.db.corpora import StoredCorpus
 from textsim_db.db.dictionary import Dictionary
 from textsim_db.db.engine import autocommit
 from textsim_db.documents import Documents, characters_of
-from textsim_db.errors import DocumentNotFound
+from textsim_db.errors import DocumentError, DocumentNotFound
 from textsim_db.recipe import Sketches, sketch
 from textsim_db.results import Candidate, Match
 from textsim_db.text import to_bytes
@@ -83,7 +83,7 @@ def query_many(
     threshold: float,
 ) -> list[list[Match]]:
     """Return the matches of several texts; one round of SQL for each thousand of them."""
-    data = [to_bytes(text) for text in texts]
+    data = [_numbered(i, text) for i, text in enumerate(texts)]
     results: list[list[Match]] = []
     for start in range(0, len(data), CHUNK_QUERIES):
         some = sketch(data[start : start + CHUNK_QUERIES], corpus.config)
@@ -192,6 +192,13 @@ def _matches_of_one(
         )
     ]
     return sorted(matches, key=best_first)
+
+
+def _numbered(number: int, text: str) -> bytes:
+    try:
+        return to_bytes(text)
+    except DocumentError as error:
+        raise DocumentError(f"text {number + 1}: {error}") from error
 
 
 def _query_chunk(

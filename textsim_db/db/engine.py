@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import select
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, cast
@@ -9,6 +10,7 @@ from typing import Any, cast
 import psycopg
 import sqlalchemy
 from psycopg import errors as pg
+from psycopg import pq
 from sqlalchemy import Engine
 from sqlalchemy.engine import URL, make_url
 
@@ -119,6 +121,10 @@ def transaction(engine: Engine) -> Iterator[Connection]:
 @contextmanager
 def _lent(engine: Engine) -> Iterator[Connection]:
     lent = engine.raw_connection()
+    while _hung_up(cast(Connection, lent.driver_connection)):
+        lent.invalidate()
+        lent.close()
+        lent = engine.raw_connection()
     connection = cast(Connection, lent.driver_connection)
     if _REGISTERED not in lent.info:
         binary.register(connection)
@@ -131,3 +137,18 @@ def _lent(engine: Engine) -> Iterator[Connection]:
         raise
     finally:
         lent.close()
+
+
+def _hung_up(connection: Connection) -> bool:
+    """Say whether the server has closed an idle connection, without asking it: a microsecond.
+
+    A server that went away leaves its last word or an end of file to be read.
+    """
+    if connection.closed:
+        return True
+    poll = select.poll()
+    poll.register(connection.fileno(), select.POLLIN)
+    if not poll.poll(0):
+        return False
+    # It may also be a notice: only now is the server asked.
+    return connection.pgconn.exec_(b"").status != pq.ExecStatus.EMPTY_QUERY
