@@ -133,8 +133,7 @@ class Inputs:
             raise InputError(f"malformed JSON: {error}") from error
         if not isinstance(record, dict):
             raise InputError(f"a JSON object was expected, {_json_type(record)} was found")
-        for name in (self.key, self.text):
-            _expect(name, list(record), "member")
+        _expect((self.key, self.text), list(record), "member")
         key, text = record[self.key], record[self.text]
         if isinstance(key, bool) or not isinstance(key, str | int):
             expected = "a string or a whole number was expected"
@@ -150,8 +149,7 @@ class Inputs:
         header = _next_record(records, lines)
         if header is None:
             raise InputError("the file is empty; a line with the names of the columns was expected")
-        for column in (self.key, self.text):
-            _expect(column, header, "column")
+        _expect((self.key, self.text), header, "column")
         key, text = header.index(self.key), header.index(self.text)
         while True:
             first = records.line_num + 1
@@ -273,8 +271,9 @@ def _next_record(records: Any, lines: _TextLines) -> list[str] | None:
     return record
 
 
-def _expect(name: str, found: list[str], what: str) -> None:
-    if name not in found:
+def _expect(names: Sequence[str], found: list[str], what: str) -> None:
+    name = next((name for name in names if name not in found), None)
+    if name is not None:
         some = ", ".join(f'"{other[:40]}"' for other in found[:8]) or "none"
         raise InputError(
             f'there is no {what} "{name}"; found {some}{", ..." if len(found) > 8 else ""}'
