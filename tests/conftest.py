@@ -93,7 +93,7 @@ def _clean(folder: Path) -> None:
     if not folder.exists():
         return
     with ExitStack() as stack:
-        stack.callback(shutil.rmtree, folder)
+        stack.callback(shutil.rmtree, folder, ignore_errors=True)
         for version in EMBEDDED_VERSIONS:
             stack.callback(embedded.stop, folder, version)
         url = os.environ.get(URL_VARIABLE)
