@@ -1,188 +1,123 @@
-"""All verified pairs of a corpus, and the clusters that they form."""
+"""Clusters: the connected components of verified pairs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from collections.abc import Iterator
 
 import numpy as np
 import numpy.typing as npt
 from sqlalchemy import Engine
 
-from textsim_db import similarity
-from textsim_db.db.binary import Array
 from textsim_db.db.corpora import StoredCorpus
 from textsim_db.db.dictionary import Dictionary
-from textsim_db.db.engine import Connection, transaction
-from textsim_db.documents import Documents
-from textsim_db.results import Cluster, Pair
+from textsim_db.kernels import kernel
+from textsim_db.pairs import Links, PairFinder, snapshot
+from textsim_db.results import Cluster
 
-CHUNK_PAIRS = 200_000
-CACHE_BYTES = 256 * 1024 * 1024
-
-_SHARED_BUCKETS = """
-SELECT band, array_agg(document_id) FROM {band} GROUP BY band, bucket HAVING count(*) > 1
-"""
-_DOCUMENTS = """
-SELECT id, key, shingle_count, array_send(word_ids), array_send(signature)
-FROM {document} WHERE id = ANY (%s::bigint[])
-"""
-
-Row = tuple[Any, ...]
-Ids = npt.NDArray[np.int64]
+MERGE_LINKS = 500_000
 
 
-class Candidates(NamedTuple):
-    """Candidate pairs of document ids, left < right, and the band of the bucket they share."""
-
-    left: Ids
-    right: Ids
-    bands: npt.NDArray[np.int16]
-
-
-def pairs(
+def clusters(
     engine: Engine, dictionary: Dictionary, corpus: StoredCorpus, threshold: float
-) -> Iterator[Pair]:
-    """Yield every candidate pair whose exact similarity reaches the threshold, each once.
+) -> Iterator[Cluster]:
+    """Yield the connected components of the pairs at the threshold, the largest first.
 
-    All of it is read in one snapshot. Memory is bounded: pairs are verified in chunks, and the
-    documents kept between chunks take at most 256 MB.
+    Memory grows with the documents in clusters, not with the pairs.
     """
-    with transaction(engine) as connection:
-        connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-        store = _DocumentStore(connection, corpus)
-        for chunk in _candidate_chunks(connection, corpus):
-            yield from _verified(store, dictionary, corpus, chunk, threshold)
-
-
-def clusters(found: Iterable[Pair]) -> Iterator[Cluster]:
-    """Yield the connected components of verified pairs, the largest first.
-
-    Kruskal's maximum spanning forest: pairs are joined in falling order of similarity, so the last
-    one that joins two parts of a cluster is its weakest link.
-    """
-    forest = _Forest()
-    for pair in sorted(found, key=lambda pair: -pair.similarity):
-        forest.join(pair.a, pair.b, pair.similarity)
-    made = [Cluster(tuple(sorted(keys)), weakest) for keys, weakest in forest.trees()]
+    with snapshot(engine) as connection:
+        finder = PairFinder(connection, dictionary, corpus, threshold)
+        forest = Forest()
+        for ids in finder.copies.classes:
+            others = ids[1:]
+            forest.add(Links(np.full(len(others), ids[0]), others, np.ones(len(others))))
+        for links in finder.links():
+            forest.add(links)
+        members, labels, weakest = forest.components()
+        keys = finder.keys(members)
+    found: list[list[str]] = [[] for _ in weakest]
+    for number, label in zip(members.tolist(), labels.tolist(), strict=True):
+        found[label].append(keys[number])
+    made = [Cluster(tuple(sorted(k)), w) for k, w in zip(found, weakest.tolist(), strict=True)]
     yield from sorted(made, key=lambda cluster: (-len(cluster.keys), cluster.keys))
 
 
-class _Forest:
-    """Disjoint sets of keys, united by size, each with the similarity of its last union."""
+class Forest:
+    """A maximum spanning forest of links, kept while they stream by.
+
+    Its lightest link in a component is the weakest that holds the component together. Kruskal, "On
+    the shortest spanning subtree of a graph", 1956; a link that is heaviest on no cut of those seen
+    so far never becomes so, which is why only the forest need be kept.
+    """
 
     def __init__(self) -> None:
-        self._root: dict[str, str] = {}
-        self._members: dict[str, list[str]] = {}
-        self._weakest: dict[str, float] = {}
+        self._kept = Links(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
+        self._waiting: list[Links] = []
+        self._count = 0
 
-    def _members_of(self, key: str) -> str:
-        root = self._root.setdefault(key, key)
-        if root == key and key not in self._members:
-            self._members[key] = [key]
-        return root
+    def add(self, links: Links) -> None:
+        """Take in some links."""
+        self._waiting.append(links)
+        self._count += len(links.left)
+        if self._count > max(MERGE_LINKS, len(self._kept.left)):
+            self._merge()
 
-    def join(self, a: str, b: str, link: float) -> None:
-        larger, smaller = self._members_of(a), self._members_of(b)
-        if larger == smaller:
-            return
-        if len(self._members[larger]) < len(self._members[smaller]):
-            larger, smaller = smaller, larger
-        for key in self._members[smaller]:
-            self._root[key] = larger
-        self._members[larger] += self._members.pop(smaller)
-        self._weakest[larger] = link
+    def components(
+        self,
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+        """Return members, the number of each one's component, and each component's weakest link.
 
-    def trees(self) -> Iterator[tuple[list[str], float]]:
-        for root, keys in self._members.items():
-            yield keys, self._weakest[root]
+        Members and numbers have the shape (members,), the links (components,).
+        """
+        self._merge()
+        members, ends = np.unique(np.concatenate(self._kept[:2]), return_inverse=True)
+        left, right = ends[: len(ends) // 2], ends[len(ends) // 2 :]
+        parents = np.arange(len(members))
+        _join(parents, left, right)
+        _, labels = np.unique(_roots(parents), return_inverse=True)
+        weakest = np.ones(labels.max() + 1 if len(labels) else 0)
+        np.minimum.at(weakest, labels[left], self._kept.similarity)
+        return members, labels, weakest
 
-
-class _DocumentStore:
-    """Documents by id, read as they are needed and kept up to a number of bytes."""
-
-    def __init__(self, connection: Connection, corpus: StoredCorpus) -> None:
-        self._connection = connection
-        self._statement = corpus.statement(_DOCUMENTS)
-        self._rows: dict[int, Row] = {}
-        self._bytes = 0
-
-    def rows(self, ids: list[int]) -> list[Row]:
-        missing = [i for i in ids if i not in self._rows]
-        fetched: list[Row] = []
-        if missing:
-            if self._bytes > CACHE_BYTES:
-                kept = {i: self._rows[i] for i in ids if i in self._rows}
-                self._rows, self._bytes = kept, sum(map(_size, kept.values()))
-            cursor = self._connection.cursor(binary=True)
-            cursor.execute(self._statement, [Array(np.array(missing, np.int64))])
-            fetched = cursor.fetchall()
-            self._rows.update((row[0], row) for row in fetched)
-            self._bytes += sum(map(_size, fetched))
-        return [self._rows[i] for i in ids]
+    def _merge(self) -> None:
+        links = [self._kept, *self._waiting]
+        left, right, weight = (np.concatenate(column) for column in zip(*links, strict=True))
+        order = np.argsort(-weight, kind="stable")
+        left, right, weight = left[order], right[order], weight[order]
+        members, ends = np.unique(np.concatenate((left, right)), return_inverse=True)
+        joining = _join(np.arange(len(members)), ends[: len(left)], ends[len(left) :])
+        self._kept = Links(left[joining], right[joining], weight[joining])
+        self._waiting, self._count = [], 0
 
 
-def _size(row: Row) -> int:
-    return 300 + len(row[3]) + len(row[4])
+@kernel
+def _root(parents: npt.NDArray[np.int64], node: int) -> int:
+    while parents[node] != node:
+        parents[node] = parents[parents[node]]
+        node = parents[node]
+    return node
 
 
-def _candidate_chunks(connection: Connection, corpus: StoredCorpus) -> Iterator[Candidates]:
-    """Yield the pairs of every shared bucket, some CHUNK_PAIRS at a time."""
-    parts: list[Candidates] = []
-    count = 0
-    with connection.cursor("textsim_shared_buckets", binary=True) as cursor:
-        cursor.itersize = 10_000
-        for band, members in cursor.execute(corpus.statement(_SHARED_BUCKETS)):
-            for part in _pairs_within(band, np.sort(np.array(members, np.int64))):
-                parts.append(part)
-                count += len(part.left)
-                if count >= CHUNK_PAIRS:
-                    yield _joined(parts)
-                    parts, count = [], 0
-    if parts:
-        yield _joined(parts)
+@kernel
+def _join(
+    parents: npt.NDArray[np.int64], left: npt.NDArray[np.int64], right: npt.NDArray[np.int64]
+) -> npt.NDArray[np.bool_]:
+    """Join the ends of each link in turn, and say which links joined two components.
+
+    Path halving; the lower root wins, which is as good as by size on shuffled input. Tarjan and
+    van Leeuwen, "Worst-case analysis of set union algorithms", 1984.
+    """
+    joining = np.zeros(len(left), np.bool_)
+    for i in range(len(left)):
+        a, b = _root(parents, left[i]), _root(parents, right[i])
+        if a != b:
+            parents[max(a, b)] = min(a, b)
+            joining[i] = True
+    return joining
 
 
-def _pairs_within(band: int, members: Ids) -> Iterator[Candidates]:
-    """Yield all pairs of a bucket's members, in blocks of rows that keep memory bounded."""
-    step = max(1, CHUNK_PAIRS // len(members))
-    for start in range(0, len(members) - 1, step):
-        end = min(start + step, len(members) - 1)
-        left = np.repeat(members[start:end], len(members) - 1 - np.arange(start, end))
-        right = np.concatenate([members[i + 1 :] for i in range(start, end)])
-        yield Candidates(left, right, np.full(len(left), band, np.int16))
-
-
-def _joined(parts: list[Candidates]) -> Candidates:
-    return Candidates(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
-
-
-def _verified(
-    store: _DocumentStore,
-    dictionary: Dictionary,
-    corpus: StoredCorpus,
-    chunk: Candidates,
-    threshold: float,
-) -> Iterator[Pair]:
-    ids = np.unique(np.concatenate((chunk.left, chunk.right)))
-    documents = Documents(corpus, dictionary, store.rows(ids.tolist()))
-    left, right = np.searchsorted(ids, chunk.left), np.searchsorted(ids, chunk.right)
-    # A pair is looked at in the first band that it shares, and passed over in the others.
-    signatures = documents.signatures(np.arange(len(ids)), corpus.config.num_hashes)
-    first = ~similarity.shares_earlier_band(
-        signatures, left, right, chunk.bands, corpus.config.rows
-    )
-    left, right = left[first], right[first]
-    order = np.argsort(left, kind="stable")
-    left, right = left[order], right[order]
-    similarities = similarity.jaccard_pairs(
-        documents.tokens,
-        documents.offsets,
-        documents.shingle_counts,
-        left,
-        right,
-        corpus.config.shingle.n,
-    )
-    for i in np.flatnonzero(similarities >= threshold).tolist():
-        a, b = documents.keys[left[i]], documents.keys[right[i]]
-        yield Pair(min(a, b), max(a, b), float(similarities[i]))
+@kernel
+def _roots(parents: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    roots = np.empty(len(parents), np.int64)
+    for i in range(len(parents)):
+        roots[i] = _root(parents, i)
+    return roots

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 import numpy as np
@@ -10,13 +10,18 @@ import numpy.typing as npt
 from psycopg import errors as pg
 from sqlalchemy import Engine
 
-from textsim_db import clusters, indexing, recipe, search, verification
+from textsim_db import clusters, indexing, pairs, recipe, search, verification
 from textsim_db.config import CorpusConfig, check_count, check_threshold
 from textsim_db.db import corpora
 from textsim_db.db.corpora import StoredCorpus
 from textsim_db.db.dictionary import Dictionary
 from textsim_db.db.engine import autocommit, database_errors
-from textsim_db.errors import ConfigurationError, CorpusNotFound, DocumentError
+from textsim_db.errors import (
+    ConfigurationError,
+    CorpusNotFound,
+    DocumentError,
+    DocumentNotFound,
+)
 from textsim_db.results import AddReport, Candidate, Cluster, Match, Pair, Problem
 
 _COUNT = "SELECT count(*) FROM {document}"
@@ -119,6 +124,8 @@ class Corpus:
 
         threshold and limit are those of query(). Raises DocumentNotFound.
         """
+        if not isinstance(key, str) or not indexing.is_possible_key(key):
+            raise DocumentNotFound(f'corpus "{self.name}" has no document {key!r}')
         with self._errors():
             found = search.neighbours(
                 self._engine, self._dictionary, self._stored, key, self._threshold(threshold)
@@ -130,7 +137,7 @@ class Corpus:
         with self._errors():
             return search.candidates(self._engine, self._stored, text)
 
-    def pairs(self, threshold: float | None = None) -> Iterator[Pair]:
+    def pairs(self, threshold: float | None = None) -> Generator[Pair, None, None]:
         """Yield the pairs of similar documents, a < b, each once and verified exactly.
 
         threshold and recall are those of query(). The pairs come from one snapshot, whose
@@ -138,15 +145,25 @@ class Corpus:
         """
         checked = self._threshold(threshold)
 
-        def found() -> Iterator[Pair]:
+        def found() -> Generator[Pair, None, None]:
             with self._errors():
-                yield from clusters.pairs(self._engine, self._dictionary, self._stored, checked)
+                yield from pairs.pairs(self._engine, self._dictionary, self._stored, checked)
 
         return found()
 
-    def clusters(self, threshold: float | None = None) -> Iterator[Cluster]:
-        """Yield the connected components of the pairs, two keys or more, the largest first."""
-        return clusters.clusters(self.pairs(threshold))
+    def clusters(self, threshold: float | None = None) -> Generator[Cluster, None, None]:
+        """Yield the connected components of the pairs, two keys or more, the largest first.
+
+        Only verified pairs connect documents. A cluster's weakest is the similarity of the weakest
+        link that holds it together.
+        """
+        checked = self._threshold(threshold)
+
+        def found() -> Generator[Cluster, None, None]:
+            with self._errors():
+                yield from clusters.clusters(self._engine, self._dictionary, self._stored, checked)
+
+        return found()
 
     def signature(self, text: str) -> npt.NDArray[np.int32]:
         """Return the signature that would be stored: int32, (num_hashes,), or (0,) without words.

@@ -90,6 +90,13 @@ class Database:
         """Open a corpus; raises CorpusNotFound, and RecipeError where this code hashes otherwise."""
         return Corpus(self._engine, self._dictionary, corpora.load(self._engine, name))
 
+    def drop_corpus(self, name: str) -> None:
+        """Remove a corpus with all its documents, also one of another recipe.
+
+        Raises CorpusNotFound.
+        """
+        corpora.drop_named(self._engine, name)
+
     def corpora(self) -> list[str]:
         """Return the names of all corpora in order."""
         return corpora.names(self._engine)

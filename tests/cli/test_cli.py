@@ -501,20 +501,37 @@ class TestProcess:
             "the same command again does only what is missing\n"
         )
 
+    def test_a_connection_that_was_cut_is_replaced(self, database_url: str) -> None:
+        with process("index", "c", "-", "--create", url=database_url) as started:
+            wait_for_corpus(database_url, "c", started)
+            cut_connections(database_url, for_good=False)
+            _, messages = started.communicate('{"id": 1, "text": "some text"}\n')
+        assert started.returncode == 0
+        assert messages.startswith("1 added, ")
+
     def test_a_server_that_goes_away(self, database_url: str) -> None:
         with process("index", "c", "-", "--create", url=database_url) as started:
             wait_for_corpus(database_url, "c", started)
-            with psycopg.connect(database_url, autocommit=True) as connection:
-                connection.execute(
-                    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
-                    "WHERE datname = current_database() AND pid <> pg_backend_pid()"
-                )
+            cut_connections(database_url, for_good=True)
             output, messages = started.communicate('{"id": 1, "text": "some text"}\n')
         assert started.returncode == 2
         assert output == ""
-        error, note = messages.splitlines()
+        error, *causes, note = messages.splitlines()
         assert error.startswith("error: no connection to the database: ")
+        assert all(line.startswith("  because: ") for line in causes)
         assert note.startswith("0 documents had been stored by then and stay; ")
+
+
+def cut_connections(database_url: str, for_good: bool) -> None:
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        if for_good:
+            connection.execute(
+                "UPDATE pg_database SET datallowconn = false WHERE datname = current_database()"
+            )
+        connection.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+            "WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        )
 
 
 class TestDemo:

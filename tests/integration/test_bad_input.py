@@ -537,3 +537,15 @@ except textsim_db.EmbeddedServerError as error:
     assert done.stderr == ""
     for way in ("connect(url)", "--database-url", "TEXTSIM_DATABASE_URL", "textsim-db[embedded]"):
         assert way in done.stdout
+
+
+def test_a_corpus_of_another_recipe_can_be_dropped(db: ts.Database) -> None:
+    db.create_corpus("old")
+    with db.engine.begin() as connection:
+        connection.exec_driver_sql("UPDATE textsim.corpus SET recipe = 99")
+    with pytest.raises(ts.RecipeError):
+        db.corpus("old")
+    db.drop_corpus("old")
+    assert db.corpora() == []
+    with pytest.raises(ts.CorpusNotFound):
+        db.drop_corpus("old")

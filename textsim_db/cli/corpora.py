@@ -140,11 +140,13 @@ def show(
 def drop(corpus: CorpusName, yes: Yes = False, database_url: DatabaseUrl = None) -> None:
     """Remove a corpus with all its documents."""
     with connect(database_url) as db:
-        opened = db.corpus(corpus)
-        documents = count(len(opened), "document")
-        confirm(f'Remove the corpus "{corpus}" with {documents}?', yes)
-        opened.drop()
-    complain(f'removed the corpus "{corpus}" with {documents}')
+        try:
+            documents = f" with {count(len(db.corpus(corpus)), 'document')}"
+        except RecipeError:  # it cannot be opened, but it can go
+            documents = ""
+        confirm(f'Remove the corpus "{corpus}"{documents}?', yes)
+        db.drop_corpus(corpus)
+    complain(f'removed the corpus "{corpus}"{documents}')
 
 
 def _settings(corpus: Corpus) -> dict[str, Any]:

@@ -78,7 +78,7 @@ def _timed(out: Console, step: str) -> Iterator[list[str]]:
 
 def _run(out: Console, db: Database, sources: Sources) -> None:
     if CORPUS in db.corpora():
-        db.corpus(CORPUS).drop()
+        db.drop_corpus(CORPUS)
     corpus = db.create_corpus(CORPUS, shingle=SHINGLE, threshold=THRESHOLD)
     with _timed(out, "index") as done:
         report = corpus.add_many(sources)

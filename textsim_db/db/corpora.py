@@ -104,13 +104,23 @@ def names(engine: Engine) -> list[str]:
 
 def drop(engine: Engine, corpus: StoredCorpus) -> None:
     """Remove a corpus with everything in it; raises CorpusNotFound where it is gone already."""
+    if not _drop(engine, "DELETE FROM textsim.corpus WHERE id = %s RETURNING id", corpus.id):
+        raise CorpusNotFound(corpus.name)
+
+
+def drop_named(engine: Engine, name: str) -> None:
+    """Remove a corpus by name, whatever its recipe; raises CorpusNotFound."""
+    statement = "DELETE FROM textsim.corpus WHERE name = %s RETURNING id"
+    if not _drop(engine, statement, _storable(name)):
+        raise CorpusNotFound(name, names(engine))
+
+
+def _drop(engine: Engine, statement: LiteralString, value: int | str) -> bool:
     with database_errors(), transaction(engine) as connection:
-        gone = connection.execute(
-            "DELETE FROM textsim.corpus WHERE id = %s RETURNING id", [corpus.id]
-        ).fetchone()
-        if gone is None:
-            raise CorpusNotFound(corpus.name)
-        connection.execute("SELECT textsim._drop_storage(%s)", [corpus.id])
+        gone = connection.execute(statement, [value]).fetchone()
+        if gone is not None:
+            connection.execute("SELECT textsim._drop_storage(%s)", [gone[0]])
+    return gone is not None
 
 
 def _names(engine: Engine) -> list[str]:

@@ -55,7 +55,9 @@ def plain_url(url: URL) -> str:
 def open_engine(address: str) -> Engine:
     """Return an engine for an address; nothing connects yet."""
     url = sqlalchemy_url(address)
-    arguments = {} if "application_name" in url.query else {"application_name": APPLICATION_NAME}
+    # A database in SQL_ASCII would have texts come as bytes, before its encoding can be refused.
+    arguments = {"client_encoding": "UTF8", "application_name": APPLICATION_NAME}
+    arguments = {name: value for name, value in arguments.items() if name not in url.query}
     return sqlalchemy.create_engine(url, pool_size=5, max_overflow=20, connect_args=arguments)
 
 

@@ -1,0 +1,82 @@
+"""Pairs and clusters where many documents are the same, and clusters against a graph library."""
+
+from __future__ import annotations
+
+import random
+
+import networkx as nx
+import numpy as np
+
+import textsim_db as ts
+from benchmarks.generate import documents
+from textsim_db.clusters import Forest
+from textsim_db.pairs import Links
+from textsim_db.text import shingles
+
+
+def test_copies_are_folded_and_unfolded(db: ts.Database) -> None:
+    corpus = db.create_corpus("c")
+    texts = dict(documents(600, words=60, planted=0.4, seed=5))
+    model = texts["doc-0000000"]
+    texts |= {f"copy {i}": model.upper() for i in range(40)}
+    texts |= {f"near copy {i}": f"{model} and tail {i % 2}" for i in range(6)}
+    corpus.add_many(texts.items())
+    sets = {key: frozenset(shingles(text, "word:3")) for key, text in texts.items()}
+    pairs = list(corpus.pairs(0.5))
+    assert len({pair[:2] for pair in pairs}) == len(pairs) > 1000
+    for a, b, similarity in pairs:
+        assert a < b
+        assert similarity == len(sets[a] & sets[b]) / len(sets[a] | sets[b]) >= 0.5
+    graph: nx.Graph[str] = nx.Graph()
+    graph.add_weighted_edges_from(pairs)
+    found = list(corpus.clusters(0.5))
+    assert {cluster.keys for cluster in found} == {
+        tuple(sorted(keys)) for keys in nx.connected_components(graph)
+    }
+    assert [len(cluster.keys) for cluster in found] == sorted(
+        (len(cluster.keys) for cluster in found), reverse=True
+    )
+    for cluster in found:
+        tree = nx.maximum_spanning_tree(graph.subgraph(cluster.keys))
+        assert cluster.weakest == min(tree.edges[edge]["weight"] for edge in tree.edges)
+
+
+def test_thousands_of_copies_make_one_cluster(db: ts.Database) -> None:
+    corpus = db.create_corpus("c")
+    corpus.add_many((f"{i:05d}", "the same few words in each of them") for i in range(12_000))
+    (cluster,) = corpus.clusters()
+    assert len(cluster.keys) == 12_000
+    assert cluster.weakest == 1.0
+    first = corpus.pairs()
+    assert next(first) == ("00000", "00001", 1.0)
+    first.close()
+
+
+def test_a_forest_fed_in_pieces_is_the_forest_of_the_whole(rng: random.Random) -> None:
+    edges = [
+        (a, b, round(rng.random(), 2))
+        for a, b in (rng.sample(range(400), 2) for _ in range(rng.randrange(1, 600)))
+    ]
+    forest = Forest()
+    for start in range(0, len(edges), 37):
+        left, right, weight = zip(*edges[start : start + 37], strict=True)
+        forest.add(Links(np.array(left), np.array(right), np.array(weight)))
+        if rng.random() < 0.5:
+            forest.components()
+    members, labels, weakest = forest.components()
+    graph: nx.Graph[int] = nx.Graph()
+    for a, b, weight_ in sorted(edges, key=lambda edge: edge[2]):
+        graph.add_edge(a, b, weight=weight_)
+    components = {frozenset(keys) for keys in nx.connected_components(graph)}
+    groups = {label: frozenset(members[labels == label].tolist()) for label in set(labels.tolist())}
+    assert set(groups.values()) == components
+    for label, group in groups.items():
+        tree = nx.maximum_spanning_tree(graph.subgraph(group))
+        assert weakest[label] == min(tree.edges[edge]["weight"] for edge in tree.edges)
+
+
+def test_an_empty_corpus_has_no_pairs(db: ts.Database) -> None:
+    corpus = db.create_corpus("c")
+    corpus.add_many([("a", ""), ("b", ""), ("c", "alone")])
+    assert list(corpus.pairs()) == []
+    assert list(corpus.clusters()) == []

@@ -1,0 +1,241 @@
+"""All verified pairs of a corpus: candidates bucket by bucket, each pair looked at once.
+
+Documents with the same words are folded first: of each class of them one stands for all, so that
+ten thousand copies of a template cost what one does, and are unfolded again for the result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import combinations
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from sqlalchemy import Engine
+
+from textsim_db import similarity
+from textsim_db.db.binary import Array
+from textsim_db.db.corpora import StoredCorpus
+from textsim_db.db.dictionary import Dictionary
+from textsim_db.db.engine import Connection, transaction
+from textsim_db.documents import Documents
+from textsim_db.results import Pair
+
+CHUNK_PAIRS = 200_000
+CHUNK_KEYS = 10_000
+CACHE_BYTES = 256 * 1024 * 1024
+
+# Equal words give equal buckets in every band, so band 0 is enough to find them.
+_COPIES = """
+SELECT array_agg(d.id ORDER BY d.id)
+FROM (
+    SELECT bucket FROM {band} WHERE band = 0 GROUP BY bucket HAVING count(*) > 1
+) s
+JOIN {band} b ON b.band = 0 AND b.bucket = s.bucket
+JOIN {document} d ON d.id = b.document_id
+GROUP BY b.bucket, d.word_ids
+HAVING count(*) > 1
+"""
+_SHARED_BUCKETS = """
+SELECT band, array_agg(document_id) FROM {band} GROUP BY band, bucket HAVING count(*) > 1
+"""
+_DOCUMENTS = """
+SELECT id, key, shingle_count, array_send(word_ids), array_send(signature)
+FROM {document} WHERE id = ANY (%s::bigint[])
+"""
+_KEYS = "SELECT id, key FROM {document} WHERE id = ANY (%s::bigint[])"
+
+Row = tuple[Any, ...]
+Ids = npt.NDArray[np.int64]
+
+
+class Links(NamedTuple):
+    """Verified pairs by document id, with their similarities; all arrays of shape (pairs,)."""
+
+    left: Ids
+    right: Ids
+    similarity: npt.NDArray[np.float64]
+
+
+class _Candidates(NamedTuple):
+    left: Ids
+    right: Ids
+    bands: npt.NDArray[np.int16]
+
+
+def pairs(
+    engine: Engine, dictionary: Dictionary, corpus: StoredCorpus, threshold: float
+) -> Iterator[Pair]:
+    """Yield every candidate pair whose exact similarity reaches the threshold, each once.
+
+    All of it is read in one snapshot. Memory is bounded: pairs are verified in chunks, the
+    documents kept between chunks take at most 256 MB, and folded copies 16 bytes each.
+    """
+    with snapshot(engine) as connection:
+        finder = PairFinder(connection, dictionary, corpus, threshold)
+        for ids in finder.copies.classes:
+            keys = finder.keys(ids)
+            for a, b in combinations(sorted(keys[i] for i in ids.tolist()), 2):
+                yield Pair(a, b, 1.0)
+        for links in finder.links():
+            yield from _unfolded(finder, links)
+
+
+@contextmanager
+def snapshot(engine: Engine) -> Iterator[Connection]:
+    """Lend a connection in a transaction that sees one state and writes nothing."""
+    with transaction(engine) as connection:
+        connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+        yield connection
+
+
+class Copies:
+    """Classes of documents with the same words: of each, the lowest id stands for the others."""
+
+    def __init__(self, classes: list[Ids]) -> None:
+        self.classes = classes
+        self.of = {int(ids[0]): ids for ids in classes}
+        self._others = np.sort(np.concatenate([np.empty(0, np.int64), *(i[1:] for i in classes)]))
+
+    def without(self, ids: Ids) -> Ids:
+        """Return the ids that stand for themselves or for their class."""
+        if not len(self._others):
+            return ids
+        places = np.minimum(np.searchsorted(self._others, ids), len(self._others) - 1)
+        kept: Ids = ids[self._others[places] != ids]
+        return kept
+
+    def class_of(self, number: int) -> Ids:
+        """Return all documents that one stands for, itself first."""
+        found = self.of.get(number)
+        return np.array([number], np.int64) if found is None else found
+
+
+class PairFinder:
+    """The verified pairs among the representatives of a corpus, in one snapshot."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        dictionary: Dictionary,
+        corpus: StoredCorpus,
+        threshold: float,
+    ) -> None:
+        self._connection = connection
+        self._dictionary = dictionary
+        self._corpus = corpus
+        self._threshold = threshold
+        self._store = _DocumentStore(connection, corpus)
+        rows = connection.cursor(binary=True).execute(corpus.statement(_COPIES))
+        self.copies = Copies([np.array(row[0], np.int64) for row in rows])
+
+    def links(self) -> Iterator[Links]:
+        """Yield the verified pairs, a chunk at a time."""
+        for chunk in self._candidates():
+            yield self._verified(chunk)
+
+    def keys(self, ids: Ids) -> dict[int, str]:
+        """Return the keys of some documents by id."""
+        found: dict[int, str] = {}
+        for start in range(0, len(ids), CHUNK_KEYS):
+            some = [Array(ids[start : start + CHUNK_KEYS])]
+            cursor = self._connection.cursor(binary=True)
+            found |= dict(cursor.execute(self._corpus.statement(_KEYS), some).fetchall())
+        return found
+
+    def _candidates(self) -> Iterator[_Candidates]:
+        """Yield the pairs of every shared bucket, some CHUNK_PAIRS at a time."""
+        parts: list[_Candidates] = []
+        count = 0
+        with self._connection.cursor("textsim_shared_buckets", binary=True) as cursor:
+            cursor.itersize = 10_000
+            for band, members in cursor.execute(self._corpus.statement(_SHARED_BUCKETS)):
+                ids = self.copies.without(np.sort(np.array(members, np.int64)))
+                for part in _pairs_within(band, ids):
+                    parts.append(part)
+                    count += len(part.left)
+                    if count >= CHUNK_PAIRS:
+                        yield _joined(parts)
+                        parts, count = [], 0
+        if parts:
+            yield _joined(parts)
+
+    def _verified(self, chunk: _Candidates) -> Links:
+        ids = np.unique(np.concatenate((chunk.left, chunk.right)))
+        rows = self._store.rows(ids.tolist())
+        documents = Documents(self._corpus, self._dictionary, rows)
+        config = self._corpus.config
+        left, right = np.searchsorted(ids, chunk.left), np.searchsorted(ids, chunk.right)
+        # A pair is looked at in the first band that it shares, and passed over in the others.
+        signatures = documents.signatures(np.arange(len(ids)), config.num_hashes)
+        first = ~similarity.shares_earlier_band(signatures, left, right, chunk.bands, config.rows)
+        left, right = left[first], right[first]
+        order = np.argsort(left, kind="stable")
+        left, right = left[order], right[order]
+        similarities = similarity.jaccard_pairs(
+            documents.tokens,
+            documents.offsets,
+            documents.shingle_counts,
+            left,
+            right,
+            config.shingle.n,
+        )
+        reached = similarities >= self._threshold
+        return Links(ids[left[reached]], ids[right[reached]], similarities[reached])
+
+
+class _DocumentStore:
+    """Documents by id, read as they are needed and kept up to a number of bytes."""
+
+    def __init__(self, connection: Connection, corpus: StoredCorpus) -> None:
+        self._connection = connection
+        self._statement = corpus.statement(_DOCUMENTS)
+        self._rows: dict[int, Row] = {}
+        self._bytes = 0
+
+    def rows(self, ids: list[int]) -> list[Row]:
+        """Return the rows of some documents, in the order of the ids."""
+        missing = [i for i in ids if i not in self._rows]
+        if missing:
+            if self._bytes > CACHE_BYTES:
+                kept = {i: self._rows[i] for i in ids if i in self._rows}
+                self._rows, self._bytes = kept, sum(map(_size, kept.values()))
+            cursor = self._connection.cursor(binary=True)
+            cursor.execute(self._statement, [Array(np.array(missing, np.int64))])
+            fetched = cursor.fetchall()
+            self._rows.update((row[0], row) for row in fetched)
+            self._bytes += sum(map(_size, fetched))
+        return [self._rows[i] for i in ids]
+
+
+def _size(row: Row) -> int:
+    return 300 + len(row[3]) + len(row[4])
+
+
+def _pairs_within(band: int, members: Ids) -> Iterator[_Candidates]:
+    """Yield all pairs of a bucket's members, in blocks of rows that keep memory bounded."""
+    step = max(1, CHUNK_PAIRS // max(1, len(members)))
+    for start in range(0, len(members) - 1, step):
+        end = min(start + step, len(members) - 1)
+        left = np.repeat(members[start:end], len(members) - 1 - np.arange(start, end))
+        right = np.concatenate([members[i + 1 :] for i in range(start, end)])
+        yield _Candidates(left, right, np.full(len(left), band, np.int16))
+
+
+def _joined(parts: list[_Candidates]) -> _Candidates:
+    return _Candidates(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+
+
+def _unfolded(finder: PairFinder, links: Links) -> Iterator[Pair]:
+    """Yield the pairs of all documents that the two of each link stand for."""
+    copies = finder.copies
+    stand_ins = np.unique(np.concatenate((links.left, links.right)))
+    members = [copies.class_of(i) for i in stand_ins.tolist()]
+    keys = finder.keys(np.concatenate([np.empty(0, np.int64), *members]))
+    for x, y, value in zip(*(column.tolist() for column in links), strict=True):
+        for i in copies.class_of(x).tolist():
+            for j in copies.class_of(y).tolist():
+                a, b = keys[i], keys[j]
+                yield Pair(min(a, b), max(a, b), value)
