@@ -89,6 +89,15 @@ def main() -> None:
         times.sort()
         print(f"{'one query, median ms':<34}{statistics.median(times):>12.3f}")
         print(f"{'one query, p99 ms':<34}{times[int(len(times) * 0.99)]:>12.3f}")
+        with db.engine.connect() as connection:
+            sql_times = []
+            for text in some[:300]:
+                begin = time.perf_counter()
+                connection.exec_driver_sql(
+                    "SELECT * FROM textsim.matches(%s, %s)", (name, text)
+                ).all()
+                sql_times.append(1000 * (time.perf_counter() - begin))
+        print(f"{'one query in SQL, median ms':<34}{statistics.median(sql_times):>12.3f}")
         rates = []
         for _ in range(5):
             start = time.perf_counter()
@@ -98,6 +107,10 @@ def main() -> None:
         start = time.perf_counter()
         pairs = sum(1 for _ in corpus.pairs())
         print(f"{'all pairs, s':<34}{time.perf_counter() - start:>12.2f}  ({pairs:,} pairs)")
+        start = time.perf_counter()
+        clusters = sum(1 for _ in corpus.clusters())
+        seconds = time.perf_counter() - start
+        print(f"{'all clusters, s':<34}{seconds:>12.2f}  ({clusters:,} clusters)")
         print(f"{'peak memory, MB':<34}{peak_memory():>12,.0f}")
         if not arguments.keep:
             corpus.drop()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -116,23 +115,11 @@ def downgrade(engine: Engine, revision: str = "base") -> None:
 
 def script() -> str:
     """Return one SQL script that installs the schema with plain psql, at the newest revision."""
-    files = sorted((resource("sql") / "schema").glob("*.sql"))
-    parts = itertools.chain(
-        [
-            "-- textsim-db: the whole schema. Run it with: psql -X -v ON_ERROR_STOP=1 -f FILE\nBEGIN;\n"
-        ],
-        (file.read_text(encoding="utf-8") for file in files),
-        [
-            "-- What textsim db upgrade goes on from.\n"
-            "CREATE TABLE textsim.alembic_version (\n"
-            "    version_num character varying(32) NOT NULL,\n"
-            "    CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num)\n"
-            ");\n"
-            f"INSERT INTO textsim.alembic_version VALUES ('{head()}');\n"
-            "COMMIT;\n"
-        ],
-    )
-    return "\n".join(parts)
+    folder = resource("sql")
+    files = [file.read_text(encoding="utf-8") for file in sorted((folder / "schema").glob("*.sql"))]
+    version = (folder / "version.sql").read_text(encoding="utf-8").replace(":revision", head())
+    first = "-- textsim-db: the whole schema. Run it with: psql -X -v ON_ERROR_STOP=1 -f FILE\nBEGIN;\n"
+    return "\n".join([first, *files, version, "COMMIT;\n"])
 
 
 def check_server(connection: sqlalchemy.Connection) -> None:
