@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import psycopg
@@ -250,7 +251,7 @@ def test_pairs(corpus: ts.Corpus) -> None:
 def test_pairs_may_be_left_half_read(corpus: ts.Corpus, database_url: str) -> None:
     pairs = corpus.pairs(threshold=0.3)
     next(pairs)
-    pairs.close()  # type: ignore[attr-defined]
+    pairs.close()
     with psycopg.connect(database_url) as connection:
         assert connection.execute(
             "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() "
@@ -371,3 +372,35 @@ def test_a_user_without_search_path_or_with_a_trap_in_it(server: object, databas
         corpus.add_many(TEXTS.items())
         assert [m.key for m in corpus.query(TEXTS["a"])] == ["a", "b"]
         corpus.drop()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"isolation_level": "AUTOCOMMIT"},
+        {"isolation_level": "SERIALIZABLE"},
+        {"poolclass": sqlalchemy.NullPool},
+        {"connect_args": {"prepare_threshold": None}},
+        {"pool_size": 1, "max_overflow": 0, "pool_timeout": 5},
+    ],
+    ids=str,
+)
+def test_any_engine_will_do(database_url: str, options: dict[str, Any]) -> None:
+    url = sqlalchemy.make_url(database_url).set(drivername="postgresql+psycopg")
+    engine = sqlalchemy.create_engine(url, **options)
+    try:
+        with ts.connect(engine) as db:
+            with pytest.raises(ts.CorpusNotFound):
+                db.corpus("c")
+            corpus = db.create_corpus("c", shingle="word:1")
+            assert corpus.add_many((f"{i}", f"text number {i}") for i in range(20)).added == 20
+            assert corpus.add("1", "another text").replaced == 1
+            assert corpus.query("number 3 text")[0][:2] == ("3", 1.0)
+            assert corpus.remove(["2"]) == 1
+            assert corpus.verify() == []
+        with engine.connect() as connection:  # what was lent came back as it was
+            driver = connection.connection.driver_connection
+            assert driver is not None
+            assert driver.autocommit == (options.get("isolation_level") == "AUTOCOMMIT")
+    finally:
+        engine.dispose()

@@ -89,8 +89,8 @@ def load(engine: Engine, name: str) -> StoredCorpus:
     """Read a corpus; raises CorpusNotFound, and RecipeError where this code would hash otherwise."""
     with database_errors(), autocommit(engine) as connection:
         row = connection.execute(f"{_SELECT} WHERE name = %s", [_storable(name)]).fetchone()
-        if row is None:
-            raise CorpusNotFound(name, _names(engine))
+    if row is None:
+        raise CorpusNotFound(name, names(engine))
     corpus = _corpus(row)
     recipe.check_recipe(name, corpus.config, row[11], row[12])
     return corpus
@@ -98,8 +98,9 @@ def load(engine: Engine, name: str) -> StoredCorpus:
 
 def names(engine: Engine) -> list[str]:
     """Return the names of all corpora in order."""
-    with database_errors():
-        return _names(engine)
+    with database_errors(), autocommit(engine) as connection:
+        rows = connection.execute('SELECT name FROM textsim.corpus ORDER BY name COLLATE "C"')
+        return [row[0] for row in rows]
 
 
 def drop(engine: Engine, corpus: StoredCorpus) -> None:
@@ -121,12 +122,6 @@ def _drop(engine: Engine, statement: LiteralString, value: int | str) -> bool:
         if gone is not None:
             connection.execute("SELECT textsim._drop_storage(%s)", [gone[0]])
     return gone is not None
-
-
-def _names(engine: Engine) -> list[str]:
-    with autocommit(engine) as connection:
-        rows = connection.execute('SELECT name FROM textsim.corpus ORDER BY name COLLATE "C"')
-        return [row[0] for row in rows]
 
 
 def _corpus(row: tuple[Any, ...]) -> StoredCorpus:

@@ -104,13 +104,14 @@ def _translated(error: psycopg.Error) -> DatabaseError:
 def autocommit(engine: Engine) -> Iterator[Connection]:
     """Lend a connection on which each statement is a transaction of its own."""
     with _lent(engine) as connection:
+        before = connection.autocommit
         connection.autocommit = True
         try:
             yield connection
         finally:
             if not connection.closed:
                 connection.rollback()
-                connection.autocommit = False
+                connection.autocommit = before
 
 
 @contextmanager
