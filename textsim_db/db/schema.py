@@ -118,7 +118,9 @@ def script() -> str:
     folder = resource("sql")
     files = [file.read_text(encoding="utf-8") for file in sorted((folder / "schema").glob("*.sql"))]
     version = (folder / "version.sql").read_text(encoding="utf-8").replace(":revision", head())
-    first = "-- textsim-db: the whole schema. Run it with: psql -X -v ON_ERROR_STOP=1 -f FILE\nBEGIN;\n"
+    first = (
+        "-- textsim-db: the whole schema. Run it with: psql -X -v ON_ERROR_STOP=1 -f FILE\nBEGIN;\n"
+    )
     return "\n".join([first, *files, version, "COMMIT;\n"])
 
 
