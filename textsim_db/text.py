@@ -18,7 +18,6 @@ import numpy.typing as npt
 from textsim_db import text_kernels
 from textsim_db.config import Shingle
 from textsim_db.errors import DocumentError
-from textsim_db.hashing import PADDING
 from textsim_db.unicode_tables import tables, unassigned_pattern
 
 MAX_BYTES = 128 * 1024 * 1024
@@ -109,12 +108,12 @@ def tokenize(texts: Sequence[bytes]) -> Tokens:
 def tokens_of(normal_forms: Sequence[bytes]) -> Tokens:
     """Find the words of texts that are in normal form already, such as stored ones.
 
-    They are not normalised again: folding a capital can leave a letter and a mark that NFKC would
-    join, so that the normal form of a normal form is not always itself.
+    All of tokenize but NFKC: folding a capital can leave a letter and a mark that NFKC would join,
+    so that the normal form of a normal form is not always itself. What changes here was none.
     """
-    data, offsets = _concatenate([*normal_forms, bytes(PADDING)])
-    offsets = offsets[:-1]
-    return Tokens(data, offsets, *text_kernels.find_words(data, offsets))
+    table = tables()
+    data, offsets = _concatenate(normal_forms)
+    return Tokens(*text_kernels.split_words(data, offsets, table.kind, table.lower))
 
 
 def find_shingles(tokens: Tokens, shingle: Shingle) -> Shingles:

@@ -147,29 +147,6 @@ def split_words(
 
 
 @kernel
-def find_words(data: Bytes, offsets: Offsets) -> tuple[Spans, Spans, Offsets]:
-    """Return first and past-the-end byte of each word of texts in normal form, and word offsets."""
-    count = len(offsets) - 1
-    for byte in data[: offsets[-1]]:
-        count += byte == 0x20
-    starts = np.empty(count, np.int32)
-    ends = np.empty(count, np.int32)
-    word_offsets = np.zeros(len(offsets), np.int64)
-    k = 0
-    for i in range(len(offsets) - 1):
-        start = offsets[i]
-        for at in range(offsets[i], offsets[i + 1] + 1):
-            if at == offsets[i + 1] or data[at] == 0x20:
-                if at > start:
-                    starts[k] = start
-                    ends[k] = at
-                    k += 1
-                start = at + 1
-        word_offsets[i + 1] = k
-    return starts[:k], ends[:k], word_offsets
-
-
-@kernel
 def _same_bytes(data: Bytes, a: int, a_end: int, b: int, b_end: int) -> bool:
     if a_end - a != b_end - b:
         return False

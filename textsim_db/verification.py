@@ -85,15 +85,17 @@ def _document_problems(
 
 
 def _check_documents(config: CorpusConfig, rows: list[tuple[Any, ...]]) -> Iterator[Problem]:
-    made = sketch_tokens(tokens_of([row[4].encode() for row in rows]), config)
+    tokens = tokens_of([row[4].encode() for row in rows])
+    made = sketch_tokens(tokens, config)
     counts = made.shingle_counts
-    words = np.diff(made.tokens.word_offsets)
-    for i, (key, shingle_count, word_ids, stored, _, unknown) in enumerate(rows):
+    words = np.diff(tokens.word_offsets)
+    for i, (key, shingle_count, word_ids, stored, form, unknown) in enumerate(rows):
         if unknown is not None:
             yield Problem("unknown word", key, f"word id {unknown} is not in the dictionary")
             continue
-        if words[i] != len(load_int4_array(word_ids)):
-            yield Problem("words", key, "a stored word is empty or has a space in it")
+        place = tokens.normal_offsets[i : i + 2].tolist()
+        if tokens.span(*place) != form or words[i] != len(load_int4_array(word_ids)):
+            yield Problem("words", key, "the stored words are not a normal form")
         if shingle_count != counts[i]:
             yield Problem(
                 "shingle count",

@@ -155,6 +155,9 @@ class _Server:
                     f"a server that textsim-db did not set up is running in {self.cluster}"
                 )
             # A cluster without the settings file was never completed, so it holds nothing.
+            deadline = time.monotonic() + START_SECONDS
+            while self.leftovers() and time.monotonic() < deadline:
+                time.sleep(0.1)
             shutil.rmtree(self.cluster)
         self.cluster.mkdir(mode=0o700)
         try:
@@ -207,9 +210,10 @@ class _Server:
     def recorded_pid(self) -> int | None:
         """Return the process id in the server's lock file, or None."""
         try:
-            return int(self.pid_file.read_text(encoding="utf-8").split("\n", 1)[0])
+            pid = int(self.pid_file.read_text(encoding="utf-8").split("\n", 1)[0])
         except (OSError, ValueError):
             return None
+        return pid if pid > 0 else None  # initdb's own server notes a negative one
 
     def remove_stale_locks(self) -> None:
         # With no process of this cluster left, a lock whose number is in use again belongs to an
