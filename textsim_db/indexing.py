@@ -31,7 +31,7 @@ from textsim_db.db.binary import (
 )
 from textsim_db.db.corpora import StoredCorpus
 from textsim_db.db.dictionary import Dictionary
-from textsim_db.db.engine import transaction
+from textsim_db.db.engine import autocommit, transaction
 from textsim_db.errors import DocumentError
 from textsim_db.recipe import Sketches, sketch
 from textsim_db.results import AddReport, Refusal
@@ -42,6 +42,9 @@ BATCH_DOCUMENTS = 10_000
 BATCH_CHARACTERS = 8 * 1024 * 1024
 MAX_KEY_BYTES = 1000
 MAX_TRIES = 8
+SETTLE_DOCUMENTS = 10_000
+SETTLE_SHARE = 0.2
+"""A load of so many documents, and of this share of the corpus, is followed by a VACUUM."""
 
 Progress = Callable[[AddReport], None]
 Item = tuple[str, str]
@@ -68,6 +71,9 @@ _DELETE_BANDS = """
 DELETE FROM {band} b
 USING unnest(%s::smallint[], %s::bigint[], %s::bigint[]) gone (band, bucket, document_id)
 WHERE b.band = gone.band AND b.bucket = gone.bucket AND b.document_id = gone.document_id
+"""
+_ESTIMATED_DOCUMENTS = """
+SELECT reltuples FROM pg_catalog.pg_class WHERE oid = to_regclass({document_name})
 """
 _COPY_DOCUMENTS = """
 COPY {document} (corpus_id, shingle_count, id, key, word_ids, signature) FROM STDIN (FORMAT binary)
@@ -124,6 +130,8 @@ def add_many(
         report.duplicates += batch.duplicates
         if progress is not None:
             progress(report)
+    if report.added >= SETTLE_DOCUMENTS:
+        _settle(engine, corpus, report.added)
     return report
 
 
@@ -141,6 +149,20 @@ def remove(engine: Engine, corpus: StoredCorpus, keys: Iterable[str]) -> int:
             _delete_bands(cursor, corpus, *_old_bands(corpus, rows))
         removed += len(rows)
     return removed
+
+
+def _settle(engine: Engine, corpus: StoredCorpus, added: int) -> None:
+    """After a large load, do at once what autovacuum would do within minutes.
+
+    Until the new pages are known to be visible to all, each band row of a look-up costs a page of
+    the table, and without statistics the plans are guesses. Nothing depends on it: a role that
+    does not own the tables is only warned by the server, and a failure is left to autovacuum.
+    """
+    with suppress(psycopg.Error), autocommit(engine) as connection:
+        row = connection.execute(corpus.statement(_ESTIMATED_DOCUMENTS)).fetchone()
+        if row is None or row[0] < added / SETTLE_SHARE:
+            connection.execute(corpus.statement("VACUUM (ANALYZE, SKIP_LOCKED) {document}"))
+            connection.execute(corpus.statement("VACUUM (ANALYZE, SKIP_LOCKED) {band}"))
 
 
 _ADDED, _REPLACED, _UNCHANGED = range(3)

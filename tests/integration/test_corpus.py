@@ -404,3 +404,15 @@ def test_any_engine_will_do(database_url: str, options: dict[str, Any]) -> None:
             assert driver.autocommit == (options.get("isolation_level") == "AUTOCOMMIT")
     finally:
         engine.dispose()
+
+
+def test_a_large_load_leaves_the_tables_settled(db: ts.Database, database_url: str) -> None:
+    corpus = db.create_corpus("c", shingle="word:1", num_hashes=8, bands=2, rows=4)
+    corpus.add_many((f"{i}", f"a few words and the number {i}") for i in range(10_000))
+    with psycopg.connect(database_url) as connection:
+        for relation, rows in (("document", 10_000), ("band", 20_000)):
+            found = connection.execute(
+                "SELECT reltuples, relallvisible > 0 FROM pg_class WHERE relname ~ %s",
+                [f"^{relation}_[0-9]+$"],
+            ).fetchall()
+            assert found == [(rows, True)]

@@ -52,6 +52,7 @@ def _named(corpus_id: int, text: LiteralString) -> str:
         .format(
             document=sql.Identifier("textsim", f"document_{corpus_id}"),
             band=sql.Identifier("textsim", f"band_{corpus_id}"),
+            document_name=sql.Literal(f"textsim.document_{corpus_id}"),
         )
         .as_string(None)
     )

@@ -284,7 +284,7 @@ def _quiet() -> Iterator[None]:
 def _settings() -> str:
     """Return the settings that differ from PostgreSQL's own; all of them keep every commit durable."""
     memory = _memory()
-    shared = max(64, min(1024, memory // 8))
+    shared = max(64, min(4096, memory // 4))
     return f"""# Written by textsim-db when it made this cluster; yours to change.
 shared_buffers = {shared}MB
 effective_cache_size = {max(128, memory // 2)}MB
