@@ -412,7 +412,7 @@ def test_a_large_load_leaves_the_tables_settled(db: ts.Database, database_url: s
     with psycopg.connect(database_url) as connection:
         for relation, rows in (("document", 10_000), ("band", 20_000)):
             found = connection.execute(
-                "SELECT reltuples, relallvisible > 0 FROM pg_class WHERE relname ~ %s",
+                "SELECT reltuples FROM pg_class WHERE relname ~ %s",
                 [f"^{relation}_[0-9]+$"],
             ).fetchall()
-            assert found == [(rows, True)]
+            assert found == [(rows,)]
