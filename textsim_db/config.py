@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -81,11 +82,13 @@ def check_threshold(threshold: float, what: str = "threshold") -> float:
 
 def check_count(value: int, what: str, low: int, high: int) -> int:
     """Return the value; raise ConfigurationError unless it is a whole number in [low, high]."""
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise ConfigurationError(f"{what} is {value!r}; expected a whole number")
-    if not low <= value <= high:
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise ConfigurationError(f"{what} is {value!r}; expected a whole number") from None
+    if isinstance(value, bool) or not low <= number <= high:
         raise ConfigurationError(f"{what} is {value}; expected {low} to {high}")
-    return value
+    return number
 
 
 def choose_bands(threshold: float, recall: float, num_hashes: int) -> Bands:
@@ -122,15 +125,15 @@ def make_config(
     unit = Shingle.parse(shingle)
     threshold = check_threshold(threshold)
     recall = check_threshold(recall, "recall")
-    check_count(num_hashes, "num_hashes", 1, MAX_HASHES)
-    check_count(seed, "seed", 0, 2**63 - 1)
+    num_hashes = check_count(num_hashes, "num_hashes", 1, MAX_HASHES)
+    seed = check_count(seed, "seed", 0, 2**63 - 1)
     if (bands is None) != (rows is None):
         raise ConfigurationError("bands and rows go together; one of them is missing")
     if bands is None or rows is None:
         banding = choose_bands(threshold, recall, num_hashes)
     else:
-        check_count(bands, "bands", 1, MAX_HASHES)
-        check_count(rows, "rows", 1, MAX_HASHES)
+        bands = check_count(bands, "bands", 1, MAX_HASHES)
+        rows = check_count(rows, "rows", 1, MAX_HASHES)
         if bands * rows > num_hashes:
             raise ConfigurationError(
                 f"{bands} bands of {rows} rows need {bands * rows} hashes; num_hashes is {num_hashes}"

@@ -65,7 +65,8 @@ class Corpus:
         surrogates, a key over 1,000 bytes, a text over 128 MiB) is refused with its reason while
         the others go in. Of documents with the same key the last one wins. progress is called
         after each batch with the report so far. Raises DatabaseError; batches before it are stored,
-        and running the call again does only what is missing.
+        and running the call again does only what is missing. Where the iterable itself fails, what
+        it gave before that is stored.
         """
         with self._errors():
             return indexing.add_many(

@@ -60,5 +60,6 @@ class RecipeError(TextsimError):
 
 def suggestion(name: str, known: Iterable[str]) -> str:
     """Return '; did you mean ...?' for the nearest known name, or nothing."""
-    near = difflib.get_close_matches(name, list(known), n=1)
-    return f'; did you mean "{near[0]}"?' if near else ""
+    folded = {other.casefold(): other for other in known}
+    near = difflib.get_close_matches(name.casefold(), folded, n=1)
+    return f'; did you mean "{folded[near[0]]}"?' if near else ""

@@ -6,6 +6,7 @@ one after: the kernels and the waiting for the server both release the GIL.
 
 from __future__ import annotations
 
+import random
 import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -41,7 +42,9 @@ from textsim_db.text import to_bytes
 BATCH_DOCUMENTS = 10_000
 BATCH_CHARACTERS = 8 * 1024 * 1024
 MAX_KEY_BYTES = 1000
-MAX_TRIES = 8
+MAX_TRIES = 12
+QUEUE_FROM = 2
+"""The repetition from which writers of the same keys wait for each other instead of colliding."""
 SETTLE_DOCUMENTS = 10_000
 SETTLE_SHARE = 0.2
 """A load of so many documents, and of this share of the corpus, is followed by a VACUUM."""
@@ -75,6 +78,7 @@ WHERE b.band = gone.band AND b.bucket = gone.bucket AND b.document_id = gone.doc
 _ESTIMATED_DOCUMENTS = """
 SELECT reltuples FROM pg_catalog.pg_class WHERE oid = to_regclass({document_name})
 """
+_QUEUE = "SELECT pg_advisory_xact_lock(hashtext('textsim-db writers'), %s)"
 _COPY_DOCUMENTS = """
 COPY {document} (corpus_id, shingle_count, id, key, word_ids, signature) FROM STDIN (FORMAT binary)
 """
@@ -185,22 +189,44 @@ def _chunks(items: Iterable[Any], size: int) -> Iterator[list[Any]]:
 
 
 def _ahead(items: Iterable[Given], function: Callable[[Given], Made]) -> Iterator[Made]:
-    """Apply a function to each item in a thread, one item ahead of what is asked for."""
+    """Apply a function to each item in a thread, one item ahead of what is asked for.
+
+    Where the items end with an error, what came before it is passed on first.
+    """
     with ThreadPoolExecutor(1, "textsim-ahead") as pool:
         waiting: Future[Made] | None = None
-        for item in items:
+        for item in (source := _Source(items)):
             submitted = pool.submit(function, item)
             if waiting is not None:
                 yield waiting.result()
             waiting = submitted
         if waiting is not None:
             yield waiting.result()
+    if source.failure is not None:
+        raise source.failure
+
+
+class _Source(Iterator[Given]):
+    """The items of an iterable, which ends where it fails and keeps the failure."""
+
+    def __init__(self, items: Iterable[Given]) -> None:
+        self._items = iter(items)
+        self.failure: Exception | None = None
+
+    def __next__(self) -> Given:
+        try:
+            return next(self._items)
+        except StopIteration:
+            raise
+        except Exception as error:
+            self.failure = error
+            raise StopIteration from None
 
 
 def _batches(documents: Iterable[Item]) -> Iterator[list[Any]]:
     batch: list[Any] = []
     size = 0
-    for item in documents:
+    for item in (source := _Source(documents)):
         batch.append(item)
         with suppress(TypeError, IndexError, KeyError):  # refused when the batch is prepared
             size += len(item[1])
@@ -209,6 +235,8 @@ def _batches(documents: Iterable[Item]) -> Iterator[list[Any]]:
             batch, size = [], 0
     if batch:
         yield batch
+    if source.failure is not None:
+        raise source.failure
 
 
 def _sketched(items: list[Any], corpus: StoredCorpus) -> Batch:
@@ -298,11 +326,14 @@ def _with_retries(engine: Engine, corpus: StoredCorpus, batch: Batch) -> npt.NDA
     for attempt in range(MAX_TRIES):
         try:
             with transaction(engine) as connection:
-                return _write(connection.cursor(binary=True), corpus, batch)
+                cursor = connection.cursor(binary=True)
+                if attempt >= QUEUE_FROM:
+                    cursor.execute(_QUEUE, [corpus.id])
+                return _write(cursor, corpus, batch)
         except _PASSING:
             if attempt == MAX_TRIES - 1:
                 raise
-            time.sleep(0.01 * 2**attempt)
+            time.sleep(random.uniform(0, min(1, 0.01 * 2**attempt)))  # noqa: S311
     raise AssertionError("unreachable")
 
 

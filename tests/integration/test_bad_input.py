@@ -549,3 +549,17 @@ def test_a_corpus_of_another_recipe_can_be_dropped(db: ts.Database) -> None:
     assert db.corpora() == []
     with pytest.raises(ts.CorpusNotFound):
         db.drop_corpus("old")
+
+
+def test_a_source_that_fails_keeps_what_it_gave(db: ts.Database) -> None:
+    corpus = db.create_corpus("c", shingle="word:1", num_hashes=8, bands=2, rows=4)
+
+    def source() -> Iterator[tuple[str, str]]:
+        for i in range(25_000):
+            yield f"{i}", f"number {i}"
+        raise RuntimeError("the source broke")
+
+    with pytest.raises(RuntimeError, match="the source broke"):
+        corpus.add_many(source())
+    assert len(corpus) == 25_000
+    assert corpus.verify() == []

@@ -141,5 +141,10 @@ def _check_name(name: str) -> None:
 
 
 def _storable(name: str) -> str:
-    """Return the name as a parameter that the server takes; one that cannot be stored is not found."""
+    """Return the name as a parameter that the server takes; one that cannot be stored is not found.
+
+    Raises ConfigurationError where it is not a str.
+    """
+    if not isinstance(name, str):
+        raise ConfigurationError(f"the name of the corpus is {name!r}; expected a str")
     return name.encode("utf-8", "replace").decode().replace("\0", "?")
