@@ -92,9 +92,9 @@ def split_words(
     (documents + 1), the first and the past-the-end byte of each word, and the number of the first
     word of each document (documents + 1).
     """
-    # Folding grows two bytes to three at most; a spaceless character (three bytes or more) gains
+    # Two bytes become three and a space at most; a spaceless character (three or more) gains
     # one space.
-    out = np.empty(len(data) + (len(data) >> 1) + PADDING, np.uint8)
+    out = np.empty(2 * len(data) + PADDING, np.uint8)
     normal_offsets = np.zeros(len(offsets), np.int64)
     word_offsets = np.zeros(len(offsets), np.int64)
     capacity = (len(data) >> 1) + len(offsets) + 1
