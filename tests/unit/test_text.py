@@ -73,7 +73,8 @@ def test_long_runs(run: str, length: int) -> None:
 
 @pytest.mark.parametrize("character", ["\u023a", "\u023e", "\u1e9e", "\u2126", "\u212a", "\u0130"])
 def test_folding_that_changes_the_length_in_bytes(character: str) -> None:
-    for text in (character, character * 1000, f"x{character} " * 500):
+    alternating = [f"{other}{character}" * 10_000 for other in "漢ก"]
+    for text in (character, character * 1000, f"x{character} " * 500, *alternating):
         assert normal_form(text) == reference.normal_form(text)
 
 
