@@ -11,6 +11,7 @@ from psycopg import errors as pg
 from sqlalchemy import Engine
 
 from textsim_db import clusters, indexing, pairs, recipe, search, verification
+from textsim_db.batches import is_possible_key
 from textsim_db.config import CorpusConfig, check_count, check_threshold
 from textsim_db.db import corpora
 from textsim_db.db.corpora import StoredCorpus
@@ -106,7 +107,7 @@ class Corpus:
     def query_many(
         self, texts: Sequence[str], threshold: float | None = None, limit: int | None = None
     ) -> list[list[Match]]:
-        """Return what query() returns for each of several texts, in one round of SQL a thousand.
+        """Return what query() returns for each of several texts, in one round of SQL for a thousand.
 
         Raises DocumentError for a text that could not be stored, with its number.
         """
@@ -125,7 +126,7 @@ class Corpus:
 
         threshold and limit are those of query(). Raises DocumentNotFound.
         """
-        if not isinstance(key, str) or not indexing.is_possible_key(key):
+        if not is_possible_key(key):
             raise DocumentNotFound(f'corpus "{self.name}" has no document {key!r}')
         with self._errors():
             found = search.neighbours(
@@ -204,7 +205,7 @@ class Corpus:
         return True
 
     def __contains__(self, key: object) -> bool:
-        if not isinstance(key, str) or not indexing.is_possible_key(key):
+        if not is_possible_key(key):
             return False
         with self._errors(), autocommit(self._engine) as connection:
             row = connection.execute(self._stored.statement(_CONTAINS), [key]).fetchone()

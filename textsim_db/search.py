@@ -16,6 +16,7 @@ from textsim_db.db.dictionary import Dictionary
 from textsim_db.db.engine import autocommit
 from textsim_db.documents import Documents, characters_of
 from textsim_db.errors import DocumentError, DocumentNotFound
+from textsim_db.pipeline import cut
 from textsim_db.recipe import Sketches, sketch
 from textsim_db.results import Candidate, Match
 from textsim_db.text import to_bytes
@@ -85,9 +86,9 @@ def query_many(
     """Return the matches of several texts; one round of SQL for each thousand of them."""
     data = [_numbered(i, text) for i, text in enumerate(texts)]
     results: list[list[Match]] = []
-    for start in range(0, len(data), CHUNK_QUERIES):
-        some = sketch(data[start : start + CHUNK_QUERIES], corpus.config)
-        results += _query_chunk(engine, dictionary, corpus, some, threshold)
+    for some in cut(data, CHUNK_QUERIES, len):
+        made = sketch(some, corpus.config)
+        results += _query_chunk(engine, dictionary, corpus, made, threshold)
     return results
 
 

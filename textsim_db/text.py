@@ -22,6 +22,8 @@ from textsim_db.unicode_tables import tables, unassigned_pattern
 
 MAX_BYTES = 128 * 1024 * 1024
 """The longest document in bytes of UTF-8: its word ids must fit one PostgreSQL value."""
+MAX_BATCH_BYTES = 2**30 - 16
+"""The most that is taken at once: normal forms may be twice as long, and spans are int32."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,4 +168,8 @@ def _compose(text: bytes) -> bytes:
 def _concatenate(texts: Sequence[bytes]) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
     offsets = np.zeros(len(texts) + 1, np.int64)
     np.cumsum(np.fromiter(map(len, texts), np.int64, len(texts)), out=offsets[1:])
+    if offsets[-1] > MAX_BATCH_BYTES:
+        raise DocumentError(
+            f"the texts of a batch are {offsets[-1]} bytes long; at most {MAX_BATCH_BYTES} can be"
+        )
     return np.frombuffer(b"".join(texts), np.uint8), offsets

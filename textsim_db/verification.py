@@ -16,6 +16,7 @@ from textsim_db.config import CorpusConfig
 from textsim_db.db.binary import load_int4_array
 from textsim_db.db.corpora import StoredCorpus
 from textsim_db.db.engine import Connection, transaction
+from textsim_db.pipeline import cut
 from textsim_db.recipe import sketch_tokens
 from textsim_db.results import Problem
 from textsim_db.text import tokens_of
@@ -77,7 +78,7 @@ def _document_problems(
     with connection.cursor("textsim_verify", binary=True) as cursor:
         cursor.itersize = CHUNK
         cursor.execute(corpus.statement(_DOCUMENTS))
-        while rows := cursor.fetchmany(CHUNK):
+        for rows in cut(cursor, CHUNK, lambda row: len(row[4])):
             yield from _check_documents(corpus.config, rows)
             done += len(rows)
             if progress is not None:

@@ -13,7 +13,7 @@ import sqlalchemy
 
 import textsim_db as ts
 from tests.servers import Server
-from textsim_db.indexing import BATCH_DOCUMENTS
+from textsim_db.batches import BATCH_DOCUMENTS
 
 
 @pytest.fixture

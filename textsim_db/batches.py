@@ -1,0 +1,138 @@
+"""Documents in batches, checked and computed, on their way into the database; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from textsim_db.config import CorpusConfig
+from textsim_db.errors import DocumentError
+from textsim_db.pipeline import cut
+from textsim_db.recipe import Sketches, sketch
+from textsim_db.results import Refusal
+from textsim_db.text import to_bytes
+
+BATCH_DOCUMENTS = 10_000
+MAX_KEY_BYTES = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Documents on their way into the database, in order of their keys, each key once."""
+
+    keys: list[str]
+    texts: list[bytes]
+    sketches: Sketches
+    refused: list[Refusal]
+    duplicates: int
+    word_ids: npt.NDArray[np.int32] = field(default_factory=lambda: np.empty(0, np.int32))
+
+    def words_of(self, i: int) -> npt.NDArray[np.int32]:
+        """Return the word ids of a document."""
+        offsets = self.sketches.tokens.word_offsets
+        return self.word_ids[int(offsets[i]) : int(offsets[i + 1])]
+
+    def signature_of(self, i: int) -> npt.NDArray[np.int32]:
+        """Return the signature of a document as stored: none without shingles."""
+        stored: npt.NDArray[np.int32] = self.sketches.signatures[i]
+        return stored if self.sketches.shingle_counts[i] else stored[:0]
+
+    def form_of(self, i: int) -> str:
+        """Return the normal form of a document."""
+        tokens = self.sketches.tokens
+        return tokens.span(int(tokens.normal_offsets[i]), int(tokens.normal_offsets[i + 1]))
+
+
+def in_batches(documents: Iterable[Any]) -> Iterator[list[Any]]:
+    """Cut a stream of (key, text) into lists of at most so many documents and characters."""
+    return cut(documents, BATCH_DOCUMENTS, _length)
+
+
+def prepare(items: list[Any], config: CorpusConfig) -> Batch:
+    """Check documents and compute their words, signatures and buckets; of equal keys, the last."""
+    accepted: dict[str, bytes] = {}
+    refused: list[Refusal] = []
+    for item in items:
+        try:
+            key, data = _accept(item)
+        except DocumentError as error:
+            refused.append(Refusal(_shown_key(item), str(error)))
+        else:
+            accepted[key] = data
+    # In order of the keys, so that two writers wait for each other in one direction only.
+    keys = sorted(accepted)
+    texts = [accepted[key] for key in keys]
+    duplicates = len(items) - len(refused) - len(keys)
+    return Batch(keys, texts, sketch(texts, config), refused, duplicates)
+
+
+def without_words(batch: Batch, hidden: npt.NDArray[np.int64], config: CorpusConfig) -> Batch:
+    """Refuse the documents with words that hash like other words of the dictionary.
+
+    hidden: (words,), the numbers of those words in the batch.
+    """
+    tokens = batch.sketches.tokens
+    owners = np.searchsorted(tokens.word_offsets, hidden, "right") - 1
+    faults = dict(zip(owners.tolist(), tokens.words(hidden), strict=True))
+    refused = [
+        Refusal(
+            batch.keys[i],
+            f'the word "{word[:40]}" has the same 64-bit hash as another word of the dictionary',
+        )
+        for i, word in faults.items()
+    ]
+    kept = [i for i in range(len(batch.keys)) if i not in faults]
+    texts = [batch.texts[i] for i in kept]
+    return replace(
+        batch,
+        keys=[batch.keys[i] for i in kept],
+        texts=texts,
+        sketches=sketch(texts, config),
+        refused=batch.refused + refused,
+    )
+
+
+def _length(item: Any) -> int:
+    with suppress(TypeError, IndexError, KeyError):  # refused when the batch is prepared
+        return len(item[1])
+    return 0
+
+
+def _accept(item: Any) -> tuple[str, bytes]:
+    try:
+        key, text = item
+    except (TypeError, ValueError):
+        raise DocumentError("the item is not a pair of key and text") from None
+    if not isinstance(key, str):
+        raise DocumentError(f"the key is of type {type(key).__name__}; expected str")
+    if fault := _key_fault(key):
+        raise DocumentError(fault)
+    return key, to_bytes(text)
+
+
+def is_possible_key(key: object) -> bool:
+    """Say whether a document can have this key."""
+    return isinstance(key, str) and _key_fault(key) is None
+
+
+def _key_fault(key: str) -> str | None:
+    try:
+        data = key.encode()
+    except UnicodeEncodeError:
+        return "the key has a lone surrogate"
+    if b"\0" in data:
+        return "the key has a NUL character"
+    if len(data) > MAX_KEY_BYTES:
+        return f"the key is {len(data)} bytes long; at most {MAX_KEY_BYTES} are possible"
+    return None
+
+
+def _shown_key(item: Any) -> str:
+    if isinstance(item, tuple | list) and len(item) == 2:
+        return item[0] if isinstance(item[0], str) else repr(item[0])
+    return repr(item)[:80]

@@ -1,0 +1,196 @@
+"""One transaction of the write path: documents with their band rows, written and removed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import psycopg
+from psycopg import errors as pg
+
+from textsim_db import lsh
+from textsim_db.batches import Batch
+from textsim_db.db.binary import (
+    COPY_HEADER,
+    COPY_TRAILER,
+    Array,
+    copy_bands,
+    copy_documents,
+    load_int4_array,
+)
+from textsim_db.db.corpora import StoredCorpus
+
+_EXISTING = """
+SELECT key, id, array_send(word_ids) FROM {document} WHERE key = ANY (%s::text[])
+"""
+_LOCK_EXISTING = """
+SELECT key, id, array_send(signature) FROM {document}
+WHERE key = ANY (%s::text[]) ORDER BY key FOR UPDATE
+"""
+_IDS = "SELECT nextval('textsim.document_id') FROM generate_series(1, %s)"
+_UPDATE = """
+UPDATE {document} SET word_ids = %b, signature = %b, shingle_count = %b WHERE id = %b
+"""
+_DELETE = "DELETE FROM {document} WHERE id = ANY (%s::bigint[])"
+_DELETE_BANDS = """
+DELETE FROM {band} b
+USING unnest(%s::smallint[], %s::bigint[], %s::bigint[]) gone (band, bucket, document_id)
+WHERE b.band = gone.band AND b.bucket = gone.bucket AND b.document_id = gone.document_id
+"""
+_COPY_DOCUMENTS = """
+COPY {document} (corpus_id, shingle_count, id, key, word_ids, signature) FROM STDIN (FORMAT binary)
+"""
+_COPY_BANDS = """
+COPY {band} (corpus_id, band, bucket, document_id) FROM STDIN (FORMAT binary)
+"""
+
+ADDED, REPLACED, UNCHANGED = range(3)
+
+
+def write(cursor: psycopg.Cursor[Any], corpus: StoredCorpus, batch: Batch) -> npt.NDArray[np.int8]:
+    """Write a batch and return what became of each document."""
+    outcome = np.full(len(batch.keys), ADDED, np.int8)
+    if not batch.keys:
+        return outcome
+    number = {key: i for i, key in enumerate(batch.keys)}
+    rows = cursor.execute(corpus.statement(_EXISTING), [batch.keys]).fetchall()
+    changed = []
+    for key, _, stored in rows:
+        i = number[key]
+        same = np.array_equal(load_int4_array(stored), batch.words_of(i))
+        outcome[i] = UNCHANGED if same else REPLACED
+        if not same:
+            changed.append(key)
+    if changed:
+        _replace(cursor, corpus, batch, number, changed)
+    new = np.flatnonzero(outcome == ADDED)
+    if len(new):
+        _insert(cursor, corpus, batch, new)
+    return outcome
+
+
+def remove(cursor: psycopg.Cursor[Any], corpus: StoredCorpus, keys: Sequence[str]) -> int:
+    """Remove documents with their band rows and return how many there were."""
+    rows = cursor.execute(corpus.statement(_LOCK_EXISTING), [list(keys)]).fetchall()
+    ids = np.array([row[1] for row in rows], np.int64)
+    cursor.execute(corpus.statement(_DELETE), [Array(ids)])
+    _delete_bands(cursor, corpus, *_old_bands(corpus, rows))
+    return len(rows)
+
+
+def _insert(
+    cursor: psycopg.Cursor[Any], corpus: StoredCorpus, batch: Batch, new: npt.NDArray[np.int64]
+) -> None:
+    made = batch.sketches
+    ids = np.array([row[0] for row in cursor.execute(_IDS, [len(new)]).fetchall()], np.int64)
+    with cursor.copy(corpus.statement(_COPY_DOCUMENTS)) as copy:
+        copy.write(COPY_HEADER)
+        copy.write(
+            copy_documents(
+                corpus.id,
+                ids,
+                [batch.keys[i].encode() for i in new.tolist()],
+                made.shingle_counts,
+                batch.word_ids,
+                made.tokens.word_offsets,
+                new,
+                made.signatures,
+            ).data
+        )
+        copy.write(COPY_TRAILER)
+    filled = made.shingle_counts[new] > 0
+    bands, buckets, owners = _band_rows(corpus, made.buckets[new[filled]], ids[filled])
+    _copy_bands(cursor, corpus, bands, buckets, owners)
+
+
+def _replace(
+    cursor: psycopg.Cursor[Any],
+    corpus: StoredCorpus,
+    batch: Batch,
+    number: dict[str, int],
+    keys: list[str],
+) -> None:
+    """Rewrite documents under the ids they have, and only the band rows that differ."""
+    rows = cursor.execute(corpus.statement(_LOCK_EXISTING), [keys]).fetchall()
+    if len(rows) < len(keys):
+        raise pg.SerializationFailure("a document was removed while it was being replaced")
+    numbers = np.array([number[row[0]] for row in rows], np.int64)
+    ids = np.array([row[1] for row in rows], np.int64)
+    made = batch.sketches
+    cursor.executemany(
+        corpus.statement(_UPDATE),
+        [
+            (
+                Array(batch.words_of(i)),
+                Array(batch.signature_of(i)),
+                int(made.shingle_counts[i]),
+                int(id_),
+            )
+            for i, id_ in zip(numbers.tolist(), ids.tolist(), strict=True)
+        ],
+    )
+    filled = made.shingle_counts[numbers] > 0
+    old = set(zip(*(part.tolist() for part in _old_bands(corpus, rows)), strict=True))
+    fresh = _band_rows(corpus, made.buckets[numbers[filled]], ids[filled])
+    new = set(zip(*(part.tolist() for part in fresh), strict=True))
+    _delete_bands(cursor, corpus, *_columns(old - new))
+    _copy_bands(cursor, corpus, *_columns(new - old))
+
+
+BandRows = tuple[npt.NDArray[np.int16], npt.NDArray[np.int64], npt.NDArray[np.int64]]
+
+
+def _columns(rows: set[tuple[int, int, int]]) -> BandRows:
+    ordered = sorted(rows)
+    bands = np.array([row[0] for row in ordered], np.int16)
+    buckets = np.array([row[1] for row in ordered], np.int64)
+    return bands, buckets, np.array([row[2] for row in ordered], np.int64)
+
+
+def _band_rows(
+    corpus: StoredCorpus, buckets: npt.NDArray[np.int64], ids: npt.NDArray[np.int64]
+) -> BandRows:
+    """Return band rows in the order of the index, which then grows in one pass."""
+    count = corpus.config.bands
+    order = np.argsort(buckets, axis=0)
+    flat = np.take_along_axis(buckets, order, axis=0).T.ravel()
+    return np.repeat(np.arange(count, dtype=np.int16), len(ids)), flat, ids[order].T.ravel()
+
+
+def _old_bands(corpus: StoredCorpus, rows: list[tuple[Any, ...]]) -> BandRows:
+    """Return the band rows that stored documents have, which their signatures give."""
+    signatures = [(row[1], load_int4_array(row[2])) for row in rows]
+    filled = [(id_, signature) for id_, signature in signatures if len(signature)]
+    ids = np.array([id_ for id_, _ in filled], np.int64)
+    stacked = np.array([signature for _, signature in filled], np.int32).reshape(
+        len(filled), corpus.config.num_hashes
+    )
+    return _band_rows(corpus, lsh.buckets(stacked, corpus.config.banding), ids)
+
+
+def _delete_bands(
+    cursor: psycopg.Cursor[Any],
+    corpus: StoredCorpus,
+    bands: npt.NDArray[np.int16],
+    buckets: npt.NDArray[np.int64],
+    ids: npt.NDArray[np.int64],
+) -> None:
+    if len(ids):
+        parameters = [Array(bands), Array(buckets), Array(ids)]
+        cursor.execute(corpus.statement(_DELETE_BANDS), parameters)
+
+
+def _copy_bands(
+    cursor: psycopg.Cursor[Any],
+    corpus: StoredCorpus,
+    bands: npt.NDArray[np.int16],
+    buckets: npt.NDArray[np.int64],
+    ids: npt.NDArray[np.int64],
+) -> None:
+    if len(ids):
+        with cursor.copy(corpus.statement(_COPY_BANDS)) as copy:
+            copy.write(COPY_HEADER)
+            copy.write(copy_bands(corpus.id, bands, buckets, ids))
+            copy.write(COPY_TRAILER)
