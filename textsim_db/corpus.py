@@ -4,13 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from psycopg import errors as pg
-from sqlalchemy import Engine
+from sqlalchemy import Engine, Table
 
-from textsim_db import clusters, indexing, pairs, recipe, search, verification
+from textsim_db import (
+    changes,
+    clusters,
+    indexing,
+    pairs,
+    recipe,
+    search,
+    sources,
+    verification,
+)
 from textsim_db.batches import is_possible_key
 from textsim_db.config import CorpusConfig, check_count, check_threshold
 from textsim_db.db import corpora
@@ -23,7 +33,20 @@ from textsim_db.errors import (
     DocumentError,
     DocumentNotFound,
 )
-from textsim_db.results import AddReport, Candidate, Cluster, Match, Pair, Problem
+from textsim_db.results import (
+    AddReport,
+    Candidate,
+    ChangeReport,
+    Cluster,
+    Difference,
+    Failure,
+    Match,
+    Pair,
+    Problem,
+    Status,
+)
+from textsim_db.sources import Column
+from textsim_db.worker import Worker
 
 _COUNT = "SELECT count(*) FROM {document}"
 _CONTAINS = "SELECT EXISTS (SELECT FROM {document} WHERE key = %s)"
@@ -188,6 +211,82 @@ class Corpus:
         """
         with self._errors():
             return verification.verify(self._engine, self._stored, progress)
+
+    def attach(
+        self,
+        table: str | Table | type[Any],
+        key: Column,
+        text: Column,
+        mode: str = "queue",
+        progress: Callable[[int], None] | None = None,
+    ) -> ChangeReport:
+        """Keep a table indexed from now on, and index what it holds.
+
+        table is a name as SQL takes it, a SQLAlchemy table or a mapped class; key and text are
+        names of columns, or columns. The key must be unique by itself and of an integer type,
+        uuid, text or varchar. With mode "queue" a worker indexes what changes (Database.worker);
+        with "inline" the row is found in the very transaction that writes it. progress is called
+        with the number of rows done. Raises ConfigurationError for a table that cannot be
+        attached, with the reason. The rows are indexed after the table is attached: where that is
+        interrupted, a worker does the rest.
+        """
+        with self._errors():
+            source = sources.attach(
+                self._engine, self._stored, *sources.names(table, key, text), mode
+            )
+            return Worker(
+                self._engine,
+                self._dictionary,
+                only=source,
+                report=None if progress is None else sources.counted(progress),
+            ).run(until_idle=True)
+
+    def detach(self, table: str | Table | type[Any]) -> None:
+        """Stop to keep a table indexed; its documents stay. Raises ConfigurationError."""
+        with self._errors():
+            sources.detach(self._engine, self._stored, table)
+
+    def status(self) -> Status:
+        """Return how many documents are indexed, pending and set aside."""
+        with self._errors():
+            return sources.status(self._engine, self._stored)
+
+    def failures(self) -> list[Failure]:
+        """Return the documents that were set aside, with the reason for each."""
+        with self._errors():
+            return sources.failures(self._engine, self._stored)
+
+    def retry_failures(self) -> int:
+        """Have workers try again what was set aside, and return how many documents that is."""
+        with self._errors():
+            return sources.retry(self._engine, self._stored)
+
+    def reconcile(self, progress: Callable[[int], None] | None = None) -> ChangeReport:
+        """Make the corpus equal to its attached tables, by key and text.
+
+        It mends what triggers have missed: replication, disabled triggers, attached partitions.
+        progress is called with the number of rows compared.
+        """
+        with self._errors():
+            report = ChangeReport()
+            for source in sources.usable(self._engine, self._stored):
+                report.include(
+                    changes.reconcile(
+                        self._engine, self._dictionary, self._stored, source, progress
+                    )
+                )
+            return report
+
+    def differences(self) -> Generator[Difference, None, None]:
+        """Yield what reconcile() would mend; changes that are pending are among it."""
+
+        def found() -> Generator[Difference, None, None]:
+            with self._errors():
+                for source in sources.usable(self._engine, self._stored):
+                    for piece in changes.sweep(self._engine, self._stored, source):
+                        yield from changes.differences(self._engine, self._dictionary, piece)
+
+        return found()
 
     def drop(self) -> None:
         """Remove the corpus with all its documents; raises CorpusNotFound if it is gone."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from types import TracebackType
 
 from sqlalchemy import Engine
@@ -13,6 +14,7 @@ from textsim_db.db import corpora, embedded, schema
 from textsim_db.db import engine as engines
 from textsim_db.db.dictionary import Dictionary
 from textsim_db.errors import ConfigurationError, CorpusExists
+from textsim_db.worker import Worker, WorkReport
 
 URL_VARIABLE = "TEXTSIM_DATABASE_URL"
 
@@ -96,6 +98,22 @@ class Database:
         Raises CorpusNotFound.
         """
         corpora.drop_named(self._engine, name)
+
+    def worker(
+        self,
+        poll: float = 0.025,
+        lease: float = 60.0,
+        listen: bool = False,
+        report: Callable[[WorkReport], None] | None = None,
+    ) -> Worker:
+        """Return a worker, whose run() indexes what changes in attached tables.
+
+        poll: seconds between two looks at what is pending. lease: seconds after which others take
+        over what it had in hand, if it dies. listen: wake up on notifications as well, which
+        sessions with textsim.notify = on send. report is called after each transaction. Any number
+        of workers may run, anywhere. Raises ConfigurationError.
+        """
+        return Worker(self._engine, self._dictionary, poll, lease, listen, report=report)
 
     def corpora(self) -> list[str]:
         """Return the names of all corpora in order."""

@@ -9,30 +9,74 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from textsim_db.db.binary import load_int4_arrays
+from textsim_db.db.binary import dump_array, load_int4_arrays
 from textsim_db.db.corpora import StoredCorpus
 from textsim_db.db.dictionary import Dictionary
-from textsim_db.text import Tokens
+from textsim_db.hashing import hash_spans
+from textsim_db.text import Tokens, tokens_of
 
 Rows = tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]
 """All tokens, one document after another, and their offsets of shape (documents + 1,)."""
 
 
+class Vocabulary:
+    """Numbers for words that stay the same for the length of one search.
+
+    They are the dictionary's ids, and negative numbers for words that it does not have, even where
+    a word is added to it in the meantime.
+    """
+
+    def __init__(self, dictionary: Dictionary) -> None:
+        self.dictionary = dictionary
+        self._unknown: dict[str, int] = {}
+        self._hashes = np.empty(0, np.int64)
+
+    def numbers(self, tokens: Tokens) -> npt.NDArray[np.int32]:
+        """Return the number of each word: int32 of shape (words,)."""
+        numbers = self.dictionary.find(tokens)
+        if numbers.all() and not self._unknown:
+            return numbers
+        hashes = hash_spans(tokens.normal, tokens.starts, tokens.ends)
+        suspects = np.flatnonzero((numbers == 0) | np.isin(hashes, self._hashes))
+        for i, word in zip(suspects.tolist(), tokens.words(suspects), strict=True):
+            if not numbers[i]:
+                self._unknown.setdefault(word, -1 - len(self._unknown))
+            numbers[i] = self._unknown.get(word, numbers[i])
+        self._hashes = np.union1d(self._hashes, hashes[suspects])
+        return numbers
+
+
 class Documents:
     """Stored documents as rows of integers, for the similarity kernels.
 
-    rows: (id, key, shingle count, word ids and signature as array_send gives them).
+    rows: (id, key, shingle count, word ids and signature as array_send gives them, normal form);
+    word ids are None in a document whose words have none yet, and the normal form in the others.
     """
 
     def __init__(
-        self, corpus: StoredCorpus, dictionary: Dictionary, rows: Sequence[tuple[Any, ...]]
+        self, corpus: StoredCorpus, vocabulary: Vocabulary, rows: Sequence[tuple[Any, ...]]
     ) -> None:
         self.keys: list[str] = [row[1] for row in rows]
         self.shingle_counts = np.array([row[2] for row in rows], np.int64)
-        self.tokens, self.offsets = load_int4_arrays([row[3] for row in rows])
         self._signatures = [row[4] for row in rows]
+        words = [row[3] for row in rows]
+        waiting = [i for i, row in enumerate(rows) if row[3] is None]
         if corpus.config.shingle.unit == "char":
-            self.tokens, self.offsets = _to_characters(self.tokens, self.offsets, dictionary)
+            for i in waiting:
+                words[i] = b""
+            forms = _forms(*load_int4_arrays(words), vocabulary.dictionary)
+            for i in waiting:
+                forms[i] = rows[i][5]
+            self.tokens, self.offsets = _code_points(forms)
+            return
+        if waiting:
+            tokens = tokens_of([rows[i][5].encode() for i in waiting])
+            numbers = vocabulary.numbers(tokens)
+            for i, (start, end) in zip(
+                waiting, pairwise(tokens.word_offsets.tolist()), strict=True
+            ):
+                words[i] = dump_array(numbers[start:end])
+        self.tokens, self.offsets = load_int4_arrays(words)
 
     def signatures(self, numbers: npt.NDArray[np.int64], num_hashes: int) -> npt.NDArray[np.int32]:
         """Return the signatures of some of the documents: int32 of shape (numbers, num_hashes)."""
@@ -46,17 +90,15 @@ def characters_of(tokens: Tokens) -> Rows:
     return _code_points([tokens.span(start, end) for start, end in pairwise(offsets)])
 
 
-def _to_characters(
+def _forms(
     word_ids: npt.NDArray[np.int32], offsets: npt.NDArray[np.int64], dictionary: Dictionary
-) -> Rows:
+) -> list[str]:
     texts = dictionary.texts(np.unique(word_ids).tolist())
     ids = word_ids.tolist()
-    return _code_points(
-        [
-            " ".join(map(texts.__getitem__, ids[start:end]))
-            for start, end in pairwise(offsets.tolist())
-        ]
-    )
+    return [
+        " ".join(map(texts.__getitem__, ids[start:end]))
+        for start, end in pairwise(offsets.tolist())
+    ]
 
 
 def _code_points(forms: Sequence[str]) -> Rows:

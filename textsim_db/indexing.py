@@ -53,7 +53,7 @@ PASSING = (pg.UniqueViolation, pg.DeadlockDetected, pg.SerializationFailure)
 _ESTIMATED_DOCUMENTS = """
 SELECT reltuples FROM pg_catalog.pg_class WHERE oid = to_regclass({document_name})
 """
-_QUEUE = "SELECT pg_advisory_xact_lock(hashtext('textsim-db writers'), %s)"
+QUEUE = "SELECT pg_advisory_xact_lock(hashtext('textsim-db writers'), %s)"
 
 
 def add_many(
@@ -119,7 +119,7 @@ def with_retries(
             with transaction(engine) as connection:
                 cursor = connection.cursor(binary=True)
                 if attempt >= QUEUE_FROM:
-                    cursor.execute(_QUEUE, [corpus.id])
+                    cursor.execute(QUEUE, [corpus.id])
                 return write(cursor)
         except PASSING:
             if attempt == MAX_TRIES - 1:

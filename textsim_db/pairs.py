@@ -20,7 +20,7 @@ from textsim_db.db.binary import Array
 from textsim_db.db.corpora import StoredCorpus
 from textsim_db.db.dictionary import Dictionary
 from textsim_db.db.engine import Connection, transaction
-from textsim_db.documents import Documents
+from textsim_db.documents import Documents, Vocabulary
 from textsim_db.results import Pair
 
 CHUNK_PAIRS = 200_000
@@ -35,14 +35,14 @@ FROM (
 ) s
 JOIN {band} b ON b.band = 0 AND b.bucket = s.bucket
 JOIN {document} d ON d.id = b.document_id
-GROUP BY b.bucket, d.word_ids
+GROUP BY b.bucket, d.word_ids, d.normal_form
 HAVING count(*) > 1
 """
 _SHARED_BUCKETS = """
 SELECT band, array_agg(document_id) FROM {band} GROUP BY band, bucket HAVING count(*) > 1
 """
 _DOCUMENTS = """
-SELECT id, key, shingle_count, array_send(word_ids), array_send(signature)
+SELECT id, key, shingle_count, array_send(word_ids), array_send(signature), normal_form
 FROM {document} WHERE id = ANY (%s::bigint[])
 """
 _KEYS = "SELECT id, key FROM {document} WHERE id = ANY (%s::bigint[])"
@@ -124,7 +124,7 @@ class PairFinder:
         threshold: float,
     ) -> None:
         self._connection = connection
-        self._dictionary = dictionary
+        self._vocabulary = Vocabulary(dictionary)
         self._corpus = corpus
         self._threshold = threshold
         self._store = _DocumentStore(connection, corpus)
@@ -165,7 +165,7 @@ class PairFinder:
     def _verified(self, chunk: _Candidates) -> Links:
         ids = np.unique(np.concatenate((chunk.left, chunk.right)))
         rows = self._store.rows(ids.tolist())
-        documents = Documents(self._corpus, self._dictionary, rows)
+        documents = Documents(self._corpus, self._vocabulary, rows)
         config = self._corpus.config
         left, right = np.searchsorted(ids, chunk.left), np.searchsorted(ids, chunk.right)
         # A pair is looked at in the first band that it shares, and passed over in the others.
@@ -211,7 +211,7 @@ class _DocumentStore:
 
 
 def _size(row: Row) -> int:
-    return 300 + len(row[3]) + len(row[4])
+    return 300 + len(row[3] or row[5]) + len(row[4])
 
 
 def _pairs_within(band: int, members: Ids) -> Iterator[_Candidates]:

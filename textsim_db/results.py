@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import NamedTuple
 
 
@@ -81,3 +82,62 @@ class AddReport:
     def given(self) -> int:
         """Documents that the call was given so far."""
         return self.stored + self.duplicates + len(self.refused)
+
+
+@dataclass(slots=True)
+class ChangeReport:
+    """What a worker, attach() or reconcile() did to a corpus.
+
+    added, replaced, removed, unchanged: documents by outcome. completed: documents written by SQL
+    whose words were given ids. refused: those set aside, with the reason.
+    """
+
+    added: int = 0
+    replaced: int = 0
+    removed: int = 0
+    unchanged: int = 0
+    completed: int = 0
+    refused: list[Refusal] = field(default_factory=list)
+
+    @property
+    def written(self) -> int:
+        """The documents that were written in some way."""
+        return self.added + self.replaced + self.removed + self.completed
+
+    def include(self, other: ChangeReport) -> None:
+        """Add up with another report."""
+        self.added += other.added
+        self.replaced += other.replaced
+        self.removed += other.removed
+        self.unchanged += other.unchanged
+        self.completed += other.completed
+        self.refused += other.refused
+
+
+class Status(NamedTuple):
+    """How far a corpus is with its attached tables.
+
+    indexed: documents. pending: changes that no worker has indexed yet, the oldest of them since
+    oldest_pending. failed: documents set aside with an error.
+    """
+
+    indexed: int
+    pending: int
+    oldest_pending: datetime | None
+    failed: int
+
+
+class Difference(NamedTuple):
+    """A key by which a corpus differs from its table: missing, different or surplus."""
+
+    key: str
+    kind: str
+
+
+class Failure(NamedTuple):
+    """A document set aside, why, and the table that it comes from (None: it was given by hand)."""
+
+    key: str | None
+    table: str | None
+    tries: int
+    error: str

@@ -14,7 +14,7 @@ from textsim_db.db.binary import Array, load_int4_array, load_int4_arrays
 from textsim_db.db.corpora import StoredCorpus
 from textsim_db.db.dictionary import Dictionary
 from textsim_db.db.engine import autocommit
-from textsim_db.documents import Documents, characters_of
+from textsim_db.documents import Documents, Vocabulary, characters_of
 from textsim_db.errors import DocumentError, DocumentNotFound
 from textsim_db.pipeline import cut
 from textsim_db.recipe import Sketches, sketch
@@ -34,7 +34,8 @@ FROM (
 JOIN {document} d ON d.id = c.document_id
 """
 _CANDIDATE_DOCUMENTS = """
-SELECT d.id, d.key, d.shingle_count, array_send(d.word_ids), array_send(d.signature)
+SELECT d.id, d.key, d.shingle_count, array_send(d.word_ids), array_send(d.signature),
+    d.normal_form
 FROM (
     SELECT DISTINCT b.document_id
     FROM unnest(%s::smallint[], %s::bigint[]) q (band, bucket)
@@ -44,7 +45,7 @@ JOIN {document} d ON d.id = c.document_id
 """
 _CANDIDATES_OF_MANY = """
 SELECT d.id, d.key, d.shingle_count, array_send(d.word_ids), array_send(d.signature),
-    array_send(c.queries)
+    d.normal_form, array_send(c.queries)
 FROM (
     SELECT b.document_id, array_agg(DISTINCT q.query) AS queries
     FROM unnest(%s::integer[], %s::smallint[], %s::bigint[]) q (query, band, bucket)
@@ -54,7 +55,7 @@ FROM (
 JOIN {document} d ON d.id = c.document_id
 """
 _BY_KEY = """
-SELECT id, key, shingle_count, array_send(word_ids), array_send(signature)
+SELECT id, key, shingle_count, array_send(word_ids), array_send(signature), normal_form
 FROM {document} WHERE key = %s
 """
 
@@ -69,8 +70,9 @@ def query(
     rows = _candidate_documents(engine, corpus, made.buckets[0])
     if not rows:
         return []
-    found = Documents(corpus, dictionary, rows)
-    tokens, offsets = _query_tokens(made, corpus, dictionary)
+    vocabulary = Vocabulary(dictionary)
+    found = Documents(corpus, vocabulary, rows)
+    tokens, offsets = _query_tokens(made, corpus, vocabulary)
     return _matches_of_one(
         corpus, tokens, offsets, made.shingle_counts, made.signatures[0], found, threshold
     )
@@ -111,14 +113,15 @@ def neighbours(
     rows = [row for row in _candidate_documents(engine, corpus, buckets) if row[0] != own[0]]
     if not rows:
         return []
-    itself = Documents(corpus, dictionary, [own])
+    vocabulary = Vocabulary(dictionary)
+    itself = Documents(corpus, vocabulary, [own])
     return _matches_of_one(
         corpus,
         itself.tokens,
         itself.offsets,
         itself.shingle_counts,
         signature,
-        Documents(corpus, dictionary, rows),
+        Documents(corpus, vocabulary, rows),
         threshold,
     )
 
@@ -156,13 +159,11 @@ def _band_parameters(buckets: npt.NDArray[np.int64]) -> list[Array]:
 
 
 def _query_tokens(
-    made: Sketches, corpus: StoredCorpus, dictionary: Dictionary
+    made: Sketches, corpus: StoredCorpus, vocabulary: Vocabulary
 ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
     """Return queries as rows of integers, comparable with those of stored documents."""
     if corpus.config.shingle.unit == "word":
-        ids = dictionary.find(made.tokens)
-        ids[ids == 0] = similarity.UNKNOWN
-        return ids, made.tokens.word_offsets
+        return vocabulary.numbers(made.tokens), made.tokens.word_offsets
     return characters_of(made.tokens)
 
 
@@ -223,9 +224,10 @@ def _query_chunk(
         rows = cursor.execute(statement, parameters, prepare=True).fetchall()
     if not rows:
         return results
-    found = Documents(corpus, dictionary, rows)
-    tokens, offsets = _query_tokens(made, corpus, dictionary)
-    left, per_document = load_int4_arrays([row[5] for row in rows])
+    vocabulary = Vocabulary(dictionary)
+    found = Documents(corpus, vocabulary, rows)
+    tokens, offsets = _query_tokens(made, corpus, vocabulary)
+    left, per_document = load_int4_arrays([row[6] for row in rows])
     right = np.repeat(np.arange(len(rows)), np.diff(per_document))
     order = np.argsort(left, kind="stable")
     query_numbers, right = left[order].astype(np.int64), right[order]

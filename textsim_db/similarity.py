@@ -8,8 +8,6 @@ import numpy.typing as npt
 from textsim_db.kernels import kernel
 
 _BASE = 0x9E3779B97F4A7C15  # any odd number with well mixed bits: 2^64 divided by the golden ratio
-UNKNOWN = -1
-"""The token of a word that the dictionary does not have: equal to no token of a stored document."""
 
 
 @kernel

@@ -27,7 +27,8 @@ _WORDS = """
 SELECT w.id, w.word FROM textsim.word w WHERE w.hash <> hashtextextended(w.word, 0)
 """
 _DOCUMENTS = """
-SELECT d.key, d.shingle_count, array_send(d.word_ids), array_send(d.signature), t.text, t.unknown
+SELECT d.key, d.shingle_count, array_send(d.word_ids), array_send(d.signature),
+    coalesce(d.normal_form, t.text), t.unknown
 FROM {document} d
 CROSS JOIN LATERAL (
     SELECT coalesce(string_agg(w.word, ' ' ORDER BY q.place), ''),
@@ -35,6 +36,13 @@ CROSS JOIN LATERAL (
     FROM unnest(d.word_ids) WITH ORDINALITY q (id, place)
     LEFT JOIN textsim.word w ON w.id = q.id
 ) t (text, unknown)
+"""
+# A document whose words wait for ids, and that no worker will be told of.
+_FORGOTTEN = """
+SELECT d.key FROM {document} d
+WHERE d.word_ids IS NULL AND NOT EXISTS (
+    SELECT FROM textsim.pending p WHERE p.corpus_id = %s AND d.key = ANY (p.keys)
+)
 """
 # Rows that the signatures give against rows that are there, as multisets; negative counts are rows
 # too many.
@@ -62,6 +70,7 @@ def verify(
         return [
             *_word_problems(connection),
             *_document_problems(connection, corpus, progress),
+            *_forgotten(connection, corpus),
             *_band_problems(connection, corpus),
         ]
 
@@ -95,7 +104,8 @@ def _check_documents(config: CorpusConfig, rows: list[tuple[Any, ...]]) -> Itera
             yield Problem("unknown word", key, f"word id {unknown} is not in the dictionary")
             continue
         place = tokens.normal_offsets[i : i + 2].tolist()
-        if tokens.span(*place) != form or words[i] != len(load_int4_array(word_ids)):
+        stored_words = words[i] if word_ids is None else len(load_int4_array(word_ids))
+        if tokens.span(*place) != form or words[i] != stored_words:
             yield Problem("words", key, "the stored words are not a normal form")
         if shingle_count != counts[i]:
             yield Problem(
@@ -106,6 +116,11 @@ def _check_documents(config: CorpusConfig, rows: list[tuple[Any, ...]]) -> Itera
         expected = made.signatures[i] if counts[i] else made.signatures[i, :0]
         if not np.array_equal(expected, load_int4_array(stored)):
             yield Problem("signature", key, "the stored signature is not that of the words")
+
+
+def _forgotten(connection: Connection, corpus: StoredCorpus) -> Iterator[Problem]:
+    for (key,) in connection.execute(corpus.statement(_FORGOTTEN), [corpus.id]):
+        yield Problem("words", key, "they wait for ids, but are not in the log of what is pending")
 
 
 def _band_problems(connection: Connection, corpus: StoredCorpus) -> Iterator[Problem]:

@@ -23,7 +23,8 @@ from textsim_db.db.binary import (
 from textsim_db.db.corpora import StoredCorpus
 
 _EXISTING = """
-SELECT key, id, array_send(word_ids) FROM {document} WHERE key = ANY (%s::text[])
+SELECT key, id, array_send(word_ids), normal_form, source_id
+FROM {document} WHERE key = ANY (%s::text[])
 """
 _LOCK_EXISTING = """
 SELECT key, id, array_send(signature) FROM {document}
@@ -31,8 +32,11 @@ WHERE key = ANY (%s::text[]) ORDER BY key FOR UPDATE
 """
 _IDS = "SELECT nextval('textsim.document_id') FROM generate_series(1, %s)"
 _UPDATE = """
-UPDATE {document} SET word_ids = %b, signature = %b, shingle_count = %b WHERE id = %b
+UPDATE {document} SET word_ids = %b, normal_form = NULL, signature = %b, shingle_count = %b,
+    source_id = coalesce(%b::integer, source_id)
+WHERE id = %b
 """
+_ADOPT = "UPDATE {document} SET source_id = %s WHERE id = ANY (%s::bigint[])"
 _DELETE = "DELETE FROM {document} WHERE id = ANY (%s::bigint[])"
 _DELETE_BANDS = """
 DELETE FROM {band} b
@@ -40,7 +44,8 @@ USING unnest(%s::smallint[], %s::bigint[], %s::bigint[]) gone (band, bucket, doc
 WHERE b.band = gone.band AND b.bucket = gone.bucket AND b.document_id = gone.document_id
 """
 _COPY_DOCUMENTS = """
-COPY {document} (corpus_id, shingle_count, id, key, word_ids, signature) FROM STDIN (FORMAT binary)
+COPY {document} (corpus_id, shingle_count, id, source_id, key, word_ids, signature)
+FROM STDIN (FORMAT binary)
 """
 _COPY_BANDS = """
 COPY {band} (corpus_id, band, bucket, document_id) FROM STDIN (FORMAT binary)
@@ -49,26 +54,55 @@ COPY {band} (corpus_id, band, bucket, document_id) FROM STDIN (FORMAT binary)
 ADDED, REPLACED, UNCHANGED = range(3)
 
 
-def write(cursor: psycopg.Cursor[Any], corpus: StoredCorpus, batch: Batch) -> npt.NDArray[np.int8]:
-    """Write a batch and return what became of each document."""
-    outcome = np.full(len(batch.keys), ADDED, np.int8)
+def write(
+    cursor: psycopg.Cursor[Any], corpus: StoredCorpus, batch: Batch, source_id: int | None = None
+) -> npt.NDArray[np.int8]:
+    """Write a batch and return what became of each document: ADDED, REPLACED or UNCHANGED.
+
+    source_id is the attached table that the documents come from; None leaves it as it is.
+    """
     if not batch.keys:
-        return outcome
+        return np.empty(0, np.int8)
+    outcome, changed, adopted = _compare(cursor, corpus, batch, source_id)
+    if changed:
+        _replace(cursor, corpus, batch, changed, source_id)
+    if adopted:
+        cursor.execute(corpus.statement(_ADOPT), [source_id, Array(np.array(adopted, np.int64))])
+    new = np.flatnonzero(outcome == ADDED)
+    if len(new):
+        _insert(cursor, corpus, batch, new, source_id)
+    return outcome
+
+
+def outcomes(
+    cursor: psycopg.Cursor[Any], corpus: StoredCorpus, batch: Batch, source_id: int
+) -> tuple[npt.NDArray[np.int8], bool]:
+    """Return what write() would return, and whether it would write anything."""
+    outcome, changed, adopted = _compare(cursor, corpus, batch, source_id)
+    return outcome, bool(changed or adopted or np.any(outcome != UNCHANGED))
+
+
+def _compare(
+    cursor: psycopg.Cursor[Any], corpus: StoredCorpus, batch: Batch, source_id: int | None
+) -> tuple[npt.NDArray[np.int8], list[str], list[int]]:
+    """Return the outcomes, the keys of documents to rewrite, and ids of those to be adopted."""
+    outcome = np.full(len(batch.keys), ADDED, np.int8)
     number = {key: i for i, key in enumerate(batch.keys)}
     rows = cursor.execute(corpus.statement(_EXISTING), [batch.keys]).fetchall()
     changed = []
-    for key, _, stored in rows:
+    adopted = []
+    for key, id_, stored, form, source in rows:
         i = number[key]
-        same = np.array_equal(load_int4_array(stored), batch.words_of(i))
+        if stored is None:
+            same = form == batch.form_of(i)
+        else:
+            same = np.array_equal(load_int4_array(stored), batch.words_of(i))
         outcome[i] = UNCHANGED if same else REPLACED
-        if not same:
+        if not same or stored is None:  # then at least its word ids are missing
             changed.append(key)
-    if changed:
-        _replace(cursor, corpus, batch, number, changed)
-    new = np.flatnonzero(outcome == ADDED)
-    if len(new):
-        _insert(cursor, corpus, batch, new)
-    return outcome
+        elif source_id is not None and source != source_id:
+            adopted.append(id_)
+    return outcome, changed, adopted
 
 
 def remove(cursor: psycopg.Cursor[Any], corpus: StoredCorpus, keys: Sequence[str]) -> int:
@@ -81,7 +115,11 @@ def remove(cursor: psycopg.Cursor[Any], corpus: StoredCorpus, keys: Sequence[str
 
 
 def _insert(
-    cursor: psycopg.Cursor[Any], corpus: StoredCorpus, batch: Batch, new: npt.NDArray[np.int64]
+    cursor: psycopg.Cursor[Any],
+    corpus: StoredCorpus,
+    batch: Batch,
+    new: npt.NDArray[np.int64],
+    source_id: int | None,
 ) -> None:
     made = batch.sketches
     ids = np.array([row[0] for row in cursor.execute(_IDS, [len(new)]).fetchall()], np.int64)
@@ -97,6 +135,7 @@ def _insert(
                 made.tokens.word_offsets,
                 new,
                 made.signatures,
+                source_id,
             ).data
         )
         copy.write(COPY_TRAILER)
@@ -109,13 +148,14 @@ def _replace(
     cursor: psycopg.Cursor[Any],
     corpus: StoredCorpus,
     batch: Batch,
-    number: dict[str, int],
     keys: list[str],
+    source_id: int | None,
 ) -> None:
     """Rewrite documents under the ids they have, and only the band rows that differ."""
     rows = cursor.execute(corpus.statement(_LOCK_EXISTING), [keys]).fetchall()
     if len(rows) < len(keys):
         raise pg.SerializationFailure("a document was removed while it was being replaced")
+    number = {key: i for i, key in enumerate(batch.keys)}
     numbers = np.array([number[row[0]] for row in rows], np.int64)
     ids = np.array([row[1] for row in rows], np.int64)
     made = batch.sketches
@@ -126,6 +166,7 @@ def _replace(
                 Array(batch.words_of(i)),
                 Array(batch.signature_of(i)),
                 int(made.shingle_counts[i]),
+                source_id,
                 int(id_),
             )
             for i, id_ in zip(numbers.tolist(), ids.tolist(), strict=True)

@@ -5,3 +5,7 @@ SELECT pg_catalog.pg_extension_config_dump('textsim.corpus_id_seq', '');
 SELECT pg_catalog.pg_extension_config_dump('textsim.word', '');
 SELECT pg_catalog.pg_extension_config_dump('textsim.word_id_seq', '');
 SELECT pg_catalog.pg_extension_config_dump('textsim.document_id', '');
+SELECT pg_catalog.pg_extension_config_dump('textsim.source', '');
+SELECT pg_catalog.pg_extension_config_dump('textsim.source_id_seq', '');
+SELECT pg_catalog.pg_extension_config_dump('textsim.pending', '');
+SELECT pg_catalog.pg_extension_config_dump('textsim.pending_id_seq', '');

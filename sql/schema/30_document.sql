@@ -8,9 +8,13 @@ CREATE TABLE textsim.document (
     corpus_id integer NOT NULL,
     shingle_count integer NOT NULL,
     id bigint NOT NULL,
+    source_id integer,
     key text NOT NULL,
-    word_ids integer[] NOT NULL,
-    signature integer[] NOT NULL
+    word_ids integer[],
+    signature integer[] NOT NULL,
+    normal_form text,
+    -- Which of the two says what the document consists of.
+    CHECK ((word_ids IS NULL) <> (normal_form IS NULL))
 ) PARTITION BY LIST (corpus_id);
 -- Arrays of random numbers do not compress; trying to costs more than it saves.
 ALTER TABLE textsim.document ALTER COLUMN word_ids SET STORAGE EXTERNAL;
@@ -19,8 +23,11 @@ COMMENT ON TABLE textsim.document IS 'documents: their words in order and their 
 COMMENT ON COLUMN textsim.document.corpus_id IS 'the corpus that the document belongs to';
 COMMENT ON COLUMN textsim.document.shingle_count IS 'distinct shingles';
 COMMENT ON COLUMN textsim.document.id IS 'what band rows refer to';
+COMMENT ON COLUMN textsim.document.source_id IS 'the attached table that the document comes from';
 COMMENT ON COLUMN textsim.document.key IS 'the key that the user chose';
 COMMENT ON COLUMN textsim.document.word_ids IS 'the words of the normal form, in order';
+COMMENT ON COLUMN textsim.document.normal_form
+    IS 'instead of word_ids, until a worker has given the words ids; NULL after that';
 COMMENT ON COLUMN textsim.document.signature IS 'num_hashes values; none for a text without words';
 
 CREATE TABLE textsim.band (

@@ -1,6 +1,26 @@
 -- Making and dropping the partitions of a corpus. Private: called by the functions and clients
 -- that create and drop corpora.
 
+CREATE FUNCTION textsim._grant_like(parent regclass, partition regclass) RETURNS void
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    entry record;
+BEGIN
+    FOR entry IN
+        SELECT a.grantee, a.privilege_type
+        FROM pg_class c CROSS JOIN aclexplode(c.relacl) a
+        WHERE c.oid = parent AND a.grantee <> c.relowner
+    LOOP
+        EXECUTE format('GRANT %s ON TABLE %s TO %s', entry.privilege_type, partition,
+            CASE entry.grantee WHEN 0 THEN 'PUBLIC' ELSE entry.grantee::regrole::text END);
+    END LOOP;
+END
+$$;
+COMMENT ON FUNCTION textsim._grant_like(regclass, regclass)
+    IS 'grant on a partition what is granted on its parent: partitions are read directly';
+
 CREATE FUNCTION textsim._create_storage(corpus_id integer) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
@@ -29,6 +49,8 @@ BEGIN
     EXECUTE format(
         'ALTER TABLE textsim.band ATTACH PARTITION textsim.%I FOR VALUES IN (%s)',
         band_table, corpus_id);
+    PERFORM textsim._grant_like('textsim.document', format('textsim.%I', document_table)::regclass);
+    PERFORM textsim._grant_like('textsim.band', format('textsim.%I', band_table)::regclass);
 END
 $$;
 COMMENT ON FUNCTION textsim._create_storage(integer) IS 'create the partitions of a corpus';
@@ -37,9 +59,32 @@ CREATE FUNCTION textsim._drop_storage(corpus_id integer) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
 AS $$
+DECLARE
+    document_table text := format('document_%s', corpus_id);
+    band_table text := format('band_%s', corpus_id);
+    alone boolean;
 BEGIN
-    EXECUTE format('DROP TABLE textsim.%I', format('band_%s', corpus_id));
-    EXECUTE format('DROP TABLE textsim.%I', format('document_%s', corpus_id));
+    -- DROP TABLE alone would lock the parents, and with them every other corpus, while it waits
+    -- for who still uses this one. Searches lock band rows first: waiting there is safe. Who
+    -- holds anything else may wait for that in turn: then let go, and try again.
+    LOOP
+        alone := false;
+        BEGIN
+            EXECUTE format('LOCK TABLE textsim.%I', band_table);
+            alone := true;
+            EXECUTE format('LOCK TABLE textsim.%I NOWAIT', document_table);
+            LOCK TABLE ONLY textsim.document, ONLY textsim.band NOWAIT;
+            EXIT;
+        EXCEPTION WHEN lock_not_available THEN
+            IF NOT alone THEN  -- the caller's lock_timeout
+                RAISE;
+            END IF;
+            PERFORM pg_sleep(0.05 + random() * 0.05);
+        END;
+    END LOOP;
+    EXECUTE format('DROP TABLE textsim.%I', document_table);
+    EXECUTE format('DROP TABLE textsim.%I', band_table);
+    DELETE FROM textsim.pending p WHERE p.corpus_id = _drop_storage.corpus_id;
 END
 $$;
 COMMENT ON FUNCTION textsim._drop_storage(integer) IS 'drop the partitions of a corpus';

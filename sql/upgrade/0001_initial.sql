@@ -64,9 +64,13 @@ CREATE TABLE textsim.document (
     corpus_id integer NOT NULL,
     shingle_count integer NOT NULL,
     id bigint NOT NULL,
+    source_id integer,
     key text NOT NULL,
-    word_ids integer[] NOT NULL,
-    signature integer[] NOT NULL
+    word_ids integer[],
+    signature integer[] NOT NULL,
+    normal_form text,
+    -- Which of the two says what the document consists of.
+    CHECK ((word_ids IS NULL) <> (normal_form IS NULL))
 ) PARTITION BY LIST (corpus_id);
 -- Arrays of random numbers do not compress; trying to costs more than it saves.
 ALTER TABLE textsim.document ALTER COLUMN word_ids SET STORAGE EXTERNAL;
@@ -75,8 +79,11 @@ COMMENT ON TABLE textsim.document IS 'documents: their words in order and their 
 COMMENT ON COLUMN textsim.document.corpus_id IS 'the corpus that the document belongs to';
 COMMENT ON COLUMN textsim.document.shingle_count IS 'distinct shingles';
 COMMENT ON COLUMN textsim.document.id IS 'what band rows refer to';
+COMMENT ON COLUMN textsim.document.source_id IS 'the attached table that the document comes from';
 COMMENT ON COLUMN textsim.document.key IS 'the key that the user chose';
 COMMENT ON COLUMN textsim.document.word_ids IS 'the words of the normal form, in order';
+COMMENT ON COLUMN textsim.document.normal_form
+    IS 'instead of word_ids, until a worker has given the words ids; NULL after that';
 COMMENT ON COLUMN textsim.document.signature IS 'num_hashes values; none for a text without words';
 
 CREATE TABLE textsim.band (
@@ -90,8 +97,82 @@ COMMENT ON COLUMN textsim.band.corpus_id IS 'the corpus that the document belong
 COMMENT ON COLUMN textsim.band.band IS 'number of the band, from 0';
 COMMENT ON COLUMN textsim.band.bucket IS 'hash_array_extended of the band''s signature values, seeded by the band';
 COMMENT ON COLUMN textsim.band.document_id IS 'the document that is in the bucket';
+-- Attached tables, and the log of what has changed in them.
+
+CREATE TABLE textsim.source (
+    id integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    corpus_id integer NOT NULL REFERENCES textsim.corpus,
+    relation regclass NOT NULL,
+    key_column name NOT NULL,
+    text_column name NOT NULL,
+    mode text NOT NULL CHECK (mode IN ('queue', 'inline')),
+    active boolean NOT NULL DEFAULT false,
+    attached_at timestamptz NOT NULL DEFAULT now(),
+    CONSTRAINT source_corpus_relation_key UNIQUE (corpus_id, relation)
+);
+COMMENT ON TABLE textsim.source IS 'tables of the users that are kept indexed';
+COMMENT ON COLUMN textsim.source.id IS 'number in the name of the trigger function _changes_N';
+COMMENT ON COLUMN textsim.source.corpus_id IS 'where the rows are indexed';
+COMMENT ON COLUMN textsim.source.relation IS 'the attached table';
+COMMENT ON COLUMN textsim.source.key_column IS 'the column that gives the keys of the documents';
+COMMENT ON COLUMN textsim.source.text_column IS 'the column that gives the texts';
+COMMENT ON COLUMN textsim.source.mode
+    IS 'queue: a worker indexes what changed; inline: the transaction that changes it does';
+COMMENT ON COLUMN textsim.source.active IS 'whether the triggers have been seen in place';
+COMMENT ON COLUMN textsim.source.attached_at IS 'when the table was attached';
+
+-- An append-only log: an upsert for each key would make transactions of the users wait for each
+-- other. No foreign keys, which would lock rows in those transactions.
+CREATE TABLE textsim.pending (
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    corpus_id integer NOT NULL,
+    source_id integer,
+    keys text[],
+    created_at timestamptz NOT NULL DEFAULT now(),
+    lease_until timestamptz,
+    tries integer NOT NULL DEFAULT 0,
+    error text
+);
+CREATE INDEX pending_error ON textsim.pending (corpus_id) WHERE error IS NOT NULL;
+ALTER TABLE textsim.pending ALTER COLUMN keys SET STORAGE EXTERNAL;
+-- Rows come and go: what is gone must not be read again and again.
+ALTER TABLE textsim.pending SET (
+    autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
+COMMENT ON TABLE textsim.pending IS 'what a worker has to index yet: one row for each change';
+COMMENT ON COLUMN textsim.pending.id IS 'number in the log';
+COMMENT ON COLUMN textsim.pending.corpus_id IS 'where it is to be indexed';
+COMMENT ON COLUMN textsim.pending.source_id
+    IS 'the table in which rows changed; NULL: the words of stored documents need ids';
+COMMENT ON COLUMN textsim.pending.keys IS 'the keys that changed; NULL: any of the table';
+COMMENT ON COLUMN textsim.pending.created_at IS 'start of the transaction that changed them';
+COMMENT ON COLUMN textsim.pending.lease_until IS 'until then a worker has it in hand';
+COMMENT ON COLUMN textsim.pending.tries IS 'how often a worker has taken it';
+COMMENT ON COLUMN textsim.pending.error IS 'why it was set aside; NULL where it was not';
+
+CREATE SEQUENCE textsim.last_notice AS bigint MINVALUE 0;
+COMMENT ON SEQUENCE textsim.last_notice IS 'milliseconds of the last NOTIFY, to limit their rate';
 -- Making and dropping the partitions of a corpus. Private: called by the functions and clients
 -- that create and drop corpora.
+
+CREATE FUNCTION textsim._grant_like(parent regclass, partition regclass) RETURNS void
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    entry record;
+BEGIN
+    FOR entry IN
+        SELECT a.grantee, a.privilege_type
+        FROM pg_class c CROSS JOIN aclexplode(c.relacl) a
+        WHERE c.oid = parent AND a.grantee <> c.relowner
+    LOOP
+        EXECUTE format('GRANT %s ON TABLE %s TO %s', entry.privilege_type, partition,
+            CASE entry.grantee WHEN 0 THEN 'PUBLIC' ELSE entry.grantee::regrole::text END);
+    END LOOP;
+END
+$$;
+COMMENT ON FUNCTION textsim._grant_like(regclass, regclass)
+    IS 'grant on a partition what is granted on its parent: partitions are read directly';
 
 CREATE FUNCTION textsim._create_storage(corpus_id integer) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
@@ -121,6 +202,8 @@ BEGIN
     EXECUTE format(
         'ALTER TABLE textsim.band ATTACH PARTITION textsim.%I FOR VALUES IN (%s)',
         band_table, corpus_id);
+    PERFORM textsim._grant_like('textsim.document', format('textsim.%I', document_table)::regclass);
+    PERFORM textsim._grant_like('textsim.band', format('textsim.%I', band_table)::regclass);
 END
 $$;
 COMMENT ON FUNCTION textsim._create_storage(integer) IS 'create the partitions of a corpus';
@@ -129,9 +212,32 @@ CREATE FUNCTION textsim._drop_storage(corpus_id integer) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
 AS $$
+DECLARE
+    document_table text := format('document_%s', corpus_id);
+    band_table text := format('band_%s', corpus_id);
+    alone boolean;
 BEGIN
-    EXECUTE format('DROP TABLE textsim.%I', format('band_%s', corpus_id));
-    EXECUTE format('DROP TABLE textsim.%I', format('document_%s', corpus_id));
+    -- DROP TABLE alone would lock the parents, and with them every other corpus, while it waits
+    -- for who still uses this one. Searches lock band rows first: waiting there is safe. Who
+    -- holds anything else may wait for that in turn: then let go, and try again.
+    LOOP
+        alone := false;
+        BEGIN
+            EXECUTE format('LOCK TABLE textsim.%I', band_table);
+            alone := true;
+            EXECUTE format('LOCK TABLE textsim.%I NOWAIT', document_table);
+            LOCK TABLE ONLY textsim.document, ONLY textsim.band NOWAIT;
+            EXIT;
+        EXCEPTION WHEN lock_not_available THEN
+            IF NOT alone THEN  -- the caller's lock_timeout
+                RAISE;
+            END IF;
+            PERFORM pg_sleep(0.05 + random() * 0.05);
+        END;
+    END LOOP;
+    EXECUTE format('DROP TABLE textsim.%I', document_table);
+    EXECUTE format('DROP TABLE textsim.%I', band_table);
+    DELETE FROM textsim.pending p WHERE p.corpus_id = _drop_storage.corpus_id;
 END
 $$;
 COMMENT ON FUNCTION textsim._drop_storage(integer) IS 'drop the partitions of a corpus';

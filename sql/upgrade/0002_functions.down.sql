@@ -9,7 +9,7 @@ DROP FUNCTION textsim._matches(textsim.corpus, integer[], text[], integer, text,
 DROP FUNCTION textsim.candidates(text, text);
 DROP FUNCTION textsim._check_threshold(double precision);
 DROP FUNCTION textsim._similarity(text[], integer, text[], integer);
-DROP FUNCTION textsim._stored(integer[], text, integer);
+DROP FUNCTION textsim._stored(integer[], text, text, integer);
 DROP FUNCTION textsim._comparable(text, text, integer);
 DROP FUNCTION textsim._word_ids(text);
 DROP FUNCTION textsim._normal_form_of(integer[]);

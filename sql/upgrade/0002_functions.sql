@@ -273,13 +273,13 @@ COMMENT ON FUNCTION textsim._normal_form_of(integer[]) IS 'the normal form that 
 CREATE FUNCTION textsim._word_ids(form text) RETURNS text[]
 LANGUAGE sql STABLE STRICT PARALLEL SAFE
 BEGIN ATOMIC
-    SELECT coalesce(array_agg(coalesce(w.id::text, '?') ORDER BY u.place), '{}')
+    SELECT coalesce(array_agg(coalesce(w.id::text, '?' || u.word) ORDER BY u.place), '{}')
     FROM unnest(string_to_array(form, ' ')) WITH ORDINALITY u (word, place)
     LEFT JOIN textsim.word w
         ON w.hash = hashtextextended(u.word COLLATE "C", 0) AND w.word = u.word COLLATE "C";
 END;
 COMMENT ON FUNCTION textsim._word_ids(text)
-    IS 'the word ids of a normal form as text; ? for words that the dictionary does not have';
+    IS 'the word ids of a normal form as text; ?word for one that the dictionary does not have';
 
 CREATE FUNCTION textsim._comparable(form text, unit text, n integer) RETURNS text[]
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
@@ -295,18 +295,22 @@ $$;
 COMMENT ON FUNCTION textsim._comparable(text, text, integer)
     IS 'the shingles of a normal form as _stored gives those of a document';
 
-CREATE FUNCTION textsim._stored(word_ids integer[], unit text, n integer) RETURNS text[]
-LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
+CREATE FUNCTION textsim._stored(word_ids integer[], normal_form text, unit text, n integer)
+RETURNS text[]
+LANGUAGE plpgsql STABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
+    IF word_ids IS NULL THEN
+        RETURN textsim._comparable(normal_form, unit, n);
+    END IF;
     IF unit = 'word' THEN
         RETURN textsim._shingles_of(word_ids::text[], n, ' ');
     END IF;
     RETURN textsim._shingles_of_form(textsim._normal_form_of(word_ids), unit, n);
 END
 $$;
-COMMENT ON FUNCTION textsim._stored(integer[], text, integer)
+COMMENT ON FUNCTION textsim._stored(integer[], text, text, integer)
     IS 'the shingles of a stored document, in word ids or characters';
 
 CREATE FUNCTION textsim._similarity(a text[], a_count integer, b text[], b_count integer)
@@ -372,7 +376,7 @@ BEGIN
         FROM (
             SELECT d.key,
                 textsim._similarity(
-                    $4, $5, textsim._stored(d.word_ids, $6, $7), d.shingle_count) AS similarity
+                    $4, $5, textsim._stored(d.word_ids, d.normal_form, $6, $7), d.shingle_count) AS similarity
             FROM (
                 SELECT DISTINCT b.document_id
                 FROM textsim._buckets($1, $2, $3) q
@@ -427,6 +431,7 @@ AS $$
 DECLARE
     c textsim.corpus := textsim._corpus(corpus);
     own_ids integer[];
+    own_form text;
     own_signature integer[];
     own_count integer;
 BEGIN
@@ -434,15 +439,15 @@ BEGIN
         RETURN;
     END IF;
     EXECUTE format(
-        'SELECT d.word_ids, d.signature, d.shingle_count FROM textsim.%I d WHERE d.key = $1',
-        'document_' || c.id)
-    INTO own_ids, own_signature, own_count USING document_key;
-    IF own_ids IS NULL THEN
+        'SELECT d.word_ids, d.normal_form, d.signature, d.shingle_count FROM textsim.%I d '
+        'WHERE d.key = $1', 'document_' || c.id)
+    INTO own_ids, own_form, own_signature, own_count USING document_key;
+    IF own_signature IS NULL THEN
         RAISE EXCEPTION 'corpus "%" has no document "%"', corpus, document_key
             USING ERRCODE = 'no_data_found';
     END IF;
     RETURN QUERY SELECT * FROM textsim._matches(
-        c, own_signature, textsim._stored(own_ids, c.unit, c.shingle_length), own_count,
+        c, own_signature, textsim._stored(own_ids, own_form, c.unit, c.shingle_length), own_count,
         document_key, threshold, max_results);
 END
 $$;
@@ -513,8 +518,8 @@ BEGIN
         FROM (
             SELECT d.key AS a, e.key AS b,
                 textsim._similarity(
-                    textsim._stored(d.word_ids, $1, $2), d.shingle_count,
-                    textsim._stored(e.word_ids, $1, $2), e.shingle_count) AS similarity
+                    textsim._stored(d.word_ids, d.normal_form, $1, $2), d.shingle_count,
+                    textsim._stored(e.word_ids, e.normal_form, $1, $2), e.shingle_count) AS similarity
             FROM (
                 SELECT DISTINCT x.document_id AS x, y.document_id AS y
                 FROM textsim.%1$I x

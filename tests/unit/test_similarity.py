@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.reference import jaccard
-from textsim_db.similarity import UNKNOWN, jaccard_pairs, shares_earlier_band
+from textsim_db.similarity import jaccard_pairs, shares_earlier_band
 
 
 def grams(tokens: list[int], n: int) -> set[tuple[int, ...]]:
@@ -73,8 +73,9 @@ def test_tokens_that_confuse_a_rolling_hash() -> None:
         ]
 
 
-def test_unknown_words_equal_nothing_stored() -> None:
-    assert similarities([[UNKNOWN, 5, 6], [4, 5, 6]], [(0, 1)], 2) == [1 / 3]
+def test_negative_numbers_are_words_too() -> None:
+    assert similarities([[-1, 5, 6], [4, 5, 6]], [(0, 1)], 2) == [1 / 3]
+    assert similarities([[-1, 5, 6], [-2, 5, 6], [-1, 5]], [(0, 1), (0, 2)], 2) == [1 / 3, 1 / 2]
 
 
 def test_no_pairs() -> None:

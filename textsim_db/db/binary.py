@@ -146,11 +146,13 @@ def copy_documents(
     word_offsets: npt.NDArray[np.int64],
     chosen: npt.NDArray[np.int64],
     signatures: npt.NDArray[np.int32],
+    source_id: int | None = None,
 ) -> npt.NDArray[np.uint8]:
     """Return rows of textsim.document for COPY ... (FORMAT binary), without header and trailer.
 
     chosen: (rows,), which documents of the batch to write; ids and keys belong to the rows,
-    shingle_counts, word_offsets (documents + 1,) and signatures to the batch.
+    shingle_counts, word_offsets (documents + 1,) and signatures to the batch; source_id is the
+    attached table that all of them come from.
     """
     key_offsets = np.zeros(len(keys) + 1, np.int64)
     np.cumsum(np.fromiter(map(len, keys), np.int64, len(keys)), out=key_offsets[1:])
@@ -164,6 +166,7 @@ def copy_documents(
         word_offsets,
         chosen,
         signatures,
+        -1 if source_id is None else source_id,
     )
 
 
@@ -208,9 +211,11 @@ def _write_documents(
     word_offsets: npt.NDArray[np.int64],
     chosen: npt.NDArray[np.int64],
     signatures: npt.NDArray[np.int32],
+    source_id: int,
 ) -> npt.NDArray[np.uint8]:
-    # Two bytes for the number of fields, six lengths, 4 + 4 + 8 bytes of numbers, two array headers.
-    fixed = 2 + 6 * 4 + 16 + 2 * 20
+    # Two bytes for the number of fields, seven lengths, 4 + 4 + 8 + 4 bytes of numbers, two array
+    # headers.
+    fixed = 2 + 7 * 4 + 20 + 2 * 20
     size = len(keys)
     num_hashes = signatures.shape[1]
     for i in chosen:
@@ -220,7 +225,7 @@ def _write_documents(
     for row in range(len(chosen)):
         i = chosen[row]
         out[at] = 0
-        out[at + 1] = 6
+        out[at + 1] = 7
         at = _put4(out, at + 2, 4)
         at = _put4(out, at, corpus_id)
         at = _put4(out, at, 4)
@@ -228,6 +233,11 @@ def _write_documents(
         at = _put4(out, at, 8)
         at = _put4(out, at, ids[row] >> 32)
         at = _put4(out, at, ids[row])
+        if source_id < 0:
+            at = _put4(out, at, -1)
+        else:
+            at = _put4(out, at, 4)
+            at = _put4(out, at, source_id)
         at = _put4(out, at, key_offsets[row + 1] - key_offsets[row])
         for k in range(key_offsets[row], key_offsets[row + 1]):
             out[at] = keys[k]

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, LiteralString
 
+from psycopg import errors as pg
 from psycopg import sql
 from sqlalchemy import Engine
 
@@ -88,12 +89,26 @@ def create(engine: Engine, name: str, config: CorpusConfig) -> StoredCorpus:
 
 def load(engine: Engine, name: str) -> StoredCorpus:
     """Read a corpus; raises CorpusNotFound, and RecipeError where this code would hash otherwise."""
-    with database_errors(), autocommit(engine) as connection:
-        row = connection.execute(f"{_SELECT} WHERE name = %s", [_storable(name)]).fetchone()
+    row = _row(engine, f"{_SELECT} WHERE name = %s", _storable(name))
     if row is None:
         raise CorpusNotFound(name, names(engine))
+    return _checked(row)
+
+
+def load_number(engine: Engine, number: int) -> StoredCorpus | None:
+    """Read a corpus by its number, None where it is gone; raises RecipeError as load() does."""
+    row = _row(engine, f"{_SELECT} WHERE id = %s", number)
+    return None if row is None else _checked(row)
+
+
+def _row(engine: Engine, statement: LiteralString, value: str | int) -> tuple[Any, ...] | None:
+    with database_errors(), autocommit(engine) as connection:
+        return connection.execute(statement, [value]).fetchone()
+
+
+def _checked(row: tuple[Any, ...]) -> StoredCorpus:
     corpus = _corpus(row)
-    recipe.check_recipe(name, corpus.config, row[11], row[12])
+    recipe.check_recipe(corpus.name, corpus.config, row[11], row[12])
     return corpus
 
 
@@ -119,7 +134,12 @@ def drop_named(engine: Engine, name: str) -> None:
 
 def _drop(engine: Engine, statement: LiteralString, value: int | str) -> bool:
     with database_errors(), transaction(engine) as connection:
-        gone = connection.execute(statement, [value]).fetchone()
+        try:
+            gone = connection.execute(statement, [value]).fetchone()
+        except pg.ForeignKeyViolation as error:
+            raise ConfigurationError(
+                "the corpus has attached tables; detach them first (textsim detach)"
+            ) from error
         if gone is not None:
             connection.execute("SELECT textsim._drop_storage(%s)", [gone[0]])
     return gone is not None

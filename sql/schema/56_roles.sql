@@ -1,0 +1,55 @@
+-- Rights. A role that only writes attached tables needs none. The functions that run with the
+-- rights of the schema's owner are for writers.
+
+REVOKE EXECUTE ON FUNCTION textsim._prepare_source(text, regclass, name, name, text) FROM PUBLIC;
+REVOKE EXECUTE ON FUNCTION textsim._activate_source(integer) FROM PUBLIC;
+REVOKE EXECUTE ON FUNCTION textsim._release_source(integer) FROM PUBLIC;
+
+CREATE FUNCTION textsim.grant_reader(role regrole) RETURNS void
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    EXECUTE format('GRANT USAGE ON SCHEMA textsim TO %s', role);
+    EXECUTE format('GRANT SELECT ON ALL TABLES IN SCHEMA textsim TO %s', role);
+END
+$$;
+COMMENT ON FUNCTION textsim.grant_reader(regrole) IS 'let a role search every corpus, and no more';
+
+CREATE FUNCTION textsim.grant_writer(role regrole) RETURNS void
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    part regclass;
+BEGIN
+    PERFORM textsim.grant_reader(role);
+    EXECUTE format('GRANT INSERT ON textsim.word TO %s', role);
+    EXECUTE format('GRANT INSERT, UPDATE, DELETE ON textsim.pending TO %s', role);
+    EXECUTE format('GRANT USAGE ON ALL SEQUENCES IN SCHEMA textsim TO %s', role);
+    FOR part IN
+        SELECT t.relid FROM pg_partition_tree('textsim.document') t
+        UNION ALL SELECT t.relid FROM pg_partition_tree('textsim.band') t
+    LOOP
+        EXECUTE format('GRANT INSERT, UPDATE, DELETE ON %s TO %s', part, role);
+    END LOOP;
+    EXECUTE format('GRANT EXECUTE ON FUNCTION '
+        'textsim._prepare_source(text, regclass, name, name, text), '
+        'textsim._activate_source(integer), textsim._release_source(integer) TO %s', role);
+END
+$$;
+COMMENT ON FUNCTION textsim.grant_writer(regrole)
+    IS 'let a role search, add and remove documents, attach tables of its own, and run workers';
+
+CREATE FUNCTION textsim.revoke_all(role regrole) RETURNS void
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    EXECUTE format('REVOKE ALL ON ALL FUNCTIONS IN SCHEMA textsim FROM %s', role);
+    EXECUTE format('REVOKE ALL ON ALL TABLES IN SCHEMA textsim FROM %s', role);
+    EXECUTE format('REVOKE ALL ON ALL SEQUENCES IN SCHEMA textsim FROM %s', role);
+    EXECUTE format('REVOKE ALL ON SCHEMA textsim FROM %s', role);
+END
+$$;
+COMMENT ON FUNCTION textsim.revoke_all(regrole) IS 'take back what grant_reader and grant_writer gave';

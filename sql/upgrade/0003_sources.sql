@@ -1,0 +1,654 @@
+-- Documents written and removed by SQL, in the caller's transaction: signature and band rows at
+-- once, so that the document is found from then on. Its words stay in normal_form until a worker
+-- gives them ids: the dictionary is never written here, where two transactions that add the same
+-- words would wait for each other.
+
+CREATE FUNCTION textsim._fault(key text, body text) RETURNS text
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN CASE
+    WHEN key IS NULL THEN 'the key is NULL'
+    WHEN body IS NULL THEN 'the text is NULL'
+    WHEN octet_length(key) > 1000 THEN
+        format('the key is %s bytes long; at most 1000 are possible', octet_length(key))
+    WHEN octet_length(body) > 134217728 THEN
+        format('the text is %s bytes long; at most 134217728 can be indexed', octet_length(body))
+END;
+COMMENT ON FUNCTION textsim._fault(text, text) IS 'why a document cannot be stored, or NULL';
+
+CREATE FUNCTION textsim._known(name text) RETURNS textsim.corpus
+LANGUAGE plpgsql STABLE PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    IF name IS NULL THEN
+        RAISE EXCEPTION 'the name of the corpus is NULL' USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    RETURN textsim._corpus(name);
+END
+$$;
+COMMENT ON FUNCTION textsim._known(text) IS 'the corpus of a name, for what must not pass over NULL';
+
+CREATE FUNCTION textsim._is_live(source integer) RETURNS boolean
+LANGUAGE sql STABLE PARALLEL SAFE
+RETURN EXISTS (SELECT FROM textsim.source s WHERE s.id = source);
+COMMENT ON FUNCTION textsim._is_live(integer) IS 'whether a table is attached under this number';
+
+CREATE FUNCTION textsim._put(c textsim.corpus, source integer, document_key text, body text)
+RETURNS boolean
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    form text := textsim.normal_form(body);
+    shingles text[] := textsim._shingles_of_form(form, c.unit, c.shingle_length);
+    fresh integer[] := textsim._signature(shingles, c.a, c.b);
+    document_table text := 'document_' || c.id;
+    band_table text := 'band_' || c.id;
+    word_ids integer[] := CASE WHEN form = '' THEN '{}'::integer[] END;
+    old record;
+    document_id bigint;
+BEGIN
+    LOOP
+        EXECUTE format($query$
+            SELECT d.id, d.source_id, d.signature, d.word_ids, d.normal_form
+            FROM textsim.%I d WHERE d.key = $1 FOR UPDATE
+            $query$, document_table)
+        INTO old USING document_key;
+        IF old.id IS NULL THEN
+            EXECUTE format($query$
+                INSERT INTO textsim.%I (
+                    corpus_id, shingle_count, id, source_id, key, word_ids, signature, normal_form)
+                VALUES ($1, $2, nextval('textsim.document_id'), $3, $4, $5, $6, $7)
+                ON CONFLICT (key) DO NOTHING RETURNING id
+                $query$, document_table)
+            INTO document_id
+            USING c.id, cardinality(shingles), source, document_key, word_ids, fresh,
+                nullif(form, '');
+            EXIT WHEN document_id IS NOT NULL;
+            CONTINUE;  -- another transaction has just added it
+        END IF;
+        IF source <> old.source_id AND textsim._is_live(old.source_id) THEN
+            -- A worker sets it aside and says so; this transaction must not fail for it.
+            INSERT INTO textsim.pending (corpus_id, source_id, keys)
+            VALUES (c.id, source, ARRAY[document_key]);
+            RETURN false;
+        END IF;
+        IF old.signature = fresh AND form COLLATE "C"
+            = coalesce(old.normal_form, textsim._normal_form_of(old.word_ids)) THEN
+            IF source IS NOT NULL AND source IS DISTINCT FROM old.source_id THEN
+                EXECUTE format('UPDATE textsim.%I SET source_id = $1 WHERE id = $2', document_table)
+                USING source, old.id;
+            END IF;
+            RETURN false;
+        END IF;
+        document_id := old.id;
+        EXECUTE format($query$
+            UPDATE textsim.%I SET shingle_count = $1, source_id = coalesce($2, source_id),
+                word_ids = $3, signature = $4, normal_form = $5
+            WHERE id = $6
+            $query$, document_table)
+        USING cardinality(shingles), source, word_ids, fresh, nullif(form, ''), document_id;
+        -- Only the band rows that differ.
+        EXECUTE format($query$
+            DELETE FROM textsim.%I b
+            USING (
+                SELECT * FROM textsim._buckets($1, $3, $4)
+                EXCEPT SELECT * FROM textsim._buckets($2, $3, $4)
+            ) gone
+            WHERE b.band = gone.band AND b.bucket = gone.bucket AND b.document_id = $5
+            $query$, band_table)
+        USING old.signature, fresh, c.bands, c.rows, document_id;
+        EXIT;
+    END LOOP;
+    EXECUTE format($query$
+        INSERT INTO textsim.%I (corpus_id, band, bucket, document_id)
+        SELECT $1, q.band, q.bucket, $2
+        FROM (
+            SELECT * FROM textsim._buckets($3, $5, $6)
+            EXCEPT SELECT * FROM textsim._buckets($4, $5, $6)
+        ) q
+        $query$, band_table)
+    USING c.id, document_id, fresh, old.signature, c.bands, c.rows;
+    IF word_ids IS NULL THEN
+        INSERT INTO textsim.pending (corpus_id, keys) VALUES (c.id, ARRAY[document_key]);
+    END IF;
+    RETURN true;
+END
+$$;
+COMMENT ON FUNCTION textsim._put(textsim.corpus, integer, text, text)
+    IS 'add or replace a document; false where its words are what they were';
+
+CREATE FUNCTION textsim._take(c textsim.corpus, source integer, document_key text) RETURNS boolean
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    old record;
+BEGIN
+    EXECUTE format($query$
+        DELETE FROM textsim.%I d
+        WHERE d.key = $1
+            AND ($2 IS NULL OR d.source_id IS NULL OR d.source_id = $2
+                OR NOT textsim._is_live(d.source_id))
+        RETURNING d.id, d.signature
+        $query$, 'document_' || c.id)
+    INTO old USING document_key, source;
+    IF old.id IS NULL THEN
+        RETURN false;
+    END IF;
+    EXECUTE format($query$
+        DELETE FROM textsim.%I b USING textsim._buckets($1, $2, $3) gone
+        WHERE b.band = gone.band AND b.bucket = gone.bucket AND b.document_id = $4
+        $query$, 'band_' || c.id)
+    USING old.signature, c.bands, c.rows, old.id;
+    RETURN true;
+END
+$$;
+COMMENT ON FUNCTION textsim._take(textsim.corpus, integer, text)
+    IS 'remove a document, unless it is of another attached table; whether there was one';
+
+CREATE FUNCTION textsim._take_all(c textsim.corpus, source integer) RETURNS void
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    EXECUTE format(
+        'DELETE FROM textsim.%I b USING textsim.%I d WHERE d.source_id = $1 AND b.document_id = d.id',
+        'band_' || c.id, 'document_' || c.id) USING source;
+    EXECUTE format('DELETE FROM textsim.%I d WHERE d.source_id = $1', 'document_' || c.id)
+    USING source;
+END
+$$;
+COMMENT ON FUNCTION textsim._take_all(textsim.corpus, integer)
+    IS 'remove all documents of an attached table';
+
+CREATE FUNCTION textsim.add(corpus text, key text, body text) RETURNS boolean
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    fault text := textsim._fault(key, body);
+BEGIN
+    IF fault IS NOT NULL THEN
+        RAISE EXCEPTION 'document "%": %', left(key, 100), fault
+            USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    RETURN textsim._put(textsim._known(corpus), NULL, key, body);
+END
+$$;
+COMMENT ON FUNCTION textsim.add(text, text, text)
+    IS 'index a document, replacing the one with its key; false where its words are what they were';
+
+CREATE FUNCTION textsim.remove(corpus text, key text) RETURNS boolean
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    RETURN textsim._take(textsim._known(corpus), NULL, key);
+END
+$$;
+COMMENT ON FUNCTION textsim.remove(text, text) IS 'forget a document; whether there was one';
+-- Attaching tables. What needs the table's owner (the triggers) is done with the caller's rights;
+-- what needs the schema's (its tables, the trigger functions) is done by functions that run with
+-- the rights of the schema's owner, and go by the triggers, which only the table's owner can make.
+
+CREATE FUNCTION textsim._wake() RETURNS void
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    milliseconds bigint := extract(epoch FROM clock_timestamp()) * 1000;
+BEGIN
+    -- A commit with a notification waits for every other such commit of the server: so only one
+    -- in twenty milliseconds has one. Workers poll; what is not notified is only found later.
+    IF milliseconds - (SELECT last_value FROM textsim.last_notice) NOT BETWEEN 0 AND 20 THEN
+        PERFORM setval('textsim.last_notice', milliseconds);
+        NOTIFY textsim;
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION textsim._wake() IS 'notify the workers, unless that was done just now';
+
+CREATE FUNCTION textsim._enqueue(corpus_id integer, source_id integer, keys text[]) RETURNS void
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    INSERT INTO textsim.pending (corpus_id, source_id, keys) VALUES (corpus_id, source_id, keys);
+    IF current_setting('textsim.notify', true) = 'on' THEN
+        PERFORM textsim._wake();
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION textsim._enqueue(integer, integer, text[])
+    IS 'log that rows of an attached table changed: these keys, or any if NULL';
+
+-- The two bodies of trigger functions. Static SQL with the names written in, because planning
+-- dynamic SQL would double the price of a single insert.
+CREATE FUNCTION textsim._queue_body(source textsim.source, by_row boolean) RETURNS text
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+RETURN CASE WHEN by_row THEN format($body$
+BEGIN
+    IF TG_OP = 'INSERT' THEN
+        INSERT INTO textsim.pending (corpus_id, source_id, keys)
+        VALUES (%1$s, %2$s, ARRAY[NEW.%3$I::text]);
+    ELSIF TG_OP = 'DELETE' THEN
+        INSERT INTO textsim.pending (corpus_id, source_id, keys)
+        VALUES (%1$s, %2$s, ARRAY[OLD.%3$I::text]);
+$body$, source.corpus_id, source.id, source.key_column)
+ELSE format($body$
+BEGIN
+    IF TG_OP IN ('INSERT', 'DELETE') THEN
+        -- One row of the log for so many keys: a tenth of what one for each would cost.
+        INSERT INTO textsim.pending (corpus_id, source_id, keys)
+        SELECT %1$s, %2$s, array_agg(part.key)
+        FROM (
+            SELECT changed.%3$I::text AS key, (row_number() OVER () - 1) / 10000 AS number
+            FROM changed
+            WHERE changed.%4$I IS NOT NULL
+        ) part
+        GROUP BY part.number;
+$body$, source.corpus_id, source.id, source.key_column, source.text_column)
+END || format($body$
+    ELSIF TG_OP = 'UPDATE' THEN
+        INSERT INTO textsim.pending (corpus_id, source_id, keys)
+        VALUES (%1$s, %2$s, ARRAY[OLD.%3$I::text, NEW.%3$I::text]);
+    ELSE
+        INSERT INTO textsim.pending (corpus_id, source_id) VALUES (%1$s, %2$s);
+    END IF;
+    IF current_setting('textsim.notify', true) = 'on' THEN
+        PERFORM textsim._wake();
+    END IF;
+    RETURN NULL;
+END
+$body$, source.corpus_id, source.id, source.key_column);
+COMMENT ON FUNCTION textsim._queue_body(textsim.source, boolean)
+    IS 'the trigger function of a table in mode queue, for rows or for statements';
+
+CREATE FUNCTION textsim._inline_body(source textsim.source) RETURNS text
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+RETURN format($body$
+DECLARE
+    c textsim.corpus;
+BEGIN
+    SELECT * INTO STRICT c FROM textsim.corpus WHERE id = %1$s;
+    IF TG_OP = 'TRUNCATE' THEN
+        IF TG_RELID = (SELECT relation FROM textsim.source WHERE id = %2$s) THEN
+            PERFORM textsim._take_all(c, %2$s);
+        END IF;  -- or only a partition of it: a worker finds out which documents those were
+        INSERT INTO textsim.pending (corpus_id, source_id) VALUES (%1$s, %2$s);
+        RETURN NULL;
+    END IF;
+    IF TG_OP = 'UPDATE' AND OLD.%3$I::text COLLATE "C" <> NEW.%3$I::text THEN
+        -- The keys of a statement may form a chain, in which the one that is left here is taken
+        -- there: a worker looks at them again.
+        INSERT INTO textsim.pending (corpus_id, source_id, keys)
+        VALUES (%1$s, %2$s, ARRAY[OLD.%3$I::text, NEW.%3$I::text]);
+        PERFORM textsim._take(c, %2$s, OLD.%3$I::text);
+    ELSIF TG_OP = 'DELETE' THEN
+        PERFORM textsim._take(c, %2$s, OLD.%3$I::text);
+        RETURN NULL;
+    END IF;
+    IF NEW.%4$I IS NULL THEN
+        PERFORM textsim._take(c, %2$s, NEW.%3$I::text);
+    ELSIF textsim._fault(NEW.%3$I::text, NEW.%4$I::text) IS NOT NULL THEN
+        -- A worker sets it aside and says so; this transaction must not fail for it.
+        PERFORM textsim._enqueue(%1$s, %2$s, ARRAY[NEW.%3$I::text]);
+    ELSE
+        PERFORM textsim._put(c, %2$s, NEW.%3$I::text, NEW.%4$I::text);
+    END IF;
+    RETURN NULL;
+END
+$body$, source.corpus_id, source.id, source.key_column, source.text_column);
+COMMENT ON FUNCTION textsim._inline_body(textsim.source)
+    IS 'the trigger function of a table in mode inline';
+
+CREATE FUNCTION textsim._by_row(relation regclass, mode text) RETURNS boolean
+LANGUAGE sql STABLE STRICT PARALLEL SAFE
+-- Statements on a partitioned table do not show their rows, and partitions are written directly.
+RETURN mode = 'inline' OR (
+    SELECT c.relkind = 'p' OR c.relispartition FROM pg_class c WHERE c.oid = relation);
+COMMENT ON FUNCTION textsim._by_row(regclass, text) IS 'whether a table has triggers for each row';
+
+CREATE FUNCTION textsim._prepare_source(
+    corpus text, relation regclass, key_column name, text_column name, mode text)
+RETURNS textsim.source
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    made textsim.source;
+    trigger_function text;
+BEGIN
+    INSERT INTO textsim.source (corpus_id, relation, key_column, text_column, mode)
+    VALUES ((textsim._corpus(corpus)).id, relation, key_column, text_column, mode)
+    ON CONFLICT ON CONSTRAINT source_corpus_relation_key DO NOTHING
+    RETURNING * INTO made;
+    IF made.id IS NULL THEN
+        RAISE EXCEPTION 'table % is attached to corpus "%" already', relation, corpus
+            USING ERRCODE = 'duplicate_object';
+    END IF;
+    trigger_function := '_changes_' || made.id;
+    EXECUTE format(
+        'CREATE FUNCTION textsim.%I() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER '
+        'SET search_path = pg_catalog, pg_temp AS %L',
+        trigger_function,
+        CASE mode WHEN 'inline' THEN textsim._inline_body(made)
+            ELSE textsim._queue_body(made, textsim._by_row(relation, mode)) END);
+    EXECUTE format('COMMENT ON FUNCTION textsim.%I() IS %L',
+        trigger_function, 'keeps an attached table indexed');
+    -- Only for triggers of the table's owner: it writes with the rights of the schema's.
+    EXECUTE format('REVOKE ALL ON FUNCTION textsim.%I() FROM PUBLIC', trigger_function);
+    EXECUTE format('GRANT EXECUTE ON FUNCTION textsim.%I() TO %s', trigger_function,
+        (SELECT relowner::regrole FROM pg_class WHERE oid = relation));
+    RETURN made;
+END
+$$;
+COMMENT ON FUNCTION textsim._prepare_source(text, regclass, name, name, text)
+    IS 'note a table that is being attached, and make its trigger function';
+
+CREATE FUNCTION textsim._activate_source(source integer) RETURNS void
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    activated textsim.source;
+BEGIN
+    UPDATE textsim.source s SET active = true
+    WHERE s.id = source AND NOT s.active AND 4 = (
+        SELECT count(DISTINCT t.tgname) FROM pg_trigger t
+        WHERE t.tgrelid = s.relation AND t.tgparentid = 0 AND t.tgenabled = 'O'
+            AND t.tgfoid = to_regprocedure(format('textsim.%I()', '_changes_' || s.id)))
+    RETURNING * INTO activated;
+    IF activated.id IS NULL THEN
+        RAISE EXCEPTION 'source % has no triggers', source
+            USING ERRCODE = 'object_not_in_prerequisite_state';
+    END IF;
+    PERFORM textsim._enqueue(activated.corpus_id, activated.id, NULL);
+END
+$$;
+COMMENT ON FUNCTION textsim._activate_source(integer)
+    IS 'have a table indexed whose triggers are in place';
+
+CREATE FUNCTION textsim._release_source(number integer) RETURNS void
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    -- Refused by the server as long as a trigger is there.
+    EXECUTE format('DROP FUNCTION IF EXISTS textsim.%I()', '_changes_' || number);
+    DELETE FROM textsim.source s WHERE s.id = number;
+    DELETE FROM textsim.pending p WHERE p.source_id = number;
+END
+$$;
+COMMENT ON FUNCTION textsim._release_source(integer)
+    IS 'forget a table whose triggers are gone, but not its documents';
+
+CREATE FUNCTION textsim._unfit(relation regclass) RETURNS text
+LANGUAGE sql STABLE STRICT PARALLEL SAFE
+BEGIN ATOMIC
+    SELECT CASE
+        WHEN c.relkind IN ('v', 'm') THEN 'it is a view: attach the table behind it'
+        WHEN c.relkind = 'f' THEN 'it is a foreign table, whose changes are made elsewhere'
+        WHEN c.relkind NOT IN ('r', 'p') THEN 'it is not a table'
+        WHEN c.relpersistence = 't' THEN 'it is a temporary table, which workers cannot see'
+        WHEN c.relnamespace IN ('pg_catalog'::regnamespace, 'textsim'::regnamespace)
+            THEN 'it belongs to the system'
+        WHEN NOT c.relispartition AND EXISTS (SELECT FROM pg_inherits i WHERE i.inhrelid = c.oid)
+            OR c.relkind = 'r' AND EXISTS (SELECT FROM pg_inherits i WHERE i.inhparent = c.oid)
+            THEN 'it takes part in inheritance; expected a plain or a partitioned table'
+    END
+    FROM pg_class c
+    WHERE c.oid = relation;
+END;
+COMMENT ON FUNCTION textsim._unfit(regclass) IS 'why a relation cannot be attached, or NULL';
+
+CREATE FUNCTION textsim._base_type(type oid) RETURNS oid
+LANGUAGE sql STABLE STRICT PARALLEL SAFE
+BEGIN ATOMIC
+    WITH RECURSIVE based (oid, base) AS (
+        SELECT t.oid, t.typbasetype FROM pg_type t WHERE t.oid = type
+        UNION ALL
+        SELECT t.oid, t.typbasetype FROM based b JOIN pg_type t ON t.oid = b.base
+    )
+    SELECT b.oid FROM based b WHERE b.base = 0;
+END;
+COMMENT ON FUNCTION textsim._base_type(oid) IS 'the type that a domain is made of, or the type itself';
+
+CREATE FUNCTION textsim._unfit_column(relation regclass, column_name name, is_key boolean)
+RETURNS text
+LANGUAGE sql STABLE STRICT PARALLEL SAFE
+BEGIN ATOMIC
+    SELECT CASE
+        WHEN a.attnum IS NULL THEN 'does not exist'
+        WHEN a.attgenerated = 'v' THEN 'is generated when it is read, which triggers cannot see'
+        WHEN NOT is_key THEN CASE WHEN textsim._base_type(a.atttypid) NOT IN (
+                'text'::regtype, 'varchar'::regtype, 'bpchar'::regtype)
+            THEN format('is of type %s; expected text', format_type(a.atttypid, a.atttypmod)) END
+        WHEN textsim._base_type(a.atttypid) NOT IN (
+                'smallint'::regtype, 'integer'::regtype, 'bigint'::regtype, 'uuid'::regtype,
+                'text'::regtype, 'varchar'::regtype)
+            THEN format('is of type %s; expected an integer, uuid, text or varchar',
+                format_type(a.atttypid, a.atttypmod))
+        WHEN NOT a.attnotnull AND NOT EXISTS (
+                SELECT FROM pg_type t WHERE t.oid = a.atttypid AND t.typnotnull)
+            THEN 'may be NULL; expected NOT NULL'
+        WHEN NOT EXISTS (
+                SELECT FROM pg_index i
+                WHERE i.indrelid = relation AND i.indisunique AND i.indisvalid
+                    AND i.indpred IS NULL AND i.indexprs IS NULL
+                    AND i.indnkeyatts = 1 AND i.indkey[0] = a.attnum)
+            THEN 'is not unique by itself; expected a primary key or a unique index on it alone'
+    END
+    FROM (VALUES (relation, column_name)) given (relation, name)
+    LEFT JOIN pg_attribute a ON a.attrelid = given.relation AND a.attname = given.name
+        AND a.attnum > 0 AND NOT a.attisdropped;
+END;
+COMMENT ON FUNCTION textsim._unfit_column(regclass, name, boolean)
+    IS 'why a column cannot give the keys or the texts, or NULL';
+
+CREATE FUNCTION textsim._check_owner(relation regclass, deed text) RETURNS void
+LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    IF NOT pg_has_role((SELECT relowner FROM pg_class WHERE oid = relation), 'USAGE') THEN
+        RAISE EXCEPTION 'only the owner of table % may % it', relation, deed
+            USING ERRCODE = 'insufficient_privilege';
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION textsim._check_owner(regclass, text)
+    IS 'an error unless the caller has the rights of the table''s owner';
+
+CREATE FUNCTION textsim._changed(relation regclass, column_name name) RETURNS text
+LANGUAGE sql STABLE STRICT PARALLEL SAFE
+BEGIN ATOMIC
+    -- Byte by byte: under some collations different texts are equal.
+    SELECT format(CASE WHEN a.attcollation = 0
+        THEN 'OLD.%1$I IS DISTINCT FROM NEW.%1$I'
+        ELSE 'OLD.%1$I COLLATE pg_catalog."C" IS DISTINCT FROM NEW.%1$I' END, column_name)
+    FROM pg_attribute a
+    WHERE a.attrelid = relation AND a.attname = column_name;
+END;
+COMMENT ON FUNCTION textsim._changed(regclass, name) IS 'the condition that an update changed a column';
+
+CREATE FUNCTION textsim.attach(
+    corpus text, relation regclass, key_column name, text_column name, mode text DEFAULT 'queue')
+RETURNS void
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    c textsim.corpus := textsim._known(corpus);
+    fault text;
+    source textsim.source;
+    row_or_statement text;
+    part regclass;
+BEGIN
+    IF relation IS NULL OR key_column IS NULL OR text_column IS NULL THEN
+        RAISE EXCEPTION 'the table, the key column or the text column is NULL'
+            USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    IF mode IS NULL OR mode NOT IN ('queue', 'inline') THEN
+        RAISE EXCEPTION 'mode is "%"; expected "queue" or "inline"', mode
+            USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    fault := textsim._unfit(relation);
+    IF fault IS NOT NULL THEN
+        RAISE EXCEPTION 'table % cannot be attached: %', relation, fault
+            USING ERRCODE = 'feature_not_supported';
+    END IF;
+    PERFORM textsim._check_owner(relation, 'attach');
+    fault := coalesce(
+        format('column "%s" ', key_column) || textsim._unfit_column(relation, key_column, true),
+        format('column "%s" ', text_column) || textsim._unfit_column(relation, text_column, false));
+    IF fault IS NOT NULL THEN
+        RAISE EXCEPTION 'table % cannot be attached: %', relation, fault
+            USING ERRCODE = 'feature_not_supported';
+    END IF;
+    source := textsim._prepare_source(corpus, relation, key_column, text_column, mode);
+    row_or_statement := CASE WHEN textsim._by_row(relation, mode) THEN 'ROW' ELSE 'STATEMENT' END;
+    EXECUTE format(
+        'CREATE TRIGGER %I AFTER INSERT ON %s %s FOR EACH %s EXECUTE FUNCTION textsim.%I()',
+        format('textsim_%s_insert', source.id), relation,
+        CASE row_or_statement WHEN 'STATEMENT' THEN 'REFERENCING NEW TABLE AS changed' ELSE '' END,
+        row_or_statement, '_changes_' || source.id);
+    EXECUTE format(
+        'CREATE TRIGGER %I AFTER DELETE ON %s %s FOR EACH %s EXECUTE FUNCTION textsim.%I()',
+        format('textsim_%s_delete', source.id), relation,
+        CASE row_or_statement WHEN 'STATEMENT' THEN 'REFERENCING OLD TABLE AS changed' ELSE '' END,
+        row_or_statement, '_changes_' || source.id);
+    -- For each row, because its condition costs nothing where the text is left alone, and not
+    -- OF the columns, because another trigger may change them.
+    EXECUTE format(
+        'CREATE TRIGGER %I AFTER UPDATE ON %s FOR EACH ROW WHEN (%s OR %s) '
+        'EXECUTE FUNCTION textsim.%I()',
+        format('textsim_%s_update', source.id), relation,
+        textsim._changed(relation, key_column), textsim._changed(relation, text_column),
+        '_changes_' || source.id);
+    -- Triggers on TRUNCATE are not handed down, and partitions are truncated directly.
+    FOR part IN
+        SELECT relation
+        UNION SELECT t.relid FROM pg_partition_tree(relation) t WHERE t.relid IS NOT NULL
+    LOOP
+        EXECUTE format(
+            'CREATE TRIGGER %I AFTER TRUNCATE ON %s FOR EACH STATEMENT EXECUTE FUNCTION textsim.%I()',
+            format('textsim_%s_truncate', source.id), part, '_changes_' || source.id);
+    END LOOP;
+    PERFORM textsim._activate_source(source.id);
+END
+$$;
+COMMENT ON FUNCTION textsim.attach(text, regclass, name, name, text)
+    IS 'keep a table indexed: mode queue by workers, inline in the transaction that writes a row';
+
+CREATE FUNCTION textsim.detach(corpus text, relation regclass) RETURNS void
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    c textsim.corpus := textsim._known(corpus);
+    source integer;
+    made record;
+BEGIN
+    SELECT s.id INTO source FROM textsim.source s
+    WHERE s.corpus_id = c.id AND s.relation = detach.relation;
+    IF source IS NULL THEN
+        RAISE EXCEPTION 'table % is not attached to corpus "%"', relation, corpus
+            USING ERRCODE = 'undefined_object';
+    END IF;
+    PERFORM textsim._check_owner(relation, 'detach');
+    FOR made IN
+        SELECT t.tgname, t.tgrelid::regclass AS relation FROM pg_trigger t
+        WHERE t.tgfoid = to_regprocedure(format('textsim.%I()', '_changes_' || source))
+            AND t.tgparentid = 0
+    LOOP
+        EXECUTE format('DROP TRIGGER %I ON %s', made.tgname, made.relation);
+    END LOOP;
+    PERFORM textsim._release_source(source);
+END
+$$;
+COMMENT ON FUNCTION textsim.detach(text, regclass)
+    IS 'stop to keep a table indexed; its documents stay in the corpus';
+
+CREATE VIEW textsim.sources AS
+SELECT c.name AS corpus, s.relation, s.key_column, s.text_column, s.mode, s.attached_at
+FROM textsim.source s JOIN textsim.corpus c ON c.id = s.corpus_id
+WHERE s.active;
+COMMENT ON VIEW textsim.sources IS 'the attached tables';
+
+CREATE FUNCTION textsim.status(corpus text)
+RETURNS TABLE (indexed bigint, pending bigint, oldest_pending timestamptz, failed bigint)
+LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE ROWS 1
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    c textsim.corpus := textsim._corpus(corpus);
+BEGIN
+    EXECUTE format('SELECT count(*) FROM textsim.%I', 'document_' || c.id) INTO indexed;
+    SELECT coalesce(sum(coalesce(cardinality(p.keys), 1)) FILTER (WHERE p.error IS NULL), 0),
+        min(p.created_at) FILTER (WHERE p.error IS NULL),
+        count(*) FILTER (WHERE p.error IS NOT NULL)
+    INTO pending, oldest_pending, failed
+    FROM textsim.pending p
+    WHERE p.corpus_id = c.id;
+    RETURN NEXT;
+END
+$$;
+COMMENT ON FUNCTION textsim.status(text)
+    IS 'documents indexed, changes pending, since when, and documents set aside with an error';
+-- Rights. A role that only writes attached tables needs none. The functions that run with the
+-- rights of the schema's owner are for writers.
+
+REVOKE EXECUTE ON FUNCTION textsim._prepare_source(text, regclass, name, name, text) FROM PUBLIC;
+REVOKE EXECUTE ON FUNCTION textsim._activate_source(integer) FROM PUBLIC;
+REVOKE EXECUTE ON FUNCTION textsim._release_source(integer) FROM PUBLIC;
+
+CREATE FUNCTION textsim.grant_reader(role regrole) RETURNS void
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    EXECUTE format('GRANT USAGE ON SCHEMA textsim TO %s', role);
+    EXECUTE format('GRANT SELECT ON ALL TABLES IN SCHEMA textsim TO %s', role);
+END
+$$;
+COMMENT ON FUNCTION textsim.grant_reader(regrole) IS 'let a role search every corpus, and no more';
+
+CREATE FUNCTION textsim.grant_writer(role regrole) RETURNS void
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    part regclass;
+BEGIN
+    PERFORM textsim.grant_reader(role);
+    EXECUTE format('GRANT INSERT ON textsim.word TO %s', role);
+    EXECUTE format('GRANT INSERT, UPDATE, DELETE ON textsim.pending TO %s', role);
+    EXECUTE format('GRANT USAGE ON ALL SEQUENCES IN SCHEMA textsim TO %s', role);
+    FOR part IN
+        SELECT t.relid FROM pg_partition_tree('textsim.document') t
+        UNION ALL SELECT t.relid FROM pg_partition_tree('textsim.band') t
+    LOOP
+        EXECUTE format('GRANT INSERT, UPDATE, DELETE ON %s TO %s', part, role);
+    END LOOP;
+    EXECUTE format('GRANT EXECUTE ON FUNCTION '
+        'textsim._prepare_source(text, regclass, name, name, text), '
+        'textsim._activate_source(integer), textsim._release_source(integer) TO %s', role);
+END
+$$;
+COMMENT ON FUNCTION textsim.grant_writer(regrole)
+    IS 'let a role search, add and remove documents, attach tables of its own, and run workers';
+
+CREATE FUNCTION textsim.revoke_all(role regrole) RETURNS void
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    EXECUTE format('REVOKE ALL ON ALL FUNCTIONS IN SCHEMA textsim FROM %s', role);
+    EXECUTE format('REVOKE ALL ON ALL TABLES IN SCHEMA textsim FROM %s', role);
+    EXECUTE format('REVOKE ALL ON ALL SEQUENCES IN SCHEMA textsim FROM %s', role);
+    EXECUTE format('REVOKE ALL ON SCHEMA textsim FROM %s', role);
+END
+$$;
+COMMENT ON FUNCTION textsim.revoke_all(regrole) IS 'take back what grant_reader and grant_writer gave';

@@ -1,0 +1,166 @@
+"""Attaching tables: what users call them, and the functions of the schema that do it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import psycopg
+import sqlalchemy
+from psycopg import errors as pg
+from psycopg import sql
+from sqlalchemy import Engine, Table
+from sqlalchemy.orm import InstrumentedAttribute
+
+from textsim_db import changes
+from textsim_db.changes import Source
+from textsim_db.db.corpora import StoredCorpus
+from textsim_db.db.engine import Connection, autocommit, transaction
+from textsim_db.errors import ConfigurationError
+from textsim_db.results import Failure, Status
+from textsim_db.worker import WorkReport
+
+Column = str | sqlalchemy.Column[Any] | InstrumentedAttribute[Any]
+
+# What attach() and detach() refuse; their messages say why.
+_REFUSED = (
+    pg.DuplicateObject,
+    pg.FeatureNotSupported,
+    pg.InsufficientPrivilege,
+    pg.InvalidParameterValue,
+    pg.InvalidName,
+    pg.UndefinedObject,
+    pg.UndefinedTable,
+)
+
+_FIND = """
+SELECT coalesce(to_regclass(quote_ident(%(name)s)), to_regclass(%(name)s))::oid
+"""
+_ATTACH = "SELECT textsim.attach(%s, %s::oid::regclass, %s, %s, %s)"
+_NUMBER = "SELECT id FROM textsim.source WHERE corpus_id = %s AND relation = %s::oid::regclass"
+_DETACH = "SELECT textsim.detach(%s, %s::oid::regclass)"
+_STATUS = "SELECT indexed, pending, oldest_pending, failed FROM textsim.status(%s)"
+_FAILURES = """
+SELECT k.key, s.relation::text, p.tries, p.error
+FROM textsim.pending p
+LEFT JOIN textsim.source s ON s.id = p.source_id
+LEFT JOIN LATERAL unnest(p.keys) k (key) ON true
+WHERE p.corpus_id = %s AND p.error IS NOT NULL
+ORDER BY p.id
+"""
+_RETRY = """
+UPDATE textsim.pending SET error = NULL, tries = 0, lease_until = NULL
+WHERE corpus_id = %s AND error IS NOT NULL
+"""
+
+
+def names(table: str | Table | type[Any], key: Column, text: Column) -> tuple[str, str, str]:
+    """Return the names of a table and two of its columns; raises ConfigurationError."""
+    if isinstance(table, str):
+        return table, _column(None, key), _column(None, text)
+    mapper = sqlalchemy.inspect(table, raiseerr=False)
+    columns = getattr(mapper, "columns", None) if mapper is not table else table.c
+    return _table(table), _column(columns, key), _column(columns, text)
+
+
+def attach(engine: Engine, corpus: StoredCorpus, table: str, key: str, text: str, mode: str) -> int:
+    """Attach a table and return the number of the source; raises ConfigurationError."""
+    with transaction(engine) as connection:
+        relation = _find(connection, table)
+        _call(connection, _ATTACH, [corpus.name, relation, key, text, mode])
+        row = connection.execute(_NUMBER, [corpus.id, relation]).fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+def detach(engine: Engine, corpus: StoredCorpus, table: str | Table | type[Any]) -> None:
+    """Detach a table, given also by the oid of one that is gone; raises ConfigurationError."""
+    name = table if isinstance(table, str) else _table(table)
+    with transaction(engine) as connection:
+        relation = int(name) if name.isascii() and name.isdigit() else _find(connection, name)
+        _call(connection, _DETACH, [corpus.name, relation])
+
+
+def usable(engine: Engine, corpus: StoredCorpus) -> list[Source]:
+    """Return the attached tables of a corpus; raises ConfigurationError where one is out of reach."""
+    found = [source for source in changes.sources(engine) if source.corpus_id == corpus.id]
+    for source in found:
+        if source.fault is not None:
+            raise ConfigurationError(f"table {source.name} cannot be read: {source.fault}")
+    return found
+
+
+def status(engine: Engine, corpus: StoredCorpus) -> Status:
+    """Return how far a corpus is with its attached tables."""
+    with autocommit(engine) as connection:
+        row = connection.execute(_STATUS, [corpus.name]).fetchone()
+    assert row is not None
+    return Status(*row)
+
+
+def failures(engine: Engine, corpus: StoredCorpus) -> list[Failure]:
+    """Return what was set aside."""
+    with autocommit(engine) as connection:
+        return [Failure(*row) for row in connection.execute(_FAILURES, [corpus.id]).fetchall()]
+
+
+def retry(engine: Engine, corpus: StoredCorpus) -> int:
+    """Have what was set aside tried again."""
+    with transaction(engine) as connection:
+        return connection.execute(_RETRY, [corpus.id]).rowcount
+
+
+def counted(progress: Callable[[int], None]) -> Callable[[WorkReport], None]:
+    """Return what tells a progress callback how many rows a worker is done with."""
+    done = 0
+
+    def report(work: WorkReport) -> None:
+        nonlocal done
+        done += work.changes.written + work.changes.unchanged + len(work.changes.refused)
+        progress(done)
+
+    return report
+
+
+def _call(connection: Connection, statement: str, parameters: list[Any]) -> None:
+    try:
+        connection.execute(statement.encode(), parameters)
+    except _REFUSED as error:
+        message = error.diag.message_primary or str(error)
+        raise ConfigurationError(message) from error
+
+
+def _find(connection: Connection, name: str) -> int:
+    try:
+        row = connection.execute(_FIND, {"name": name}).fetchone()
+    except (pg.InvalidName, pg.SyntaxError, psycopg.DataError) as error:
+        raise ConfigurationError(f"{name!r} is not the name of a table") from error
+    if row is None or row[0] is None:
+        raise ConfigurationError(
+            f'there is no table {name!r}; name it as SQL does, such as articles or blog."Articles"'
+        )
+    return int(row[0])
+
+
+def _table(table: Any) -> str:
+    if not isinstance(table, Table):
+        mapper = sqlalchemy.inspect(table, raiseerr=False)
+        table = getattr(mapper, "local_table", None)
+    if not isinstance(table, Table):
+        raise ConfigurationError(
+            "the table is neither a name, nor a SQLAlchemy table, nor a mapped class"
+        )
+    parts = [table.name] if table.schema is None else [table.schema, table.name]
+    return sql.Identifier(*parts).as_string(None)
+
+
+def _column(columns: Any, column: Column) -> str:
+    if not isinstance(column, str):
+        name = getattr(column, "name", None)
+        if not isinstance(name, str):
+            raise ConfigurationError(f"{column!r} is not a column or the name of one")
+        return name
+    # The name of an attribute may be another than that of its column.
+    if columns is not None and column in columns:
+        return str(columns[column].name)
+    return column

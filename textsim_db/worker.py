@@ -1,0 +1,412 @@
+"""The worker: takes what is pending in batches, any number of them side by side."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing, suppress
+from dataclasses import dataclass, field
+from functools import partial
+from typing import NamedTuple
+
+import psycopg
+import sqlalchemy
+from sqlalchemy import Engine
+
+from textsim_db import changes
+from textsim_db.changes import Changed, Completed, Piece, Source
+from textsim_db.db import corpora
+from textsim_db.db.corpora import StoredCorpus
+from textsim_db.db.dictionary import Dictionary
+from textsim_db.db.engine import database_errors, is_lost, transaction
+from textsim_db.errors import ConfigurationError, DatabaseUnavailable, RecipeError, TextsimError
+from textsim_db.indexing import settle
+from textsim_db.pipeline import ahead
+from textsim_db.results import ChangeReport
+
+log = logging.getLogger("textsim_db.worker")
+
+CLAIM_KEYS = 10_000
+FLUSH = 2
+"""So many times nothing in a row, and whatever was found before has gone through the pipeline."""
+REFRESH_SECONDS = 1.0
+SPLIT_TRIES = 3
+GIVE_UP_TRIES = 8
+"""Changes that were taken so often and never finished (each time the worker died) are set aside."""
+RECONNECT_SECONDS = (0.1, 30.0)
+
+_CLAIM = """
+WITH ready AS (
+    SELECT p.id, coalesce(cardinality(p.keys), 1) AS size
+    FROM textsim.pending p
+    WHERE p.error IS NULL AND (p.lease_until IS NULL OR p.lease_until < now())
+        AND (p.source_id = ANY (%(sources)s::integer[]) OR p.source_id IS NULL AND %(completes)s)
+    ORDER BY p.id
+    LIMIT %(most)s
+    FOR UPDATE SKIP LOCKED
+), chosen AS (
+    SELECT r.id, sum(r.size) OVER (ORDER BY r.id) - r.size AS before FROM ready r
+)
+UPDATE textsim.pending p
+SET lease_until = now() + make_interval(secs => %(lease)s), tries = p.tries + 1
+FROM chosen c
+WHERE p.id = c.id AND c.before < %(most)s
+RETURNING p.id, p.corpus_id, p.source_id, p.keys, p.tries
+"""
+_RENEW = """
+UPDATE textsim.pending SET lease_until = now() + make_interval(secs => %s) WHERE id = %s
+"""
+_FORGET = "DELETE FROM textsim.pending WHERE id = ANY (%s::bigint[])"
+_SPLIT = """
+WITH gone AS (DELETE FROM textsim.pending p WHERE p.id = %s RETURNING p.*)
+INSERT INTO textsim.pending (corpus_id, source_id, keys, created_at, tries)
+SELECT g.corpus_id, g.source_id, ARRAY[k], g.created_at, g.tries
+FROM gone g CROSS JOIN LATERAL (SELECT DISTINCT k FROM unnest(g.keys) k) keys
+"""
+_GIVE_UP = """
+UPDATE textsim.pending SET error = %s, lease_until = NULL WHERE id = %s
+"""
+
+
+class WorkReport(NamedTuple):
+    """One transaction of a worker: in which corpus, for which table (None: words given ids)."""
+
+    corpus: str
+    table: str | None
+    changes: ChangeReport
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Event:
+    id: int
+    corpus_id: int
+    source_id: int | None
+    keys: list[str] | None
+    tries: int
+
+
+@dataclass(slots=True)
+class _Made:
+    piece: Piece
+    result: Changed | Completed | None
+    failure: Exception | None
+    seconds: float
+
+
+@dataclass(slots=True)
+class _Sweep:
+    event: _Event
+    corpus: StoredCorpus
+    source: Source
+    pieces: Iterator[Piece]
+
+
+@dataclass(slots=True)
+class _Known:
+    """What a worker knows of the attached tables, for a second."""
+
+    usable: dict[int, Source] = field(default_factory=dict)
+    corpora: dict[int, StoredCorpus | None] = field(default_factory=dict)
+    read_at: float = float("-inf")
+
+
+class Worker:
+    """Indexes what is pending until it is stopped; made by Database.worker().
+
+    Nothing is lost where one is killed: what it had in hand is taken by another, or by itself, when
+    the lease is over.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        dictionary: Dictionary,
+        poll: float = 0.025,
+        lease: float = 60.0,
+        listen: bool = False,
+        only: int | None = None,
+        report: Callable[[WorkReport], None] | None = None,
+    ) -> None:
+        """Take times in seconds; only is the number of the one source to work for."""
+        for name, value in (("poll", poll), ("lease", lease)):
+            if not isinstance(value, int | float) or not 0 < value <= 86_400:
+                raise ConfigurationError(f"{name} is {value!r}; expected seconds above 0")
+        self._engine = engine
+        self._dictionary = dictionary
+        self._poll = poll
+        self._lease = lease
+        self._listen = listen
+        self._only = only
+        self._report = report
+        self._known = _Known()
+        self._complaints: dict[object, str] = {}
+        self._sweep: _Sweep | None = None
+        self._added: dict[StoredCorpus, int] = {}
+        self._stop = threading.Event()
+
+    def stop(self) -> None:
+        """Have run() end after the batch in hand; may be called from a signal handler."""
+        self._stop.set()
+
+    @property
+    def unusable(self) -> dict[str, str]:
+        """The tables that cannot be indexed by this role, and why."""
+        return {str(name): reason for name, reason in self._complaints.items()}
+
+    def run(self, until_idle: bool = False) -> ChangeReport:
+        """Work until stop() is called, or nothing is left that could be taken.
+
+        A lost connection is tried again, but for the first one and with until_idle. Raises
+        DatabaseUnavailable and DatabaseError.
+        """
+        with database_errors():
+            try:
+                return self._run(until_idle)
+            finally:
+                self._leave()
+
+    def _run(self, until_idle: bool) -> ChangeReport:
+        total = ChangeReport()
+        delay, connected = RECONNECT_SECONDS[0], False
+        while not self._stop.is_set():
+            try:
+                with closing(self._pipeline(until_idle)) as pipeline:
+                    for made in pipeline:
+                        connected, delay = True, RECONNECT_SECONDS[0]
+                        if made is not None:
+                            total.include(self._write(made))
+                return total
+            except (psycopg.Error, sqlalchemy.exc.DBAPIError, DatabaseUnavailable) as error:
+                driver = getattr(error, "orig", error)
+                lost = not isinstance(driver, psycopg.Error) or is_lost(driver)
+                if until_idle or not connected or not lost:
+                    raise
+                log.warning("lost the database, trying again in %.1f s: %s", delay, driver)
+                self._known, self._sweep = _Known(), None
+                self._stop.wait(delay)
+                delay = min(2 * delay, RECONNECT_SECONDS[1])
+        return total
+
+    def _leave(self) -> None:
+        """Let others go on at once with a sweep that is not finished."""
+        if self._sweep is not None:
+            with suppress(psycopg.Error, sqlalchemy.exc.DBAPIError), transaction(self._engine) as c:
+                c.execute(_RENEW, [0, self._sweep.event.id])
+        self._sweep = None
+
+    def _pipeline(self, until_idle: bool) -> Generator[_Made | None, None, None]:
+        """Yield pieces that are read and computed, while the one before is being written."""
+        with (
+            _Bell(self._engine, self._listen) as bell,
+            closing(self._pieces(bell)) as found,
+            closing(ahead(found, self._resolved)) as resolved,
+        ):
+            idle = 0
+            for made in resolved:
+                yield made
+                idle = 0 if made is not None else idle + 1
+                if idle == FLUSH:
+                    self._settle()
+                if idle >= FLUSH and (until_idle or self._stop.is_set()):
+                    return
+
+    def _pieces(self, bell: _Bell) -> Generator[Piece | None, None, None]:
+        """Yield what is to be done, None where there is nothing, without end."""
+        idle = 0
+        while True:
+            if idle >= FLUSH:
+                bell.wait(self._poll, self._stop)
+            if self._stop.is_set():
+                yield None
+                continue
+            events = self._claim()
+            yield from self._pieces_of(events)
+            if self._sweep is not None:
+                yield from self._some_of_sweep(self._sweep)
+            elif not events:
+                idle += 1
+                yield None
+                continue
+            idle = 0
+
+    def _claim(self) -> list[_Event]:
+        known = self._refreshed()
+        parameters = {
+            "sources": list(known.usable),
+            "completes": self._only is None,
+            "most": CLAIM_KEYS,
+            "lease": self._lease,
+        }
+        with transaction(self._engine) as connection:
+            rows = connection.execute(_CLAIM, parameters, prepare=True).fetchall()
+        return [_Event(*row) for row in sorted(rows)]
+
+    def _refreshed(self) -> _Known:
+        if time.monotonic() - self._known.read_at < REFRESH_SECONDS:
+            return self._known
+        known = _Known(read_at=time.monotonic())
+        for source in changes.sources(self._engine):
+            if self._only not in (None, source.id):
+                continue
+            fault = source.fault
+            if fault is None:
+                try:
+                    self._corpus(source.corpus_id, known)
+                except RecipeError as error:
+                    fault = str(error)
+            self._complain(source.name, fault)
+            if fault is None:
+                known.usable[source.id] = source
+        self._known = known
+        return known
+
+    def _complain(self, name: str, fault: str | None) -> None:
+        if fault is None:
+            self._complaints.pop(name, None)
+        elif self._complaints.get(name) != fault:
+            self._complaints[name] = fault
+            log.error("table %s is not indexed: %s", name, fault)
+
+    def _corpus(self, number: int, known: _Known | None = None) -> StoredCorpus | None:
+        known = known or self._known
+        if number not in known.corpora:
+            known.corpora[number] = corpora.load_number(self._engine, number)
+        return known.corpora[number]
+
+    def _pieces_of(self, events: list[_Event]) -> Iterator[Piece]:
+        groups: dict[tuple[int, int | None], list[_Event]] = {}
+        for event in events:
+            if event.tries > GIVE_UP_TRIES:
+                self._give_up(event)
+            elif event.tries > SPLIT_TRIES and event.keys is not None and len(event.keys) > 1:
+                with transaction(self._engine) as connection:
+                    connection.execute(_SPLIT, [event.id])
+            elif event.keys is None:
+                self._start_sweep(event)
+            else:
+                groups.setdefault((event.corpus_id, event.source_id), []).append(event)
+        for (corpus_id, source_id), some in groups.items():
+            ids = [event.id for event in some]
+            try:
+                corpus = self._corpus(corpus_id)
+            except RecipeError as error:
+                self._complain(f"of corpus {corpus_id}", str(error))
+                continue
+            if corpus is None:
+                with transaction(self._engine) as connection:
+                    connection.execute(_FORGET, [ids])
+                continue
+            source = None if source_id is None else self._known.usable[source_id]
+            keys = [key for event in some for key in event.keys or ()]
+            tries = max(event.tries for event in some)
+            try:
+                yield from changes.pieces(self._engine, corpus, source, keys, ids, tries)
+            except psycopg.Error as error:
+                self._unusable(corpus, source, error)
+
+    def _unusable(self, corpus: StoredCorpus, source: Source | None, error: psycopg.Error) -> None:
+        """Take note of a table that cannot be read; its changes come again after the lease."""
+        if is_lost(error):
+            raise error
+        name = f"of corpus {corpus.name}" if source is None else source.name
+        self._complain(name, " ".join(str(error).split()))
+
+    def _give_up(self, event: _Event) -> None:
+        reason = f"a worker ended {GIVE_UP_TRIES} times while it had this in hand"
+        with transaction(self._engine) as connection:
+            connection.execute(_GIVE_UP, [reason, event.id])
+        log.error("set aside: %s", reason)
+
+    def _start_sweep(self, event: _Event) -> None:
+        if self._sweep is not None or event.source_id is None:
+            # One at a time: this one comes again after the lease.
+            return
+        source = self._known.usable[event.source_id]
+        corpus = self._corpus(event.corpus_id)
+        if corpus is not None:
+            log.info("comparing table %s with corpus %s", source.name, corpus.name)
+            pieces = changes.sweep(self._engine, corpus, source)
+            self._sweep = _Sweep(event, corpus, source, pieces)
+
+    def _some_of_sweep(self, sweep: _Sweep) -> Iterator[Piece]:
+        """Yield one piece of the sweep under way, so that other changes come in between."""
+        with transaction(self._engine) as connection:
+            connection.execute(_RENEW, [self._lease, sweep.event.id])
+        try:
+            piece = next(sweep.pieces, None)
+        except psycopg.Error as error:
+            self._sweep = None
+            self._unusable(sweep.corpus, sweep.source, error)
+            return
+        if piece is None:
+            self._sweep = None
+            done = (sweep.event.id,)
+            piece = Piece(sweep.corpus, sweep.source, [], done, sweep.event.tries)
+        yield piece
+
+    def _resolved(self, piece: Piece | None) -> _Made | None:
+        if piece is None:
+            return None
+        start = time.monotonic()
+        try:
+            made = changes.resolve(self._engine, self._dictionary, piece)
+        except (psycopg.Error, TextsimError) as error:
+            return _Made(piece, None, error, start)
+        return _Made(piece, made, None, start)
+
+    def _write(self, made: _Made) -> ChangeReport:
+        piece = made.piece
+        write = partial(changes.write, self._engine, self._dictionary, piece, made.result)
+        if made.failure is not None:
+            if isinstance(made.failure, psycopg.Error) and is_lost(made.failure):
+                raise made.failure
+            write = partial(changes.one_by_one, self._engine, self._dictionary, piece)
+        report = write()
+        self._added[piece.corpus] = self._added.get(piece.corpus, 0) + report.added
+        for key, reason in report.refused:
+            log.warning('corpus %s: set aside "%s": %s', piece.corpus.name, key, reason)
+        if self._report is not None and piece.keys:
+            table = None if piece.source is None else piece.source.name
+            seconds = time.monotonic() - made.seconds
+            self._report(WorkReport(piece.corpus.name, table, report, seconds))
+        return report
+
+    def _settle(self) -> None:
+        for corpus, added in self._added.items():
+            settle(self._engine, corpus, added)
+        self._added = {}
+
+
+class _Bell:
+    """What an idle worker waits for: the time between polls, or a notification before that."""
+
+    def __init__(self, engine: Engine, listen: bool) -> None:
+        self._engine = engine
+        self._connection: psycopg.Connection[object] | None = None
+        self._listen = listen
+
+    def __enter__(self) -> _Bell:
+        if self._listen:
+            lent = self._engine.raw_connection()
+            connection = lent.driver_connection
+            lent.detach()
+            assert connection is not None
+            connection.autocommit = True
+            connection.execute("LISTEN textsim")
+            self._connection = connection
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._connection is not None:
+            self._connection.close()
+
+    def wait(self, seconds: float, stop: threading.Event) -> None:
+        """Wait for so long, or until something happens."""
+        if self._connection is None:
+            stop.wait(seconds)
+            return
+        for _ in self._connection.notifies(timeout=seconds, stop_after=1):
+            pass
