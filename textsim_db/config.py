@@ -95,8 +95,15 @@ def choose_bands(threshold: float, recall: float, num_hashes: int) -> Bands:
     """Return the most selective banding that keeps the recall at the threshold.
 
     With b = num_hashes div r it is the largest r with 1 - (1 - threshold^r)^b >= recall. Raises
-    ConfigurationError where not even one row a band reaches the recall.
+    ConfigurationError where not even one row a band reaches the recall, and for recall 1 below
+    threshold 1.
     """
+    if recall == 1 and threshold < 1:
+        # Rounding would find some: one or two rows a band, where nearly every pair is a candidate.
+        raise ConfigurationError(
+            f"no bands of {num_hashes} hashes reach recall 1.0 at threshold {threshold}; "
+            "expected a recall below 1, such as 0.99"
+        )
     for rows in range(num_hashes, 0, -1):
         banding = Bands(num_hashes // rows, rows)
         if banding.probability(threshold) >= recall:
@@ -120,7 +127,7 @@ def make_config(
     """Check the settings of a new corpus and complete them; raises ConfigurationError.
 
     With bands and rows given, recall becomes the probability that they really give at the
-    threshold.
+    threshold; it has to be above 0.
     """
     unit = Shingle.parse(shingle)
     threshold = check_threshold(threshold)
@@ -140,4 +147,9 @@ def make_config(
             )
         banding = Bands(bands, rows)
         recall = banding.probability(threshold)
+        if recall == 0:
+            raise ConfigurationError(
+                f"{bands} bands of {rows} rows find nothing at threshold {threshold}; "
+                "use fewer rows or a higher threshold"
+            )
     return CorpusConfig(unit, threshold, recall, num_hashes, *banding, seed)

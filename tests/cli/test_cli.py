@@ -177,6 +177,11 @@ class TestCorpus:
             (["--shingle", "word:0"], "shingle length is 0; expected 1 to 1000"),
             (["--bands", "40", "--rows", "4"], "40 bands of 4 rows need 160 hashes"),
             (["--bands", "40"], "bands and rows go together"),
+            (["--recall", "1"], "no bands of 128 hashes reach recall 1.0 at threshold 0.8"),
+            (
+                ["--bands", "1", "--rows", "128", "--threshold", "1e-9"],
+                "1 bands of 128 rows find nothing at threshold 1e-09",
+            ),
         ],
     )
     def test_settings_that_cannot_be(
@@ -413,10 +418,22 @@ class TestDatabase:
         assert result.stderr.startswith("error: no connection to the database: ")
         assert result.stderr.count("\n") == 1
 
-    def test_not_an_address(self) -> None:
-        result = CliRunner().invoke(app, ["corpus", "list", "--database-url", "mysql://x"])
+    @pytest.mark.parametrize(
+        ("address", "message"),
+        [
+            ("mysql://x", "expected one such as postgresql://"),
+            ("postgresql://\ud800/x", "cannot be read: 'utf-8' codec can't encode"),
+            ("postgresql://h/\ud800", "cannot be read: 'utf-8' codec can't encode"),
+            ("postgresql://a..b/x", "cannot be read: encoding with 'idna' codec failed"),
+            ("postgresql://h:p/x", "cannot be read: invalid literal"),
+            ("postgresql://h/x?port=p", "cannot be read: Received non-integer port"),
+        ],
+    )
+    def test_not_an_address(self, address: str, message: str) -> None:
+        result = CliRunner().invoke(app, ["corpus", "list", "--database-url", address])
         assert result.exit_code == 2
-        assert "expected one such as postgresql://" in result.stderr
+        assert message in result.stderr
+        assert result.stderr.count("\n") == 1
 
     def test_install_upgrade_and_downgrade(self, empty_database_url: str) -> None:
         runner = CliRunner(env={URL_VARIABLE: empty_database_url})

@@ -66,6 +66,21 @@ def test_given_bands_and_rows() -> None:
     assert make_config(num_hashes=4096, bands=4096, rows=1).num_hashes == 4096
 
 
+def test_recall_1_is_for_copies_only() -> None:
+    # By the rounded formula 64 bands of 2 rows would reach it.
+    with pytest.raises(ConfigurationError, match="expected a recall below 1"):
+        make_config(recall=1)
+    assert make_config(threshold=1, recall=1).banding == Bands(1, 128)
+    assert make_config(recall=1, bands=18, rows=7).recall < 1
+    assert make_config(bands=128, rows=1).recall == 1
+
+
+@pytest.mark.parametrize(("threshold", "rows"), [(1e-9, 128), (0.1, 20)])
+def test_bands_that_find_nothing(threshold: float, rows: int) -> None:
+    with pytest.raises(ConfigurationError, match=f"1 bands of {rows} rows find nothing"):
+        make_config(threshold=threshold, bands=1, rows=rows)
+
+
 @pytest.mark.parametrize(
     ("text", "shingle"), [("word:1", ("word", 1)), ("char:1000", ("char", 1000))]
 )

@@ -42,9 +42,16 @@ def sqlalchemy_url(address: str) -> URL:
             "postgresql://user@host/name"
         )
     try:
-        return make_url(f"postgresql+psycopg://{rest}")
+        rest.encode()
+        url = make_url(f"postgresql+psycopg://{rest}")
+        # These fail on ports and names of hosts that cannot be, before they are connected to.
+        _, arguments = url.get_dialect()().create_connect_args(url)
+        for host in str(arguments.get("host", "")).split(","):
+            if not host.startswith(("/", "@")):
+                host.encode("idna")
     except (sqlalchemy.exc.ArgumentError, ValueError) as error:
         raise ConfigurationError(f"the address of the database cannot be read: {error}") from error
+    return url
 
 
 def plain_url(url: URL) -> str:
