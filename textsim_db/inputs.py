@@ -24,6 +24,7 @@ from textsim_db.results import Refusal
 from textsim_db.text import MAX_BYTES
 
 STDIN = "-"
+_GZIP = b"\x1f\x8b"
 MAX_LINE = 2 * MAX_BYTES  # escapes make JSON longer than the text it holds
 
 Document = tuple[str, str]
@@ -44,8 +45,8 @@ class Inputs:
 
     A plain text file is one document and its key is its path as given. In a folder, files are taken
     in order of their names, where these match glob; hidden ones are passed over. Standard input,
-    "-", is JSON lines unless kind says otherwise. on_refused is told of everything left out: its
-    key is the file, with the line where there is one.
+    "-", is JSON lines unless kind says otherwise. What begins as gzip does is unpacked. on_refused
+    is told of everything left out: its key is the file, with the line where there is one.
     """
 
     paths: Sequence[str]
@@ -98,13 +99,13 @@ class Inputs:
         with nullcontext(sys.stdin.buffer) if name == STDIN else open(name, "rb") as raw:
             self._raw = raw
             try:
-                packed = name.lower().endswith(".gz")
+                packed = name.lower().endswith(".gz") or _begins_as_gzip(raw)
                 yield io.BufferedReader(gzip.GzipFile(fileobj=raw), 2**17) if packed else raw
             finally:
                 self._finished_bytes, self._raw = self.bytes_read, None
 
     def _documents(self, name: str, file: IO[bytes]) -> Iterator[Document]:
-        kind = _kind_of(name) if self.kind is Kind.AUTO else self.kind
+        kind = kind_of(name) if self.kind is Kind.AUTO else self.kind
         if kind is Kind.TEXT:
             yield name, _whole(file)
         elif kind is Kind.JSONL:
@@ -133,7 +134,7 @@ class Inputs:
             raise InputError(f"malformed JSON: {error}") from error
         if not isinstance(record, dict):
             raise InputError(f"a JSON object was expected, {_json_type(record)} was found")
-        _expect((self.key, self.text), list(record), "member")
+        self._expect_names(list(record), "member")
         key, text = record[self.key], record[self.text]
         if isinstance(key, bool) or not isinstance(key, str | int):
             expected = "a string or a whole number was expected"
@@ -149,7 +150,7 @@ class Inputs:
         header = _next_record(records, lines)
         if header is None:
             raise InputError("the file is empty; a line with the names of the columns was expected")
-        _expect((self.key, self.text), header, "column")
+        self._expect_names(header, "column")
         key, text = header.index(self.key), header.index(self.text)
         while True:
             first = records.line_num + 1
@@ -166,6 +167,17 @@ class Inputs:
             else:
                 if record:
                     yield record[key], record[text]
+
+    def _expect_names(self, found: list[str], what: str) -> None:
+        for option, name in (("--key", self.key), ("--text", self.text)):
+            if name in found:
+                continue
+            some = ", ".join(f'"{other[:40]}"' for other in found[:8]) or "none"
+            more = ", ..." if len(found) > 8 else ""
+            hint = f"name another with {option}"
+            if what == "column" and len(found) == 1 and ";" in found[0]:
+                hint = "columns are separated by commas, not semicolons"
+            raise InputError(f'there is no {what} "{name}"; found {some}{more}: {hint}')
 
 
 class _UnreadableRest(InputError):
@@ -217,11 +229,16 @@ def _walk(folder: str, glob: str, on_refused: Callable[[Refusal], None]) -> Iter
                 yield path
 
 
-def _kind_of(name: str) -> Kind:
+def kind_of(name: str) -> Kind:
+    """Return how a file of that name holds documents."""
     if name == STDIN:
         return Kind.JSONL
     suffix = PurePath(name.lower().removesuffix(".gz")).suffix
     return {".jsonl": Kind.JSONL, ".ndjson": Kind.JSONL, ".csv": Kind.CSV}.get(suffix, Kind.TEXT)
+
+
+def _begins_as_gzip(file: IO[bytes]) -> bool:
+    return isinstance(file, io.BufferedReader) and file.peek(2).startswith(_GZIP)
 
 
 def _lines(file: IO[bytes]) -> Iterator[tuple[int, bytes | None]]:
@@ -269,15 +286,6 @@ def _next_record(records: Any, lines: _TextLines) -> list[str] | None:
     if lines.fault is not None:
         raise lines.fault
     return record
-
-
-def _expect(names: Sequence[str], found: list[str], what: str) -> None:
-    name = next((name for name in names if name not in found), None)
-    if name is not None:
-        some = ", ".join(f'"{other[:40]}"' for other in found[:8]) or "none"
-        raise InputError(
-            f'there is no {what} "{name}"; found {some}{", ..." if len(found) > 8 else ""}'
-        )
 
 
 def _json_type(value: Any) -> str:

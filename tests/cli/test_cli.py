@@ -518,6 +518,20 @@ class TestProcess:
             "the same command again does only what is missing\n"
         )
 
+    def test_a_gzip_file_on_standard_input(self, textsim: Textsim, database_url: str) -> None:
+        packed = Path("packed")
+        for command, content in (
+            ("index c - --create", b'{"id": "a", "text": "some words of a text"}'),
+            ("query c - --format jsonl", b"some words of a text"),
+        ):
+            packed.write_bytes(gzip.compress(content))
+            with packed.open() as file:
+                started = process(*command.split(), url=database_url, stdin=file)
+            with started:
+                output, messages = started.communicate()
+            assert started.returncode == 0, messages
+        assert json.loads(output) == {"similarity": 1.0, "estimate": 1.0, "key": "a"}
+
     def test_a_connection_that_was_cut_is_replaced(self, database_url: str) -> None:
         with process("index", "c", "-", "--create", url=database_url) as started:
             wait_for_corpus(database_url, "c", started)

@@ -84,9 +84,9 @@ def test_columns_have_names(read: Read) -> None:
         (b"{", "malformed JSON at character 2: Expecting property name enclosed in double quotes"),
         (b"[1]", "a JSON object was expected, an array was found"),
         (b'"id"', "a JSON object was expected, a string was found"),
-        (b'{"text": "t"}', 'there is no member "id"; found "text"'),
-        (b"{}", 'there is no member "id"; found none'),
-        (b'{"id": "k"}', 'there is no member "text"; found "id"'),
+        (b'{"text": "t"}', 'there is no member "id"; found "text": name another with --key'),
+        (b"{}", 'there is no member "id"; found none: name another with --key'),
+        (b'{"id": "k"}', 'there is no member "text"; found "id": name another with --text'),
         (b'{"id": true, "text": "t"}', '"id" is true; a string or a whole number was expected'),
         (b'{"id": 1.5, "text": "t"}', '"id" is 1.5; a string or a whole number was expected'),
         (b'{"id": null, "text": "t"}', '"id" is null; a string or a whole number was expected'),
@@ -146,8 +146,23 @@ def test_a_quotation_mark_that_stays_open(read: Read) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "reason"),
     [
-        ("a.csv", b"key;text\n1;a\n", 'there is no column "id"; found "key;text"'),
-        ("a.csv", b"id,body\n", 'there is no column "text"; found "id", "body"'),
+        (
+            "a.csv",
+            b"id;text\n1;a\n",
+            'there is no column "id"; found "id;text": '
+            "columns are separated by commas, not semicolons",
+        ),
+        (
+            "a.csv",
+            b"key,a;b\n",
+            'there is no column "id"; found "key", "a;b": name another with --key',
+        ),
+        (
+            "a.csv",
+            b"id,a,b,c,d,e,f,g,h\n",
+            'there is no column "text"; found "id", "a", "b", "c", "d", "e", "f", "g", ...: '
+            "name another with --text",
+        ),
         ("a.csv", b"", "the file is empty; a line with the names of the columns was expected"),
         ("a.csv", b"\xff\n1,a\n", "not UTF-8: byte 0xff at offset 0"),
         ("a.txt", b"abc\xe9", "not UTF-8: byte 0xe9 at offset 3"),
@@ -171,10 +186,11 @@ def test_gzip_of_everything(read: Read) -> None:
         "a.txt.gz": "t",
         "b.JSONL.gz": '{"id": "b", "text": "t"}',
         "c.csv.gz": "id,text\nc,t",
+        "d.jsonl": '{"id": "d", "text": "t"}',
     }
     for name, content in contents.items():
         Path(name).write_bytes(gzip.compress(content.encode()))
-    assert read(*contents) == ([("a.txt.gz", "t"), ("b", "t"), ("c", "t")], [])
+    assert read(*contents) == ([("a.txt.gz", "t"), ("b", "t"), ("c", "t"), ("d", "t")], [])
 
 
 def test_a_gzip_file_cut_short_gives_what_it_has(read: Read, rng: Any) -> None:
@@ -196,7 +212,7 @@ def test_a_damaged_gzip_file_is_refused(read: Read, rng: Any) -> None:
 
 def test_standard_input(read: Read, monkeypatch: pytest.MonkeyPatch) -> None:
     def given(content: bytes) -> None:
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(io.BytesIO(content))))
 
     given(b'{"id": 1, "text": "t"}\n{')
     documents, refused = read("-")
@@ -208,6 +224,12 @@ def test_standard_input(read: Read, monkeypatch: pytest.MonkeyPatch) -> None:
     assert read("-", kind=Kind.TEXT)[0] == [("-", "some text")]
     given(b"some text")
     assert read_text("-") == "some text"
+    given(gzip.compress(b'{"id": 1, "text": "t"}'))
+    assert read("-") == ([("1", "t")], [])
+    given(gzip.compress(b"some text"))
+    assert read_text("-") == "some text"
+    given(b"")
+    assert read("-") == ([], [])
 
 
 def test_read_text(tmp_path: Path) -> None:
