@@ -22,6 +22,7 @@ from typer.testing import CliRunner, Result
 import textsim_db
 from textsim_db.cli import app
 from textsim_db.database import URL_VARIABLE
+from textsim_db.db.embedded import DATA_DIR_VARIABLE
 from textsim_db.db.schema import head
 
 Textsim = Callable[..., Result]
@@ -199,8 +200,8 @@ class TestCorpus:
     def test_drop_needs_a_yes(self, news: Textsim) -> None:
         result = news("corpus", "drop", "news", status=2)
         assert result.stderr == (
-            'error: Remove the corpus "news" with 4 documents? '
-            "Give --yes to confirm; there is no terminal to ask on\n"
+            'error: this would remove the corpus "news" with 4 documents; '
+            "there is no terminal to ask on, so give --yes to confirm\n"
         )
         news("corpus", "drop", "news", "--yes")
         assert "no corpus" in news("corpus", "list").stderr
@@ -415,8 +416,22 @@ class TestDatabase:
         runner = CliRunner(env={URL_VARIABLE: "postgresql://127.0.0.1:1/none"})
         result = runner.invoke(app, ["corpus", "list"])
         assert result.exit_code == 2
-        assert result.stderr.startswith("error: no connection to the database: ")
-        assert result.stderr.count("\n") == 1
+        assert result.stderr == (
+            "error: no connection to the database: connection failed: connection to server at "
+            '"127.0.0.1", port 1 failed: Connection refused. '
+            "Is the server running on that host and accepting TCP/IP connections?\n"
+        )
+
+    def test_a_data_directory_that_cannot_be(self, tmp_path: Path) -> None:
+        blocked = tmp_path / "file"
+        blocked.touch()
+        runner = CliRunner(env={URL_VARIABLE: "", DATA_DIR_VARIABLE: str(blocked / "data")})
+        result = runner.invoke(app, ["corpus", "list"])
+        assert result.exit_code == 2
+        assert result.stderr == (
+            "error: the folder of the embedded PostgreSQL cannot be made: "
+            f"{blocked}/data: Not a directory; set {DATA_DIR_VARIABLE} to another\n"
+        )
 
     @pytest.mark.parametrize(
         ("address", "message"),
@@ -448,7 +463,8 @@ class TestDatabase:
         assert runner.invoke(app, ["db", "downgrade"]).exit_code == 2
         result = runner.invoke(app, ["db", "downgrade", "base"])
         assert result.exit_code == 2
-        assert "--yes" in result.stderr
+        assert result.stderr.startswith("error: this would take the schema textsim in postgresql")
+        assert "back to nothing, with all corpora; " in result.stderr
         assert runner.invoke(app, ["db", "downgrade", "base", "--yes"]).exit_code == 0
         assert runner.invoke(app, ["corpus", "list"]).exit_code == 2
 

@@ -61,7 +61,11 @@ def explain(error: BaseException) -> str:
     cause: BaseException | None = error
     while cause is not None:
         # SQLAlchemy's own message adds the statement and an address; the driver's is inside.
-        message = _message(getattr(cause, "orig", None) or cause)
+        original = getattr(cause, "orig", None) or cause
+        message = _message(original)
+        # What it caused quotes it on one line, where its sentences run into each other.
+        quoted = _one_line(str(original)) or message
+        lines = [line.replace(quoted, message) for line in lines]
         if message and not any(message in line for line in lines):
             lines.append(message)
         notes += getattr(cause, "__notes__", [])
@@ -74,23 +78,30 @@ def _message(error: BaseException) -> str:
         place = f"{error.filename}: " if error.filename else ""
         return place + error.strerror
     text = str(error) or type(error).__name__
-    return (
-        text if "\n" in text and type(error).__module__.startswith("textsim") else _one_line(text)
-    )
+    return text if type(error).__module__.startswith("textsim") else _sentences(text)
 
 
 def _one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def confirm(question: str, yes: bool) -> None:
+def _sentences(text: str) -> str:
+    """Return a text of several lines on one, each line but the last with a full stop at least."""
+    lines = [_one_line(line) for line in text.splitlines() if line.strip()]
+    ended = (line if line[-1] in ".,:;!?" else f"{line}." for line in lines[:-1])
+    return " ".join([*ended, *lines[-1:]])
+
+
+def confirm(action: str, yes: bool) -> None:
     """Ask before something is deleted; end with status 2 where the answer is no or cannot be had."""
     if yes:
         return
     if not sys.stdin.isatty():
-        complain(f"error: {question} Give --yes to confirm; there is no terminal to ask on")
+        complain(
+            f"error: this would {action}; there is no terminal to ask on, so give --yes to confirm"
+        )
         raise typer.Exit(2)
-    if not typer.confirm(question, err=True):
+    if not typer.confirm(f"{action[0].upper()}{action[1:]}?", err=True):
         complain("nothing was deleted")
         raise typer.Exit(2)
 

@@ -144,7 +144,7 @@ def drop(corpus: CorpusName, yes: Yes = False, database_url: DatabaseUrl = None)
             documents = f" with {count(len(db.corpus(corpus)), 'document')}"
         except RecipeError:  # it cannot be opened, but it can go
             documents = ""
-        confirm(f'Remove the corpus "{corpus}"{documents}?', yes)
+        confirm(f'remove the corpus "{corpus}"{documents}', yes)
         db.drop_corpus(corpus)
     complain(f'removed the corpus "{corpus}"{documents}')
 

@@ -60,7 +60,7 @@ def downgrade(
     with _engine(database_url) as engine:
         what = f"to revision {revision}" if revision != "base" else "to nothing, with all corpora"
         name = engine.url.render_as_string(hide_password=True)
-        confirm(f"Take the schema textsim in {name} back {what}?", yes)
+        confirm(f"take the schema textsim in {name} back {what}", yes)
         schema.downgrade(engine, revision)
     complain(f"the schema textsim is at revision {revision}")
 
