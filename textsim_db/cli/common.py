@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
+from enum import StrEnum
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
@@ -14,6 +15,32 @@ if TYPE_CHECKING:
     from textsim_db.results import Refusal
 
 SHOWN_REFUSALS = 20
+
+Choice = TypeVar("Choice", bound=StrEnum)
+
+
+def number(text: str) -> float:
+    """Read a number of the command line; Typer's own messages are those of its libraries."""
+    try:
+        return float(text)
+    except ValueError:
+        raise typer.BadParameter(f'"{text}" is not a number') from None
+
+
+def whole_number(text: str) -> int:
+    """Read a whole number of the command line."""
+    try:
+        return int(text)
+    except ValueError:
+        raise typer.BadParameter(f'"{text}" is not a whole number') from None
+
+
+def one_of(choices: type[Choice], text: str) -> Choice:
+    """Read one of several words of the command line."""
+    try:
+        return choices(text)
+    except ValueError:
+        raise typer.BadParameter(f'"{text}" is not one of {", ".join(choices)}') from None
 
 
 def _own_or_global(ctx: typer.Context, value: str | None) -> str | None:
@@ -35,8 +62,10 @@ CorpusName = Annotated[str, typer.Argument(metavar="CORPUS", help="Name of the c
 Threshold = Annotated[
     float | None,
     typer.Option(
+        parser=number,
+        metavar="NUMBER",
         help="Least similarity, above 0 and at most 1. Default: the corpus's own. Below that, "
-        "fewer of the similar documents are found: see textsim corpus show."
+        "fewer of the similar documents are found: see textsim corpus show.",
     ),
 ]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]

@@ -14,9 +14,11 @@ from textsim_db.cli.common import (
     confirm,
     connect,
     count,
+    number,
     shown,
+    whole_number,
 )
-from textsim_db.cli.output import Format, FormatOption, console, table, write
+from textsim_db.cli.output import Format, FormatOption, Setting, cell, console, table, write
 from textsim_db.errors import RecipeError
 
 if TYPE_CHECKING:
@@ -37,32 +39,57 @@ Shingle = Annotated[
 CorpusThreshold = Annotated[
     float | None,
     typer.Option(
-        help="The similarity from which documents match. Default: 0.8.", rich_help_panel=_PANEL
+        parser=number,
+        metavar="NUMBER",
+        help="The similarity from which documents match. Default: 0.8.",
+        rich_help_panel=_PANEL,
     ),
 ]
 Recall = Annotated[
     float | None,
     typer.Option(
-        help="The probability that a pair exactly at the threshold is found. Default: 0.95.",
+        parser=number,
+        metavar="NUMBER",
+        help="The probability that a pair exactly at the threshold is found, below 1. "
+        "Default: 0.95.",
         rich_help_panel=_PANEL,
     ),
 ]
 NumHashes = Annotated[
     int | None,
-    typer.Option(help="Values in a signature. Default: 128.", rich_help_panel=_PANEL),
+    typer.Option(
+        parser=whole_number,
+        metavar="NUMBER",
+        help="Values in a signature. Default: 128.",
+        rich_help_panel=_PANEL,
+    ),
 ]
 Seed = Annotated[
-    int | None, typer.Option(help="Seed of the hash functions. Default: 1.", rich_help_panel=_PANEL)
+    int | None,
+    typer.Option(
+        parser=whole_number,
+        metavar="NUMBER",
+        help="Seed of the hash functions. Default: 1.",
+        rich_help_panel=_PANEL,
+    ),
 ]
 Bands = Annotated[
     int | None,
     typer.Option(
-        help="Buckets of a document, with --rows: instead of --recall.", rich_help_panel=_PANEL
+        parser=whole_number,
+        metavar="NUMBER",
+        help="Buckets of a document, with --rows: instead of --recall.",
+        rich_help_panel=_PANEL,
     ),
 ]
 Rows = Annotated[
     int | None,
-    typer.Option(help="Signature values in a bucket, with --bands.", rich_help_panel=_PANEL),
+    typer.Option(
+        parser=whole_number,
+        metavar="NUMBER",
+        help="Signature values in a bucket, with --bands.",
+        rich_help_panel=_PANEL,
+    ),
 ]
 
 
@@ -117,7 +144,7 @@ def list_(form: FormatOption = Format.TABLE, database_url: DatabaseUrl = None) -
                 complain(f"left out: {error}")
                 continue
             config = corpus.config
-            rows.append((name, len(corpus), str(config.shingle), config.threshold))
+            rows.append((name, len(corpus), str(config.shingle), Setting(config.threshold)))
     if not write(("corpus", "documents", "shingle", "threshold"), rows, form):
         complain("no corpus; create one with: textsim corpus create NAME")
 
@@ -168,9 +195,9 @@ def _show(corpus: Corpus) -> None:
 
 
 def _plain(value: object) -> str:
-    return f"{value:.6g}" if isinstance(value, float) else shown(str(value))
+    return cell(Setting(value)) if isinstance(value, float) else shown(str(value))
 
 
-def _probabilities(config: CorpusConfig) -> list[tuple[str, str]]:
+def _probabilities(config: CorpusConfig) -> list[tuple[Setting, float]]:
     similarities = sorted({0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, config.threshold})
-    return [(f"{s:.4g}", f"{config.banding.probability(s):.4f}") for s in similarities]
+    return [(Setting(s), config.banding.probability(s)) for s in similarities]

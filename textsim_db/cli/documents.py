@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from textsim_db.cli.common import CorpusName, DatabaseUrl, Refusals, complain, connect, count
+from textsim_db.cli.common import (
+    CorpusName,
+    DatabaseUrl,
+    Refusals,
+    complain,
+    connect,
+    count,
+    one_of,
+)
 from textsim_db.cli.corpora import (
     Bands,
     CorpusThreshold,
@@ -27,10 +35,16 @@ from textsim_db.errors import CorpusNotFound, DatabaseError
 if TYPE_CHECKING:
     from textsim_db.corpus import Corpus
     from textsim_db.database import Database
-    from textsim_db.inputs import Inputs
+    from textsim_db.inputs import Inputs, Kind
     from textsim_db.results import AddReport
 
 _REFRESH_SECONDS = 0.1
+
+
+def _kind(text: str) -> Kind:
+    from textsim_db.inputs import Kind
+
+    return one_of(Kind, text)
 
 
 def index(
@@ -45,6 +59,7 @@ def index(
         str,
         typer.Option(
             "--kind",
+            parser=_kind,
             metavar="auto|text|jsonl|csv",
             help="How the files hold documents; auto goes by .jsonl and .csv, and a file of any "
             "other name is one document. Any of these may be gzip'ed: .gz.",
@@ -87,10 +102,6 @@ def index(
     if settings and not create:
         name = next(iter(settings)).replace("_", "-")
         raise typer.BadParameter("it needs --create as well", param_hint=f"--{name}")
-    if kind not in list(Kind):
-        raise typer.BadParameter(
-            f"{kind!r} is not one of auto, text, jsonl, csv", param_hint="--kind"
-        )
     refusals = Refusals()
     inputs = Inputs(paths, refusals.add, Kind(kind), key, text, glob)
     with connect(database_url) as db:

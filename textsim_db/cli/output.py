@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from textsim_db.cli.common import shown
+from textsim_db.cli.common import one_of, shown
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -26,11 +26,25 @@ class Format(StrEnum):
     CSV = "csv"
 
 
+class Setting(float):
+    """A number that somebody chose, which a table shows as it was written: 0.8."""
+
+
 _UNLIMITED = 1_000_000
+
+
+def _format(text: str) -> Format:
+    return one_of(Format, text)
+
 
 FormatOption = Annotated[
     Format,
-    typer.Option("--format", help="A table to read, JSON lines or CSV (in UTF-8) for programs."),
+    typer.Option(
+        "--format",
+        parser=_format,
+        metavar="|".join(Format),
+        help="A table to read, JSON lines or CSV (in UTF-8) for programs.",
+    ),
 ]
 
 
@@ -61,6 +75,8 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[Any]], title: str | No
 
 def cell(value: Any) -> str:
     """Return a value as a table shows it."""
+    if isinstance(value, Setting):
+        return f"{value:.6g}"
     if isinstance(value, float):
         return similarity(value)
     if isinstance(value, int):

@@ -7,14 +7,34 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from textsim_db.cli.common import CorpusName, DatabaseUrl, Threshold, complain, connect, count
+from textsim_db.cli.common import (
+    CorpusName,
+    DatabaseUrl,
+    Threshold,
+    complain,
+    connect,
+    count,
+    whole_number,
+)
 from textsim_db.cli.output import Format, FormatOption, write
 
 if TYPE_CHECKING:
     from textsim_db.results import Cluster, Match
 
-Limit = Annotated[int, typer.Option(help="At most so many results, the best.")]
 _MATCH = ("similarity", "estimate", "key")
+
+
+def _limit(text: str) -> int:
+    number = whole_number(text)
+    if number < 1:
+        raise typer.BadParameter(f"{number} is too low; expected 1 or more")
+    return number
+
+
+Limit = Annotated[
+    int,
+    typer.Option(parser=_limit, metavar="NUMBER", help="At most so many results, the best."),
+]
 
 
 def query(
