@@ -312,6 +312,14 @@ class TestSearch:
         assert news("query", "news", "--file", "q.txt").stdout == expected
         assert news("query", "news", "--file", "-", input=TEXTS["d"]).stdout == expected
         assert news("query", "news", "-", input=TEXTS["d"]).stdout == expected
+        for name in ("q.jsonl", "q.csv.gz"):
+            text = TEXTS["d"].encode()
+            Path(name).write_bytes(gzip.compress(text) if name.endswith(".gz") else text)
+            result = news("query", "news", "--file", name)
+            assert result.stdout == expected
+            assert result.stderr == (
+                f"all of {name} is looked for as one text, not document by document\n"
+            )
         result = news("query", "news", "--file", "none", status=2)
         assert result.stderr == "error: none: cannot be read: No such file or directory\n"
 
@@ -321,8 +329,17 @@ class TestSearch:
         )
         args = ["query", "news", TEXTS["a"], "--threshold", "0.95", "--format", "jsonl"]
         assert [row["key"] for row in rows(news(*args))] == ["a", "b"]
-        result = news("query", "news", "nothing like it at all")
-        assert (result.stdout, result.stderr) == ("", "no document is that similar\n")
+
+    def test_nothing_found(self, news: Textsim) -> None:
+        for args in (["query", "news", "nothing like it"], ["neighbours", "news", "d"]):
+            for threshold in ([], ["--threshold", "0.8"]):
+                result = news(*args, *threshold)
+                assert (result.stdout, result.stderr) == ("", "no document is that similar\n")
+            # 1 - (1 - 0.5^7)^18
+            assert news(*args, "--threshold", "0.5").stderr == (
+                "no document was found, but of those at similarity 0.5 only 13.2% are: "
+                "the corpus was created for 0.8 and above\n"
+            )
 
     @pytest.mark.parametrize(
         ("args", "message"),

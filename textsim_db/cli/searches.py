@@ -14,11 +14,13 @@ from textsim_db.cli.common import (
     complain,
     connect,
     count,
+    shown,
     whole_number,
 )
 from textsim_db.cli.output import Format, FormatOption, write
 
 if TYPE_CHECKING:
+    from textsim_db.corpus import Corpus
     from textsim_db.results import Cluster, Match
 
 _MATCH = ("similarity", "estimate", "key")
@@ -62,12 +64,15 @@ def query(
         raise typer.BadParameter("give either a text or --file", param_hint="TEXT")
     name = "-" if text == "-" else file
     if name is not None:
-        from textsim_db.inputs import read_text
+        from textsim_db.inputs import Kind, kind_of, read_text
 
         text = read_text(name)
+        if name != "-" and kind_of(name) is not Kind.TEXT:
+            complain(f"all of {shown(name)} is looked for as one text, not document by document")
     assert text is not None
     with connect(database_url) as db:
-        _write_matches(db.corpus(corpus).query(text, threshold, limit), form)
+        opened = db.corpus(corpus)
+        _write_matches(opened, opened.query(text, threshold, limit), threshold, form)
 
 
 def neighbours(
@@ -83,7 +88,8 @@ def neighbours(
     Example: `textsim neighbours news article-17`
     """
     with connect(database_url) as db:
-        _write_matches(db.corpus(corpus).neighbours(key, threshold, limit), form)
+        opened = db.corpus(corpus)
+        _write_matches(opened, opened.neighbours(key, threshold, limit), threshold, form)
 
 
 def pairs(
@@ -130,10 +136,21 @@ def clusters(
     complain(f"{count(len(found), 'cluster')} of {count(documents, 'document')} found")
 
 
-def _write_matches(matches: list[Match], form: Format) -> None:
+def _write_matches(
+    corpus: Corpus, matches: list[Match], threshold: float | None, form: Format
+) -> None:
     rows = ((match.similarity, match.estimate, match.key) for match in matches)
-    if not write(_MATCH, rows, form):
+    if write(_MATCH, rows, form):
+        return
+    config = corpus.config
+    if threshold is None or threshold >= config.threshold:
         complain("no document is that similar")
+        return
+    found = min(config.banding.probability(threshold), 0.999)
+    complain(
+        f"no document was found, but of those at similarity {threshold:g} only {found:.1%} are: "
+        f"the corpus was created for {config.threshold:g} and above"
+    )
 
 
 def _one_row_a_key(found: list[Cluster]) -> Iterator[tuple[Any, ...]]:
