@@ -7,6 +7,7 @@ import gzip
 import io
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -79,7 +80,11 @@ def process(*args: str, url: str | None = None, **options: Any) -> subprocess.Po
     )
 
 
-def wait_for_corpus(url: str, name: str, started: subprocess.Popen[str]) -> None:
+def give_first_document(url: str, name: str, started: subprocess.Popen[str]) -> None:
+    """Give an index command its first document, and wait for the corpus that it creates then."""
+    assert started.stdin is not None
+    started.stdin.write('{"id": 1, "text": "some text"}\n')
+    started.stdin.flush()
     while started.poll() is None:
         with psycopg.connect(url) as connection:
             query = "SELECT FROM textsim.corpus WHERE name = %s"
@@ -167,7 +172,9 @@ class TestCorpus:
         assert result.stderr == 'error: corpus "news" exists already\n'
         textsim("corpus", "create", "news", "--exist-ok")
         result = textsim("corpus", "create", "news", "--exist-ok", "--threshold", "0.5", status=2)
-        assert "another configuration" in result.stderr
+        assert result.stderr == (
+            'error: corpus "news" exists with other settings: threshold is 0.8 there, not 0.5\n'
+        )
 
     @pytest.mark.parametrize(
         ("options", "message"),
@@ -236,11 +243,52 @@ class TestIndex:
         assert (row["threshold"], row["documents"]) == (0.6, 4)
         news("index", "new", "news.jsonl", "--create")
         result = news("index", "new", "news.jsonl", "--create", "--threshold", "0.7", status=2)
-        assert "another configuration" in result.stderr
+        assert result.stderr == (
+            'error: corpus "new" exists with other settings: threshold is 0.6 there, not 0.7\n'
+        )
         result = news("index", "new", "news.jsonl", "--threshold", "0.7", status=2)
         assert "needs --create" in result.stderr
         result = news("index", "new", "news.jsonl", "--kind", "xml", status=2)
         assert "'--kind': \"xml\" is not one of auto, text, jsonl, csv" in result.stderr
+
+    @pytest.mark.parametrize(
+        ("settings", "message"),
+        [
+            ("--bands 20 --rows 5", "bands is 18 there, not 20; rows is 7 there, not 5"),
+            ("--shingle char:4 --seed 1", "shingle is word:3 there, not char:4"),
+            ("--num-hashes 64", "num hashes is 128 there, not 64"),
+        ],
+    )
+    def test_only_settings_that_differ_are_named(
+        self, settings: str, message: str, news: Textsim
+    ) -> None:
+        result = news("index", "news", "-", "--create", *settings.split(), status=2)
+        assert result.stderr == f'error: corpus "news" exists with other settings: {message}\n'
+
+    @pytest.mark.parametrize(
+        ("mistake", "message"),
+        [
+            (["none.jsonl"], "refused: none.jsonl: cannot be read: No such file or directory\n"),
+            (["news.jsonl", "--key", "k"], 'found "id", "text": name another with --key\n'),
+            (["empty.jsonl"], ""),
+        ],
+    )
+    def test_a_failed_command_leaves_no_corpus(
+        self, mistake: list[str], message: str, news: Textsim
+    ) -> None:
+        Path("empty.jsonl").touch()
+        command = ["index", "new", "--create"]
+        result = news(*command, *mistake, status=2)
+        assert result.stderr.endswith(
+            f'{message}error: no document was found, so the corpus "new" was not created\n'
+        )
+        news(*command, "news.jsonl", "--threshold", "0.6")
+        (row,) = rows(news("corpus", "show", "new", "--format", "jsonl"))
+        assert (row["threshold"], row["documents"]) == (0.6, 4)
+
+    def test_a_wrong_setting_is_told_before_anything_is_read(self, textsim: Textsim) -> None:
+        result = textsim("index", "c", "none", "--create", "--threshold", "2", status=2)
+        assert result.stderr == "error: threshold is 2.0; expected above 0, at most 1\n"
 
     def test_every_kind_of_file(self, textsim: Textsim, database_url: str) -> None:
         Path("d").mkdir()
@@ -273,12 +321,29 @@ class TestIndex:
         assert refused[4].endswith("the key is 1001 bytes long; at most 1000 are possible")
         assert len(refused) == 5
 
-    def test_only_the_first_refusals_are_listed(self, textsim: Textsim) -> None:
+    def test_only_the_first_refusals_are_listed(self, news: Textsim) -> None:
         Path("a.jsonl").write_text("{\n" * 1025)
-        result = textsim("index", "c", "a.jsonl", "--create", status=1)
+        result = news("index", "news", "a.jsonl", status=2)
         lines = result.stderr.splitlines()
         assert len(lines) == 22
         assert lines[-1] == "... and 1,005 more"
+
+    def test_the_status_says_whether_anything_was_done(self, news: Textsim) -> None:
+        bad = json.dumps({"id": "n", "text": "a\0b"})
+        good = json.dumps({"id": "a", "text": TEXTS["a"]})
+        news("index", "news", "-", input=f"{bad}\n", status=2)
+        news("index", "news", "-", input=f"{bad}\n{good}\n", status=1)
+        news("index", "news", "-", input=f"{good}\n", status=0)
+        news("index", "news", "-", input="", status=0)
+
+    def test_the_speed_of_many_documents(self, textsim: Textsim) -> None:
+        lines = [json.dumps({"id": i, "text": "some words"}) for i in range(1000)]
+        result = textsim("index", "c", "-", "--create", input="\n".join(lines[1:]))
+        assert re.fullmatch(r"999 added, .*; \d+\.\d s\n", result.stderr)
+        result = textsim("index", "c", "-", "--create", input="\n".join(lines))
+        assert re.fullmatch(
+            r"1 added, .* 999 unchanged; \d+\.\d s, [\d,]+ documents/s\n", result.stderr
+        )
 
     def test_duplicates_are_counted(self, news: Textsim) -> None:
         result = news("index", "news", "news.jsonl", "news.jsonl")
@@ -288,6 +353,8 @@ class TestIndex:
         assert news("remove", "news", "a", "a", "b").stderr == "removed 2 documents\n"
         result = news("remove", "news", "b", "c", status=1)
         assert result.stderr == 'removed 1 document\nno document "b" in the corpus\n'
+        result = news("remove", "news", "b", status=2)
+        assert result.stderr == 'removed 0 documents\nno document "b" in the corpus\n'
 
 
 class TestSearch:
@@ -544,7 +611,7 @@ class TestProcess:
 
     def test_interrupt(self, database_url: str) -> None:
         with process("index", "c", "-", "--create", url=database_url) as started:
-            wait_for_corpus(database_url, "c", started)
+            give_first_document(database_url, "c", started)
             started.send_signal(signal.SIGINT)
             started.wait()
             assert started.stderr is not None
@@ -571,17 +638,17 @@ class TestProcess:
 
     def test_a_connection_that_was_cut_is_replaced(self, database_url: str) -> None:
         with process("index", "c", "-", "--create", url=database_url) as started:
-            wait_for_corpus(database_url, "c", started)
+            give_first_document(database_url, "c", started)
             cut_connections(database_url, for_good=False)
-            _, messages = started.communicate('{"id": 1, "text": "some text"}\n')
+            _, messages = started.communicate('{"id": 2, "text": "some text"}\n')
         assert started.returncode == 0
-        assert messages.startswith("1 added, ")
+        assert messages.startswith("2 added, ")
 
     def test_a_server_that_goes_away(self, database_url: str) -> None:
         with process("index", "c", "-", "--create", url=database_url) as started:
-            wait_for_corpus(database_url, "c", started)
+            give_first_document(database_url, "c", started)
             cut_connections(database_url, for_good=True)
-            output, messages = started.communicate('{"id": 1, "text": "some text"}\n')
+            output, messages = started.communicate()
         assert started.returncode == 2
         assert output == ""
         error, *causes, note = messages.splitlines()

@@ -151,15 +151,12 @@ class Refusals:
         for refusal in refusals:
             self._note(f'document "{shown(refusal.key)}": {refusal.reason}')
 
-    def finish(self) -> None:
-        """Print what was refused, if anything, and end with status 1 then."""
-        if not self.count:
-            return
+    def show(self) -> None:
+        """Print what was refused."""
         for line in self._first:
             complain(f"refused: {line}")
         if self.count > len(self._first):
             complain(f"... and {self.count - len(self._first):,} more")
-        raise typer.Exit(1)
 
     def _note(self, line: str) -> None:
         self.count += 1

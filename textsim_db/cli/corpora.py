@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -19,7 +20,7 @@ from textsim_db.cli.common import (
     whole_number,
 )
 from textsim_db.cli.output import Format, FormatOption, Setting, cell, console, table, write
-from textsim_db.errors import RecipeError
+from textsim_db.errors import CorpusExists, RecipeError
 
 if TYPE_CHECKING:
     from textsim_db.config import CorpusConfig
@@ -98,6 +99,21 @@ def given(**settings: Any) -> dict[str, Any]:
     return {name: value for name, value in settings.items() if value is not None}
 
 
+def check_settings(corpus: Corpus, settings: dict[str, Any]) -> None:
+    """Raise CorpusExists unless the corpus is what these settings would make.
+
+    It names the settings that differ: those given, or else the defaults of the others.
+    """
+    from textsim_db.config import make_config
+
+    there, wanted = asdict(corpus.config), asdict(make_config(**settings))
+    differing = [name for name in wanted if there[name] != wanted[name]]
+    told = [name for name in differing if name in settings] or differing
+    if told:
+        each = (f"{n.replace('_', ' ')} is {there[n]} there, not {wanted[n]}" for n in told)
+        raise CorpusExists(f'corpus "{corpus.name}" exists with other settings: {"; ".join(each)}')
+
+
 @app.command()
 def create(
     corpus: CorpusName,
@@ -128,7 +144,11 @@ def create(
         rows=rows,
     )
     with connect(database_url) as db:
-        made = db.create_corpus(corpus, exist_ok=exist_ok, **settings)
+        if exist_ok and corpus in db.corpora():
+            made = db.corpus(corpus)
+            check_settings(made, settings)
+        else:
+            made = db.create_corpus(corpus, exist_ok=exist_ok, **settings)
         _show(made)
 
 

@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -27,18 +28,20 @@ from textsim_db.cli.corpora import (
     Rows,
     Seed,
     Shingle,
+    check_settings,
     given,
 )
 from textsim_db.cli.output import error_console
-from textsim_db.errors import CorpusNotFound, DatabaseError
+from textsim_db.errors import CorpusNotFound, DatabaseError, InputError
 
 if TYPE_CHECKING:
     from textsim_db.corpus import Corpus
     from textsim_db.database import Database
-    from textsim_db.inputs import Inputs, Kind
+    from textsim_db.inputs import Document, Inputs, Kind
     from textsim_db.results import AddReport
 
 _REFRESH_SECONDS = 0.1
+_MANY = 1000  # documents, from which their speed says something
 
 
 def _kind(text: str) -> Kind:
@@ -88,6 +91,7 @@ def index(
     Examples: `textsim index news articles.jsonl.gz --create`,
     `textsim index code src --glob "*.py"`
     """
+    from textsim_db.config import make_config
     from textsim_db.inputs import Inputs, Kind
 
     settings = given(
@@ -102,14 +106,20 @@ def index(
     if settings and not create:
         name = next(iter(settings)).replace("_", "-")
         raise typer.BadParameter("it needs --create as well", param_hint=f"--{name}")
+    make_config(**settings)  # a setting that cannot be is told before anything is read
     refusals = Refusals()
     inputs = Inputs(paths, refusals.add, Kind(kind), key, text, glob)
     with connect(database_url) as db:
-        opened = _opened(db, corpus, create, settings)
-        report, seconds = _index(opened, inputs)
+        opened, documents = _opened(db, corpus, create, settings, iter(inputs))
+        if opened is None:
+            refusals.show()
+            raise InputError(f'no document was found, so the corpus "{corpus}" was not created')
+        report, seconds = _index(opened, inputs, documents)
     refusals.add_documents(report.refused)
     complain(_summary(report, refusals.count, seconds))
-    refusals.finish()
+    refusals.show()
+    if refusals.count:
+        raise typer.Exit(1 if report.stored else 2)
 
 
 def remove(
@@ -119,7 +129,7 @@ def remove(
 ) -> None:
     """Remove documents from a corpus by key.
 
-    Unknown keys are named and make the exit status 1.
+    Unknown keys are named and make the exit status 1, or 2 where all are.
 
     Example: `textsim remove news article-17 article-18`
     """
@@ -131,36 +141,53 @@ def remove(
     for key in unknown:
         complain(f'no document "{key}" in the corpus')
     if unknown:
-        raise typer.Exit(1)
+        raise typer.Exit(1 if removed else 2)
 
 
-def _opened(db: Database, name: str, create: bool, settings: dict[str, Any]) -> Corpus:
-    if settings:
-        return db.create_corpus(name, exist_ok=True, **settings)
+def _opened(
+    db: Database,
+    name: str,
+    create: bool,
+    settings: dict[str, Any],
+    documents: Iterator[Document],
+) -> tuple[Corpus | None, Iterator[Document]]:
+    """Return the corpus and all the documents; None where it does not exist and there is none.
+
+    A corpus is made when the first document has been read: an empty one, left behind by a mistake
+    in the command, would stand in the way of the corrected command.
+    """
     try:
-        return db.corpus(name)
+        corpus = db.corpus(name)
     except CorpusNotFound as error:
-        if create:
-            return db.create_corpus(name, exist_ok=True)
-        error.add_note(f"to create it, add --create, or run: textsim corpus create {name}")
-        raise
+        if not create:
+            error.add_note(f"to create it, add --create, or run: textsim corpus create {name}")
+            raise
+    else:
+        if settings:
+            check_settings(corpus, settings)
+        return corpus, documents
+    first = list(islice(documents, 1))
+    made = db.create_corpus(name, exist_ok=True, **settings) if first else None
+    return made, chain(first, documents)
 
 
-def _index(corpus: Corpus, inputs: Inputs) -> tuple[AddReport, float]:
+def _index(
+    corpus: Corpus, inputs: Inputs, documents: Iterator[Document]
+) -> tuple[AddReport, float]:
     from textsim_db.results import AddReport
 
     latest = AddReport()
 
     start = time.monotonic()
     try:
-        with _progress(inputs) as (documents, show):
+        with _progress(inputs, documents) as (watched, show):
 
             def stored(report: AddReport) -> None:
                 nonlocal latest
                 latest = report
                 show(report)
 
-            report = corpus.add_many(documents, stored)
+            report = corpus.add_many(watched, stored)
     except (DatabaseError, KeyboardInterrupt) as error:
         error.add_note(
             f"{count(latest.stored, 'document')} had been stored by then and stay; the same command "
@@ -172,11 +199,11 @@ def _index(corpus: Corpus, inputs: Inputs) -> tuple[AddReport, float]:
 
 @contextmanager
 def _progress(
-    inputs: Inputs,
-) -> Iterator[tuple[Iterator[tuple[str, str]], Callable[[AddReport], None]]]:
+    inputs: Inputs, documents: Iterator[Document]
+) -> Iterator[tuple[Iterator[Document], Callable[[AddReport], None]]]:
     """Yield the documents and what to call after each batch; show both on a terminal."""
     if not sys.stderr.isatty():
-        yield iter(inputs), lambda report: None
+        yield documents, lambda report: None
         return
     from rich import progress as rich
 
@@ -196,9 +223,9 @@ def _progress(
             rate = report.given / max(time.monotonic() - start, 1e-9)
             bar.update(task, documents=report.given, rate=rate)
 
-        def read() -> Iterator[tuple[str, str]]:
+        def read() -> Iterator[Document]:
             shown = 0.0
-            for document in inputs:
+            for document in documents:
                 yield document
                 if time.monotonic() - shown > _REFRESH_SECONDS:
                     shown = time.monotonic()
@@ -217,4 +244,5 @@ def _summary(report: AddReport, refused: int, seconds: float) -> str:
         parts.append(f"{report.duplicates:,} with a key given again (the last one wins)")
     if refused:
         parts.append(f"{refused:,} refused")
-    return f"{', '.join(parts)}; {seconds:.1f} s"
+    speed = f", {report.given / seconds:,.0f} documents/s" if report.given >= _MANY else ""
+    return f"{', '.join(parts)}; {seconds:.1f} s{speed}"
