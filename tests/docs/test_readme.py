@@ -8,12 +8,20 @@ import subprocess
 import sys
 from pathlib import Path
 
+import platformdirs
 import psycopg
 import pytest
+import typer.main
 import yaml
+from platformdirs.unix import Unix
+
+from textsim_db.cli import app
+from textsim_db.db import embedded
+from textsim_db.db.embedded import DATA_DIR_VARIABLE
 
 ROOT = Path(__file__).parents[2]
-BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```", (ROOT / "README.md").read_text("utf-8"), re.S | re.M)
+README = (ROOT / "README.md").read_text("utf-8")
+BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```", README, re.S | re.M)
 
 
 def test_the_examples_run(
@@ -52,6 +60,27 @@ def test_the_two_commands_stand_first() -> None:
     language, code = BLOCKS[0]
     assert language == "sh"
     assert [line.split("#")[0].strip() for line in code.splitlines()] == ["make demo", "make test"]
+
+
+def test_every_command_is_in_the_table() -> None:
+    first_columns = re.findall(r"^\| (`.*?) \|", README, re.M)
+    assert commands() <= set(re.findall(r"`([a-z ]+)[ `]", "\n".join(first_columns)))
+
+
+def commands() -> set[str]:
+    found = set()
+    for name, command in typer.main.get_command(app).commands.items():  # type: ignore[attr-defined]
+        inner = getattr(command, "commands", None)
+        found |= {f"{name} {other}" for other in inner} if inner else {name}
+    return found
+
+
+def test_the_data_directory_is_where_it_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("XDG_DATA_HOME", DATA_DIR_VARIABLE):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(platformdirs, "user_data_path", lambda name: Unix(name).user_data_path)
+    path = f"~/{embedded.data_dir().relative_to(Path.home()).as_posix()}"
+    assert README.count(path) == 2
 
 
 def test_the_compose_file_says_what_the_readme_says() -> None:
