@@ -42,6 +42,7 @@ MAX_TRIES = 3
 
 _SOURCES = """
 SELECT s.id, s.corpus_id, s.relation::oid, n.nspname, r.relname, s.key_column, s.text_column,
+    CASE WHEN r.oid IS NOT NULL THEN format('%I.%I', n.nspname, r.relname) END,
     format_type(k.atttypid, NULL), t.attname IS NOT NULL,
     r.oid IS NOT NULL AND row_security_active(r.oid),
     has_schema_privilege(n.oid, 'USAGE') AND has_column_privilege(r.oid, k.attnum, 'SELECT')
@@ -126,7 +127,7 @@ VALUES (%s, %s, %s, %s, now() + make_interval(secs => %s))
 class Source:
     """An attached table as the connected role sees it.
 
-    fault: why this role cannot index it, or None.
+    name: that of the table, as SQL takes it. fault: why this role cannot index it, or None.
     """
 
     id: int
@@ -136,15 +137,9 @@ class Source:
     table: str | None
     key_column: str
     text_column: str
+    name: str
     key_type: str | None
     fault: str | None
-
-    @property
-    def name(self) -> str:
-        """The name of the table as SQL takes it."""
-        if self.schema is None or self.table is None:
-            return f"with the oid {self.relation}"
-        return sql.Identifier(self.schema, self.table).as_string(None)
 
     def statement(self, text: LiteralString) -> bytes:
         """Return SQL with the names of the table and its columns filled in."""
@@ -212,14 +207,16 @@ def _source(
     table: str | None,
     key: str,
     text: str,
+    name: str | None,
     key_type: str | None,
     has_text: bool,
     blinded: bool,
     readable: bool | None,
 ) -> Source:
     fault = None
-    if table is None:
+    if name is None:
         fault = "the table is gone: detach it by its oid"
+        name = f"with the oid {relation}"
     elif key_type is None or not has_text:
         fault = f'it has no column "{text if key_type else key}" any more'
     elif blinded:
@@ -229,7 +226,7 @@ def _source(
         )
     elif not readable:
         fault = "this role may not read it (GRANT SELECT)"
-    return Source(id_, corpus_id, relation, schema, table, key, text, key_type, fault)
+    return Source(id_, corpus_id, relation, schema, table, key, text, name, key_type, fault)
 
 
 def pieces(

@@ -56,7 +56,8 @@ WHERE p.id = c.id AND c.before < %(most)s
 RETURNING p.id, p.corpus_id, p.source_id, p.keys, p.tries
 """
 _RENEW = """
-UPDATE textsim.pending SET lease_until = now() + make_interval(secs => %s) WHERE id = %s
+UPDATE textsim.pending SET lease_until = now() + make_interval(secs => %s)
+WHERE id = ANY (%s::bigint[])
 """
 _FORGET = "DELETE FROM textsim.pending WHERE id = ANY (%s::bigint[])"
 _SPLIT = """
@@ -98,10 +99,10 @@ class _Made:
 
 @dataclass(slots=True)
 class _Sweep:
-    event: _Event
-    corpus: StoredCorpus
     source: Source
-    pieces: Iterator[Piece]
+    corpus: StoredCorpus
+    events: list[int]
+    pieces: Iterator[Piece] | None = None
 
 
 @dataclass(slots=True)
@@ -143,7 +144,7 @@ class Worker:
         self._report = report
         self._known = _Known()
         self._complaints: dict[object, str] = {}
-        self._sweep: _Sweep | None = None
+        self._sweeps: list[_Sweep] = []
         self._added: dict[StoredCorpus, int] = {}
         self._stop = threading.Event()
 
@@ -185,17 +186,22 @@ class Worker:
                 if until_idle or not connected or not lost:
                     raise
                 log.warning("lost the database, trying again in %.1f s: %s", delay, driver)
-                self._known, self._sweep = _Known(), None
+                self._known, self._sweeps = _Known(), []
                 self._stop.wait(delay)
                 delay = min(2 * delay, RECONNECT_SECONDS[1])
         return total
 
     def _leave(self) -> None:
-        """Let others go on at once with a sweep that is not finished."""
-        if self._sweep is not None:
-            with suppress(psycopg.Error, sqlalchemy.exc.DBAPIError), transaction(self._engine) as c:
-                c.execute(_RENEW, [0, self._sweep.event.id])
-        self._sweep = None
+        """Let others go on at once with sweeps that are not finished."""
+        with suppress(psycopg.Error, sqlalchemy.exc.DBAPIError):
+            self._renew(0)
+        self._sweeps = []
+
+    def _renew(self, seconds: float) -> None:
+        events = [event for sweep in self._sweeps for event in sweep.events]
+        if events:
+            with transaction(self._engine) as connection:
+                connection.execute(_RENEW, [seconds, events])
 
     def _pipeline(self, until_idle: bool) -> Generator[_Made | None, None, None]:
         """Yield pieces that are read and computed, while the one before is being written."""
@@ -224,8 +230,8 @@ class Worker:
                 continue
             events = self._claim()
             yield from self._pieces_of(events)
-            if self._sweep is not None:
-                yield from self._some_of_sweep(self._sweep)
+            if self._sweeps:
+                yield from self._some_of_sweep(self._sweeps[0])
             elif not events:
                 idle += 1
                 yield None
@@ -285,7 +291,7 @@ class Worker:
                 with transaction(self._engine) as connection:
                     connection.execute(_SPLIT, [event.id])
             elif event.keys is None:
-                self._start_sweep(event)
+                self._plan_sweep(event)
             else:
                 groups.setdefault((event.corpus_id, event.source_id), []).append(event)
         for (corpus_id, source_id), some in groups.items():
@@ -320,31 +326,32 @@ class Worker:
             connection.execute(_GIVE_UP, [reason, event.id])
         log.error("set aside: %s", reason)
 
-    def _start_sweep(self, event: _Event) -> None:
-        if self._sweep is not None or event.source_id is None:
-            # One at a time: this one comes again after the lease.
-            return
+    def _plan_sweep(self, event: _Event) -> None:
+        assert event.source_id is not None
         source = self._known.usable[event.source_id]
+        for sweep in self._sweeps:
+            if sweep.source.id == source.id and sweep.pieces is None:
+                sweep.events.append(event.id)
+                return
         corpus = self._corpus(event.corpus_id)
         if corpus is not None:
-            log.info("comparing table %s with corpus %s", source.name, corpus.name)
-            pieces = changes.sweep(self._engine, corpus, source)
-            self._sweep = _Sweep(event, corpus, source, pieces)
+            self._sweeps.append(_Sweep(source, corpus, [event.id]))
 
     def _some_of_sweep(self, sweep: _Sweep) -> Iterator[Piece]:
         """Yield one piece of the sweep under way, so that other changes come in between."""
-        with transaction(self._engine) as connection:
-            connection.execute(_RENEW, [self._lease, sweep.event.id])
+        self._renew(self._lease)
+        if sweep.pieces is None:
+            log.info("comparing table %s with corpus %s", sweep.source.name, sweep.corpus.name)
+            sweep.pieces = changes.sweep(self._engine, sweep.corpus, sweep.source)
         try:
             piece = next(sweep.pieces, None)
         except psycopg.Error as error:
-            self._sweep = None
+            self._sweeps.remove(sweep)
             self._unusable(sweep.corpus, sweep.source, error)
             return
         if piece is None:
-            self._sweep = None
-            done = (sweep.event.id,)
-            piece = Piece(sweep.corpus, sweep.source, [], done, sweep.event.tries)
+            self._sweeps.remove(sweep)
+            piece = Piece(sweep.corpus, sweep.source, [], tuple(sweep.events))
         yield piece
 
     def _resolved(self, piece: Piece | None) -> _Made | None:
@@ -367,7 +374,7 @@ class Worker:
         report = write()
         self._added[piece.corpus] = self._added.get(piece.corpus, 0) + report.added
         for key, reason in report.refused:
-            log.warning('corpus %s: set aside "%s": %s', piece.corpus.name, key, reason)
+            log.warning('corpus %s: set aside "%s": %s', piece.corpus.name, key[:100], reason)
         if self._report is not None and piece.keys:
             table = None if piece.source is None else piece.source.name
             seconds = time.monotonic() - made.seconds

@@ -140,7 +140,8 @@ BEGIN
     END IF;
     trigger_function := '_changes_' || made.id;
     EXECUTE format(
-        'CREATE FUNCTION textsim.%I() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER '
+        'CREATE FUNCTION textsim.%I() RETURNS trigger '
+        'LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER '
         'SET search_path = pg_catalog, pg_temp AS %L',
         trigger_function,
         CASE mode WHEN 'inline' THEN textsim._inline_body(made)
@@ -347,6 +348,18 @@ BEGIN
             format('textsim_%s_truncate', source.id), part, '_changes_' || source.id);
     END LOOP;
     PERFORM textsim._activate_source(source.id);
+    IF mode = 'inline' THEN
+        -- A small table at once; what this leaves is for a worker, as all the rest is.
+        EXECUTE format($query$
+            SELECT count(textsim._put($1, $2, t.key, t.body))
+            FROM (
+                SELECT t.%1$I::text AS key, t.%2$I::text AS body FROM %3$s t
+                WHERE t.%2$I IS NOT NULL LIMIT 1000
+            ) t
+            WHERE textsim._fault(t.key, t.body) IS NULL
+            $query$, key_column, text_column, relation)
+        USING c, source.id;
+    END IF;
 END
 $$;
 COMMENT ON FUNCTION textsim.attach(text, regclass, name, name, text)
@@ -386,6 +399,13 @@ SELECT c.name AS corpus, s.relation, s.key_column, s.text_column, s.mode, s.atta
 FROM textsim.source s JOIN textsim.corpus c ON c.id = s.corpus_id
 WHERE s.active;
 COMMENT ON VIEW textsim.sources IS 'the attached tables';
+COMMENT ON COLUMN textsim.sources.corpus IS 'where the rows are indexed';
+COMMENT ON COLUMN textsim.sources.relation IS 'the attached table';
+COMMENT ON COLUMN textsim.sources.key_column IS 'the column that gives the keys of the documents';
+COMMENT ON COLUMN textsim.sources.text_column IS 'the column that gives the texts';
+COMMENT ON COLUMN textsim.sources.mode
+    IS 'queue: a worker indexes what changed; inline: the transaction that changes it does';
+COMMENT ON COLUMN textsim.sources.attached_at IS 'when the table was attached';
 
 CREATE FUNCTION textsim.status(corpus text)
 RETURNS TABLE (indexed bigint, pending bigint, oldest_pending timestamptz, failed bigint)

@@ -71,15 +71,15 @@ def check_bands(connection: psycopg.Connection[Any]) -> None:
     ]
 
 
-def check_documents(connection: psycopg.Connection[Any]) -> None:
+def check_documents(connection: psycopg.Connection[Any], source_id: int | None) -> None:
     keys = ["", "plain", "ü漢\U0001f98a" * 10, "k" * 1000]
     words = [INT4, [], [5], list(range(1000))]
     signatures = np.array([INT4, INT4[::-1], INT4, [7] * len(INT4)], np.int32)
     counts = np.array([2**31 - 1, 0, 1, 998], np.int64)
     ids = [2**63 - 1, -(2**63), 2**32 - 1, 2**31]
     chosen = [3, 0, 1]
-    connection.execute("CREATE TEMP TABLE d (LIKE textsim.document)")
-    columns = "corpus_id, shingle_count, id, key, word_ids, signature"
+    connection.execute("CREATE TEMP TABLE d (LIKE textsim.document) ON COMMIT DROP")
+    columns = "corpus_id, shingle_count, id, source_id, key, word_ids, signature"
     made = copy_documents(
         2**31 - 1,
         np.array([ids[i] for i in chosen], np.int64),
@@ -89,6 +89,7 @@ def check_documents(connection: psycopg.Connection[Any]) -> None:
         np.cumsum([0, *map(len, words)], dtype=np.int64),
         np.array(chosen, np.int64),
         signatures,
+        source_id,
     )
     copy_in(connection, f"COPY d ({columns}) FROM STDIN (FORMAT binary)", made)
     assert query(connection, f"SELECT {columns} FROM d") == [
@@ -96,6 +97,7 @@ def check_documents(connection: psycopg.Connection[Any]) -> None:
             2**31 - 1,
             counts.tolist()[i],
             ids[i],
+            source_id,
             keys[i],
             words[i],
             signatures[i].tolist() if counts[i] else [],
@@ -109,7 +111,9 @@ def check_all(url: str) -> None:
     with psycopg.connect(url) as connection:
         check_parameters(connection)
         check_bands(connection)
-        check_documents(connection)
+        for source_id in (None, 0, 2**31 - 1):
+            check_documents(connection, source_id)
+            connection.rollback()
     with ts.connect(url) as db:
         corpus = db.create_corpus("news", "word:2")
         texts = [(f"k{i}", f"some words of document {i % 50}") for i in range(300)]

@@ -1,0 +1,196 @@
+"""What an attached table costs its writers, and how soon its rows are found; embedded server.
+
+    python -m benchmarks.attached [--documents 100000]
+
+Every figure is taken side by side with the same statements on a table that is not attached, in
+rounds that alternate, and is a median.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import psycopg
+from psycopg import sql
+
+import textsim_db as ts
+from benchmarks.generate import documents
+
+Connection = psycopg.Connection[Any]
+TABLES = ("plain", "queue", "inline")
+
+
+def milliseconds(function: Callable[[], object]) -> float:
+    """Return how long a call takes."""
+    start = time.perf_counter()
+    function()
+    return (time.perf_counter() - start) * 1000
+
+
+def make_tables(db: ts.Database, connection: Connection) -> None:
+    """Make the same table three times, and attach two of them."""
+    connection.execute("DROP SCHEMA IF EXISTS bench CASCADE")
+    for name in TABLES:
+        drop(db, name)
+    connection.execute("CREATE SCHEMA bench")
+    for name in TABLES:
+        create_table(connection, name)
+        if name != "plain":
+            db.create_corpus(name).attach(f"bench.{name}", "id", "body", name)
+
+
+def drop(db: ts.Database, name: str) -> None:
+    """Drop a corpus of an earlier run; its table is gone."""
+    if name in db.corpora():
+        with psycopg.connect(db.url) as connection:
+            connection.execute(
+                "SELECT textsim.detach(corpus, relation) FROM textsim.sources WHERE corpus = %s",
+                [name],
+            )
+        db.drop_corpus(name)
+
+
+def create_table(connection: Connection, name: str) -> None:
+    """Create a table of texts."""
+    statement = sql.SQL("CREATE TABLE bench.{} (id bigint PRIMARY KEY, body text, other int)")
+    connection.execute(statement.format(sql.Identifier(name)))
+
+
+def insert_one(connection: Connection, table: str, number: int, text: str) -> float:
+    """Insert a row in a transaction of its own and return the milliseconds."""
+    statement = f"INSERT INTO bench.{table} VALUES (%s, %s)".encode()
+    return milliseconds(lambda: connection.execute(statement, [number, text], prepare=True))
+
+
+def insert_many(connection: Connection, table: str, first: int, texts: list[str]) -> float:
+    """Insert rows in one statement and return the milliseconds."""
+    statement = f"INSERT INTO bench.{table} SELECT * FROM unnest(%s::bigint[], %s::text[])"
+    numbers = list(range(first, first + len(texts)))
+    return milliseconds(lambda: connection.execute(statement.encode(), [numbers, texts]))
+
+
+def singles(connection: Connection, words: int, count: int) -> None:
+    """Print the price of single inserts."""
+    texts = [text for _, text in documents(count, words, seed=words)]
+    found: dict[str, list[float]] = {name: [] for name in TABLES}
+    for number, text in enumerate(texts):
+        for name in TABLES:
+            key = words * 10**9 + number
+            found[name].append(insert_one(connection, name, key, text))
+    plain = statistics.median(found["plain"])
+    for name in TABLES[1:]:
+        extra = statistics.median(found[name]) - plain
+        print(f"one row of {words} words, {name}: {extra:.3f} ms on top of {plain:.3f} ms")
+
+
+def multi_rows(connection: Connection) -> None:
+    """Print the price of inserts and updates of 10,000 rows."""
+    texts = [text for _, text in documents(10_000, 200, seed=7)]
+    ratios = []
+    for number in range(7):
+        first = 2 * 10**12 + number * 10**6
+        plain = insert_many(connection, "plain", first, texts)
+        queue = insert_many(connection, "queue", first, texts)
+        ratios.append(queue / plain)
+        if not number:
+            inline = insert_many(connection, "inline", first, texts)
+            print(f"10,000 rows, inline: {(inline - plain) / 10_000:.3f} ms a row")
+    print(f"10,000 rows in one insert, queue: {statistics.median(ratios) * 100 - 100:.1f} % on top")
+    ratios = []
+    for _ in range(7):
+        update = "UPDATE bench.{} SET other = coalesce(other, 0) + 1 WHERE id < 2000000100000"
+        took = [
+            milliseconds(lambda name=name: connection.execute(update.format(name).encode()))  # type: ignore[misc]
+            for name in ("plain", "queue")
+        ]
+        ratios.append(took[1] / took[0])
+    print(f"update of another column, queue: {statistics.median(ratios) * 100 - 100:.1f} % on top")
+
+
+@contextmanager
+def working(db: ts.Database, **options: Any) -> Iterator[None]:
+    """Have a worker run in a thread."""
+    worker = db.worker(**options)
+    thread = threading.Thread(target=worker.run)
+    thread.start()
+    try:
+        yield
+    finally:
+        worker.stop()
+        thread.join()
+
+
+def latency(db: ts.Database, connection: Connection, count: int) -> None:
+    """Print the delay from commit to findable, one row at a time."""
+    corpus = db.corpus("queue")
+    texts = [text for _, text in documents(count, 200, seed=99, planted=0)]
+    for options in ({}, {"listen": True, "poll": 1.0}):
+        delays = []
+        with working(db, **options):
+            connection.execute("SELECT set_config('textsim.notify', %s, false)", ["on"])
+            for number, text in enumerate(texts):
+                key = (5 if options else 6) * 10**12 + number
+                insert_one(connection, "queue", key, text)
+                start = time.perf_counter()
+                while str(key) not in [match.key for match in corpus.query(text, 1.0)]:
+                    time.sleep(0.001)
+                delays.append((time.perf_counter() - start) * 1000)
+            connection.execute("SELECT set_config('textsim.notify', 'off', false)")
+        how = "listening" if options else "polling"
+        print(
+            f"from commit to findable, {how}: median {statistics.median(delays):.1f} ms, "
+            f"p99 {sorted(delays)[int(len(delays) * 0.99)]:.1f} ms"
+        )
+
+
+def throughput(db: ts.Database, connection: Connection, count: int) -> None:
+    """Print how fast workers index, and how fast reconcile compares."""
+    create_table(connection, "bulk")
+    drop(db, "bulk")
+    corpus = db.create_corpus("bulk")
+    corpus.attach("bench.bulk", "id", "body")
+    for start in range(0, count, 10_000):
+        texts = [text for _, text in documents(10_000, 200, seed=start)]
+        insert_many(connection, "bulk", start, texts)
+    start = time.perf_counter()
+    workers = [db.worker() for _ in range(2)]
+    threads = [threading.Thread(target=worker.run, args=[True]) for worker in workers]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    seconds = time.perf_counter() - start
+    assert len(corpus) == count
+    print(f"workers (two threads): {count / seconds:,.0f} documents/s")
+    seconds = milliseconds(lambda: corpus.reconcile()) / 1000
+    print(f"reconcile, nothing to mend: {count / seconds:,.0f} rows/s")
+
+
+def main() -> None:
+    """Run the benchmark and print its figures."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
+    parser.add_argument("--documents", type=int, default=100_000)
+    parser.add_argument("--database-url")
+    arguments = parser.parse_args()
+    with (
+        ts.connect(arguments.database_url) as db,
+        psycopg.connect(db.url, autocommit=True) as connection,
+    ):
+        make_tables(db, connection)
+        for words, count in ((50, 300), (200, 300), (1000, 100)):
+            singles(connection, words, count)
+        multi_rows(connection)
+        connection.execute("TRUNCATE bench.queue, bench.inline, bench.plain")
+        db.worker().run(until_idle=True)
+        latency(db, connection, 200)
+        throughput(db, connection, arguments.documents)
+
+
+if __name__ == "__main__":
+    main()

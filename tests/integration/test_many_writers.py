@@ -1,0 +1,133 @@
+"""Sixteen writers, four workers that are killed at random: nothing is lost, nothing waits forever."""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+import threading
+import time
+from typing import Any
+
+import psycopg
+import pytest
+
+import textsim_db as ts
+from tests.integration.test_sources import Connection, expected, settle, stored
+
+SECONDS = float(os.environ.get("TEXTSIM_TEST_SECONDS", "8"))
+WRITERS, WORKERS = 16, 4
+KEYS = 400
+WORDS = ["alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta"]
+WORKER = "import sys, textsim_db as ts; ts.connect(sys.argv[1]).worker(lease=1.0).run()"
+
+
+class Writer(threading.Thread):
+    """Changes random rows in transactions of random length, and keeps what went wrong."""
+
+    def __init__(self, url: str, seed: int, end: float) -> None:
+        super().__init__()
+        self._url, self._rng, self._end = url, random.Random(seed), end
+        self.transactions = 0
+        self.failure: BaseException | None = None
+
+    def run(self) -> None:
+        try:
+            with psycopg.connect(self._url) as connection:
+                while time.monotonic() < self._end:
+                    self._transaction(connection)
+                    self.transactions += 1
+        except BaseException as error:
+            self.failure = error
+
+    def _transaction(self, connection: Connection) -> None:
+        rng = self._rng
+        # In order of the keys, so that writers do not lock each other out by themselves.
+        keys = sorted(rng.sample(range(KEYS), rng.randrange(1, 6)))
+        for key in keys:
+            connection.execute(*self._change(key))
+            if rng.random() < 0.02:
+                time.sleep(rng.random())
+        if rng.random() < 0.1:
+            with connection.transaction(force_rollback=True):
+                connection.execute(*self._change(keys[-1]))
+        if rng.random() < 0.2:
+            connection.rollback()
+        else:
+            connection.commit()
+
+    def _change(self, key: int) -> tuple[Any, ...]:
+        rng = self._rng
+        words = " ".join(rng.choices(WORDS, k=12))
+        text = f"{words} {rng.randrange(10**6)} {rng.randrange(10**6)}"
+        kind = rng.random()
+        if kind < 0.5:
+            return (
+                "INSERT INTO t VALUES (%s, %s) ON CONFLICT (id) DO UPDATE SET body = excluded.body",
+                [key, text],
+            )
+        if kind < 0.7:
+            return "UPDATE t SET body = %s WHERE id = %s", [text, key]
+        if kind < 0.9:
+            return "DELETE FROM t WHERE id = %s", [key]
+        if kind < 0.95:
+            return "UPDATE t SET body = NULL WHERE id = %s", [key]
+        # Its own numbers, so that two never meet.
+        return "UPDATE t SET id = %s WHERE id = %s", [10**6 + rng.randrange(10**12), key]
+
+
+@pytest.mark.parametrize("mode", ["queue", "inline"])
+def test_many_writers(db: ts.Database, seed: int, mode: str) -> None:
+    rng = random.Random(seed)
+    corpus = db.create_corpus("c", shingle="word:2")
+    with psycopg.connect(db.url, autocommit=True) as connection:
+        connection.execute("CREATE TABLE t (id bigint PRIMARY KEY, body text)")
+        corpus.attach("t", "id", "body", mode)
+        before = deadlocks(connection)
+        end = time.monotonic() + SECONDS
+        writers = [Writer(db.url, rng.randrange(2**32), end) for _ in range(WRITERS)]
+        workers = [start(db.url) for _ in range(WORKERS)]
+        try:
+            for writer in writers:
+                writer.start()
+            kills = 0
+            while time.monotonic() < end:
+                time.sleep(rng.uniform(0.3, 1.5))
+                number = rng.randrange(WORKERS)
+                workers[number].kill()
+                workers[number].wait()
+                workers[number] = start(db.url)
+                kills += 1
+            for writer in writers:
+                writer.join()
+        finally:
+            for worker in workers:
+                worker.kill()
+                worker.wait()
+        for writer in writers:
+            if writer.failure is not None:
+                raise writer.failure
+        print(f"{sum(w.transactions for w in writers)} transactions, {kills} workers killed")
+        assert sum(writer.transactions for writer in writers) > WRITERS
+        time.sleep(1.1)  # what the killed workers had in hand
+        settle(db, corpus)
+        assert stored(connection) == expected(connection, "t")
+        rows = connection.execute("SELECT id::text, body FROM t WHERE body IS NOT NULL").fetchall()
+        for key, body in rows:
+            assert key in [match.key for match in corpus.query(body)], f"--seed {seed}"
+        assert deadlocks(connection) == before, f"--seed {seed}"
+
+
+def deadlocks(connection: Connection) -> int:
+    """Return how many deadlocks the server has resolved in this database."""
+    connection.execute("SELECT pg_stat_clear_snapshot()")
+    row = connection.execute(
+        "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()"
+    ).fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+def start(url: str) -> subprocess.Popen[bytes]:
+    return subprocess.Popen([sys.executable, "-c", WORKER, url])
