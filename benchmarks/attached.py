@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import psycopg
@@ -36,7 +37,7 @@ def milliseconds(function: Callable[[], object]) -> float:
 def make_tables(db: ts.Database, connection: Connection) -> None:
     """Make the same table three times, and attach two of them."""
     connection.execute("DROP SCHEMA IF EXISTS bench CASCADE")
-    for name in TABLES:
+    for name in (*TABLES, "bulk"):
         drop(db, name)
     connection.execute("CREATE SCHEMA bench")
     for name in TABLES:
@@ -105,11 +106,11 @@ def multi_rows(connection: Connection) -> None:
     ratios = []
     for _ in range(7):
         update = "UPDATE bench.{} SET other = coalesce(other, 0) + 1 WHERE id < 2000000100000"
-        took = [
-            milliseconds(lambda name=name: connection.execute(update.format(name).encode()))  # type: ignore[misc]
+        plain, queue = (
+            milliseconds(partial(connection.execute, update.format(name).encode()))
             for name in ("plain", "queue")
-        ]
-        ratios.append(took[1] / took[0])
+        )
+        ratios.append(queue / plain)
     print(f"update of another column, queue: {statistics.median(ratios) * 100 - 100:.1f} % on top")
 
 
@@ -130,7 +131,8 @@ def latency(db: ts.Database, connection: Connection, count: int) -> None:
     """Print the delay from commit to findable, one row at a time."""
     corpus = db.corpus("queue")
     texts = [text for _, text in documents(count, 200, seed=99, planted=0)]
-    for options in ({}, {"listen": True, "poll": 1.0}):
+    ways: tuple[dict[str, Any], ...] = ({}, {"listen": True, "poll": 1.0})
+    for options in ways:
         delays = []
         with working(db, **options):
             connection.execute("SELECT set_config('textsim.notify', %s, false)", ["on"])
@@ -152,12 +154,11 @@ def latency(db: ts.Database, connection: Connection, count: int) -> None:
 def throughput(db: ts.Database, connection: Connection, count: int) -> None:
     """Print how fast workers index, and how fast reconcile compares."""
     create_table(connection, "bulk")
-    drop(db, "bulk")
     corpus = db.create_corpus("bulk")
     corpus.attach("bench.bulk", "id", "body")
-    for start in range(0, count, 10_000):
-        texts = [text for _, text in documents(10_000, 200, seed=start)]
-        insert_many(connection, "bulk", start, texts)
+    for first in range(0, count, 10_000):
+        texts = [text for _, text in documents(10_000, 200, seed=first)]
+        insert_many(connection, "bulk", first, texts)
     start = time.perf_counter()
     workers = [db.worker() for _ in range(2)]
     threads = [threading.Thread(target=worker.run, args=[True]) for worker in workers]

@@ -14,7 +14,7 @@ from textsim_db.db import corpora, embedded, schema
 from textsim_db.db import engine as engines
 from textsim_db.db.dictionary import Dictionary
 from textsim_db.errors import ConfigurationError, CorpusExists
-from textsim_db.worker import Worker, WorkReport
+from textsim_db.worker import POLL_SECONDS, Worker, WorkReport
 
 URL_VARIABLE = "TEXTSIM_DATABASE_URL"
 
@@ -101,7 +101,7 @@ class Database:
 
     def worker(
         self,
-        poll: float = 0.025,
+        poll: float = POLL_SECONDS,
         lease: float = 60.0,
         listen: bool = False,
         report: Callable[[WorkReport], None] | None = None,

@@ -31,6 +31,9 @@ log = logging.getLogger("textsim_db.worker")
 CLAIM_KEYS = 10_000
 FLUSH = 2
 """So many times nothing in a row, and whatever was found before has gone through the pipeline."""
+POLL_SECONDS = 0.025
+SOON_SECONDS = 1.0
+"""For so long after the last change a worker polls at the usual rate, however long its poll is."""
 REFRESH_SECONDS = 1.0
 SPLIT_TRIES = 3
 GIVE_UP_TRIES = 8
@@ -125,7 +128,7 @@ class Worker:
         self,
         engine: Engine,
         dictionary: Dictionary,
-        poll: float = 0.025,
+        poll: float = POLL_SECONDS,
         lease: float = 60.0,
         listen: bool = False,
         only: int | None = None,
@@ -207,7 +210,7 @@ class Worker:
         """Yield pieces that are read and computed, while the one before is being written."""
         with (
             _Bell(self._engine, self._listen) as bell,
-            closing(self._pieces(bell)) as found,
+            closing(self._pieces(bell, until_idle)) as found,
             closing(ahead(found, self._resolved)) as resolved,
         ):
             idle = 0
@@ -216,27 +219,31 @@ class Worker:
                 idle = 0 if made is not None else idle + 1
                 if idle == FLUSH:
                     self._settle()
-                if idle >= FLUSH and (until_idle or self._stop.is_set()):
-                    return
+            self._settle()
 
-    def _pieces(self, bell: _Bell) -> Generator[Piece | None, None, None]:
-        """Yield what is to be done, None where there is nothing, without end."""
+    def _pieces(self, bell: _Bell, until_idle: bool) -> Generator[Piece | None, None, None]:
+        """Yield what is to be done, None where there is nothing; ends where the worker does.
+
+        All that was taken is yielded before that.
+        """
         idle = 0
-        while True:
+        active = float("-inf")
+        while not self._stop.is_set():
             if idle >= FLUSH:
-                bell.wait(self._poll, self._stop)
-            if self._stop.is_set():
-                yield None
-                continue
+                # What comes next comes soon: notifications are not sent for each commit.
+                soon = time.monotonic() - active < SOON_SECONDS
+                bell.wait(min(self._poll, POLL_SECONDS) if soon else self._poll, self._stop)
             events = self._claim()
             yield from self._pieces_of(events)
             if self._sweeps:
                 yield from self._some_of_sweep(self._sweeps[0])
             elif not events:
+                if until_idle:
+                    return
                 idle += 1
                 yield None
                 continue
-            idle = 0
+            idle, active = 0, time.monotonic()
 
     def _claim(self) -> list[_Event]:
         known = self._refreshed()
