@@ -39,10 +39,12 @@ Shorter than deadlock_timeout (1 s at its default): where a user's transaction a
 each other, it is the batch that gives way.
 """
 MAX_TRIES = 3
+INLINE_DOCUMENTS = 1000
+"""A batch of a table whose own writers wait while its documents are locked."""
 
 _SOURCES = """
 SELECT s.id, s.corpus_id, s.relation::oid, n.nspname, r.relname, s.key_column, s.text_column,
-    CASE WHEN r.oid IS NOT NULL THEN format('%I.%I', n.nspname, r.relname) END,
+    s.mode, CASE WHEN r.oid IS NOT NULL THEN format('%I.%I', n.nspname, r.relname) END,
     format_type(k.atttypid, NULL), t.attname IS NOT NULL,
     r.oid IS NOT NULL AND row_security_active(r.oid),
     has_schema_privilege(n.oid, 'USAGE') AND has_column_privilege(r.oid, k.attnum, 'SELECT')
@@ -86,10 +88,7 @@ SELECT d.key FROM {document} d WHERE d.source_id = %s ORDER BY d.key LIMIT %s
 _NEXT_OWN_KEYS = """
 SELECT d.key FROM {document} d WHERE d.source_id = %s AND d.key > %s ORDER BY d.key LIMIT %s
 """
-_OTHERS = """
-SELECT d.key, s.relation::text FROM {document} d JOIN textsim.source s ON s.id = d.source_id
-WHERE d.key = ANY (%s::text[]) AND d.source_id <> %s
-"""
+_NAMES = "SELECT s.id, s.relation::text FROM textsim.source s WHERE s.id = ANY (%s::integer[])"
 _WAITING_SIZES = """
 SELECT d.key, octet_length(d.normal_form) FROM {document} d
 WHERE d.key = ANY (%s::text[]) AND d.word_ids IS NULL
@@ -137,6 +136,7 @@ class Source:
     table: str | None
     key_column: str
     text_column: str
+    mode: str
     name: str
     key_type: str | None
     fault: str | None
@@ -207,6 +207,7 @@ def _source(
     table: str | None,
     key: str,
     text: str,
+    mode: str,
     name: str | None,
     key_type: str | None,
     has_text: bool,
@@ -226,7 +227,7 @@ def _source(
         )
     elif not readable:
         fault = "this role may not read it (GRANT SELECT)"
-    return Source(id_, corpus_id, relation, schema, table, key, text, name, key_type, fault)
+    return Source(id_, corpus_id, relation, schema, table, key, text, mode, name, key_type, fault)
 
 
 def pieces(
@@ -244,19 +245,24 @@ def pieces(
             rows = connection.execute(corpus.statement(_WAITING_SIZES), [distinct]).fetchall()
         else:
             rows = connection.execute(source.statement(_SIZES), [distinct]).fetchall()
-    cuts = list(_fitting(distinct, dict(rows)))
+    cuts = list(_fitting(distinct, dict(rows), _most(source)))
     for number, some in enumerate(cuts, start=1):
         done = tuple(events) if number == len(cuts) else ()
         yield Piece(corpus, source, some, done, tries)
 
 
-def _fitting(keys: Sequence[str], sizes: dict[str, int | None]) -> Iterator[list[str]]:
+def _most(source: Source | None) -> int:
+    inline = source is not None and source.mode == "inline"
+    return INLINE_DOCUMENTS if inline else BATCH_DOCUMENTS
+
+
+def _fitting(keys: Sequence[str], sizes: dict[str, int | None], most: int) -> Iterator[list[str]]:
     some: list[str] = []
     size = 0
     for key in keys:
         some.append(key)
         size += sizes.get(key) or 0
-        if len(some) >= BATCH_DOCUMENTS or size >= MAX_WEIGHT:
+        if len(some) >= most or size >= MAX_WEIGHT:
             yield some
             some, size = [], 0
     if some or not keys:
@@ -270,7 +276,7 @@ def sweep(engine: Engine, corpus: StoredCorpus, source: Source) -> Iterator[Piec
     """
     first, following = source.statement(_FIRST_PAGE), source.statement(_NEXT_PAGE)
     for page in _pages(engine, first, following, []):
-        for keys in _fitting([row[0] for row in page], dict(page)):
+        for keys in _fitting([row[0] for row in page], dict(page), _most(source)):
             yield Piece(corpus, source, keys, skip=True)
     first = corpus.statement(_FIRST_OWN_KEYS).encode()
     following = corpus.statement(_NEXT_OWN_KEYS).encode()
@@ -314,8 +320,9 @@ def resolve(engine: Engine, dictionary: Dictionary, piece: Piece) -> Changed | C
         texts = _read(connection, piece.source, piece.keys)
         changed = Changed(texts, _batch(texts, piece.corpus, dictionary))
         if piece.skip:
-            cursor = connection.cursor(binary=True)
-            _, differs = writing.outcomes(cursor, piece.corpus, changed.batch, piece.source.id)
+            stored = writing.find(connection.cursor(binary=True), piece.corpus, changed.batch.keys)
+            outcome, adopted = writing.outcomes(changed.batch, stored, piece.source.id)
+            differs = bool(adopted) or np.any(outcome != writing.UNCHANGED)
             if not differs and len(changed.batch.keys) == len(piece.keys):
                 return None
     return changed
@@ -394,12 +401,12 @@ def differences(engine: Engine, dictionary: Dictionary, piece: Piece) -> list[Di
     with autocommit(engine) as connection:
         texts = _read(connection, piece.source, piece.keys)
         batch = _batch(texts, piece.corpus, dictionary)
-        cursor = connection.cursor(binary=True)
-        outcome, _ = writing.outcomes(cursor, piece.corpus, batch, piece.source.id)
+        stored = writing.find(connection.cursor(binary=True), piece.corpus, batch.keys)
+        outcome, _ = writing.outcomes(batch, stored, piece.source.id)
         found = [
             Difference(key, "missing" if what == writing.ADDED else "different")
             for key, what in zip(batch.keys, outcome.tolist(), strict=True)
-            if what != writing.UNCHANGED
+            if what in (writing.ADDED, writing.REPLACED)
         ]
         if not piece.skip:
             found += [Difference(key, "surplus") for key in piece.keys if key not in texts]
@@ -457,14 +464,16 @@ def _apply(
     assert source is not None
     connection.execute(QUEUE, [corpus.id])
     connection.execute(f"SET LOCAL lock_timeout = '{PATIENCE}'")
+    # First the documents, then the table: who writes both, as inline triggers do, cannot come in
+    # between, and what it adds meanwhile is a unique violation here.
+    cursor = connection.cursor(binary=True)
+    existing = writing.lock(cursor, corpus, piece.keys)
     texts = _read(connection, source, piece.keys)
     batch = made.batch if texts == made.texts else _batch(texts, corpus, dictionary)
-    cursor = connection.cursor(binary=True)
-    others: dict[str, str] = dict(
-        connection.execute(corpus.statement(_OTHERS), [piece.keys, source.id]).fetchall()
-    )
     refused = []
+    others = _others(connection, existing, source)
     if others:
+        existing = {key: stored for key, stored in existing.items() if key not in others}
         refused = [
             Refusal(key, f"the corpus has this key from the table {others[key]}")
             for key in batch.keys
@@ -472,16 +481,29 @@ def _apply(
         ]
         kept = {key: text for key, text in texts.items() if key not in others}
         batch = _batch(kept, corpus, dictionary)
-    outcome = writing.write(cursor, corpus, batch, source.id)
-    present = set(batch.keys) | set(others)
-    gone = [key for key in piece.keys if key not in present]
+    outcome = writing.write(cursor, corpus, batch, source.id, existing)
+    gone = [existing[key] for key in existing.keys() - set(batch.keys)]
     return ChangeReport(
         added=int(np.count_nonzero(outcome == writing.ADDED)),
         replaced=int(np.count_nonzero(outcome == writing.REPLACED)),
         unchanged=int(np.count_nonzero(outcome == writing.UNCHANGED)),
-        removed=writing.remove(cursor, corpus, gone) if gone else 0,
+        completed=int(np.count_nonzero(outcome == writing.COMPLETED)),
+        removed=writing.remove_locked(cursor, corpus, gone),
         refused=[*batch.refused, *refused],
     )
+
+
+def _others(connection: Connection, existing: writing.Existing, source: Source) -> dict[str, str]:
+    """Return the keys that another attached table has given, with the name of the table."""
+    numbers = {stored.source_id for stored in existing.values()} - {None, source.id}
+    if not numbers:
+        return {}
+    names: dict[int | None, str] = dict(connection.execute(_NAMES, [list(numbers)]).fetchall())
+    return {
+        key: names[stored.source_id]
+        for key, stored in existing.items()
+        if stored.source_id in names
+    }
 
 
 def _complete(connection: Connection, piece: Piece, made: Completed) -> ChangeReport:

@@ -81,7 +81,8 @@ def add_many(
             again = seen.meet(batch.keys)
             report.added += int(np.count_nonzero(outcome == writing.ADDED))
             report.replaced += int(np.count_nonzero((outcome == writing.REPLACED) & ~again))
-            report.unchanged += int(np.count_nonzero((outcome == writing.UNCHANGED) & ~again))
+            same = (outcome == writing.UNCHANGED) | (outcome == writing.COMPLETED)
+            report.unchanged += int(np.count_nonzero(same & ~again))
             again &= outcome != writing.ADDED
             report.duplicates += int(np.count_nonzero(again))
             report.duplicates += batch.duplicates

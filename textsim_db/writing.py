@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -23,12 +23,12 @@ from textsim_db.db.binary import (
 from textsim_db.db.corpora import StoredCorpus
 
 _EXISTING = """
-SELECT key, id, array_send(word_ids), normal_form, source_id
+SELECT key, id, array_send(word_ids), normal_form, source_id, NULL
 FROM {document} WHERE key = ANY (%s::text[])
 """
 _LOCK_EXISTING = """
-SELECT key, id, array_send(signature) FROM {document}
-WHERE key = ANY (%s::text[]) ORDER BY key FOR UPDATE
+SELECT key, id, array_send(word_ids), normal_form, source_id, array_send(signature)
+FROM {document} WHERE key = ANY (%s::text[]) ORDER BY key FOR UPDATE
 """
 _IDS = "SELECT nextval('textsim.document_id') FROM generate_series(1, %s)"
 _UPDATE = """
@@ -51,21 +51,62 @@ _COPY_BANDS = """
 COPY {band} (corpus_id, band, bucket, document_id) FROM STDIN (FORMAT binary)
 """
 
-ADDED, REPLACED, UNCHANGED = range(3)
+ADDED, REPLACED, UNCHANGED, COMPLETED = range(4)
+
+
+class Stored(NamedTuple):
+    """A stored document; word_ids and signature as array_send gives them."""
+
+    id: int
+    word_ids: bytes | None
+    normal_form: str | None
+    source_id: int | None
+    signature: bytes
+
+
+Existing = dict[str, Stored]
+
+
+def find(cursor: psycopg.Cursor[Any], corpus: StoredCorpus, keys: Sequence[str]) -> Existing:
+    """Return the documents that there are of some keys, for outcomes(): without signatures."""
+    rows = cursor.execute(corpus.statement(_EXISTING), [list(keys)]).fetchall()
+    return {row[0]: Stored(*row[1:]) for row in rows}
+
+
+def lock(cursor: psycopg.Cursor[Any], corpus: StoredCorpus, keys: Sequence[str]) -> Existing:
+    """Lock the documents that there are of some keys, in the order of the keys."""
+    rows = cursor.execute(corpus.statement(_LOCK_EXISTING), [list(keys)]).fetchall()
+    return {row[0]: Stored(*row[1:]) for row in rows}
 
 
 def write(
-    cursor: psycopg.Cursor[Any], corpus: StoredCorpus, batch: Batch, source_id: int | None = None
+    cursor: psycopg.Cursor[Any],
+    corpus: StoredCorpus,
+    batch: Batch,
+    source_id: int | None = None,
+    existing: Existing | None = None,
 ) -> npt.NDArray[np.int8]:
-    """Write a batch and return what became of each document: ADDED, REPLACED or UNCHANGED.
+    """Write a batch and return the outcome of each document.
 
-    source_id is the attached table that the documents come from; None leaves it as it is.
+    That is ADDED, REPLACED, UNCHANGED, or COMPLETED where only its words had no ids yet. source_id
+    is the attached table that the documents come from; None leaves it as it is. existing: those
+    documents that are locked already; a document that came after that is a unique violation.
     """
     if not batch.keys:
         return np.empty(0, np.int8)
-    outcome, changed, adopted = _compare(cursor, corpus, batch, source_id)
+    locked = existing
+    if existing is None:
+        existing = find(cursor, corpus, batch.keys)
+    outcome, adopted = outcomes(batch, existing, source_id)
+    changed = [
+        batch.keys[i] for i in np.flatnonzero((outcome == REPLACED) | (outcome == COMPLETED))
+    ]
     if changed:
-        _replace(cursor, corpus, batch, changed, source_id)
+        if locked is None:
+            locked = lock(cursor, corpus, changed)
+        if not locked.keys() >= set(changed):
+            raise pg.SerializationFailure("a document was removed while it was being replaced")
+        _replace(cursor, corpus, batch, [(key, locked[key]) for key in changed], source_id)
     if adopted:
         cursor.execute(corpus.statement(_ADOPT), [source_id, Array(np.array(adopted, np.int64))])
     new = np.flatnonzero(outcome == ADDED)
@@ -75,43 +116,39 @@ def write(
 
 
 def outcomes(
-    cursor: psycopg.Cursor[Any], corpus: StoredCorpus, batch: Batch, source_id: int
-) -> tuple[npt.NDArray[np.int8], bool]:
-    """Return what write() would return, and whether it would write anything."""
-    outcome, changed, adopted = _compare(cursor, corpus, batch, source_id)
-    return outcome, bool(changed or adopted or np.any(outcome != UNCHANGED))
-
-
-def _compare(
-    cursor: psycopg.Cursor[Any], corpus: StoredCorpus, batch: Batch, source_id: int | None
-) -> tuple[npt.NDArray[np.int8], list[str], list[int]]:
-    """Return the outcomes, the keys of documents to rewrite, and ids of those to be adopted."""
+    batch: Batch, existing: Existing, source_id: int | None
+) -> tuple[npt.NDArray[np.int8], list[int]]:
+    """Return what write() would return, and the ids of documents that it would only adopt."""
     outcome = np.full(len(batch.keys), ADDED, np.int8)
-    number = {key: i for i, key in enumerate(batch.keys)}
-    rows = cursor.execute(corpus.statement(_EXISTING), [batch.keys]).fetchall()
-    changed = []
     adopted = []
-    for key, id_, stored, form, source in rows:
-        i = number[key]
+    for i, key in enumerate(batch.keys):
+        stored = existing.get(key)
         if stored is None:
-            same = form == batch.form_of(i)
-        else:
-            same = np.array_equal(load_int4_array(stored), batch.words_of(i))
+            continue
+        if stored.word_ids is None:
+            outcome[i] = COMPLETED if stored.normal_form == batch.form_of(i) else REPLACED
+            continue
+        same = np.array_equal(load_int4_array(stored.word_ids), batch.words_of(i))
         outcome[i] = UNCHANGED if same else REPLACED
-        if not same or stored is None:  # then at least its word ids are missing
-            changed.append(key)
-        elif source_id is not None and source != source_id:
-            adopted.append(id_)
-    return outcome, changed, adopted
+        if same and source_id is not None and stored.source_id != source_id:
+            adopted.append(stored.id)
+    return outcome, adopted
 
 
 def remove(cursor: psycopg.Cursor[Any], corpus: StoredCorpus, keys: Sequence[str]) -> int:
     """Remove documents with their band rows and return how many there were."""
-    rows = cursor.execute(corpus.statement(_LOCK_EXISTING), [list(keys)]).fetchall()
-    ids = np.array([row[1] for row in rows], np.int64)
-    cursor.execute(corpus.statement(_DELETE), [Array(ids)])
-    _delete_bands(cursor, corpus, *_old_bands(corpus, rows))
-    return len(rows)
+    return remove_locked(cursor, corpus, list(lock(cursor, corpus, keys).values()))
+
+
+def remove_locked(
+    cursor: psycopg.Cursor[Any], corpus: StoredCorpus, documents: Sequence[Stored]
+) -> int:
+    """Remove documents that are locked already."""
+    if documents:
+        ids = np.array([document.id for document in documents], np.int64)
+        cursor.execute(corpus.statement(_DELETE), [Array(ids)])
+        _delete_bands(cursor, corpus, *_old_bands(corpus, documents))
+    return len(documents)
 
 
 def _insert(
@@ -148,16 +185,13 @@ def _replace(
     cursor: psycopg.Cursor[Any],
     corpus: StoredCorpus,
     batch: Batch,
-    keys: list[str],
+    documents: Sequence[tuple[str, Stored]],
     source_id: int | None,
 ) -> None:
     """Rewrite documents under the ids they have, and only the band rows that differ."""
-    rows = cursor.execute(corpus.statement(_LOCK_EXISTING), [keys]).fetchall()
-    if len(rows) < len(keys):
-        raise pg.SerializationFailure("a document was removed while it was being replaced")
     number = {key: i for i, key in enumerate(batch.keys)}
-    numbers = np.array([number[row[0]] for row in rows], np.int64)
-    ids = np.array([row[1] for row in rows], np.int64)
+    numbers = np.array([number[key] for key, _ in documents], np.int64)
+    ids = np.array([stored.id for _, stored in documents], np.int64)
     made = batch.sketches
     cursor.executemany(
         corpus.statement(_UPDATE),
@@ -173,7 +207,8 @@ def _replace(
         ],
     )
     filled = made.shingle_counts[numbers] > 0
-    old = set(zip(*(part.tolist() for part in _old_bands(corpus, rows)), strict=True))
+    before = _old_bands(corpus, [stored for _, stored in documents])
+    old = set(zip(*(part.tolist() for part in before), strict=True))
     fresh = _band_rows(corpus, made.buckets[numbers[filled]], ids[filled])
     new = set(zip(*(part.tolist() for part in fresh), strict=True))
     _delete_bands(cursor, corpus, *_columns(old - new))
@@ -200,9 +235,9 @@ def _band_rows(
     return np.repeat(np.arange(count, dtype=np.int16), len(ids)), flat, ids[order].T.ravel()
 
 
-def _old_bands(corpus: StoredCorpus, rows: list[tuple[Any, ...]]) -> BandRows:
+def _old_bands(corpus: StoredCorpus, documents: Sequence[Stored]) -> BandRows:
     """Return the band rows that stored documents have, which their signatures give."""
-    signatures = [(row[1], load_int4_array(row[2])) for row in rows]
+    signatures = [(stored.id, load_int4_array(stored.signature)) for stored in documents]
     filled = [(id_, signature) for id_, signature in signatures if len(signature)]
     ids = np.array([id_ for id_, _ in filled], np.int64)
     stacked = np.array([signature for _, signature in filled], np.int32).reshape(

@@ -110,7 +110,8 @@ BEGIN
         $query$, band_table)
     USING c.id, document_id, fresh, old.signature, c.bands, c.rows;
     IF word_ids IS NULL THEN
-        INSERT INTO textsim.pending (corpus_id, keys) VALUES (c.id, ARRAY[document_key]);
+        INSERT INTO textsim.pending (corpus_id, source_id, keys)
+        VALUES (c.id, source, ARRAY[document_key]);
     END IF;
     RETURN true;
 END
