@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, LiteralString
@@ -38,6 +38,8 @@ PATIENCE = "300ms"
 Shorter than deadlock_timeout (1 s at its default): where a user's transaction and a batch wait for
 each other, it is the batch that gives way.
 """
+READING_PATIENCE = "2s"
+"""How long reading waits for a table that is being altered, before other tables have their turn."""
 MAX_TRIES = 3
 INLINE_DOCUMENTS = 1000
 """A batch of a table whose own writers wait while its documents are locked."""
@@ -199,6 +201,13 @@ def sources(engine: Engine) -> list[Source]:
         return [_source(*row) for row in connection.execute(_SOURCES).fetchall()]
 
 
+@contextmanager
+def _reading(engine: Engine) -> Iterator[Connection]:
+    with transaction(engine) as connection:
+        connection.execute(f"SET LOCAL lock_timeout = '{READING_PATIENCE}'")
+        yield connection
+
+
 def _source(
     id_: int,
     corpus_id: int,
@@ -240,7 +249,7 @@ def pieces(
 ) -> Iterator[Piece]:
     """Cut keys into pieces whose texts fit in memory; the last one does away with the events."""
     distinct = sorted(set(keys))
-    with autocommit(engine) as connection:
+    with _reading(engine) as connection:
         if source is None:
             rows = connection.execute(corpus.statement(_WAITING_SIZES), [distinct]).fetchall()
         else:
@@ -281,7 +290,7 @@ def sweep(engine: Engine, corpus: StoredCorpus, source: Source) -> Iterator[Piec
     first = corpus.statement(_FIRST_OWN_KEYS).encode()
     following = corpus.statement(_NEXT_OWN_KEYS).encode()
     for page in _pages(engine, first, following, [source.id]):
-        with autocommit(engine) as connection:
+        with _reading(engine) as connection:
             stored = [row[0] for row in page]
             gone = connection.execute(source.statement(_ABSENT), [stored]).fetchall()
         if gone:
@@ -293,7 +302,7 @@ def _pages(
 ) -> Iterator[list[tuple[Any, ...]]]:
     statement, start = first, list(parameters)
     while True:
-        with autocommit(engine) as connection:
+        with _reading(engine) as connection:
             page = connection.execute(statement, [*start, BATCH_DOCUMENTS]).fetchall()
         if not page:
             return
@@ -313,19 +322,18 @@ def resolve(engine: Engine, dictionary: Dictionary, piece: Piece) -> Changed | C
 
     None where nothing is, for a piece that may be passed over then.
     """
-    with autocommit(engine) as connection:
-        if piece.source is None:
-            rows = connection.execute(piece.corpus.statement(_WAITING), [piece.keys]).fetchall()
-            return _completed(rows, dictionary)
-        texts = _read(connection, piece.source, piece.keys)
-        changed = Changed(texts, _batch(texts, piece.corpus, dictionary))
-        if piece.skip:
-            stored = writing.find(connection.cursor(binary=True), piece.corpus, changed.batch.keys)
-            outcome, adopted = writing.outcomes(changed.batch, stored, piece.source.id)
-            differs = bool(adopted) or np.any(outcome != writing.UNCHANGED)
-            if not differs and len(changed.batch.keys) == len(piece.keys):
-                return None
-    return changed
+    if piece.source is None:
+        with autocommit(engine) as connection:
+            statement = piece.corpus.statement(_WAITING)
+            rows = connection.execute(statement, [piece.keys]).fetchall()
+        return _completed(rows, dictionary)
+    texts, stored = _read_both(engine, piece.corpus, piece.source, piece.keys, piece.skip)
+    batch = _batch(texts, piece.corpus, dictionary)
+    if piece.skip and len(batch.keys) == len(piece.keys):
+        outcome, adopted = writing.outcomes(batch, stored, piece.source.id)
+        if not adopted and np.all(outcome == writing.UNCHANGED):
+            return None
+    return Changed(texts, batch)
 
 
 def write(
@@ -353,21 +361,29 @@ def one_by_one(engine: Engine, dictionary: Dictionary, piece: Piece) -> ChangeRe
     again later, and is set aside after a few tries.
     """
     report = ChangeReport()
-    for key in piece.keys:
+    in_the_way = 0
+    for number, key in enumerate(piece.keys):
         single = Piece(piece.corpus, piece.source, [key], tries=piece.tries)
         try:
             made = resolve(engine, dictionary, single)
             report.include(_write(engine, dictionary, single, made))
+            in_the_way = 0
         except (psycopg.Error, TextsimError) as error:
             if isinstance(error, psycopg.Error) and is_lost(error):
                 raise
-            passing = isinstance(error, (*PASSING, pg.LockNotAvailable))
-            refused = None
-            if not passing and piece.tries >= MAX_TRIES:
-                refused = Refusal(key, _reason(error))
+            if isinstance(error, (*PASSING, pg.LockNotAvailable)):
+                in_the_way += 1
+                if in_the_way == MAX_TRIES:  # it is not about single keys
+                    _postpone(engine, piece, piece.keys[number:])
+                    break
+                _postpone(engine, piece, [key])
+            elif piece.tries < MAX_TRIES:
+                _postpone(engine, piece, [key])
+            else:
+                refused = Refusal(key, " ".join(str(error).split()) or type(error).__name__)
                 report.refused.append(refused)
-            with transaction(engine) as connection:
-                _postpone_or_set_aside(connection, piece, key, refused)
+                with transaction(engine) as connection:
+                    _finish(connection, single, [refused])
     if piece.events:
         with transaction(engine) as connection:
             connection.execute(_FORGET_EVENTS, [list(piece.events)])
@@ -398,19 +414,27 @@ def reconcile(
 def differences(engine: Engine, dictionary: Dictionary, piece: Piece) -> list[Difference]:
     """Return by which of a sweep's keys a corpus differs from its table; writes no document."""
     assert piece.source is not None
-    with autocommit(engine) as connection:
-        texts = _read(connection, piece.source, piece.keys)
-        batch = _batch(texts, piece.corpus, dictionary)
-        stored = writing.find(connection.cursor(binary=True), piece.corpus, batch.keys)
-        outcome, _ = writing.outcomes(batch, stored, piece.source.id)
-        found = [
-            Difference(key, "missing" if what == writing.ADDED else "different")
-            for key, what in zip(batch.keys, outcome.tolist(), strict=True)
-            if what in (writing.ADDED, writing.REPLACED)
-        ]
-        if not piece.skip:
-            found += [Difference(key, "surplus") for key in piece.keys if key not in texts]
+    texts, stored = _read_both(engine, piece.corpus, piece.source, piece.keys)
+    batch = _batch(texts, piece.corpus, dictionary)
+    outcome, _ = writing.outcomes(batch, stored, piece.source.id)
+    found = [
+        Difference(key, "missing" if what == writing.ADDED else "different")
+        for key, what in zip(batch.keys, outcome.tolist(), strict=True)
+        if what in (writing.ADDED, writing.REPLACED)
+    ]
+    if not piece.skip:
+        found += [Difference(key, "surplus") for key in piece.keys if key not in texts]
     return found
+
+
+def _read_both(
+    engine: Engine, corpus: StoredCorpus, source: Source, keys: list[str], both: bool = True
+) -> tuple[dict[str, str], writing.Existing]:
+    """Return what the table has of some keys, and what the corpus has."""
+    with _reading(engine) as connection:
+        texts = _read(connection, source, keys)
+        cursor = connection.cursor(binary=True)
+        return texts, writing.find(cursor, corpus, keys) if both else {}
 
 
 def _read(connection: Connection, source: Source, keys: list[str]) -> dict[str, str]:
@@ -533,17 +557,8 @@ def _finish(connection: Connection, piece: Piece, refused: list[Refusal]) -> Non
         connection.execute(_SET_ASIDE, [piece.corpus.id, source_id, [key], piece.tries, reason])
 
 
-def _postpone_or_set_aside(
-    connection: Connection, piece: Piece, key: str, refused: Refusal | None
-) -> None:
+def _postpone(engine: Engine, piece: Piece, keys: list[str]) -> None:
     source_id = None if piece.source is None else piece.source.id
-    if refused is None:
-        delay = min(2**piece.tries, 60)
-        values = [piece.corpus.id, source_id, [key], piece.tries, delay]
-        connection.execute(_POSTPONE, values)
-    else:
-        _finish(connection, Piece(piece.corpus, piece.source, [key], tries=piece.tries), [refused])
-
-
-def _reason(error: Exception) -> str:
-    return " ".join(str(error).split()) or type(error).__name__
+    delay = min(2**piece.tries, 60)
+    with transaction(engine) as connection:
+        connection.execute(_POSTPONE, [piece.corpus.id, source_id, keys, piece.tries, delay])

@@ -422,5 +422,8 @@ class _Bell:
         if self._connection is None:
             stop.wait(seconds)
             return
-        for _ in self._connection.notifies(timeout=seconds, stop_after=1):
-            pass
+        end = time.monotonic() + seconds
+        while not stop.is_set() and (left := end - time.monotonic()) > 0:
+            # In slices, so that stop() is noticed.
+            if any(True for _ in self._connection.notifies(timeout=min(left, 0.2), stop_after=1)):
+                return
