@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import multiprocessing
 import random
+import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
+
+import psycopg
+import pytest
 
 import textsim_db as ts
 
@@ -100,3 +105,39 @@ def test_installing_at_once(empty_database_url: str) -> None:
     assert len(revisions) == 1
     with ts.connect(empty_database_url) as db:
         assert db.corpora() == []
+
+
+def test_dropping_a_corpus_holds_up_no_other(db: ts.Database) -> None:
+    gone, stays = db.create_corpus("gone"), db.create_corpus("stays")
+    for corpus in (gone, stays):
+        corpus.add("a", "one two three four")
+    # A query of everything holds the parents and waits for no one; then the corpus is dropped.
+    with psycopg.connect(db.url) as reader:
+        reader.execute("SELECT count(*) FROM textsim.document")
+        dropping = threading.Thread(target=gone.drop)
+        dropping.start()
+        time.sleep(0.5)
+        assert dropping.is_alive()
+        with psycopg.connect(db.url, options="-c lock_timeout=2000") as connection:
+            connection.execute("SELECT textsim.add('stays', 'b', 'one two three five')")
+            found = connection.execute("SELECT * FROM textsim.candidate_pairs('stays')")
+            assert len(found.fetchall()) <= 1
+        with ts.connect(db.url) as other:
+            other.create_corpus("made meanwhile")
+        reader.commit()
+    dropping.join(20)
+    assert not dropping.is_alive()
+    assert db.corpora() == ["made meanwhile", "stays"]
+    assert stays.verify() == []
+
+
+def test_a_progress_that_fails_leaves_no_thread(db: ts.Database) -> None:
+    corpus = db.create_corpus("c")
+
+    def fail(report: ts.AddReport) -> None:
+        raise RuntimeError("enough")
+
+    with pytest.raises(RuntimeError, match="enough"):
+        corpus.add_many(((f"k{i}", f"text number {i}") for i in range(25_000)), fail)
+    assert not [t.name for t in threading.enumerate() if t.name.startswith("textsim-ahead")]
+    assert corpus.verify() == []

@@ -15,6 +15,8 @@ from typing import Any, LiteralString
 import psycopg
 import pytest
 from psycopg import sql
+from sqlalchemy import Table, Text, cast, func, select
+from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column
 
 import textsim_db as ts
 from textsim_db.db.engine import plain_url, sqlalchemy_url
@@ -756,3 +758,80 @@ def test_round_trips(db: ts.Database, connection: Connection) -> None:
         assert len(found[way]) == len(texts)
     for way, stored_rows in found.items():
         assert stored_rows == found["python"], way
+
+
+class Base(DeclarativeBase):
+    pass
+
+
+class Article(Base):
+    __tablename__ = "articles of"
+    __table_args__ = {"schema": "Blog"}  # noqa: RUF012 - as SQLAlchemy declares it
+    number: Mapped[int] = mapped_column("id", primary_key=True)
+    content: Mapped[str | None] = mapped_column("the body")
+
+
+@pytest.mark.parametrize("way", ["class", "columns", "table"])
+def test_sqlalchemy(db: ts.Database, corpus: ts.Corpus, way: str) -> None:
+    with db.engine.begin() as begun:
+        begun.exec_driver_sql('CREATE SCHEMA "Blog"')
+        Base.metadata.create_all(begun)
+    if way == "class":
+        corpus.attach(Article, key="number", text="content")
+    elif way == "columns":
+        corpus.attach(Article, key=Article.number, text=Article.content)
+    else:
+        table = Article.__table__
+        assert isinstance(table, Table)
+        corpus.attach(table, key=table.c.id, text="the body")
+    with Session(db.engine) as session, session.begin():
+        session.add_all(Article(number=i, content=text_of(i % 3)) for i in range(1, 7))
+    db.worker().run(until_idle=True)
+    matches = func.textsim.matches("c", text_of(1), 0.9).table_valued("key", "similarity")
+    query = (
+        select(Article, matches.c.similarity)
+        .join(matches, matches.c.key == cast(Article.number, Text))
+        .where(Article.number > 1)
+    )
+    with Session(db.engine) as session:
+        found = session.execute(query).all()
+    assert [(article.number, similarity) for article, similarity in found] == [(4, 1.0)]
+    corpus.detach(Article)
+
+
+def test_a_locked_table_does_not_stop_the_others(
+    db: ts.Database, corpus: ts.Corpus, connection: Connection
+) -> None:
+    make_table(connection)
+    corpus.attach("t", "id", "body")
+    other = db.create_corpus("other")
+    connection.execute("CREATE TABLE fine (id int PRIMARY KEY, body text)")
+    other.attach("fine", "id", "body")
+    connection.execute("INSERT INTO t SELECT i, 'row ' || i FROM generate_series(100, 200) i")
+    with psycopg.connect(db.url) as busy, working(db, lease=3):
+        busy.execute("LOCK TABLE t")
+        time.sleep(0.3)
+        connection.execute("INSERT INTO fine VALUES (1, 'goes on')")
+        wait_for(lambda: len(other))
+        assert len(corpus) == 5
+        busy.rollback()
+        wait_for(lambda: len(corpus) == 106)
+    settle(db, corpus)
+
+
+def test_rows_that_a_transaction_holds_are_done_later(
+    db: ts.Database, corpus: ts.Corpus, connection: Connection
+) -> None:
+    make_table(connection, 50)
+    corpus.attach("t", "id", "body", "inline")
+    with psycopg.connect(db.url) as busy:
+        busy.execute("UPDATE t SET body = body || ' changed' WHERE id IN (3, 7)")
+        connection.execute("UPDATE t SET body = body || ' more' WHERE id NOT IN (3, 7)")
+        db.worker().run(until_idle=True)
+        waiting = "SELECT key FROM textsim.document WHERE word_ids IS NULL ORDER BY key"
+        busy.commit()
+    assert [row[0] for row in connection.execute(waiting)] in ([], ["3", "7"])
+    connection.execute("UPDATE textsim.pending SET lease_until = NULL")
+    settle(db, corpus)
+    assert connection.execute(waiting).fetchall() == []
+    assert stored(connection) == expected(connection, "t")
