@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import operator
-from dataclasses import dataclass
-from typing import NamedTuple
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
 
 from textsim_db.errors import ConfigurationError
 
@@ -153,3 +154,14 @@ def make_config(
                 "use fewer rows or a higher threshold"
             )
     return CorpusConfig(unit, threshold, recall, num_hashes, *banding, seed)
+
+
+def differing_settings(there: CorpusConfig, settings: Mapping[str, Any]) -> str:
+    """Return how a configuration differs from what settings of make_config would make, or "".
+
+    It names the settings that were given; where none of those differs, the ones that follow.
+    """
+    found, wanted = asdict(there), asdict(make_config(**settings))
+    differing = [name for name in wanted if found[name] != wanted[name]]
+    told = [name for name in differing if name in settings] or differing
+    return "; ".join(f"{n.replace('_', ' ')} is {found[n]} there, not {wanted[n]}" for n in told)

@@ -8,7 +8,7 @@ from types import TracebackType
 
 from sqlalchemy import Engine
 
-from textsim_db.config import make_config
+from textsim_db.config import differing_settings, make_config
 from textsim_db.corpus import Corpus
 from textsim_db.db import corpora, embedded, schema
 from textsim_db.db import engine as engines
@@ -74,17 +74,25 @@ class Database:
         threshold becomes a candidate; bands and rows follow from both, unless given. Raises
         ConfigurationError, and CorpusExists, also with exist_ok where the configuration differs.
         """
-        config = make_config(shingle, threshold, recall, num_hashes, seed, bands, rows)
+        settings = {
+            "shingle": shingle,
+            "threshold": threshold,
+            "recall": recall,
+            "num_hashes": num_hashes,
+            "seed": seed,
+        }
+        if bands is not None or rows is not None:
+            settings |= {"bands": bands, "rows": rows}
+        config = make_config(**settings)  # type: ignore[arg-type]
         try:
             stored = corpora.create(self._engine, name, config)
         except CorpusExists:
             if not exist_ok:
                 raise
             stored = corpora.load(self._engine, name)
-            if stored.config != config:
+            if differing := differing_settings(stored.config, settings):
                 raise CorpusExists(
-                    f'corpus "{name}" exists with another configuration: '
-                    f"{stored.config}, not {config}"
+                    f'corpus "{name}" exists with other settings: {differing}'
                 ) from None
         return Corpus(self._engine, self._dictionary, stored)
 

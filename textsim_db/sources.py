@@ -58,8 +58,10 @@ def names(table: str | Table | type[Any], key: Column, text: Column) -> tuple[st
     """Return the names of a table and two of its columns; raises ConfigurationError."""
     if isinstance(table, str):
         return table, _column(None, key), _column(None, text)
-    mapper = sqlalchemy.inspect(table, raiseerr=False)
-    columns = getattr(mapper, "columns", None) if mapper is not table else table.c
+    if isinstance(table, Table):
+        columns: Any = table.columns
+    else:
+        columns = getattr(sqlalchemy.inspect(table, raiseerr=False), "columns", None)
     return _table(table), _column(columns, key), _column(columns, text)
 
 

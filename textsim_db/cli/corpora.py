@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -100,18 +99,11 @@ def given(**settings: Any) -> dict[str, Any]:
 
 
 def check_settings(corpus: Corpus, settings: dict[str, Any]) -> None:
-    """Raise CorpusExists unless the corpus is what these settings would make.
+    """Raise CorpusExists unless the corpus is what these settings would make."""
+    from textsim_db.config import differing_settings
 
-    It names the settings that differ: those given, or else the defaults of the others.
-    """
-    from textsim_db.config import make_config
-
-    there, wanted = asdict(corpus.config), asdict(make_config(**settings))
-    differing = [name for name in wanted if there[name] != wanted[name]]
-    told = [name for name in differing if name in settings] or differing
-    if told:
-        each = (f"{n.replace('_', ' ')} is {there[n]} there, not {wanted[n]}" for n in told)
-        raise CorpusExists(f'corpus "{corpus.name}" exists with other settings: {"; ".join(each)}')
+    if differing := differing_settings(corpus.config, settings):
+        raise CorpusExists(f'corpus "{corpus.name}" exists with other settings: {differing}')
 
 
 @app.command()
