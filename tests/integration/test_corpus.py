@@ -80,7 +80,7 @@ def test_exist_ok(db: ts.Database) -> None:
     with pytest.raises(ts.CorpusExists, match='"news" exists'):
         db.create_corpus("news")
     assert len(db.create_corpus("news", exist_ok=True)) == 1
-    with pytest.raises(ts.CorpusExists, match="other settings: threshold is 0.8 there, not 0.7"):
+    with pytest.raises(ts.CorpusExists, match=r"other settings: threshold is 0\.8 there, not 0\.7"):
         db.create_corpus("news", threshold=0.7, exist_ok=True)
 
 
