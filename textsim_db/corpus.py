@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import numpy as np
@@ -59,6 +59,7 @@ class Corpus:
         self._engine = engine
         self._dictionary = dictionary
         self._stored = stored
+        self._searched = False
 
     def __repr__(self) -> str:
         config = self.config
@@ -121,7 +122,7 @@ class Corpus:
         similarity s is found with probability 1 - (1 - s^rows)^bands. limit None means all.
         Raises DocumentError for a text that could not be stored.
         """
-        with self._errors():
+        with self._searching():
             found = search.query(
                 self._engine, self._dictionary, self._stored, text, self._threshold(threshold)
             )
@@ -136,7 +137,7 @@ class Corpus:
         """
         if isinstance(texts, str):
             raise ConfigurationError("query_many() takes several texts; it got one str")
-        with self._errors():
+        with self._searching():
             found = search.query_many(
                 self._engine, self._dictionary, self._stored, texts, self._threshold(threshold)
             )
@@ -151,7 +152,7 @@ class Corpus:
         """
         if not is_possible_key(key):
             raise DocumentNotFound(f'corpus "{self.name}" has no document {key!r}')
-        with self._errors():
+        with self._searching():
             found = search.neighbours(
                 self._engine, self._dictionary, self._stored, key, self._threshold(threshold)
             )
@@ -159,7 +160,7 @@ class Corpus:
 
     def candidates(self, text: str) -> list[Candidate]:
         """Return the documents that share a bucket with a text, unverified, most buckets first."""
-        with self._errors():
+        with self._searching():
             return search.candidates(self._engine, self._stored, text)
 
     def pairs(self, threshold: float | None = None) -> Generator[Pair, None, None]:
@@ -313,6 +314,16 @@ class Corpus:
 
     def _threshold(self, threshold: float | None) -> float:
         return self.config.threshold if threshold is None else check_threshold(threshold)
+
+    @contextmanager
+    def _searching(self) -> Iterator[None]:
+        with self._errors():
+            if not self._searched:
+                # A bulk load that was interrupted has left the index to be built.
+                with suppress(pg.InsufficientPrivilege):
+                    corpora.build_band_index(self._engine, self._stored)
+                self._searched = True
+            yield
 
     @contextmanager
     def _errors(self) -> Iterator[None]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, LiteralString
 
+import psycopg
 from psycopg import errors as pg
 from psycopg import sql
 from sqlalchemy import Engine
@@ -28,6 +30,10 @@ INSERT INTO textsim.corpus (
 ON CONFLICT (name) DO NOTHING
 RETURNING id
 """
+
+
+_BAND_INDEX = "CREATE INDEX IF NOT EXISTS {index} ON {band} (band, bucket, document_id)"
+_HAS_BAND_INDEX = "SELECT to_regclass({index_name}) IS NOT NULL"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +60,8 @@ def _named(corpus_id: int, text: LiteralString) -> str:
             document=sql.Identifier("textsim", f"document_{corpus_id}"),
             band=sql.Identifier("textsim", f"band_{corpus_id}"),
             document_name=sql.Literal(f"textsim.document_{corpus_id}"),
+            index=sql.Identifier(f"band_{corpus_id}_bucket"),
+            index_name=sql.Literal(f"textsim.band_{corpus_id}_bucket"),
         )
         .as_string(None)
     )
@@ -110,6 +118,34 @@ def _checked(row: tuple[Any, ...]) -> StoredCorpus:
     corpus = _corpus(row)
     recipe.check_recipe(corpus.name, corpus.config, row[11], row[12])
     return corpus
+
+
+def drop_band_index(engine: Engine, corpus: StoredCorpus) -> bool:
+    """Drop the index on the band rows of an empty corpus; say whether that could be done.
+
+    It cannot where there are documents, for a role that does not own the tables, and while another
+    transaction uses them.
+    """
+    with suppress(psycopg.Error), transaction(engine) as connection:
+        connection.execute("SET LOCAL lock_timeout = '100ms'")
+        connection.execute(corpus.statement("LOCK TABLE {band}"))
+        row = connection.execute(
+            corpus.statement("SELECT EXISTS (SELECT FROM {document})")
+        ).fetchone()
+        if row == (False,):
+            connection.execute(corpus.statement("DROP INDEX textsim.{index}"))
+            return True
+    return False
+
+
+def build_band_index(engine: Engine, corpus: StoredCorpus) -> None:
+    """Build the index on the band rows, if it is missing."""
+    with autocommit(engine) as connection:
+        row = connection.execute(corpus.statement(_HAS_BAND_INDEX)).fetchone()
+    if row == (False,):
+        with transaction(engine) as connection:
+            connection.execute("SET LOCAL maintenance_work_mem = '256MB'")
+            connection.execute(corpus.statement(_BAND_INDEX))
 
 
 def names(engine: Engine) -> list[str]:
