@@ -1,0 +1,540 @@
+"""What readers, writers and those without any rights can do, and what they cannot.
+
+The schema belongs to a role that is no superuser, as it does on managed services.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any, LiteralString
+
+import psycopg
+import pytest
+from psycopg import errors as pg
+from psycopg import sql
+
+import textsim_db as ts
+from tests.servers import Server
+from textsim_db.db.engine import plain_url, sqlalchemy_url
+
+PASSWORD = "secret"
+TEXTS = [
+    ("a", "one two three four five six"),
+    ("b", "one two three four five six seven"),
+    ("c", "nothing of the kind has ever been seen"),
+]
+FOX = "the quick brown fox jumps over the lazy dog"
+HOSTILE = [
+    'x"; DROP TABLE textsim.corpus; --',
+    "it's 100%s %I %1$I %(x)s {document}",
+    "$$ $body$ \\ \n\t",
+    "naïve 漢字 🙂 ﬁ",
+    "select",
+    "é" * 32,  # cut to the 63 bytes that a name can have
+]
+RELATIONS = """
+SELECT c.oid::regclass::text, c.relkind, (
+    SELECT a.attname FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attnum = 1)
+FROM pg_class c
+WHERE c.relnamespace = 'textsim'::regnamespace AND c.relkind IN ('r', 'p', 'v', 'S')
+ORDER BY 1
+"""
+RIGHTS = """
+SELECT 'schema', nspname::text, nspacl::text FROM pg_namespace WHERE nspname = 'textsim'
+UNION ALL SELECT 'relation', relname, relacl::text FROM pg_class
+WHERE relnamespace = 'textsim'::regnamespace
+UNION ALL SELECT 'column', attname, attacl::text FROM pg_attribute
+JOIN pg_class c ON c.oid = attrelid
+WHERE relnamespace = 'textsim'::regnamespace
+UNION ALL SELECT 'function', oid::regprocedure::text, proacl::text FROM pg_proc
+WHERE pronamespace = 'textsim'::regnamespace
+"""
+
+
+@contextmanager
+def new_role(server: Server, name: str) -> Iterator[str]:
+    """Lend a role that may log in; whatever it owns must be gone in the end."""
+    role = sql.Identifier(name)
+    server.execute(sql.SQL("CREATE ROLE {} LOGIN PASSWORD {}").format(role, PASSWORD))
+    try:
+        yield name
+    finally:
+        server.execute(sql.SQL("DROP ROLE {}").format(role))
+
+
+def as_role(address: str, role: str) -> str:
+    """Return the address of a database for another role."""
+    url = plain_url(sqlalchemy_url(address).set(username=role, password=PASSWORD))
+    return url.replace(" ", "%20")  # which SQLAlchemy leaves as they are, and libpq refuses
+
+
+def cut(name: str) -> str:
+    """Return the name as the server cuts it."""
+    return name.encode()[:63].decode(errors="ignore")
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A database whose schema belongs to a role of its own, and other roles, who may make tables.
+
+    It has a corpus "news"; readers and writers have had their rights since before that.
+    """
+
+    url: str
+    owner: str
+    reader: str
+    writer: str
+    other: str
+
+    def run(self, role: str, *statements: str, values: Any = None) -> list[tuple[Any, ...]]:
+        """Run statements, each a transaction of its own, and return the rows of the last one."""
+        with psycopg.connect(as_role(self.url, role), autocommit=True) as connection:
+            for statement in statements:
+                cursor = connection.execute(statement.encode(), values)
+            return cursor.fetchall() if cursor.description else []
+
+    def allowed(self, role: str, statements: Iterable[str]) -> list[str]:
+        """Run statements and return those that are not refused for want of rights."""
+        found = []
+        for statement in statements:
+            try:
+                self.run(role, statement)
+            except pg.InsufficientPrivilege:
+                continue
+            found.append(statement)
+        return found
+
+    def connect(self, role: str) -> ts.Database:
+        return ts.connect(as_role(self.url, role))
+
+    def work(self, role: str) -> None:
+        """Have a worker of a role do what is pending."""
+        with self.connect(role) as db:
+            worker = db.worker()
+            worker.run(until_idle=True)
+            assert worker.unusable == {}
+            assert db.corpus("news").failures() == []
+            assert db.corpus("news").status().pending == 0
+
+    def found(self, text: str = FOX) -> list[str]:
+        """Return the keys of the documents that are similar to a text."""
+        with self.connect(self.owner) as db:
+            return sorted(match.key for match in db.corpus("news").query(text))
+
+
+@contextmanager
+def new_stage(
+    server: Server,
+    writer: str = "writer",
+    other: str = "other",
+    install: Callable[[str], object] = ts.install,
+) -> Iterator[Stage]:
+    with ExitStack() as stack:
+        owner, reader, writer, other = (
+            stack.enter_context(new_role(server, cut(f"{server.prefix}{os.getpid()}_{name}")))
+            for name in ("owner", "reader", writer, other)
+        )
+        url = stack.enter_context(server.database("ENCODING 'UTF8' TEMPLATE template0"))
+        made = Stage(url, owner, reader, writer, other)
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute("GRANT CREATE ON SCHEMA public TO PUBLIC")
+            connection.execute(
+                sql.SQL("ALTER DATABASE {} OWNER TO {}").format(
+                    sql.Identifier(connection.info.dbname), sql.Identifier(owner)
+                )
+            )
+        install(as_role(url, owner))
+        made.run(owner, "SELECT textsim.grant_reader(quote_ident(%s)::regrole)", values=[reader])
+        made.run(owner, "SELECT textsim.grant_writer(quote_ident(%s)::regrole)", values=[writer])
+        with made.connect(owner) as db:
+            db.create_corpus("news").add_many(TEXTS)
+        yield made
+
+
+@pytest.fixture
+def stage(server: Server) -> Iterator[Stage]:
+    with new_stage(server) as made:
+        yield made
+
+
+def contents(stage: Stage) -> dict[str, list[tuple[Any, ...]]]:
+    """Return every row of the schema and every right on it."""
+    found = {"rights": sorted(stage.run(stage.owner, RIGHTS), key=repr)}
+    for name, kind, _ in stage.run(stage.owner, RELATIONS):
+        columns = "last_value" if kind == "S" else "*"
+        found[name] = sorted(stage.run(stage.owner, f"SELECT {columns} FROM {name}"), key=repr)
+    return found
+
+
+def test_a_reader_searches(stage: Stage) -> None:
+    text = TEXTS[0][1]
+    with stage.connect(stage.reader) as db, stage.connect(stage.owner) as owners:
+        assert db.corpora() == ["news"]
+        corpus, expected = db.corpus("news"), owners.corpus("news")
+        assert [match.key for match in corpus.query(text, 0.5)] == ["a", "b"]
+        assert corpus.query(text, 0.5) == expected.query(text, 0.5)
+        assert corpus.candidates(text) == expected.candidates(text)
+        assert corpus.neighbours("a", 0.5) == expected.neighbours("a", 0.5) != []
+        assert list(corpus.pairs(0.5)) == list(expected.pairs(0.5)) != []
+        assert list(corpus.clusters(0.5)) == list(expected.clusters(0.5)) != []
+        assert corpus.verify() == []
+        assert len(corpus) == 3
+        assert "a" in corpus
+        assert corpus.status() == expected.status()
+        assert corpus.failures() == []
+    for statement in (
+        "SELECT * FROM textsim.matches('news', 'one two three four five six', 0.5)",
+        "SELECT * FROM textsim.candidates('news', 'one two three four five six')",
+        "SELECT * FROM textsim.neighbours('news', 'a', 0.5)",
+        "SELECT * FROM textsim.candidate_pairs('news')",
+        "SELECT * FROM textsim.pairs('news', 0.5)",
+        "SELECT textsim.jaccard('news', 'one two three four', 'one two three five')",
+        "SELECT textsim.signature('news', 'one two three')",
+    ):
+        assert stage.run(stage.reader, statement) == stage.run(stage.owner, statement) != []
+    assert stage.run(stage.reader, "SELECT * FROM textsim.sources") == []
+    assert stage.run(stage.reader, "SELECT indexed FROM textsim.status('news')") == [(3,)]
+
+
+def test_a_reader_changes_nothing(stage: Stage) -> None:
+    with stage.connect(stage.owner) as db:
+        db.create_corpus("later").add_many(TEXTS)
+    stage.run(stage.reader, "CREATE TABLE article (id integer PRIMARY KEY, body text)")
+    before = contents(stage)
+    statements = []
+    for name, kind, column in stage.run(stage.owner, RELATIONS):
+        if kind == "S":
+            statements += [f"SELECT nextval('{name}')", f"SELECT setval('{name}', 99)"]
+        elif kind != "v":
+            statements += [
+                f"INSERT INTO {name} ({column}) VALUES (DEFAULT)",
+                f"UPDATE {name} SET {column} = DEFAULT",
+                f"DELETE FROM {name}",
+                f"TRUNCATE {name}",
+                f"SELECT * FROM {name} FOR UPDATE",
+                f"BEGIN; LOCK TABLE {name} IN ROW EXCLUSIVE MODE",
+                f"CREATE TRIGGER t BEFORE INSERT ON {name} FOR EACH ROW "
+                "EXECUTE FUNCTION suppress_redundant_updates_trigger()",
+            ]
+    assert any("textsim.band_2" in statement for statement in statements)
+    statements += [
+        "SELECT textsim.add('news', 'd', 'some text')",
+        "SELECT textsim.remove('news', 'a')",
+        "SELECT textsim.attach('news', 'article', 'id', 'body')",
+        "SELECT textsim._prepare_source('news', 'article', 'id', 'body', 'queue')",
+        "SELECT textsim._activate_source(1)",
+        "SELECT textsim._release_source(1)",
+        "SELECT textsim._enqueue(1, NULL, NULL)",
+        "SELECT textsim._wake()",
+        "SELECT textsim._create_storage(9)",
+        "SELECT textsim._drop_storage(1)",
+        "CREATE TABLE textsim.made ()",
+        "CREATE FUNCTION textsim.made() RETURNS integer LANGUAGE sql RETURN 1",
+        "DROP TABLE textsim.corpus",
+        "DROP SCHEMA textsim CASCADE",
+    ]
+    assert stage.allowed(stage.reader, statements) == []
+    with stage.connect(stage.reader) as db:
+        corpus = db.corpus("news")
+        refused: list[Callable[[], object]] = [
+            lambda: db.create_corpus("mine"),
+            lambda: db.drop_corpus("news"),
+            lambda: corpus.add("d", "some text"),
+            lambda: corpus.remove(["a"]),
+            lambda: corpus.attach("article", "id", "body"),
+            lambda: corpus.retry_failures(),
+            lambda: db.worker().run(until_idle=True),
+        ]
+        for call in refused:
+            with pytest.raises(ts.TextsimError, match="permission denied"):
+                call()
+    assert contents(stage) == before
+
+
+@pytest.mark.parametrize("function", ["grant_reader", "grant_writer", "revoke_all"])
+def test_rights_are_given_by_the_owner_only(stage: Stage, function: str) -> None:
+    stage.run(stage.writer, "CREATE TABLE article (id integer PRIMARY KEY, body text)")
+    stage.run(stage.writer, "SELECT textsim.attach('news', 'article', 'id', 'body')")
+    before = contents(stage)
+    for role in (stage.other, stage.reader, stage.writer):
+        for target in (stage.other, stage.reader, stage.writer, stage.owner):
+            # Where nothing could be granted the server fails or warns, as GRANT does.
+            with suppress(pg.InsufficientPrivilege):
+                stage.run(
+                    role, f"SELECT textsim.{function}(quote_ident(%s)::regrole)", values=[target]
+                )
+    assert contents(stage) == before
+
+
+def test_a_writer_writes(stage: Stage) -> None:
+    with stage.connect(stage.writer) as db:
+        corpus = db.corpus("news")
+        corpus.add("d", FOX)
+        assert corpus.add_many([("e", FOX + " again"), ("d", FOX + " today")]).replaced == 1
+        assert corpus.remove(["a"]) == 1
+        assert db.worker().run(until_idle=True).written == 0
+    assert stage.run(stage.writer, "SELECT textsim.add('news', 'f', %s)", values=[FOX]) == [(True,)]
+    assert stage.run(stage.writer, "SELECT textsim.remove('news', 'b')") == [(True,)]
+    stage.work(stage.writer)
+    assert stage.found() == ["d", "e", "f"]
+    with stage.connect(stage.owner) as db:
+        db.create_corpus("later")
+        assert db.corpus("news").verify() == []
+    with stage.connect(stage.writer) as db:
+        assert db.corpus("later").add("a", FOX).added == 1
+
+
+def test_a_writer_leaves_corpora_and_tables_of_others_alone(stage: Stage) -> None:
+    stage.run(
+        stage.other,
+        "CREATE TABLE article (id integer PRIMARY KEY, body text)",
+        f'GRANT ALL ON article TO "{stage.writer}"',
+    )
+    stage.run(stage.writer, "CREATE TABLE own (id integer PRIMARY KEY, body text)")
+    before = contents(stage)
+    with stage.connect(stage.writer) as db:
+        with pytest.raises(ts.DatabaseError, match="permission denied"):
+            db.create_corpus("mine")
+        with pytest.raises(ts.DatabaseError, match="permission denied"):
+            db.drop_corpus("news")
+        with pytest.raises(ts.ConfigurationError, match="only the owner of table"):
+            db.corpus("news").attach("article", "id", "body")
+    statements = [
+        "SELECT textsim._create_storage(9)",
+        "SELECT textsim._drop_storage(1)",
+        "TRUNCATE textsim.document",
+        "TRUNCATE textsim.document_1",
+        "UPDATE textsim.word SET word = 'x'",
+        "DELETE FROM textsim.word",
+        "UPDATE textsim.source SET active = true",
+        "UPDATE textsim.alembic_version SET version_num = '0'",
+    ]
+    assert stage.allowed(stage.writer, statements) == []
+    assert {**contents(stage), "textsim.corpus_id_seq": []} == {
+        **before,
+        "textsim.corpus_id_seq": [],  # numbers that were taken for nothing are gone
+    }
+
+
+def test_only_the_owner_of_the_table_uses_its_trigger_function(stage: Stage) -> None:
+    stage.run(stage.other, "CREATE TABLE other (id integer PRIMARY KEY, body text)")
+    stage.run(
+        stage.writer,
+        "CREATE TABLE article (id integer PRIMARY KEY, body text)",
+        f'GRANT ALL ON article TO "{stage.other}", "{stage.reader}"',
+        "SELECT textsim.attach('news', 'article', 'id', 'body')",
+        # Not through attach(), for a table of another role.
+        "SELECT textsim._prepare_source('news', 'other', 'id', 'body', 'queue')",
+    )
+    create = (
+        "CREATE TRIGGER t AFTER INSERT ON {} FOR EACH ROW EXECUTE FUNCTION textsim._changes_{}()"
+    )
+    with pytest.raises(pg.InsufficientPrivilege, match="_changes_2"):
+        stage.run(stage.writer, create.format("article", 2))
+    with pytest.raises(pg.InsufficientPrivilege, match="permission denied"):
+        stage.run(stage.writer, create.format("other", 2))
+    with pytest.raises(pg.ObjectNotInPrerequisiteState, match="source 2 has no triggers"):
+        stage.run(stage.writer, "SELECT textsim._activate_source(2)")
+    with pytest.raises(pg.DependentObjectsStillExist):
+        stage.run(stage.writer, "SELECT textsim._release_source(1)")
+    stage.run(stage.owner, f"SELECT textsim.grant_reader('\"{stage.other}\"')")
+    for role in (stage.reader, stage.other):
+        with pytest.raises(pg.InsufficientPrivilege, match="_changes_1"):
+            stage.run(role, create.format("article", 1))
+    with pytest.raises(pg.InsufficientPrivilege, match="only the owner of table"):
+        stage.run(stage.other, "SELECT textsim.detach('news', 'article')")
+    assert stage.run(stage.owner, "SELECT relation::text FROM textsim.sources") == [("article",)]
+    stage.run(stage.writer, "SELECT textsim.detach('news', 'article')")
+
+
+@pytest.mark.parametrize("mode", ["queue", "inline"])
+def test_who_only_writes_the_table_needs_no_rights(stage: Stage, mode: str) -> None:
+    stage.run(
+        stage.writer,
+        "CREATE TABLE article (id integer PRIMARY KEY, body text)",
+        f'GRANT INSERT, UPDATE, DELETE, SELECT, TRUNCATE ON article TO "{stage.other}"',
+    )
+    with stage.connect(stage.writer) as db:
+        db.corpus("news").attach("article", "id", "body", mode)
+    assert stage.run(stage.other, "SELECT has_schema_privilege('textsim', 'USAGE')") == [(False,)]
+
+    def change(statement: str, expected: list[str]) -> None:
+        stage.run(stage.other, statement, values={"fox": FOX})
+        if mode == "inline":
+            assert stage.found() == expected
+        stage.work(stage.writer)
+        assert stage.found() == expected
+
+    change("INSERT INTO article SELECT n, %(fox)s FROM generate_series(1, 3) n", ["1", "2", "3"])
+    change("UPDATE article SET body = 'something else' WHERE id = 2", ["1", "3"])
+    change("UPDATE article SET id = 4 WHERE id = 3", ["1", "4"])
+    change("INSERT INTO article VALUES (1, 'x') ON CONFLICT (id) DO UPDATE SET body = 'x'", ["4"])
+    change("DELETE FROM article WHERE id = 4", [])
+    change("INSERT INTO article VALUES (5, %(fox)s)", ["5"])
+    change("TRUNCATE article", [])
+    with stage.connect(stage.owner) as db:
+        assert db.corpus("news").verify() == []
+
+
+def test_revoke_all_takes_everything_back(stage: Stage) -> None:
+    stage.run(stage.writer, "CREATE TABLE article (id integer PRIMARY KEY, body text)")
+    stage.run(stage.writer, "SELECT textsim.attach('news', 'article', 'id', 'body')")
+    for role in (stage.reader, stage.writer):
+        stage.run(stage.owner, f"SELECT textsim.revoke_all('\"{role}\"')")
+        rights = " ".join(str(row[2]) for row in stage.run(stage.owner, RIGHTS))
+        assert stage.owner in rights
+        assert f"{role}=" not in rights
+        with pytest.raises(ts.SchemaError, match="no right to use the schema textsim"):
+            stage.connect(role)
+        with pytest.raises(pg.InsufficientPrivilege):
+            stage.run(role, "SELECT * FROM textsim.corpus")
+    with stage.connect(stage.owner) as db:
+        db.create_corpus("later")
+    rights = " ".join(str(row[2]) for row in stage.run(stage.owner, RIGHTS))
+    assert f"{stage.writer}=" not in rights
+    # Its table stays attached.
+    stage.run(stage.writer, "INSERT INTO article VALUES (1, %s)", values=[FOX])
+    stage.run(stage.writer, f'GRANT SELECT ON article TO "{stage.owner}"')
+    stage.work(stage.owner)
+    assert stage.found() == ["1"]
+
+
+def test_objects_of_others_are_never_used(stage: Stage) -> None:
+    """Functions, operators and tables that would be taken, if the search path were the caller's."""
+    body = (
+        "LANGUAGE plpgsql AS $$ BEGIN INSERT INTO public.intruded VALUES ('{}'); RETURN {}; END $$"
+    )
+    statements = ["CREATE TABLE public.intruded (by text)", "GRANT ALL ON intruded TO PUBLIC"]
+    for name, arguments, result, value in [
+        ("format", "text, VARIADIC text[]", "text", "''"),
+        ("format", "text, text", "text", "''"),
+        ("format", "text, name", "text", "''"),
+        ("format", "text, integer", "text", "''"),
+        ("to_regprocedure", "text", "regprocedure", "NULL"),
+        ("current_setting", "text, boolean", "text", "'on'"),
+        ("pg_has_role", "oid, text", "boolean", "true"),
+        ("octet_length", "text", "integer", "0"),
+        ("cardinality", "integer[]", "integer", "0"),
+        ("nextval", "regclass", "bigint", "1"),
+        ("array_agg", "text", "text[]", "NULL"),
+        ("left_equals", "text, text", "boolean", "true"),
+        ("left_equals", "integer, integer", "boolean", "true"),
+        ("left_equals", "oid, oid", "boolean", "true"),
+        ("left_equals", "name, text", "boolean", "true"),
+        ("joined", "text, integer", "text", "''"),
+        ("joined", "text, text", "text", "''"),
+    ]:
+        statements.append(
+            f"CREATE FUNCTION public.{name}({arguments}) RETURNS {result} {body.format(name, value)}"
+        )
+    for left, right in [("text", "text"), ("integer", "integer"), ("oid", "oid"), ("name", "text")]:
+        statements += [
+            f"CREATE OPERATOR public.{operator} "
+            f"(FUNCTION = public.left_equals, LEFTARG = {left}, RIGHTARG = {right})"
+            for operator in ("=", "<>")
+        ]
+    statements += [
+        f"CREATE OPERATOR public.|| (FUNCTION = public.joined, LEFTARG = text, RIGHTARG = {right})"
+        for right in ("text", "integer")
+    ]
+    stage.run(stage.other, *statements)
+    temporary = [
+        f"CREATE TEMPORARY TABLE {name} AS SELECT * FROM {original} LIMIT 0"
+        for name, original in [
+            ("corpus", "textsim.corpus"),
+            ("source", "textsim.source"),
+            ("pending", "textsim.pending"),
+            ("pg_trigger", "pg_catalog.pg_trigger"),
+            ("pg_class", "pg_catalog.pg_class"),
+            ("pg_index", "pg_catalog.pg_index"),
+        ]
+    ]
+    path = "SET search_path = pg_temp, public, pg_catalog"
+    for mode in ("queue", "inline"):
+        stage.run(
+            stage.writer,
+            *temporary,
+            f"CREATE TABLE {mode} (id integer PRIMARY KEY, body text)",
+            path,
+            f"SELECT textsim.attach('news', '{mode}', 'id', 'body', '{mode}')",
+            "SET textsim.notify = on",
+            f"INSERT INTO {mode} VALUES (1, '{FOX}'), (2, 'x')",
+            f"UPDATE {mode} SET body = 'y' WHERE id OPERATOR(pg_catalog.=) 2",
+            f"DELETE FROM {mode} WHERE id OPERATOR(pg_catalog.=) 2",
+            "SELECT textsim.add('news', 'd', 'some text')",
+            "SELECT textsim.remove('news', 'd')",
+            "SELECT * FROM textsim.matches('news', 'one two three four five six', 0.5)",
+            "SELECT * FROM textsim.pairs('news', 0.5)",
+            "SELECT * FROM textsim.status('news')",
+        )
+        stage.work(stage.writer)
+        assert stage.found() == ["1"]
+        stage.run(
+            stage.writer,
+            *temporary,
+            path,
+            f"SELECT textsim.detach('news', '{mode}')",
+            f"DROP TABLE public.{mode}",
+            "SELECT textsim.remove('news', '1')",
+        )
+    stage.run(
+        stage.owner,
+        path,
+        f"SELECT textsim.grant_writer('\"{stage.other}\"')",
+        f"SELECT textsim.revoke_all('\"{stage.other}\"')",
+    )
+    assert stage.run(stage.other, "SELECT * FROM public.intruded") == []
+
+
+@pytest.mark.parametrize("mode", ["queue", "inline"])
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_names(server: Server, name: str, mode: str) -> None:
+    with new_stage(server, writer=name, other=f"other {name}") as stage:
+        other = stage.other
+        name = cut(name)
+        words = {"schema": name, "table": name, "key": cut(f"k{name}"), "text": cut(f"t{name}")}
+        names = {word: sql.Identifier(value) for word, value in words.items()}
+        names |= {"other": sql.Identifier(other)}
+
+        def run(role: str, *statements: LiteralString) -> None:
+            with psycopg.connect(as_role(stage.url, role), autocommit=True) as connection:
+                for statement in statements:
+                    connection.execute(sql.SQL(statement).format(**names, fox=FOX))
+
+        with psycopg.connect(stage.url, autocommit=True) as connection:
+            writer = sql.Identifier(stage.writer)
+            made = sql.SQL("CREATE SCHEMA {} AUTHORIZATION {}").format(names["schema"], writer)
+            connection.execute(made)
+        run(
+            stage.writer,
+            "CREATE TABLE {schema}.{table} ({key} text PRIMARY KEY, {text} text)",
+            "GRANT USAGE ON SCHEMA {schema} TO {other}",
+            "GRANT INSERT, SELECT, UPDATE, DELETE ON {schema}.{table} TO {other}",
+        )
+        table = sql.Identifier(words["schema"], words["table"]).as_string(None)
+        with stage.connect(stage.writer) as db:
+            db.corpus("news").attach(table, words["key"], words["text"], mode)
+        run(
+            other,
+            "INSERT INTO {schema}.{table} VALUES ('1', {fox}), ('2', {fox}), ('3', {fox})",
+            "UPDATE {schema}.{table} SET {text} = 'x' WHERE {key} = '2'",
+            "UPDATE {schema}.{table} SET {key} = {key} || '%s' WHERE {key} = '3'",
+            "DELETE FROM {schema}.{table} WHERE {key} = '2'",
+        )
+        stage.work(stage.writer)
+        assert stage.found() == ["1", "3%s"]
+        with stage.connect(stage.writer) as db:
+            corpus = db.corpus("news")
+            assert list(corpus.differences()) == []
+            assert corpus.reconcile().written == 0
+            corpus.detach(table)
+            assert corpus.verify() == []
+        for role in (stage.writer, other):
+            stage.run(
+                stage.owner, "SELECT textsim.revoke_all(quote_ident(%s)::regrole)", values=[role]
+            )
+        with pytest.raises(ts.SchemaError, match="no right to use the schema textsim"):
+            stage.connect(stage.writer)
