@@ -1,0 +1,17 @@
+# The command textsim, for a PostgreSQL that runs elsewhere: TEXTSIM_DATABASE_URL names it.
+FROM python:3.13-slim AS build
+WORKDIR /source
+COPY . .
+RUN pip wheel --no-cache-dir --constraint constraints.txt --wheel-dir /wheels .
+
+FROM python:3.13-slim
+RUN --mount=from=build,source=/wheels,target=/wheels \
+    pip install --no-cache-dir --no-index --find-links /wheels textsim-db
+RUN useradd --system --create-home textsim
+USER textsim
+# Kernels are compiled at the first use; the installed package cannot be written to.
+ENV NUMBA_CACHE_DIR=/home/textsim/.cache/numba
+WORKDIR /home/textsim
+STOPSIGNAL SIGTERM
+ENTRYPOINT ["textsim"]
+CMD ["--help"]
