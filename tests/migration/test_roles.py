@@ -405,9 +405,12 @@ def test_revoke_all_takes_everything_back(stage: Stage) -> None:
 def test_objects_of_others_are_never_used(stage: Stage) -> None:
     """Functions, operators and tables that would be taken, if the search path were the caller's."""
     body = (
-        "LANGUAGE plpgsql AS $$ BEGIN INSERT INTO public.intruded VALUES ('{}'); RETURN {}; END $$"
+        "LANGUAGE plpgsql AS $$ BEGIN INSERT INTO hostile.intruded VALUES ('{}'); RETURN {}; END $$"
     )
-    statements = ["CREATE TABLE public.intruded (by text)", "GRANT ALL ON intruded TO PUBLIC"]
+    statements = [
+        "CREATE TABLE hostile.intruded (by text)",
+        "GRANT ALL ON hostile.intruded TO PUBLIC",
+    ]
     for name, arguments, result, value in [
         ("format", "text, VARIADIC text[]", "text", "''"),
         ("format", "text, text", "text", "''"),
@@ -428,18 +431,19 @@ def test_objects_of_others_are_never_used(stage: Stage) -> None:
         ("joined", "text, text", "text", "''"),
     ]:
         statements.append(
-            f"CREATE FUNCTION public.{name}({arguments}) RETURNS {result} {body.format(name, value)}"
+            f"CREATE FUNCTION hostile.{name}({arguments}) RETURNS {result} {body.format(name, value)}"
         )
     for left, right in [("text", "text"), ("integer", "integer"), ("oid", "oid"), ("name", "text")]:
         statements += [
-            f"CREATE OPERATOR public.{operator} "
-            f"(FUNCTION = public.left_equals, LEFTARG = {left}, RIGHTARG = {right})"
+            f"CREATE OPERATOR hostile.{operator} "
+            f"(FUNCTION = hostile.left_equals, LEFTARG = {left}, RIGHTARG = {right})"
             for operator in ("=", "<>")
         ]
     statements += [
-        f"CREATE OPERATOR public.|| (FUNCTION = public.joined, LEFTARG = text, RIGHTARG = {right})"
+        f"CREATE OPERATOR hostile.|| (FUNCTION = hostile.joined, LEFTARG = text, RIGHTARG = {right})"
         for right in ("text", "integer")
     ]
+    stage.run(stage.owner, "CREATE SCHEMA hostile", "GRANT ALL ON SCHEMA hostile TO PUBLIC")
     stage.run(stage.other, *statements)
     temporary = [
         f"CREATE TEMPORARY TABLE {name} AS SELECT * FROM {original} LIMIT 0"
@@ -452,7 +456,7 @@ def test_objects_of_others_are_never_used(stage: Stage) -> None:
             ("pg_index", "pg_catalog.pg_index"),
         ]
     ]
-    path = "SET search_path = pg_temp, public, pg_catalog"
+    path = "SET search_path = pg_temp, hostile, public, pg_catalog"
     for mode in ("queue", "inline"):
         stage.run(
             stage.writer,
@@ -486,7 +490,9 @@ def test_objects_of_others_are_never_used(stage: Stage) -> None:
         f"SELECT textsim.grant_writer('\"{stage.other}\"')",
         f"SELECT textsim.revoke_all('\"{stage.other}\"')",
     )
-    assert stage.run(stage.other, "SELECT * FROM public.intruded") == []
+    assert stage.run(stage.other, "SELECT * FROM hostile.intruded") == []
+    stage.run(stage.writer, path, "SELECT format('%s', 'x'::text)")
+    assert stage.run(stage.other, "SELECT * FROM hostile.intruded") == [("format",)]
 
 
 @pytest.mark.parametrize("mode", ["queue", "inline"])
