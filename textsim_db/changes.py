@@ -40,47 +40,54 @@ each other, it is the batch that gives way.
 """
 READING_PATIENCE = "2s"
 """How long reading waits for a table that is being altered, before other tables have their turn."""
+IN_THE_WAY = (*PASSING, pg.LockNotAvailable, pg.ObjectNotInPrerequisiteState)
 MAX_TRIES = 3
 INLINE_DOCUMENTS = 1000
 """A batch of a table whose own writers wait while its documents are locked."""
 
+# Whatever runs here, runs with the rights of the worker's role: only functions of pg_catalog and
+# textsim, by name (as unnest() of several arrays is anyway), and only operators and casts of types
+# that are not the users' own.
 _SOURCES = """
 SELECT s.id, s.corpus_id, s.relation::oid, n.nspname, r.relname, s.key_column, s.text_column,
-    s.mode, CASE WHEN r.oid IS NOT NULL THEN format('%I.%I', n.nspname, r.relname) END,
-    format_type(k.atttypid, NULL), t.attname IS NOT NULL,
-    r.oid IS NOT NULL AND row_security_active(r.oid),
-    has_schema_privilege(n.oid, 'USAGE') AND has_column_privilege(r.oid, k.attnum, 'SELECT')
-        AND has_column_privilege(r.oid, t.attnum, 'SELECT')
+    s.mode,
+    CASE WHEN r.oid IS NOT NULL THEN pg_catalog.format('%%I.%%I', n.nspname, r.relname) END,
+    pg_catalog.format_type(textsim._base_type(k.atttypid), NULL),
+    textsim._unfit(s.relation), textsim._unfit_column(s.relation, s.key_column, true),
+    textsim._unfit_column(s.relation, s.text_column, false),
+    r.oid IS NOT NULL AND pg_catalog.row_security_active(r.oid),
+    pg_catalog.has_schema_privilege(n.oid, 'USAGE')
+        AND pg_catalog.has_table_privilege(r.oid, 'SELECT')
 FROM textsim.source s
 LEFT JOIN pg_catalog.pg_class r ON r.oid = s.relation
 LEFT JOIN pg_catalog.pg_namespace n ON n.oid = r.relnamespace
 LEFT JOIN pg_catalog.pg_attribute k
     ON k.attrelid = r.oid AND k.attname = s.key_column AND NOT k.attisdropped
-LEFT JOIN pg_catalog.pg_attribute t
-    ON t.attrelid = r.oid AND t.attname = s.text_column AND NOT t.attisdropped
-WHERE s.active
+WHERE s.active AND (%s::integer IS NULL OR s.id = %s::integer)
 ORDER BY s.id
 """
+_HOLD = "LOCK TABLE ONLY {relation} IN ACCESS SHARE MODE"
 _READ = """
-SELECT t.{key}::text, t.{text}::text FROM {relation} t
-WHERE t.{key} = ANY (%s::text[]::{type}[]) AND t.{text} IS NOT NULL
+SELECT t.{key}::{type}::text, t.{text}::text FROM {relation} t
+WHERE t.{key}::{type} = ANY (%s::text[]::{type}[]) AND t.{text} IS NOT NULL
 """
 _SIZES = """
-SELECT t.{key}::text, octet_length(t.{text}::text) FROM {relation} t
-WHERE t.{key} = ANY (%s::text[]::{type}[]) AND t.{text} IS NOT NULL
+SELECT t.{key}::{type}::text, pg_catalog.octet_length(t.{text}::text) FROM {relation} t
+WHERE t.{key}::{type} = ANY (%s::text[]::{type}[]) AND t.{text} IS NOT NULL
 """
 _FIRST_PAGE = """
-SELECT t.{key}::text, octet_length(t.{text}::text) FROM {relation} t
-WHERE t.{text} IS NOT NULL ORDER BY t.{key} LIMIT %s
+SELECT t.{key}::{type}::text, pg_catalog.octet_length(t.{text}::text) FROM {relation} t
+WHERE t.{text} IS NOT NULL ORDER BY t.{key}::{type} LIMIT %s
 """
 _NEXT_PAGE = """
-SELECT t.{key}::text, octet_length(t.{text}::text) FROM {relation} t
-WHERE t.{text} IS NOT NULL AND t.{key} > %s::text::{type} ORDER BY t.{key} LIMIT %s
+SELECT t.{key}::{type}::text, pg_catalog.octet_length(t.{text}::text) FROM {relation} t
+WHERE t.{text} IS NOT NULL AND t.{key}::{type} > %s::text::{type}
+ORDER BY t.{key}::{type} LIMIT %s
 """
 _ABSENT = """
-SELECT q.key FROM unnest(%s::text[]) q (key)
+SELECT q.key FROM pg_catalog.unnest(%s::text[]) q (key)
 WHERE NOT EXISTS (
-    SELECT FROM {relation} t WHERE t.{key} = q.key::{type} AND t.{text} IS NOT NULL
+    SELECT FROM {relation} t WHERE t.{key}::{type} = q.key::{type} AND t.{text} IS NOT NULL
 )
 """
 _ESTIMATED_ROWS = "SELECT greatest(sum(c.reltuples), 0)::bigint FROM pg_class c WHERE c.oid = %s"
@@ -92,7 +99,7 @@ SELECT d.key FROM {document} d WHERE d.source_id = %s AND d.key > %s ORDER BY d.
 """
 _NAMES = "SELECT s.id, s.relation::text FROM textsim.source s WHERE s.id = ANY (%s::integer[])"
 _WAITING_SIZES = """
-SELECT d.key, octet_length(d.normal_form) FROM {document} d
+SELECT d.key, pg_catalog.octet_length(d.normal_form) FROM {document} d
 WHERE d.key = ANY (%s::text[]) AND d.word_ids IS NULL
 """
 _WAITING = """
@@ -113,14 +120,14 @@ _FORGET_EVENTS = "DELETE FROM textsim.pending WHERE id = ANY (%s::bigint[])"
 _FORGET_ERRORS = """
 DELETE FROM textsim.pending p
 WHERE p.corpus_id = %s AND p.error IS NOT NULL AND p.source_id IS NOT DISTINCT FROM %s
-    AND p.keys <@ %s::text[]
+    AND p.keys[1] = ANY (%s::text[])
 """
 _SET_ASIDE = """
 INSERT INTO textsim.pending (corpus_id, source_id, keys, tries, error) VALUES (%s, %s, %s, %s, %s)
 """
 _POSTPONE = """
 INSERT INTO textsim.pending (corpus_id, source_id, keys, tries, lease_until)
-VALUES (%s, %s, %s, %s, now() + make_interval(secs => %s))
+VALUES (%s, %s, %s, %s, pg_catalog.now() + pg_catalog.make_interval(secs => %s))
 """
 
 
@@ -198,14 +205,27 @@ class Completed:
 def sources(engine: Engine) -> list[Source]:
     """Return all attached tables."""
     with autocommit(engine) as connection:
-        return [_source(*row) for row in connection.execute(_SOURCES).fetchall()]
+        rows = connection.execute(_SOURCES, [None, None]).fetchall()
+    return [_source(*row) for row in rows]
 
 
 @contextmanager
-def _reading(engine: Engine) -> Iterator[Connection]:
+def _reading(engine: Engine, source: Source) -> Iterator[Connection]:
     with transaction(engine) as connection:
-        connection.execute(f"SET LOCAL lock_timeout = '{READING_PATIENCE}'")
+        _hold(connection, source, READING_PATIENCE)
         yield connection
+
+
+def _hold(connection: Connection, source: Source, patience: str) -> None:
+    """Lock a table against being altered, and see that it still is what it was.
+
+    From then on it cannot become a view, or its columns be of a type that runs a user's function.
+    """
+    connection.execute(f"SET LOCAL lock_timeout = '{patience}'")
+    connection.execute(source.statement(_HOLD), [])
+    row = connection.execute(_SOURCES, [source.id, source.id]).fetchone()
+    if row is None or _source(*row) != source:
+        raise pg.ObjectNotInPrerequisiteState(f"table {source.name} has just been altered")
 
 
 def _source(
@@ -219,7 +239,9 @@ def _source(
     mode: str,
     name: str | None,
     key_type: str | None,
-    has_text: bool,
+    unfit: str | None,
+    unfit_key: str | None,
+    unfit_text: str | None,
     blinded: bool,
     readable: bool | None,
 ) -> Source:
@@ -227,8 +249,11 @@ def _source(
     if name is None:
         fault = "the table is gone: detach it by its oid"
         name = f"with the oid {relation}"
-    elif key_type is None or not has_text:
-        fault = f'it has no column "{text if key_type else key}" any more'
+    elif unfit:
+        fault = unfit
+    elif unfit_key or unfit_text:
+        column = key if unfit_key else text
+        fault = f'its column "{column}" {unfit_key or unfit_text}'
     elif blinded:
         fault = (
             "row security hides rows of it from this role, which would take them for deleted; let a "
@@ -249,10 +274,11 @@ def pieces(
 ) -> Iterator[Piece]:
     """Cut keys into pieces whose texts fit in memory; the last one does away with the events."""
     distinct = sorted(set(keys))
-    with _reading(engine) as connection:
-        if source is None:
+    if source is None:
+        with autocommit(engine) as connection:
             rows = connection.execute(corpus.statement(_WAITING_SIZES), [distinct]).fetchall()
-        else:
+    else:
+        with _reading(engine, source) as connection:
             rows = connection.execute(source.statement(_SIZES), [distinct]).fetchall()
     cuts = list(_fitting(distinct, dict(rows), _most(source)))
     for number, some in enumerate(cuts, start=1):
@@ -284,13 +310,13 @@ def sweep(engine: Engine, corpus: StoredCorpus, source: Source) -> Iterator[Piec
     Page by page in short transactions: what changes meanwhile is in the log.
     """
     first, following = source.statement(_FIRST_PAGE), source.statement(_NEXT_PAGE)
-    for page in _pages(engine, first, following, []):
+    for page in _pages(engine, source, first, following, []):
         for keys in _fitting([row[0] for row in page], dict(page), _most(source)):
             yield Piece(corpus, source, keys, skip=True)
     first = corpus.statement(_FIRST_OWN_KEYS).encode()
     following = corpus.statement(_NEXT_OWN_KEYS).encode()
-    for page in _pages(engine, first, following, [source.id]):
-        with _reading(engine) as connection:
+    for page in _pages(engine, source, first, following, [source.id]):
+        with _reading(engine, source) as connection:
             stored = [row[0] for row in page]
             gone = connection.execute(source.statement(_ABSENT), [stored]).fetchall()
         if gone:
@@ -298,11 +324,11 @@ def sweep(engine: Engine, corpus: StoredCorpus, source: Source) -> Iterator[Piec
 
 
 def _pages(
-    engine: Engine, first: bytes, following: bytes, parameters: list[Any]
+    engine: Engine, source: Source, first: bytes, following: bytes, parameters: list[Any]
 ) -> Iterator[list[tuple[Any, ...]]]:
     statement, start = first, list(parameters)
     while True:
-        with _reading(engine) as connection:
+        with _reading(engine, source) as connection:
             page = connection.execute(statement, [*start, BATCH_DOCUMENTS]).fetchall()
         if not page:
             return
@@ -345,7 +371,7 @@ def write(
     for attempt in range(MAX_TRIES):
         try:
             return _write(engine, dictionary, piece, made)
-        except (*PASSING, pg.LockNotAvailable):
+        except IN_THE_WAY:
             time.sleep(0.02 * 2**attempt)
         except psycopg.Error as error:
             if is_lost(error):
@@ -371,7 +397,7 @@ def one_by_one(engine: Engine, dictionary: Dictionary, piece: Piece) -> ChangeRe
         except (psycopg.Error, TextsimError) as error:
             if isinstance(error, psycopg.Error) and is_lost(error):
                 raise
-            if isinstance(error, (*PASSING, pg.LockNotAvailable)):
+            if isinstance(error, IN_THE_WAY):
                 in_the_way += 1
                 if in_the_way == MAX_TRIES:  # it is not about single keys
                     _postpone(engine, piece, piece.keys[number:])
@@ -431,7 +457,7 @@ def _read_both(
     engine: Engine, corpus: StoredCorpus, source: Source, keys: list[str], both: bool = True
 ) -> tuple[dict[str, str], writing.Existing]:
     """Return what the table has of some keys, and what the corpus has."""
-    with _reading(engine) as connection:
+    with _reading(engine, source) as connection:
         texts = _read(connection, source, keys)
         cursor = connection.cursor(binary=True)
         return texts, writing.find(cursor, corpus, keys) if both else {}
@@ -487,7 +513,7 @@ def _apply(
     corpus, source = piece.corpus, piece.source
     assert source is not None
     connection.execute(QUEUE, [corpus.id])
-    connection.execute(f"SET LOCAL lock_timeout = '{PATIENCE}'")
+    _hold(connection, source, PATIENCE)
     # First the documents, then the table: who writes both, as inline triggers do, cannot come in
     # between, and what it adds meanwhile is a unique violation here.
     cursor = connection.cursor(binary=True)

@@ -56,9 +56,9 @@ Result = TypeVar("Result")
 PASSING = (pg.UniqueViolation, pg.DeadlockDetected, pg.SerializationFailure)
 
 _ESTIMATED_DOCUMENTS = """
-SELECT reltuples FROM pg_catalog.pg_class WHERE oid = to_regclass({document_name})
+SELECT reltuples FROM pg_catalog.pg_class WHERE oid = pg_catalog.to_regclass({document_name})
 """
-QUEUE = "SELECT pg_advisory_xact_lock(hashtext('textsim-db writers'), %s)"
+QUEUE = "SELECT pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtext('textsim-db writers'), %s::integer)"
 
 
 def add_many(

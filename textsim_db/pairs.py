@@ -29,7 +29,7 @@ CACHE_BYTES = 256 * 1024 * 1024
 
 # Equal words give equal buckets in every band, so band 0 is enough to find them.
 _COPIES = """
-SELECT array_agg(d.id ORDER BY d.id)
+SELECT pg_catalog.array_agg(d.id ORDER BY d.id)
 FROM (
     SELECT bucket FROM {band} WHERE band = 0 GROUP BY bucket HAVING count(*) > 1
 ) s
@@ -39,10 +39,12 @@ GROUP BY b.bucket, d.word_ids, d.normal_form
 HAVING count(*) > 1
 """
 _SHARED_BUCKETS = """
-SELECT band, array_agg(document_id) FROM {band} GROUP BY band, bucket HAVING count(*) > 1
+SELECT band, pg_catalog.array_agg(document_id) FROM {band} GROUP BY band, bucket HAVING count(*) > 1
 """
 _DOCUMENTS = """
-SELECT id, key, shingle_count, array_send(word_ids), array_send(signature), normal_form
+SELECT id, key, shingle_count,
+    pg_catalog.array_send(word_ids), pg_catalog.array_send(signature),
+    normal_form
 FROM {document} WHERE id = ANY (%s::bigint[])
 """
 _KEYS = "SELECT id, key FROM {document} WHERE id = ANY (%s::bigint[])"

@@ -34,7 +34,8 @@ FROM (
 JOIN {document} d ON d.id = c.document_id
 """
 _CANDIDATE_DOCUMENTS = """
-SELECT d.id, d.key, d.shingle_count, array_send(d.word_ids), array_send(d.signature),
+SELECT d.id, d.key, d.shingle_count,
+    pg_catalog.array_send(d.word_ids), pg_catalog.array_send(d.signature),
     d.normal_form
 FROM (
     SELECT DISTINCT b.document_id
@@ -44,10 +45,11 @@ FROM (
 JOIN {document} d ON d.id = c.document_id
 """
 _CANDIDATES_OF_MANY = """
-SELECT d.id, d.key, d.shingle_count, array_send(d.word_ids), array_send(d.signature),
-    d.normal_form, array_send(c.queries)
+SELECT d.id, d.key, d.shingle_count,
+    pg_catalog.array_send(d.word_ids), pg_catalog.array_send(d.signature),
+    d.normal_form, pg_catalog.array_send(c.queries)
 FROM (
-    SELECT b.document_id, array_agg(DISTINCT q.query) AS queries
+    SELECT b.document_id, pg_catalog.array_agg(DISTINCT q.query) AS queries
     FROM unnest(%s::integer[], %s::smallint[], %s::bigint[]) q (query, band, bucket)
     JOIN {band} b ON b.band = q.band AND b.bucket = q.bucket
     GROUP BY b.document_id
@@ -55,7 +57,9 @@ FROM (
 JOIN {document} d ON d.id = c.document_id
 """
 _BY_KEY = """
-SELECT id, key, shingle_count, array_send(word_ids), array_send(signature), normal_form
+SELECT id, key, shingle_count,
+    pg_catalog.array_send(word_ids), pg_catalog.array_send(signature),
+    normal_form
 FROM {document} WHERE key = %s
 """
 

@@ -34,7 +34,9 @@ _REFUSED = (
 )
 
 _FIND = """
-SELECT coalesce(to_regclass(quote_ident(%(name)s)), to_regclass(%(name)s))::oid
+SELECT coalesce(
+    pg_catalog.to_regclass(pg_catalog.quote_ident(%(name)s)), pg_catalog.to_regclass(%(name)s)
+)::oid
 """
 _ATTACH = "SELECT textsim.attach(%s, %s::oid::regclass, %s, %s, %s)"
 _NUMBER = "SELECT id FROM textsim.source WHERE corpus_id = %s AND relation = %s::oid::regclass"
@@ -44,7 +46,7 @@ _FAILURES = """
 SELECT k.key, s.relation::text, p.tries, p.error
 FROM textsim.pending p
 LEFT JOIN textsim.source s ON s.id = p.source_id
-LEFT JOIN LATERAL unnest(p.keys) k (key) ON true
+LEFT JOIN LATERAL pg_catalog.unnest(p.keys) k (key) ON true
 WHERE p.corpus_id = %s AND p.error IS NOT NULL
 ORDER BY p.id
 """

@@ -24,16 +24,16 @@ from textsim_db.text import tokens_of
 CHUNK = 2_000
 
 _WORDS = """
-SELECT w.id, w.word FROM textsim.word w WHERE w.hash <> hashtextextended(w.word, 0)
+SELECT w.id, w.word FROM textsim.word w WHERE w.hash <> pg_catalog.hashtextextended(w.word, 0)
 """
 _DOCUMENTS = """
-SELECT d.key, d.shingle_count, array_send(d.word_ids), array_send(d.signature),
+SELECT d.key, d.shingle_count, pg_catalog.array_send(d.word_ids), pg_catalog.array_send(d.signature),
     coalesce(d.normal_form, t.text), t.unknown
 FROM {document} d
 CROSS JOIN LATERAL (
-    SELECT coalesce(string_agg(w.word, ' ' ORDER BY q.place), ''),
+    SELECT coalesce(pg_catalog.string_agg(w.word, ' ' ORDER BY q.place), ''),
         min(q.id) FILTER (WHERE w.id IS NULL)
-    FROM unnest(d.word_ids) WITH ORDINALITY q (id, place)
+    FROM pg_catalog.unnest(d.word_ids) WITH ORDINALITY q (id, place)
     LEFT JOIN textsim.word w ON w.id = q.id
 ) t (text, unknown)
 """
@@ -51,9 +51,10 @@ SELECT b.document_id, d.key, b.band, b.bucket, sum(b.sign)
 FROM (
     SELECT document_id, band::integer, bucket, -1 AS sign FROM {band}
     UNION ALL
-    SELECT d.id, j, hash_array_extended(d.signature[j * %(rows)s + 1:(j + 1) * %(rows)s], j), 1
-    FROM {document} d CROSS JOIN generate_series(0, %(bands)s - 1) j
-    WHERE cardinality(d.signature) > 0
+    SELECT d.id, j,
+        pg_catalog.hash_array_extended(d.signature[j * %(rows)s + 1:(j + 1) * %(rows)s], j), 1
+    FROM {document} d CROSS JOIN pg_catalog.generate_series(0, %(bands)s - 1) j
+    WHERE pg_catalog.cardinality(d.signature) > 0
 ) b
 LEFT JOIN {document} d ON d.id = b.document_id
 GROUP BY b.document_id, d.key, b.band, b.bucket

@@ -42,9 +42,9 @@ RECONNECT_SECONDS = (0.1, 30.0)
 
 _CLAIM = """
 WITH ready AS (
-    SELECT p.id, coalesce(cardinality(p.keys), 1) AS size
+    SELECT p.id, coalesce(pg_catalog.cardinality(p.keys), 1) AS size
     FROM textsim.pending p
-    WHERE p.error IS NULL AND (p.lease_until IS NULL OR p.lease_until < now())
+    WHERE p.error IS NULL AND (p.lease_until IS NULL OR p.lease_until < pg_catalog.now())
         AND (p.source_id = ANY (%(sources)s::integer[]) OR p.source_id IS NULL AND %(completes)s)
     ORDER BY p.id
     LIMIT %(most)s
@@ -53,13 +53,13 @@ WITH ready AS (
     SELECT r.id, sum(r.size) OVER (ORDER BY r.id) - r.size AS before FROM ready r
 )
 UPDATE textsim.pending p
-SET lease_until = now() + make_interval(secs => %(lease)s), tries = p.tries + 1
+SET lease_until = pg_catalog.now() + pg_catalog.make_interval(secs => %(lease)s), tries = p.tries + 1
 FROM chosen c
 WHERE p.id = c.id AND c.before < %(most)s
 RETURNING p.id, p.corpus_id, p.source_id, p.keys, p.tries
 """
 _RENEW = """
-UPDATE textsim.pending SET lease_until = now() + make_interval(secs => %s)
+UPDATE textsim.pending SET lease_until = pg_catalog.now() + pg_catalog.make_interval(secs => %s)
 WHERE id = ANY (%s::bigint[])
 """
 _FORGET = "DELETE FROM textsim.pending WHERE id = ANY (%s::bigint[])"
@@ -67,7 +67,7 @@ _SPLIT = """
 WITH gone AS (DELETE FROM textsim.pending p WHERE p.id = %s RETURNING p.*)
 INSERT INTO textsim.pending (corpus_id, source_id, keys, created_at, tries)
 SELECT g.corpus_id, g.source_id, ARRAY[k], g.created_at, g.tries
-FROM gone g CROSS JOIN LATERAL (SELECT DISTINCT k FROM unnest(g.keys) k) keys
+FROM gone g CROSS JOIN LATERAL (SELECT DISTINCT k FROM pg_catalog.unnest(g.keys) k) keys
 """
 _GIVE_UP = """
 UPDATE textsim.pending SET error = %s, lease_until = NULL WHERE id = %s

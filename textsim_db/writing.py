@@ -23,14 +23,14 @@ from textsim_db.db.binary import (
 from textsim_db.db.corpora import StoredCorpus
 
 _EXISTING = """
-SELECT key, id, array_send(word_ids), normal_form, source_id, NULL
+SELECT key, id, pg_catalog.array_send(word_ids), normal_form, source_id, NULL
 FROM {document} WHERE key = ANY (%s::text[])
 """
 _LOCK_EXISTING = """
-SELECT key, id, array_send(word_ids), normal_form, source_id, array_send(signature)
+SELECT key, id, pg_catalog.array_send(word_ids), normal_form, source_id, pg_catalog.array_send(signature)
 FROM {document} WHERE key = ANY (%s::text[]) ORDER BY key FOR UPDATE
 """
-_IDS = "SELECT nextval('textsim.document_id') FROM generate_series(1, %s)"
+_IDS = "SELECT pg_catalog.nextval('textsim.document_id') FROM pg_catalog.generate_series(1, %s)"
 _UPDATE = """
 UPDATE {document} SET word_ids = %b, normal_form = NULL, signature = %b, shingle_count = %b,
     source_id = coalesce(%b::integer, source_id)

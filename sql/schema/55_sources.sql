@@ -34,26 +34,37 @@ COMMENT ON FUNCTION textsim._enqueue(integer, integer, text[])
     IS 'log that rows of an attached table changed: these keys, or any if NULL';
 
 -- The two bodies of trigger functions. Static SQL with the names written in, because planning
--- dynamic SQL would double the price of a single insert.
+-- dynamic SQL would double the price of a single insert. They run with the rights of the schema's
+-- owner, and who owns the table can make other triggers with them, on other tables. So nothing
+-- here may run a function of theirs: values become text by concat(), which takes the output
+-- function of their type where a cast could be one that users made; and "changed" must be a
+-- transition table, not a temporary view.
 CREATE FUNCTION textsim._queue_body(source textsim.source, by_row boolean) RETURNS text
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 RETURN CASE WHEN by_row THEN format($body$
 BEGIN
     IF TG_OP = 'INSERT' THEN
         INSERT INTO textsim.pending (corpus_id, source_id, keys)
-        VALUES (%1$s, %2$s, ARRAY[NEW.%3$I::text]);
+        VALUES (%1$s, %2$s, ARRAY[concat(NEW.%3$I)]);
     ELSIF TG_OP = 'DELETE' THEN
         INSERT INTO textsim.pending (corpus_id, source_id, keys)
-        VALUES (%1$s, %2$s, ARRAY[OLD.%3$I::text]);
+        VALUES (%1$s, %2$s, ARRAY[concat(OLD.%3$I)]);
 $body$, source.corpus_id, source.id, source.key_column)
 ELSE format($body$
 BEGIN
     IF TG_OP IN ('INSERT', 'DELETE') THEN
+        IF NOT EXISTS (
+            SELECT FROM pg_trigger t WHERE t.tgrelid = TG_RELID AND t.tgname = TG_NAME
+                AND 'changed' IN (t.tgnewtable, t.tgoldtable))
+        THEN
+            RAISE EXCEPTION 'trigger "%%" has no transition table', TG_NAME
+                USING ERRCODE = 'insufficient_privilege';
+        END IF;
         -- One row of the log for so many keys: a tenth of what one for each would cost.
         INSERT INTO textsim.pending (corpus_id, source_id, keys)
         SELECT %1$s, %2$s, array_agg(part.key)
         FROM (
-            SELECT changed.%3$I::text AS key, (row_number() OVER () - 1) / 10000 AS number
+            SELECT concat(changed.%3$I) AS key, (row_number() OVER () - 1) / 10000 AS number
             FROM changed
             WHERE changed.%4$I IS NOT NULL
         ) part
@@ -62,7 +73,7 @@ $body$, source.corpus_id, source.id, source.key_column, source.text_column)
 END || format($body$
     ELSIF TG_OP = 'UPDATE' THEN
         INSERT INTO textsim.pending (corpus_id, source_id, keys)
-        VALUES (%1$s, %2$s, ARRAY[OLD.%3$I::text, NEW.%3$I::text]);
+        VALUES (%1$s, %2$s, ARRAY[concat(OLD.%3$I), concat(NEW.%3$I)]);
     ELSE
         INSERT INTO textsim.pending (corpus_id, source_id) VALUES (%1$s, %2$s);
     END IF;
@@ -80,6 +91,8 @@ LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 RETURN format($body$
 DECLARE
     c textsim.corpus;
+    old_key text;
+    new_key text;
 BEGIN
     SELECT * INTO STRICT c FROM textsim.corpus WHERE id = %1$s;
     IF TG_OP = 'TRUNCATE' THEN
@@ -89,23 +102,28 @@ BEGIN
         INSERT INTO textsim.pending (corpus_id, source_id) VALUES (%1$s, %2$s);
         RETURN NULL;
     END IF;
-    IF TG_OP = 'UPDATE' AND OLD.%3$I::text COLLATE "C" <> NEW.%3$I::text THEN
+    IF TG_OP <> 'INSERT' THEN
+        old_key := concat(OLD.%3$I);
+    END IF;
+    IF TG_OP = 'DELETE' THEN
+        PERFORM textsim._take(c, %2$s, old_key);
+        RETURN NULL;
+    END IF;
+    new_key := concat(NEW.%3$I);
+    IF old_key COLLATE "C" <> new_key THEN
         -- The keys of a statement may form a chain, in which the one that is left here is taken
         -- there: a worker looks at them again.
         INSERT INTO textsim.pending (corpus_id, source_id, keys)
-        VALUES (%1$s, %2$s, ARRAY[OLD.%3$I::text, NEW.%3$I::text]);
-        PERFORM textsim._take(c, %2$s, OLD.%3$I::text);
-    ELSIF TG_OP = 'DELETE' THEN
-        PERFORM textsim._take(c, %2$s, OLD.%3$I::text);
-        RETURN NULL;
+        VALUES (%1$s, %2$s, ARRAY[old_key, new_key]);
+        PERFORM textsim._take(c, %2$s, old_key);
     END IF;
     IF NEW.%4$I IS NULL THEN
-        PERFORM textsim._take(c, %2$s, NEW.%3$I::text);
-    ELSIF textsim._fault(NEW.%3$I::text, NEW.%4$I::text) IS NOT NULL THEN
+        PERFORM textsim._take(c, %2$s, new_key);
+    ELSIF textsim._fault(new_key, concat(NEW.%4$I)) IS NOT NULL THEN
         -- A worker sets it aside and says so; this transaction must not fail for it.
-        PERFORM textsim._enqueue(%1$s, %2$s, ARRAY[NEW.%3$I::text]);
+        PERFORM textsim._enqueue(%1$s, %2$s, ARRAY[new_key]);
     ELSE
-        PERFORM textsim._put(c, %2$s, NEW.%3$I::text, NEW.%4$I::text);
+        PERFORM textsim._put(c, %2$s, new_key, concat(NEW.%4$I));
     END IF;
     RETURN NULL;
 END
@@ -130,6 +148,9 @@ DECLARE
     made textsim.source;
     trigger_function text;
 BEGIN
+    -- What somebody prepared and could not finish, for want of the triggers, is in nobody's way.
+    PERFORM textsim._release_source(s.id) FROM textsim.source s
+    WHERE s.relation = _prepare_source.relation AND NOT s.active;
     INSERT INTO textsim.source (corpus_id, relation, key_column, text_column, mode)
     VALUES ((textsim._corpus(corpus)).id, relation, key_column, text_column, mode)
     ON CONFLICT ON CONSTRAINT source_corpus_relation_key DO NOTHING

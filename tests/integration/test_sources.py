@@ -550,7 +550,7 @@ def test_a_table_that_went_or_changed(
     connection.execute("INSERT INTO fine VALUES (2, 'goes on still')")
     worker = db.worker()
     worker.run(until_idle=True)
-    assert worker.unusable == {"public.renamed": 'it has no column "body" any more'}
+    assert worker.unusable == {"public.renamed": 'its column "body" does not exist'}
     connection.execute("DROP TABLE renamed")
     worker = db.worker()
     worker.run(until_idle=True)

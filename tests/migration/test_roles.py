@@ -496,6 +496,64 @@ def test_objects_of_others_are_never_used(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("mode", ["queue", "inline"])
+def test_trigger_functions_run_nothing_of_the_table_owner(stage: Stage, mode: str) -> None:
+    """Who owns an attached table can make any trigger with its function, on any table."""
+    body = "plpgsql AS $$ BEGIN INSERT INTO public.ran VALUES (current_user); RETURN 'x'; END $$"
+    execute = "EXECUTE FUNCTION textsim._changes_1()"
+    attempts = [
+        "INSERT INTO keys VALUES (row(1))",
+        "INSERT INTO texts VALUES (1, row(1))",
+        "INSERT INTO batches VALUES (row(1))",
+        "INSERT INTO plain VALUES (1, 'x')",
+    ]
+    stage.run(
+        stage.writer,
+        "CREATE TABLE ran (by text)",
+        "GRANT INSERT ON ran TO PUBLIC",
+        f"CREATE FUNCTION run() RETURNS text LANGUAGE {body}",
+        "CREATE TYPE boxed AS (value integer)",
+        f"CREATE FUNCTION unboxed(boxed) RETURNS text LANGUAGE {body}",
+        "CREATE CAST (boxed AS text) WITH FUNCTION unboxed(boxed)",
+        "CREATE DOMAIN boxed_again AS boxed",
+        "CREATE TABLE article (id integer PRIMARY KEY, body text)",
+        f"SELECT textsim.attach('news', 'article', 'id', 'body', '{mode}')",
+        "CREATE TABLE keys (id boxed, body text DEFAULT 'x')",
+        f"CREATE TRIGGER t AFTER INSERT ON keys FOR EACH ROW {execute}",
+        "CREATE TABLE texts (id integer, body boxed_again)",
+        f"CREATE TRIGGER t BEFORE INSERT ON texts FOR EACH ROW {execute}",
+        "CREATE TABLE batches (id boxed, body text DEFAULT 'x')",
+        "CREATE TRIGGER t AFTER INSERT ON batches REFERENCING NEW TABLE AS changed "
+        f"FOR EACH STATEMENT {execute}",
+        "CREATE TABLE plain (id integer, body text)",
+        f"CREATE TRIGGER t AFTER INSERT ON plain FOR EACH STATEMENT {execute}",
+    )
+    view = "CREATE TEMPORARY VIEW changed AS SELECT public.run() AS id, 'x'::text AS body"
+    for statement in attempts:
+        with suppress(pg.InsufficientPrivilege):
+            stage.run(stage.writer, view, statement)
+    assert stage.run(stage.writer, "SELECT * FROM ran") == []
+    stage.run(
+        stage.writer, view, "INSERT INTO article VALUES (1, 'x'), (2, 'y')", "DELETE FROM article"
+    )
+    assert stage.run(stage.writer, "SELECT * FROM ran") == []
+    triggers = stage.run(
+        stage.writer, "SELECT tgname FROM pg_trigger WHERE tgrelid = 'article'::regclass"
+    )
+    stage.run(
+        stage.writer,
+        f'GRANT SELECT ON article TO "{stage.owner}"',
+        "INSERT INTO article VALUES (3, 'z')",
+        *(f"DROP TRIGGER {name} ON article" for (name,) in triggers),
+        "ALTER TABLE article ALTER body TYPE boxed USING row(1)",
+    )
+    with stage.connect(stage.owner) as db:
+        worker = db.worker()
+        worker.run(until_idle=True)
+        assert "is of type" in str(worker.unusable)
+    assert stage.run(stage.writer, "SELECT * FROM ran") == []
+
+
+@pytest.mark.parametrize("mode", ["queue", "inline"])
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_names(server: Server, name: str, mode: str) -> None:
     with new_stage(server, writer=name, other=f"other {name}") as stage:

@@ -135,7 +135,7 @@ def test_small_functions(db: ts.Database, connection: Connection) -> None:
     ],
 )
 def test_errors(db: ts.Database, connection: Connection, call: LiteralString, message: str) -> None:
-    db.create_corpus("c")
+    db.create_corpus("c").add("a", "one two three")
     with pytest.raises(psycopg.Error) as caught:
         connection.execute("SELECT * FROM " + call)
     assert caught.value.diag.message_primary == message

@@ -33,7 +33,7 @@ RETURNING id
 
 
 _BAND_INDEX = "CREATE INDEX IF NOT EXISTS {index} ON {band} (band, bucket, document_id)"
-_HAS_BAND_INDEX = "SELECT to_regclass({index_name}) IS NOT NULL"
+_HAS_BAND_INDEX = "SELECT pg_catalog.to_regclass({index_name}) IS NOT NULL"
 
 
 @dataclass(frozen=True, slots=True)

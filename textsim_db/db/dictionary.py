@@ -25,7 +25,7 @@ MAX_TEXTS = 500_000
 
 _SELECT = """
 SELECT w.hash, w.id, w.word
-FROM unnest(%s::bigint[]) q (hash) JOIN textsim.word w ON w.hash = q.hash
+FROM pg_catalog.unnest(%s::bigint[]) q (hash) JOIN textsim.word w ON w.hash = q.hash
 """
 # In the order of the hashes, so that two writers wait for each other in one direction only.
 _INSERT = """

@@ -56,7 +56,10 @@ def sqlalchemy_url(address: str) -> URL:
 
 def plain_url(url: URL) -> str:
     """Return the address for psql and other clients of libpq, password included."""
-    return url.set(drivername="postgresql").render_as_string(hide_password=False)
+    address = url.set(drivername="postgresql").render_as_string(hide_password=False)
+    return address.replace(
+        " ", "%20"
+    )  # which SQLAlchemy leaves in names of roles, and libpq refuses
 
 
 def open_engine(address: str) -> Engine:
