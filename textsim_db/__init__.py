@@ -23,7 +23,21 @@ if TYPE_CHECKING:
         SchemaError,
         TextsimError,
     )
-    from textsim_db.results import AddReport, Candidate, Cluster, Match, Pair, Problem, Refusal
+    from textsim_db.results import (
+        AddReport,
+        AttachedTable,
+        Candidate,
+        ChangeReport,
+        Cluster,
+        Difference,
+        Failure,
+        Match,
+        Pair,
+        Problem,
+        Refusal,
+        Status,
+    )
+    from textsim_db.worker import Worker, WorkReport
 
 __version__ = "0.1.0"
 
@@ -48,19 +62,27 @@ _HOMES = {
     ],
     "textsim_db.results": [
         "AddReport",
+        "AttachedTable",
         "Candidate",
+        "ChangeReport",
         "Cluster",
+        "Difference",
+        "Failure",
         "Match",
         "Pair",
         "Problem",
         "Refusal",
+        "Status",
     ],
+    "textsim_db.worker": ["WorkReport", "Worker"],
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
 
 __all__ = [
     "AddReport",
+    "AttachedTable",
     "Candidate",
+    "ChangeReport",
     "Cluster",
     "ConfigurationError",
     "Corpus",
@@ -70,9 +92,11 @@ __all__ = [
     "Database",
     "DatabaseError",
     "DatabaseUnavailable",
+    "Difference",
     "DocumentError",
     "DocumentNotFound",
     "EmbeddedServerError",
+    "Failure",
     "InputError",
     "Match",
     "Pair",
@@ -80,7 +104,10 @@ __all__ = [
     "RecipeError",
     "Refusal",
     "SchemaError",
+    "Status",
     "TextsimError",
+    "WorkReport",
+    "Worker",
     "connect",
     "install",
 ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from enum import StrEnum
 from typing import Any, NamedTuple
 
 from textsim_db.errors import ConfigurationError
@@ -14,6 +15,16 @@ RECIPE = 1
 
 MAX_HASHES = 4096
 MAX_SHINGLE = 1000
+
+
+class Mode(StrEnum):
+    """How an attached table is kept indexed.
+
+    queue: a worker indexes what changed. inline: the transaction that changes it does.
+    """
+
+    QUEUE = "queue"
+    INLINE = "inline"
 
 
 class Shingle(NamedTuple):

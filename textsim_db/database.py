@@ -8,12 +8,14 @@ from types import TracebackType
 
 from sqlalchemy import Engine
 
+from textsim_db import sources
 from textsim_db.config import differing_settings, make_config
 from textsim_db.corpus import Corpus
 from textsim_db.db import corpora, embedded, schema
 from textsim_db.db import engine as engines
 from textsim_db.db.dictionary import Dictionary
 from textsim_db.errors import ConfigurationError, CorpusExists
+from textsim_db.results import AttachedTable
 from textsim_db.worker import POLL_SECONDS, Worker, WorkReport
 
 URL_VARIABLE = "TEXTSIM_DATABASE_URL"
@@ -122,6 +124,11 @@ class Database:
         of workers may run, anywhere. Raises ConfigurationError.
         """
         return Worker(self._engine, self._dictionary, poll, lease, listen, report=report)
+
+    def tables(self) -> list[AttachedTable]:
+        """Return the attached tables of all corpora."""
+        with engines.database_errors():
+            return sources.tables(self._engine)
 
     def corpora(self) -> list[str]:
         """Return the names of all corpora in order."""

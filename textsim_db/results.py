@@ -141,3 +141,13 @@ class Failure(NamedTuple):
     table: str | None
     tries: int
     error: str
+
+
+class AttachedTable(NamedTuple):
+    """A table that is kept indexed: in which corpus, by which columns, in which mode."""
+
+    corpus: str
+    table: str
+    key: str
+    text: str
+    mode: str

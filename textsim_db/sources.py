@@ -17,7 +17,7 @@ from textsim_db.changes import Source
 from textsim_db.db.corpora import StoredCorpus
 from textsim_db.db.engine import Connection, autocommit, transaction
 from textsim_db.errors import ConfigurationError
-from textsim_db.results import Failure, Status
+from textsim_db.results import AttachedTable, Failure, Status
 from textsim_db.worker import WorkReport
 
 Column = str | sqlalchemy.Column[Any] | InstrumentedAttribute[Any]
@@ -41,6 +41,10 @@ SELECT coalesce(
 _ATTACH = "SELECT textsim.attach(%s, %s::oid::regclass, %s, %s, %s)"
 _NUMBER = "SELECT id FROM textsim.source WHERE corpus_id = %s AND relation = %s::oid::regclass"
 _DETACH = "SELECT textsim.detach(%s, %s::oid::regclass)"
+_TABLES = """
+SELECT corpus, relation::text, key_column, text_column, mode FROM textsim.sources
+ORDER BY corpus, relation::text
+"""
 _STATUS = "SELECT indexed, pending, oldest_pending, failed FROM textsim.status(%s)"
 _FAILURES = """
 SELECT k.key, s.relation::text, p.tries, p.error
@@ -83,6 +87,12 @@ def detach(engine: Engine, corpus: StoredCorpus, table: str | Table | type[Any])
     with transaction(engine) as connection:
         relation = int(name) if name.isascii() and name.isdigit() else _find(connection, name)
         _call(connection, _DETACH, [corpus.name, relation])
+
+
+def tables(engine: Engine) -> list[AttachedTable]:
+    """Return the attached tables of all corpora."""
+    with autocommit(engine) as connection:
+        return [AttachedTable(*row) for row in connection.execute(_TABLES).fetchall()]
 
 
 def usable(engine: Engine, corpus: StoredCorpus) -> list[Source]:

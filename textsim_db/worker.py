@@ -38,6 +38,8 @@ REFRESH_SECONDS = 1.0
 SPLIT_TRIES = 3
 GIVE_UP_TRIES = 8
 """Changes that were taken so often and never finished (each time the worker died) are set aside."""
+KEPT_REFUSALS = 1000
+"""What run() returns names the last of those set aside: it may have run for months."""
 RECONNECT_SECONDS = (0.1, 30.0)
 
 _CLAIM = """
@@ -182,6 +184,7 @@ class Worker:
                         connected, delay = True, RECONNECT_SECONDS[0]
                         if made is not None:
                             total.include(self._write(made))
+                            del total.refused[:-KEPT_REFUSALS]
                 return total
             except (psycopg.Error, sqlalchemy.exc.DBAPIError, DatabaseUnavailable) as error:
                 driver = getattr(error, "orig", error)

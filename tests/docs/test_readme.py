@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+import types
 from pathlib import Path
 
 import platformdirs
@@ -28,10 +29,12 @@ def test_the_examples_run(
     database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TEXTSIM_DATABASE_URL", database_url)
-    names: dict[str, object] = {}
+    # Mapped classes look for the names of their annotations in their module.
+    module = types.ModuleType("readme")
+    monkeypatch.setitem(sys.modules, "readme", module)
     for language, code in BLOCKS:
         if language == "python":
-            exec(compile(code, "README.md", "exec"), names)
+            exec(compile(code, "README.md", "exec", dont_inherit=True), vars(module))
         elif language == "console":
             run_console(code, tmp_path)
         elif language == "sql":

@@ -57,9 +57,7 @@ def test_the_address_is_that_of_the_database(name: str) -> None:
     "name",
     [
         "install",
-        pytest.param(
-            "worker", marks=pytest.mark.xfail(strict=True, reason="textsim has no worker yet")
-        ),
+        "worker",
     ],
 )
 def test_the_commands_exist(name: str) -> None:

@@ -1,0 +1,135 @@
+"""The commands for tables that stay indexed, on a real server."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+from collections.abc import Iterator
+from typing import Any
+
+import psycopg
+import pytest
+
+import textsim_db as ts
+from tests.cli.test_cli import Textsim, process, textsim
+from tests.integration.test_sources import wait_for
+
+__all__ = ["textsim"]  # a fixture
+
+Connection = psycopg.Connection[Any]
+
+
+@pytest.fixture
+def connection(database_url: str) -> Iterator[Connection]:
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        connection.execute("CREATE TABLE article (id text PRIMARY KEY, text text)")
+        connection.execute("INSERT INTO article VALUES ('a', 'one two three four'), ('b', 'other')")
+        yield connection
+
+
+def records(textsim: Textsim, *args: str, status: int = 0) -> list[dict[str, Any]]:
+    result = textsim(*args, "--format", "jsonl", status=status)
+    return [json.loads(line) for line in result.stdout.splitlines()]
+
+
+def test_attach_status_and_detach(textsim: Textsim, connection: Connection) -> None:
+    result = textsim("attach", "news", "article", status=2)
+    assert 'corpus "news" does not exist' in result.stderr
+    assert "add --create" in result.stderr
+    result = textsim("attach", "news", "article", "--create")
+    assert result.stdout == ""
+    assert result.stderr.startswith("2 added; ")
+    assert "what changes from now on is indexed by: textsim worker" in result.stderr
+    connection.execute("INSERT INTO article VALUES ('c', 'one two three')")
+    (row,) = records(textsim, "status", "news")[:1]
+    assert (row["indexed"], row["pending"], row["failed"]) == (2, 1, 0)
+    assert row["oldest_pending"].startswith("20")
+    shown = textsim("status").stdout
+    assert "s ago" in shown
+    assert "article" in shown
+    connection.execute("UPDATE textsim.pending SET created_at = now() - interval '2 minutes'")
+    assert "does a worker run?" in textsim("status").stderr
+    assert "1 added" in textsim("worker", "--once").stderr
+    assert records(textsim, "status")[0]["pending"] == 0
+    result = textsim("attach", "news", "article", status=2)
+    assert 'is attached to corpus "news" already' in result.stderr
+    textsim("detach", "news", "article")
+    assert "is not attached" in textsim("detach", "news", "article", status=2).stderr
+    assert "no table is attached" in textsim("worker", "--once").stderr
+
+
+def test_wrong_usage(textsim: Textsim, connection: Connection) -> None:
+    textsim("corpus", "create", "news")
+    result = textsim("attach", "news", "article", "--key", "nr", status=2)
+    assert 'column "nr" does not exist' in result.stderr
+    result = textsim("attach", "news", "article", "--mode", "later", status=2)
+    assert '"later" is not one of queue, inline' in result.stderr
+    result = textsim("worker", "--poll", "0", status=2)
+    assert "poll is 0.0; expected seconds above 0" in result.stderr
+    assert "there is no table" in textsim("attach", "news", "nothing", status=2).stderr
+
+
+def test_pending_and_retry(textsim: Textsim, connection: Connection) -> None:
+    textsim("attach", "news", "article", "--create", "--mode", "inline")
+    connection.execute("INSERT INTO article VALUES (repeat('k', 1001), 'too long a key')")
+    result = textsim("worker", "--once", "--quiet", status=1)
+    assert "the key is 1001 bytes long" in result.stderr
+    (row,) = records(textsim, "pending")
+    assert row["corpus"] == "news"
+    assert row["error"] == "the key is 1001 bytes long; at most 1000 are possible"
+    assert "1 document will be tried again" in textsim("pending", "--retry").stderr
+    connection.execute("UPDATE article SET id = 'short' WHERE id LIKE 'kk%'")
+    textsim("worker", "--once")
+    assert "nothing was set aside" in textsim("pending", "news").stderr
+
+
+def test_reconcile(textsim: Textsim, connection: Connection) -> None:
+    textsim("attach", "news", "article", "--create")
+    assert "nothing differs" in textsim("reconcile", "news", "--check").stderr
+    with connection.transaction():
+        connection.execute("SET LOCAL session_replication_role = replica")
+        connection.execute("DELETE FROM article WHERE id = 'b'")
+        connection.execute("INSERT INTO article VALUES ('z', 'behind the back')")
+    assert records(textsim, "reconcile", "news", "--check", status=1) == [
+        {"key": "z", "kind": "missing"},
+        {"key": "b", "kind": "surplus"},
+    ]
+    assert textsim("reconcile", "news").stderr.startswith("1 added, 1 removed, 1 unchanged; ")
+    assert "nothing differs" in textsim("reconcile", "news", "--check").stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_worker_ends_cleanly(
+    database_url: str, textsim: Textsim, connection: Connection, number: signal.Signals
+) -> None:
+    textsim("attach", "news", "article", "--create")
+    worker = process("worker", url=database_url)
+    try:
+        with ts.connect(database_url) as db:
+            corpus = db.corpus("news")
+            connection.execute("INSERT INTO article VALUES ('c', 'while it runs')")
+            wait_for(lambda: "c" in corpus, 60)
+            worker.send_signal(number)
+            _, told = worker.communicate(timeout=30)
+            assert worker.returncode == 0, told
+            assert "working for postgresql" in told
+            assert "from article: 1 added" in told or "from public.article: 1 added" in told
+            assert "ended: 1 added" in told
+            assert corpus.verify() == []
+            assert corpus.status().pending == 0
+    finally:
+        if worker.poll() is None:
+            worker.kill()
+            worker.communicate()
+
+
+def test_once_fails_where_a_table_cannot_be_read(
+    database_url: str, textsim: Textsim, connection: Connection
+) -> None:
+    textsim("attach", "news", "article", "--create")
+    connection.execute("DROP TABLE article")
+    done = process("worker", "--once", url=database_url, stdin=subprocess.DEVNULL)
+    _, told = done.communicate(timeout=60)
+    assert done.returncode == 1
+    assert "the table is gone: detach it by its oid" in told
