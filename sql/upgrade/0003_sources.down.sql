@@ -11,6 +11,14 @@ BEGIN
     DELETE FROM textsim.source;
 END
 $$;
+DROP FUNCTION textsim.drop_corpus(text);
+DROP FUNCTION textsim.create_corpus(text, text, double precision, double precision, integer, bigint, integer, integer);
+DROP FUNCTION textsim._settings_fault(text, text, double precision, double precision, integer, bigint, integer, integer);
+DROP FUNCTION textsim._chosen_rows(double precision, double precision, integer);
+DROP FUNCTION textsim._found(double precision, integer, integer);
+DROP FUNCTION textsim._draw(bigint, integer);
+DROP FUNCTION textsim._unsigned(bigint);
+DROP FUNCTION textsim._wrapped(numeric);
 DROP FUNCTION textsim.revoke_all(regrole);
 DROP FUNCTION textsim.grant_writer(regrole);
 DROP FUNCTION textsim.grant_reader(regrole);

@@ -38,6 +38,9 @@ PUBLIC = {
     "attach(corpus text, relation regclass, key_column name, text_column name, mode text)": "volatile",
     "detach(corpus text, relation regclass)": "volatile",
     "status(corpus text)": "stable strict",
+    "create_corpus(name text, shingle text, threshold double precision, recall double precision, "
+    "num_hashes integer, seed bigint, bands integer, rows integer)": "volatile",
+    "drop_corpus(name text)": "volatile",
     "grant_reader(role regrole)": "volatile strict",
     "grant_writer(role regrole)": "volatile strict",
     "revoke_all(role regrole)": "volatile strict",
@@ -139,6 +142,68 @@ def test_errors(db: ts.Database, connection: Connection, call: LiteralString, me
     with pytest.raises(psycopg.Error) as caught:
         connection.execute("SELECT * FROM " + call)
     assert caught.value.diag.message_primary == message
+
+
+SETTINGS: list[dict[str, Any]] = [
+    {},
+    {"shingle": "char:5", "threshold": 0.5, "recall": 0.99},
+    {"num_hashes": 4096, "threshold": 0.05, "recall": 0.5, "seed": 2**63 - 1},
+    {"num_hashes": 1, "threshold": 0.9, "recall": 0.9, "seed": 0},
+    {"num_hashes": 200, "bands": 20, "rows": 10, "seed": 2**40 + 77},
+    {"threshold": 1.0, "recall": 1.0},
+    {"num_hashes": 4096, "bands": 1, "rows": 20, "threshold": 0.3},
+    {"num_hashes": 4096, "bands": 4096, "rows": 1, "threshold": 0.99},
+]
+
+
+@pytest.mark.parametrize("settings", SETTINGS, ids=str)
+def test_a_corpus_made_by_sql_equals_pythons(
+    db: ts.Database, connection: Connection, settings: dict[str, Any]
+) -> None:
+    db.create_corpus("python", **settings)
+    arguments = "".join(f", {name} => %s" for name in settings)
+    connection.execute(
+        f"SELECT textsim.create_corpus('sql'{arguments})".encode(), [*settings.values()]
+    )
+    columns = (
+        "unit, shingle_length, threshold, recall, num_hashes, bands, rows, seed, recipe, a, b, "
+        "golden_signature, golden_buckets"
+    )
+    rows = connection.execute(f"SELECT {columns} FROM textsim.corpus".encode()).fetchall()
+    assert rows[0] == rows[1]
+    corpus = db.corpus("sql")
+    corpus.add("a", "one two three four")
+    assert corpus.verify() == []
+    connection.execute("SELECT textsim.drop_corpus('sql')")
+    assert db.corpora() == ["python"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("''", "the name of the corpus is ''"),
+        ("NULL", "the name of the corpus is NULL"),
+        ("'c'", 'corpus "c" exists already'),
+        ("'d', 'word'", "shingle is 'word'; expected"),
+        ("'d', 'word:0'", "shingle is 'word:0'; expected"),
+        ("'d', threshold => 1.5", "threshold is '1.5'; expected above 0, at most 1"),
+        ("'d', threshold => 'nan'", "threshold is 'NaN'; expected above 0, at most 1"),
+        ("'d', recall => 1", "no bands of 128 hashes reach recall 1 at threshold 0.8"),
+        ("'d', num_hashes => 0", "num_hashes is '0'; expected 1 to 4096"),
+        ("'d', seed => -1", "seed is '-1'; expected 0 or more"),
+        ("'d', bands => 3", "bands and rows go together"),
+        ("'d', bands => 30, rows => 30", "30 bands of 30 rows cannot be made of 128 hashes"),
+        ("'d', threshold => 1e-9, bands => 1, rows => 128", "find nothing at threshold 1e-09"),
+    ],
+)
+def test_a_corpus_that_cannot_be_made(
+    db: ts.Database, connection: Connection, arguments: LiteralString, message: str
+) -> None:
+    db.create_corpus("c")
+    with pytest.raises(psycopg.Error) as caught:
+        connection.execute(f"SELECT textsim.create_corpus({arguments})")
+    assert message in str(caught.value.diag.message_primary)
+    assert db.corpora() == ["c"]
 
 
 def test_another_recipe_is_refused(db: ts.Database, connection: Connection) -> None:
