@@ -1,0 +1,86 @@
+"""A bulk load builds the band index at its end, and whatever comes in between."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+
+import psycopg
+import pytest
+
+import textsim_db as ts
+from tests.integration.test_sources import wait_for
+
+LOAD = (
+    "import sys, textsim_db as ts\n"
+    "words = [f'w{i * i % 9973}' for i in range(20)]\n"
+    "documents = ((str(i), ' '.join(words) + f' {i} {i * 7}') for i in range(10**7))\n"
+    "ts.connect(sys.argv[1]).corpus('c').add_many(documents)"
+)
+
+
+def texts(count: int) -> Iterator[tuple[str, str]]:
+    for number in range(count):
+        yield f"k{number}", f"this is the text of number {number} and of {number * 7}"
+
+
+def has_index(url: str) -> bool:
+    with psycopg.connect(url) as connection:
+        row = connection.execute("SELECT to_regclass('textsim.band_1_bucket')").fetchone()
+    return row is not None and row[0] is not None
+
+
+def test_the_index_is_built_at_the_end(db: ts.Database) -> None:
+    corpus = db.create_corpus("c")
+    during: list[bool] = []
+    corpus.add_many(texts(12_000), lambda report: during.append(has_index(db.url)))
+    assert during == [False, False]
+    assert has_index(db.url)
+    corpus.add_many(texts(15_000), lambda report: during.append(has_index(db.url)))
+    assert during[2:] == [True, True]  # no more: it is not empty now
+    assert corpus.verify() == []
+
+
+def test_a_small_load_keeps_the_index(db: ts.Database) -> None:
+    corpus = db.create_corpus("c")
+    during: list[bool] = []
+    corpus.add_many(texts(10), lambda report: during.append(has_index(db.url)))
+    assert during == [True]
+
+
+def test_a_load_that_fails_builds_the_index(db: ts.Database) -> None:
+    corpus = db.create_corpus("c")
+
+    def failing() -> Iterator[tuple[str, str]]:
+        yield from texts(2000)
+        raise OSError("the disk is gone")
+
+    with pytest.raises(OSError, match="the disk is gone"):
+        corpus.add_many(failing())
+    assert has_index(db.url)
+    assert len(corpus) == 2000
+
+
+@pytest.mark.parametrize("then", ["search", "load"])
+def test_a_load_that_is_killed(db: ts.Database, then: str) -> None:
+    corpus = db.create_corpus("c")
+    loading = subprocess.Popen([sys.executable, "-c", LOAD, db.url])
+    try:
+        wait_for(lambda: len(corpus), 60)
+    finally:
+        loading.kill()
+        loading.wait()
+    time.sleep(0.2)  # until the server has noticed
+    assert not has_index(db.url)
+    assert corpus.verify() == []
+    stored = len(corpus)
+    if then == "search":
+        assert corpus.neighbours("0", threshold=0.9) is not None
+    else:
+        corpus.add_many(texts(1500))
+        stored += 1500
+    assert has_index(db.url)
+    assert len(corpus) == stored
+    assert corpus.verify() == []
