@@ -99,6 +99,12 @@ def rows(result: Result) -> list[dict[str, Any]]:
 
 
 COMMANDS = {
+    "attach",
+    "detach",
+    "worker",
+    "status",
+    "pending",
+    "reconcile",
     *("demo", "index", "remove", "query", "neighbours", "pairs", "clusters", "verify"),
     *("corpus", "corpus create", "corpus list", "corpus show", "corpus drop"),
     *("db", "db install", "db upgrade", "db downgrade", "db verify"),

@@ -16,7 +16,7 @@ import pytest
 import textsim_db as ts
 from tests.integration.test_sources import Connection, expected, settle, stored
 
-SECONDS = float(os.environ.get("TEXTSIM_TEST_SECONDS", "8"))
+SECONDS = float(os.environ.get("TEXTSIM_TEST_SECONDS", "5"))
 WRITERS, WORKERS = 16, 4
 KEYS = 400
 WORDS = ["alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta"]
