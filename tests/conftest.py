@@ -2,7 +2,8 @@
 
 Everything that touches a database runs on the embedded PostgreSQL 16 and on 18, unless `--postgres`
 chooses one of them, TEXTSIM_TEST_DATABASE_URL names another server (whose role may create
-databases), or `--postgres-image` names an image for Docker.
+databases), or `--postgres-image` names an image for Docker. What is marked one_server, the command
+line and the recall, runs on the newest of them only: there the server makes no difference.
 """
 
 from __future__ import annotations
@@ -113,6 +114,8 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "server" in metafunc.fixturenames:
         names = _server_names(metafunc.config)
+        if metafunc.definition.get_closest_marker("one_server"):
+            names = names[-1:]
         metafunc.parametrize("server", names, indirect=True, scope="session")
 
 

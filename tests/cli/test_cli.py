@@ -26,6 +26,8 @@ from textsim_db.database import URL_VARIABLE
 from textsim_db.db.embedded import DATA_DIR_VARIABLE
 from textsim_db.db.schema import head
 
+pytestmark = pytest.mark.one_server
+
 Textsim = Callable[..., Result]
 
 TEXTS = {

@@ -15,6 +15,8 @@ import textsim_db as ts
 from tests.cli.test_cli import Textsim, process, textsim
 from tests.integration.test_sources import wait_for
 
+pytestmark = pytest.mark.one_server
+
 __all__ = ["textsim"]  # a fixture
 
 Connection = psycopg.Connection[Any]

@@ -20,6 +20,8 @@ from textsim_db.cli import app
 from textsim_db.db import embedded
 from textsim_db.db.embedded import DATA_DIR_VARIABLE
 
+pytestmark = pytest.mark.one_server
+
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text("utf-8")
 BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```", README, re.S | re.M)

@@ -24,6 +24,8 @@ import textsim_db as ts
 from tests.reference import jaccard
 from textsim_db.text import shingles
 
+pytestmark = pytest.mark.one_server
+
 DATA = Path(__file__).parents[2].parent / "shared" / "data"
 THRESHOLD = 0.8
 PREFIX_SHARED = 12
