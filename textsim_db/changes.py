@@ -8,19 +8,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, LiteralString
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import psycopg
 from psycopg import errors as pg
-from psycopg import sql
 from sqlalchemy import Engine
 
-from textsim_db import writing
+from textsim_db import attached, writing
+from textsim_db.attached import Source
 from textsim_db.batches import BATCH_DOCUMENTS, Batch, prepare
 from textsim_db.db.binary import Array
 from textsim_db.db.corpora import StoredCorpus
@@ -32,65 +32,17 @@ from textsim_db.pipeline import MAX_WEIGHT, ahead
 from textsim_db.results import ChangeReport, Difference, Refusal
 from textsim_db.text import tokens_of
 
-PATIENCE = "300ms"
-"""How long a batch waits for a row that another transaction holds.
+PATIENCE = "100ms"
+"""How long a batch waits for a lock: for a key that another transaction is just adding.
 
-Shorter than deadlock_timeout (1 s at its default): where a user's transaction and a batch wait for
-each other, it is the batch that gives way.
+Far shorter than deadlock_timeout (1 s at its default): where a user's transaction and a batch wait
+for each other, it is the batch that gives way, before anybody looks for a deadlock.
 """
-READING_PATIENCE = "2s"
-"""How long reading waits for a table that is being altered, before other tables have their turn."""
 IN_THE_WAY = (*PASSING, pg.LockNotAvailable, pg.ObjectNotInPrerequisiteState)
 MAX_TRIES = 3
 INLINE_DOCUMENTS = 1000
 """A batch of a table whose own writers wait while its documents are locked."""
 
-# Whatever runs here, runs with the rights of the worker's role: only functions of pg_catalog and
-# textsim, by name (as unnest() of several arrays is anyway), and only operators and casts of types
-# that are not the users' own.
-_SOURCES = """
-SELECT s.id, s.corpus_id, s.relation::oid, n.nspname, r.relname, s.key_column, s.text_column,
-    s.mode,
-    CASE WHEN r.oid IS NOT NULL THEN pg_catalog.format('%%I.%%I', n.nspname, r.relname) END,
-    pg_catalog.format_type(textsim._base_type(k.atttypid), NULL),
-    textsim._unfit(s.relation), textsim._unfit_column(s.relation, s.key_column, true),
-    textsim._unfit_column(s.relation, s.text_column, false),
-    r.oid IS NOT NULL AND pg_catalog.row_security_active(r.oid),
-    pg_catalog.has_schema_privilege(n.oid, 'USAGE')
-        AND pg_catalog.has_table_privilege(r.oid, 'SELECT')
-FROM textsim.source s
-LEFT JOIN pg_catalog.pg_class r ON r.oid = s.relation
-LEFT JOIN pg_catalog.pg_namespace n ON n.oid = r.relnamespace
-LEFT JOIN pg_catalog.pg_attribute k
-    ON k.attrelid = r.oid AND k.attname = s.key_column AND NOT k.attisdropped
-WHERE s.active AND (%s::integer IS NULL OR s.id = %s::integer)
-ORDER BY s.id
-"""
-_HOLD = "LOCK TABLE ONLY {relation} IN ACCESS SHARE MODE"
-_READ = """
-SELECT t.{key}::{type}::text, t.{text}::text FROM {relation} t
-WHERE t.{key}::{type} = ANY (%s::text[]::{type}[]) AND t.{text} IS NOT NULL
-"""
-_SIZES = """
-SELECT t.{key}::{type}::text, pg_catalog.octet_length(t.{text}::text) FROM {relation} t
-WHERE t.{key}::{type} = ANY (%s::text[]::{type}[]) AND t.{text} IS NOT NULL
-"""
-_FIRST_PAGE = """
-SELECT t.{key}::{type}::text, pg_catalog.octet_length(t.{text}::text) FROM {relation} t
-WHERE t.{text} IS NOT NULL ORDER BY t.{key}::{type} LIMIT %s
-"""
-_NEXT_PAGE = """
-SELECT t.{key}::{type}::text, pg_catalog.octet_length(t.{text}::text) FROM {relation} t
-WHERE t.{text} IS NOT NULL AND t.{key}::{type} > %s::text::{type}
-ORDER BY t.{key}::{type} LIMIT %s
-"""
-_ABSENT = """
-SELECT q.key FROM pg_catalog.unnest(%s::text[]) q (key)
-WHERE NOT EXISTS (
-    SELECT FROM {relation} t WHERE t.{key}::{type} = q.key::{type} AND t.{text} IS NOT NULL
-)
-"""
-_ESTIMATED_ROWS = "SELECT greatest(sum(c.reltuples), 0)::bigint FROM pg_class c WHERE c.oid = %s"
 _FIRST_OWN_KEYS = """
 SELECT d.key FROM {document} d WHERE d.source_id = %s ORDER BY d.key LIMIT %s
 """
@@ -132,41 +84,6 @@ VALUES (%s, %s, %s, %s, pg_catalog.now() + pg_catalog.make_interval(secs => %s))
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
-    """An attached table as the connected role sees it.
-
-    name: that of the table, as SQL takes it. fault: why this role cannot index it, or None.
-    """
-
-    id: int
-    corpus_id: int
-    relation: int
-    schema: str | None
-    table: str | None
-    key_column: str
-    text_column: str
-    mode: str
-    name: str
-    key_type: str | None
-    fault: str | None
-
-    def statement(self, text: LiteralString) -> bytes:
-        """Return SQL with the names of the table and its columns filled in."""
-        names = (str(self.schema), str(self.table), self.key_column, self.text_column)
-        schema, table, key, text_ = (name.replace("%", "%%") for name in names)
-        return (
-            sql.SQL(text)
-            .format(
-                relation=sql.Identifier(schema, table),
-                key=sql.Identifier(key),
-                text=sql.Identifier(text_),
-                type=sql.SQL(str(self.key_type).replace("%", "%%")),
-            )
-            .as_bytes(None)
-        )
-
-
-@dataclass(frozen=True, slots=True)
 class Piece:
     """Keys to be made right in one transaction.
 
@@ -202,68 +119,6 @@ class Completed:
     refused: list[Refusal]
 
 
-def sources(engine: Engine) -> list[Source]:
-    """Return all attached tables."""
-    with autocommit(engine) as connection:
-        rows = connection.execute(_SOURCES, [None, None]).fetchall()
-    return [_source(*row) for row in rows]
-
-
-@contextmanager
-def _reading(engine: Engine, source: Source) -> Iterator[Connection]:
-    with transaction(engine) as connection:
-        _hold(connection, source, READING_PATIENCE)
-        yield connection
-
-
-def _hold(connection: Connection, source: Source, patience: str) -> None:
-    """Lock a table against being altered, and see that it still is what it was.
-
-    From then on it cannot become a view, or its columns be of a type that runs a user's function.
-    """
-    connection.execute(f"SET LOCAL lock_timeout = '{patience}'")
-    connection.execute(source.statement(_HOLD), [])
-    row = connection.execute(_SOURCES, [source.id, source.id]).fetchone()
-    if row is None or _source(*row) != source:
-        raise pg.ObjectNotInPrerequisiteState(f"table {source.name} has just been altered")
-
-
-def _source(
-    id_: int,
-    corpus_id: int,
-    relation: int,
-    schema: str | None,
-    table: str | None,
-    key: str,
-    text: str,
-    mode: str,
-    name: str | None,
-    key_type: str | None,
-    unfit: str | None,
-    unfit_key: str | None,
-    unfit_text: str | None,
-    blinded: bool,
-    readable: bool | None,
-) -> Source:
-    fault = None
-    if name is None:
-        fault = "the table is gone: detach it by its oid"
-        name = f"with the oid {relation}"
-    elif unfit:
-        fault = unfit
-    elif unfit_key or unfit_text:
-        column = key if unfit_key else text
-        fault = f'its column "{column}" {unfit_key or unfit_text}'
-    elif blinded:
-        fault = (
-            "row security hides rows of it from this role, which would take them for deleted; let a "
-            "worker run as a role with BYPASSRLS, or as the owner"
-        )
-    elif not readable:
-        fault = "this role may not read it (GRANT SELECT)"
-    return Source(id_, corpus_id, relation, schema, table, key, text, mode, name, key_type, fault)
-
-
 def pieces(
     engine: Engine,
     corpus: StoredCorpus,
@@ -277,10 +132,11 @@ def pieces(
     if source is None:
         with autocommit(engine) as connection:
             rows = connection.execute(corpus.statement(_WAITING_SIZES), [distinct]).fetchall()
+        sizes: dict[str, int] = dict(rows)
     else:
-        with _reading(engine, source) as connection:
-            rows = connection.execute(source.statement(_SIZES), [distinct]).fetchall()
-    cuts = list(_fitting(distinct, dict(rows), _most(source)))
+        with attached.reading(engine, source) as connection:
+            sizes = attached.sizes(connection, source, distinct)
+    cuts = list(_fitting(distinct, sizes, _most(source)))
     for number, some in enumerate(cuts, start=1):
         done = tuple(events) if number == len(cuts) else ()
         yield Piece(corpus, source, some, done, tries)
@@ -291,12 +147,12 @@ def _most(source: Source | None) -> int:
     return INLINE_DOCUMENTS if inline else BATCH_DOCUMENTS
 
 
-def _fitting(keys: Sequence[str], sizes: dict[str, int | None], most: int) -> Iterator[list[str]]:
+def _fitting(keys: Sequence[str], sizes: dict[str, int], most: int) -> Iterator[list[str]]:
     some: list[str] = []
     size = 0
     for key in keys:
         some.append(key)
-        size += sizes.get(key) or 0
+        size += sizes.get(key, 0)
         if len(some) >= most or size >= MAX_WEIGHT:
             yield some
             some, size = [], 0
@@ -309,38 +165,27 @@ def sweep(engine: Engine, corpus: StoredCorpus, source: Source) -> Iterator[Piec
 
     Page by page in short transactions: what changes meanwhile is in the log.
     """
-    first, following = source.statement(_FIRST_PAGE), source.statement(_NEXT_PAGE)
-    for page in _pages(engine, source, first, following, []):
-        for keys in _fitting([row[0] for row in page], dict(page), _most(source)):
-            yield Piece(corpus, source, keys, skip=True)
-    first = corpus.statement(_FIRST_OWN_KEYS).encode()
-    following = corpus.statement(_NEXT_OWN_KEYS).encode()
-    for page in _pages(engine, source, first, following, [source.id]):
-        with _reading(engine, source) as connection:
-            stored = [row[0] for row in page]
-            gone = connection.execute(source.statement(_ABSENT), [stored]).fetchall()
-        if gone:
-            yield Piece(corpus, source, [row[0] for row in gone])
-
-
-def _pages(
-    engine: Engine, source: Source, first: bytes, following: bytes, parameters: list[Any]
-) -> Iterator[list[tuple[Any, ...]]]:
-    statement, start = first, list(parameters)
+    last: str | None = None
     while True:
-        with _reading(engine, source) as connection:
-            page = connection.execute(statement, [*start, BATCH_DOCUMENTS]).fetchall()
+        with attached.reading(engine, source) as connection:
+            page = attached.page(connection, source, last, BATCH_DOCUMENTS)
         if not page:
-            return
-        yield page
-        statement, start = following, [*parameters, page[-1][0]]
-
-
-def estimated_rows(engine: Engine, source: Source) -> int:
-    """Return how many rows the server believes a table to have; for progress only."""
-    with autocommit(engine) as connection:
-        row = connection.execute(_ESTIMATED_ROWS, [source.relation]).fetchone()
-    return int(row[0]) if row and row[0] else 0
+            break
+        for keys in _fitting([key for key, _ in page], dict(page), _most(source)):
+            yield Piece(corpus, source, keys, skip=True)
+        last = page[-1][0]
+    statement = corpus.statement(_FIRST_OWN_KEYS)
+    start: list[Any] = [source.id]
+    while True:
+        with attached.reading(engine, source) as connection:
+            rows = connection.execute(statement, [*start, BATCH_DOCUMENTS]).fetchall()
+            keys = [key for (key,) in rows]
+            gone = attached.absent(connection, source, keys)
+        if not keys:
+            break
+        if gone:
+            yield Piece(corpus, source, gone)
+        statement, start = corpus.statement(_NEXT_OWN_KEYS), [source.id, keys[-1]]
 
 
 def resolve(engine: Engine, dictionary: Dictionary, piece: Piece) -> Changed | Completed | None:
@@ -400,11 +245,11 @@ def one_by_one(engine: Engine, dictionary: Dictionary, piece: Piece) -> ChangeRe
             if isinstance(error, IN_THE_WAY):
                 in_the_way += 1
                 if in_the_way == MAX_TRIES:  # it is not about single keys
-                    _postpone(engine, piece, piece.keys[number:])
+                    _postpone(engine, piece, piece.keys[number:], 0)
                     break
-                _postpone(engine, piece, [key])
+                _postpone(engine, piece, [key], 0)
             elif piece.tries < MAX_TRIES:
-                _postpone(engine, piece, [key])
+                _postpone(engine, piece, [key], piece.tries)
             else:
                 refused = Refusal(key, " ".join(str(error).split()) or type(error).__name__)
                 report.refused.append(refused)
@@ -457,14 +302,10 @@ def _read_both(
     engine: Engine, corpus: StoredCorpus, source: Source, keys: list[str], both: bool = True
 ) -> tuple[dict[str, str], writing.Existing]:
     """Return what the table has of some keys, and what the corpus has."""
-    with _reading(engine, source) as connection:
-        texts = _read(connection, source, keys)
+    with attached.reading(engine, source) as connection:
+        texts = attached.read(connection, source, keys)
         cursor = connection.cursor(binary=True)
         return texts, writing.find(cursor, corpus, keys) if both else {}
-
-
-def _read(connection: Connection, source: Source, keys: list[str]) -> dict[str, str]:
-    return dict(connection.execute(source.statement(_READ), [keys]).fetchall())
 
 
 def _batch(texts: dict[str, str], corpus: StoredCorpus, dictionary: Dictionary) -> Batch:
@@ -513,12 +354,15 @@ def _apply(
     corpus, source = piece.corpus, piece.source
     assert source is not None
     connection.execute(QUEUE, [corpus.id])
-    _hold(connection, source, PATIENCE)
+    attached.hold(connection, source, PATIENCE)
     # First the documents, then the table: who writes both, as inline triggers do, cannot come in
     # between, and what it adds meanwhile is a unique violation here.
     cursor = connection.cursor(binary=True)
-    existing = writing.lock(cursor, corpus, piece.keys)
-    texts = _read(connection, source, piece.keys)
+    existing, busy = writing.lock_free(cursor, corpus, piece.keys)
+    if busy:
+        connection.execute(_POSTPONE, [corpus.id, source.id, sorted(busy), 0, 1])
+    keys = [key for key in piece.keys if key not in busy]
+    texts = attached.read(connection, source, keys)
     batch = made.batch if texts == made.texts else _batch(texts, corpus, dictionary)
     refused = []
     others = _others(connection, existing, source)
@@ -569,7 +413,7 @@ def _complete(connection: Connection, piece: Piece, made: Completed) -> ChangeRe
     left = connection.execute(piece.corpus.statement(_STILL_WAITING), [piece.keys]).fetchall()
     again = [key for (key,) in left if key not in refused]
     if again:
-        connection.execute(_POSTPONE, [piece.corpus.id, None, again, piece.tries, 1])
+        connection.execute(_POSTPONE, [piece.corpus.id, None, again, 0, 1])
     return ChangeReport(completed=len(made.keys) - len(again), refused=made.refused)
 
 
@@ -583,8 +427,7 @@ def _finish(connection: Connection, piece: Piece, refused: list[Refusal]) -> Non
         connection.execute(_SET_ASIDE, [piece.corpus.id, source_id, [key], piece.tries, reason])
 
 
-def _postpone(engine: Engine, piece: Piece, keys: list[str]) -> None:
+def _postpone(engine: Engine, piece: Piece, keys: list[str], tries: int) -> None:
     source_id = None if piece.source is None else piece.source.id
-    delay = min(2**piece.tries, 60)
     with transaction(engine) as connection:
-        connection.execute(_POSTPONE, [piece.corpus.id, source_id, keys, piece.tries, delay])
+        connection.execute(_POSTPONE, [piece.corpus.id, source_id, keys, tries, 2**tries])

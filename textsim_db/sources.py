@@ -12,8 +12,8 @@ from psycopg import sql
 from sqlalchemy import Engine, Table
 from sqlalchemy.orm import InstrumentedAttribute
 
-from textsim_db import changes
-from textsim_db.changes import Source
+from textsim_db import attached
+from textsim_db.attached import Source
 from textsim_db.db.corpora import StoredCorpus
 from textsim_db.db.engine import Connection, autocommit, transaction
 from textsim_db.errors import ConfigurationError
@@ -97,7 +97,7 @@ def tables(engine: Engine) -> list[AttachedTable]:
 
 def usable(engine: Engine, corpus: StoredCorpus) -> list[Source]:
     """Return the attached tables of a corpus; raises ConfigurationError where one is out of reach."""
-    found = [source for source in changes.sources(engine) if source.corpus_id == corpus.id]
+    found = [source for source in attached.sources(engine) if source.corpus_id == corpus.id]
     for source in found:
         if source.fault is not None:
             raise ConfigurationError(f"table {source.name} cannot be read: {source.fault}")

@@ -15,8 +15,9 @@ import psycopg
 import sqlalchemy
 from sqlalchemy import Engine
 
-from textsim_db import changes
-from textsim_db.changes import Changed, Completed, Piece, Source
+from textsim_db import attached, changes
+from textsim_db.attached import Source
+from textsim_db.changes import Changed, Completed, Piece
 from textsim_db.db import corpora
 from textsim_db.db.corpora import StoredCorpus
 from textsim_db.db.dictionary import Dictionary
@@ -264,7 +265,7 @@ class Worker:
         if time.monotonic() - self._known.read_at < REFRESH_SECONDS:
             return self._known
         known = _Known(read_at=time.monotonic())
-        for source in changes.sources(self._engine):
+        for source in attached.sources(self._engine):
             if self._only not in (None, source.id):
                 continue
             fault = source.fault

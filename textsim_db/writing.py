@@ -30,6 +30,8 @@ _LOCK_EXISTING = """
 SELECT key, id, pg_catalog.array_send(word_ids), normal_form, source_id, pg_catalog.array_send(signature)
 FROM {document} WHERE key = ANY (%s::text[]) ORDER BY key FOR UPDATE
 """
+_LOCK_FREE = _LOCK_EXISTING.rstrip() + " SKIP LOCKED"
+_KEYS = "SELECT key FROM {document} WHERE key = ANY (%s::text[])"
 _IDS = "SELECT pg_catalog.nextval('textsim.document_id') FROM pg_catalog.generate_series(1, %s)"
 _UPDATE = """
 UPDATE {document} SET word_ids = %b, normal_form = NULL, signature = %b, shingle_count = %b,
@@ -77,6 +79,19 @@ def lock(cursor: psycopg.Cursor[Any], corpus: StoredCorpus, keys: Sequence[str])
     """Lock the documents that there are of some keys, in the order of the keys."""
     rows = cursor.execute(corpus.statement(_LOCK_EXISTING), [list(keys)]).fetchall()
     return {row[0]: Stored(*row[1:]) for row in rows}
+
+
+def lock_free(
+    cursor: psycopg.Cursor[Any], corpus: StoredCorpus, keys: Sequence[str]
+) -> tuple[Existing, set[str]]:
+    """Lock those documents that no other transaction holds; return them and the keys of the others.
+
+    Who holds locks and waits for none cannot be part of a deadlock.
+    """
+    rows = cursor.execute(corpus.statement(_LOCK_FREE), [list(keys)]).fetchall()
+    locked = {row[0]: Stored(*row[1:]) for row in rows}
+    there = cursor.execute(corpus.statement(_KEYS), [list(keys)]).fetchall()
+    return locked, {key for (key,) in there} - locked.keys()
 
 
 def write(

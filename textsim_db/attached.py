@@ -1,0 +1,188 @@
+"""Attached tables as a worker reads them: by key, and only while they are what they were."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import LiteralString
+
+from psycopg import errors as pg
+from psycopg import sql
+from sqlalchemy import Engine
+
+from textsim_db.db.engine import Connection, autocommit, transaction
+
+READING_PATIENCE = "2s"
+"""How long reading waits for a table that is being altered, before other tables have their turn."""
+
+# Whatever runs here, runs with the rights of the worker's role: only functions of pg_catalog and
+# textsim, by name (as unnest() of several arrays is anyway), and only operators and casts of types
+# that are not the users' own.
+_SOURCES = """
+SELECT s.id, s.corpus_id, s.relation::oid, n.nspname, r.relname, s.key_column, s.text_column,
+    s.mode,
+    CASE WHEN r.oid IS NOT NULL THEN pg_catalog.format('%%I.%%I', n.nspname, r.relname) END,
+    pg_catalog.format_type(textsim._base_type(k.atttypid), NULL),
+    textsim._unfit(s.relation), textsim._unfit_column(s.relation, s.key_column, true),
+    textsim._unfit_column(s.relation, s.text_column, false),
+    r.oid IS NOT NULL AND pg_catalog.row_security_active(r.oid),
+    pg_catalog.has_schema_privilege(n.oid, 'USAGE')
+        AND pg_catalog.has_table_privilege(r.oid, 'SELECT')
+FROM textsim.source s
+LEFT JOIN pg_catalog.pg_class r ON r.oid = s.relation
+LEFT JOIN pg_catalog.pg_namespace n ON n.oid = r.relnamespace
+LEFT JOIN pg_catalog.pg_attribute k
+    ON k.attrelid = r.oid AND k.attname = s.key_column AND NOT k.attisdropped
+WHERE s.active AND (%s::integer IS NULL OR s.id = %s::integer)
+ORDER BY s.id
+"""
+_HOLD = "LOCK TABLE ONLY {relation} IN ACCESS SHARE MODE"
+_READ = """
+SELECT t.{key}::{type}::text, t.{text}::text FROM {relation} t
+WHERE t.{key}::{type} = ANY (%s::text[]::{type}[]) AND t.{text} IS NOT NULL
+"""
+_SIZES = """
+SELECT t.{key}::{type}::text, pg_catalog.octet_length(t.{text}::text) FROM {relation} t
+WHERE t.{key}::{type} = ANY (%s::text[]::{type}[]) AND t.{text} IS NOT NULL
+"""
+_FIRST_PAGE = """
+SELECT t.{key}::{type}::text, pg_catalog.octet_length(t.{text}::text) FROM {relation} t
+WHERE t.{text} IS NOT NULL ORDER BY t.{key}::{type} LIMIT %s
+"""
+_NEXT_PAGE = """
+SELECT t.{key}::{type}::text, pg_catalog.octet_length(t.{text}::text) FROM {relation} t
+WHERE t.{text} IS NOT NULL AND t.{key}::{type} > %s::text::{type}
+ORDER BY t.{key}::{type} LIMIT %s
+"""
+_ABSENT = """
+SELECT q.key FROM pg_catalog.unnest(%s::text[]) q (key)
+WHERE NOT EXISTS (
+    SELECT FROM {relation} t WHERE t.{key}::{type} = q.key::{type} AND t.{text} IS NOT NULL
+)
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """An attached table as the connected role sees it.
+
+    name: that of the table, as SQL takes it. fault: why this role cannot index it, or None.
+    """
+
+    id: int
+    corpus_id: int
+    relation: int
+    schema: str | None
+    table: str | None
+    key_column: str
+    text_column: str
+    mode: str
+    name: str
+    key_type: str | None
+    fault: str | None
+
+    def statement(self, text: LiteralString) -> bytes:
+        """Return SQL with the names of the table and its columns filled in."""
+        names = (str(self.schema), str(self.table), self.key_column, self.text_column)
+        schema, table, key, text_ = (name.replace("%", "%%") for name in names)
+        return (
+            sql.SQL(text)
+            .format(
+                relation=sql.Identifier(schema, table),
+                key=sql.Identifier(key),
+                text=sql.Identifier(text_),
+                type=sql.SQL(str(self.key_type).replace("%", "%%")),
+            )
+            .as_bytes(None)
+        )
+
+
+def sources(engine: Engine) -> list[Source]:
+    """Return all attached tables."""
+    with autocommit(engine) as connection:
+        rows = connection.execute(_SOURCES, [None, None]).fetchall()
+    return [_source(*row) for row in rows]
+
+
+@contextmanager
+def reading(engine: Engine, source: Source) -> Iterator[Connection]:
+    """Lend a connection in a transaction that may read a table."""
+    with transaction(engine) as connection:
+        hold(connection, source, READING_PATIENCE)
+        yield connection
+
+
+def hold(connection: Connection, source: Source, patience: str) -> None:
+    """Lock a table against being altered, and see that it still is what it was.
+
+    From then on it cannot become a view, or its columns be of a type that runs a user's function.
+    """
+    connection.execute(f"SET LOCAL lock_timeout = '{patience}'")
+    connection.execute(source.statement(_HOLD), [])
+    row = connection.execute(_SOURCES, [source.id, source.id]).fetchone()
+    if row is None or _source(*row) != source:
+        raise pg.ObjectNotInPrerequisiteState(f"table {source.name} has just been altered")
+
+
+def read(connection: Connection, source: Source, keys: Sequence[str]) -> dict[str, str]:
+    """Return the texts that a table has for some keys; those that are NULL are left out."""
+    return dict(connection.execute(source.statement(_READ), [list(keys)]).fetchall())
+
+
+def sizes(connection: Connection, source: Source, keys: Sequence[str]) -> dict[str, int]:
+    """Return the lengths of these texts in bytes, without reading them."""
+    return dict(connection.execute(source.statement(_SIZES), [list(keys)]).fetchall())
+
+
+def page(
+    connection: Connection, source: Source, after: str | None, most: int
+) -> list[tuple[str, int]]:
+    """Return the next keys of a table in their order, with the lengths of their texts."""
+    if after is None:
+        rows = connection.execute(source.statement(_FIRST_PAGE), [most])
+    else:
+        rows = connection.execute(source.statement(_NEXT_PAGE), [after, most])
+    return rows.fetchall()
+
+
+def absent(connection: Connection, source: Source, keys: Sequence[str]) -> list[str]:
+    """Return those of some keys for which a table has no text."""
+    rows = connection.execute(source.statement(_ABSENT), [list(keys)]).fetchall()
+    return [key for (key,) in rows]
+
+
+def _source(
+    id_: int,
+    corpus_id: int,
+    relation: int,
+    schema: str | None,
+    table: str | None,
+    key: str,
+    text: str,
+    mode: str,
+    name: str | None,
+    key_type: str | None,
+    unfit: str | None,
+    unfit_key: str | None,
+    unfit_text: str | None,
+    blinded: bool,
+    readable: bool | None,
+) -> Source:
+    fault = None
+    if name is None:
+        fault = "the table is gone: detach it by its oid"
+        name = f"with the oid {relation}"
+    elif unfit:
+        fault = unfit
+    elif unfit_key or unfit_text:
+        column = key if unfit_key else text
+        fault = f'its column "{column}" {unfit_key or unfit_text}'
+    elif blinded:
+        fault = (
+            "row security hides rows of it from this role, which would take them for deleted; let a "
+            "worker run as a role with BYPASSRLS, or as the owner"
+        )
+    elif not readable:
+        fault = "this role may not read it (GRANT SELECT)"
+    return Source(id_, corpus_id, relation, schema, table, key, text, mode, name, key_type, fault)
