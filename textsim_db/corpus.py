@@ -243,7 +243,7 @@ class Corpus:
             ).run(until_idle=True)
 
     def detach(self, table: str | Table | type[Any]) -> None:
-        """Stop to keep a table indexed; its documents stay. Raises ConfigurationError."""
+        """Stop keeping a table indexed; its documents stay. Raises ConfigurationError."""
         with self._errors():
             sources.detach(self._engine, self._stored, table)
 

@@ -413,7 +413,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION textsim.detach(text, regclass)
-    IS 'stop to keep a table indexed; its documents stay in the corpus';
+    IS 'stop keeping a table indexed; its documents stay in the corpus';
 
 CREATE VIEW textsim.sources AS
 SELECT c.name AS corpus, s.relation, s.key_column, s.text_column, s.mode, s.attached_at

@@ -96,7 +96,7 @@ def attach(
 
 
 def detach(corpus: CorpusName, table: TableName, database_url: DatabaseUrl = None) -> None:
-    """Stop to keep a table indexed; its documents stay in the corpus.
+    """Stop keeping a table indexed; its documents stay in the corpus.
 
     A table that is gone is named by its oid, as the worker's messages do.
 
