@@ -6,7 +6,7 @@ ten thousand copies of a template cost what one does, and are unfolded again for
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import combinations
 from typing import Any, NamedTuple
@@ -15,16 +15,20 @@ import numpy as np
 import numpy.typing as npt
 from sqlalchemy import Engine
 
-from textsim_db import similarity
+from textsim_db import crowded, similarity
 from textsim_db.db.binary import Array
 from textsim_db.db.corpora import StoredCorpus
 from textsim_db.db.dictionary import Dictionary
 from textsim_db.db.engine import Connection, transaction
 from textsim_db.documents import Documents, Vocabulary
+from textsim_db.forest import Ids, Links
+from textsim_db.prefixes import Rows
 from textsim_db.results import Pair
 
 CHUNK_PAIRS = 200_000
 CHUNK_KEYS = 10_000
+CROWD = 256
+"""The pairs of a bucket with more documents than that, copies folded, are not all listed."""
 CACHE_BYTES = 256 * 1024 * 1024
 
 # Equal words give equal buckets in every band, so band 0 is enough to find them.
@@ -50,21 +54,17 @@ FROM {document} WHERE id = ANY (%s::bigint[])
 _KEYS = "SELECT id, key FROM {document} WHERE id = ANY (%s::bigint[])"
 
 Row = tuple[Any, ...]
-Ids = npt.NDArray[np.int64]
-
-
-class Links(NamedTuple):
-    """Verified pairs by document id, with their similarities; all arrays of shape (pairs,)."""
-
-    left: Ids
-    right: Ids
-    similarity: npt.NDArray[np.float64]
 
 
 class _Candidates(NamedTuple):
     left: Ids
     right: Ids
     bands: npt.NDArray[np.int16]
+
+
+class _Crowd(NamedTuple):
+    ids: Ids
+    band: int
 
 
 def pairs(
@@ -133,10 +133,17 @@ class PairFinder:
         rows = connection.cursor(binary=True).execute(corpus.statement(_COPIES))
         self.copies = Copies([np.array(row[0], np.int64) for row in rows])
 
-    def links(self) -> Iterator[Links]:
-        """Yield the verified pairs, a chunk at a time."""
-        for chunk in self._candidates():
-            yield self._verified(chunk)
+    def links(self, joined: Callable[[Ids], Ids] | None = None) -> Iterator[Links]:
+        """Yield the verified pairs, a chunk at a time.
+
+        With joined, which says in which component documents are by the links so far, those links
+        of crowded buckets are left out that join nothing.
+        """
+        for found in self._candidates():
+            if isinstance(found, _Candidates):
+                yield self._verified(found)
+            else:
+                yield from self._verified_crowd(found, joined)
 
     def keys(self, ids: Ids) -> dict[int, str]:
         """Return the keys of some documents by id."""
@@ -147,22 +154,44 @@ class PairFinder:
             found |= dict(cursor.execute(self._corpus.statement(_KEYS), some).fetchall())
         return found
 
-    def _candidates(self) -> Iterator[_Candidates]:
-        """Yield the pairs of every shared bucket, some CHUNK_PAIRS at a time."""
+    def _candidates(self) -> Iterator[_Candidates | _Crowd]:
+        """Yield the pairs of the shared buckets, some CHUNK_PAIRS at a time, and crowded buckets."""
         parts: list[_Candidates] = []
         count = 0
         with self._connection.cursor("textsim_shared_buckets", binary=True) as cursor:
             cursor.itersize = 10_000
             for band, members in cursor.execute(self._corpus.statement(_SHARED_BUCKETS)):
                 ids = self.copies.without(np.sort(np.array(members, np.int64)))
-                for part in _pairs_within(band, ids):
-                    parts.append(part)
-                    count += len(part.left)
-                    if count >= CHUNK_PAIRS:
-                        yield _joined(parts)
-                        parts, count = [], 0
+                if len(ids) > CROWD:
+                    yield _Crowd(ids, band)
+                elif len(ids) > 1:
+                    parts.append(_pairs_within(band, ids))
+                    count += len(parts[-1].left)
+                if count >= CHUNK_PAIRS:
+                    yield _joined(parts)
+                    parts, count = [], 0
         if parts:
             yield _joined(parts)
+
+    def _verified_crowd(
+        self, crowd: _Crowd, joined: Callable[[Ids], Ids] | None
+    ) -> Iterator[Links]:
+        ids = crowd.ids
+        groups = None if joined is None else joined(ids)
+        if groups is not None and (groups == groups[0]).all():
+            return
+        config = self._corpus.config
+        documents = Documents(self._corpus, self._vocabulary, self._store.rows(ids.tolist()))
+        rows = Rows(documents.tokens, documents.offsets, documents.shingle_counts, config.shingle.n)
+        if groups is not None:
+            for left, right, value in crowded.joining_links(rows, groups, self._threshold):
+                yield Links(ids[left], ids[right], value)
+            return
+        signatures = documents.signatures(np.arange(len(ids)), config.num_hashes)
+        for left, right, value in crowded.all_links(rows, self._threshold):
+            bands = np.full(len(left), crowd.band, np.int16)
+            new = ~similarity.shares_earlier_band(signatures, left, right, bands, config.rows)
+            yield Links(ids[left[new]], ids[right[new]], value[new])
 
     def _verified(self, chunk: _Candidates) -> Links:
         ids = np.unique(np.concatenate((chunk.left, chunk.right)))
@@ -216,14 +245,10 @@ def _size(row: Row) -> int:
     return 300 + len(row[3] or row[5]) + len(row[4])
 
 
-def _pairs_within(band: int, members: Ids) -> Iterator[_Candidates]:
-    """Yield all pairs of a bucket's members, in blocks of rows that keep memory bounded."""
-    step = max(1, CHUNK_PAIRS // max(1, len(members)))
-    for start in range(0, len(members) - 1, step):
-        end = min(start + step, len(members) - 1)
-        left = np.repeat(members[start:end], len(members) - 1 - np.arange(start, end))
-        right = np.concatenate([members[i + 1 :] for i in range(start, end)])
-        yield _Candidates(left, right, np.full(len(left), band, np.int16))
+def _pairs_within(band: int, members: Ids) -> _Candidates:
+    """Return all pairs of a bucket's members."""
+    left, right = np.triu_indices(len(members), 1)
+    return _Candidates(members[left], members[right], np.full(len(left), band, np.int16))
 
 
 def _joined(parts: list[_Candidates]) -> _Candidates:

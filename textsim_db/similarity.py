@@ -11,7 +11,7 @@ _BASE = 0x9E3779B97F4A7C15  # any odd number with well mixed bits: 2^64 divided 
 
 
 @kernel
-def _width(start: int, end: int, n: int) -> int:
+def width_of(start: int, end: int, n: int) -> int:
     """Return the length of a document's shingles: n, or all of it where it is shorter."""
     return min(n, end - start)
 
@@ -25,10 +25,12 @@ def _same(tokens: npt.NDArray[np.int32], a: int, b: int, width: int) -> bool:
 
 
 @kernel
-def _rolling_hashes(
+def rolling_hashes(
     tokens: npt.NDArray[np.int32], start: int, end: int, width: int, out: npt.NDArray[np.uint64]
 ) -> int:
     """Write a hash of each n-gram of tokens[start:end] and return how many there are."""
+    if width == 0:
+        return 0
     base = np.uint64(_BASE)
     value = np.uint64(0)
     leaving = np.uint64(1)
@@ -89,8 +91,8 @@ def jaccard_pairs(
             seen[:] = -1
             current = a
             start, end = offsets[a], offsets[a + 1]
-            width = _width(start, end, n)
-            count = 0 if width == 0 else _rolling_hashes(tokens, start, end, width, left_hashes)
+            width = width_of(start, end, n)
+            count = rolling_hashes(tokens, start, end, width, left_hashes)
             for k in range(count):
                 slot = np.int64((left_hashes[k] * spread) >> shift)
                 while table[slot] >= 0:
@@ -103,10 +105,10 @@ def jaccard_pairs(
                 table[slot] = k
         other_start, other_end = offsets[b], offsets[b + 1]
         # Shingles of different lengths are never equal.
-        if count == 0 or _width(other_start, other_end, n) != width:
+        if count == 0 or width_of(other_start, other_end, n) != width:
             continue
         shared = 0
-        for k in range(_rolling_hashes(tokens, other_start, other_end, width, right_hashes)):
+        for k in range(rolling_hashes(tokens, other_start, other_end, width, right_hashes)):
             slot = np.int64((right_hashes[k] * spread) >> shift)
             while table[slot] >= 0:
                 other = table[slot]

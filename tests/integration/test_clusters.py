@@ -6,11 +6,12 @@ import random
 
 import networkx as nx
 import numpy as np
+import pytest
 
 import textsim_db as ts
 from benchmarks.generate import documents
-from textsim_db.clusters import Forest
-from textsim_db.pairs import Links
+from textsim_db import pairs
+from textsim_db.forest import Forest, Links
 from textsim_db.text import shingles
 
 
@@ -50,6 +51,34 @@ def test_thousands_of_copies_make_one_cluster(db: ts.Database) -> None:
     first = corpus.pairs()
     assert next(first) == ("00000", "00001", 1.0)
     first.close()
+
+
+@pytest.mark.parametrize("shingle", ["word:2", "char:5"])
+def test_crowded_buckets_give_the_same_pairs_and_clusters(
+    db: ts.Database, monkeypatch: pytest.MonkeyPatch, shingle: str
+) -> None:
+    corpus = db.create_corpus("c", shingle=shingle)
+    texts = dict(documents(500, words=40, planted=0.3, seed=6))
+    model = texts["doc-0000000"]
+    texts |= {f"invoice {i}": f"{model} number {i} of {i % 7}" for i in range(300)}
+    texts |= {f"copy {i}": model.upper() for i in range(40)}
+    tail = texts["doc-0000001"]
+    texts |= {f"letter {i}": f"{text} {tail} {tail}" for i, text in enumerate(texts.values())}
+    corpus.add_many(texts.items())
+    found = {}
+    for crowd in (4, 10**9):
+        monkeypatch.setattr(pairs, "CROWD", crowd)
+        clusters = list(corpus.clusters())
+        found[crowd] = (
+            sorted(corpus.pairs()),
+            [cluster.keys for cluster in clusters],
+            [cluster.weakest for cluster in clusters],
+        )
+    (some, keys, weakest), (all_, all_keys, all_weakest) = found.values()
+    assert len(some) == len(set(some)) > 10_000
+    assert some == all_
+    assert keys == all_keys
+    assert all(a <= b for a, b in zip(weakest, all_weakest, strict=True))
 
 
 def test_a_forest_fed_in_pieces_is_the_forest_of_the_whole(rng: random.Random) -> None:

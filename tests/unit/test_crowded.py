@@ -1,0 +1,90 @@
+"""Links of crowded buckets against every pair compared with every other."""
+
+from __future__ import annotations
+
+import random
+
+import networkx as nx
+import numpy as np
+import pytest
+
+from tests.reference import jaccard
+from textsim_db.crowded import all_links, joining_links
+from textsim_db.prefixes import Rows
+
+Documents = list[list[int]]
+
+
+def grams(document: list[int], n: int) -> set[tuple[int, ...]]:
+    width = min(n, len(document))
+    return {tuple(document[i : i + width]) for i in range(len(document) - width + 1)}
+
+
+def rows_of(documents: Documents, n: int) -> Rows:
+    return Rows(
+        np.array([token for document in documents for token in document], np.int32),
+        np.cumsum([0, *map(len, documents)], dtype=np.int64),
+        np.array([len(grams(document, n)) for document in documents], np.int64),
+        n,
+    )
+
+
+def expected_links(documents: Documents, n: int, threshold: float) -> dict[tuple[int, int], float]:
+    sets = [grams(document, n) for document in documents]
+    every = {(a, b): jaccard(sets[a], sets[b]) for b in range(len(documents)) for a in range(b)}
+    return {pair: value for pair, value in every.items() if value >= threshold}
+
+
+def templates(rng: random.Random, count: int) -> Documents:
+    """Variants of a few templates, and documents that have nothing but boilerplate in common."""
+    boilerplate = [rng.randrange(50) for _ in range(30)]
+    models = [[rng.randrange(1000) for _ in range(40)] for _ in range(3)]
+    made = []
+    for _ in range(count):
+        if rng.random() < 0.5:
+            document = list(rng.choice(models))
+            for _ in range(rng.randrange(8)):
+                document[rng.randrange(len(document))] = rng.randrange(1000)
+        else:
+            document = boilerplate + [rng.randrange(10**6) for _ in range(rng.randrange(20))]
+        made.append(document[: rng.choice([3, 20, 100, 100])])
+    return made
+
+
+@pytest.mark.parametrize("n", [1, 3])
+@pytest.mark.parametrize("threshold", [0.3, 0.5, 0.8, 1.0])
+def test_links_of_templates(rng: random.Random, n: int, threshold: float) -> None:
+    documents = templates(rng, 300)
+    expected = expected_links(documents, n, threshold)
+    rows = rows_of(documents, n)
+    found: dict[tuple[int, int], float] = {}
+    for links in all_links(rows, threshold):
+        for a, b, value in zip(*(column.tolist() for column in links), strict=True):
+            pair = (min(a, b), max(a, b))
+            assert pair not in found
+            found[pair] = value
+    assert found == expected
+
+    graph: nx.Graph[int] = nx.Graph()
+    graph.add_nodes_from(range(len(documents)))
+    groups = np.array([rng.randrange(280) for _ in documents])
+    by_group: dict[int, int] = {}
+    for i, group in enumerate(groups.tolist()):
+        graph.add_edge(i, by_group.setdefault(group, i))
+    joined = graph.copy()
+    graph.add_edges_from(expected)
+    for links in joining_links(rows, groups, threshold):
+        for a, b, value in zip(*(column.tolist() for column in links), strict=True):
+            assert expected[min(a, b), max(a, b)] == value
+            joined.add_edge(a, b)
+    assert {frozenset(keys) for keys in nx.connected_components(joined)} == {
+        frozenset(keys) for keys in nx.connected_components(graph)
+    }
+
+
+def test_nothing_and_one() -> None:
+    for documents in ([], [[1, 2]]):
+        rows = rows_of(documents, 2)
+        assert [len(links.left) for links in all_links(rows, 0.5)] == []
+        groups = np.arange(len(documents))
+        assert sum(len(links.left) for links in joining_links(rows, groups, 0.5)) == 0
