@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from textsim_db.config import CorpusConfig
+    from textsim_db.config import CorpusConfig, Linkage, Mode
     from textsim_db.corpus import Corpus
     from textsim_db.database import Database, connect, install
     from textsim_db.errors import (
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         ChangeReport,
         Cluster,
         Difference,
+        Duplicate,
         Failure,
         Match,
         Pair,
@@ -43,7 +44,7 @@ __version__ = "0.1.0"
 
 # Loaded when first used, so that the command line can answer before NumPy and Numba are in.
 _HOMES = {
-    "textsim_db.config": ["CorpusConfig"],
+    "textsim_db.config": ["CorpusConfig", "Linkage", "Mode"],
     "textsim_db.corpus": ["Corpus"],
     "textsim_db.database": ["Database", "connect", "install"],
     "textsim_db.errors": [
@@ -67,6 +68,7 @@ _HOMES = {
         "ChangeReport",
         "Cluster",
         "Difference",
+        "Duplicate",
         "Failure",
         "Match",
         "Pair",
@@ -95,10 +97,13 @@ __all__ = [
     "Difference",
     "DocumentError",
     "DocumentNotFound",
+    "Duplicate",
     "EmbeddedServerError",
     "Failure",
     "InputError",
+    "Linkage",
     "Match",
+    "Mode",
     "Pair",
     "Problem",
     "RecipeError",

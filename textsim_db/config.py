@@ -27,6 +27,18 @@ class Mode(StrEnum):
     INLINE = "inline"
 
 
+class Linkage(StrEnum):
+    """What makes a cluster of verified pairs.
+
+    single: its members are linked by chains of pairs. complete: every two of them are a pair. kept:
+    every other member is a pair with the one that is kept.
+    """
+
+    SINGLE = "single"
+    COMPLETE = "complete"
+    KEPT = "kept"
+
+
 class Shingle(NamedTuple):
     """The unit of comparison: n consecutive words or characters of the normal form."""
 
@@ -90,6 +102,15 @@ def check_threshold(threshold: float, what: str = "threshold") -> float:
     if not 0 < threshold <= 1:
         raise ConfigurationError(f"{what} is {threshold}; expected above 0, at most 1")
     return float(threshold)
+
+
+def check_linkage(linkage: str) -> Linkage:
+    """Return the linkage of that name; raise ConfigurationError for any other."""
+    try:
+        return Linkage(linkage)
+    except ValueError:
+        expected = ", ".join(Linkage)
+        raise ConfigurationError(f"linkage is {linkage!r}; expected one of {expected}") from None
 
 
 def check_count(value: int, what: str, low: int, high: int) -> int:

@@ -22,7 +22,7 @@ from textsim_db import (
     verification,
 )
 from textsim_db.batches import is_possible_key
-from textsim_db.config import CorpusConfig, check_count, check_threshold
+from textsim_db.config import CorpusConfig, check_count, check_linkage, check_threshold
 from textsim_db.db import corpora
 from textsim_db.db.corpora import StoredCorpus
 from textsim_db.db.dictionary import Dictionary
@@ -39,6 +39,7 @@ from textsim_db.results import (
     ChangeReport,
     Cluster,
     Difference,
+    Duplicate,
     Failure,
     Match,
     Pair,
@@ -177,17 +178,51 @@ class Corpus:
 
         return found()
 
-    def clusters(self, threshold: float | None = None) -> Generator[Cluster, None, None]:
-        """Yield the connected components of the pairs, two keys or more, the largest first.
+    def clusters(
+        self,
+        threshold: float | None = None,
+        linkage: str = "single",
+        rank: Callable[[str], Any] | None = None,
+    ) -> Generator[Cluster, None, None]:
+        """Yield the clusters of similar documents, two keys or more, the largest first.
 
-        Only verified pairs connect documents. A cluster's weakest is the similarity of the weakest
-        link that holds it together.
+        Only verified pairs connect documents. linkage "single": the connected components of the
+        pairs, in which chains of small steps may join strangers. "complete": every two members are
+        a pair; needs memory for all pairs. "kept": one member is kept, and every other one is a
+        pair with it; documents are taken in order of rank(key), the lowest first, or of their keys.
+        A cluster's weakest is the similarity of the weakest link that holds it together; where
+        more than 256 different documents share a bucket, of links that do, if not the strongest.
         """
-        checked = self._threshold(threshold)
+        checked, how = self._threshold(threshold), check_linkage(linkage)
 
         def found() -> Generator[Cluster, None, None]:
             with self._errors():
-                yield from clusters.clusters(self._engine, self._dictionary, self._stored, checked)
+                yield from clusters.clusters(
+                    self._engine, self._dictionary, self._stored, checked, how, rank
+                )
+
+        return found()
+
+    def duplicates(
+        self,
+        threshold: float | None = None,
+        linkage: str = "kept",
+        rank: Callable[[str], Any] | None = None,
+    ) -> Generator[Duplicate, None, None]:
+        """Yield what to remove so that one document of each cluster is left.
+
+        The one with the lowest rank(key), or else the lowest key, is kept. With linkage "kept"
+        every document that is removed has been verified at or above the threshold against the very
+        one that is kept in its place; with the others, those of clusters(), its similarity to that
+        may be lower.
+        """
+        checked, how = self._threshold(threshold), check_linkage(linkage)
+
+        def found() -> Generator[Duplicate, None, None]:
+            with self._errors():
+                yield from clusters.duplicates(
+                    self._engine, self._dictionary, self._stored, checked, how, rank
+                )
 
         return found()
 

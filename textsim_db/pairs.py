@@ -127,8 +127,8 @@ class PairFinder:
     ) -> None:
         self._connection = connection
         self._vocabulary = Vocabulary(dictionary)
-        self._corpus = corpus
-        self._threshold = threshold
+        self.corpus = corpus
+        self.threshold = threshold
         self._store = _DocumentStore(connection, corpus)
         rows = connection.cursor(binary=True).execute(corpus.statement(_COPIES))
         self.copies = Copies([np.array(row[0], np.int64) for row in rows])
@@ -145,13 +145,17 @@ class PairFinder:
             else:
                 yield from self._verified_crowd(found, joined)
 
+    def documents(self, ids: Ids) -> Documents:
+        """Return some documents, in the order of the ids."""
+        return Documents(self.corpus, self._vocabulary, self._store.rows(ids.tolist()))
+
     def keys(self, ids: Ids) -> dict[int, str]:
         """Return the keys of some documents by id."""
         found: dict[int, str] = {}
         for start in range(0, len(ids), CHUNK_KEYS):
             some = [Array(ids[start : start + CHUNK_KEYS])]
             cursor = self._connection.cursor(binary=True)
-            found |= dict(cursor.execute(self._corpus.statement(_KEYS), some).fetchall())
+            found |= dict(cursor.execute(self.corpus.statement(_KEYS), some).fetchall())
         return found
 
     def _candidates(self) -> Iterator[_Candidates | _Crowd]:
@@ -160,7 +164,7 @@ class PairFinder:
         count = 0
         with self._connection.cursor("textsim_shared_buckets", binary=True) as cursor:
             cursor.itersize = 10_000
-            for band, members in cursor.execute(self._corpus.statement(_SHARED_BUCKETS)):
+            for band, members in cursor.execute(self.corpus.statement(_SHARED_BUCKETS)):
                 ids = self.copies.without(np.sort(np.array(members, np.int64)))
                 if len(ids) > CROWD:
                     yield _Crowd(ids, band)
@@ -180,24 +184,23 @@ class PairFinder:
         groups = None if joined is None else joined(ids)
         if groups is not None and (groups == groups[0]).all():
             return
-        config = self._corpus.config
-        documents = Documents(self._corpus, self._vocabulary, self._store.rows(ids.tolist()))
+        config = self.corpus.config
+        documents = self.documents(ids)
         rows = Rows(documents.tokens, documents.offsets, documents.shingle_counts, config.shingle.n)
         if groups is not None:
-            for left, right, value in crowded.joining_links(rows, groups, self._threshold):
+            for left, right, value in crowded.joining_links(rows, groups, self.threshold):
                 yield Links(ids[left], ids[right], value)
             return
         signatures = documents.signatures(np.arange(len(ids)), config.num_hashes)
-        for left, right, value in crowded.all_links(rows, self._threshold):
+        for left, right, value in crowded.all_links(rows, self.threshold):
             bands = np.full(len(left), crowd.band, np.int16)
             new = ~similarity.shares_earlier_band(signatures, left, right, bands, config.rows)
             yield Links(ids[left[new]], ids[right[new]], value[new])
 
     def _verified(self, chunk: _Candidates) -> Links:
         ids = np.unique(np.concatenate((chunk.left, chunk.right)))
-        rows = self._store.rows(ids.tolist())
-        documents = Documents(self._corpus, self._vocabulary, rows)
-        config = self._corpus.config
+        documents = self.documents(ids)
+        config = self.corpus.config
         left, right = np.searchsorted(ids, chunk.left), np.searchsorted(ids, chunk.right)
         # A pair is looked at in the first band that it shares, and passed over in the others.
         signatures = documents.signatures(np.arange(len(ids)), config.num_hashes)
@@ -213,7 +216,7 @@ class PairFinder:
             right,
             config.shingle.n,
         )
-        reached = similarities >= self._threshold
+        reached = similarities >= self.threshold
         return Links(ids[left[reached]], ids[right[reached]], similarities[reached])
 
 

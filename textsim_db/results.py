@@ -37,11 +37,21 @@ class Cluster(NamedTuple):
     """Documents connected by verified pairs; keys in order, two or more.
 
     weakest is the lowest similarity among the links that hold the cluster together: no threshold
-    up to it would split the cluster.
+    up to it would split the cluster. kept is the document that stands for the others, with linkage
+    "kept".
     """
 
     keys: tuple[str, ...]
     weakest: float
+    kept: str | None = None
+
+
+class Duplicate(NamedTuple):
+    """A document to remove, the one that is kept in its place, and how similar they are."""
+
+    key: str
+    kept: str
+    similarity: float
 
 
 class Refusal(NamedTuple):

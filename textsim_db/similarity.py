@@ -49,6 +49,86 @@ def rolling_hashes(
 
 
 @kernel
+def slots_for(offsets: npt.NDArray[np.int64]) -> int:
+    """Return the size of a table for the n-grams of any of the documents: a power of two."""
+    longest = 0
+    for i in range(len(offsets) - 1):
+        longest = max(longest, offsets[i + 1] - offsets[i])
+    size = 16
+    while size < 2 * longest:
+        size *= 2
+    return size
+
+
+@kernel
+def enter(
+    tokens: npt.NDArray[np.int32],
+    start: int,
+    end: int,
+    n: int,
+    table: npt.NDArray[np.int64],
+    hashes: npt.NDArray[np.uint64],
+) -> int:
+    """Fill an empty table (-1) with the places of a document's distinct n-grams.
+
+    hashes: (tokens + 1,) at least, receives the hashes of all. Returns their number.
+    """
+    mask = np.int64(len(table) - 1)
+    spread = np.uint64(_BASE)
+    width = width_of(start, end, n)
+    count = rolling_hashes(tokens, start, end, width, hashes)
+    for k in range(count):
+        slot = np.int64((hashes[k] * spread) >> np.uint64(32)) & mask
+        while table[slot] >= 0:
+            other = table[slot]
+            if hashes[other] == hashes[k] and _same(tokens, start + other, start + k, width):
+                break
+            slot = (slot + 1) & mask
+        table[slot] = k
+    return count
+
+
+@kernel
+def shared_with(
+    tokens: npt.NDArray[np.int32],
+    start: int,
+    end: int,
+    other_start: int,
+    other_end: int,
+    n: int,
+    table: npt.NDArray[np.int64],
+    hashes: npt.NDArray[np.uint64],
+    seen: npt.NDArray[np.int64],
+    mark: int,
+    other_hashes: npt.NDArray[np.uint64],
+) -> int:
+    """Return how many n-grams another document shares with the one that was entered.
+
+    seen, as long as the table, holds marks, which differ from one call to the next.
+    """
+    width = width_of(start, end, n)
+    # Shingles of different lengths are never equal.
+    if width == 0 or width_of(other_start, other_end, n) != width:
+        return 0
+    mask = np.int64(len(table) - 1)
+    spread = np.uint64(_BASE)
+    shared = 0
+    for k in range(rolling_hashes(tokens, other_start, other_end, width, other_hashes)):
+        slot = np.int64((other_hashes[k] * spread) >> np.uint64(32)) & mask
+        while table[slot] >= 0:
+            other = table[slot]
+            if hashes[other] == other_hashes[k] and _same(
+                tokens, start + other, other_start + k, width
+            ):
+                if seen[slot] != mark:
+                    seen[slot] = mark
+                    shared += 1
+                break
+            slot = (slot + 1) & mask
+    return shared
+
+
+@kernel
 def jaccard_pairs(
     tokens: npt.NDArray[np.int32],
     offsets: npt.NDArray[np.int64],
@@ -65,62 +145,35 @@ def jaccard_pairs(
     the place to look: shingles are equal where all their tokens are. The similarity of documents
     without shingles is 0.
     """
-    longest = 0
-    for i in range(len(offsets) - 1):
-        longest = max(longest, offsets[i + 1] - offsets[i])
-    size = 16
-    shift = np.uint64(60)
-    while size < 2 * longest:
-        size *= 2
-        shift -= np.uint64(1)
-    mask = np.int64(size - 1)
-    spread = np.uint64(_BASE)
+    size = slots_for(offsets)
     table = np.full(size, -1, np.int64)  # the number of an n-gram of the left document
     seen = np.full(size, -1, np.int64)  # the last pair in which the slot was counted
-    left_hashes = np.empty(longest + 1, np.uint64)
-    right_hashes = np.empty(longest + 1, np.uint64)
+    left_hashes = np.empty(size, np.uint64)
+    right_hashes = np.empty(size, np.uint64)
     result = np.zeros(len(left), np.float64)
     current = -1
-    count = 0
-    start = 0
-    width = 0
     for pair in range(len(left)):
         a, b = left[pair], right[pair]
         if a != current:
             table[:] = -1
             seen[:] = -1
             current = a
-            start, end = offsets[a], offsets[a + 1]
-            width = width_of(start, end, n)
-            count = rolling_hashes(tokens, start, end, width, left_hashes)
-            for k in range(count):
-                slot = np.int64((left_hashes[k] * spread) >> shift)
-                while table[slot] >= 0:
-                    other = table[slot]
-                    if left_hashes[other] == left_hashes[k] and _same(
-                        tokens, start + other, start + k, width
-                    ):
-                        break
-                    slot = (slot + 1) & mask
-                table[slot] = k
-        other_start, other_end = offsets[b], offsets[b + 1]
-        # Shingles of different lengths are never equal.
-        if count == 0 or width_of(other_start, other_end, n) != width:
-            continue
-        shared = 0
-        for k in range(rolling_hashes(tokens, other_start, other_end, width, right_hashes)):
-            slot = np.int64((right_hashes[k] * spread) >> shift)
-            while table[slot] >= 0:
-                other = table[slot]
-                if left_hashes[other] == right_hashes[k] and _same(
-                    tokens, start + other, other_start + k, width
-                ):
-                    if seen[slot] != pair:
-                        seen[slot] = pair
-                        shared += 1
-                    break
-                slot = (slot + 1) & mask
-        result[pair] = shared / (shingle_counts[a] + shingle_counts[b] - shared)
+            enter(tokens, offsets[a], offsets[a + 1], n, table, left_hashes)
+        shared = shared_with(
+            tokens,
+            offsets[a],
+            offsets[a + 1],
+            offsets[b],
+            offsets[b + 1],
+            n,
+            table,
+            left_hashes,
+            seen,
+            pair,
+            right_hashes,
+        )
+        if shared:
+            result[pair] = shared / (shingle_counts[a] + shingle_counts[b] - shared)
     return result
 
 

@@ -14,12 +14,14 @@ from textsim_db.cli.common import (
     complain,
     connect,
     count,
+    one_of,
     shown,
     whole_number,
 )
 from textsim_db.cli.output import Format, FormatOption, write
 
 if TYPE_CHECKING:
+    from textsim_db.config import Linkage
     from textsim_db.corpus import Corpus
     from textsim_db.results import Cluster, Match
 
@@ -36,6 +38,24 @@ def _limit(text: str) -> int:
 Limit = Annotated[
     int,
     typer.Option(parser=_limit, metavar="NUMBER", help="At most so many results, the best."),
+]
+
+
+def _linkage(text: str) -> Linkage:
+    from textsim_db.config import Linkage
+
+    return one_of(Linkage, text)
+
+
+LinkageOption = Annotated[
+    str,
+    typer.Option(
+        "--linkage",
+        parser=_linkage,
+        metavar="single|complete|kept",
+        help="What makes a cluster. single: chains of similar documents; complete: every two "
+        "members are similar; kept: every other member is similar to the one that is kept.",
+    ),
 ]
 
 
@@ -115,23 +135,29 @@ def pairs(
 def clusters(
     corpus: CorpusName,
     threshold: Threshold = None,
+    linkage: LinkageOption = "single",
     form: FormatOption = Format.TABLE,
     database_url: DatabaseUrl = None,
 ) -> None:
     """List the clusters: documents linked by pairs of similar ones, the largest cluster first.
 
-    weakest is the lowest similarity among the links that hold a cluster together. CSV has one line
-    for each document.
+    weakest is the lowest similarity among the links that hold a cluster together. With linkage
+    kept, the document whose key comes first is kept. CSV has one line for each document.
 
     Example: `textsim clusters news --format jsonl`
     """
     with connect(database_url) as db:
-        found = list(db.corpus(corpus).clusters(threshold))
+        found = list(db.corpus(corpus).clusters(threshold, linkage))
+    kept = linkage == "kept"
     if form is Format.CSV:
-        write(("cluster", "size", "weakest", "key"), _one_row_a_key(found), form)
+        names = ("cluster", "size", "weakest", "key", "kept")
+        write(names[: 4 + kept], _one_row_a_key(found), form)
     else:
-        rows = ((len(c.keys), c.weakest, c.keys) for c in found)
-        write(("size", "weakest", "keys"), rows, form)
+        rows = ((len(c.keys), c.weakest, c.kept, c.keys) for c in found)
+        if kept:
+            write(("size", "weakest", "kept", "keys"), rows, form)
+        else:
+            write(("size", "weakest", "keys"), ((s, w, keys) for s, w, _, keys in rows), form)
     documents = sum(len(cluster.keys) for cluster in found)
     complain(f"{count(len(found), 'cluster')} of {count(documents, 'document')} found")
 
@@ -156,4 +182,5 @@ def _write_matches(
 def _one_row_a_key(found: list[Cluster]) -> Iterator[tuple[Any, ...]]:
     for number, cluster in enumerate(found, start=1):
         for key in cluster.keys:
-            yield number, len(cluster.keys), cluster.weakest, key
+            row = number, len(cluster.keys), cluster.weakest, key
+            yield row if cluster.kept is None else (*row, key == cluster.kept)

@@ -1,0 +1,114 @@
+"""Complete and kept linkage, checked against all pairs of the same corpus."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from itertools import combinations
+from typing import Any
+
+import networkx as nx
+import pytest
+
+import textsim_db as ts
+from benchmarks.generate import documents
+from textsim_db import clusters as module
+
+THRESHOLD = 0.5
+
+
+@pytest.fixture
+def corpus(db: ts.Database, rng: random.Random) -> ts.Corpus:
+    """Chains of small steps, copies, templates, and documents without words."""
+    made = db.create_corpus("c", shingle="word:1", threshold=THRESHOLD, recall=0.9)
+    texts = dict(documents(300, words=40, planted=0.4, seed=rng.randrange(10**6)))
+    words = texts["doc-0000000"].split()
+    for chain in range(5):
+        for step in range(30):
+            words[rng.randrange(len(words))] = f"new{chain}x{step}"
+            texts[f"chain {chain} {step}"] = " ".join(words)
+    texts |= {f"copy {i}": texts["chain 0 3"].upper() for i in range(8)}
+    texts |= {"empty": "", "void": "?!"}
+    made.add_many(texts.items())
+    return made
+
+
+def linked(corpus: ts.Corpus) -> dict[tuple[str, str], float]:
+    return {pair[:2]: pair.similarity for pair in corpus.pairs()}
+
+
+def ordered(a: str, b: str) -> tuple[str, str]:
+    return min(a, b), max(a, b)
+
+
+def test_every_two_members_of_a_complete_cluster_are_a_pair(corpus: ts.Corpus) -> None:
+    pairs = linked(corpus)
+    found = list(corpus.clusters(linkage="complete"))
+    assert len({key for cluster in found for key in cluster.keys}) == sum(
+        len(cluster.keys) for cluster in found
+    )
+    for cluster in found:
+        assert cluster.weakest == min(pairs[pair] for pair in combinations(cluster.keys, 2))
+    groups = [cluster.keys for cluster in found]
+    alone = {key for pair in pairs for key in pair} - {key for keys in groups for key in keys}
+    groups += [(key,) for key in alone]
+    for x, y in combinations(groups, 2):
+        assert any(ordered(a, b) not in pairs for a in x for b in y), "these could be one cluster"
+    assert max(len(cluster.keys) for cluster in found) >= 9
+
+
+@pytest.mark.parametrize("chunk", [5, 10_000])
+@pytest.mark.parametrize("rank", [None, lambda key: (-len(key), key[::-1])])
+def test_whatever_is_removed_is_a_pair_with_what_is_kept(
+    corpus: ts.Corpus,
+    rank: Callable[[str], Any] | None,
+    chunk: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "CHUNK_DOCUMENTS", chunk)
+    pairs = linked(corpus)
+    graph: nx.Graph[str] = nx.Graph(list(pairs))
+    expected: dict[str, tuple[str, float]] = {}
+    kept: list[str] = []
+    for key in sorted(graph, key=lambda key: (rank(key) if rank else "", key)):
+        rivals = [(pairs[ordered(key, other)], other) for other in kept if other in graph[key]]
+        if rivals:
+            best = max(similarity for similarity, _ in rivals)
+            expected[key] = next((other, s) for s, other in rivals if s == best)
+        else:
+            kept.append(key)
+    removed = list(corpus.duplicates(rank=rank))
+    assert {d.key: (d.kept, d.similarity) for d in removed} == expected
+    assert len(removed) == len(expected) > 100
+    found = list(corpus.clusters(linkage="kept", rank=rank))
+    assert {(key, c.kept) for c in found for key in c.keys if key != c.kept} == {
+        (d.key, d.kept) for d in removed
+    }
+    for cluster in found:
+        assert cluster.weakest == min(
+            pairs[ordered(cluster.kept or "", key)] for key in cluster.keys if key != cluster.kept
+        )
+
+
+def test_one_of_each_cluster_is_left(corpus: ts.Corpus) -> None:
+    for linkage in ("single", "complete"):
+        found = list(corpus.clusters(linkage=linkage))
+        removed = list(corpus.duplicates(linkage=linkage, rank=len))
+        first = {key: min(c.keys, key=lambda k: (len(k), k)) for c in found for key in c.keys}
+        assert {d.key: d.kept for d in removed} == {k: f for k, f in first.items() if k != f}
+        pairs = linked(corpus)
+        for duplicate in removed:
+            pair = ordered(duplicate.key, duplicate.kept)
+            assert duplicate.similarity == pairs.get(pair, duplicate.similarity)
+
+
+def test_unknown_linkage(corpus: ts.Corpus) -> None:
+    with pytest.raises(ts.ConfigurationError, match="linkage is 'average'; expected one of single"):
+        corpus.clusters(linkage="average")
+
+
+def test_an_empty_corpus(db: ts.Database) -> None:
+    corpus = db.create_corpus("c")
+    for linkage in ("single", "complete", "kept"):
+        assert list(corpus.clusters(linkage=linkage)) == []
+        assert list(corpus.duplicates(linkage=linkage)) == []
