@@ -14,9 +14,10 @@ from typing import Any
 
 import pytest
 
-from textsim_db import inputs
+from textsim_db import formats, inputs
 from textsim_db.errors import InputError
-from textsim_db.inputs import Inputs, Kind, read_text
+from textsim_db.formats import Kind
+from textsim_db.inputs import Inputs, read_text
 from textsim_db.results import Refusal
 
 Read = Callable[..., tuple[list[tuple[str, str]], list[Refusal]]]
@@ -256,7 +257,7 @@ def test_a_text_of_50_megabytes(read: Read) -> None:
 
 
 def test_what_is_too_long_is_refused(read: Read, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inputs, "MAX_LINE", 40)
+    monkeypatch.setattr(formats, "MAX_LINE", 40)
     monkeypatch.setattr(inputs, "MAX_BYTES", 20)
     good = '{"id": 1, "text": "t"}'
     Path("a.jsonl").write_text(f"{good}\n{{{' ' * 200}\n{good}")

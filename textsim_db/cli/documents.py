@@ -37,7 +37,8 @@ from textsim_db.errors import CorpusNotFound, DatabaseError, InputError
 if TYPE_CHECKING:
     from textsim_db.corpus import Corpus
     from textsim_db.database import Database
-    from textsim_db.inputs import Document, Inputs, Kind
+    from textsim_db.formats import Kind
+    from textsim_db.inputs import Document, Inputs
     from textsim_db.results import AddReport
 
 _REFRESH_SECONDS = 0.1
@@ -45,7 +46,7 @@ _MANY = 1000  # documents, from which their speed says something
 
 
 def _kind(text: str) -> Kind:
-    from textsim_db.inputs import Kind
+    from textsim_db.formats import Kind
 
     return one_of(Kind, text)
 
@@ -92,7 +93,8 @@ def index(
     `textsim index code src --glob "*.py"`
     """
     from textsim_db.config import make_config
-    from textsim_db.inputs import Inputs, Kind
+    from textsim_db.formats import Kind
+    from textsim_db.inputs import Inputs
 
     settings = given(
         shingle=shingle,

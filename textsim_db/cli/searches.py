@@ -84,7 +84,8 @@ def query(
         raise typer.BadParameter("give either a text or --file", param_hint="TEXT")
     name = "-" if text == "-" else file
     if name is not None:
-        from textsim_db.inputs import Kind, kind_of, read_text
+        from textsim_db.formats import Kind, kind_of
+        from textsim_db.inputs import read_text
 
         text = read_text(name)
         if name != "-" and kind_of(name) is not Kind.TEXT:
