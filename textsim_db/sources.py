@@ -74,7 +74,7 @@ def names(table: str | Table | type[Any], key: Column, text: Column) -> tuple[st
 def attach(engine: Engine, corpus: StoredCorpus, table: str, key: str, text: str, mode: str) -> int:
     """Attach a table and return the number of the source; raises ConfigurationError."""
     with transaction(engine) as connection:
-        relation = _find(connection, table)
+        relation = find(connection, table)
         _call(connection, _ATTACH, [corpus.name, relation, key, text, mode])
         row = connection.execute(_NUMBER, [corpus.id, relation]).fetchone()
     assert row is not None
@@ -85,7 +85,7 @@ def detach(engine: Engine, corpus: StoredCorpus, table: str | Table | type[Any])
     """Detach a table, given also by the oid of one that is gone; raises ConfigurationError."""
     name = table if isinstance(table, str) else _table(table)
     with transaction(engine) as connection:
-        relation = int(name) if name.isascii() and name.isdigit() else _find(connection, name)
+        relation = int(name) if name.isascii() and name.isdigit() else find(connection, name)
         _call(connection, _DETACH, [corpus.name, relation])
 
 
@@ -144,7 +144,8 @@ def _call(connection: Connection, statement: str, parameters: list[Any]) -> None
         raise ConfigurationError(message) from error
 
 
-def _find(connection: Connection, name: str) -> int:
+def find(connection: Connection, name: str) -> int:
+    """Return the oid of a table by its name as SQL takes it; raises ConfigurationError."""
     try:
         row = connection.execute(_FIND, {"name": name}).fetchone()
     except (pg.InvalidName, pg.SyntaxError, psycopg.DataError) as error:

@@ -108,6 +108,7 @@ COMMANDS = {
     "pending",
     "reconcile",
     *("demo", "index", "remove", "query", "neighbours", "pairs", "clusters", "verify"),
+    "dedupe",
     *("corpus", "corpus create", "corpus list", "corpus show", "corpus drop"),
     *("db", "db install", "db upgrade", "db downgrade", "db verify"),
     *("db sql", "db url", "db stop"),

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -31,7 +29,7 @@ from textsim_db.cli.corpora import (
     check_settings,
     given,
 )
-from textsim_db.cli.output import error_console
+from textsim_db.cli.progress import loading
 from textsim_db.errors import CorpusNotFound, DatabaseError, InputError
 
 if TYPE_CHECKING:
@@ -41,7 +39,6 @@ if TYPE_CHECKING:
     from textsim_db.inputs import Document, Inputs
     from textsim_db.results import AddReport
 
-_REFRESH_SECONDS = 0.1
 _MANY = 1000  # documents, from which their speed says something
 
 
@@ -182,7 +179,7 @@ def _index(
 
     start = time.monotonic()
     try:
-        with _progress(inputs, documents) as (watched, show):
+        with loading(inputs, documents) as (watched, show):
 
             def stored(report: AddReport) -> None:
                 nonlocal latest
@@ -197,43 +194,6 @@ def _index(
         )
         raise
     return report, time.monotonic() - start
-
-
-@contextmanager
-def _progress(
-    inputs: Inputs, documents: Iterator[Document]
-) -> Iterator[tuple[Iterator[Document], Callable[[AddReport], None]]]:
-    """Yield the documents and what to call after each batch; show both on a terminal."""
-    if not sys.stderr.isatty():
-        yield documents, lambda report: None
-        return
-    from rich import progress as rich
-
-    columns = (
-        rich.TextColumn("[progress.description]{task.description}"),
-        rich.BarColumn(),
-        rich.TextColumn("{task.fields[documents]:,} documents, {task.fields[rate]:,.0f}/s"),
-        rich.TimeElapsedColumn(),
-        rich.TextColumn("left"),
-        rich.TimeRemainingColumn(),
-    )
-    with rich.Progress(*columns, console=error_console(), transient=True) as bar:
-        task = bar.add_task("indexing", total=inputs.total_bytes(), documents=0, rate=0.0)
-        start = time.monotonic()
-
-        def stored(report: AddReport) -> None:
-            rate = report.given / max(time.monotonic() - start, 1e-9)
-            bar.update(task, documents=report.given, rate=rate)
-
-        def read() -> Iterator[Document]:
-            shown = 0.0
-            for document in documents:
-                yield document
-                if time.monotonic() - shown > _REFRESH_SECONDS:
-                    shown = time.monotonic()
-                    bar.update(task, completed=inputs.bytes_read)
-
-        yield read(), stored
 
 
 def _summary(report: AddReport, refused: int, seconds: float) -> str:

@@ -1,0 +1,67 @@
+"""Progress of a load on a terminal: documents, their rate, and the time left."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+from textsim_db.cli.output import error_console
+
+if TYPE_CHECKING:
+    from textsim_db.results import AddReport
+
+_REFRESH_SECONDS = 0.1
+
+Item = TypeVar("Item")
+
+
+class Measured(Protocol):
+    """What is read, and how much of it has been."""
+
+    @property
+    def bytes_read(self) -> int:
+        """Bytes read so far."""
+
+    def total_bytes(self) -> int | None:
+        """All bytes, or None where that is not known."""
+
+
+@contextmanager
+def loading(
+    source: Measured | None, documents: Iterable[Item]
+) -> Iterator[tuple[Iterator[Item], Callable[[AddReport], None]]]:
+    """Yield the documents and what to call after each batch; show both on a terminal."""
+    if not sys.stderr.isatty():
+        yield iter(documents), lambda report: None
+        return
+    from rich import progress as rich
+
+    columns = (
+        rich.TextColumn("[progress.description]{task.description}"),
+        rich.BarColumn(),
+        rich.TextColumn("{task.fields[documents]:,} documents, {task.fields[rate]:,.0f}/s"),
+        rich.TimeElapsedColumn(),
+        rich.TextColumn("left"),
+        rich.TimeRemainingColumn(),
+    )
+    with rich.Progress(*columns, console=error_console(), transient=True) as bar:
+        total = None if source is None else source.total_bytes()
+        task = bar.add_task("indexing", total=total, documents=0, rate=0.0)
+        start = time.monotonic()
+
+        def stored(report: AddReport) -> None:
+            rate = report.given / max(time.monotonic() - start, 1e-9)
+            bar.update(task, documents=report.given, rate=rate)
+
+        def read() -> Iterator[Item]:
+            shown = 0.0
+            for document in documents:
+                yield document
+                if source is not None and time.monotonic() - shown > _REFRESH_SECONDS:
+                    shown = time.monotonic()
+                    bar.update(task, completed=source.bytes_read)
+
+        yield read(), stored
