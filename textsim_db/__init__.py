@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from textsim_db.database import Database, connect, install
     from textsim_db.errors import (
         ConfigurationError,
+        CorpusChanged,
         CorpusExists,
         CorpusNotFound,
         DatabaseError,
@@ -49,6 +50,7 @@ _HOMES = {
     "textsim_db.database": ["Database", "connect", "install"],
     "textsim_db.errors": [
         "ConfigurationError",
+        "CorpusChanged",
         "CorpusExists",
         "CorpusNotFound",
         "DatabaseError",
@@ -88,6 +90,7 @@ __all__ = [
     "Cluster",
     "ConfigurationError",
     "Corpus",
+    "CorpusChanged",
     "CorpusConfig",
     "CorpusExists",
     "CorpusNotFound",

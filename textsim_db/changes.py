@@ -83,6 +83,10 @@ VALUES (%s, %s, %s, %s, pg_catalog.now() + pg_catalog.make_interval(secs => %s))
 """
 
 
+STALE = (pg.ObjectNotInPrerequisiteState, pg.UndefinedTable)
+"""The table was altered, or the corpus rebuilt, since their descriptions were read."""
+
+
 @dataclass(frozen=True, slots=True)
 class Piece:
     """Keys to be made right in one transaction.
@@ -219,7 +223,7 @@ def write(
         except IN_THE_WAY:
             time.sleep(0.02 * 2**attempt)
         except psycopg.Error as error:
-            if is_lost(error):
+            if is_lost(error) or isinstance(error, STALE):
                 raise
             break
     return one_by_one(engine, dictionary, piece)
@@ -240,7 +244,7 @@ def one_by_one(engine: Engine, dictionary: Dictionary, piece: Piece) -> ChangeRe
             report.include(_write(engine, dictionary, single, made))
             in_the_way = 0
         except (psycopg.Error, TextsimError) as error:
-            if isinstance(error, psycopg.Error) and is_lost(error):
+            if isinstance(error, STALE) or (isinstance(error, psycopg.Error) and is_lost(error)):
                 raise
             if isinstance(error, IN_THE_WAY):
                 in_the_way += 1

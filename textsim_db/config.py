@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from typing import Any, NamedTuple
 
@@ -186,6 +186,23 @@ def make_config(
                 "use fewer rows or a higher threshold"
             )
     return CorpusConfig(unit, threshold, recall, num_hashes, *banding, seed)
+
+
+def changed_config(config: CorpusConfig, **settings: Any) -> CorpusConfig:
+    """Return a configuration with some settings of make_config changed; raises ConfigurationError.
+
+    Bands and rows stay where nothing is given that they follow from.
+    """
+    if not settings.keys() & {"threshold", "recall", "num_hashes", "bands", "rows"}:
+        checked = make_config(**settings)
+        return replace(
+            config,
+            shingle=checked.shingle if "shingle" in settings else config.shingle,
+            seed=checked.seed if "seed" in settings else config.seed,
+        )
+    names = ("threshold", "recall", "num_hashes", "seed")
+    kept: dict[str, Any] = {name: getattr(config, name) for name in names}
+    return make_config(**(kept | {"shingle": str(config.shingle)} | settings))
 
 
 def differing_settings(there: CorpusConfig, settings: Mapping[str, Any]) -> str:

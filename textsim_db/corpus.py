@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import Any, LiteralString, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -16,19 +16,27 @@ from textsim_db import (
     clusters,
     indexing,
     pairs,
+    rebuild,
     recipe,
     search,
     sources,
     verification,
 )
 from textsim_db.batches import is_possible_key
-from textsim_db.config import CorpusConfig, check_count, check_linkage, check_threshold
+from textsim_db.config import (
+    CorpusConfig,
+    changed_config,
+    check_count,
+    check_linkage,
+    check_threshold,
+)
 from textsim_db.db import corpora
 from textsim_db.db.corpora import StoredCorpus
 from textsim_db.db.dictionary import Dictionary
 from textsim_db.db.engine import autocommit, database_errors
 from textsim_db.errors import (
     ConfigurationError,
+    CorpusChanged,
     CorpusNotFound,
     DocumentError,
     DocumentNotFound,
@@ -48,6 +56,8 @@ from textsim_db.results import (
 )
 from textsim_db.sources import Column
 from textsim_db.worker import Worker
+
+Found = TypeVar("Found")
 
 _COUNT = "SELECT count(*) FROM {document}"
 _CONTAINS = "SELECT EXISTS (SELECT FROM {document} WHERE key = %s)"
@@ -123,10 +133,11 @@ class Corpus:
         similarity s is found with probability 1 - (1 - s^rows)^bands. limit None means all.
         Raises DocumentError for a text that could not be stored.
         """
-        with self._searching():
-            found = search.query(
+        found = self._search(
+            lambda: search.query(
                 self._engine, self._dictionary, self._stored, text, self._threshold(threshold)
             )
+        )
         return found[: _limit(limit)]
 
     def query_many(
@@ -138,10 +149,11 @@ class Corpus:
         """
         if isinstance(texts, str):
             raise ConfigurationError("query_many() takes several texts; it got one str")
-        with self._searching():
-            found = search.query_many(
+        found = self._search(
+            lambda: search.query_many(
                 self._engine, self._dictionary, self._stored, texts, self._threshold(threshold)
             )
+        )
         return [matches[: _limit(limit)] for matches in found]
 
     def neighbours(
@@ -153,16 +165,16 @@ class Corpus:
         """
         if not is_possible_key(key):
             raise DocumentNotFound(f'corpus "{self.name}" has no document {key!r}')
-        with self._searching():
-            found = search.neighbours(
+        found = self._search(
+            lambda: search.neighbours(
                 self._engine, self._dictionary, self._stored, key, self._threshold(threshold)
             )
+        )
         return found[: _limit(limit)]
 
     def candidates(self, text: str) -> list[Candidate]:
         """Return the documents that share a bucket with a text, unverified, most buckets first."""
-        with self._searching():
-            return search.candidates(self._engine, self._stored, text)
+        return self._search(lambda: search.candidates(self._engine, self._stored, text))
 
     def pairs(self, threshold: float | None = None) -> Generator[Pair, None, None]:
         """Yield the pairs of similar documents, a < b, each once and verified exactly.
@@ -324,16 +336,53 @@ class Corpus:
 
         return found()
 
+    def rebuild(
+        self,
+        shingle: str | None = None,
+        threshold: float | None = None,
+        recall: float | None = None,
+        num_hashes: int | None = None,
+        seed: int | None = None,
+        bands: int | None = None,
+        rows: int | None = None,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> bool:
+        """Build the corpus anew with other settings, those not given as they are, while it is used.
+
+        Searches use the old one until the new one is complete; then it is put in its place in one
+        transaction, with the attached tables. Who writes goes on as well, but for the moments of
+        the last step. Other Corpus objects of it are brought up to date by their next search; a
+        write through one of them raises CorpusChanged once. progress is called with the documents
+        done, and their number. Returns False where the settings are what they were. Raises
+        ConfigurationError; where it fails or is interrupted, everything is as before.
+        """
+        given = {
+            "shingle": shingle,
+            "threshold": threshold,
+            "recall": recall,
+            "num_hashes": num_hashes,
+            "seed": seed,
+            "bands": bands,
+            "rows": rows,
+        }
+        settings = {name: value for name, value in given.items() if value is not None}
+        with self._errors():
+            self._refresh()
+            config = changed_config(self.config, **settings)
+            if config == self.config:
+                return False
+            self._stored = rebuild.rebuild(
+                self._engine, self._dictionary, self._stored, config, progress
+            )
+        return True
+
     def drop(self) -> None:
         """Remove the corpus with all its documents; raises CorpusNotFound if it is gone."""
         with self._errors():
             corpora.drop(self._engine, self._stored)
 
     def __len__(self) -> int:
-        with self._errors(), autocommit(self._engine) as connection:
-            row = connection.execute(self._stored.statement(_COUNT)).fetchone()
-        assert row is not None
-        return int(row[0])
+        return int(self._search(lambda: self._value(_COUNT, [])))
 
     def __bool__(self) -> bool:
         # An empty corpus is still a corpus.
@@ -342,31 +391,54 @@ class Corpus:
     def __contains__(self, key: object) -> bool:
         if not is_possible_key(key):
             return False
-        with self._errors(), autocommit(self._engine) as connection:
-            row = connection.execute(self._stored.statement(_CONTAINS), [key]).fetchone()
+        return bool(self._search(lambda: self._value(_CONTAINS, [key])))
+
+    def _value(self, statement: LiteralString, parameters: list[Any]) -> Any:
+        with autocommit(self._engine) as connection:
+            row = connection.execute(self._stored.statement(statement), parameters).fetchone()
         assert row is not None
-        return bool(row[0])
+        return row[0]
 
     def _threshold(self, threshold: float | None) -> float:
         return self.config.threshold if threshold is None else check_threshold(threshold)
 
-    @contextmanager
-    def _searching(self) -> Iterator[None]:
+    def _search(self, function: Callable[[], Found]) -> Found:
+        """Search, and a second time where the corpus has just been rebuilt."""
+        try:
+            return self._searched_once(function)
+        except CorpusChanged:
+            return self._searched_once(function)
+
+    def _searched_once(self, function: Callable[[], Found]) -> Found:
         with self._errors():
             if not self._searched:
                 # A bulk load that was interrupted has left the index to be built.
                 with suppress(pg.InsufficientPrivilege):
                     corpora.build_band_index(self._engine, self._stored)
                 self._searched = True
-            yield
+            return function()
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
         with database_errors():
             try:
                 yield
-            except pg.UndefinedTable as error:
-                raise CorpusNotFound(self.name) from error
+            except (pg.UndefinedTable, pg.ObjectNotInPrerequisiteState) as error:
+                if self._refresh(error):
+                    raise CorpusChanged(
+                        f'corpus "{self.name}" was rebuilt with other settings meanwhile; try again'
+                    ) from error
+                raise
+
+    def _refresh(self, cause: Exception | None = None) -> bool:
+        """Read the configuration again where the corpus was rebuilt, and say whether it was."""
+        try:
+            stored = corpora.load(self._engine, self.name)
+        except CorpusNotFound:
+            raise CorpusNotFound(self.name) from cause
+        changed = stored.id != self._stored.id
+        self._stored = stored
+        return changed
 
 
 def _limit(limit: int | None) -> int | None:

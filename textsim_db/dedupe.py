@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -11,17 +10,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from textsim_db.db.engine import autocommit
-from textsim_db.errors import CorpusNotFound, TextsimError
+from textsim_db.errors import CorpusNotFound
 from textsim_db.preference import Preference
 from textsim_db.results import AddReport
+from textsim_db.temporary import temporary_name
 
 if TYPE_CHECKING:
     from textsim_db.corpus import Corpus
     from textsim_db.database import Database
-
-PREFIX = "textsim dedupe "
-_LOCK = "SELECT pg_catalog.pg_try_advisory_lock(pg_catalog.hashtextextended(%s, 0))"
 
 
 class Removal(NamedTuple):
@@ -92,31 +88,11 @@ def deduplicate(
 
 @contextmanager
 def temporary_corpus(database: Database, settings: dict[str, Any]) -> Iterator[Corpus]:
-    """Lend a corpus that is dropped in the end; those of processes that died are dropped as well."""
-    _drop_abandoned(database)
-    name = PREFIX + secrets.token_hex(8)
-    with autocommit(database.engine) as connection:
-        # Held as long as this process lives: nobody else drops the corpus.
-        connection.execute(_LOCK, [name])
+    """Lend a corpus that is dropped in the end."""
+    with temporary_name(database.engine) as name:
+        corpus = database.create_corpus(name, **settings)
         try:
-            corpus = database.create_corpus(name, **settings)
-            try:
-                yield corpus
-            finally:
-                with suppress(CorpusNotFound):
-                    corpus.drop()
+            yield corpus
         finally:
-            connection.execute("SELECT pg_catalog.pg_advisory_unlock_all()")
-
-
-def _drop_abandoned(database: Database) -> None:
-    for name in database.corpora():
-        if name.startswith(PREFIX):
-            with autocommit(database.engine) as connection:
-                row = connection.execute(_LOCK, [name]).fetchone()
-                try:
-                    if row == (True,):
-                        with suppress(TextsimError):
-                            database.drop_corpus(name)
-                finally:
-                    connection.execute("SELECT pg_catalog.pg_advisory_unlock_all()")
+            with suppress(CorpusNotFound):
+                corpus.drop()

@@ -64,7 +64,7 @@ class Documents:
         if corpus.config.shingle.unit == "char":
             for i in waiting:
                 words[i] = b""
-            forms = _forms(*load_int4_arrays(words), vocabulary.dictionary)
+            forms = normal_forms(*load_int4_arrays(words), vocabulary.dictionary)
             for i in waiting:
                 forms[i] = rows[i][5]
             self.tokens, self.offsets = _code_points(forms)
@@ -90,9 +90,10 @@ def characters_of(tokens: Tokens) -> Rows:
     return _code_points([tokens.span(start, end) for start, end in pairwise(offsets)])
 
 
-def _forms(
+def normal_forms(
     word_ids: npt.NDArray[np.int32], offsets: npt.NDArray[np.int64], dictionary: Dictionary
 ) -> list[str]:
+    """Return the normal forms that word ids, as load_int4_arrays gives them, stand for."""
     texts = dictionary.texts(np.unique(word_ids).tolist())
     ids = word_ids.tolist()
     return [

@@ -50,6 +50,10 @@ class CorpusExists(TextsimError):
     """A corpus of that name exists already."""
 
 
+class CorpusChanged(TextsimError):
+    """The corpus was rebuilt by somebody else while it was in use; the same call again will do."""
+
+
 class DocumentNotFound(TextsimError, LookupError):
     """There is no document with that key in the corpus."""
 

@@ -51,12 +51,13 @@ SELECT k.key, s.relation::text, p.tries, p.error
 FROM textsim.pending p
 LEFT JOIN textsim.source s ON s.id = p.source_id
 LEFT JOIN LATERAL pg_catalog.unnest(p.keys) k (key) ON true
-WHERE p.corpus_id = %s AND p.error IS NOT NULL
+WHERE coalesce(s.corpus_id, p.corpus_id) = %s AND p.error IS NOT NULL
 ORDER BY p.id
 """
 _RETRY = """
-UPDATE textsim.pending SET error = NULL, tries = 0, lease_until = NULL
-WHERE corpus_id = %s AND error IS NOT NULL
+UPDATE textsim.pending p SET error = NULL, tries = 0, lease_until = NULL
+WHERE p.error IS NOT NULL AND %s = coalesce(
+    (SELECT s.corpus_id FROM textsim.source s WHERE s.id = p.source_id), p.corpus_id)
 """
 
 

@@ -59,13 +59,21 @@ UPDATE textsim.pending p
 SET lease_until = pg_catalog.now() + pg_catalog.make_interval(secs => %(lease)s), tries = p.tries + 1
 FROM chosen c
 WHERE p.id = c.id AND c.before < %(most)s
-RETURNING p.id, p.corpus_id, p.source_id, p.keys, p.tries
+RETURNING p.id,
+    -- What was logged while the corpus was rebuilt belongs to where its table is now.
+    coalesce((SELECT s.corpus_id FROM textsim.source s WHERE s.id = p.source_id), p.corpus_id),
+    p.source_id, p.keys, p.tries
 """
 _RENEW = """
 UPDATE textsim.pending SET lease_until = pg_catalog.now() + pg_catalog.make_interval(secs => %s)
 WHERE id = ANY (%s::bigint[])
 """
-_FORGET = "DELETE FROM textsim.pending WHERE id = ANY (%s::bigint[])"
+_FORGET = """
+DELETE FROM textsim.pending p
+WHERE p.id = ANY (%s::bigint[])
+    AND NOT EXISTS (SELECT FROM textsim.corpus c WHERE c.id = p.corpus_id)
+    AND NOT EXISTS (SELECT FROM textsim.source s WHERE s.id = p.source_id)
+"""
 _SPLIT = """
 WITH gone AS (DELETE FROM textsim.pending p WHERE p.id = %s RETURNING p.*)
 INSERT INTO textsim.pending (corpus_id, source_id, keys, created_at, tries)
@@ -120,6 +128,10 @@ class _Known:
     read_at: float = float("-inf")
 
 
+class _Replaced(Exception):
+    """A corpus was rebuilt, or a table altered, while a piece for it was being written."""
+
+
 class Worker:
     """Indexes what is pending until it is stopped; made by Database.worker().
 
@@ -152,6 +164,7 @@ class Worker:
         self._complaints: dict[object, str] = {}
         self._sweeps: list[_Sweep] = []
         self._added: dict[StoredCorpus, int] = {}
+        self._in_hand: set[int] = set()
         self._stop = threading.Event()
 
     def stop(self) -> None:
@@ -187,6 +200,13 @@ class Worker:
                             total.include(self._write(made))
                             del total.refused[:-KEPT_REFUSALS]
                 return total
+            except _Replaced:
+                # Let all that is in the pipeline go, and take it again as things are now.
+                self._known, self._sweeps = _Known(), []
+                with transaction(self._engine) as connection:
+                    connection.execute(_RENEW, [0, sorted(self._in_hand)])
+                self._in_hand.clear()
+                self._stop.wait(POLL_SECONDS)
             except (psycopg.Error, sqlalchemy.exc.DBAPIError, DatabaseUnavailable) as error:
                 driver = getattr(error, "orig", error)
                 lost = not isinstance(driver, psycopg.Error) or is_lost(driver)
@@ -259,7 +279,14 @@ class Worker:
         }
         with transaction(self._engine) as connection:
             rows = connection.execute(_CLAIM, parameters, prepare=True).fetchall()
-        return [_Event(*row) for row in sorted(rows)]
+        events = [_Event(*row) for row in sorted(rows)]
+        self._in_hand.update(event.id for event in events)
+        sources = known.usable
+        if any(e.source_id and sources[e.source_id].corpus_id != e.corpus_id for e in events):
+            self._known = _Known()  # a corpus was rebuilt, and its tables moved
+            usable = self._refreshed().usable
+            events = [e for e in events if not e.source_id or e.source_id in usable]
+        return events
 
     def _refreshed(self) -> _Known:
         if time.monotonic() - self._known.read_at < REFRESH_SECONDS:
@@ -313,8 +340,11 @@ class Worker:
                 self._complain(f"of corpus {corpus_id}", str(error))
                 continue
             if corpus is None:
+                # Dropped, or rebuilt: then they are to be taken for the one in its place.
                 with transaction(self._engine) as connection:
                     connection.execute(_FORGET, [ids])
+                    connection.execute(_RENEW, [0, ids])
+                self._known.read_at = float("-inf")
                 continue
             source = None if source_id is None else self._known.usable[source_id]
             keys = [key for event in some for key in event.keys or ()]
@@ -382,7 +412,11 @@ class Worker:
             if isinstance(made.failure, psycopg.Error) and is_lost(made.failure):
                 raise made.failure
             write = partial(changes.one_by_one, self._engine, self._dictionary, piece)
-        report = write()
+        try:
+            report = write()
+        except changes.STALE as error:
+            raise _Replaced from error
+        self._in_hand.difference_update(piece.events)
         self._added[piece.corpus] = self._added.get(piece.corpus, 0) + report.added
         for key, reason in report.refused:
             log.warning('corpus %s: set aside "%s": %s', piece.corpus.name, key[:100], reason)

@@ -21,6 +21,7 @@ from textsim_db.db.binary import (
     load_int4_array,
 )
 from textsim_db.db.corpora import StoredCorpus
+from textsim_db.recipe import Sketches
 
 _EXISTING = """
 SELECT key, id, pg_catalog.array_send(word_ids), normal_form, source_id, NULL
@@ -175,15 +176,34 @@ def _insert(
 ) -> None:
     made = batch.sketches
     ids = np.array([row[0] for row in cursor.execute(_IDS, [len(new)]).fetchall()], np.int64)
+    keys = [batch.keys[i].encode() for i in new.tolist()]
+    insert(cursor, corpus, ids, keys, made, batch.word_ids, new, source_id)
+
+
+def insert(
+    cursor: psycopg.Cursor[Any],
+    corpus: StoredCorpus,
+    ids: npt.NDArray[np.int64],
+    keys: Sequence[bytes],
+    made: Sketches,
+    word_ids: npt.NDArray[np.int32],
+    new: npt.NDArray[np.int64],
+    source_id: int | None,
+) -> None:
+    """Insert documents that are not there under ids of their own, with their band rows.
+
+    new: (documents,), which of the sketches they are; ids and keys are those of the documents.
+    word_ids: those of all sketches.
+    """
     with cursor.copy(corpus.statement(_COPY_DOCUMENTS)) as copy:
         copy.write(COPY_HEADER)
         copy.write(
             copy_documents(
                 corpus.id,
                 ids,
-                [batch.keys[i].encode() for i in new.tolist()],
+                keys,
                 made.shingle_counts,
-                batch.word_ids,
+                word_ids,
                 made.tokens.word_offsets,
                 new,
                 made.signatures,
@@ -192,8 +212,8 @@ def _insert(
         )
         copy.write(COPY_TRAILER)
     filled = made.shingle_counts[new] > 0
-    bands, buckets, owners = _band_rows(corpus, made.buckets[new[filled]], ids[filled])
-    _copy_bands(cursor, corpus, bands, buckets, owners)
+    bands, buckets, owners = band_rows(corpus, made.buckets[new[filled]], ids[filled])
+    copy_band_rows(cursor, corpus, bands, buckets, owners)
 
 
 def _replace(
@@ -224,10 +244,10 @@ def _replace(
     filled = made.shingle_counts[numbers] > 0
     before = _old_bands(corpus, [stored for _, stored in documents])
     old = set(zip(*(part.tolist() for part in before), strict=True))
-    fresh = _band_rows(corpus, made.buckets[numbers[filled]], ids[filled])
+    fresh = band_rows(corpus, made.buckets[numbers[filled]], ids[filled])
     new = set(zip(*(part.tolist() for part in fresh), strict=True))
     _delete_bands(cursor, corpus, *_columns(old - new))
-    _copy_bands(cursor, corpus, *_columns(new - old))
+    copy_band_rows(cursor, corpus, *_columns(new - old))
 
 
 BandRows = tuple[npt.NDArray[np.int16], npt.NDArray[np.int64], npt.NDArray[np.int64]]
@@ -240,7 +260,7 @@ def _columns(rows: set[tuple[int, int, int]]) -> BandRows:
     return bands, buckets, np.array([row[2] for row in ordered], np.int64)
 
 
-def _band_rows(
+def band_rows(
     corpus: StoredCorpus, buckets: npt.NDArray[np.int64], ids: npt.NDArray[np.int64]
 ) -> BandRows:
     """Return band rows in the order of the index, which then grows in one pass."""
@@ -258,7 +278,7 @@ def _old_bands(corpus: StoredCorpus, documents: Sequence[Stored]) -> BandRows:
     stacked = np.array([signature for _, signature in filled], np.int32).reshape(
         len(filled), corpus.config.num_hashes
     )
-    return _band_rows(corpus, lsh.buckets(stacked, corpus.config.banding), ids)
+    return band_rows(corpus, lsh.buckets(stacked, corpus.config.banding), ids)
 
 
 def _delete_bands(
@@ -273,13 +293,14 @@ def _delete_bands(
         cursor.execute(corpus.statement(_DELETE_BANDS), parameters)
 
 
-def _copy_bands(
+def copy_band_rows(
     cursor: psycopg.Cursor[Any],
     corpus: StoredCorpus,
     bands: npt.NDArray[np.int16],
     buckets: npt.NDArray[np.int64],
     ids: npt.NDArray[np.int64],
 ) -> None:
+    """Write band rows, given as band_rows() returns them."""
     if len(ids):
         with cursor.copy(corpus.statement(_COPY_BANDS)) as copy:
             copy.write(COPY_HEADER)

@@ -84,7 +84,10 @@ BEGIN
     END LOOP;
     EXECUTE format('DROP TABLE textsim.%I', document_table);
     EXECUTE format('DROP TABLE textsim.%I', band_table);
-    DELETE FROM textsim.pending p WHERE p.corpus_id = _drop_storage.corpus_id;
+    -- A change that was logged while its table moved to a rebuilt corpus is still to be indexed.
+    DELETE FROM textsim.pending p
+    WHERE p.corpus_id = _drop_storage.corpus_id
+        AND NOT EXISTS (SELECT FROM textsim.source s WHERE s.id = p.source_id);
 END
 $$;
 COMMENT ON FUNCTION textsim._drop_storage(integer) IS 'drop the partitions of a corpus';

@@ -138,6 +138,23 @@ RETURN mode = 'inline' OR (
     SELECT c.relkind = 'p' OR c.relispartition FROM pg_class c WHERE c.oid = relation);
 COMMENT ON FUNCTION textsim._by_row(regclass, text) IS 'whether a table has triggers for each row';
 
+CREATE FUNCTION textsim._make_trigger_function(source textsim.source) RETURNS void
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    EXECUTE format(
+        'CREATE OR REPLACE FUNCTION textsim.%I() RETURNS trigger '
+        'LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER '
+        'SET search_path = pg_catalog, pg_temp AS %L',
+        '_changes_' || source.id,
+        CASE source.mode WHEN 'inline' THEN textsim._inline_body(source)
+            ELSE textsim._queue_body(source, textsim._by_row(source.relation, source.mode)) END);
+END
+$$;
+COMMENT ON FUNCTION textsim._make_trigger_function(textsim.source)
+    IS 'write the trigger function of an attached table, or write it anew';
+
 CREATE FUNCTION textsim._prepare_source(
     corpus text, relation regclass, key_column name, text_column name, mode text)
 RETURNS textsim.source
@@ -160,13 +177,7 @@ BEGIN
             USING ERRCODE = 'duplicate_object';
     END IF;
     trigger_function := '_changes_' || made.id;
-    EXECUTE format(
-        'CREATE FUNCTION textsim.%I() RETURNS trigger '
-        'LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER '
-        'SET search_path = pg_catalog, pg_temp AS %L',
-        trigger_function,
-        CASE mode WHEN 'inline' THEN textsim._inline_body(made)
-            ELSE textsim._queue_body(made, textsim._by_row(relation, mode)) END);
+    PERFORM textsim._make_trigger_function(made);
     EXECUTE format('COMMENT ON FUNCTION textsim.%I() IS %L',
         trigger_function, 'keeps an attached table indexed');
     -- Only for triggers of the table's owner: it writes with the rights of the schema's.
@@ -442,7 +453,9 @@ BEGIN
         count(*) FILTER (WHERE p.error IS NOT NULL)
     INTO pending, oldest_pending, failed
     FROM textsim.pending p
-    WHERE p.corpus_id = c.id;
+    LEFT JOIN textsim.source s ON s.id = p.source_id
+    -- Some may have been logged while the corpus was rebuilt.
+    WHERE coalesce(s.corpus_id, p.corpus_id) = c.id;
     RETURN NEXT;
 END
 $$;

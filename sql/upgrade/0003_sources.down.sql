@@ -11,6 +11,8 @@ BEGIN
     DELETE FROM textsim.source;
 END
 $$;
+DROP FUNCTION textsim._replace_corpus(integer, integer);
+DROP FUNCTION textsim._refuse_write();
 DROP FUNCTION textsim.drop_corpus(text);
 DROP FUNCTION textsim.create_corpus(text, text, double precision, double precision, integer, bigint, integer, integer);
 DROP FUNCTION textsim._settings_fault(text, text, double precision, double precision, integer, bigint, integer, integer);
@@ -34,6 +36,7 @@ DROP FUNCTION textsim._unfit(regclass);
 DROP FUNCTION textsim._release_source(integer);
 DROP FUNCTION textsim._activate_source(integer);
 DROP FUNCTION textsim._prepare_source(text, regclass, name, name, text);
+DROP FUNCTION textsim._make_trigger_function(textsim.source);
 DROP FUNCTION textsim._by_row(regclass, text);
 DROP FUNCTION textsim._inline_body(textsim.source);
 DROP FUNCTION textsim._queue_body(textsim.source, boolean);

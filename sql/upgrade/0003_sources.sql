@@ -329,6 +329,23 @@ RETURN mode = 'inline' OR (
     SELECT c.relkind = 'p' OR c.relispartition FROM pg_class c WHERE c.oid = relation);
 COMMENT ON FUNCTION textsim._by_row(regclass, text) IS 'whether a table has triggers for each row';
 
+CREATE FUNCTION textsim._make_trigger_function(source textsim.source) RETURNS void
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    EXECUTE format(
+        'CREATE OR REPLACE FUNCTION textsim.%I() RETURNS trigger '
+        'LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER '
+        'SET search_path = pg_catalog, pg_temp AS %L',
+        '_changes_' || source.id,
+        CASE source.mode WHEN 'inline' THEN textsim._inline_body(source)
+            ELSE textsim._queue_body(source, textsim._by_row(source.relation, source.mode)) END);
+END
+$$;
+COMMENT ON FUNCTION textsim._make_trigger_function(textsim.source)
+    IS 'write the trigger function of an attached table, or write it anew';
+
 CREATE FUNCTION textsim._prepare_source(
     corpus text, relation regclass, key_column name, text_column name, mode text)
 RETURNS textsim.source
@@ -351,13 +368,7 @@ BEGIN
             USING ERRCODE = 'duplicate_object';
     END IF;
     trigger_function := '_changes_' || made.id;
-    EXECUTE format(
-        'CREATE FUNCTION textsim.%I() RETURNS trigger '
-        'LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER '
-        'SET search_path = pg_catalog, pg_temp AS %L',
-        trigger_function,
-        CASE mode WHEN 'inline' THEN textsim._inline_body(made)
-            ELSE textsim._queue_body(made, textsim._by_row(relation, mode)) END);
+    PERFORM textsim._make_trigger_function(made);
     EXECUTE format('COMMENT ON FUNCTION textsim.%I() IS %L',
         trigger_function, 'keeps an attached table indexed');
     -- Only for triggers of the table's owner: it writes with the rights of the schema's.
@@ -633,7 +644,9 @@ BEGIN
         count(*) FILTER (WHERE p.error IS NOT NULL)
     INTO pending, oldest_pending, failed
     FROM textsim.pending p
-    WHERE p.corpus_id = c.id;
+    LEFT JOIN textsim.source s ON s.id = p.source_id
+    -- Some may have been logged while the corpus was rebuilt.
+    WHERE coalesce(s.corpus_id, p.corpus_id) = c.id;
     RETURN NEXT;
 END
 $$;
@@ -865,3 +878,42 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION textsim.drop_corpus(text) IS 'remove a corpus with all its documents';
+-- Putting a rebuilt corpus in the place of the one it was built from.
+
+CREATE FUNCTION textsim._refuse_write() RETURNS trigger
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    RAISE EXCEPTION 'the corpus was rebuilt while this was being written; repeat the transaction'
+        USING ERRCODE = 'object_not_in_prerequisite_state';
+END
+$$;
+COMMENT ON FUNCTION textsim._refuse_write() IS 'turns away who writes to a corpus that was replaced';
+
+CREATE FUNCTION textsim._replace_corpus(old integer, new integer) RETURNS void
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    old_name text := (SELECT c.name FROM textsim.corpus c WHERE c.id = old);
+    new_name text := (SELECT c.name FROM textsim.corpus c WHERE c.id = new);
+    moved textsim.source;
+BEGIN
+    -- Who waits to write has computed signatures of the old kind: they must not get lost here.
+    EXECUTE format(
+        'CREATE TRIGGER replaced BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE ON textsim.%I '
+        'FOR EACH STATEMENT EXECUTE FUNCTION textsim._refuse_write()', 'document_' || old);
+    UPDATE textsim.corpus c SET name = left(new_name, 190) || ' old' WHERE c.id = old;
+    UPDATE textsim.corpus c SET name = old_name WHERE c.id = new;
+    FOR moved IN
+        UPDATE textsim.source s SET corpus_id = new WHERE s.corpus_id = old RETURNING s.*
+    LOOP
+        PERFORM textsim._make_trigger_function(moved);
+    END LOOP;
+    -- Whoever has them in hand cannot write any more: let them be taken again at once.
+    UPDATE textsim.pending p SET corpus_id = new, lease_until = NULL WHERE p.corpus_id = old;
+END
+$$;
+COMMENT ON FUNCTION textsim._replace_corpus(integer, integer)
+    IS 'give a corpus the name, the attached tables and the pending changes of another';

@@ -109,6 +109,7 @@ COMMANDS = {
     "reconcile",
     *("demo", "index", "remove", "query", "neighbours", "pairs", "clusters", "verify"),
     "dedupe",
+    "rebuild",
     *("corpus", "corpus create", "corpus list", "corpus show", "corpus drop"),
     *("db", "db install", "db upgrade", "db downgrade", "db verify"),
     *("db sql", "db url", "db stop"),

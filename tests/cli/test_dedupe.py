@@ -24,8 +24,8 @@ import textsim_db as ts
 from benchmarks.generate import documents
 from tests.cli.test_cli import Textsim, textsim
 from textsim_db import records
-from textsim_db.dedupe import PREFIX
 from textsim_db.formats import CsvRecords
+from textsim_db.temporary import PREFIX
 from textsim_db.text import shingles
 
 pytestmark = pytest.mark.one_server

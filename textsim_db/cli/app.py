@@ -61,6 +61,7 @@ app.command("worker")(sources.worker)
 app.command("status")(sources.status)
 app.command("pending")(sources.pending)
 app.command("reconcile")(sources.reconcile)
+app.command("rebuild")(corpora.rebuild)
 app.command("verify")(databases.verify)
 app.add_typer(databases.app, name="db")
 

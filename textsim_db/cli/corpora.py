@@ -1,7 +1,8 @@
-"""textsim corpus create, list, show and drop."""
+"""textsim corpus create, list, show and drop, and rebuild."""
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -19,6 +20,7 @@ from textsim_db.cli.common import (
     whole_number,
 )
 from textsim_db.cli.output import Format, FormatOption, Setting, cell, console, table, write
+from textsim_db.cli.progress import counting
 from textsim_db.errors import CorpusExists, RecipeError
 
 if TYPE_CHECKING:
@@ -186,6 +188,50 @@ def drop(corpus: CorpusName, yes: Yes = False, database_url: DatabaseUrl = None)
         confirm(f'remove the corpus "{corpus}"{documents}', yes)
         db.drop_corpus(corpus)
     complain(f'removed the corpus "{corpus}"{documents}')
+
+
+def rebuild(
+    corpus: CorpusName,
+    shingle: Shingle = None,
+    threshold: CorpusThreshold = None,
+    recall: Recall = None,
+    num_hashes: NumHashes = None,
+    seed: Seed = None,
+    bands: Bands = None,
+    rows: Rows = None,
+    database_url: DatabaseUrl = None,
+) -> None:
+    """Build a corpus anew with other settings, while it is used; those not given stay.
+
+    Searches and writers use the old one until the new one is complete; then it takes the old one's
+    place in one transaction, with the attached tables. It needs room for both until then.
+
+    Example: `textsim rebuild news --threshold 0.7 --num-hashes 256`
+    """
+    settings = given(
+        shingle=shingle,
+        threshold=threshold,
+        recall=recall,
+        num_hashes=num_hashes,
+        seed=seed,
+        bands=bands,
+        rows=rows,
+    )
+    if not settings:
+        raise typer.BadParameter("say what to change, such as --threshold 0.7", param_hint="CORPUS")
+    with connect(database_url) as db:
+        opened = db.corpus(corpus)
+        start = time.monotonic()
+        with counting("rebuilding", "documents") as progress:
+            rebuilt = opened.rebuild(**settings, progress=progress)
+        if not rebuilt:
+            complain(f'the corpus "{corpus}" has these settings already')
+            return
+        complain(
+            f'rebuilt the corpus "{corpus}" with {count(len(opened), "document")}; '
+            f"{time.monotonic() - start:.1f} s"
+        )
+        _show(opened)
 
 
 def _settings(corpus: Corpus) -> dict[str, Any]:

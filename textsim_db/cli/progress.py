@@ -65,3 +65,24 @@ def loading(
                     bar.update(task, completed=source.bytes_read)
 
         yield read(), stored
+
+
+@contextmanager
+def counting(what: str, noun: str) -> Iterator[Callable[[int, int], None] | None]:
+    """Yield what to call with the number done and the number of all; show it on a terminal."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich import progress as rich
+
+    columns = (
+        rich.TextColumn("[progress.description]{task.description}"),
+        rich.BarColumn(),
+        rich.TextColumn(f"{{task.completed:,.0f}} of {{task.total:,.0f}} {noun}"),
+        rich.TimeElapsedColumn(),
+        rich.TextColumn("left"),
+        rich.TimeRemainingColumn(),
+    )
+    with rich.Progress(*columns, console=error_console(), transient=True) as bar:
+        task = bar.add_task(what, total=0)
+        yield lambda done, total: bar.update(task, completed=done, total=total)

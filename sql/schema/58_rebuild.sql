@@ -1,0 +1,39 @@
+-- Putting a rebuilt corpus in the place of the one it was built from.
+
+CREATE FUNCTION textsim._refuse_write() RETURNS trigger
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    RAISE EXCEPTION 'the corpus was rebuilt while this was being written; repeat the transaction'
+        USING ERRCODE = 'object_not_in_prerequisite_state';
+END
+$$;
+COMMENT ON FUNCTION textsim._refuse_write() IS 'turns away who writes to a corpus that was replaced';
+
+CREATE FUNCTION textsim._replace_corpus(old integer, new integer) RETURNS void
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    old_name text := (SELECT c.name FROM textsim.corpus c WHERE c.id = old);
+    new_name text := (SELECT c.name FROM textsim.corpus c WHERE c.id = new);
+    moved textsim.source;
+BEGIN
+    -- Who waits to write has computed signatures of the old kind: they must not get lost here.
+    EXECUTE format(
+        'CREATE TRIGGER replaced BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE ON textsim.%I '
+        'FOR EACH STATEMENT EXECUTE FUNCTION textsim._refuse_write()', 'document_' || old);
+    UPDATE textsim.corpus c SET name = left(new_name, 190) || ' old' WHERE c.id = old;
+    UPDATE textsim.corpus c SET name = old_name WHERE c.id = new;
+    FOR moved IN
+        UPDATE textsim.source s SET corpus_id = new WHERE s.corpus_id = old RETURNING s.*
+    LOOP
+        PERFORM textsim._make_trigger_function(moved);
+    END LOOP;
+    -- Whoever has them in hand cannot write any more: let them be taken again at once.
+    UPDATE textsim.pending p SET corpus_id = new, lease_until = NULL WHERE p.corpus_id = old;
+END
+$$;
+COMMENT ON FUNCTION textsim._replace_corpus(integer, integer)
+    IS 'give a corpus the name, the attached tables and the pending changes of another';

@@ -1,0 +1,257 @@
+"""A corpus that is rebuilt: what comes out, and what others see meanwhile."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg import errors as pg
+
+import textsim_db as ts
+from benchmarks.generate import documents
+from textsim_db import rebuild
+from textsim_db.temporary import PREFIX
+
+TEXTS = dict(documents(300, words=40, planted=0.3, seed=8))
+
+
+def contents(db: ts.Database, name: str) -> tuple[list[Any], list[Any]]:
+    """All rows of a corpus but for what is its own: ids of the corpus and of documents."""
+    with db.engine.connect() as connection:
+        number = connection.exec_driver_sql(
+            "SELECT id FROM textsim.corpus WHERE name = %s", (name,)
+        ).scalar_one()
+        rows = connection.exec_driver_sql(
+            "SELECT key, source_id, shingle_count, word_ids, signature, normal_form "
+            f"FROM textsim.document_{number} ORDER BY key"
+        ).all()
+        bands = connection.exec_driver_sql(
+            f"SELECT d.key, b.band, b.bucket FROM textsim.band_{number} b "
+            f"LEFT JOIN textsim.document_{number} d ON d.id = b.document_id ORDER BY 1, 2, 3"
+        ).all()
+    return [tuple(row) for row in rows], [tuple(row) for row in bands]
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"shingle": "char:5"},
+        {"threshold": 0.5, "num_hashes": 64},
+        {"seed": 7},
+        {"bands": 10, "rows": 3},
+    ],
+)
+def test_it_is_what_a_new_corpus_would_be(db: ts.Database, settings: dict[str, Any]) -> None:
+    corpus = db.create_corpus("c")
+    corpus.add_many([*TEXTS.items(), ("empty", ""), ("short", "one"), ("long", "a " * 5000)])
+    found: list[tuple[int, int]] = []
+    assert corpus.rebuild(**settings, progress=lambda *done: found.append(done))
+    assert found[-1] == (303, 303)
+    fresh = db.create_corpus("fresh", **settings)
+    fresh.add_many([*TEXTS.items(), ("empty", ""), ("short", "one"), ("long", "a " * 5000)])
+    assert corpus.config == fresh.config == db.corpus("c").config
+    assert contents(db, "c") == contents(db, "fresh")
+    assert corpus.verify() == []
+    assert sorted(corpus.pairs(0.5)) == sorted(fresh.pairs(0.5))
+    assert db.corpora() == ["c", "fresh"]
+    assert not corpus.rebuild(**settings)
+
+
+def test_tables_stay_attached(db: ts.Database) -> None:
+    with psycopg.connect(db.url, autocommit=True) as connection:
+        for mode in ("queue", "inline"):
+            connection.execute(f"CREATE TABLE {mode} (id int PRIMARY KEY, body text)")
+        corpus = db.create_corpus("c")
+        for mode in ("queue", "inline"):
+            corpus.attach(mode, "id", "body", mode)
+        connection.execute("INSERT INTO queue VALUES (1, 'the words of the queue')")
+        db.worker().run(until_idle=True)
+        connection.execute("INSERT INTO queue VALUES (2, 'other words of the queue')")
+        connection.execute("INSERT INTO inline VALUES (3, 'the words that wait for numbers')")
+        connection.execute("SELECT textsim.add('c', 'by hand', 'words that were added by hand')")
+        assert corpus.rebuild(shingle="word:2")
+        assert corpus.verify() == []
+        assert [match.key for match in corpus.query("the words that wait for numbers")] == ["3"]
+        connection.execute("INSERT INTO queue VALUES (4, 'the words of another row')")
+        connection.execute("INSERT INTO inline VALUES (5, 'the words of the last row')")
+        assert [match.key for match in corpus.query("the words of the last row")] == ["5"]
+        assert corpus.status()[:2] == (4, 5)
+        db.worker().run(until_idle=True)
+        assert corpus.status() == (6, 0, None, 0)
+        assert list(corpus.differences()) == []
+        assert corpus.verify() == []
+        connection.execute("DELETE FROM inline")
+        assert len(corpus) == 4
+    corpus.detach("queue")
+    corpus.detach("inline")
+
+
+@contextmanager
+def running(*functions: Any) -> Iterator[threading.Event]:
+    """Run functions again and again in threads until the end."""
+    stop = threading.Event()
+    failures: list[BaseException] = []
+
+    def loop(function: Any) -> None:
+        try:
+            while not stop.is_set():
+                function()
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=loop, args=[function]) for function in functions]
+    for thread in threads:
+        thread.start()
+    try:
+        yield stop
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+    assert failures == []
+
+
+def test_readers_and_writers_go_on(
+    db: ts.Database, rng: random.Random, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rebuild, "CHUNK", 50)
+    monkeypatch.setattr(rebuild, "FEW", 5)
+    corpus = db.create_corpus("c")
+    corpus.add_many(TEXTS.items())
+    constant = "a text that is always there and always to be found"
+    corpus.add("constant", constant)
+    model = {**TEXTS, "constant": constant}
+    writing, reading = db.corpus("c"), db.corpus("c")
+    texts = list(TEXTS.values())
+    errors = 0
+
+    def write() -> None:
+        nonlocal errors
+        key = f"doc-{rng.randrange(400):07d}"
+        text = rng.choice(texts) + " more"
+        for _ in range(2):
+            try:
+                if rng.random() < 0.3:
+                    writing.remove([key])
+                    model.pop(key, None)
+                else:
+                    writing.add(key, text)
+                    model[key] = text
+                return
+            except ts.CorpusChanged:
+                errors += 1
+        raise AssertionError("a repeated write was refused")
+
+    def read() -> None:
+        assert "constant" in [match.key for match in reading.query(constant)]
+        assert "constant" in reading
+
+    with running(write, read):
+        for settings in ({"shingle": "char:4"}, {"num_hashes": 60}, {"seed": 5}) * 2:
+            corpus.rebuild(**settings)
+            time.sleep(0.2)
+    assert errors <= 5
+    assert corpus.verify() == []
+    fresh = db.create_corpus("fresh", shingle="char:4", num_hashes=60, seed=5)
+    fresh.add_many(model.items())
+    assert contents(db, "c") == contents(db, "fresh")
+    assert db.corpora() == ["c", "fresh"]
+
+
+def test_a_worker_goes_on(db: ts.Database) -> None:
+    with psycopg.connect(db.url, autocommit=True) as connection:
+        connection.execute("CREATE TABLE t (id int PRIMARY KEY, body text)")
+        corpus = db.create_corpus("c")
+        corpus.attach("t", "id", "body")
+        worker = db.worker()
+        thread = threading.Thread(target=worker.run)
+        thread.start()
+        try:
+            for number, text in enumerate(TEXTS.values()):
+                connection.execute("INSERT INTO t VALUES (%s, %s)", [number, text])
+                if number % 60 == 30:
+                    assert corpus.rebuild(seed=number)
+            end = time.monotonic() + 30
+            while corpus.status().pending and time.monotonic() < end:
+                time.sleep(0.02)
+        finally:
+            worker.stop()
+            thread.join()
+    assert corpus.status() == (300, 0, None, 0)
+    assert list(corpus.differences()) == []
+    assert corpus.verify() == []
+
+
+def test_who_writes_at_that_moment_is_told(db: ts.Database) -> None:
+    corpus = db.create_corpus("c")
+    corpus.add("a", "some words of a text")
+    stale = db.corpus("c")
+    with psycopg.connect(db.url) as connection:
+        connection.execute("SELECT textsim.add('c', 'b', 'a text that is not committed yet')")
+        thread = threading.Thread(target=corpus.rebuild, kwargs={"seed": 3})
+        thread.start()
+        time.sleep(0.5)
+        assert thread.is_alive()
+        assert [match.key for match in stale.query("some words of a text")] == ["a"]
+        with psycopg.connect(db.url) as other:  # writers are not held up by who waits for one
+            other.execute("SET lock_timeout = '5s'")
+            other.execute("SELECT textsim.add('c', 'c', 'another text in the meantime')")
+        connection.commit()
+    thread.join()
+    assert sorted(row[0] for row in contents(db, "c")[0]) == ["a", "b", "c"]
+    assert corpus.verify() == []
+    with pytest.raises(ts.CorpusChanged, match="was rebuilt with other settings meanwhile"):
+        stale.add("d", "the words of a writer with the old settings")
+    stale.add("d", "the words of a writer with the old settings")
+    assert corpus.verify() == []
+
+
+def test_a_replaced_corpus_takes_no_writes(db: ts.Database) -> None:
+    old, new = db.create_corpus("old"), db.create_corpus("new", seed=2)
+    with psycopg.connect(db.url, autocommit=True) as connection:
+        numbers = [
+            connection.execute("SELECT id FROM textsim.corpus WHERE name = %s", [name]).fetchone()
+            for name in ("old", "new")
+        ]
+        first, second = (row[0] for row in numbers if row)
+        connection.execute("SELECT textsim._replace_corpus(%s, %s)", [first, second])
+        with pytest.raises(pg.ObjectNotInPrerequisiteState, match="repeat the transaction"):
+            connection.execute(f"DELETE FROM textsim.document_{first}".encode())
+    assert db.corpora() == ["new old", "old"]
+    with pytest.raises(ts.CorpusChanged):
+        old.add("a", "text")
+    old.add("a", "text")
+    assert old.config.seed == new.config.seed == 2
+
+
+def test_what_is_interrupted_leaves_no_trace(db: ts.Database) -> None:
+    corpus = db.create_corpus("c")
+    corpus.add_many(TEXTS.items())
+    before = contents(db, "c")
+
+    def fail(done: int, documents: int) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        corpus.rebuild(seed=3, progress=fail)
+    assert db.corpora() == ["c"]
+    assert contents(db, "c") == before
+    corpus.add("more", "the corpus is as it was before")
+    db.create_corpus(PREFIX + "left behind by a process that died")
+    assert corpus.rebuild(seed=3)
+    assert db.corpora() == ["c"]
+
+
+def test_settings_that_cannot_be(db: ts.Database) -> None:
+    corpus = db.create_corpus("c")
+    with pytest.raises(ts.ConfigurationError, match="bands and rows go together"):
+        corpus.rebuild(bands=4)
+    with pytest.raises(ts.ConfigurationError, match="no bands of 128 hashes reach recall"):
+        corpus.rebuild(threshold=0.001, recall=0.9999)
+    assert not corpus.rebuild()

@@ -1,0 +1,249 @@
+"""A corpus built anew with other parameters, beside the one that is in use until then.
+
+Documents are copied with their ids and word ids; signatures and buckets are computed from the stored
+words. What changes meanwhile is found by comparing, again and again while writers go on, and a last
+time while they wait; then the new corpus takes the name, in the same transaction.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, suppress
+from itertools import groupby
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import psycopg
+from psycopg import errors as pg
+from sqlalchemy import Engine
+
+from textsim_db import writing
+from textsim_db.config import CorpusConfig
+from textsim_db.db import corpora
+from textsim_db.db.binary import Array, load_int4_arrays
+from textsim_db.db.corpora import StoredCorpus
+from textsim_db.db.dictionary import Dictionary
+from textsim_db.db.engine import autocommit, transaction
+from textsim_db.documents import normal_forms
+from textsim_db.errors import CorpusNotFound
+from textsim_db.indexing import settle
+from textsim_db.pipeline import ahead
+from textsim_db.recipe import Sketches, sketch_tokens
+from textsim_db.temporary import temporary_name
+from textsim_db.text import tokens_of
+from textsim_db.writing import Stored
+
+CHUNK = 5000
+FEW = 2000
+"""So many changed documents are copied while writers wait."""
+MAX_ROUNDS = 10
+PATIENCE = "100ms"
+"""How long other writers wait behind this one for one that is at work, before it lets them."""
+
+Ids = npt.NDArray[np.int64]
+Cursor = psycopg.Cursor[Any]
+Progress = Callable[[int, int], None]
+
+# Every version of a row has another xmin than the one before.
+_VERSIONS = """
+COPY (SELECT id, xmin::pg_catalog.text::bigint FROM {document}) TO STDOUT (FORMAT binary)
+"""
+_ROWS = """
+SELECT id, key, source_id, pg_catalog.array_send(word_ids), normal_form
+FROM {document} WHERE id = ANY (%s::bigint[]) ORDER BY source_id, id
+"""
+_STORED = """
+SELECT id, pg_catalog.array_send(signature) FROM {document} WHERE id = ANY (%s::bigint[])
+"""
+_INSERT_WAITING = """
+INSERT INTO {document} (corpus_id, shingle_count, id, source_id, key, signature, normal_form)
+VALUES (%s, %s, %s, %s, %s, %s, %s)
+"""
+_LOCK = "LOCK TABLE {document} IN SHARE ROW EXCLUSIVE MODE"
+
+
+class _Versions(NamedTuple):
+    """Documents with the version of each, in order of their ids; arrays of shape (documents,)."""
+
+    ids: Ids
+    versions: Ids
+
+
+class _Copied(NamedTuple):
+    """Documents of the old corpus, computed for the new one; word ids are None where they wait."""
+
+    rows: list[tuple[Any, ...]]
+    made: Sketches
+
+
+def rebuild(
+    engine: Engine,
+    dictionary: Dictionary,
+    corpus: StoredCorpus,
+    config: CorpusConfig,
+    progress: Progress | None = None,
+) -> StoredCorpus:
+    """Build the corpus anew and put it in the place of the old one; return the new one.
+
+    progress is called with the documents that are done and their number. Where it fails or is
+    interrupted, everything is as before.
+    """
+    with temporary_name(engine) as name:
+        new = corpora.create(engine, name, config)
+        try:
+            copier = _Copier(engine, dictionary, corpus, new, progress)
+            copier.copy()
+            copier.replace()
+        except BaseException:
+            with suppress(CorpusNotFound, psycopg.Error):
+                corpora.drop(engine, new)
+            raise
+        with suppress(CorpusNotFound):  # somebody else has cleared it away
+            corpora.drop(engine, corpus)
+    return StoredCorpus(new.id, corpus.name, config)
+
+
+class _Copier:
+    """Brings a new corpus up to what an old one holds."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        dictionary: Dictionary,
+        old: StoredCorpus,
+        new: StoredCorpus,
+        progress: Progress | None,
+    ) -> None:
+        self._engine = engine
+        self._dictionary = dictionary
+        self._old = old
+        self._new = new
+        self._progress = progress
+        self._done = _Versions(np.empty(0, np.int64), np.empty(0, np.int64))
+
+    def copy(self) -> None:
+        """Copy everything, and then what has changed meanwhile, until that is little."""
+        corpora.drop_band_index(self._engine, self._new)
+        for number in range(MAX_ROUNDS):
+            with transaction(self._engine) as connection:
+                found = self._versions(connection.cursor(binary=True))
+            gone, changed = _differences(self._done, found)
+            self._forget(gone)
+            self._copy_some(changed, first=number == 0)
+            self._done = found
+            if number == 0:
+                corpora.build_band_index(self._engine, self._new)
+                settle(self._engine, self._new, len(changed))
+            if len(gone) + len(changed) < FEW:
+                return
+
+    def replace(self) -> None:
+        """Copy the rest while writers wait, and take the place, in one transaction."""
+        while True:
+            with suppress(pg.LockNotAvailable), transaction(self._engine) as connection:
+                connection.execute(f"SET LOCAL lock_timeout = '{PATIENCE}'")
+                connection.execute(self._old.statement(_LOCK))
+                connection.execute("SET LOCAL lock_timeout = 0")
+                cursor = connection.cursor(binary=True)
+                found = self._versions(cursor)
+                gone, changed = _differences(self._done, found)
+                self._remove(cursor, gone)
+                for ids in _chunks(changed):
+                    self._write(cursor, self._read(cursor, ids), first=False)
+                connection.execute(
+                    "SELECT textsim._replace_corpus(%s, %s)", [self._old.id, self._new.id]
+                )
+                return
+            time.sleep(random.uniform(0, 0.2))  # noqa: S311
+
+    def _versions(self, cursor: Cursor) -> _Versions:
+        with cursor.copy(self._old.statement(_VERSIONS)) as copy:
+            data = b"".join(bytes(part) for part in copy)
+        fields = [("head", "V6"), ("id", ">i8"), ("length", ">i4"), ("version", ">i8")]
+        rows = np.frombuffer(data[19:-2], fields)
+        order = np.argsort(rows["id"], kind="stable")
+        return _Versions(
+            rows["id"][order].astype(np.int64), rows["version"][order].astype(np.int64)
+        )
+
+    def _forget(self, gone: Ids) -> None:
+        for ids in _chunks(gone):
+            with transaction(self._engine) as connection:
+                self._remove(connection.cursor(binary=True), ids)
+
+    def _copy_some(self, changed: Ids, first: bool) -> None:
+        done = 0
+        with closing(ahead(_chunks(changed), self._read_apart)) as parts:
+            for copied in parts:
+                with transaction(self._engine) as connection:
+                    self._write(connection.cursor(binary=True), copied, first)
+                done += len(copied.rows)
+                if self._progress is not None and first:
+                    self._progress(done, len(changed))
+
+    def _read_apart(self, ids: Ids) -> _Copied:
+        with autocommit(self._engine) as connection:
+            return self._read(connection.cursor(binary=True), ids)
+
+    def _read(self, cursor: Cursor, ids: Ids) -> _Copied:
+        rows = cursor.execute(self._old.statement(_ROWS), [Array(ids)]).fetchall()
+        forms = [row[4] for row in rows]
+        stored = [i for i, form in enumerate(forms) if form is None]
+        words = load_int4_arrays([rows[i][3] for i in stored])
+        for i, form in zip(stored, normal_forms(*words, self._dictionary), strict=True):
+            forms[i] = form
+        tokens = tokens_of([form.encode() for form in forms])
+        return _Copied(rows, sketch_tokens(tokens, self._new.config))
+
+    def _write(self, cursor: Cursor, copied: _Copied, first: bool) -> None:
+        rows, made = copied
+        if not first:
+            self._remove(cursor, np.array([row[0] for row in rows], np.int64))
+        waiting = np.array([row[4] is not None for row in rows], np.bool_)
+        words, _ = load_int4_arrays([row[3] for row in rows if row[3] is not None])
+        counts = np.diff(made.tokens.word_offsets)
+        word_ids = np.zeros(len(made.tokens.starts), np.int32)
+        word_ids[np.repeat(~waiting, counts)] = words
+        for source_id, some in groupby(range(len(rows)), lambda i: rows[i][2]):
+            chosen = np.array([i for i in some if not waiting[i]], np.int64)
+            ids = np.array([rows[i][0] for i in chosen.tolist()], np.int64)
+            keys = [rows[i][1].encode() for i in chosen.tolist()]
+            writing.insert(cursor, self._new, ids, keys, made, word_ids, chosen, source_id)
+        self._write_waiting(cursor, copied, np.flatnonzero(waiting))
+
+    def _write_waiting(self, cursor: Cursor, copied: _Copied, chosen: Ids) -> None:
+        """Write documents whose words have no ids yet, which their log still says."""
+        rows, made = copied
+        parameters = []
+        for i in chosen.tolist():
+            id_, key, source_id, _, form = rows[i]
+            values = (id_, source_id, key, Array(made.signatures[i]), form)
+            parameters.append((self._new.id, int(made.shingle_counts[i]), *values))
+        cursor.executemany(self._new.statement(_INSERT_WAITING), parameters)
+        ids = np.array([rows[i][0] for i in chosen.tolist()], np.int64)
+        bands = writing.band_rows(self._new, made.buckets[chosen], ids)
+        writing.copy_band_rows(cursor, self._new, *bands)
+
+    def _remove(self, cursor: Cursor, ids: Ids) -> None:
+        if len(ids):
+            found = cursor.execute(self._new.statement(_STORED), [Array(ids)]).fetchall()
+            stored = [Stored(id_, None, None, None, signature) for id_, signature in found]
+            writing.remove_locked(cursor, self._new, stored)
+
+
+def _chunks(ids: Ids) -> Iterator[Ids]:
+    for start in range(0, len(ids), CHUNK):
+        yield ids[start : start + CHUNK]
+
+
+def _differences(before: _Versions, now: _Versions) -> tuple[Ids, Ids]:
+    """Return the ids that are gone, and those that are new or of another version."""
+    gone = np.setdiff1d(before.ids, now.ids, assume_unique=True)
+    if not len(before.ids):
+        return gone, now.ids
+    places = np.minimum(np.searchsorted(before.ids, now.ids), len(before.ids) - 1)
+    same = (before.ids[places] == now.ids) & (before.versions[places] == now.versions)
+    return gone, now.ids[~same]

@@ -1,0 +1,52 @@
+"""Corpora that are there only for as long as a process needs them, or that it has not finished."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+import psycopg
+from sqlalchemy import Engine
+
+from textsim_db.db import corpora
+from textsim_db.db.engine import autocommit
+from textsim_db.errors import TextsimError
+
+PREFIX = "textsim temporary "
+_LOCK = "SELECT pg_catalog.pg_try_advisory_lock(pg_catalog.hashtextextended(%s, 0))"
+_UNLOCK = "SELECT pg_catalog.pg_advisory_unlock(pg_catalog.hashtextextended(%s, 0))"
+
+
+@contextmanager
+def temporary_name(engine: Engine) -> Iterator[str]:
+    """Lend a name for a corpus; what is left under it when this process dies is dropped by the next.
+
+    It is held by an advisory lock on a connection of its own. What processes that died have left is
+    dropped first.
+    """
+    _drop_abandoned(engine)
+    with _locked(engine, PREFIX + secrets.token_hex(8)) as name:
+        assert name is not None
+        yield name
+
+
+def _drop_abandoned(engine: Engine) -> None:
+    for name in corpora.names(engine):
+        if name.startswith(PREFIX):
+            with _locked(engine, name) as ours, suppress(TextsimError):
+                if ours is not None:
+                    corpora.drop_named(engine, name)
+
+
+@contextmanager
+def _locked(engine: Engine, name: str) -> Iterator[str | None]:
+    with autocommit(engine) as connection:
+        if connection.execute(_LOCK, [name]).fetchone() != (True,):
+            yield None
+            return
+        try:
+            yield name
+        finally:
+            with suppress(psycopg.Error):  # a connection that is lost holds no lock
+                connection.execute(_UNLOCK, [name])
