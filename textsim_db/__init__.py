@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         SchemaError,
         TextsimError,
     )
+    from textsim_db.planning import Option, plan
     from textsim_db.results import (
         AddReport,
         AttachedTable,
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
         Match,
         Pair,
         Problem,
+        RecallReport,
         Refusal,
         Status,
     )
@@ -63,6 +65,7 @@ _HOMES = {
         "SchemaError",
         "TextsimError",
     ],
+    "textsim_db.planning": ["Option", "plan"],
     "textsim_db.results": [
         "AddReport",
         "AttachedTable",
@@ -75,6 +78,7 @@ _HOMES = {
         "Match",
         "Pair",
         "Problem",
+        "RecallReport",
         "Refusal",
         "Status",
     ],
@@ -107,8 +111,10 @@ __all__ = [
     "Linkage",
     "Match",
     "Mode",
+    "Option",
     "Pair",
     "Problem",
+    "RecallReport",
     "RecipeError",
     "Refusal",
     "SchemaError",
@@ -118,6 +124,7 @@ __all__ = [
     "Worker",
     "connect",
     "install",
+    "plan",
 ]
 
 

@@ -15,7 +15,9 @@ from textsim_db import (
     changes,
     clusters,
     indexing,
+    measurement,
     pairs,
+    planning,
     rebuild,
     recipe,
     search,
@@ -41,6 +43,7 @@ from textsim_db.errors import (
     DocumentError,
     DocumentNotFound,
 )
+from textsim_db.planning import Option
 from textsim_db.results import (
     AddReport,
     Candidate,
@@ -52,6 +55,7 @@ from textsim_db.results import (
     Match,
     Pair,
     Problem,
+    RecallReport,
     Status,
 )
 from textsim_db.sources import Column
@@ -238,6 +242,48 @@ class Corpus:
 
         return found()
 
+    def measure_recall(
+        self,
+        threshold: float | None = None,
+        sample: int = 1000,
+        seed: int | None = None,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> RecallReport:
+        """Compare a random sample of the documents with all, and report what would be missed.
+
+        That is by brute force, on the shingles themselves. progress is called with the documents
+        done, and their number. Raises ConfigurationError.
+        """
+        checked = self._threshold(threshold)
+        check_count(sample, "sample", 1, 2**31)
+        return self._search(
+            lambda: measurement.measure(
+                self._engine, self._dictionary, self._stored, checked, sample, seed, progress
+            )
+        )
+
+    def plan(
+        self,
+        threshold: float | None = None,
+        recall: float | None = None,
+        num_hashes: int | None = None,
+        sample: int = 1000,
+        seed: int | None = None,
+    ) -> list[Option]:
+        """Return the possible bandings, with the candidates expected of each in this corpus.
+
+        How similar its documents are is measured on a sample. What is not given is that of the
+        corpus. Raises ConfigurationError.
+        """
+        report = self.measure_recall(threshold, sample, seed)
+        return planning.options(
+            report.threshold,
+            self.config.recall if recall is None else recall,
+            self.config.num_hashes if num_hashes is None else num_hashes,
+            report.words,
+            measurement.distribution(report),
+        )
+
     def signature(self, text: str) -> npt.NDArray[np.int32]:
         """Return the signature that would be stored: int32, (num_hashes,), or (0,) without words.
 
@@ -379,10 +425,11 @@ class Corpus:
     def drop(self) -> None:
         """Remove the corpus with all its documents; raises CorpusNotFound if it is gone."""
         with self._errors():
+            self._refresh()
             corpora.drop(self._engine, self._stored)
 
     def __len__(self) -> int:
-        return int(self._search(lambda: self._value(_COUNT, [])))
+        return int(self._read(lambda: self._value(_COUNT, [])))
 
     def __bool__(self) -> bool:
         # An empty corpus is still a corpus.
@@ -391,7 +438,7 @@ class Corpus:
     def __contains__(self, key: object) -> bool:
         if not is_possible_key(key):
             return False
-        return bool(self._search(lambda: self._value(_CONTAINS, [key])))
+        return bool(self._read(lambda: self._value(_CONTAINS, [key])))
 
     def _value(self, statement: LiteralString, parameters: list[Any]) -> Any:
         with autocommit(self._engine) as connection:
@@ -403,20 +450,26 @@ class Corpus:
         return self.config.threshold if threshold is None else check_threshold(threshold)
 
     def _search(self, function: Callable[[], Found]) -> Found:
-        """Search, and a second time where the corpus has just been rebuilt."""
-        try:
-            return self._searched_once(function)
-        except CorpusChanged:
-            return self._searched_once(function)
+        """Search in a corpus that has its index."""
 
-    def _searched_once(self, function: Callable[[], Found]) -> Found:
-        with self._errors():
+        def search() -> Found:
             if not self._searched:
                 # A bulk load that was interrupted has left the index to be built.
                 with suppress(pg.InsufficientPrivilege):
                     corpora.build_band_index(self._engine, self._stored)
                 self._searched = True
             return function()
+
+        return self._read(search)
+
+    def _read(self, function: Callable[[], Found]) -> Found:
+        """Read something, and a second time where the corpus has just been rebuilt."""
+        try:
+            with self._errors():
+                return function()
+        except CorpusChanged:
+            with self._errors():
+                return function()
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
@@ -435,6 +488,8 @@ class Corpus:
         try:
             stored = corpora.load(self._engine, self.name)
         except CorpusNotFound:
+            raise CorpusNotFound(self.name) from cause
+        if stored.origin != self._stored.origin:  # another one by the same name
             raise CorpusNotFound(self.name) from cause
         changed = stored.id != self._stored.id
         self._stored = stored

@@ -103,7 +103,7 @@ def rebuild(
             raise
         with suppress(CorpusNotFound):  # somebody else has cleared it away
             corpora.drop(engine, corpus)
-    return StoredCorpus(new.id, corpus.name, config)
+    return StoredCorpus(new.id, corpus.name, config, corpus.origin)
 
 
 class _Copier:

@@ -153,6 +153,33 @@ class Failure(NamedTuple):
     error: str
 
 
+class RecallReport(NamedTuple):
+    """What a corpus finds at a threshold, measured by brute force on a sample of its documents.
+
+    documents, sampled: how many there are, and how many were compared with all. words: their mean
+    number. pairs: pairs of a sampled document and any other at or above the threshold. found: those
+    of them that share a bucket. recall: their share, None without pairs; interval: where it lies
+    with 95 %. promised: what the bands and rows give for pairs of these similarities. histogram:
+    pairs that share a shingle by similarity, in a hundredth each, those of 1 last. candidates: of
+    each sampled document, in order. missed: pairs that share no bucket, the most similar first.
+    lost: sampled documents with similar ones, none of which would be found.
+    """
+
+    threshold: float
+    documents: int
+    words: float
+    sampled: int
+    pairs: int
+    found: int
+    recall: float | None
+    interval: tuple[float, float]
+    promised: float | None
+    histogram: list[int]
+    candidates: list[int]
+    missed: list[Pair]
+    lost: list[str]
+
+
 class AttachedTable(NamedTuple):
     """A table that is kept indexed: in which corpus, by which columns, in which mode."""
 

@@ -20,6 +20,7 @@ CREATE TABLE textsim.corpus (
     b bigint[] NOT NULL,
     golden_signature integer[] NOT NULL,
     golden_buckets bigint[] NOT NULL,
+    origin integer,
     created_at timestamptz NOT NULL DEFAULT now(),
     CHECK (bands * rows <= num_hashes),
     CHECK (cardinality(a) = num_hashes AND cardinality(b) = num_hashes)
@@ -40,4 +41,6 @@ COMMENT ON COLUMN textsim.corpus.a IS 'factors of the hash functions (a * x + b)
 COMMENT ON COLUMN textsim.corpus.b IS 'summands of the hash functions';
 COMMENT ON COLUMN textsim.corpus.golden_signature IS 'signature of a fixed text, checked when the corpus is opened';
 COMMENT ON COLUMN textsim.corpus.golden_buckets IS 'buckets of the same text';
+COMMENT ON COLUMN textsim.corpus.origin
+    IS 'the number that the corpus had before it was rebuilt; NULL where it never was';
 COMMENT ON COLUMN textsim.corpus.created_at IS 'when the corpus was created';

@@ -25,7 +25,10 @@ BEGIN
         'CREATE TRIGGER replaced BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE ON textsim.%I '
         'FOR EACH STATEMENT EXECUTE FUNCTION textsim._refuse_write()', 'document_' || old);
     UPDATE textsim.corpus c SET name = left(new_name, 190) || ' old' WHERE c.id = old;
-    UPDATE textsim.corpus c SET name = old_name WHERE c.id = new;
+    UPDATE textsim.corpus c
+    SET name = old_name,
+        origin = (SELECT coalesce(o.origin, o.id) FROM textsim.corpus o WHERE o.id = old)
+    WHERE c.id = new;
     FOR moved IN
         UPDATE textsim.source s SET corpus_id = new WHERE s.corpus_id = old RETURNING s.*
     LOOP

@@ -109,6 +109,7 @@ COMMANDS = {
     "reconcile",
     *("demo", "index", "remove", "query", "neighbours", "pairs", "clusters", "verify"),
     "dedupe",
+    "plan",
     "rebuild",
     *("corpus", "corpus create", "corpus list", "corpus show", "corpus drop"),
     *("db", "db install", "db upgrade", "db downgrade", "db verify"),

@@ -19,7 +19,7 @@ from textsim_db.errors import ConfigurationError, CorpusExists, CorpusNotFound
 
 _COLUMNS = (
     "id, name, unit, shingle_length, threshold, recall, num_hashes, bands, rows, seed, recipe, "
-    "golden_signature, golden_buckets"
+    "golden_signature, golden_buckets, coalesce(origin, id)"
 )
 _SELECT = f"SELECT {_COLUMNS} FROM textsim.corpus"
 _INSERT = """
@@ -38,11 +38,15 @@ _HAS_BAND_INDEX = "SELECT pg_catalog.to_regclass({index_name}) IS NOT NULL"
 
 @dataclass(frozen=True, slots=True)
 class StoredCorpus:
-    """A corpus as its row says: its number, name and configuration."""
+    """A corpus as its row says: its number, name and configuration.
+
+    origin: the number that it had when it was created; the number is another one once it is rebuilt.
+    """
 
     id: int
     name: str
     config: CorpusConfig
+    origin: int
 
     def statement(self, text: LiteralString) -> str:
         """Return SQL with {document} and {band} replaced by the names of the partitions.
@@ -92,7 +96,7 @@ def create(engine: Engine, name: str, config: CorpusConfig) -> StoredCorpus:
         if row is None:
             raise CorpusExists(f'corpus "{name}" exists already')
         connection.execute("SELECT textsim._create_storage(%s)", [row[0]])
-    return StoredCorpus(int(row[0]), name, config)
+    return StoredCorpus(int(row[0]), name, config, int(row[0]))
 
 
 def load(engine: Engine, name: str) -> StoredCorpus:
@@ -183,7 +187,7 @@ def _drop(engine: Engine, statement: LiteralString, value: int | str) -> bool:
 
 def _corpus(row: tuple[Any, ...]) -> StoredCorpus:
     id_, name, unit, n, *settings = row[:11]
-    return StoredCorpus(id_, name, CorpusConfig(Shingle(unit, n), *settings))
+    return StoredCorpus(id_, name, CorpusConfig(Shingle(unit, n), *settings), row[13])
 
 
 def _check_name(name: str) -> None:

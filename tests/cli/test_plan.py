@@ -1,0 +1,80 @@
+"""textsim plan as a user meets it."""
+
+from __future__ import annotations
+
+import builtins
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks.generate import documents
+from tests.cli.test_cli import Textsim, textsim
+
+pytestmark = pytest.mark.one_server
+
+__all__ = ["textsim"]
+
+
+def test_without_a_corpus(textsim: Textsim) -> None:
+    shown = textsim("plan", "--threshold", "0.8", "--recall", "0.95").stdout
+    assert "found at 0.8" in shown
+    assert [line.split()[:2] for line in shown.splitlines() if "yes" in line] == [["18", "7"]]
+    assert "18 bands of 7 rows" in shown
+    assert "0.80" in shown.split("threshold")[-2].splitlines()[-1]
+    rows = [json.loads(line) for line in textsim("plan", "--format", "jsonl").stdout.splitlines()]
+    assert len(rows) == 128
+    assert [row["bands"] for row in rows if row["chosen"]] == [18]
+
+
+def test_a_corpus_is_measured(textsim: Textsim) -> None:
+    lines = [json.dumps({"id": key, "text": text}) for key, text in documents(500, 40, 0.5)]
+    Path("a.jsonl").write_text("\n".join(lines))
+    banding = ["--threshold", "0.5", "--bands", "2", "--rows", "5"]
+    textsim("index", "c", "a.jsonl", "--create", *banding)
+    shown = textsim("plan", "c", "--seed", "1").stdout
+    assert "500 documents of 500, compared with all of them; 40 words on average" in shown
+    assert "promised for these similarities: 0." in shown
+    assert "missed: they share no bucket" in shown
+    assert "documents of which no similar one would be found" in shown
+    output = textsim("plan", "c", "--format", "csv")
+    assert output.stdout.startswith("bands,rows,found at 0.3")
+    assert "recall: 0." in output.stderr
+
+
+def test_a_corpus_without_pairs(textsim: Textsim) -> None:
+    textsim("corpus", "create", "c")
+    assert "no recall can be measured" in textsim("plan", "c").stdout
+
+
+@pytest.mark.parametrize("suffix", ["svg", "png"])
+def test_plots(textsim: Textsim, suffix: str) -> None:
+    pytest.importorskip("matplotlib")
+    result = textsim("plan", "--plot", f"curve.{suffix}")
+    assert f"drawn: curve.{suffix}" in result.stderr
+    start = Path(f"curve.{suffix}").read_bytes()[:100]
+    assert start.startswith({"svg": b"<?xml", "png": b"\x89PNG"}[suffix])
+
+
+def test_wrong_usage(textsim: Textsim, monkeypatch: pytest.MonkeyPatch) -> None:
+    for arguments, message in [
+        (["--plot", "a.gif"], "a.gif: plots are written as .svg or .png"),
+        (["--threshold", "2"], "threshold is 2.0; expected above 0, at most 1"),
+        (["--recall", "1"], "no bands of 128 hashes reach recall 1.0"),
+        (["nothing"], 'corpus "nothing" does not exist'),
+        (["--sample", "many"], '"many" is not a whole number'),
+    ]:
+        assert message in textsim("plan", *arguments, status=2).stderr
+    original = builtins.__import__
+
+    def without(name: str, *arguments: Any) -> Any:
+        if name.startswith("matplotlib"):
+            raise ImportError(name)
+        return original(name, *arguments)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    message = textsim("plan", "--plot", "a.svg", status=2).stderr
+    assert (
+        "plots need matplotlib, which is not installed: pip install 'textsim-db[plot]'" in message
+    )

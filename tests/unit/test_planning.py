@@ -1,0 +1,66 @@
+"""Bandings to choose from: known probabilities, the choice, and what cannot be."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+
+import textsim_db as ts
+from textsim_db.config import Bands, choose_bands
+from textsim_db.planning import Distribution, options, wilson
+
+
+def test_what_the_defaults_of_others_find_at_their_threshold() -> None:
+    found = {(option.bands, option.rows): option for option in ts.plan(num_hashes=128)}
+    assert found[9, 14].recall < 0.4
+    assert Bands(9, 13).probability(0.8) == pytest.approx(0.40, abs=0.005)
+    assert found[8, 16].recall == pytest.approx(0.20, abs=0.005)
+
+
+@pytest.mark.parametrize("threshold", [0.5, 0.7, 0.8, 0.9])
+@pytest.mark.parametrize("recall", [0.5, 0.9, 0.99])
+@pytest.mark.parametrize("num_hashes", [60, 128, 256])
+def test_the_chosen_one_is_what_a_corpus_would_get(
+    threshold: float, recall: float, num_hashes: int
+) -> None:
+    made = ts.plan(threshold, recall, num_hashes)
+    assert [option.rows for option in made] == list(range(1, num_hashes + 1))
+    (chosen,) = [option for option in made if option.chosen]
+    assert (chosen.bands, chosen.rows) == choose_bands(threshold, recall, num_hashes)
+    assert chosen.recall >= recall
+    for before, after in pairwise(made):
+        assert before.recall >= after.recall
+        assert before.storage >= after.storage
+        assert before.candidates >= after.candidates
+
+
+def test_candidates_follow_from_the_similarities() -> None:
+    distribution = Distribution([0.1, 0.5, 1.0], [1000, 10, 2])
+    for option in options(0.8, 0.95, 128, 100, distribution):
+        expected = 1000 * option.probability(0.1) + 10 * option.probability(0.5) + 2
+        assert option.candidates == pytest.approx(expected)
+
+
+def test_the_interval_of_wilson() -> None:
+    assert wilson(0, 0) == (0.0, 1.0)
+    low, high = wilson(95, 100)  # as R's prop.test(95, 100, correct = FALSE) gives it
+    assert (round(low, 4), round(high, 4)) == (0.8882, 0.9785)
+    assert wilson(100, 100)[1] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"threshold": 0}, "threshold is 0; expected above 0"),
+        ({"recall": 1.5}, "recall is 1.5; expected above 0"),
+        ({"num_hashes": 0}, "num_hashes is 0; expected 1 to 4096"),
+        ({"background": 1}, "background is 1; expected 0 or more, below 1"),
+        ({"words": -1}, "words is -1; expected 0 to"),
+        ({"documents": 1.5}, "documents is 1.5; expected a whole number"),
+        ({"threshold": 0.1, "recall": 0.9999, "num_hashes": 4}, "no bands of 4 hashes reach"),
+    ],
+)
+def test_what_cannot_be(arguments: dict[str, float], message: str) -> None:
+    with pytest.raises(ts.ConfigurationError, match=message):
+        ts.plan(**arguments)  # type: ignore[arg-type]
