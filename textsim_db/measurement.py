@@ -38,8 +38,8 @@ _SOME = _FIELDS + "WHERE id = ANY (%s::bigint[]) ORDER BY id"
 _ALL = _FIELDS + "WHERE pg_catalog.cardinality(signature) > 0"
 _CANDIDATES = """
 SELECT count(DISTINCT b.document_id) - 1
-FROM unnest(%s::integer[], %s::smallint[], %s::bigint[]) q (query, band, bucket)
-JOIN {band} b ON b.band = q.band AND b.bucket = q.bucket
+FROM unnest(%s::integer[], %s::bigint[]) q (query, bucket)
+JOIN {band} b ON b.bucket = q.bucket
 GROUP BY q.query
 """
 
@@ -188,7 +188,6 @@ class _Measured:
         buckets = lsh.buckets(self._signatures, config.banding)
         parameters = [
             Array(np.repeat(np.arange(len(buckets), dtype=np.int32), config.bands)),
-            Array(np.tile(np.arange(config.bands, dtype=np.int16), len(buckets))),
             Array(buckets.ravel()),
         ]
         cursor = self._connection.cursor(binary=True)

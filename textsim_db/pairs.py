@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from sqlalchemy import Engine
 
-from textsim_db import crowded, similarity
+from textsim_db import crowded, lsh, similarity
 from textsim_db.db.binary import Array
 from textsim_db.db.corpora import StoredCorpus
 from textsim_db.db.dictionary import Dictionary
@@ -37,13 +37,13 @@ SELECT pg_catalog.array_agg(d.id ORDER BY d.id)
 FROM (
     SELECT bucket FROM {band} WHERE band = 0 GROUP BY bucket HAVING count(*) > 1
 ) s
-JOIN {band} b ON b.band = 0 AND b.bucket = s.bucket
+JOIN {band} b ON b.bucket = s.bucket
 JOIN {document} d ON d.id = b.document_id
 GROUP BY b.bucket, d.word_ids, d.normal_form
 HAVING count(*) > 1
 """
 _SHARED_BUCKETS = """
-SELECT band, pg_catalog.array_agg(document_id) FROM {band} GROUP BY band, bucket HAVING count(*) > 1
+SELECT bucket, pg_catalog.array_agg(document_id) FROM {band} GROUP BY bucket HAVING count(*) > 1
 """
 _DOCUMENTS = """
 SELECT id, key, shingle_count,
@@ -59,12 +59,12 @@ Row = tuple[Any, ...]
 class _Candidates(NamedTuple):
     left: Ids
     right: Ids
-    bands: npt.NDArray[np.int16]
+    buckets: Ids
 
 
 class _Crowd(NamedTuple):
     ids: Ids
-    band: int
+    bucket: int
 
 
 def pairs(
@@ -164,12 +164,12 @@ class PairFinder:
         count = 0
         with self._connection.cursor("textsim_shared_buckets", binary=True) as cursor:
             cursor.itersize = 10_000
-            for band, members in cursor.execute(self.corpus.statement(_SHARED_BUCKETS)):
+            for bucket, members in cursor.execute(self.corpus.statement(_SHARED_BUCKETS)):
                 ids = self.copies.without(np.sort(np.array(members, np.int64)))
                 if len(ids) > CROWD:
-                    yield _Crowd(ids, band)
+                    yield _Crowd(ids, bucket)
                 elif len(ids) > 1:
-                    parts.append(_pairs_within(band, ids))
+                    parts.append(_pairs_within(bucket, ids))
                     count += len(parts[-1].left)
                 if count >= CHUNK_PAIRS:
                     yield _joined(parts)
@@ -193,18 +193,26 @@ class PairFinder:
             return
         signatures = documents.signatures(np.arange(len(ids)), config.num_hashes)
         for left, right, value in crowded.all_links(rows, self.threshold):
-            bands = np.full(len(left), crowd.band, np.int16)
-            new = ~similarity.shares_earlier_band(signatures, left, right, bands, config.rows)
+            buckets = np.full(len(left), crowd.bucket)
+            new = self._first_time(signatures, left, right, buckets)
             yield Links(ids[left[new]], ids[right[new]], value[new])
+
+    def _first_time(
+        self, signatures: npt.NDArray[np.int32], left: Ids, right: Ids, buckets: Ids
+    ) -> npt.NDArray[np.bool_]:
+        """Say which pairs meet in these buckets in the first of the bands that they share."""
+        config = self.corpus.config
+        of_left = lsh.buckets(signatures, config.banding)[left]
+        bands = np.argmax(of_left == buckets[:, np.newaxis], axis=1).astype(np.int16)
+        return ~similarity.shares_earlier_band(signatures, left, right, bands, config.rows)
 
     def _verified(self, chunk: _Candidates) -> Links:
         ids = np.unique(np.concatenate((chunk.left, chunk.right)))
         documents = self.documents(ids)
         config = self.corpus.config
         left, right = np.searchsorted(ids, chunk.left), np.searchsorted(ids, chunk.right)
-        # A pair is looked at in the first band that it shares, and passed over in the others.
         signatures = documents.signatures(np.arange(len(ids)), config.num_hashes)
-        first = ~similarity.shares_earlier_band(signatures, left, right, chunk.bands, config.rows)
+        first = self._first_time(signatures, left, right, chunk.buckets)
         left, right = left[first], right[first]
         order = np.argsort(left, kind="stable")
         left, right = left[order], right[order]
@@ -248,10 +256,10 @@ def _size(row: Row) -> int:
     return 300 + len(row[3] or row[5]) + len(row[4])
 
 
-def _pairs_within(band: int, members: Ids) -> _Candidates:
+def _pairs_within(bucket: int, members: Ids) -> _Candidates:
     """Return all pairs of a bucket's members."""
     left, right = np.triu_indices(len(members), 1)
-    return _Candidates(members[left], members[right], np.full(len(left), band, np.int16))
+    return _Candidates(members[left], members[right], np.full(len(left), bucket))
 
 
 def _joined(parts: list[_Candidates]) -> _Candidates:

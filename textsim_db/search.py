@@ -23,12 +23,14 @@ from textsim_db.text import to_bytes
 
 CHUNK_QUERIES = 1000
 
+# A bucket alone says its band, which its hash is seeded with.
+
 _CANDIDATES = """
 SELECT d.key, c.bands
 FROM (
     SELECT b.document_id, count(*) AS bands
-    FROM unnest(%s::smallint[], %s::bigint[]) q (band, bucket)
-    JOIN {band} b ON b.band = q.band AND b.bucket = q.bucket
+    FROM pg_catalog.unnest(%s::bigint[]) q (bucket)
+    JOIN {band} b ON b.bucket = q.bucket
     GROUP BY b.document_id
 ) c
 JOIN {document} d ON d.id = c.document_id
@@ -39,8 +41,8 @@ SELECT d.id, d.key, d.shingle_count,
     d.normal_form
 FROM (
     SELECT DISTINCT b.document_id
-    FROM unnest(%s::smallint[], %s::bigint[]) q (band, bucket)
-    JOIN {band} b ON b.band = q.band AND b.bucket = q.bucket
+    FROM pg_catalog.unnest(%s::bigint[]) q (bucket)
+    JOIN {band} b ON b.bucket = q.bucket
 ) c
 JOIN {document} d ON d.id = c.document_id
 """
@@ -50,8 +52,8 @@ SELECT d.id, d.key, d.shingle_count,
     d.normal_form, pg_catalog.array_send(c.queries)
 FROM (
     SELECT b.document_id, pg_catalog.array_agg(DISTINCT q.query) AS queries
-    FROM unnest(%s::integer[], %s::smallint[], %s::bigint[]) q (query, band, bucket)
-    JOIN {band} b ON b.band = q.band AND b.bucket = q.bucket
+    FROM unnest(%s::integer[], %s::bigint[]) q (query, bucket)
+    JOIN {band} b ON b.bucket = q.bucket
     GROUP BY b.document_id
 ) c
 JOIN {document} d ON d.id = c.document_id
@@ -137,9 +139,7 @@ def candidates(engine: Engine, corpus: StoredCorpus, text: str) -> list[Candidat
         return []
     with autocommit(engine) as connection:
         cursor = connection.cursor(binary=True)
-        cursor.execute(
-            corpus.statement(_CANDIDATES), _band_parameters(made.buckets[0]), prepare=True
-        )
+        cursor.execute(corpus.statement(_CANDIDATES), [Array(made.buckets[0])], prepare=True)
         found = [Candidate(*row) for row in cursor]
     return sorted(found, key=lambda candidate: (-candidate.bands, candidate.key))
 
@@ -155,11 +155,7 @@ def _candidate_documents(
     with autocommit(engine) as connection:
         cursor = connection.cursor(binary=True)
         statement = corpus.statement(_CANDIDATE_DOCUMENTS)
-        return cursor.execute(statement, _band_parameters(buckets), prepare=True).fetchall()
-
-
-def _band_parameters(buckets: npt.NDArray[np.int64]) -> list[Array]:
-    return [Array(np.arange(len(buckets), dtype=np.int16)), Array(buckets)]
+        return cursor.execute(statement, [Array(buckets)], prepare=True).fetchall()
 
 
 def _query_tokens(
@@ -219,7 +215,6 @@ def _query_chunk(
     count = corpus.config.bands
     parameters = [
         Array(np.repeat(filled, count).astype(np.int32)),
-        Array(np.tile(np.arange(count, dtype=np.int16), len(filled))),
         Array(made.buckets[filled].ravel()),
     ]
     with autocommit(engine) as connection:

@@ -265,9 +265,10 @@ def band_rows(
 ) -> BandRows:
     """Return band rows in the order of the index, which then grows in one pass."""
     count = corpus.config.bands
-    order = np.argsort(buckets, axis=0)
-    flat = np.take_along_axis(buckets, order, axis=0).T.ravel()
-    return np.repeat(np.arange(count, dtype=np.int16), len(ids)), flat, ids[order].T.ravel()
+    flat = buckets.ravel()
+    order = np.argsort(flat)
+    bands = (order % count).astype(np.int16)
+    return bands, flat[order], ids[order // count]
 
 
 def _old_bands(corpus: StoredCorpus, documents: Sequence[Stored]) -> BandRows:

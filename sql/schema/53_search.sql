@@ -1,6 +1,6 @@
 -- Candidates by an indexed join, and matches verified exactly: what textsim_db.search does.
 -- The partitions of a corpus are named directly, so that nothing of other corpora is planned
--- or locked. Verified in word ids, which stand for words one to one; in characters for char
+-- or locked. A bucket alone says its band, which its hash is seeded with. Verified in word ids, which stand for words one to one; in characters for char
 -- shingles.
 
 CREATE FUNCTION textsim._normal_form_of(word_ids integer[]) RETURNS text
@@ -92,7 +92,7 @@ BEGIN
         FROM (
             SELECT b.document_id, count(*) AS bands
             FROM textsim._buckets($1, $2, $3) q
-            JOIN textsim.%I b ON b.band = q.band AND b.bucket = q.bucket
+            JOIN textsim.%I b ON b.bucket = q.bucket
             GROUP BY b.document_id
         ) f
         JOIN textsim.%I d ON d.id = f.document_id
@@ -121,7 +121,7 @@ BEGIN
             FROM (
                 SELECT DISTINCT b.document_id
                 FROM textsim._buckets($1, $2, $3) q
-                JOIN textsim.%I b ON b.band = q.band AND b.bucket = q.bucket
+                JOIN textsim.%I b ON b.bucket = q.bucket
             ) f
             JOIN textsim.%I d ON d.id = f.document_id
             WHERE d.key IS DISTINCT FROM $8
@@ -233,8 +233,7 @@ BEGIN ATOMIC
         WHERE cardinality(d.signature) > 0
         ORDER BY j
     )) WITH ORDINALITY q (bucket, place)
-    JOIN textsim.band r ON r.corpus_id = c.id AND r.band = (q.place - 1)::smallint
-        AND r.bucket = q.bucket
+    JOIN textsim.band r ON r.corpus_id = c.id AND r.bucket = q.bucket
     JOIN textsim.document e ON e.corpus_id = c.id AND e.id = r.document_id
     CROSS JOIN LATERAL (
         SELECT textsim._shared_bands(d.signature, e.signature, c.bands, c.rows) AS shared
@@ -264,8 +263,7 @@ BEGIN
             FROM (
                 SELECT DISTINCT x.document_id AS x, y.document_id AS y
                 FROM textsim.%1$I x
-                JOIN textsim.%1$I y ON y.band = x.band AND y.bucket = x.bucket
-                    AND x.document_id < y.document_id
+                JOIN textsim.%1$I y ON y.bucket = x.bucket AND x.document_id < y.document_id
             ) p
             JOIN textsim.%2$I d ON d.id = p.x
             JOIN textsim.%2$I e ON e.id = p.y

@@ -279,7 +279,7 @@ def test_partitions_have_the_indexes(db: ts.Database) -> None:
         r"WHERE schemaname = 'textsim' AND tablename ~ '_\d+$'",
     )
     assert [row[0] for row in found] == [
-        "textsim.band_1 USING btree (band, bucket, document_id)",
+        "textsim.band_1 USING btree (bucket, document_id)",
         "textsim.document_1 USING btree (id)",
         "textsim.document_1 USING btree (key)",
     ]

@@ -1,4 +1,4 @@
-"""Look-ups read the index on (band, bucket, document_id), and few rows and pages of it."""
+"""Look-ups read the index on (bucket, document_id), and few rows and pages of it."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def check_one(url: str, corpus: ts.Corpus, statement: str, texts: list[str]) -> 
     bands = corpus.config.bands
     for text in texts:
         buckets = corpus.buckets(text).tolist()
-        plan, shown = explain(url, statement, [list(range(bands)), buckets])
+        plan, shown = explain(url, statement, [buckets])
         read = scans(plan)
         print(f"{read} rows and {pages(plan)} pages read for {plan['Actual Rows']} documents")
         assert plan["Actual Rows"] >= 1, shown
@@ -162,11 +162,10 @@ def check_one(url: str, corpus: ts.Corpus, statement: str, texts: list[str]) -> 
 
 def check_many(url: str, corpus: ts.Corpus, statement: str, texts: list[str]) -> None:
     bands = corpus.config.bands
-    parameters: list[list[int]] = [[], [], []]
+    parameters: list[list[int]] = [[], []]
     for number, text in enumerate(texts):
         parameters[0] += [number] * bands
-        parameters[1] += range(bands)
-        parameters[2] += corpus.buckets(text).tolist()
+        parameters[1] += corpus.buckets(text).tolist()
     plan, shown = explain(url, statement, parameters)
     read = scans(plan)
     assert not any(name.startswith("Seq Scan") for name in read), shown

@@ -32,7 +32,7 @@ RETURNING id
 """
 
 
-_BAND_INDEX = "CREATE INDEX IF NOT EXISTS {index} ON {band} (band, bucket, document_id)"
+_BAND_INDEX = "CREATE INDEX IF NOT EXISTS {index} ON {band} (bucket, document_id)"
 _HAS_BAND_INDEX = "SELECT pg_catalog.to_regclass({index_name}) IS NOT NULL"
 
 

@@ -293,7 +293,6 @@ work_mem = {max(4, min(64, memory // 128))}MB
 # A bulk load should not run into a checkpoint every few seconds.
 max_wal_size = 4GB
 checkpoint_timeout = 15min
-wal_compression = on
 random_page_cost = 1.1
 # Compiling a query takes longer than any look-up here.
 jit = off
