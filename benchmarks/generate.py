@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 VOCABULARY = 200_000
 EXPONENT = 1.05
+SENTENCE = 15
 _CHUNK = 10_000
 
 
@@ -26,16 +27,29 @@ def vocabulary(rng: np.random.Generator, size: int = VOCABULARY) -> npt.NDArray[
 
 
 def documents(
-    count: int, words: int = 200, planted: float = 0.05, seed: int = 1
+    count: int,
+    words: int = 200,
+    planted: float = 0.05,
+    seed: int = 1,
+    identical: int = 0,
+    boilerplate: int = 0,
+    moved: float = 0.0,
 ) -> Iterator[tuple[str, str]]:
     """Yield (key, text): Zipf-distributed words, a share of them near-copies of earlier documents.
 
-    A planted copy replaces 0 to 20 % of the words of a random document of the same ten thousand.
+    A planted copy replaces 0 to 20 % of the words of a random document of the same ten thousand; a
+    share moved of them have their sentences shuffled as well. Spread over all, so many documents
+    are identical, and so many have the first half of one in the place of their own.
     """
     rng = np.random.default_rng(seed)
     vocabulary_ = vocabulary(rng)
     weights = 1.0 / np.arange(1, len(vocabulary_) + 1) ** EXPONENT
     cumulative = np.cumsum(weights / weights.sum())
+    special = np.random.default_rng(seed + 1)
+    roles = np.zeros(count, np.int8)
+    chosen = special.permutation(count)[: identical + boilerplate]
+    roles[chosen[:identical]], roles[chosen[identical:]] = 1, 2
+    model = vocabulary_[np.searchsorted(cumulative, special.random(words))]
     for start in range(0, count, _CHUNK):
         size = min(_CHUNK, count - start)
         numbers = np.searchsorted(cumulative, rng.random((size, words)))
@@ -44,5 +58,40 @@ def documents(
             edited = rng.random(words) < rng.uniform(0, 0.2)
             copy[edited] = np.searchsorted(cumulative, rng.random(int(edited.sum())))
             numbers[i] = copy
+            if moved and special.random() < moved:
+                numbers[i] = _moved(special, copy)
         for i, row in enumerate(numbers):
-            yield f"doc-{start + i:07d}", " ".join(vocabulary_[row])
+            found = vocabulary_[row]
+            if roles[start + i] == 1:
+                found = model
+            elif roles[start + i] == 2:
+                found[: words // 2] = model[: words // 2]
+            yield f"doc-{start + i:07d}", " ".join(found)
+
+
+def _moved(rng: np.random.Generator, numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Return words with whole sentences in another order."""
+    sentences = [numbers[i : i + SENTENCE] for i in range(0, len(numbers), SENTENCE)]
+    return np.concatenate([sentences[i] for i in rng.permutation(len(sentences))])
+
+
+def pair_of_similarity(
+    rng: np.random.Generator, vocabulary_: Sequence[str], words: int, similarity: float
+) -> tuple[str, str, float]:
+    """Return two texts and their exact similarity by shingles of three words, near the wanted one.
+
+    A word is replaced at so many places, three or more apart, that each takes three shingles away:
+    of s shingles, e edits leave (s - 3e) / (s + 3e). No word comes twice.
+    """
+    shingles = words - 2
+    edits = round(shingles * (1 - similarity) / (3 * (1 + similarity)))
+    if 3 * edits > shingles:
+        raise ValueError(f"{words} words are too few for a similarity of {similarity}")
+    drawn = rng.choice(len(vocabulary_), words + edits, replace=False).tolist()
+    one = [vocabulary_[i] for i in drawn[:words]]
+    other = list(one)
+    # Places 2, 5, 8, ... of the words: each is in three shingles, and in none together.
+    places = 2 + 3 * rng.choice(shingles // 3, edits, replace=False)
+    for place, number in zip(places.tolist(), drawn[words:], strict=True):
+        other[place] = vocabulary_[number]
+    return " ".join(one), " ".join(other), (shingles - 3 * edits) / (shingles + 3 * edits)

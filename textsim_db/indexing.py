@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from dataclasses import replace
 from functools import partial
 from itertools import islice
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any, LiteralString, TypeVar
 
 import numpy as np
 import psycopg
@@ -48,6 +49,9 @@ SETTLE_DOCUMENTS = 10_000
 SETTLE_SHARE = 0.2
 """A load of so many documents, and of this share of the corpus, is followed by a VACUUM."""
 
+VACUUM_DOCUMENTS: LiteralString = "VACUUM (ANALYZE, SKIP_LOCKED) {document}"
+VACUUM_BANDS: LiteralString = "VACUUM (ANALYZE, SKIP_LOCKED) {band}"
+
 Progress = Callable[[AddReport], None]
 Result = TypeVar("Result")
 
@@ -76,6 +80,7 @@ def add_many(
         closing(
             ahead(prepared, partial(with_word_ids, corpus=corpus, dictionary=dictionary))
         ) as resolved,
+        ThreadPoolExecutor(1) as executor,
         _BandIndex(engine, corpus) as index,
     ):
         for batch in resolved:
@@ -95,7 +100,10 @@ def add_many(
             report.duplicates += batch.duplicates
             if progress is not None:
                 progress(report)
-    settle(engine, corpus, report.added)
+        # The documents are settled while the index on their band rows is built.
+        apart = executor.submit(settle, engine, corpus, report.added, [VACUUM_DOCUMENTS])
+    apart.result()
+    settle(engine, corpus, report.added, [VACUUM_BANDS])
     return report
 
 
@@ -180,7 +188,12 @@ def with_retries(
     raise AssertionError("unreachable")
 
 
-def settle(engine: Engine, corpus: StoredCorpus, added: int) -> None:
+def settle(
+    engine: Engine,
+    corpus: StoredCorpus,
+    added: int,
+    tables: Sequence[LiteralString] = (VACUUM_DOCUMENTS, VACUUM_BANDS),
+) -> None:
     """After a large load, do at once what autovacuum would do within minutes.
 
     Until the new pages are known to be visible to all, each band row of a look-up costs a page of
@@ -192,8 +205,8 @@ def settle(engine: Engine, corpus: StoredCorpus, added: int) -> None:
     with suppress(psycopg.Error), autocommit(engine) as connection:
         row = connection.execute(corpus.statement(_ESTIMATED_DOCUMENTS)).fetchone()
         if row is None or row[0] < added / SETTLE_SHARE:
-            connection.execute(corpus.statement("VACUUM (ANALYZE, SKIP_LOCKED) {document}"))
-            connection.execute(corpus.statement("VACUUM (ANALYZE, SKIP_LOCKED) {band}"))
+            for table in tables:
+                connection.execute(corpus.statement(table))
 
 
 def _chunks(items: Iterable[str], size: int) -> Iterator[list[str]]:

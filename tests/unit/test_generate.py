@@ -1,0 +1,61 @@
+"""The documents of the benchmarks are what they claim to be."""
+
+from __future__ import annotations
+
+import random
+import statistics
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from benchmarks.generate import documents, pair_of_similarity, vocabulary
+from textsim_db.text import shingles
+
+
+def similarity(a: str, b: str) -> float:
+    one, other = set(shingles(a, "word:3")), set(shingles(b, "word:3"))
+    return len(one & other) / len(one | other)
+
+
+def test_the_same_arguments_give_the_same_documents() -> None:
+    plain = list(documents(300, words=50, seed=4))
+    assert plain == list(documents(300, words=50, seed=4))
+    assert plain != list(documents(300, words=50, seed=5))
+    mixed = list(documents(300, words=50, seed=4, identical=20, boilerplate=40))
+    changed = [i for i, (a, b) in enumerate(zip(plain, mixed, strict=True)) if a != b]
+    assert len(changed) == 60
+
+
+def test_identical_documents_and_boilerplate() -> None:
+    texts = [text for _, text in documents(500, words=40, seed=6, identical=50, boilerplate=100)]
+    (model, number), *_ = Counter(texts).most_common(1)
+    assert number == 50
+    start = " ".join(model.split()[:20])
+    assert sum(text.startswith(start) for text in texts) == 150
+
+
+def test_moved_sentences_change_little() -> None:
+    plain = [text for _, text in documents(300, words=150, planted=0.5, seed=7)]
+    moved = [text for _, text in documents(300, words=150, planted=0.5, seed=7, moved=1.0)]
+    pairs = [(a, b) for a, b in zip(plain, moved, strict=True) if a != b]
+    assert len(pairs) > 100
+    assert 0.7 < statistics.median(similarity(a, b) for a, b in pairs) < 0.9
+    for a, b in pairs:
+        assert sorted(a.split()) == sorted(b.split())
+        assert similarity(a, b) > 0.4
+
+
+@pytest.mark.parametrize("wanted", [0.3, 0.5, 0.7, 0.8, 0.9, 1.0])
+def test_pairs_of_known_similarity(rng: random.Random, wanted: float) -> None:
+    generator = np.random.default_rng(rng.randrange(2**32))
+    words = vocabulary(generator, 2000).tolist()
+    for _ in range(20):
+        a, b, known = pair_of_similarity(generator, words, 200, wanted)
+        assert similarity(a, b) == known == pytest.approx(wanted, abs=0.02)
+
+
+def test_similarities_that_cannot_be() -> None:
+    generator = np.random.default_rng(1)
+    with pytest.raises(ValueError, match="4 words are too few"):
+        pair_of_similarity(generator, vocabulary(generator, 100).tolist(), 4, 0.0)
