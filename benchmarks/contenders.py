@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import resource
 import statistics
 import sys
 import time
@@ -211,12 +210,16 @@ class DedupPg(Contender):
         self._index = DedupIndex(backend, num_perms=BANDS * ROWS, rows=ROWS)
         self._clusters: dict[object, list[str]] = {}
 
+    @staticmethod
+    def _tokens(text: str) -> list[bytes]:
+        return [shingle.encode() for shingle in word_trigrams(text)]
+
     def index(self, documents: Documents) -> None:
         for key, text in documents:
-            self._clusters.setdefault(self._index.query(word_trigrams(text)), []).append(key)
+            self._clusters.setdefault(self._index.query(self._tokens(text)), []).append(key)
 
     def find(self, text: str) -> Sequence[str]:
-        return self._clusters.get(self._index.query(word_trigrams(text)), [])
+        return self._clusters.get(self._index.query(self._tokens(text)), [])
 
     def stored_bytes(self) -> int:
         with self._engine.connect() as connection:
@@ -284,6 +287,13 @@ def resident() -> int:
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
+def peak() -> float:
+    """Return the peak resident memory of this process in MB; ru_maxrss would have the parent's."""
+    with Path("/proc/self/status").open() as file:
+        line = next(line for line in file if line.startswith("VmHWM"))
+    return int(line.split()[1]) / 1024
+
+
 def measure(name: str, folder: Path, limit: int, queries: int) -> dict[str, Any]:
     """Run one contender on the documents of a folder and return its figures."""
     documents: Documents = [tuple(json.loads(line)) for line in (folder / "documents").open()][
@@ -313,7 +323,7 @@ def measure(name: str, folder: Path, limit: int, queries: int) -> dict[str, Any]
     return {
         "documents": len(documents),
         "rate": len(documents) / seconds,
-        "peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+        "peak": peak(),
         "bytes": (grown if stored is None else stored) / len(documents),
         "median": statistics.median(times),
         "p99": sorted(times)[int(len(times) * 0.99)],

@@ -15,15 +15,22 @@ def truth(documents: Documents, asked: Sequence[str], threshold: float) -> dict[
     """Return the keys of the documents whose similarity to each asked one reaches the threshold."""
     from scipy.sparse import csr_matrix
 
+    # No others than those of the documents that are asked for can be shared with them.
+    texts = dict(documents)
     columns: dict[str, int] = {}
-    starts, places = [0], []
+    for key in asked:
+        for shingle in shingles(texts[key], "word:3"):
+            columns.setdefault(shingle, len(columns))
+    starts, places, counts = [0], [], []
     for _, text in documents:
-        places += [columns.setdefault(s, len(columns)) for s in shingles(text, "word:3")]
+        found_here = shingles(text, "word:3")
+        places += [columns[s] for s in found_here if s in columns]
         starts.append(len(places))
+        counts.append(len(found_here))
     matrix = csr_matrix(
         (np.ones(len(places), np.int32), places, starts), (len(documents), len(columns))
     )
-    sizes = np.diff(starts)
+    sizes = np.array(counts)
     number = {key: i for i, (key, _) in enumerate(documents)}
     rows = [number[key] for key in asked]
     shared = (matrix[rows] @ matrix.T).tocsr()
