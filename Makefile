@@ -7,7 +7,7 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet install --constraint constraints.txt
 TESTS ?= tests
 
-.PHONY: help demo test check format benchmark clean
+.PHONY: help demo test check format benchmark compare clean
 
 help:
 	@echo 'make demo       index the Python standard library and list its near-duplicates'
@@ -15,6 +15,7 @@ help:
 	@echo 'make check      lint, types and layering'
 	@echo 'make format     format the source'
 	@echo 'make benchmark  measure the main job with 200,000 documents'
+	@echo 'make compare    measure the project beside its peers, 200,000 documents'
 	@echo 'make clean      remove .venv and what was compiled'
 
 demo: .venv/.run
@@ -36,6 +37,9 @@ format: .venv/.dev
 benchmark: .venv/.run
 	$(BIN)/python -m benchmarks.main_job --documents 200000
 
+compare: .venv/.bench
+	$(BIN)/python -m benchmarks.compare --documents 200000
+
 .venv/.made:
 	@test -n '$(PYTHON)' || { echo 'error: no Python 3.11 or newer with venv was found; name one: make PYTHON=/path/to/python'; exit 2; }
 	@echo 'Setting up .venv with $(PYTHON) ...'
@@ -50,6 +54,11 @@ benchmark: .venv/.run
 .venv/.dev: .venv/.run
 	@echo 'Installing what the tests need into .venv ...'
 	@$(PIP) --editable '.[embedded,dev]'
+	@touch $@
+
+.venv/.bench: .venv/.run
+	@echo 'Installing the peers into .venv ...'
+	@$(PIP) --editable '.[embedded,bench]'
 	@touch $@
 
 clean:

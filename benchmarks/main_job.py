@@ -21,10 +21,12 @@ import textsim_db as ts
 from benchmarks.generate import documents
 
 
-def write_documents(path: Path, count: int, words: int) -> None:
+def write_documents(
+    path: Path, count: int, words: int, identical: int = 0, boilerplate: int = 0
+) -> None:
     """Write the documents of the benchmark, one a line."""
     with path.open("w", encoding="utf-8") as file:
-        for key, text in documents(count, words):
+        for key, text in documents(count, words, identical=identical, boilerplate=boilerplate):
             file.write(f"{key}\t{text}\n")
 
 
@@ -41,11 +43,42 @@ def peak_memory() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
+def measure_queries(db: ts.Database, corpus: ts.Corpus, some: list[str]) -> None:
+    """Query texts one at a time, in SQL, and together, and print the figures."""
+    for run in ("right after the load", "again"):
+        times = []
+        for text in some:
+            begin = time.perf_counter()
+            corpus.query(text)
+            times.append(1000 * (time.perf_counter() - begin))
+        times.sort()
+        print(f"one query, {run}")
+        print(f"{'    median ms':<34}{statistics.median(times):>12.3f}")
+        print(f"{'    p99 ms':<34}{times[int(len(times) * 0.99)]:>12.3f}")
+    with db.engine.connect() as connection:
+        sql_times = []
+        for text in some[:300]:
+            begin = time.perf_counter()
+            connection.exec_driver_sql(
+                "SELECT * FROM textsim.matches(%s, %s)", (corpus.name, text)
+            ).all()
+            sql_times.append(1000 * (time.perf_counter() - begin))
+    print(f"{'one query in SQL, median ms':<34}{statistics.median(sql_times):>12.3f}")
+    rates = []
+    for _ in range(5):
+        start = time.perf_counter()
+        corpus.query_many(some)
+        rates.append(len(some) / (time.perf_counter() - start))
+    print(f"{'query_many, queries/s (median of 5)':<34}{statistics.median(rates):>12,.0f}")
+
+
 def main() -> None:
     """Run the benchmark and print its figures."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--documents", type=int, default=200_000)
     parser.add_argument("--words", type=int, default=200)
+    parser.add_argument("--identical", type=int, default=0, help="so many are the same")
+    parser.add_argument("--boilerplate", type=int, default=0, help="so many share a half")
     parser.add_argument("--queries", type=int, default=2_000)
     parser.add_argument("--database-url")
     parser.add_argument("--keep", action="store_true", help="leave the corpus there")
@@ -53,7 +86,13 @@ def main() -> None:
     name = f"benchmark-{arguments.documents}"
     with tempfile.TemporaryDirectory() as folder, ts.connect(arguments.database_url) as db:
         path = Path(folder) / "documents.tsv"
-        write_documents(path, arguments.documents, arguments.words)
+        write_documents(
+            path,
+            arguments.documents,
+            arguments.words,
+            arguments.identical,
+            arguments.boilerplate,
+        )
         if name in db.corpora():
             db.corpus(name).drop()
         corpus = db.create_corpus(name)
@@ -77,40 +116,21 @@ def main() -> None:
                 (name,),
             ).scalar_one()
         print(f"{'stored bytes/document':<34}{float(total) / report.added:>12,.0f}")
-        step = max(1, arguments.documents // arguments.queries)
-        some = [text for i, (_, text) in enumerate(read_documents(path)) if i % step == 0]
-        for run in ("right after the load", "again"):
-            times = []
-            for text in some:
-                begin = time.perf_counter()
-                corpus.query(text)
-                times.append(1000 * (time.perf_counter() - begin))
-            times.sort()
-            print(f"one query, {run}")
-            print(f"{'    median ms':<34}{statistics.median(times):>12.3f}")
-            print(f"{'    p99 ms':<34}{times[int(len(times) * 0.99)]:>12.3f}")
-        with db.engine.connect() as connection:
-            sql_times = []
-            for text in some[:300]:
-                begin = time.perf_counter()
-                connection.exec_driver_sql(
-                    "SELECT * FROM textsim.matches(%s, %s)", (name, text)
-                ).all()
-                sql_times.append(1000 * (time.perf_counter() - begin))
-        print(f"{'one query in SQL, median ms':<34}{statistics.median(sql_times):>12.3f}")
-        rates = []
-        for _ in range(5):
+        if not arguments.identical:  # of so many copies, nobody wants all matches and pairs
+            step = max(1, arguments.documents // arguments.queries)
+            some = [text for i, (_, text) in enumerate(read_documents(path)) if i % step == 0]
+            measure_queries(db, corpus, some)
             start = time.perf_counter()
-            corpus.query_many(some)
-            rates.append(len(some) / (time.perf_counter() - start))
-        print(f"{'query_many, queries/s (median of 5)':<34}{statistics.median(rates):>12,.0f}")
-        start = time.perf_counter()
-        pairs = sum(1 for _ in corpus.pairs())
-        print(f"{'all pairs, s':<34}{time.perf_counter() - start:>12.2f}  ({pairs:,} pairs)")
+            pairs = sum(1 for _ in corpus.pairs())
+            print(f"{'all pairs, s':<34}{time.perf_counter() - start:>12.2f}  ({pairs:,} pairs)")
         start = time.perf_counter()
         clusters = sum(1 for _ in corpus.clusters())
         seconds = time.perf_counter() - start
         print(f"{'all clusters, s':<34}{seconds:>12.2f}  ({clusters:,} clusters)")
+        start = time.perf_counter()
+        removed = sum(1 for _ in corpus.duplicates())
+        seconds = time.perf_counter() - start
+        print(f"{'what to remove, s':<34}{seconds:>12.2f}  ({removed:,} documents)")
         print(f"{'peak memory, MB':<34}{peak_memory():>12,.0f}")
         if not arguments.keep:
             corpus.drop()

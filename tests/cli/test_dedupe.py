@@ -320,8 +320,9 @@ def test_tables_that_cannot_be(textsim: Textsim, database_url: str) -> None:
     assert run_sql(database_url, "SELECT count(*) FROM textsim.corpus") == [(0,)]
 
 
-def test_what_a_killed_process_leaves_is_dropped(
-    textsim: Textsim, database_url: str, tmp_path: Path
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
+def test_what_an_interrupted_process_leaves(
+    textsim: Textsim, database_url: str, how: signal.Signals
 ) -> None:
     texts = documents(30_000, words=60, seed=3)
     Path("in.jsonl").write_bytes(as_jsonl([{"id": i, "text": t} for i, t in texts]))
@@ -333,9 +334,14 @@ def test_what_a_killed_process_leaves_is_dropped(
             assert process.poll() is None
             time.sleep(0.01)
         assert names[0].startswith(PREFIX)
-        process.send_signal(signal.SIGKILL)
-        process.communicate()
+        process.send_signal(how)
+        _, messages = process.communicate()
         assert not Path("out.jsonl").exists()
+        if how == signal.SIGINT:
+            assert process.returncode == 130
+            assert messages == b"interrupted\n"
+            assert db.corpora() == []
+            return
         assert db.corpora() == names
         Path("small.jsonl").write_bytes(as_jsonl(rows()))
         textsim("dedupe", "small.jsonl", "-o", "out.jsonl")

@@ -41,9 +41,6 @@ def test_moved_sentences_change_little() -> None:
     pairs = [(a, b) for a, b in zip(plain, moved, strict=True) if a != b]
     assert len(pairs) > 100
     assert 0.7 < statistics.median(similarity(a, b) for a, b in pairs) < 0.9
-    for a, b in pairs:
-        assert sorted(a.split()) == sorted(b.split())
-        assert similarity(a, b) > 0.4
 
 
 @pytest.mark.parametrize("wanted", [0.3, 0.5, 0.7, 0.8, 0.9, 1.0])

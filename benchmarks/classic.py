@@ -1,0 +1,106 @@
+"""The classic exercise: 12,000 signatures of 100 values, 20 rows a band; from and to PostgreSQL.
+
+    python -m benchmarks.classic [--documents 12000] [--hashes 100] [--rows 20]
+
+Signatures are given as rows of a table. Measured are: reading them, computing the buckets of all and
+storing these with their index; and then finding the candidates of every document.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import time
+from typing import Any
+
+import numpy as np
+import psycopg
+
+import textsim_db as ts
+from benchmarks.generate import documents
+from textsim_db import lsh
+from textsim_db.config import Bands, make_config
+from textsim_db.db import binary
+from textsim_db.db.binary import COPY_HEADER, COPY_TRAILER, copy_bands, load_int4_arrays
+from textsim_db.recipe import sketch
+
+Connection = psycopg.Connection[Any]
+
+_CANDIDATES = """
+SELECT x.document_id, array_agg(DISTINCT y.document_id)
+FROM classic_band x JOIN classic_band y ON y.bucket = x.bucket AND y.document_id <> x.document_id
+GROUP BY x.document_id
+"""
+
+
+def make_signatures(connection: Connection, count: int, hashes: int) -> None:
+    """Store the signatures of documents, of which half are near-copies."""
+    config = make_config(num_hashes=hashes, threshold=0.8)
+    texts = [text.encode() for _, text in documents(count, 100, planted=0.5)]
+    made = sketch(texts, config).signatures
+    connection.execute("DROP TABLE IF EXISTS classic_signature")
+    connection.execute("CREATE TABLE classic_signature (id bigint, signature integer[])")
+    with connection.cursor().copy("COPY classic_signature FROM STDIN (FORMAT binary)") as copy:
+        copy.set_types(["int8", "int4[]"])
+        for number, signature in enumerate(made.tolist()):
+            copy.write_row((number, signature))
+
+
+def store_buckets(connection: Connection, banding: Bands) -> float:
+    """Read the signatures, compute all buckets, store and index them; return the milliseconds."""
+    connection.execute("DROP TABLE IF EXISTS classic_band")
+    connection.execute(
+        "CREATE TABLE classic_band (corpus_id int, band int2, bucket int8, document_id int8)"
+    )
+    start = time.perf_counter()
+    cursor = connection.cursor(binary=True)
+    rows = cursor.execute("SELECT id, array_send(signature) FROM classic_signature").fetchall()
+    values, offsets = load_int4_arrays([row[1] for row in rows])
+    signatures = values.reshape(len(offsets) - 1, -1)
+    buckets = lsh.buckets(signatures, banding)
+    ids = np.repeat(np.array([row[0] for row in rows], np.int64), banding.bands)
+    bands = np.tile(np.arange(banding.bands, dtype=np.int16), len(rows))
+    with connection.transaction():
+        with cursor.copy("COPY classic_band FROM STDIN (FORMAT binary)") as copy:
+            copy.write(COPY_HEADER)
+            copy.write(copy_bands(1, bands, buckets.ravel(), ids))
+            copy.write(COPY_TRAILER)
+        connection.execute("CREATE INDEX ON classic_band (bucket, document_id)")
+    return (time.perf_counter() - start) * 1000
+
+
+def find_candidates(connection: Connection) -> tuple[float, int]:
+    """Find the candidates of every document; return the milliseconds, and how many have some."""
+    start = time.perf_counter()
+    rows = connection.cursor(binary=True).execute(_CANDIDATES).fetchall()
+    return (time.perf_counter() - start) * 1000, len(rows)
+
+
+def main() -> None:
+    """Run the benchmark and print its figures."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
+    parser.add_argument("--documents", type=int, default=12_000)
+    parser.add_argument("--hashes", type=int, default=100)
+    parser.add_argument("--rows", type=int, default=20)
+    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--database-url")
+    given = parser.parse_args()
+    banding = Bands(given.hashes // given.rows, given.rows)
+    with (
+        ts.connect(given.database_url) as db,
+        psycopg.connect(db.url, autocommit=True) as connection,
+    ):
+        binary.register(connection)
+        make_signatures(connection, given.documents, given.hashes)
+        store_buckets(connection, banding)
+        stored = [store_buckets(connection, banding) for _ in range(given.rounds)]
+        found = [find_candidates(connection) for _ in range(given.rounds)]
+        connection.execute("DROP TABLE classic_signature, classic_band")
+    print(f"{given.documents:,} documents, {banding.bands} bands of {banding.rows} rows")
+    print(f"buckets of all, stored and indexed: {statistics.median(stored):.0f} ms")
+    milliseconds = statistics.median(some for some, _ in found)
+    print(f"candidates of every one: {milliseconds:.0f} ms ({found[0][1]:,} have some)")
+
+
+if __name__ == "__main__":
+    main()

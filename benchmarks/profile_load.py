@@ -1,0 +1,162 @@
+"""Where a load's time goes, and how close it comes to what the machine can do; embedded server.
+
+    python -m benchmarks.profile_load [--documents 200000]
+
+Each stage is first run alone on the same documents: the kernels, looking up words, COPY, the index.
+Then the load as a whole, with the processor time of client and server. Two cores that are busy all
+the time are the limit.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import resource
+import tempfile
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+import textsim_db as ts
+from benchmarks.generate import documents
+from textsim_db import indexing, writing
+from textsim_db.batches import in_batches, prepare
+from textsim_db.db import corpora
+from textsim_db.db.dictionary import Dictionary
+from textsim_db.db.engine import transaction
+
+Documents = list[tuple[str, str]]
+
+
+def timed(function: Callable[[], Any]) -> tuple[Any, float]:
+    """Return a result and the seconds that it took."""
+    start = time.perf_counter()
+    result = function()
+    return result, time.perf_counter() - start
+
+
+def server_seconds() -> float:
+    """Return the processor time of all processes of PostgreSQL, with those that have ended."""
+    total = 0.0
+    for process in psutil.process_iter(["name", "cpu_times"]):
+        if process.info["name"] == "postgres" and process.info["cpu_times"] is not None:
+            total += sum(process.info["cpu_times"][:4])
+    return total
+
+
+def client_seconds() -> float:
+    """Return the processor time of this process."""
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return used.ru_utime + used.ru_stime
+
+
+def disk_rate(folder: Path) -> float:
+    """Return how many megabytes a second can be written and synced."""
+    block = os.urandom(2**20)
+    with tempfile.NamedTemporaryFile(dir=folder) as file:
+        start = time.perf_counter()
+        for _ in range(512):
+            file.write(block)
+        file.flush()
+        os.fsync(file.fileno())
+        return 512 / (time.perf_counter() - start)
+
+
+class Report:
+    """Prints figures, per document."""
+
+    def __init__(self, documents: int) -> None:
+        self._documents = documents
+
+    def line(self, what: str, seconds: float) -> None:
+        """Print microseconds a document, and documents a second."""
+        each = seconds / self._documents
+        print(f"{what:<44}{each * 1e6:>8.1f} us{1 / each:>12,.0f} documents/s")
+
+
+def stages(db: ts.Database, some: Documents, report: Report) -> None:
+    """Measure each stage alone."""
+    corpus = db.create_corpus("profile stages")
+    stored = corpora.load(db.engine, corpus.name)
+    batches, seconds = timed(lambda: [prepare(batch, corpus.config) for batch in in_batches(some)])
+    report.line("text to buckets, one core", seconds)
+    cold = Dictionary(db.engine)
+    look_up = partial(indexing.with_word_ids, corpus=stored, dictionary=cold)
+    _, seconds = timed(lambda: [look_up(batch) for batch in batches])
+    report.line("word ids, no word known at first", seconds)
+    ready, seconds = timed(lambda: [look_up(batch) for batch in batches])
+    report.line("word ids, all words known", seconds)
+    corpora.drop_band_index(db.engine, stored)
+
+    def write() -> None:
+        for batch in ready:
+            with transaction(db.engine) as connection:
+                writing.write(connection.cursor(binary=True), stored, batch)
+
+    _, seconds = timed(write)
+    report.line("COPY of documents and band rows, durable", seconds)
+    _, seconds = timed(lambda: corpora.build_band_index(db.engine, stored))
+    report.line("index on the band rows", seconds)
+    _, seconds = timed(lambda: indexing.settle(db.engine, stored, len(some)))
+    report.line("VACUUM and ANALYZE", seconds)
+    corpus.drop()
+
+
+def whole(db: ts.Database, some: Documents, report: Report) -> None:
+    """Measure the load."""
+    corpus = db.create_corpus("profile load")
+    written = log_position(db)
+    client, server = client_seconds(), server_seconds()
+    _, seconds = timed(lambda: corpus.add_many(some))
+    client, server = client_seconds() - client, server_seconds() - server
+    report.line("the load as a whole", seconds)
+    report.line("    processor time of the client", client)
+    report.line("    processor time of the server", server)
+    cores = os.cpu_count() or 1
+    busy = (client + server) / seconds / cores
+    limit = len(some) * cores / (client + server)
+    print(
+        f"    {cores} cores busy {busy:.0%} of the time; all of it would be {limit:,.0f} documents/s"
+    )
+    log = log_position(db) - written
+    print(
+        f"    log written: {log / len(some):,.0f} bytes a document, {log / seconds / 2**20:.0f} MB/s"
+    )
+    corpus.drop()
+
+
+def log_position(db: ts.Database) -> int:
+    """Return the bytes of write-ahead log since the beginning."""
+    with db.engine.connect() as connection:
+        statement = "SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0')"
+        return int(connection.exec_driver_sql(statement).scalar_one())
+
+
+def main() -> None:
+    """Run the benchmark and print its figures."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
+    parser.add_argument("--documents", type=int, default=200_000)
+    parser.add_argument("--words", type=int, default=200)
+    given = parser.parse_args()
+    some = list(documents(given.documents, given.words))
+    with ts.connect() as db:
+        for name in ("profile stages", "profile load", "profile warm-up"):
+            if name in db.corpora():
+                db.drop_corpus(name)
+        warm = db.create_corpus("profile warm-up")
+        warm.add_many([("a", "some words to load the kernels"), ("b", "")])
+        warm.drop()
+        report = Report(len(some))
+        stages(db, some, report)
+        whole(db, some, report)
+        with db.engine.connect() as connection:
+            folder = Path(connection.exec_driver_sql("SHOW data_directory").scalar_one())
+        print(f"disk: {disk_rate(folder):,.0f} MB/s written and synced")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,96 @@
+"""Recall promised against recall measured by brute force, and precision, at several thresholds.
+
+    python -m benchmarks.recall [--corpora FOLDER] [--documents 20000]
+
+Each set of documents is indexed once and rebuilt for each threshold. Measured is a sample of documents
+against all; precision is that of all pairs that are reported, each compared anew.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+import textsim_db as ts
+from benchmarks.generate import pair_of_similarity, vocabulary
+from textsim_db.text import shingles
+
+THRESHOLDS = (0.5, 0.7, 0.8, 0.9)
+Documents = list[tuple[str, str]]
+
+
+def generated(count: int, seed: int) -> Documents:
+    """Return pairs of documents of every similarity from 0.4 on, to 1."""
+    rng = np.random.default_rng(seed)
+    words = vocabulary(rng, 50_000).tolist()
+    made: Documents = []
+    for number in range(count // 2):
+        a, b, _ = pair_of_similarity(rng, words, 200, rng.uniform(0.4, 1))
+        made += [(f"{number} a", a), (f"{number} b", b)]
+    return made
+
+
+def workloads(given: argparse.Namespace) -> Iterator[tuple[str, Documents]]:
+    """Yield the generated documents, and those of each file of the folder."""
+    yield "generated", generated(given.documents, given.seed)
+    for path in sorted(given.corpora.glob("*.jsonl.gz")) if given.corpora else []:
+        with gzip.open(path, "rt", encoding="utf-8") as file:
+            texts = [json.loads(line)["text"] for line in file]
+        name = path.name.removesuffix(".jsonl.gz")
+        yield name, [(str(i), text) for i, text in enumerate(texts)][: given.documents]
+
+
+def precision(corpus: ts.Corpus, documents: Documents, most: int = 20_000) -> float | None:
+    """Return the share of the pairs that are reported whose similarity is what is reported."""
+    texts = dict(documents)
+    right = count = 0
+    for pair in corpus.pairs():
+        a, b = (set(shingles(texts[key], str(corpus.config.shingle))) for key in pair[:2])
+        right += pair.similarity == len(a & b) / len(a | b) >= corpus.config.threshold
+        count += 1
+        if count == most:
+            break
+    return right / count if count else None
+
+
+def main() -> None:
+    """Run the benchmark and print a table."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
+    parser.add_argument("--corpora", type=Path, help="a folder of gzip'ed JSON lines with text")
+    parser.add_argument("--documents", type=int, default=20_000)
+    parser.add_argument("--sample", type=int, default=3000)
+    parser.add_argument("--recall", type=float, default=0.95)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--database-url")
+    given = parser.parse_args()
+    print(
+        "| documents | threshold | bands x rows | pairs | measured (95 %) | promised | precision |"
+    )
+    print("|---|---|---|---|---|---|---|")
+    with ts.connect(given.database_url) as db:
+        for name, documents in workloads(given):
+            if "recall" in db.corpora():
+                db.drop_corpus("recall")
+            corpus = db.create_corpus("recall", threshold=THRESHOLDS[0], recall=given.recall)
+            corpus.add_many(documents)
+            for threshold in THRESHOLDS:
+                corpus.rebuild(threshold=threshold, recall=given.recall)
+                report = corpus.measure_recall(sample=given.sample, seed=given.seed)
+                low, high = report.interval
+                banding = f"{corpus.config.bands} x {corpus.config.rows}"
+                print(
+                    f"| {name}, {len(documents):,} | {threshold} | {banding} | {report.pairs:,} "
+                    f"| {report.recall or 0:.4f} ({low:.4f} to {high:.4f}) "
+                    f"| {report.promised or 0:.4f} | {precision(corpus, documents)} |",
+                    flush=True,
+                )
+            corpus.drop()
+
+
+if __name__ == "__main__":
+    main()

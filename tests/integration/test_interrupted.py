@@ -1,0 +1,112 @@
+"""Loads and searches that something comes in the way of: a clear error, and nothing half done."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+
+import textsim_db as ts
+from benchmarks.generate import documents
+from textsim_db.database import connect
+
+Texts = list[tuple[str, str]]
+
+
+@pytest.fixture(scope="module")
+def texts() -> Texts:
+    return list(documents(15_000, words=60, seed=11))
+
+
+@pytest.fixture
+def small_disk(db: ts.Database, tmp_path: Path) -> Iterator[Path]:
+    """A disk of a few megabytes, where the partitions of new corpora go."""
+    with psycopg.connect(db.url, autocommit=True) as connection:
+        row = connection.execute("SHOW data_directory").fetchone()
+        assert row is not None
+        data = Path(row[0])
+        if not data.exists() or os.geteuid() != 0:
+            pytest.skip("needs root and a server on this machine")
+        disk = data.parent / f"small-{os.getpid()}"
+        disk.mkdir()
+        command = ["mount", "-t", "tmpfs", "-o", "size=24m", "none", str(disk)]
+        if subprocess.run(command, capture_output=True, check=False).returncode:
+            disk.rmdir()
+            pytest.skip("no file system can be mounted here")
+        try:
+            place = disk / "tablespace"
+            place.mkdir()
+            owner = data.stat()
+            os.chown(place, owner.st_uid, owner.st_gid)
+            connection.execute(f"CREATE TABLESPACE small LOCATION '{place}'".encode())
+            name = connection.info.dbname
+            connection.execute(f'ALTER DATABASE "{name}" SET default_tablespace = small'.encode())
+            yield disk
+            connection.execute(f'ALTER DATABASE "{name}" RESET default_tablespace'.encode())
+            with ts.connect(db.url) as other:
+                for corpus in other.corpora():
+                    other.drop_corpus(corpus)
+            connection.execute("DROP TABLESPACE small")
+        finally:
+            subprocess.run(["umount", "-l", str(disk)], check=True)
+            disk.rmdir()
+
+
+def test_a_full_disk(db: ts.Database, small_disk: Path, texts: Texts) -> None:
+    with connect(db.url) as full:
+        corpus = full.create_corpus("c")
+        with pytest.raises(ts.DatabaseError, match="No space left on device") as raised:
+            corpus.add_many(texts)
+        assert isinstance(raised.value.__cause__, psycopg.errors.DiskFull)
+        stored = len(corpus)
+        assert stored % 10_000 == 0
+        assert corpus.verify() == []
+        with pytest.raises(ts.DatabaseError, match="No space left on device"):
+            corpus.add_many(texts)
+        assert corpus.verify() == []
+        subprocess.run(["mount", "-o", "remount,size=400m", str(small_disk)], check=True)
+        report = corpus.add_many(texts)
+        assert (report.unchanged, report.added) == (stored, len(texts) - stored)
+        assert corpus.verify() == []
+        assert len(corpus.query(texts[0][1], 0.99)) >= 1
+
+
+def test_a_corpus_that_is_dropped_in_the_middle(db: ts.Database, texts: Texts) -> None:
+    corpus = db.create_corpus("c")
+    other = db.create_corpus("other")
+    other.add("a", "a document of the other corpus")
+
+    def dropping() -> Iterator[tuple[str, str]]:
+        yield from texts[:12_000]
+        with ts.connect(db.url) as somebody:
+            somebody.drop_corpus("c")
+        yield from texts[12_000:]
+
+    with pytest.raises(ts.CorpusNotFound, match='corpus "c" does not exist'):
+        corpus.add_many(dropping())
+    assert db.corpora() == ["other"]
+    assert other.verify() == []
+
+
+def test_a_statement_that_is_cancelled(db: ts.Database, texts: Texts) -> None:
+    corpus = db.create_corpus("c")
+    corpus.add_many(texts[:5000])
+    separator = "&" if "?" in db.url else "?"
+    hasty = f"{db.url}{separator}options=-c%20statement_timeout%3D20"
+    with ts.connect(hasty) as impatient:
+        same = impatient.corpus("c")
+        with pytest.raises(ts.DatabaseError, match="canceling statement due to statement timeout"):
+            same.add_many(texts)
+        with pytest.raises(ts.DatabaseError, match="canceling statement due to statement timeout"):
+            list(same.pairs())
+        with pytest.raises(ts.DatabaseError, match="canceling statement due to statement timeout"):
+            same.rebuild(shingle="char:5")
+    assert db.corpora() == ["c"]
+    assert corpus.verify() == []
+    assert corpus.add_many(texts).given == len(texts)
+    assert len(corpus) == len(texts)
+    assert corpus.verify() == []
