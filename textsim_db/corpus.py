@@ -147,7 +147,7 @@ class Corpus:
     def query_many(
         self, texts: Sequence[str], threshold: float | None = None, limit: int | None = None
     ) -> list[list[Match]]:
-        """Return what query() returns for each of several texts, in one round of SQL for a thousand.
+        """Return what query() returns for each of several texts, in a round of SQL for some hundreds.
 
         Raises DocumentError for a text that could not be stored, with its number.
         """

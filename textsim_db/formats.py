@@ -158,7 +158,14 @@ class _TextLines:
     def __init__(self, file: IO[bytes]) -> None:
         self._lines = lines(file)
         self.fault: InputError | None = None
-        self.raw = b""
+        self._raw: list[bytes] = []
+
+    @property
+    def raw(self) -> bytes:
+        return b"".join(self._raw)
+
+    def clear(self) -> None:
+        self.fault, self._raw = None, []
 
     def __iter__(self) -> Iterator[str]:
         return self
@@ -167,7 +174,7 @@ class _TextLines:
         number, line = next(self._lines)
         if line is None:
             raise _UnreadableRest(f"line {number} is longer than {MAX_LINE:,} bytes")
-        self.raw += line
+        self._raw.append(line)
         try:
             return decoded(line)
         except InputError as error:
@@ -187,7 +194,7 @@ def decoded(data: bytes) -> str:
 
 def _next_record(records: Any, lines: _TextLines) -> list[str] | None:
     """Return the next record of a csv.reader, an empty one for a blank line, None at the end."""
-    lines.fault, lines.raw = None, b""
+    lines.clear()
     try:
         record: list[str] | None = next(records, None)
     except csv.Error as error:

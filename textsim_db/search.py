@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import closing
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,12 +18,12 @@ from textsim_db.db.dictionary import Dictionary
 from textsim_db.db.engine import autocommit
 from textsim_db.documents import Documents, Vocabulary, characters_of
 from textsim_db.errors import DocumentError, DocumentNotFound
-from textsim_db.pipeline import cut
+from textsim_db.pipeline import ahead, cut
 from textsim_db.recipe import Sketches, sketch
 from textsim_db.results import Candidate, Match
 from textsim_db.text import to_bytes
 
-CHUNK_QUERIES = 1000
+CHUNK_QUERIES = 500
 
 # A bucket alone says its band, which its hash is seeded with.
 
@@ -91,12 +93,19 @@ def query_many(
     texts: Sequence[str],
     threshold: float,
 ) -> list[list[Match]]:
-    """Return the matches of several texts; one round of SQL for each thousand of them."""
+    """Return the matches of several texts; one round of SQL for some hundreds of them.
+
+    While the server finds the candidates of some, those of the ones before are verified.
+    """
     data = [_numbered(i, text) for i, text in enumerate(texts)]
     results: list[list[Match]] = []
-    for some in cut(data, CHUNK_QUERIES, len):
-        made = sketch(some, corpus.config)
-        results += _query_chunk(engine, dictionary, corpus, made, threshold)
+    chunks = cut(data, CHUNK_QUERIES, len)
+    with (
+        closing(ahead(chunks, partial(sketch, config=corpus.config))) as sketched,
+        closing(ahead(sketched, partial(_with_candidates, engine, corpus))) as found,
+    ):
+        for made, rows in found:
+            results += _matches_of_many(dictionary, corpus, made, rows, threshold)
     return results
 
 
@@ -203,24 +212,29 @@ def _numbered(number: int, text: str) -> bytes:
         raise DocumentError(f"text {number + 1}: {error}") from error
 
 
-def _query_chunk(
-    engine: Engine,
-    dictionary: Dictionary,
-    corpus: StoredCorpus,
-    made: Sketches,
-    threshold: float,
-) -> list[list[Match]]:
-    results: list[list[Match]] = [[] for _ in made.signatures]
+def _with_candidates(
+    engine: Engine, corpus: StoredCorpus, made: Sketches
+) -> tuple[Sketches, list[tuple[Any, ...]]]:
+    """Return queries with the documents that share a bucket with any of them."""
     filled = np.flatnonzero(made.shingle_counts)
-    count = corpus.config.bands
     parameters = [
-        Array(np.repeat(filled, count).astype(np.int32)),
+        Array(np.repeat(filled, corpus.config.bands).astype(np.int32)),
         Array(made.buckets[filled].ravel()),
     ]
     with autocommit(engine) as connection:
         cursor = connection.cursor(binary=True)
         statement = corpus.statement(_CANDIDATES_OF_MANY)
-        rows = cursor.execute(statement, parameters, prepare=True).fetchall()
+        return made, cursor.execute(statement, parameters, prepare=True).fetchall()
+
+
+def _matches_of_many(
+    dictionary: Dictionary,
+    corpus: StoredCorpus,
+    made: Sketches,
+    rows: list[tuple[Any, ...]],
+    threshold: float,
+) -> list[list[Match]]:
+    results: list[list[Match]] = [[] for _ in made.signatures]
     if not rows:
         return results
     vocabulary = Vocabulary(dictionary)

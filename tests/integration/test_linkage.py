@@ -14,6 +14,8 @@ import textsim_db as ts
 from benchmarks.generate import documents
 from textsim_db import clusters as module
 
+pytestmark = pytest.mark.one_server
+
 THRESHOLD = 0.5
 
 

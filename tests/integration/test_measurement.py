@@ -12,6 +12,8 @@ import textsim_db as ts
 from benchmarks.generate import documents
 from textsim_db.text import shingles
 
+pytestmark = pytest.mark.one_server
+
 Pairs = dict[tuple[str, str], float]
 
 
