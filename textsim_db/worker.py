@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import threading
 import time
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, suppress
@@ -26,6 +25,7 @@ from textsim_db.errors import ConfigurationError, DatabaseUnavailable, RecipeErr
 from textsim_db.indexing import settle
 from textsim_db.pipeline import ahead
 from textsim_db.results import ChangeReport
+from textsim_db.stopping import Stop
 
 log = logging.getLogger("textsim_db.worker")
 
@@ -165,7 +165,7 @@ class Worker:
         self._sweeps: list[_Sweep] = []
         self._added: dict[StoredCorpus, int] = {}
         self._in_hand: set[int] = set()
-        self._stop = threading.Event()
+        self._stop = Stop()
 
     def stop(self) -> None:
         """Have run() end after the batch in hand; may be called from a signal handler."""
@@ -455,7 +455,7 @@ class _Bell:
         if self._connection is not None:
             self._connection.close()
 
-    def wait(self, seconds: float, stop: threading.Event) -> None:
+    def wait(self, seconds: float, stop: Stop) -> None:
         """Wait for so long, or until something happens."""
         if self._connection is None:
             stop.wait(seconds)

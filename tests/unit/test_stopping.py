@@ -1,0 +1,46 @@
+"""The flag that ends a worker: set from a signal handler in the middle of a wait."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+import threading
+import time
+
+from textsim_db.stopping import Stop
+
+# With threading.Event in its place this hangs within a second.
+INTERRUPTED = """
+import random, signal, sys
+from textsim_db.stopping import Stop
+
+chance = random.Random(int(sys.argv[1]))
+for _ in range(5000):
+    stop = Stop()
+    signal.signal(signal.SIGALRM, lambda *_: stop.set())
+    signal.setitimer(signal.ITIMER_REAL, chance.uniform(1e-5, 3e-4))
+    while not stop.is_set():
+        stop.wait(1e-5)
+"""
+
+
+def test_a_signal_handler_may_set_it_during_a_wait() -> None:
+    seed = random.randrange(2**32)
+    print(f"seed {seed}")
+    subprocess.run([sys.executable, "-c", INTERRUPTED, str(seed)], check=True, timeout=60)
+
+
+def test_it_wakes_all_who_wait() -> None:
+    stop = Stop()
+    assert not stop.is_set()
+    assert not stop.wait(0.001)
+    threads = [threading.Thread(target=stop.wait, args=[60]) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    time.sleep(0.05)
+    stop.set()
+    for thread in threads:
+        thread.join(30)
+        assert not thread.is_alive()
+    assert stop.wait(60)
