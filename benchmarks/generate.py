@@ -21,9 +21,13 @@ def vocabulary(rng: np.random.Generator, size: int = VOCABULARY) -> npt.NDArray[
     ]
     words: dict[str, None] = {}
     while len(words) < size:
-        length = 1 + min(4, len(words) // 100 + 1) if len(words) < 300 else rng.integers(2, 5)
-        words["".join(rng.choice(syllables, int(length)))] = None
-    return np.array(list(words), object)
+        drawn = rng.integers(0, len(syllables), (size, 4)).tolist()
+        lengths = rng.integers(2, 5, size).tolist()
+        for syllable, length in zip(drawn, lengths, strict=True):
+            # The most frequent words are the short ones.
+            wanted = 2 + len(words) // 100 if len(words) < 300 else length
+            words["".join(syllables[i] for i in syllable[:wanted])] = None
+    return np.array(list(words)[:size], object)
 
 
 def documents(

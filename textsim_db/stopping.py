@@ -2,34 +2,31 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
-from queue import Empty, SimpleQueue
+import time
+
+SLICE_SECONDS = 0.1
 
 
 class Stop:
-    """What threading.Event is, but set() may interrupt wait() in the same thread.
+    """A flag without a lock, so that set() may interrupt wait() in the same thread.
 
-    A signal handler does so; set() of an Event then waits for a lock that its own thread holds.
-    SimpleQueue is documented to be reentrant.
+    That is what a signal handler does; with threading.Event it then waits for a lock that the
+    thread it interrupted holds.
     """
 
     def __init__(self) -> None:
         self._is_set = False
-        self._wake: SimpleQueue[None] = SimpleQueue()
 
     def set(self) -> None:
-        """Set the flag, and wake whoever waits for it."""
+        """Set the flag; who waits for it goes on within a tenth of a second."""
         self._is_set = True
-        self._wake.put(None)
 
     def is_set(self) -> bool:
         """Say whether set() was called."""
         return self._is_set
 
-    def wait(self, seconds: float) -> bool:
-        """Wait until the flag is set, or for so long; say whether it is set."""
-        if not self._is_set:
-            with suppress(Empty):
-                self._wake.get(timeout=seconds)
-                self._wake.put(None)  # for the next one that waits
-        return self._is_set
+    def wait(self, seconds: float) -> None:
+        """Wait for so long, or until the flag is set."""
+        end = time.monotonic() + seconds
+        while not self._is_set and (left := end - time.monotonic()) > 0:
+            time.sleep(min(left, SLICE_SECONDS))

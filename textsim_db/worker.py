@@ -25,7 +25,7 @@ from textsim_db.errors import ConfigurationError, DatabaseUnavailable, RecipeErr
 from textsim_db.indexing import settle
 from textsim_db.pipeline import ahead
 from textsim_db.results import ChangeReport
-from textsim_db.stopping import Stop
+from textsim_db.stopping import SLICE_SECONDS, Stop
 
 log = logging.getLogger("textsim_db.worker")
 
@@ -463,5 +463,5 @@ class _Bell:
         end = time.monotonic() + seconds
         while not stop.is_set() and (left := end - time.monotonic()) > 0:
             # In slices, so that stop() is noticed.
-            if any(True for _ in self._connection.notifies(timeout=min(left, 0.2), stop_after=1)):
+            if any(True for _ in self._connection.notifies(timeout=min(left, SLICE_SECONDS), stop_after=1)):
                 return

@@ -53,6 +53,7 @@ def test_thousands_of_copies_make_one_cluster(db: ts.Database) -> None:
     first.close()
 
 
+@pytest.mark.one_server
 @pytest.mark.parametrize("shingle", ["word:2", "char:5"])
 def test_crowded_buckets_give_the_same_pairs_and_clusters(
     db: ts.Database, monkeypatch: pytest.MonkeyPatch, shingle: str

@@ -97,12 +97,14 @@ def test_a_statement_that_is_cancelled(db: ts.Database, texts: Texts) -> None:
     corpus.add_many(texts[:5000])
     separator = "&" if "?" in db.url else "?"
     hasty = f"{db.url}{separator}options=-c%20statement_timeout%3D20"
-    with ts.connect(hasty) as impatient:
+    with ts.connect(hasty) as impatient, psycopg.connect(db.url) as holder:
         same = impatient.corpus("c")
         with pytest.raises(ts.DatabaseError, match="canceling statement due to statement timeout"):
             same.add_many(texts)
+        holder.execute("LOCK textsim.band")
         with pytest.raises(ts.DatabaseError, match="canceling statement due to statement timeout"):
             list(same.pairs())
+        holder.rollback()
         with pytest.raises(ts.DatabaseError, match="canceling statement due to statement timeout"):
             same.rebuild(shingle="char:5")
     assert db.corpora() == ["c"]
