@@ -463,5 +463,6 @@ class _Bell:
         end = time.monotonic() + seconds
         while not stop.is_set() and (left := end - time.monotonic()) > 0:
             # In slices, so that stop() is noticed.
-            if any(True for _ in self._connection.notifies(timeout=min(left, SLICE_SECONDS), stop_after=1)):
+            seconds = min(left, SLICE_SECONDS)
+            if any(True for _ in self._connection.notifies(timeout=seconds, stop_after=1)):
                 return
