@@ -14,6 +14,10 @@ class ConfigurationError(TextsimError, ValueError):
     """A setting that cannot be, such as a threshold outside (0, 1]."""
 
 
+class MeasureError(TextsimError, ValueError):
+    """What cannot be measured: no sequence, a cost below 0, or texts too long to compare so."""
+
+
 class DocumentError(TextsimError, ValueError):
     """A document or key that cannot be stored, such as one with a NUL character."""
 
