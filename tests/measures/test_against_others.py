@@ -1,0 +1,175 @@
+"""Every measure against an independent implementation: SciPy, scikit-learn, NLTK."""
+
+from __future__ import annotations
+
+import gzip
+import itertools
+import json
+import math
+import random
+from collections import Counter
+from functools import cache
+from pathlib import Path
+
+import nltk
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+from scipy.spatial import distance
+from sklearn.feature_extraction import DictVectorizer
+from sklearn.metrics import pairwise
+
+from textsim_db import measures
+from textsim_db.measures import words
+
+PAIRS = 10_000
+DATA = Path(__file__).parents[2].parent / "shared" / "data"
+CORPORA = ["arxiv", "arxiv_revisions", "licences", "articles", "scripture", "languages"]
+Pair = tuple[list[str], list[str]]
+Rows = tuple[csr_array, csr_array]
+
+
+def random_pairs(rng: random.Random) -> list[Pair]:
+    """Sequences of up to twelve of a few words, many of them alike."""
+    pairs = []
+    for _ in range(PAIRS):
+        items = [f"w{i}" for i in range(rng.choice([2, 5, 20]))]
+        a = rng.choices(items, k=rng.randrange(13))
+        b = rng.choices(items, k=rng.randrange(13))
+        if rng.random() < 0.5:
+            b = [item if rng.random() < 0.8 else rng.choice(items) for item in a]
+        pairs.append((a, b))
+    return pairs
+
+
+@cache
+def real_pairs(name: str) -> list[Pair]:
+    file = DATA / f"{name}.jsonl.gz"
+    if not file.exists():
+        pytest.skip(f"{file.name} is not there")
+    with gzip.open(file, "rt", encoding="utf-8") as lines:
+        texts = [json.loads(line)["text"] for _, line in zip(range(800), lines, strict=False)]
+    found = [words(text)[:400] for text in texts]
+    return list(itertools.pairwise(found))
+
+
+def rows_of(pairs: list[Pair]) -> Rows:
+    """The counts of the words of all pairs, as scikit-learn gives them."""
+    vectorizer = DictVectorizer(dtype=np.float64)
+    made = vectorizer.fit_transform([Counter(side) for pair in pairs for side in pair])
+    return made[0::2], made[1::2]
+
+
+@pytest.fixture(params=["random", *CORPORA])
+def pairs(request: pytest.FixtureRequest, rng: random.Random) -> list[Pair]:
+    return random_pairs(rng) if request.param == "random" else real_pairs(request.param)
+
+
+def test_counts(pairs: list[Pair]) -> None:
+    rows = rows_of(pairs)
+    euclidean = [measures.euclidean(a, b) for a, b in pairs]
+    # scikit-learn goes through the inner product, and loses half of the digits.
+    expected = np.sqrt((rows[0] - rows[1]).power(2).sum(axis=1)).ravel()
+    assert np.allclose(euclidean, np.asarray(expected).ravel(), rtol=1e-12)
+    expected = pairwise.paired_manhattan_distances(*rows)
+    assert [measures.manhattan(a, b) for a, b in pairs] == expected.tolist()
+    cosine = np.array([measures.cosine_similarity(a, b) for a, b in pairs])
+    expected = 1 - pairwise.paired_cosine_distances(*rows)
+    full = np.array([bool(a and b) for a, b in pairs])
+    assert np.allclose(cosine[full], expected[full], rtol=0, atol=1e-12)
+    assert not cosine[~full].any()
+    degrees = np.array([measures.cosine_distance(a, b) for a, b in pairs])
+    assert np.allclose(np.cos(np.radians(degrees)), cosine, rtol=0, atol=1e-12)
+    assert (degrees[~full] == 90).all()
+
+
+def test_counts_by_scipy(pairs: list[Pair]) -> None:
+    for a, b in pairs[:2000]:
+        items, x, y = measures.frequencies(a, b)
+        assert len(items) == len(set(a) | set(b))
+        if not items:
+            continue
+        for r in (1, 1.5, 3, 10):
+            assert measures.lr_norm(a, b, r) == pytest.approx(distance.minkowski(x, y, r), 1e-12)
+        assert measures.lr_norm(a, b, math.inf) == distance.chebyshev(x, y)
+        other = distance.braycurtis(x, y)
+        expected = (1 - other) / (1 + other)
+        assert measures.jaccard_of_counts(a, b) == pytest.approx(expected, abs=1e-12)
+
+
+def test_sets(pairs: list[Pair]) -> None:
+    for a, b in pairs:
+        one, other = set(a), set(b)
+        if not one | other:
+            assert measures.jaccard(a, b) == measures.dice(a, b) == measures.overlap(a, b) == 0
+            continue
+        similarity = measures.jaccard(a, b)
+        assert similarity == pytest.approx(1 - nltk.jaccard_distance(one, other), abs=1e-12)
+        assert measures.dice(a, b) == pytest.approx(2 * similarity / (1 + similarity), abs=1e-12)
+        if one and other:
+            # NLTK has precision, how much of what was found is right, and recall.
+            inside = nltk.precision(other, one)
+            assert measures.containment(a, b) == inside
+            assert measures.overlap(a, b) == max(inside, nltk.recall(other, one))
+        else:
+            assert measures.containment(a, b) == 0
+    for a, b in pairs[:500]:
+        items, x, y = measures.frequencies(a, b)
+        if items:
+            assert measures.dice(a, b) == pytest.approx(1 - distance.dice(x > 0, y > 0), abs=1e-12)
+            weights = {item: float(i % 7) for i, item in enumerate(items)}
+            values = np.array([weights[item] for item in items])
+            expected = values[(x > 0) & (y > 0)].sum() / values.sum() if values.any() else 0
+            found = measures.weighted_jaccard(a, b, weights)
+            assert found == pytest.approx(expected, abs=1e-12)
+
+
+def test_edits(pairs: list[Pair], rng: random.Random) -> None:
+    short = [(a[:12], b[:12]) for a, b in pairs]
+    for a, b in short:
+        assert measures.levenshtein(a, b) == nltk.edit_distance(a, b)
+        substitution = rng.randrange(1, 4)
+        expected = nltk.edit_distance(a, b, substitution_cost=substitution)
+        assert measures.levenshtein(a, b, substitution=substitution) == expected
+        text = " ".join(a)[:12], " ".join(b)[:12]
+        assert measures.levenshtein(*text) == nltk.edit_distance(*text)
+
+
+def cheapest(a: list[str], b: list[str], costs: tuple[float, float, float]) -> float:
+    """The textbook recursion."""
+    insertion, deletion, substitution = costs
+
+    @cache
+    def cost(i: int, j: int) -> float:
+        if not i or not j:
+            return i * deletion + j * insertion
+        return min(
+            cost(i - 1, j) + deletion,
+            cost(i, j - 1) + insertion,
+            cost(i - 1, j - 1) + (0 if a[i - 1] == b[j - 1] else substitution),
+        )
+
+    return cost(len(a), len(b))
+
+
+def test_costs_and_alignments(rng: random.Random) -> None:
+    for a, b in random_pairs(rng):
+        costs = tuple(rng.choice([0, 1, 2, 3, 0.5, 2.25]) for _ in range(3))
+        assert len(costs) == 3
+        expected = cheapest(a, b, costs)
+        assert measures.levenshtein(a, b, *costs) == pytest.approx(expected, abs=1e-12)
+        one, other = measures.alignment(a, b, *costs)
+        assert [item for item in one if item is not None] == a
+        assert [item for item in other if item is not None] == b
+        assert len(one) == len(other)
+        insertion, deletion, substitution = costs
+        total = 0.0
+        for left, right in zip(one, other, strict=True):
+            assert (left, right) != (None, None)
+            if left != right:
+                total += insertion if left is None else deletion if right is None else substitution
+        assert total == pytest.approx(expected, abs=1e-12)
+        table = measures.edit_table(a, b, *costs)
+        assert table.distances[-1, -1] == pytest.approx(expected, abs=1e-12)
+        similarity = measures.levenshtein_similarity(a, b, *costs)
+        assert 0 <= similarity <= 1 + 1e-12

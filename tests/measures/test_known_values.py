@@ -1,0 +1,230 @@
+"""Values from the books and articles of the field."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from textsim_db.config import Bands, make_config
+from textsim_db.errors import MeasureError
+from textsim_db.measures import (
+    MEASURES,
+    Arrow,
+    Vocabulary,
+    alignment,
+    bag_of_words,
+    character_shingles,
+    characteristic_matrix,
+    containment,
+    cosine_distance,
+    cosine_similarity,
+    counts,
+    dice,
+    document_frequencies,
+    edit_table,
+    euclidean,
+    frequencies,
+    idf_weights,
+    jaccard,
+    jaccard_of_counts,
+    levenshtein,
+    levenshtein_similarity,
+    lr_norm,
+    manhattan,
+    measure_of,
+    minhash_estimate,
+    overlap,
+    pairwise_matrix,
+    shingles,
+    signature_matrix,
+    weighted_jaccard,
+    without_stop_words,
+    word_counts,
+    word_ngrams,
+    words,
+)
+from textsim_db.recipe import signature
+
+
+def test_jaccard() -> None:
+    assert jaccard([2, 3, 4, 2], [1, 5, 4, 2]) == 0.4
+    one = [10, 8, 11, 13, 2, 17, 3, 1, 19, 11]
+    other = [1, 2, 5, 9, 12, 17, 13, 11, 9, 10]
+    assert jaccard(one, other) == 0.5
+    # Mining of Massive Datasets, figure 3.1: three items in common, five that are not.
+    assert jaccard("abcdef", "abcgh") == 3 / 8
+
+
+def test_the_estimate_is_within_three_standard_errors() -> None:
+    one = [10, 8, 11, 13, 2, 17, 3, 1, 19, 11]
+    other = [1, 2, 5, 9, 12, 17, 13, 11, 9, 10]
+    found = []
+    for seed in range(1000):
+        a, b = signature_matrix([one, other], 100, seed).T
+        estimate = minhash_estimate(a, b)
+        assert estimate.standard_error == pytest.approx(
+            math.sqrt(estimate.similarity * (1 - estimate.similarity) / 100)
+        )
+        found.append(estimate.similarity)
+    error = math.sqrt(0.5 * 0.5 / 100)
+    # Of a normal distribution 99.7 % are within three; the mean is thirty times as sure.
+    assert np.mean(np.abs(np.array(found) - 0.5) <= 3 * error) >= 0.99
+    assert abs(np.mean(found) - 0.5) <= 3 * error / math.sqrt(1000)
+    assert np.std(found) == pytest.approx(error, rel=0.15)
+
+
+def test_levenshtein() -> None:
+    # Jurafsky and Martin, "Speech and Language Processing", chapter 2.
+    assert levenshtein("INTENTION", "EXECUTION", substitution=2) == 8
+    assert levenshtein("EXECUTION", "INTENTION", substitution=2) == 8
+    assert levenshtein("INTENTION", "EXECUTION") == 5
+    assert levenshtein("agtcc", "cgctca") == 3
+    assert levenshtein("kitten", "sitting") == 3
+    assert levenshtein(["the", "cat"], ["the", "black", "cat"], insertion=5) == 5
+    assert levenshtein("abc", "", deletion=2) == 6
+    assert levenshtein("", "abc", insertion=0.5) == 1.5
+    assert levenshtein("ab", "ba", substitution=0.75) == 1.5
+    assert levenshtein([-1], [-2]) == 1  # their hashes are the same
+    assert levenshtein([2**61 - 1], [0]) == 1
+    assert levenshtein(["a"], [97]) == 1
+    assert levenshtein(["ab", "c"], ["a", "bc"]) == 2
+    assert levenshtein_similarity("kitten", "sitting") == 1 - 3 / 7
+    assert levenshtein_similarity("abc", "xyz") == 0
+    assert levenshtein_similarity("abc", "xyz", substitution=3) == 0
+
+
+def test_alignment() -> None:
+    rows = alignment("EXECUTION", "INTENTION", substitution=2)
+    assert ["".join(str(item or "*") for item in row) for row in rows] == [
+        "*EXECUTION",
+        "INTE*NTION",
+    ]
+    assert alignment("", "") == ([], [])
+    assert alignment("ab", "") == (["a", "b"], [None, None])
+    assert alignment(["a", "b"], ["b"]) == (["a", "b"], [None, "b"])
+
+
+def test_edit_table() -> None:
+    table = edit_table("agtcc", "cgctca")
+    assert table.distances[5, 6] == 3
+    assert table.distances[:, 0].tolist() == [0, 1, 2, 3, 4, 5]
+    assert table.distances[0].tolist() == [0, 1, 2, 3, 4, 5, 6]
+    assert Arrow(int(table.arrows[1, 1])) == Arrow.DIAGONAL
+    assert Arrow(int(table.arrows[1, 2])) == Arrow.DIAGONAL | Arrow.LEFT
+    assert str(edit_table("a", "b")).splitlines() == ["   #  b", "#  0 ←1", "a ↑1 ↖1"]
+
+
+def test_vectors() -> None:
+    one, other = {"x": 2, "y": 7}, {"x": 6, "y": 4}
+    for a, b in [(one, other), (Counter(one).elements(), Counter(other).elements())]:
+        a, b = (a, b) if isinstance(a, dict) else (list(a), list(b))
+        assert euclidean(a, b) == 5
+        assert manhattan(a, b) == 7
+        assert cosine_distance(a, b) == pytest.approx(40.3645365730974, abs=1e-12)
+        assert cosine_similarity(a, b) == pytest.approx(40 / math.sqrt(53 * 52), abs=1e-15)
+        assert lr_norm(a, b, 1) == 7
+        assert lr_norm(a, b, 2) == 5
+        assert lr_norm(a, b, math.inf) == 4
+        assert lr_norm(a, b, 1000) == 4
+    # Mining of Massive Datasets, examples 3.12 and 3.13, the angle of 60 degrees with counts.
+    assert euclidean({"x": 2, "y": 7}, {"x": 6, "y": 4}) == 5
+    assert cosine_distance({"a": 1, "b": 1}, {"b": 1, "c": 1}) == pytest.approx(60)
+    assert cosine_distance("abab", "ab") == 0
+    assert cosine_distance("a" * 10**6 + "b", "a" * 10**6) == pytest.approx(math.degrees(1e-6))
+
+
+def test_other_sets() -> None:
+    assert containment("ab", "abcd") == 1
+    assert containment("abcd", "ab") == 0.5
+    assert overlap("abcd", "abx") == 2 / 3
+    assert dice("abcd", "abx") == 4 / 7
+    # Mining of Massive Datasets, example 3.2, as bags: min 2 + 1, max 3 + 3 + 1.
+    assert jaccard_of_counts("aaab", "aabbc") == 3 / 6
+    frequency = document_frequencies(["ab", "bc", "b"])
+    weights = idf_weights(frequency, 3)
+    assert weights == {"a": math.log(3), "b": 0, "c": math.log(3)}
+    assert weighted_jaccard("ab", "bc", weights) == 0
+    assert weighted_jaccard("ab", "ax", weights) == pytest.approx(math.log(3) / (math.log(3) + 1))
+    assert weighted_jaccard("ab", "bc", {}) == jaccard("ab", "bc")
+
+
+def test_mining_of_massive_datasets() -> None:
+    # Example 3.3: the 2-shingles of abcdabd.
+    assert set(character_shingles("abcdabd", 2)) == {"ab", "bc", "cd", "da", "bd"}
+    # Figure 3.2 and example 3.6.
+    documents = ["ad", "c", "bde", "acd"]
+    made = characteristic_matrix(documents)
+    order = [made.items.index(item) for item in "abcde"]
+    assert made.matrix.toarray()[order].astype(int).tolist() == [
+        [1, 0, 0, 1],
+        [0, 0, 1, 0],
+        [0, 1, 0, 1],
+        [1, 0, 1, 1],
+        [0, 0, 1, 0],
+    ]
+    # Figure 3.4 and example 3.8: the hash functions x + 1 and 3x + 1 modulo 5.
+    rows = [["abcde".index(item) for item in document] for document in documents]
+    made_signatures = signature_matrix(
+        rows, functions=[lambda x: (x + 1) % 5, lambda x: (3 * x + 1) % 5]
+    )
+    assert made_signatures.tolist() == [[1, 3, 0, 1], [0, 2, 0, 0]]
+    assert minhash_estimate(made_signatures[:, 0], made_signatures[:, 3]).similarity == 1
+    assert jaccard(rows[0], rows[3]) == 2 / 3
+    # Figure 3.8: the S-curve of 20 bands of 5 rows.
+    banding = Bands(20, 5)
+    for similarity, probability in {0.2: 0.006, 0.3: 0.047, 0.4: 0.186, 0.5: 0.470}.items():
+        assert banding.probability(similarity) == pytest.approx(probability, abs=0.0005)
+    for similarity, probability in {0.6: 0.802, 0.7: 0.975, 0.8: 0.9996}.items():
+        assert banding.probability(similarity) == pytest.approx(probability, abs=0.0005)
+
+
+def test_views() -> None:
+    text = "The cat, the CAT and the dog"
+    assert bag_of_words(text) == {"the", "cat", "and", "dog"}
+    assert word_counts(text) == {"the": 3, "cat": 2, "and": 1, "dog": 1}
+    assert without_stop_words(text, ["The", "AND"]) == ["cat", "cat", "dog"]
+    assert word_ngrams("a b c", 2) == [("a", "b"), ("b", "c")]
+    assert word_ngrams("a b", 3) == [("a", "b")]
+    assert word_ngrams("", 3) == []
+    assert character_shingles("?", 3) == []
+    assert character_shingles("ab", 5) == ["ab"]
+    assert counts([1, 2, 1]) == {1: 2, 2: 1}
+    made = frequencies("aab", "bc")
+    assert (made.items, made.a.tolist(), made.b.tolist()) == (["a", "b", "c"], [2, 1, 0], [0, 1, 1])
+
+
+def test_vocabulary() -> None:
+    vocabulary = Vocabulary(words("a rose is a rose"))
+    assert len(vocabulary) == 3
+    assert vocabulary.encode(["rose", "is", "red"]).tolist() == [1, 2, 3]
+    assert vocabulary.decode(np.array([0, 3])) == ["a", "red"]
+    assert list(vocabulary) == ["a", "rose", "is", "red"]
+    assert "red" in vocabulary
+    with pytest.raises(MeasureError, match="there is no word 4; expected 0 to 3"):
+        vocabulary.decode([4])
+
+
+def test_pairwise() -> None:
+    made = pairwise_matrix(["abc", "abd", ""], "cosine")
+    assert made.tolist() == [
+        [pytest.approx(1), pytest.approx(2 / 3), 0],
+        [pytest.approx(2 / 3), pytest.approx(1), 0],
+        [0, 0, 0],
+    ]
+    assert pairwise_matrix([], "jaccard").shape == (0, 0)
+    assert pairwise_matrix(["ab", "b"], containment).tolist() == [[1, 0.5], [1, 1]]
+    with pytest.raises(MeasureError, match='did you mean "euclidean"'):
+        pairwise_matrix([], "euklidean")
+    assert measure_of("cosine") is MEASURES["cosine_similarity"]
+
+
+def test_signatures_are_those_of_a_corpus() -> None:
+    config = make_config(num_hashes=64, seed=9)
+    text = "The quick brown fox jumps over the lazy dog"
+    (column,) = signature_matrix([shingles(text, "word:3")], 64, 9).T
+    assert column.tolist() == signature(text, config).tolist()
+    assert signature_matrix([[], ["a", 1]], 4).shape == (4, 2)
+    assert signature_matrix([[]], 4).tolist() == [[2**31 - 1]] * 4

@@ -1,0 +1,132 @@
+"""What every measure has to be: symmetric, in its range, and where it is a metric, one."""
+
+from __future__ import annotations
+
+import math
+import random
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from textsim_db.errors import MeasureError
+from textsim_db.measures import (
+    MEASURES,
+    alignment,
+    containment,
+    cosine_distance,
+    cosine_similarity,
+    edit_table,
+    euclidean,
+    idf_weights,
+    jaccard,
+    levenshtein,
+    lr_norm,
+    manhattan,
+    minhash_estimate,
+    weighted_jaccard,
+)
+
+WORDS = st.lists(st.sampled_from(["a", "b", "c", "word", "ärger", "漢"]), max_size=15)
+INTEGERS = st.lists(st.integers(-3, 3), max_size=15)
+CHARACTERS = st.text("ab漢\ud800😀", max_size=15)
+ANY = st.one_of(
+    st.tuples(WORDS, WORDS, WORDS),
+    st.tuples(INTEGERS, INTEGERS, INTEGERS),
+    st.tuples(CHARACTERS, CHARACTERS, CHARACTERS),
+)
+METRICS: dict[str, Callable[[Any, Any], float]] = {
+    "jaccard distance": lambda a, b: 1 - jaccard(a, b) if a or b else 0.0,
+    "euclidean": euclidean,
+    "manhattan": manhattan,
+    "L 3": lambda a, b: lr_norm(a, b, 3),
+    "L infinity": lambda a, b: lr_norm(a, b, math.inf),
+    "levenshtein": levenshtein,
+    "levenshtein, substitution 2": lambda a, b: levenshtein(a, b, substitution=2),
+}
+
+
+@given(ANY)
+def test_range_symmetry_and_identity(some: tuple[Any, Any, Any]) -> None:
+    a, b, _ = some
+    for measure in MEASURES.values():
+        value = measure.function(a, b)
+        assert not math.isnan(value)
+        assert 0 <= value <= (math.inf if measure.most is None else measure.most)
+        if measure.is_symmetric:
+            assert value == pytest.approx(measure.function(b, a), abs=1e-12)
+        if a:
+            itself = measure.function(a, a)
+            assert itself == pytest.approx(0.0 if measure.is_distance else 1.0, abs=1e-9)
+        elif not b and (measure.name == "cosine_distance" or not measure.is_distance):
+            assert value == (90.0 if measure.is_distance else 0.0)
+        # An array is the sequence of its items, whatever a sequence is given as.
+        assert measure.function(tuple(a), list(b)) == value
+
+
+@given(ANY)
+def test_the_triangle_inequality(some: tuple[Any, Any, Any]) -> None:
+    a, b, c = some
+    for name, metric in METRICS.items():
+        assert metric(a, c) <= metric(a, b) + metric(b, c) + 1e-9, name
+    if a and b and c:
+        assert cosine_distance(a, c) <= cosine_distance(a, b) + cosine_distance(b, c) + 1e-5
+    assert (levenshtein(a, b) == 0) == (list(a) == list(b))
+    assert (jaccard(a, b) == 1) == (bool(a) and set(a) == set(b))
+
+
+def test_arrays() -> None:
+    a, b = np.array([1, 2, 2], np.int32), np.array([2, 3])
+    assert jaccard(a, b) == jaccard([1, 2], [2, 3]) == 1 / 3
+    assert levenshtein(a, b) == 2
+    assert cosine_similarity(a, [1, 2, 2]) == pytest.approx(1)
+    with pytest.raises(MeasureError, match="an array has 2 dimensions; expected 1"):
+        jaccard(np.zeros((2, 2)), b)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: jaccard(5, []), "expected a sequence of words, characters or integers, not 5"),  # type: ignore[arg-type]
+        (lambda: jaccard([[1]], []), "an item cannot be compared: unhashable type"),  # type: ignore[list-item]
+        (lambda: euclidean([[1]], []), "an item cannot be compared: unhashable type"),  # type: ignore[list-item]
+        (lambda: levenshtein([[1]], []), "an item cannot be compared: unhashable type"),  # type: ignore[list-item]
+        (lambda: euclidean({"a": -1}, {}), "the count of 'a' is -1; expected 0 to 2"),
+        (lambda: euclidean({"a": math.nan}, {}), "the count of 'a' is nan; expected 0 to 2"),
+        (lambda: euclidean({"a": math.inf}, {}), "the count of 'a' is inf; expected 0 to 2"),
+        (lambda: lr_norm("a", "b", 0.5), "r is 0.5; expected 1 or more"),
+        (lambda: lr_norm("a", "b", math.nan), "r is nan; expected 1 or more"),
+        (lambda: levenshtein("a", "b", -1), "insertion costs -1; expected 0 to 2"),
+        (lambda: alignment("a", "b", 1, math.nan), "deletion costs nan; expected 0 to 2"),
+        (lambda: levenshtein("a", "b", substitution=math.inf), "substitution costs inf"),
+        (lambda: weighted_jaccard("a", "b", {"a": -1.0}), "the weight of 'a' is -1.0"),
+        (lambda: idf_weights({"a": 3}, 2), "'a' occurs in 3 documents; expected 1 to 2"),
+        (lambda: minhash_estimate([1], [1, 2]), r"signatures have shapes \(1,\) and \(2,\)"),
+        (lambda: edit_table("a" * 3000, "b" * 3000), "3,000 and 3,000 items differ too much"),
+        (lambda: alignment("a" * 20000, "b" * 20000, 1, 2), "differ too much to be compared"),
+    ],
+)
+def test_errors(call: Callable[[], object], message: str) -> None:
+    with pytest.raises(MeasureError, match=message):
+        call()
+
+
+def test_two_texts_of_ten_megabytes(rng: random.Random) -> None:
+    letters = np.frombuffer(b"abcdefghijklmnop     ", np.uint8)
+    generator = np.random.default_rng(rng.randrange(2**32))
+    a, b = (generator.choice(letters, 10**7).tobytes().decode() for _ in range(2))
+    near = a[:100] + "X" + a[100:5_000_000] + "Y" + a[5_000_001:-3]
+    start = time.monotonic()
+    for measure in MEASURES.values():
+        if not measure.name.startswith("levenshtein"):
+            assert math.isfinite(measure.function(a, b))
+    assert levenshtein(a, near) == 5
+    one, other = alignment(a, near)
+    assert (one.count(None), other.count(None)) == (1, 3)
+    assert containment(a.split(), near.split()) > 0.99
+    assert levenshtein(a.split(), near.split()) < 10
+    print(f"{time.monotonic() - start:.1f} s")

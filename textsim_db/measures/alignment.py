@@ -1,0 +1,207 @@
+"""Alignments: which items of two sequences stand over each other at the least cost of edits."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from enum import IntFlag
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from rapidfuzz.distance import Editops, Levenshtein
+
+from textsim_db.kernels import kernel
+from textsim_db.measures.edits import (
+    WORD,
+    Costs,
+    Encoded,
+    as_text,
+    costs_of,
+    distance,
+    encoded,
+    is_unit,
+    refuse_above,
+    strip,
+)
+from textsim_db.measures.sequences import Sequence, items_of
+
+MAX_CELLS = 2**28
+"""Of a table of arrows, a byte each: two sequences of 16,000 items."""
+MAX_TABLE = 2**22
+"""Of a table that is returned: two sequences of 2,000 items."""
+
+Aligned: TypeAlias = tuple[list[Hashable | None], list[Hashable | None]]
+
+_DIAGONAL, _UP, _LEFT = 1, 2, 4
+
+
+class Arrow(IntFlag):
+    """Where the least cost of a cell comes from; several where they cost the same."""
+
+    DIAGONAL = _DIAGONAL
+    UP = _UP
+    LEFT = _LEFT
+
+
+_SIGNS = {Arrow.DIAGONAL: "↖", Arrow.UP: "↑", Arrow.LEFT: "←"}
+_OF_EDIT = {"replace": _DIAGONAL, "delete": _UP, "insert": _LEFT}
+
+
+@dataclass(frozen=True, slots=True)
+class EditTable:
+    """The table of the classic algorithm, for teaching: print() shows it.
+
+    distances: float64 of shape (len(a) + 1, len(b) + 1); cell (i, j) is the least cost of turning
+    the first i items of a into the first j of b. arrows: uint8 of the same shape, Arrow flags: UP
+    deletes an item of a, LEFT inserts one of b, DIAGONAL keeps or substitutes.
+    """
+
+    a: list[Hashable]
+    b: list[Hashable]
+    distances: npt.NDArray[np.float64]
+    arrows: npt.NDArray[np.uint8]
+
+    def __str__(self) -> str:
+        rows = [["", "#", *map(str, self.b)]]
+        for i, item in enumerate(["#", *map(str, self.a)]):
+            rows.append([item, *(self._cell(i, j) for j in range(len(self.b) + 1))])
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        return "\n".join(
+            " ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True))
+            for row in rows
+        )
+
+    def _cell(self, i: int, j: int) -> str:
+        arrow = Arrow(int(self.arrows[i, j]))
+        signs = "".join(sign for flag, sign in _SIGNS.items() if flag in arrow)
+        return f"{signs}{self.distances[i, j]:g}"
+
+
+def edit_table(
+    a: Sequence, b: Sequence, insertion: float = 1, deletion: float = 1, substitution: float = 1
+) -> EditTable:
+    """Return the table of edit distances, with the arrows that trace alignments back.
+
+    Raises MeasureError for costs below 0, and for over 2^22 cells: twice 2,000 items. Wagner and
+    Fischer, "The string-to-string correction problem", 1974; Jurafsky and Martin, "Speech and
+    Language Processing", chapter 2, on minimum edit distance.
+    """
+    costs = costs_of(insertion, deletion, substitution)
+    one, other = list(items_of(a)), list(items_of(b))
+    shape = len(one) + 1, len(other) + 1
+    refuse_above(shape[0] * shape[1], MAX_TABLE, len(one), len(other))
+    distances, arrows = np.zeros(shape), np.zeros(shape, np.uint8)
+    _fill(*encoded(one, other), _array(costs), distances, arrows)
+    return EditTable(one, other, distances, arrows)
+
+
+def alignment(
+    a: Sequence, b: Sequence, insertion: float = 1, deletion: float = 1, substitution: float = 1
+) -> Aligned:
+    """Return both sequences as lists of one length, None for a gap, aligned at the least cost.
+
+    A gap in the first is an insertion, one in the second a deletion. Of several alignments that cost
+    the same it is always the same one. Two empty lists for empty sequences. Raises MeasureError for
+    costs below 0, and where it would take minutes or gigabytes: with costs that are not all alike,
+    for over 2^28 cells, twice 16,000 items that differ from end to end. Wagner and Fischer, "The
+    string-to-string correction problem", 1974.
+    """
+    costs = costs_of(insertion, deletion, substitution)
+    one, other = list(items_of(a)), list(items_of(b))
+    numbers = encoded(one, other)
+    start, end = strip(numbers)
+    inner = numbers[0][start : len(one) - end], numbers[1][start : len(other) - end]
+    path = [_DIAGONAL] * start + _path(inner, costs) + [_DIAGONAL] * end
+    ones, others = iter(one), iter(other)
+    return (
+        [None if arrow == _LEFT else next(ones) for arrow in path],
+        [None if arrow == _UP else next(others) for arrow in path],
+    )
+
+
+def _path(both: Encoded, costs: Costs) -> list[int]:
+    """Return the arrows of an alignment, from the start to the end."""
+    sizes = len(both[0]), len(both[1])
+    shape = sizes[0] + 1, sizes[1] + 1
+    if is_unit(costs) and shape[0] * shape[1] > MAX_CELLS:
+        texts = as_text(both)
+        distance(texts, costs)  # refuses what would take too long
+        return _path_of(Levenshtein.editops(*texts, score_hint=WORD), sizes[0])
+    refuse_above(shape[0] * shape[1], MAX_CELLS, *sizes)
+    arrows = np.zeros(shape, np.uint8)
+    _fill(*both, _array(costs), np.zeros((2, shape[1])), arrows)
+    path: list[int] = _back_trace(arrows).tolist()
+    return path
+
+
+def _array(costs: Costs) -> npt.NDArray[np.float64]:
+    return np.array(costs, np.float64)
+
+
+def _path_of(edits: Editops, size: int) -> list[int]:
+    path: list[int] = []
+    i = 0
+    for edit in edits:
+        path += [_DIAGONAL] * (edit.src_pos - i)
+        path.append(_OF_EDIT[edit.tag])
+        i = edit.src_pos + (edit.tag != "insert")
+    return path + [_DIAGONAL] * (size - i)
+
+
+@kernel
+def _fill(
+    a: npt.NDArray[np.int32],
+    b: npt.NDArray[np.int32],
+    costs: npt.NDArray[np.float64],
+    distances: npt.NDArray[np.float64],
+    arrows: npt.NDArray[np.uint8],
+) -> None:
+    """Fill a table of arrows, and one of distances or the two last rows of it."""
+    insertion, deletion, substitution = costs
+    rows = len(distances)
+    for i in range(len(a) + 1):
+        row, above = distances[i % rows], distances[(i - 1) % rows]
+        row[0] = 0.0
+        if i > 0:
+            row[0] = above[0] + deletion
+            arrows[i, 0] = _UP
+        for j in range(1, len(b) + 1):
+            inserted = row[j - 1] + insertion
+            if i == 0:
+                row[j] = inserted
+                arrows[i, j] = _LEFT
+                continue
+            kept = above[j - 1]
+            if a[i - 1] != b[j - 1]:
+                kept += substitution
+            deleted = above[j] + deletion
+            least = min(kept, deleted, inserted)
+            row[j] = least
+            arrow = _DIAGONAL if kept == least else 0
+            if deleted == least:
+                arrow |= _UP
+            if inserted == least:
+                arrow |= _LEFT
+            arrows[i, j] = arrow
+
+
+@kernel
+def _back_trace(arrows: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+    """Return the arrows of one way from the first cell to the last."""
+    i, j = arrows.shape[0] - 1, arrows.shape[1] - 1
+    path = np.empty(i + j, np.uint8)
+    at = len(path)
+    while i > 0 or j > 0:
+        at -= 1
+        if arrows[i, j] & _DIAGONAL:
+            path[at] = _DIAGONAL
+            i -= 1
+            j -= 1
+        elif arrows[i, j] & _UP:
+            path[at] = _UP
+            i -= 1
+        else:
+            path[at] = _LEFT
+            j -= 1
+    return path[at:]

@@ -1,0 +1,205 @@
+"""Edit distance: the least cost of turning one sequence into another; RapidFuzz does the work."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Hashable
+from collections.abc import Sequence as Items
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from rapidfuzz.distance import Levenshtein
+
+from textsim_db.errors import MeasureError
+from textsim_db.kernels import kernel
+from textsim_db.measures.sequences import Sequence, items_of
+
+MAX_WORK = 2**36
+"""So many steps take about two minutes."""
+WORD = 64
+"""So many items a step compares, where RapidFuzz keeps a bit for each."""
+LONG = 2**20
+
+Encoded: TypeAlias = tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]
+Comparable: TypeAlias = tuple[Items[Hashable], Items[Hashable]]
+
+
+class Costs(NamedTuple):
+    """What inserting, deleting and substituting an item costs."""
+
+    insertion: float
+    deletion: float
+    substitution: float
+
+
+def levenshtein(
+    a: Sequence, b: Sequence, insertion: float = 1, deletion: float = 1, substitution: float = 1
+) -> float:
+    """Return the least cost of turning a into b by inserting, deleting and substituting items.
+
+    From 0, for equal sequences, to the cost of replacing every item; a whole number where the costs
+    are. Where one is empty, it is an insertion or a deletion for each item of the other. Raises
+    MeasureError for costs below 0, and for long sequences that differ so much that it would take
+    minutes, such as two texts of ten million characters with nothing in common: by words they may
+    still be compared. Levenshtein, "Binary codes capable of correcting deletions, insertions, and
+    reversals", 1966; Wagner and Fischer, "The string-to-string correction problem", 1974.
+    """
+    return distance(comparable(a, b), costs_of(insertion, deletion, substitution))
+
+
+def levenshtein_similarity(
+    a: Sequence, b: Sequence, insertion: float = 1, deletion: float = 1, substitution: float = 1
+) -> float:
+    """Return 1 - levenshtein() / the most that it can be for these lengths: from 0 to 1.
+
+    The most is to replace, or to delete and insert, every item. 0 where both are empty, or no change
+    costs anything. Raises MeasureError as levenshtein() does.
+    """
+    costs = costs_of(insertion, deletion, substitution)
+    both = comparable(a, b)
+    most = _most(len(both[0]), len(both[1]), costs)
+    return 1 - distance(both, costs) / most if most else 0.0
+
+
+def costs_of(insertion: float, deletion: float, substitution: float) -> Costs:
+    """Check costs, and make whole ones int; raises MeasureError."""
+    made: list[float] = []
+    for name, cost in zip(Costs._fields, (insertion, deletion, substitution), strict=True):
+        if not isinstance(cost, int | float) or not 0 <= cost <= 2**31:
+            raise MeasureError(f"{name} costs {cost!r}; expected 0 to 2^31")
+        made.append(int(cost) if cost == int(cost) else cost)
+    return Costs(*made)
+
+
+def is_unit(costs: Costs) -> bool:
+    """Say whether every change costs the same."""
+    return costs.insertion == costs.deletion == costs.substitution
+
+
+def is_indel(costs: Costs) -> bool:
+    """Say whether a substitution is never cheaper than a deletion and an insertion."""
+    return costs.substitution >= costs.insertion + costs.deletion
+
+
+def comparable(a: Sequence, b: Sequence) -> Comparable:
+    """Return sequences as RapidFuzz compares them without fault.
+
+    It takes Python's hash for the item where that is no string, and hash(-1) is hash(-2).
+    """
+    if isinstance(a, str) and isinstance(b, str):
+        return a, b
+    one, other = list(items_of(a)), list(items_of(b))
+    try:
+        # The quickest way to know that all are strings.
+        "".join(one), "".join(other)  # type: ignore[arg-type]
+    except TypeError:
+        return as_text(encoded(one, other))
+    return one, other
+
+
+def as_text(both: Encoded) -> Comparable:
+    """Return numbers as characters, which RapidFuzz reads the fastest; as they are if too many."""
+    if max((array.max(initial=0) for array in both), default=0) > sys.maxunicode:
+        return both[0].tolist(), both[1].tolist()
+    one, other = (
+        array.astype("<u4").tobytes().decode("utf-32-le", "surrogatepass") for array in both
+    )
+    return one, other
+
+
+def encoded(a: Sequence, b: Sequence) -> Encoded:
+    """Return sequences as numbers that are equal where the items are: int32 arrays."""
+    numbers: dict[Hashable, int] = {}
+    made = []
+    try:
+        for sequence in (a, b):
+            found = [numbers.setdefault(item, len(numbers)) for item in items_of(sequence)]
+            made.append(np.array(found, np.int32))
+    except TypeError as error:
+        raise MeasureError(f"an item cannot be compared: {error}") from error
+    return made[0], made[1]
+
+
+def distance(both: Comparable, costs: Costs) -> float:
+    """Return the edit distance of two sequences that comparable() gave."""
+    whole = all(isinstance(cost, int) for cost in costs)
+    is_fast = whole and costs.insertion == costs.deletion and (is_unit(costs) or is_indel(costs))
+    cells = len(both[0]) * len(both[1])
+    if cells > MAX_WORK * (WORD if is_fast else 1):
+        return _distance_of_long(both, costs, is_fast)
+    if not whole:
+        insertion, deletion, substitution = map(float, costs)
+        return _distance(*encoded(*both), insertion, deletion, substitution)
+    # Long texts may be nearly the same: then little of the table needs to be looked at.
+    hint = int(costs.insertion) if is_fast and cells > LONG else None
+    return Levenshtein.distance(*both, weights=_weights(costs), score_hint=hint)
+
+
+def strip(a: Encoded) -> tuple[int, int]:
+    """Return how many items two sequences share at the start, and after that at the end."""
+    one, other = a
+    most = min(len(one), len(other))
+    differing = np.flatnonzero(one[:most] != other[:most])
+    start = int(differing[0]) if len(differing) else most
+    rest = most - start
+    differing = np.flatnonzero(one[::-1][:rest] != other[::-1][:rest])
+    return start, int(differing[0]) if len(differing) else rest
+
+
+def refuse_above(cells: int, most: int, a: int, b: int) -> None:
+    """Raise MeasureError where a table is too large."""
+    if cells > most:
+        raise MeasureError(
+            f"sequences of {a:,} and {b:,} items differ too much to be compared item by item; "
+            "compare words in place of characters, or shorter parts"
+        )
+
+
+def _distance_of_long(both: Comparable, costs: Costs, is_fast: bool) -> float:
+    one, other = encoded(*both)
+    start, end = strip((one, other))
+    one, other = one[start : len(one) - end], other[start : len(other) - end]
+    sizes = len(one), len(other)
+    cells = sizes[0] * sizes[1]
+    both = as_text((one, other))
+    if not is_fast:
+        refuse_above(cells, MAX_WORK, *sizes)
+        return distance(both, costs)
+    # Near the diagonal RapidFuzz finds up to so many edits in some ten seconds.
+    unit = int(costs.insertion)
+    most = unit * (MAX_WORK // 8 * WORD // (2 * max(*sizes, 1)))
+    weights = _weights(costs)
+    found = Levenshtein.distance(*both, weights=weights, score_cutoff=most, score_hint=unit)
+    if found > most:
+        refuse_above(cells, MAX_WORK * WORD, *sizes)
+        found = Levenshtein.distance(*both, weights=weights)
+    return found
+
+
+def _weights(costs: Costs) -> tuple[int, int, int]:
+    return int(costs.insertion), int(costs.deletion), int(costs.substitution)
+
+
+def _most(a: int, b: int, costs: Costs) -> float:
+    replaced = min(a, b) * min(costs.substitution, costs.insertion + costs.deletion)
+    return replaced + max(a - b, 0) * costs.deletion + max(b - a, 0) * costs.insertion
+
+
+@kernel
+def _distance(
+    a: npt.NDArray[np.int32],
+    b: npt.NDArray[np.int32],
+    insertion: float,
+    deletion: float,
+    substitution: float,
+) -> float:
+    row = np.arange(len(b) + 1) * insertion
+    for i in range(len(a)):
+        diagonal = row[0]
+        row[0] += deletion
+        for j in range(len(b)):
+            kept = diagonal if a[i] == b[j] else diagonal + substitution
+            diagonal = row[j + 1]
+            row[j + 1] = min(kept, diagonal + deletion, row[j] + insertion)
+    return float(row[len(b)])

@@ -1,0 +1,113 @@
+"""Matrices of a small set of documents: characteristic, signatures, and pairwise by any measure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable
+from typing import TYPE_CHECKING, NamedTuple, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from textsim_db import minhash
+from textsim_db.errors import ConfigurationError
+from textsim_db.hashing import hash_texts
+from textsim_db.measures.named import measure_of
+from textsim_db.measures.sequences import Sequence, items_of
+from textsim_db.measures.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from scipy.sparse import csc_array
+
+
+class CharacteristicMatrix(NamedTuple):
+    """Which document has which item.
+
+    matrix: scipy.sparse.csc_array of bool, shape (items, documents). items: one a row, in order of
+    first appearance in the documents taken one after another, each in its own order.
+    """
+
+    matrix: csc_array
+    items: list[Hashable]
+
+
+def characteristic_matrix(documents: Iterable[Sequence]) -> CharacteristicMatrix:
+    """Return the characteristic matrix of sets, a column each: SciPy sparse.
+
+    Raises ConfigurationError where SciPy is not installed. "Mining of Massive Datasets", section
+    3.3.1.
+    """
+    try:
+        from scipy.sparse import csc_array
+    except ImportError as error:
+        raise ConfigurationError(
+            "the characteristic matrix needs SciPy: pip install 'textsim-db[measures]'"
+        ) from error
+    vocabulary = Vocabulary()
+    rows = [np.unique(vocabulary.encode(document)) for document in documents]
+    offsets = np.zeros(len(rows) + 1, np.int32)
+    np.cumsum([len(row) for row in rows], out=offsets[1:])
+    indices = np.concatenate([np.empty(0, np.int32), *rows])
+    ones = np.ones(len(indices), bool)
+    matrix = csc_array((ones, indices, offsets), shape=(len(vocabulary), len(rows)))
+    return CharacteristicMatrix(matrix, list(vocabulary))
+
+
+def signature_matrix(
+    documents: Iterable[Sequence],
+    num_hashes: int = 128,
+    seed: int = 1,
+    functions: Iterable[Callable[[int], int]] | None = None,
+) -> npt.NDArray[np.int64]:
+    """Return MinHash signatures of sets, a column each: int64 of shape (hashes, documents).
+
+    Of shingles they are the signatures of a corpus with the same seed; items that are no strings are
+    hashed by their repr(). functions take the place of the hash functions; they are of the items
+    where these are integers, and else of their row numbers in the characteristic matrix. The column
+    of an empty set is all 2^31 - 1. Raises ConfigurationError for a number of hashes below 1.
+    "Mining of Massive Datasets", section 3.3.5.
+    """
+    sets = [list(dict.fromkeys(items_of(document))) for document in documents]
+    if functions is not None:
+        return _by_functions(sets, list(functions))
+    if num_hashes < 1:
+        raise ConfigurationError(f"num_hashes is {num_hashes}; expected 1 or more")
+    offsets = np.zeros(len(sets) + 1, np.int64)
+    np.cumsum([len(items) for items in sets], out=offsets[1:])
+    hashes = hash_texts([_text(item) for items in sets for item in items])
+    drawn = minhash.coefficients(seed, num_hashes)
+    made = minhash.signatures(np.array(hashes, np.int64).view(np.uint64), offsets, *drawn)
+    return made.T.astype(np.int64)
+
+
+def pairwise_matrix(
+    documents: Iterable[Sequence], measure: str | Callable[[Sequence, Sequence], float]
+) -> npt.NDArray[np.float64]:
+    """Return a measure of each document with each: float64 of shape (documents, documents).
+
+    measure is the name of one, see textsim_db.measures.MEASURES, or a function of two sequences.
+    Raises MeasureError for an unknown name, and what the measure raises.
+    """
+    some = list(documents)
+    function = measure_of(measure).function if isinstance(measure, str) else measure
+    values = [[function(a, b) for b in some] for a in some]
+    return np.array(values, np.float64).reshape(len(some), len(some))
+
+
+def _by_functions(
+    sets: list[list[Hashable]], functions: list[Callable[[int], int]]
+) -> npt.NDArray[np.int64]:
+    rows: list[list[int]]
+    if all(isinstance(item, int) for items in sets for item in items):
+        rows = cast(list[list[int]], sets)
+    else:
+        vocabulary = Vocabulary()
+        rows = [vocabulary.encode(items).tolist() for items in sets]
+    values = [
+        [min(map(function, some), default=minhash.PRIME) for some in rows] for function in functions
+    ]
+    return np.array(values, np.int64).reshape(len(functions), len(sets))
+
+
+def _text(item: Hashable) -> str:
+    # NUL is in no shingle: "1" and 1 stay apart.
+    return item if isinstance(item, str) else f"\0{item!r}"

@@ -1,0 +1,82 @@
+"""The measures by name, with what a threshold on each means."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from textsim_db.errors import MeasureError, suggestion
+from textsim_db.measures.counts import jaccard_of_counts
+from textsim_db.measures.edits import levenshtein, levenshtein_similarity
+from textsim_db.measures.sets import containment, dice, jaccard, overlap
+from textsim_db.measures.vectors import cosine_distance, cosine_similarity, euclidean, manhattan
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """A measure of two sequences.
+
+    of_shingles: in a corpus it compares the sets of shingles; the others compare the words, with
+    their counts or in their order. is_distance: smaller is closer, and a threshold is a maximum.
+    is_symmetric: the order of the two does not matter. most: the largest value, None where there is
+    none; unit: of the values, "" where they are shares.
+    """
+
+    name: str
+    function: Callable[[Any, Any], float]
+    of_shingles: bool = False
+    is_distance: bool = False
+    is_symmetric: bool = True
+    most: float | None = 1.0
+    unit: str = ""
+
+    def accepts(self, value: float, threshold: float) -> bool:
+        """Say whether a value is as close as the threshold, or closer."""
+        return value <= threshold if self.is_distance else value >= threshold
+
+    def closeness(self, value: float) -> float:
+        """Return a number that is the larger the closer."""
+        return -value if self.is_distance else value
+
+    def check_threshold(self, threshold: float) -> float:
+        """Return the threshold; raise MeasureError where the measure has no such value."""
+        most = self.most
+        fits = threshold >= 0 if self.is_distance else threshold > 0
+        if not isinstance(threshold, int | float) or not fits or (most and threshold > most):
+            least = "0 or more" if self.is_distance else "above 0"
+            limit = "" if most is None else f", at most {most:g}"
+            raise MeasureError(
+                f"threshold is {threshold!r}; expected {least}{limit} for {self.name}"
+            )
+        return float(threshold)
+
+
+MEASURES: dict[str, Measure] = {
+    measure.name: measure
+    for measure in (
+        Measure("jaccard", jaccard, of_shingles=True),
+        Measure("containment", containment, of_shingles=True, is_symmetric=False),
+        Measure("overlap", overlap, of_shingles=True),
+        Measure("dice", dice, of_shingles=True),
+        Measure("jaccard_of_counts", jaccard_of_counts),
+        Measure("cosine_similarity", cosine_similarity),
+        Measure("cosine_distance", cosine_distance, is_distance=True, most=90.0, unit="degrees"),
+        Measure("euclidean", euclidean, is_distance=True, most=None, unit="counts"),
+        Measure("manhattan", manhattan, is_distance=True, most=None, unit="counts"),
+        Measure("levenshtein", levenshtein, is_distance=True, most=None, unit="edits"),
+        Measure("levenshtein_similarity", levenshtein_similarity),
+    )
+}
+_ALIASES = {"cosine": "cosine_similarity"}
+
+
+def measure_of(name: str) -> Measure:
+    """Return a measure by its name, or "cosine" for cosine_similarity; raises MeasureError."""
+    found = MEASURES.get(_ALIASES.get(name, name))
+    if found is None:
+        raise MeasureError(
+            f'there is no measure "{name}"{suggestion(name, MEASURES)}; known are '
+            + ", ".join(MEASURES)
+        )
+    return found

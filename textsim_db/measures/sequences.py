@@ -1,0 +1,53 @@
+"""What the measures take: sequences of words, characters or integers, as sets or as counts."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Iterable, Mapping, Set
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from textsim_db.errors import MeasureError
+
+Sequence: TypeAlias = Iterable[Hashable] | npt.NDArray[Any]
+Counted: TypeAlias = Sequence | Mapping[Any, float]
+
+
+MAX_COUNT = 2**53
+"""Up to there sums of squares are far from what a float can hold."""
+
+
+def items_of(a: Sequence) -> Iterable[Hashable]:
+    """Return the items of a sequence; raise MeasureError for what is none."""
+    if isinstance(a, np.ndarray):
+        if a.ndim != 1:
+            raise MeasureError(f"an array has {a.ndim} dimensions; expected 1")
+        return a.tolist()  # type: ignore[no-any-return]
+    if not isinstance(a, Iterable):
+        raise MeasureError(f"expected a sequence of words, characters or integers, not {a!r:.100}")
+    return a
+
+
+def set_of(a: Sequence) -> Set[Hashable]:
+    """Return the distinct items of a sequence."""
+    if isinstance(a, Set):
+        return a
+    try:
+        return set(items_of(a))
+    except TypeError as error:
+        raise MeasureError(f"an item cannot be compared: {error}") from error
+
+
+def counts_of(a: Counted) -> Mapping[Hashable, float]:
+    """Return how often each item occurs; a mapping has said so already."""
+    if not isinstance(a, Mapping):
+        try:
+            return Counter(items_of(a))
+        except TypeError as error:
+            raise MeasureError(f"an item cannot be compared: {error}") from error
+    for item, count in a.items():
+        if not 0 <= count <= MAX_COUNT:
+            raise MeasureError(f"the count of {item!r:.100} is {count!r}; expected 0 to 2^53")
+    return a

@@ -1,0 +1,88 @@
+"""Measures of count vectors: distances L_r, and the angle between two documents.
+
+What is compared is how often each item occurs: of the sequences "a a b" and "b", the vectors are
+(2, 1) and (0, 1). A mapping gives the counts themselves.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from textsim_db.errors import MeasureError
+from textsim_db.measures.sequences import Counted, counts_of
+
+
+def lr_norm(a: Counted, b: Counted, r: float) -> float:
+    """Return the L_r distance of two count vectors, (sum |x - y|^r)^(1/r), in counts, 0 or more.
+
+    r is 1 or more; infinity gives the largest difference. 0 where both are empty. Raises
+    MeasureError for another r, items that cannot be hashed, and counts below 0. "Mining of Massive
+    Datasets", section 3.5.2.
+    """
+    if not r >= 1:
+        raise MeasureError(f"r is {r!r}; expected 1 or more")
+    differences = list(_differences(a, b))
+    largest = max(differences, default=0)
+    if not largest or math.isinf(r):
+        return float(largest)
+    # Divided by the largest, no power is too large for a float.
+    return float(largest * math.fsum((d / largest) ** r for d in differences) ** (1 / r))
+
+
+def euclidean(a: Counted, b: Counted) -> float:
+    """Return the Euclidean distance of two count vectors, L_2, in counts, 0 or more.
+
+    0 where both are empty. Raises MeasureError for items that cannot be hashed and counts below 0.
+    "Mining of Massive Datasets", section 3.5.2.
+    """
+    return math.sqrt(sum(d * d for d in _differences(a, b)))
+
+
+def manhattan(a: Counted, b: Counted) -> float:
+    """Return the Manhattan distance of two count vectors, L_1, in counts, 0 or more.
+
+    0 where both are empty. Raises MeasureError for items that cannot be hashed and counts below 0.
+    "Mining of Massive Datasets", section 3.5.2.
+    """
+    return float(sum(_differences(a, b)))
+
+
+def cosine_similarity(a: Counted, b: Counted) -> float:
+    """Return the cosine of the angle between two count vectors: from 0 to 1.
+
+    0 where either is empty. Raises MeasureError for items that cannot be hashed and counts below 0.
+    Salton, Wong and Yang, "A vector space model for automatic indexing", 1975.
+    """
+    product, squares = _product(a, b)
+    return min(product / math.sqrt(squares), 1.0) if squares else 0.0
+
+
+def cosine_distance(a: Counted, b: Counted) -> float:
+    """Return the angle between two count vectors in degrees: 0 the same, 90 nothing in common.
+
+    90 where either is empty. Raises MeasureError for items that cannot be hashed and counts below 0.
+    "Mining of Massive Datasets", section 3.5.4.
+    """
+    product, squares = _product(a, b)
+    if not product:
+        return 90.0
+    # By the sine as well: the cosine of a small angle tells little of it.
+    return math.degrees(math.atan2(math.sqrt(max(squares - product * product, 0)), product))
+
+
+def _differences(a: Counted, b: Counted) -> Iterator[float]:
+    one, other = counts_of(a), counts_of(b)
+    for item, count in one.items():
+        yield abs(count - other.get(item, 0))
+    for item, count in other.items():
+        if item not in one:
+            yield count
+
+
+def _product(a: Counted, b: Counted) -> tuple[float, float]:
+    """Return the inner product, and the product of the squared lengths."""
+    one, other = counts_of(a), counts_of(b)
+    product = sum(count * other.get(item, 0) for item, count in one.items())
+    squares = sum(x * x for x in one.values()) * sum(y * y for y in other.values())
+    return product, squares

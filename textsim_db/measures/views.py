@@ -1,0 +1,50 @@
+"""What a text can be taken for: a bag of words, a multiset, n-grams of characters or of words."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection
+
+from textsim_db.text import normal_form, words
+
+
+def bag_of_words(text: str) -> set[str]:
+    """Return the distinct words of a text's normal form.
+
+    Raises DocumentError for NUL and lone surrogates, as all views do.
+    """
+    return set(words(text))
+
+
+def without_stop_words(text: str, stop_words: Collection[str]) -> list[str]:
+    """Return the words of a text that are not in a list of stop words, in order.
+
+    The stop words are brought into normal form first: "Don't" leaves out "don" and "t".
+    """
+    left_out = {word for stop_word in stop_words for word in words(stop_word)}
+    return [word for word in words(text) if word not in left_out]
+
+
+def word_counts(text: str) -> Counter[str]:
+    """Return the words of a text with how often each occurs: its multiset of words."""
+    return Counter(words(text))
+
+
+def character_shingles(text: str, n: int) -> list[str]:
+    """Return all n-grams of characters of a text's normal form, repeated ones too.
+
+    A text that is shorter, but not empty, is one shingle. "Mining of Massive Datasets", section 3.2.
+    """
+    form = normal_form(text)
+    return [form[i : i + n] for i in range(max(len(form) - n + 1, min(len(form), 1)))]
+
+
+def word_ngrams(text: str, n: int) -> list[tuple[str, ...]]:
+    """Return all n-grams of words of a text, repeated ones too.
+
+    A text of fewer words, but not none, is one n-gram. Broder, "On the resemblance and containment
+    of documents", 1997.
+    """
+    found = words(text)
+    count = max(len(found) - n + 1, min(len(found), 1))
+    return [tuple(found[i : i + n]) for i in range(count)]

@@ -1,0 +1,48 @@
+"""Integer ids for words, in order of first appearance; in memory, beside the corpus's dictionary."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+from textsim_db.errors import MeasureError
+from textsim_db.measures.sequences import Sequence, items_of
+
+
+class Vocabulary:
+    """Words with ids from 0 on: encode() gives new words the next ones."""
+
+    def __init__(self, words: Iterable[Hashable] = ()) -> None:
+        self._ids: dict[Hashable, int] = {}
+        self._words: list[Hashable] = []
+        self.encode(words)
+
+    def __len__(self) -> int:
+        return len(self._words)
+
+    def __iter__(self) -> Iterator[Hashable]:
+        return iter(self._words)
+
+    def __contains__(self, word: object) -> bool:
+        return word in self._ids
+
+    def encode(self, words: Sequence) -> npt.NDArray[np.int32]:
+        """Return the ids of words, int32 of shape (words,); new ones get the next ids."""
+        return np.array([self._id(word) for word in items_of(words)], np.int32)
+
+    def decode(self, ids: Sequence) -> list[Hashable]:
+        """Return the words of ids; raises MeasureError for an id that was never given."""
+        found = []
+        for number in items_of(ids):
+            if not isinstance(number, int) or not 0 <= number < len(self._words):
+                raise MeasureError(f"there is no word {number!r}; expected 0 to {len(self) - 1}")
+            found.append(self._words[number])
+        return found
+
+    def _id(self, word: Hashable) -> int:
+        number = self._ids.setdefault(word, len(self._words))
+        if number == len(self._words):
+            self._words.append(word)
+        return number
