@@ -12,11 +12,13 @@ from sqlalchemy import Engine
 
 from textsim_db import linkage as linkages
 from textsim_db import lsh
+from textsim_db.comparison import Check
 from textsim_db.config import Linkage
 from textsim_db.db.corpora import StoredCorpus
 from textsim_db.db.dictionary import Dictionary
 from textsim_db.forest import Forest, Ids, Links
 from textsim_db.keeping import keep
+from textsim_db.measures.named import JACCARD
 from textsim_db.pairs import PairFinder, snapshot
 from textsim_db.results import Cluster, Duplicate
 from textsim_db.similarity import jaccard_pairs
@@ -41,7 +43,7 @@ def clusters(
     the pairs.
     """
     with snapshot(engine) as connection:
-        finder = PairFinder(connection, dictionary, corpus, threshold)
+        finder = PairFinder(connection, dictionary, corpus, Check(JACCARD, threshold))
         if linkage is Linkage.KEPT:
             made = _around_kept(_removed(finder, rank))
         elif linkage is Linkage.COMPLETE:
@@ -61,7 +63,7 @@ def duplicates(
 ) -> Iterator[Duplicate]:
     """Yield the documents to remove so that one of each cluster is left, with the one that is."""
     with snapshot(engine) as connection:
-        finder = PairFinder(connection, dictionary, corpus, threshold)
+        finder = PairFinder(connection, dictionary, corpus, Check(JACCARD, threshold))
         if linkage is Linkage.KEPT:
             yield from _removed(finder, rank)
             return

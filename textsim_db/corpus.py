@@ -25,6 +25,7 @@ from textsim_db import (
     verification,
 )
 from textsim_db.batches import is_possible_key
+from textsim_db.comparison import Check
 from textsim_db.config import (
     CorpusConfig,
     changed_config,
@@ -42,7 +43,9 @@ from textsim_db.errors import (
     CorpusNotFound,
     DocumentError,
     DocumentNotFound,
+    MeasureError,
 )
+from textsim_db.measures.named import JACCARD, measure_of
 from textsim_db.planning import Option
 from textsim_db.results import (
     AddReport,
@@ -128,24 +131,36 @@ class Corpus:
             return indexing.remove(self._engine, self._stored, keys)
 
     def query(
-        self, text: str, threshold: float | None = None, limit: int | None = None
+        self,
+        text: str,
+        threshold: float | None = None,
+        limit: int | None = None,
+        measure: str = "jaccard",
     ) -> list[Match]:
         """Return the documents similar to a text, best first.
 
         similarity is the exact Jaccard similarity of the shingle sets. threshold is the corpus's
         own unless given; a lower one is allowed, but recall falls with it: a document of
         similarity s is found with probability 1 - (1 - s^rows)^bands. limit None means all.
-        Raises DocumentError for a text that could not be stored.
+
+        measure names another one of textsim_db.measures.MEASURES for the check and the order of
+        the candidates, which are the same; similarity is then its value, of the shingles for
+        containment (of the text in the document), overlap and dice, and of the words for the others.
+        It needs a threshold, which is a maximum where smaller is closer.
+        Raises DocumentError for a text that could not be stored, and MeasureError.
         """
+        check = self._check(measure, threshold)
         found = self._search(
-            lambda: search.query(
-                self._engine, self._dictionary, self._stored, text, self._threshold(threshold)
-            )
+            lambda: search.query(self._engine, self._dictionary, self._stored, text, check)
         )
         return found[: _limit(limit)]
 
     def query_many(
-        self, texts: Sequence[str], threshold: float | None = None, limit: int | None = None
+        self,
+        texts: Sequence[str],
+        threshold: float | None = None,
+        limit: int | None = None,
+        measure: str = "jaccard",
     ) -> list[list[Match]]:
         """Return what query() returns for each of several texts, in a round of SQL for some hundreds.
 
@@ -153,26 +168,28 @@ class Corpus:
         """
         if isinstance(texts, str):
             raise ConfigurationError("query_many() takes several texts; it got one str")
+        check = self._check(measure, threshold)
         found = self._search(
-            lambda: search.query_many(
-                self._engine, self._dictionary, self._stored, texts, self._threshold(threshold)
-            )
+            lambda: search.query_many(self._engine, self._dictionary, self._stored, texts, check)
         )
         return [matches[: _limit(limit)] for matches in found]
 
     def neighbours(
-        self, key: str, threshold: float | None = None, limit: int | None = None
+        self,
+        key: str,
+        threshold: float | None = None,
+        limit: int | None = None,
+        measure: str = "jaccard",
     ) -> list[Match]:
         """Return the documents similar to an indexed one, itself left out, best first.
 
-        threshold and limit are those of query(). Raises DocumentNotFound.
+        threshold, limit and measure are those of query(). Raises DocumentNotFound and MeasureError.
         """
         if not is_possible_key(key):
             raise DocumentNotFound(f'corpus "{self.name}" has no document {key!r}')
+        check = self._check(measure, threshold)
         found = self._search(
-            lambda: search.neighbours(
-                self._engine, self._dictionary, self._stored, key, self._threshold(threshold)
-            )
+            lambda: search.neighbours(self._engine, self._dictionary, self._stored, key, check)
         )
         return found[: _limit(limit)]
 
@@ -180,17 +197,23 @@ class Corpus:
         """Return the documents that share a bucket with a text, unverified, most buckets first."""
         return self._search(lambda: search.candidates(self._engine, self._stored, text))
 
-    def pairs(self, threshold: float | None = None) -> Generator[Pair, None, None]:
+    def pairs(
+        self, threshold: float | None = None, measure: str = "jaccard"
+    ) -> Generator[Pair, None, None]:
         """Yield the pairs of similar documents, a < b, each once and verified exactly.
 
-        threshold and recall are those of query(). The pairs come from one snapshot, whose
+        threshold, recall and measure are those of query(); with another measure than jaccard, all
+        pairs of a bucket are compared, however many they are. Raises MeasureError for one that
+        depends on the order, which containment does. The pairs come from one snapshot, whose
         transaction stays open until the iterator is finished or closed.
         """
-        checked = self._threshold(threshold)
+        check = self._check(measure, threshold)
+        if not check.measure.is_symmetric:
+            raise MeasureError(f"{measure} depends on the order of two documents; try overlap")
 
         def found() -> Generator[Pair, None, None]:
             with self._errors():
-                yield from pairs.pairs(self._engine, self._dictionary, self._stored, checked)
+                yield from pairs.pairs(self._engine, self._dictionary, self._stored, check)
 
         return found()
 
@@ -448,6 +471,14 @@ class Corpus:
 
     def _threshold(self, threshold: float | None) -> float:
         return self.config.threshold if threshold is None else check_threshold(threshold)
+
+    def _check(self, measure: str, threshold: float | None) -> Check:
+        found = measure_of(measure)
+        if found is JACCARD:
+            return Check(found, self._threshold(threshold))
+        if threshold is None:
+            raise MeasureError(f"{found.name} needs a threshold: the corpus's is one of jaccard")
+        return Check(found, found.check_threshold(threshold))
 
     def _search(self, function: Callable[[], Found]) -> Found:
         """Search in a corpus that has its index."""

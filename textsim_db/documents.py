@@ -59,24 +59,34 @@ class Documents:
         self.keys: list[str] = [row[1] for row in rows]
         self.shingle_counts = np.array([row[2] for row in rows], np.int64)
         self._signatures = [row[4] for row in rows]
-        words = [row[3] for row in rows]
-        waiting = [i for i, row in enumerate(rows) if row[3] is None]
-        if corpus.config.shingle.unit == "char":
-            for i in waiting:
-                words[i] = b""
-            forms = normal_forms(*load_int4_arrays(words), vocabulary.dictionary)
-            for i in waiting:
-                forms[i] = rows[i][5]
-            self.tokens, self.offsets = _code_points(forms)
-            return
-        if waiting:
-            tokens = tokens_of([rows[i][5].encode() for i in waiting])
-            numbers = vocabulary.numbers(tokens)
-            for i, (start, end) in zip(
-                waiting, pairwise(tokens.word_offsets.tolist()), strict=True
-            ):
+        self._vocabulary = vocabulary
+        self._words = [row[3] for row in rows]
+        self._waiting = {i: row[5] for i, row in enumerate(rows) if row[3] is None}
+        self._unit = corpus.config.shingle.unit
+        self.tokens, self.offsets = self._characters() if self._unit == "char" else self._numbers()
+
+    def rows(self, of_shingles: bool) -> Rows:
+        """Return what measures of shingles compare, word ids or code points, or else the words."""
+        if of_shingles or self._unit == "word":
+            return self.tokens, self.offsets
+        return self._numbers()
+
+    def _characters(self) -> Rows:
+        words = [b"" if data is None else data for data in self._words]
+        forms = normal_forms(*load_int4_arrays(words), self._vocabulary.dictionary)
+        for i, form in self._waiting.items():
+            forms[i] = form
+        return _code_points(forms)
+
+    def _numbers(self) -> Rows:
+        words = list(self._words)
+        if self._waiting:
+            tokens = tokens_of([form.encode() for form in self._waiting.values()])
+            numbers = self._vocabulary.numbers(tokens)
+            spans = pairwise(tokens.word_offsets.tolist())
+            for i, (start, end) in zip(self._waiting, spans, strict=True):
                 words[i] = dump_array(numbers[start:end])
-        self.tokens, self.offsets = load_int4_arrays(words)
+        return load_int4_arrays(words)
 
     def signatures(self, numbers: npt.NDArray[np.int64], num_hashes: int) -> npt.NDArray[np.int32]:
         """Return the signatures of some of the documents: int32 of shape (numbers, num_hashes)."""

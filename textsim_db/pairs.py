@@ -16,6 +16,7 @@ import numpy.typing as npt
 from sqlalchemy import Engine
 
 from textsim_db import crowded, lsh, similarity
+from textsim_db.comparison import Check, values_of_pairs
 from textsim_db.db.binary import Array
 from textsim_db.db.corpora import StoredCorpus
 from textsim_db.db.dictionary import Dictionary
@@ -68,19 +69,19 @@ class _Crowd(NamedTuple):
 
 
 def pairs(
-    engine: Engine, dictionary: Dictionary, corpus: StoredCorpus, threshold: float
+    engine: Engine, dictionary: Dictionary, corpus: StoredCorpus, check: Check
 ) -> Iterator[Pair]:
-    """Yield every candidate pair whose exact similarity reaches the threshold, each once.
+    """Yield every candidate pair that passes the check, each once.
 
     All of it is read in one snapshot. Memory is bounded: pairs are verified in chunks, the
     documents kept between chunks take at most 256 MB, and folded copies 16 bytes each.
     """
     with snapshot(engine) as connection:
-        finder = PairFinder(connection, dictionary, corpus, threshold)
+        finder = PairFinder(connection, dictionary, corpus, check)
         for ids in finder.copies.classes:
             keys = finder.keys(ids)
             for a, b in combinations(sorted(keys[i] for i in ids.tolist()), 2):
-                yield Pair(a, b, 1.0)
+                yield Pair(a, b, check.of_copies)
         for links in finder.links():
             yield from _unfolded(finder, links)
 
@@ -123,12 +124,13 @@ class PairFinder:
         connection: Connection,
         dictionary: Dictionary,
         corpus: StoredCorpus,
-        threshold: float,
+        check: Check,
     ) -> None:
         self._connection = connection
         self._vocabulary = Vocabulary(dictionary)
         self.corpus = corpus
-        self.threshold = threshold
+        self._check = check
+        self.threshold = check.threshold
         self._store = _DocumentStore(connection, corpus)
         rows = connection.cursor(binary=True).execute(corpus.statement(_COPIES))
         self.copies = Copies([np.array(row[0], np.int64) for row in rows])
@@ -166,8 +168,11 @@ class PairFinder:
             cursor.itersize = 10_000
             for bucket, members in cursor.execute(self.corpus.statement(_SHARED_BUCKETS)):
                 ids = self.copies.without(np.sort(np.array(members, np.int64)))
-                if len(ids) > CROWD:
+                if len(ids) > CROWD and self._check.measure.name == "jaccard":
                     yield _Crowd(ids, bucket)
+                elif len(ids) > CROWD:
+                    # No short cut is known for other measures.
+                    yield from _slices(bucket, ids)
                 elif len(ids) > 1:
                     parts.append(_pairs_within(bucket, ids))
                     count += len(parts[-1].left)
@@ -216,16 +221,17 @@ class PairFinder:
         left, right = left[first], right[first]
         order = np.argsort(left, kind="stable")
         left, right = left[order], right[order]
-        similarities = similarity.jaccard_pairs(
-            documents.tokens,
-            documents.offsets,
+        measure = self._check.measure
+        values = values_of_pairs(
+            measure,
+            *documents.rows(measure.of_shingles),
             documents.shingle_counts,
             left,
             right,
             config.shingle.n,
         )
-        reached = similarities >= self.threshold
-        return Links(ids[left[reached]], ids[right[reached]], similarities[reached])
+        reached = self._check.accepted(values)
+        return Links(ids[left[reached]], ids[right[reached]], values[reached])
 
 
 class _DocumentStore:
@@ -260,6 +266,15 @@ def _pairs_within(bucket: int, members: Ids) -> _Candidates:
     """Return all pairs of a bucket's members."""
     left, right = np.triu_indices(len(members), 1)
     return _Candidates(members[left], members[right], np.full(len(left), bucket))
+
+
+def _slices(bucket: int, members: Ids) -> Iterator[_Candidates]:
+    """Yield all pairs of a crowded bucket's members, some CHUNK_PAIRS at a time."""
+    rows = max(1, CHUNK_PAIRS // len(members))
+    for start in range(0, len(members), rows):
+        some = np.arange(start, min(start + rows, len(members)))
+        left, right = np.nonzero(some[:, np.newaxis] < np.arange(len(members)))
+        yield _Candidates(members[some[left]], members[right], np.full(len(left), bucket))
 
 
 def _joined(parts: list[_Candidates]) -> _Candidates:

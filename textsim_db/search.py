@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import closing
 from functools import partial
 from typing import Any
@@ -11,12 +11,13 @@ import numpy as np
 import numpy.typing as npt
 from sqlalchemy import Engine
 
-from textsim_db import lsh, minhash, similarity
+from textsim_db import lsh, minhash
+from textsim_db.comparison import Check, values_of_pairs
 from textsim_db.db.binary import Array, load_int4_array, load_int4_arrays
 from textsim_db.db.corpora import StoredCorpus
 from textsim_db.db.dictionary import Dictionary
 from textsim_db.db.engine import autocommit
-from textsim_db.documents import Documents, Vocabulary, characters_of
+from textsim_db.documents import Documents, Rows, Vocabulary, characters_of
 from textsim_db.errors import DocumentError, DocumentNotFound
 from textsim_db.pipeline import ahead, cut
 from textsim_db.recipe import Sketches, sketch
@@ -69,7 +70,7 @@ FROM {document} WHERE key = %s
 
 
 def query(
-    engine: Engine, dictionary: Dictionary, corpus: StoredCorpus, text: str, threshold: float
+    engine: Engine, dictionary: Dictionary, corpus: StoredCorpus, text: str, check: Check
 ) -> list[Match]:
     """Return the matches of a text, best first."""
     made = sketch([to_bytes(text)], corpus.config)
@@ -80,9 +81,9 @@ def query(
         return []
     vocabulary = Vocabulary(dictionary)
     found = Documents(corpus, vocabulary, rows)
-    tokens, offsets = _query_tokens(made, corpus, vocabulary)
+    rows_of_query = _query_rows(made, corpus, vocabulary, check)
     return _matches_of_one(
-        corpus, tokens, offsets, made.shingle_counts, made.signatures[0], found, threshold
+        corpus, rows_of_query, made.shingle_counts, made.signatures[0], found, check
     )
 
 
@@ -91,7 +92,7 @@ def query_many(
     dictionary: Dictionary,
     corpus: StoredCorpus,
     texts: Sequence[str],
-    threshold: float,
+    check: Check,
 ) -> list[list[Match]]:
     """Return the matches of several texts; one round of SQL for some hundreds of them.
 
@@ -105,12 +106,12 @@ def query_many(
         closing(ahead(sketched, partial(_with_candidates, engine, corpus))) as found,
     ):
         for made, rows in found:
-            results += _matches_of_many(dictionary, corpus, made, rows, threshold)
+            results += _matches_of_many(dictionary, corpus, made, rows, check)
     return results
 
 
 def neighbours(
-    engine: Engine, dictionary: Dictionary, corpus: StoredCorpus, key: str, threshold: float
+    engine: Engine, dictionary: Dictionary, corpus: StoredCorpus, key: str, check: Check
 ) -> list[Match]:
     """Return the matches of an indexed document, itself left out; raises DocumentNotFound."""
     with autocommit(engine) as connection:
@@ -132,12 +133,11 @@ def neighbours(
     itself = Documents(corpus, vocabulary, [own])
     return _matches_of_one(
         corpus,
-        itself.tokens,
-        itself.offsets,
+        itself.rows(check.measure.of_shingles),
         itself.shingle_counts,
         signature,
         Documents(corpus, vocabulary, rows),
-        threshold,
+        check,
     )
 
 
@@ -153,9 +153,10 @@ def candidates(engine: Engine, corpus: StoredCorpus, text: str) -> list[Candidat
     return sorted(found, key=lambda candidate: (-candidate.bands, candidate.key))
 
 
-def best_first(match: Match) -> tuple[float, str]:
-    """Order matches by similarity, then by key."""
-    return (-match.similarity, match.key)
+def best_first(matches: Iterable[Match], check: Check) -> list[Match]:
+    """Return matches by similarity, or distance, and then by key."""
+    sign = 1 if check.measure.is_distance else -1
+    return sorted(matches, key=lambda match: (sign * match.similarity, match.key))
 
 
 def _candidate_documents(
@@ -167,42 +168,56 @@ def _candidate_documents(
         return cursor.execute(statement, [Array(buckets)], prepare=True).fetchall()
 
 
-def _query_tokens(
-    made: Sketches, corpus: StoredCorpus, vocabulary: Vocabulary
-) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
+def _query_rows(made: Sketches, corpus: StoredCorpus, vocabulary: Vocabulary, check: Check) -> Rows:
     """Return queries as rows of integers, comparable with those of stored documents."""
-    if corpus.config.shingle.unit == "word":
-        return vocabulary.numbers(made.tokens), made.tokens.word_offsets
-    return characters_of(made.tokens)
+    if check.measure.of_shingles and corpus.config.shingle.unit == "char":
+        return characters_of(made.tokens)
+    return vocabulary.numbers(made.tokens), made.tokens.word_offsets
+
+
+def _values(
+    corpus: StoredCorpus,
+    queries: Rows,
+    shingle_counts: npt.NDArray[np.int64],
+    found: Documents,
+    query_numbers: npt.NDArray[np.int64],
+    right: npt.NDArray[np.int64],
+    check: Check,
+) -> npt.NDArray[np.float64]:
+    """Return the measure of pairs of a query and a document."""
+    tokens, offsets = queries
+    more, more_offsets = found.rows(check.measure.of_shingles)
+    return values_of_pairs(
+        check.measure,
+        np.concatenate((tokens, more)),
+        np.concatenate((offsets, more_offsets[1:] + offsets[-1])),
+        np.concatenate((shingle_counts, found.shingle_counts)),
+        query_numbers,
+        right + len(offsets) - 1,
+        corpus.config.shingle.n,
+    )
 
 
 def _matches_of_one(
     corpus: StoredCorpus,
-    tokens: npt.NDArray[np.int32],
-    offsets: npt.NDArray[np.int64],
+    query_rows: Rows,
     shingle_counts: npt.NDArray[np.int64],
     signature: npt.NDArray[np.int32],
     found: Documents,
-    threshold: float,
+    check: Check,
 ) -> list[Match]:
     count = len(found.keys)
-    similarities = similarity.jaccard_pairs(
-        np.concatenate((tokens, found.tokens)),
-        np.concatenate((offsets, found.offsets[1:] + offsets[-1])),
-        np.concatenate((shingle_counts, found.shingle_counts)),
-        np.zeros(count, np.int64),
-        np.arange(1, count + 1),
-        corpus.config.shingle.n,
-    )
-    reached = np.flatnonzero(similarities >= threshold)
+    itself, others = np.zeros(count, np.int64), np.arange(count)
+    values = _values(corpus, query_rows, shingle_counts, found, itself, others, check)
+    reached = np.flatnonzero(check.accepted(values))
     estimates = minhash.estimates(signature, found.signatures(reached, len(signature)))
     matches = [
         Match(found.keys[i], s, e)
         for i, s, e in zip(
-            reached.tolist(), similarities[reached].tolist(), estimates.tolist(), strict=True
+            reached.tolist(), values[reached].tolist(), estimates.tolist(), strict=True
         )
     ]
-    return sorted(matches, key=best_first)
+    return best_first(matches, check)
 
 
 def _numbered(number: int, text: str) -> bytes:
@@ -232,43 +247,30 @@ def _matches_of_many(
     corpus: StoredCorpus,
     made: Sketches,
     rows: list[tuple[Any, ...]],
-    threshold: float,
+    check: Check,
 ) -> list[list[Match]]:
     results: list[list[Match]] = [[] for _ in made.signatures]
     if not rows:
         return results
     vocabulary = Vocabulary(dictionary)
     found = Documents(corpus, vocabulary, rows)
-    tokens, offsets = _query_tokens(made, corpus, vocabulary)
     left, per_document = load_int4_arrays([row[6] for row in rows])
     right = np.repeat(np.arange(len(rows)), np.diff(per_document))
     order = np.argsort(left, kind="stable")
     query_numbers, right = left[order].astype(np.int64), right[order]
-    similarities = similarity.jaccard_pairs(
-        np.concatenate((tokens, found.tokens)),
-        np.concatenate((offsets, found.offsets[1:] + offsets[-1])),
-        np.concatenate((made.shingle_counts, found.shingle_counts)),
-        query_numbers,
-        right + len(results),
-        corpus.config.shingle.n,
-    )
-    reached = np.flatnonzero(similarities >= threshold)
-    query_numbers, right, similarities = (
-        query_numbers[reached],
-        right[reached],
-        similarities[reached],
-    )
+    queries = _query_rows(made, corpus, vocabulary, check)
+    values = _values(corpus, queries, made.shingle_counts, found, query_numbers, right, check)
+    reached = np.flatnonzero(check.accepted(values))
+    query_numbers, right, values = query_numbers[reached], right[reached], values[reached]
     estimates = minhash.estimates(
         made.signatures[query_numbers], found.signatures(right, corpus.config.num_hashes)
     )
     for i, j, s, e in zip(
         query_numbers.tolist(),
         right.tolist(),
-        similarities.tolist(),
+        values.tolist(),
         estimates.tolist(),
         strict=True,
     ):
         results[i].append(Match(found.keys[j], s, e))
-    for matches in results:
-        matches.sort(key=best_first)
-    return results
+    return [best_first(matches, check) for matches in results]

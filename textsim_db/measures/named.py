@@ -31,14 +31,6 @@ class Measure:
     most: float | None = 1.0
     unit: str = ""
 
-    def accepts(self, value: float, threshold: float) -> bool:
-        """Say whether a value is as close as the threshold, or closer."""
-        return value <= threshold if self.is_distance else value >= threshold
-
-    def closeness(self, value: float) -> float:
-        """Return a number that is the larger the closer."""
-        return -value if self.is_distance else value
-
     def check_threshold(self, threshold: float) -> float:
         """Return the threshold; raise MeasureError where the measure has no such value."""
         most = self.most
@@ -52,10 +44,11 @@ class Measure:
         return float(threshold)
 
 
+JACCARD = Measure("jaccard", jaccard, of_shingles=True)
 MEASURES: dict[str, Measure] = {
     measure.name: measure
     for measure in (
-        Measure("jaccard", jaccard, of_shingles=True),
+        JACCARD,
         Measure("containment", containment, of_shingles=True, is_symmetric=False),
         Measure("overlap", overlap, of_shingles=True),
         Measure("dice", dice, of_shingles=True),

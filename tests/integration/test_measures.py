@@ -1,0 +1,102 @@
+"""Searches by any measure against the measures themselves, on every candidate."""
+
+from __future__ import annotations
+
+import math
+import random
+from itertools import combinations
+
+import pytest
+
+import textsim_db as ts
+from benchmarks.generate import documents
+from textsim_db import pairs
+from textsim_db.measures import MEASURES, Measure, shingles, words
+
+pytestmark = pytest.mark.one_server
+
+THRESHOLDS = {
+    "cosine_distance": 30.0,
+    "euclidean": 4.0,
+    "manhattan": 12.0,
+    "levenshtein": 10.0,
+}
+
+
+def value(measure: Measure, a: str, b: str, shingle: str) -> float:
+    if measure.of_shingles:
+        return measure.function(shingles(a, shingle), shingles(b, shingle))
+    return measure.function(words(a), words(b))
+
+
+def passes(measure: Measure, found: float, threshold: float) -> bool:
+    return found <= threshold if measure.is_distance else found >= threshold
+
+
+@pytest.mark.parametrize("shingle", ["word:1", "word:3", "char:5"])
+def test_every_measure(
+    db: ts.Database, rng: random.Random, shingle: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pairs, "CROWD", 20)
+    texts = dict(documents(150, words=25, planted=0.5, seed=rng.randrange(10**6)))
+    model = texts["doc-0000001"]
+    texts |= {f"copy {i}": model for i in range(3)}
+    texts |= {f"twice {i}": f"{model} {model} {i} {i} {i}" for i in range(40)}
+    texts |= {"empty": "", "short": "one two", "漢": "漢字 the the the"}
+    corpus = db.create_corpus("c", shingle=shingle, threshold=0.5)
+    corpus.add_many(texts.items())
+    asked = [*rng.sample(sorted(texts.values()), 10), f"unknown {model} unheard unheard"]
+    near = {text: {c.key for c in corpus.candidates(text)} for text in asked}
+    both = {
+        (a, b)
+        for a, b in combinations(sorted(texts), 2)
+        if (corpus.buckets(texts[a])[:, None] == corpus.buckets(texts[b])).diagonal().any()
+        and len(corpus.buckets(texts[a]))
+    }
+    for measure in MEASURES.values():
+        threshold = THRESHOLDS.get(measure.name, 0.6)
+        # Small angles lose digits where the counts are no longer whole numbers of any size.
+        tolerance = 1e-5 if measure.name == "cosine_distance" else 1e-12
+        many = corpus.query_many(asked, threshold, measure=measure.name)
+        for text, found in zip(asked, many, strict=True):
+            expected = {key: value(measure, text, texts[key], shingle) for key in near[text]}
+            expected = {k: v for k, v in expected.items() if passes(measure, v, threshold)}
+            assert {m.key: m.similarity for m in found} == pytest.approx(expected, abs=tolerance)
+            assert found == corpus.query(text, threshold, measure=measure.name)
+            order = [m.similarity if measure.is_distance else -m.similarity for m in found]
+            assert order == sorted(order)
+        expected = {
+            key: value(measure, texts["copy 1"], texts[key], shingle)
+            for key in near.get(model) or {c.key for c in corpus.candidates(model)}
+            if key != "copy 1"
+        }
+        matches = corpus.neighbours("copy 1", threshold, measure=measure.name)
+        expected = {k: v for k, v in expected.items() if passes(measure, v, threshold)}
+        assert {m.key: m.similarity for m in matches} == pytest.approx(expected, abs=tolerance)
+        if measure.is_symmetric:
+            values = {(a, b): value(measure, texts[a], texts[b], shingle) for a, b in both}
+            values = {k: v for k, v in values.items() if passes(measure, v, threshold)}
+            listed = list(corpus.pairs(threshold, measure=measure.name))
+            assert len(listed) == len({pair[:2] for pair in listed})
+            found_pairs = {pair[:2]: pair.similarity for pair in listed}
+            assert found_pairs == pytest.approx(values, abs=tolerance)
+            assert len(found_pairs) > 10
+
+
+def test_errors(db: ts.Database) -> None:
+    corpus = db.create_corpus("c")
+    with pytest.raises(ts.MeasureError, match="cosine_similarity needs a threshold"):
+        corpus.query("a", measure="cosine")
+    with pytest.raises(ts.MeasureError, match='there is no measure "cos"'):
+        corpus.neighbours("a", 0.5, measure="cos")
+    with pytest.raises(ts.MeasureError, match="containment depends on the order"):
+        corpus.pairs(0.5, measure="containment")
+    for name, wrong in [("cosine", 1.5), ("cosine", 0), ("cosine_distance", 91), ("euclidean", -1)]:
+        with pytest.raises(ts.MeasureError, match=f"threshold is {wrong}; expected"):
+            corpus.query("a", wrong, measure=name)
+    with pytest.raises(ts.MeasureError, match="threshold is nan; expected 0 or more"):
+        corpus.query("a", math.nan, measure="euclidean")
+    with pytest.raises(ts.ConfigurationError, match=r"threshold is 1\.5"):
+        corpus.query("a", 1.5)
+    assert corpus.query("a", 5, measure="euclidean") == []
+    assert list(corpus.pairs(0, measure="levenshtein")) == []
