@@ -1,0 +1,100 @@
+"""The measures of two texts in SQL are those of Python, to 1e-12."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import LiteralString
+
+import psycopg
+import pytest
+
+import textsim_db as ts
+from textsim_db import measures
+from textsim_db.measures import shingles, words
+
+DATA = Path(__file__).parents[2].parent / "shared" / "data"
+Connection = psycopg.Connection[tuple[object, ...]]
+
+
+@pytest.fixture
+def connection(db: ts.Database) -> Iterator[Connection]:
+    with psycopg.connect(db.url, autocommit=True) as opened:
+        yield opened
+
+
+_MEASURES = """
+SELECT textsim.containment(a, b), textsim.containment(a, b, 'char', 4),
+    textsim.containment(b, a, 'word', 2), textsim.cosine(a, b), textsim.levenshtein_words(a, b),
+    textsim.levenshtein_words(a, b, 1, 2.5, 3)
+FROM unnest(%s::text[], %s::text[]) WITH ORDINALITY t (a, b, i) ORDER BY i
+"""
+
+
+def check(connection: Connection, pairs: list[tuple[str, str]]) -> None:
+    left, right = map(list, zip(*pairs, strict=True))
+    rows = connection.execute(_MEASURES, [left, right]).fetchall()
+    for (a, b), row in zip(pairs, rows, strict=True):
+        assert list(row) == pytest.approx(
+            [
+                measures.containment(words(a), words(b)),
+                measures.containment(shingles(a, "char:4"), shingles(b, "char:4")),
+                measures.containment(shingles(b, "word:2"), shingles(a, "word:2")),
+                measures.cosine_similarity(words(a), words(b)),
+                measures.levenshtein(words(a), words(b)),
+                measures.levenshtein(words(a), words(b), 1, 2.5, 3),
+            ],
+            rel=0,
+            abs=1e-12,
+        )
+
+
+def test_random_texts(connection: Connection, rng: random.Random) -> None:
+    pairs = [("", ""), ("", "a b"), ("a b", ""), ("?!", "a"), ("a A a", "a")]
+    for _ in range(1500):
+        items = [f"W{i}é" for i in range(rng.choice([2, 5, 20]))] + ["漢字", "?", "Straße"]
+        pairs.append(
+            (
+                " ".join(rng.choices(items, k=rng.randrange(20))),
+                " ".join(rng.choices(items, k=rng.randrange(20))),
+            )
+        )
+    check(connection, pairs)
+
+
+@pytest.mark.parametrize("name", ["arxiv_revisions", "licences", "scripture", "languages"])
+def test_real_texts(connection: Connection, rng: random.Random, db: ts.Database, name: str) -> None:
+    file = DATA / f"{name}.jsonl.gz"
+    if not file.exists():
+        pytest.skip(f"{file.name} is not there")
+    with gzip.open(file, "rt", encoding="utf-8") as lines:
+        texts = [json.loads(line)["text"][:600] for _, line in zip(range(400), lines, strict=False)]
+    check(connection, [(rng.choice(texts), rng.choice(texts)) for _ in range(40)])
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        ("textsim.containment('a', 'b', 'line')", 'unit is "line"; expected "word" or "char"'),
+        ("textsim.levenshtein_words('a', 'b', -1)", "costs are -1, 1 and 1; expected 0 to 2"),
+        ("textsim.levenshtein_words('a', 'b', 1, 'NaN')", "costs are 1, NaN and 1; expected 0 to"),
+        (
+            "textsim.levenshtein_words(repeat('a ', 6000), repeat('b ', 6000))",
+            "texts of 6000 and 6000 words are too long to be compared word by word",
+        ),
+    ],
+)
+def test_errors(connection: Connection, call: LiteralString, message: str) -> None:
+    with pytest.raises(psycopg.Error, match=message.replace("^", r"\^")):
+        connection.execute("SELECT " + call)
+
+
+def test_null_gives_null(connection: Connection) -> None:
+    row = connection.execute(
+        "SELECT textsim.cosine(NULL, 'a'), textsim.containment('a', NULL), "
+        "textsim.levenshtein_words(NULL, NULL)"
+    ).fetchone()
+    assert row == (None, None, None)
