@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         SchemaError,
         TextsimError,
     )
+    from textsim_db.explaining import Explanation, explain
     from textsim_db.planning import Option, plan
     from textsim_db.results import (
         AddReport,
@@ -67,6 +68,7 @@ _HOMES = {
         "SchemaError",
         "TextsimError",
     ],
+    "textsim_db.explaining": ["Explanation", "explain"],
     "textsim_db.planning": ["Option", "plan"],
     "textsim_db.results": [
         "AddReport",
@@ -108,6 +110,7 @@ __all__ = [
     "DocumentNotFound",
     "Duplicate",
     "EmbeddedServerError",
+    "Explanation",
     "Failure",
     "InputError",
     "Linkage",
@@ -126,6 +129,7 @@ __all__ = [
     "WorkReport",
     "Worker",
     "connect",
+    "explain",
     "install",
     "plan",
 ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import Any, LiteralString, TypeVar
 
 import numpy as np
@@ -45,6 +46,7 @@ from textsim_db.errors import (
     DocumentNotFound,
     MeasureError,
 )
+from textsim_db.explaining import Explanation, explain_sides
 from textsim_db.measures.named import JACCARD, measure_of
 from textsim_db.planning import Option
 from textsim_db.results import (
@@ -185,13 +187,28 @@ class Corpus:
 
         threshold, limit and measure are those of query(). Raises DocumentNotFound and MeasureError.
         """
-        if not is_possible_key(key):
-            raise DocumentNotFound(f'corpus "{self.name}" has no document {key!r}')
+        self._check_key(key)
         check = self._check(measure, threshold)
         found = self._search(
             lambda: search.neighbours(self._engine, self._dictionary, self._stored, key, check)
         )
         return found[: _limit(limit)]
+
+    def explain(self, a: str, b: str) -> Explanation:
+        """Compare two indexed documents by every measure and word by word.
+
+        Of documents only the words are stored: they are shown in normal form. Raises
+        DocumentNotFound, and MeasureError for millions of words with little in common.
+        """
+        sides = []
+        for key in (a, b):
+            self._check_key(key)
+            sides.append(
+                self._search(
+                    partial(search.side_of, self._engine, self._dictionary, self._stored, key)
+                )
+            )
+        return explain_sides(*sides)
 
     def candidates(self, text: str) -> list[Candidate]:
         """Return the documents that share a bucket with a text, unverified, most buckets first."""
@@ -471,6 +488,10 @@ class Corpus:
 
     def _threshold(self, threshold: float | None) -> float:
         return self.config.threshold if threshold is None else check_threshold(threshold)
+
+    def _check_key(self, key: str) -> None:
+        if not is_possible_key(key):
+            raise DocumentNotFound(f'corpus "{self.name}" has no document {key!r}')
 
     def _check(self, measure: str, threshold: float | None) -> Check:
         found = measure_of(measure)

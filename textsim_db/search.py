@@ -17,8 +17,9 @@ from textsim_db.db.binary import Array, load_int4_array, load_int4_arrays
 from textsim_db.db.corpora import StoredCorpus
 from textsim_db.db.dictionary import Dictionary
 from textsim_db.db.engine import autocommit
-from textsim_db.documents import Documents, Rows, Vocabulary, characters_of
+from textsim_db.documents import Documents, Rows, Vocabulary, characters_of, normal_forms
 from textsim_db.errors import DocumentError, DocumentNotFound
+from textsim_db.explaining import Side, side_of_form
 from textsim_db.pipeline import ahead, cut
 from textsim_db.recipe import Sketches, sketch
 from textsim_db.results import Candidate, Match
@@ -114,14 +115,7 @@ def neighbours(
     engine: Engine, dictionary: Dictionary, corpus: StoredCorpus, key: str, check: Check
 ) -> list[Match]:
     """Return the matches of an indexed document, itself left out; raises DocumentNotFound."""
-    with autocommit(engine) as connection:
-        own = (
-            connection.cursor(binary=True)
-            .execute(corpus.statement(_BY_KEY), [key], prepare=True)
-            .fetchone()
-        )
-    if own is None:
-        raise DocumentNotFound(f'corpus "{corpus.name}" has no document "{key}"')
+    own = _row_of(engine, corpus, key)
     signature = load_int4_array(own[4])
     if not len(signature):
         return []
@@ -141,6 +135,15 @@ def neighbours(
     )
 
 
+def side_of(engine: Engine, dictionary: Dictionary, corpus: StoredCorpus, key: str) -> Side:
+    """Return an indexed document as explain_sides() takes it; raises DocumentNotFound."""
+    own = _row_of(engine, corpus, key)
+    form = own[5]
+    if form is None:
+        (form,) = normal_forms(*load_int4_arrays([own[3]]), dictionary)
+    return side_of_form(form, corpus.config)
+
+
 def candidates(engine: Engine, corpus: StoredCorpus, text: str) -> list[Candidate]:
     """Return the documents that share a bucket with a text, most shared buckets first."""
     made = sketch([to_bytes(text)], corpus.config)
@@ -157,6 +160,15 @@ def best_first(matches: Iterable[Match], check: Check) -> list[Match]:
     """Return matches by similarity, or distance, and then by key."""
     sign = 1 if check.measure.is_distance else -1
     return sorted(matches, key=lambda match: (sign * match.similarity, match.key))
+
+
+def _row_of(engine: Engine, corpus: StoredCorpus, key: str) -> tuple[Any, ...]:
+    with autocommit(engine) as connection:
+        cursor = connection.cursor(binary=True)
+        own = cursor.execute(corpus.statement(_BY_KEY), [key], prepare=True).fetchone()
+    if own is None:
+        raise DocumentNotFound(f'corpus "{corpus.name}" has no document "{key}"')
+    return own
 
 
 def _candidate_documents(

@@ -108,6 +108,7 @@ COMMANDS = {
     "pending",
     "reconcile",
     *("demo", "index", "remove", "query", "neighbours", "pairs", "clusters", "verify"),
+    "compare",
     "dedupe",
     "plan",
     "rebuild",

@@ -11,7 +11,17 @@ import typer
 from typer.core import TyperGroup
 
 from textsim_db import __version__
-from textsim_db.cli import corpora, databases, dedupe, demo, documents, plan, searches, sources
+from textsim_db.cli import (
+    compare,
+    corpora,
+    databases,
+    dedupe,
+    demo,
+    documents,
+    plan,
+    searches,
+    sources,
+)
 from textsim_db.cli.common import DatabaseUrl, complain, explain
 from textsim_db.errors import TextsimError
 
@@ -55,6 +65,7 @@ app.command("neighbours")(searches.neighbours)
 app.command("pairs")(searches.pairs)
 app.command("clusters")(searches.clusters)
 app.command("plan")(plan.plan)
+app.command("compare")(compare.compare)
 app.command("dedupe")(dedupe.dedupe)
 app.command("attach")(sources.attach)
 app.command("detach")(sources.detach)

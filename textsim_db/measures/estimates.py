@@ -21,14 +21,14 @@ class Estimate(NamedTuple):
 def minhash_estimate(a: npt.ArrayLike, b: npt.ArrayLike) -> Estimate:
     """Return the share of equal values s of two signatures, with sqrt(s (1 - s) / hashes).
 
-    a, b: one-dimensional, of one length. 0 for empty ones, which stand for texts without words.
+    a, b: one-dimensional, of one length. 0 where one is empty, which stands for a text without words.
     Raises MeasureError for signatures of different lengths. Broder, "On the resemblance and
     containment of documents", 1997; "Mining of Massive Datasets", section 3.3.3.
     """
     one, other = np.asarray(a), np.asarray(b)
+    if one.ndim == other.ndim == 1 and not (len(one) and len(other)):
+        return Estimate(0.0, 0.0)
     if one.ndim != 1 or one.shape != other.shape:
         raise MeasureError(f"signatures have shapes {one.shape} and {other.shape}; expected one")
-    if not len(one):
-        return Estimate(0.0, 0.0)
     share = float(np.mean(one == other))
     return Estimate(share, math.sqrt(share * (1 - share) / len(one)))

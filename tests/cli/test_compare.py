@@ -1,0 +1,69 @@
+"""textsim compare: files, texts and keys; the page; what it warns of."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import textsim_db as ts
+from tests.cli.test_cli import Textsim, textsim
+from textsim_db.measures import minhash_estimate
+
+__all__ = ["textsim"]
+
+DAYS = [(5, "Monday"), (6, "Friday")]
+
+pytestmark = pytest.mark.one_server
+
+
+def test_files(textsim: Textsim, tmp_path: Path) -> None:
+    old, new, page = tmp_path / "old.txt", tmp_path / "new.txt", tmp_path / "page.html"
+    old.write_text("The bridge is not safe, they say. Nobody uses it now.")
+    new.write_text("The bridge is safe, they say. Nobody uses it now.")
+    result = textsim("compare", str(old), str(new), "--html", str(page))
+    assert "The bridge is [-not-] safe, they say." in result.stdout
+    assert "levenshtein, of words" in result.stdout
+    assert "differ only in negations: both may have to be kept" in result.stderr
+    assert page.read_text().startswith("<!DOCTYPE html>")
+    assert "there is no such file" in textsim("compare", str(old), "nothing", status=2).stderr
+    old.write_bytes(b"\xff")
+    assert "not UTF-8 at byte 1" in textsim("compare", str(old), str(new), status=2).stderr
+    wrong = textsim("compare", "a", "b", "--html", str(tmp_path / "no" / "page"), status=2)
+    assert "cannot be written" in wrong.stderr
+
+
+def test_texts(textsim: Textsim) -> None:
+    result = textsim("compare", "one two three", "one two four", "--shingle", "word:1")
+    assert "compared as texts" in result.stderr
+    assert "one two [-three-]{+four+}" in result.stdout
+    assert '1 shingle only in the first: "three"' in result.stdout
+    data = json.loads(textsim("compare", "a b", "a c", "--format", "jsonl").stdout)
+    assert data["measures"]["levenshtein"] == 1
+    assert data["parts"][0] == ["same", "a ", "a "]
+    lines = textsim("compare", "a b", "a c", "--format", "csv").stdout.splitlines()
+    assert lines[0] == "measure,value"
+    assert "levenshtein,1" in lines
+    wrong = textsim("compare", "a", "b", "--shingle", "line:1", status=2)
+    assert "shingle" in wrong.stderr
+
+
+def test_keys(textsim: Textsim, database_url: str) -> None:
+    with ts.connect(database_url) as db:
+        corpus = db.create_corpus("news", shingle="char:5")
+        corpus.add_many([("a", "Pay 5 euro on Monday"), ("b", "Pay 6 euro on Friday"), ("c", "")])
+        found = corpus.explain("a", "b")
+        expected = ts.explain("Pay 5 euro on Monday", "Pay 6 euro on Friday", "char:5")
+        assert found.measures == expected.measures
+        assert found.distinctions == ["dates", "numbers"]
+        signatures = [corpus.signature(f"Pay {euro} euro on {day}") for euro, day in DAYS]
+        assert found.estimate == minhash_estimate(*signatures)
+        assert set(corpus.explain("c", "c").measures.values()) == {0.0, 90.0}
+        with pytest.raises(ts.DocumentNotFound, match='has no document "d"'):
+            corpus.explain("a", "d")
+    result = textsim("compare", "a", "b", "--corpus", "news")
+    assert "pay [-5-]{+6+} euro on [-monday-]{+friday+}" in result.stdout
+    wrong = textsim("compare", "a", "b", "--corpus", "news", "--shingle", "word:1", status=2)
+    assert "a corpus has its own" in wrong.stderr
+    assert 'no document "z"' in textsim("compare", "a", "z", "--corpus", "news", status=2).stderr

@@ -1,0 +1,147 @@
+"""Explanations: tokens that are the text, differences that lead from one text to the other."""
+
+from __future__ import annotations
+
+import random
+from html.parser import HTMLParser
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from textsim_db import pages
+from textsim_db.config import make_config
+from textsim_db.differences import Change, distinctions, parts, tokens
+from textsim_db.errors import ConfigurationError, DocumentError
+from textsim_db.explaining import explain
+from textsim_db.measures import MEASURES, jaccard, levenshtein, minhash_estimate, shingles, words
+from textsim_db.recipe import signature
+
+TEXTS = st.lists(
+    st.sampled_from(
+        ["The", "cat,", "isn't", "3.5%", "漢字", "กิ่ง", "(b)", "…", "\n", "e\u0301t", "a-b"]
+    )
+).map(" ".join)
+
+
+@given(TEXTS)
+def test_tokens_are_the_text(text: str) -> None:
+    found = tokens(text)
+    assert "".join(token.text for token in found) == text
+    if "n't" not in text:
+        assert [token.word for token in found if token.word] == words(text)
+    assert all(token.word for token in found) or len(found) == 1
+
+
+@given(TEXTS, TEXTS)
+def test_parts_lead_from_one_text_to_the_other(a: str, b: str) -> None:
+    one, other = tokens(a), tokens(b)
+    found = parts(one, other)
+    assert "".join(part.a for part in found) == a
+    assert "".join(part.b for part in found) == b
+    for change, left, right in found:
+        assert (change is Change.ADDED) == (not left and bool(right))
+        assert (change is Change.REMOVED) == (not right and bool(left))
+        if change is Change.SAME:
+            assert [t.word for t in tokens(left)] == [t.word for t in tokens(right)]
+    changed = any(part.change is not Change.SAME for part in found)
+    assert changed == ([t.word for t in one] != [t.word for t in other])
+
+
+def test_tokens() -> None:
+    assert [token.word for token in tokens("Don't go; it CAN'T be 漢字.")] == (
+        ["do", "not", "go", "it", "can", "not", "be", "漢", "字"]
+    )
+    assert tokens("") == []
+    assert tokens(" ?!") == [("", " ?!")]
+    assert tokens(" (a) b") == [("a", " (a) "), ("b", "b")]
+    with pytest.raises(DocumentError, match="NUL character"):
+        tokens("a\0b")
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "expected"),
+    [
+        ("pay 5 euro", "pay 50 euro", ["numbers"]),
+        ("It is safe", "It is not safe", ["negations"]),
+        ("It is safe", "It isn't safe", ["negations"]),
+        ("es ist sicher", "es ist nicht sicher", ["negations"]),
+        ("on Monday at 3", "on Friday at 4", ["dates", "numbers"]),
+        ("due 2024-05-01", "due 2024-06-01", ["numbers"]),
+        ("pay 5 euro", "pay 50 dollars", []),
+        ("the same", "The same!", []),
+        ("", "5", ["numbers"]),
+    ],
+)
+def test_distinctions(a: str, b: str, expected: list[str]) -> None:
+    assert distinctions(tokens(a), tokens(b)) == expected
+    assert distinctions(tokens(b), tokens(a)) == expected
+
+
+def test_explain() -> None:
+    a, b = "One two three four. Five", "one two three FOUR six seven"
+    found = explain(a, b, "word:2")
+    assert found.words == (5, 6)
+    assert found.measures.keys() == {*MEASURES, "containment_of_b"}
+    assert found.measures["jaccard"] == jaccard(shingles(a, "word:2"), shingles(b, "word:2"))
+    assert found.measures["containment"] == 3 / 4
+    assert found.measures["containment_of_b"] == 3 / 5
+    assert found.measures["levenshtein"] == levenshtein(words(a), words(b)) == 2
+    config = make_config(shingle="word:2")
+    assert found.estimate == minhash_estimate(signature(a, config), signature(b, config))
+    assert found.shared == ["one two", "two three", "three four"]
+    assert (found.only_a, found.only_b) == (["four five"], ["four six", "six seven"])
+    assert found.parts == [
+        (Change.SAME, "One two three four. ", "one two three FOUR "),
+        (Change.CHANGED, "Five", "six seven"),
+    ]
+    with pytest.raises(ConfigurationError, match="shingle"):
+        explain(a, b, "line:1")
+    empty = explain("", "")
+    assert set(empty.measures.values()) == {0.0, 90.0}
+    assert empty.parts == []
+
+
+class Checker(HTMLParser):
+    """Collects what a page says, and demands that every element is closed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.ids: set[str] = set()
+        self.links: set[str] = set()
+        self.marked: dict[str, list[str]] = {"del": [], "ins": []}
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given_ = dict(attrs)
+        assert not {"src", "onclick"} & given_.keys()
+        if identifier := given_.get("id"):
+            self.ids.add(identifier)
+        if target := given_.get("href"):
+            self.links.add(target.removeprefix("#"))
+        if tag != "meta":
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self.open and self.open[-1] in self.marked:
+            self.marked[self.open[-1]].append(data)
+
+
+def test_a_page(rng: random.Random) -> None:
+    a = "if x < 3 && y > 2: <script>alert('hi')</script> the rest of it"
+    b = "if x < 4 && y > 2: <b>alert('hi')</b> the $rest of it"
+    page = pages.comparison(explain(a, b), "<one>", 'the "other"')
+    checker = Checker()
+    checker.feed(page)
+    assert checker.open == []
+    assert checker.ids == checker.links
+    assert len(checker.ids) > 3
+    assert "<script" not in page
+    assert "&lt;one&gt;" in page
+    assert any(text.startswith("3") for text in checker.marked["del"])
+    assert any(text.startswith("4") for text in checker.marked["ins"])
+    assert "both may have to be kept" not in page
+    assert "only in numbers: both" in pages.comparison(explain("1 a", "2 a"), "a", "b")

@@ -1,0 +1,160 @@
+"""textsim compare: two texts by every measure, and where they differ."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from textsim_db.cli.common import DatabaseUrl, complain, connect, count, whole_number
+from textsim_db.cli.output import Format, FormatOption, console, table, write
+from textsim_db.errors import ConfigurationError, InputError
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+    from textsim_db.explaining import Explanation
+
+_NAME = 60
+
+
+def compare(
+    a: Annotated[str, typer.Argument(metavar="A", help="A file, a text, or a key.")],
+    b: Annotated[str, typer.Argument(metavar="B", help="The one to compare it with.")],
+    corpus: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="A and B are keys of documents of this corpus."),
+    ] = None,
+    shingle: Annotated[
+        str | None,
+        typer.Option(
+            metavar="word:N|char:N", help="What sets are made of. Default: word:3, or the corpus's."
+        ),
+    ] = None,
+    shingles: Annotated[
+        int,
+        typer.Option(
+            "--shingles",
+            parser=whole_number,
+            metavar="NUMBER",
+            help="Show so many shingles of each.",
+        ),
+    ] = 5,
+    html: Annotated[
+        str | None,
+        typer.Option(metavar="PATH", help="Write a page with both texts side by side."),
+    ] = None,
+    form: FormatOption = Format.TABLE,
+    database_url: DatabaseUrl = None,
+) -> None:
+    """Compare two texts by every measure of the field, and show where they differ.
+
+    A and B are two files, two texts, or with --corpus the keys of two documents. Of documents only
+    the words are stored: they are shown in lower case. There is a warning where texts differ only in
+    numbers, dates or negations, so that both may have to be kept.
+
+    Examples: `textsim compare old.txt new.txt --html differences.html`,
+    `textsim compare "a text" "another text"`, `textsim compare key1 key2 --corpus news`
+    """
+    from textsim_db import pages
+    from textsim_db.explaining import explain
+
+    if corpus is None:
+        texts = _texts(a, b)
+        found = explain(*texts, shingle=shingle or "word:3")
+    else:
+        if shingle is not None:
+            raise ConfigurationError("--shingle is for texts; a corpus has its own")
+        with connect(database_url) as db:
+            found = db.corpus(corpus).explain(a, b)
+    if html is not None:
+        page = pages.comparison(found, _shortened(a), _shortened(b))
+        try:
+            Path(html).write_text(page, encoding="utf-8")
+        except OSError as error:
+            raise InputError(f"{html}: cannot be written: {error.strerror}") from error
+    if form is Format.TABLE:
+        _show(found, shingles)
+    elif form is Format.CSV:
+        write(("measure", "value"), found.measures.items(), form)
+    else:
+        print(json.dumps(dataclasses.asdict(found), ensure_ascii=False))
+    if found.distinctions:
+        complain(pages.warning(found.distinctions))
+
+
+def _texts(a: str, b: str) -> tuple[str, str]:
+    """Return the texts of two files, or what was given where neither is one."""
+    are_files = [_is_file(name) for name in (a, b)]
+    if not any(are_files):
+        complain("compared as texts: there are no files of these names")
+        return a, b
+    for name, is_file in zip((a, b), are_files, strict=True):
+        if not is_file:
+            raise InputError(f"{_shortened(name)}: there is no such file")
+    return _read(a), _read(b)
+
+
+def _is_file(name: str) -> bool:
+    try:
+        return Path(name).is_file()
+    except (OSError, ValueError):
+        return False  # a text too long for a name, or with NUL
+
+
+def _read(name: str) -> str:
+    try:
+        return Path(name).read_bytes().decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{name}: not UTF-8 at byte {error.start + 1}") from error
+    except OSError as error:
+        raise InputError(f"{name}: cannot be read: {error.strerror}") from error
+
+
+def _shortened(name: str) -> str:
+    return name if len(name) <= _NAME else f"{name[: _NAME - 3]}..."
+
+
+def _show(found: Explanation, shingles: int) -> None:
+    from rich.text import Text
+
+    from textsim_db.pages import measure_rows
+
+    out = console()
+    out.print(_differences(found))
+    out.print()
+    out.print(table(("measure", "value"), measure_rows(found)))
+    for name, some in (
+        ("shared", found.shared),
+        ("only in the first", found.only_a),
+        ("only in the second", found.only_b),
+    ):
+        if not some:
+            out.print(f"no shingles {name}")
+            continue
+        more = f", ... {len(some) - shingles:,} more" if len(some) > shingles else ""
+        quoted = ", ".join(f'"{shingle}"' for shingle in some[:shingles])
+        out.print(Text(f"{count(len(some), 'shingle')} {name}: {quoted}{more}"))
+
+
+def _differences(found: Explanation) -> Text:
+    """Return both texts as one: what was removed in [-brackets-], and what was added in {+braces+}."""
+    from rich.text import Text
+
+    from textsim_db.differences import Change
+
+    made = Text()
+    for change, a, b in found.parts:
+        if change is Change.SAME:
+            made.append(b)
+            continue
+        space = (a or b)[len((a or b).rstrip()) :]
+        if a:
+            made.append(f"[-{a.rstrip()}-]", "red")
+        if b:
+            made.append(f"{{+{b.rstrip()}+}}", "green")
+        made.append(space)
+    return made
