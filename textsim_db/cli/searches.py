@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from textsim_db.corpus import Corpus
     from textsim_db.results import Cluster, Match
 
-_MATCH = ("similarity", "estimate", "key")
+_JACCARD = "jaccard"
 
 
 def _limit(text: str) -> int:
@@ -35,6 +35,16 @@ def _limit(text: str) -> int:
     return number
 
 
+MeasureOption = Annotated[
+    str,
+    typer.Option(
+        "--measure",
+        metavar="NAME",
+        help="Check and order the candidates by another measure, such as cosine, cosine_distance, "
+        "containment, overlap or levenshtein. It needs a threshold, which is the greatest value "
+        "for a distance.",
+    ),
+]
 Limit = Annotated[
     int,
     typer.Option(parser=_limit, metavar="NUMBER", help="At most so many results, the best."),
@@ -71,6 +81,7 @@ def query(
     ] = None,
     threshold: Threshold = None,
     limit: Limit = 10,
+    measure: MeasureOption = _JACCARD,
     form: FormatOption = Format.TABLE,
     database_url: DatabaseUrl = None,
 ) -> None:
@@ -78,7 +89,8 @@ def query(
 
     similarity is exact (Jaccard, of the sets of shingles); estimate is what the signatures say.
 
-    Example: `textsim query news "the text to look for" --threshold 0.5`
+    Examples: `textsim query news "the text to look for" --threshold 0.5`,
+    `textsim query news "the text" --measure cosine --threshold 0.9`
     """
     if (text is None) == (file is None):
         raise typer.BadParameter("give either a text or --file", param_hint="TEXT")
@@ -93,7 +105,8 @@ def query(
     assert text is not None
     with connect(database_url) as db:
         opened = db.corpus(corpus)
-        _write_matches(opened, opened.query(text, threshold, limit), threshold, form)
+        found = opened.query(text, threshold, limit, measure)
+        _write_matches(opened, found, threshold, measure, form)
 
 
 def neighbours(
@@ -101,6 +114,7 @@ def neighbours(
     key: Annotated[str, typer.Argument(metavar="KEY", help="Key of the document.")],
     threshold: Threshold = None,
     limit: Limit = 10,
+    measure: MeasureOption = _JACCARD,
     form: FormatOption = Format.TABLE,
     database_url: DatabaseUrl = None,
 ) -> None:
@@ -110,12 +124,14 @@ def neighbours(
     """
     with connect(database_url) as db:
         opened = db.corpus(corpus)
-        _write_matches(opened, opened.neighbours(key, threshold, limit), threshold, form)
+        found = opened.neighbours(key, threshold, limit, measure)
+        _write_matches(opened, found, threshold, measure, form)
 
 
 def pairs(
     corpus: CorpusName,
     threshold: Threshold = None,
+    measure: MeasureOption = _JACCARD,
     form: FormatOption = Format.TABLE,
     database_url: DatabaseUrl = None,
 ) -> None:
@@ -126,11 +142,12 @@ def pairs(
     Example: `textsim pairs news --threshold 0.9 --format csv > pairs.csv`
     """
     with connect(database_url) as db:
-        found = db.corpus(corpus).pairs(threshold)
+        found = db.corpus(corpus).pairs(threshold, measure)
         rows: Iterable[tuple[float, str, str]] = ((p.similarity, p.a, p.b) for p in found)
         if form is Format.TABLE:
-            rows = sorted(rows, key=lambda row: (-row[0], row[1:]))
-        complain(f"{count(write(('similarity', 'a', 'b'), rows, form), 'pair')} found")
+            sign = 1 if _is_distance(measure) else -1
+            rows = sorted(rows, key=lambda row: (sign * row[0], row[1:]))
+        complain(f"{count(write((_column(measure), 'a', 'b'), rows, form), 'pair')} found")
 
 
 def clusters(
@@ -164,12 +181,15 @@ def clusters(
 
 
 def _write_matches(
-    corpus: Corpus, matches: list[Match], threshold: float | None, form: Format
+    corpus: Corpus, matches: list[Match], threshold: float | None, measure: str, form: Format
 ) -> None:
     rows = ((match.similarity, match.estimate, match.key) for match in matches)
-    if write(_MATCH, rows, form):
+    if write((_column(measure), "estimate", "key"), rows, form):
         return
     config = corpus.config
+    if measure != _JACCARD:
+        complain("none of the documents that share a bucket is that close")
+        return
     if threshold is None or threshold >= config.threshold:
         complain("no document is that similar")
         return
@@ -178,6 +198,18 @@ def _write_matches(
         f"no document was found, but of those at similarity {threshold:g} only {found:.1%} are: "
         f"the corpus was created for {config.threshold:g} and above"
     )
+
+
+def _column(measure: str) -> str:
+    from textsim_db.measures.named import measure_of
+
+    return "similarity" if measure == _JACCARD else measure_of(measure).name
+
+
+def _is_distance(measure: str) -> bool:
+    from textsim_db.measures.named import measure_of
+
+    return measure_of(measure).is_distance
 
 
 def _one_row_a_key(found: list[Cluster]) -> Iterator[tuple[Any, ...]]:
