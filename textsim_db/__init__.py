@@ -41,6 +41,7 @@ if TYPE_CHECKING:
         Problem,
         RecallReport,
         Refusal,
+        Statistics,
         Status,
     )
     from textsim_db.worker import Worker, WorkReport
@@ -84,6 +85,7 @@ _HOMES = {
         "Problem",
         "RecallReport",
         "Refusal",
+        "Statistics",
         "Status",
     ],
     "textsim_db.worker": ["WorkReport", "Worker"],
@@ -124,6 +126,7 @@ __all__ = [
     "RecipeError",
     "Refusal",
     "SchemaError",
+    "Statistics",
     "Status",
     "TextsimError",
     "WorkReport",

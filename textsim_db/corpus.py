@@ -15,6 +15,7 @@ from sqlalchemy import Engine, Table
 from textsim_db import (
     changes,
     clusters,
+    corpus_statistics,
     indexing,
     measurement,
     pairs,
@@ -61,6 +62,7 @@ from textsim_db.results import (
     Pair,
     Problem,
     RecallReport,
+    Statistics,
     Status,
 )
 from textsim_db.sources import Column
@@ -322,6 +324,27 @@ class Corpus:
             self.config.num_hashes if num_hashes is None else num_hashes,
             report.words,
             measurement.distribution(report),
+        )
+
+    def statistics(
+        self,
+        words: int = 20,
+        sample: int = 1000,
+        seed: int = 1,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> Statistics:
+        """Count what is in the corpus: documents, words, similarities, buckets, bytes.
+
+        words: so many of the most frequent ones are named. The similarities are those of a sample
+        of the documents to all their candidates. All documents are read; progress is called with
+        those done, and their number. Raises ConfigurationError.
+        """
+        check_count(words, "words", 0, 2**31)
+        check_count(sample, "sample", 0, 2**31)
+        return self._search(
+            lambda: corpus_statistics.statistics(
+                self._engine, self._dictionary, self._stored, words, sample, seed, progress
+            )
         )
 
     def signature(self, text: str) -> npt.NDArray[np.int32]:

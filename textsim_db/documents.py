@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -45,6 +45,12 @@ class Vocabulary:
         self._hashes = np.union1d(self._hashes, hashes[suspects])
         return numbers
 
+    def texts(self, numbers: Sequence[int]) -> list[str]:
+        """Return the words that numbers stand for."""
+        texts = self.dictionary.texts(number for number in numbers if number > 0)
+        texts |= {number: word for word, number in self._unknown.items()}
+        return [texts[number] for number in numbers]
+
 
 class Documents:
     """Stored documents as rows of integers, for the similarity kernels.
@@ -79,19 +85,26 @@ class Documents:
         return _code_points(forms)
 
     def _numbers(self) -> Rows:
-        words = list(self._words)
-        if self._waiting:
-            tokens = tokens_of([form.encode() for form in self._waiting.values()])
-            numbers = self._vocabulary.numbers(tokens)
-            spans = pairwise(tokens.word_offsets.tolist())
-            for i, (start, end) in zip(self._waiting, spans, strict=True):
-                words[i] = dump_array(numbers[start:end])
-        return load_int4_arrays(words)
+        return word_rows(self._words, self._waiting, self._vocabulary)
 
     def signatures(self, numbers: npt.NDArray[np.int64], num_hashes: int) -> npt.NDArray[np.int32]:
         """Return the signatures of some of the documents: int32 of shape (numbers, num_hashes)."""
         values, _ = load_int4_arrays([self._signatures[i] for i in numbers.tolist()])
         return values.reshape(len(numbers), num_hashes)
+
+
+def word_rows(
+    arrays: Sequence[bytes | None], waiting: Mapping[int, str], vocabulary: Vocabulary
+) -> Rows:
+    """Return the words of documents: word ids as array_send gives them, or for some normal forms."""
+    words = list(arrays)
+    if waiting:
+        tokens = tokens_of([form.encode() for form in waiting.values()])
+        numbers = vocabulary.numbers(tokens)
+        spans = pairwise(tokens.word_offsets.tolist())
+        for i, (start, end) in zip(waiting, spans, strict=True):
+            words[i] = dump_array(numbers[start:end])
+    return load_int4_arrays([data for data in words if data is not None])
 
 
 def characters_of(tokens: Tokens) -> Rows:

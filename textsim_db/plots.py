@@ -7,7 +7,7 @@ from typing import Any
 
 from textsim_db.config import Bands
 from textsim_db.errors import ConfigurationError
-from textsim_db.results import RecallReport
+from textsim_db.results import RecallReport, Statistics
 
 KINDS = (".svg", ".png")
 
@@ -42,6 +42,30 @@ def s_curve(
     axes.legend(loc="upper left", frameon=False)
     if report is not None:
         _draw_pairs(axes.twinx(), report)
+    figure.savefig(path)
+
+
+def corpus(path: str, name: str, found: Statistics) -> None:
+    """Draw the similarities of candidates, the vocabulary, the frequent words and the buckets.
+
+    Raises ConfigurationError where matplotlib is missing or the file is of another kind.
+    """
+    check_file(path)
+    figure = _figure_class()(figsize=(10, 7), layout="constrained")
+    figure.suptitle(f"{name}: {found.documents:,} documents")
+    (similarities, growth), (words, buckets) = figure.subplots(2, 2)
+    places = [i / 100 for i in range(len(found.similarities))]
+    similarities.bar(places, found.similarities, width=0.01, align="edge")
+    similarities.set(xlabel="Jaccard similarity", ylabel="candidates", xlim=(0, 1))
+    similarities.set_title(f"candidates of {found.sampled:,} documents")
+    growth.plot([step.words for step in found.growth], [step.vocabulary for step in found.growth])
+    growth.set(xlabel="words", ylabel="distinct words", title="vocabulary", xlim=0, ylim=0)
+    shown = found.frequent[:15][::-1]
+    words.barh([word.word for word in shown], [word.occurrences for word in shown])
+    words.set(xlabel="occurrences", title="frequent words")
+    buckets.scatter([size for size, _ in found.buckets], [n for _, n in found.buckets], s=12)
+    buckets.set(xscale="log", yscale="log", xlabel="documents in a bucket", ylabel="buckets")
+    buckets.set_title("buckets by size")
     figure.savefig(path)
 
 

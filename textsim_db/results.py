@@ -188,3 +188,44 @@ class AttachedTable(NamedTuple):
     key: str
     text: str
     mode: str
+
+
+class Growth(NamedTuple):
+    """How many distinct words there are in the first so many documents, with so many words."""
+
+    documents: int
+    words: int
+    vocabulary: int
+
+
+class Frequency(NamedTuple):
+    """How often a word occurs in a corpus, and in how many documents."""
+
+    word: str
+    occurrences: int
+    documents: int
+
+
+@dataclass(frozen=True, slots=True)
+class Statistics:
+    """What is in a corpus.
+
+    empty: documents without words. vocabulary: distinct words; growth: after each twentieth of the
+    documents, in the order of their ids. frequent: the most frequent words. lengths: words of a
+    document by percentile, 0 to 100. similarities: of a sample of documents to all their
+    candidates, in hundredths: 100 counts, the last with 1. buckets: (documents in it, buckets).
+    storage: bytes.
+    """
+
+    documents: int
+    empty: int
+    words: int
+    vocabulary: int
+    growth: list[Growth]
+    frequent: list[Frequency]
+    lengths: dict[int, int]
+    sampled: int
+    candidates: int
+    similarities: list[int]
+    buckets: list[tuple[int, int]]
+    storage: dict[str, int]

@@ -109,6 +109,7 @@ COMMANDS = {
     "reconcile",
     *("demo", "index", "remove", "query", "neighbours", "pairs", "clusters", "verify"),
     "compare",
+    "stats",
     "dedupe",
     "plan",
     "rebuild",

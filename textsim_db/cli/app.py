@@ -21,6 +21,7 @@ from textsim_db.cli import (
     plan,
     searches,
     sources,
+    stats,
 )
 from textsim_db.cli.common import DatabaseUrl, complain, explain
 from textsim_db.errors import TextsimError
@@ -65,6 +66,7 @@ app.command("neighbours")(searches.neighbours)
 app.command("pairs")(searches.pairs)
 app.command("clusters")(searches.clusters)
 app.command("plan")(plan.plan)
+app.command("stats")(stats.stats)
 app.command("compare")(compare.compare)
 app.command("dedupe")(dedupe.dedupe)
 app.command("attach")(sources.attach)

@@ -64,6 +64,7 @@ def _named(corpus_id: int, text: LiteralString) -> str:
             document=sql.Identifier("textsim", f"document_{corpus_id}"),
             band=sql.Identifier("textsim", f"band_{corpus_id}"),
             document_name=sql.Literal(f"textsim.document_{corpus_id}"),
+            band_name=sql.Literal(f"textsim.band_{corpus_id}"),
             index=sql.Identifier(f"band_{corpus_id}_bucket"),
             index_name=sql.Literal(f"textsim.band_{corpus_id}_bucket"),
         )

@@ -1,0 +1,138 @@
+"""What is in a corpus: documents, words, similarities, buckets and what they take."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from sqlalchemy import Engine
+
+from textsim_db import search
+from textsim_db.comparison import Check
+from textsim_db.db.binary import load_int4_arrays
+from textsim_db.db.corpora import StoredCorpus
+from textsim_db.db.dictionary import Dictionary
+from textsim_db.documents import Vocabulary, normal_forms, word_rows
+from textsim_db.measures.named import JACCARD
+from textsim_db.pairs import snapshot
+from textsim_db.pipeline import cut
+from textsim_db.results import Frequency, Growth, Statistics
+from textsim_db.tally import Tally, words_at
+
+CHUNK = 5000
+STEPS = 20
+QUANTILES = (0, 5, 25, 50, 75, 95, 100)
+BINS = 100
+
+_WORDS = """
+SELECT pg_catalog.array_send(word_ids), normal_form FROM {document} ORDER BY id
+"""
+_COUNT = "SELECT count(*) FROM {document}"
+_SOME = """
+SELECT key, pg_catalog.array_send(word_ids), normal_form FROM {document}
+WHERE id = ANY (
+    SELECT id FROM {document} WHERE shingle_count > 0
+    ORDER BY pg_catalog.hashint8extended(id, %s) LIMIT %s
+)
+"""
+_BUCKETS = """
+SELECT s.size, count(*) FROM (SELECT count(*) AS size FROM {band} GROUP BY bucket) s
+GROUP BY s.size ORDER BY s.size
+"""
+_STORAGE = """
+SELECT t.name, pg_catalog.pg_table_size(t.name::regclass),
+    pg_catalog.pg_indexes_size(t.name::regclass)
+FROM unnest(ARRAY[{document_name}, {band_name}]) t (name)
+"""
+
+
+def statistics(
+    engine: Engine,
+    dictionary: Dictionary,
+    corpus: StoredCorpus,
+    words: int,
+    sample: int,
+    seed: int,
+    progress: Callable[[int, int], None] | None = None,
+) -> Statistics:
+    """Return what is in a corpus, in one snapshot but for the sample; see Corpus.statistics."""
+    vocabulary = Vocabulary(dictionary)
+    tally = Tally()
+    with snapshot(engine) as connection:
+        plain = connection.cursor(binary=True)
+        row = plain.execute(corpus.statement(_COUNT)).fetchone()
+        assert row is not None
+        with connection.cursor("textsim_statistics", binary=True) as cursor:
+            cursor.itersize = CHUNK
+            cursor.execute(corpus.statement(_WORDS))
+            done = 0
+            for rows in cut(cursor, CHUNK, lambda row: 4 * len(row[0] or row[1])):
+                waiting = {i: row[1] for i, row in enumerate(rows) if row[0] is None}
+                tally.add(*word_rows([row[0] for row in rows], waiting, vocabulary))
+                done += len(rows)
+                if progress is not None:
+                    progress(done, int(row[0]))
+        buckets = plain.execute(corpus.statement(_BUCKETS)).fetchall()
+        sizes = plain.execute(corpus.statement(_STORAGE)).fetchall()
+        chosen = plain.execute(corpus.statement(_SOME), [seed, sample]).fetchall()
+    similarities = _similarities(engine, dictionary, corpus, chosen)
+    lengths = tally.lengths
+    return Statistics(
+        documents=len(lengths),
+        empty=int((lengths == 0).sum()),
+        words=int(lengths.sum()),
+        vocabulary=tally.distinct,
+        growth=_growth(tally),
+        frequent=_frequent(tally, vocabulary, words),
+        lengths=dict(zip(QUANTILES, _quantiles(lengths), strict=True)),
+        sampled=len(chosen),
+        candidates=len(similarities),
+        similarities=np.histogram(similarities, BINS, (0, 1))[0].tolist(),
+        buckets=[(int(size), int(number)) for size, number in buckets],
+        storage={
+            f"{what}{part}": int(value)
+            for what, row in zip(("documents", "band rows"), sizes, strict=True)
+            for part, value in zip(("", ", indexes"), row[1:], strict=True)
+        },
+    )
+
+
+def _similarities(
+    engine: Engine, dictionary: Dictionary, corpus: StoredCorpus, chosen: list[tuple[Any, ...]]
+) -> list[float]:
+    """Return the similarities of some documents to all their candidates."""
+    forms = normal_forms(*load_int4_arrays([row[1] or b"" for row in chosen]), dictionary)
+    texts = [form if row[2] is None else row[2] for form, row in zip(forms, chosen, strict=True)]
+    found = search.query_many(engine, dictionary, corpus, texts, Check(JACCARD, 0.0))
+    return [
+        match.similarity
+        for row, matches in zip(chosen, found, strict=True)
+        for match in matches
+        if match.key != row[0]
+    ]
+
+
+def _growth(tally: Tally) -> list[Growth]:
+    """Return the size of the vocabulary after each twentieth of the documents."""
+    distinct, words = tally.growth, np.cumsum(tally.lengths)
+    ends = np.unique(np.linspace(0, len(distinct), STEPS + 1).astype(np.int64)[1:])
+    return [Growth(int(i), int(words[i - 1]), int(distinct[i - 1])) for i in ends if i]
+
+
+def _frequent(tally: Tally, vocabulary: Vocabulary, most: int) -> list[Frequency]:
+    """Return the most frequent words."""
+    most = min(most, tally.distinct)
+    places = np.argsort(-tally.counts, kind="stable")[:most]
+    texts = vocabulary.texts(words_at(places).tolist())
+    return [
+        Frequency(text, int(tally.counts[place]), int(tally.documents[place]))
+        for text, place in zip(texts, places.tolist(), strict=True)
+    ]
+
+
+def _quantiles(lengths: np.ndarray[Any, np.dtype[np.int64]]) -> list[int]:
+    if not len(lengths):
+        return [0] * len(QUANTILES)
+    found: list[int] = np.percentile(lengths, QUANTILES, method="nearest").tolist()
+    return found
