@@ -23,9 +23,12 @@ import textsim_db as ts
 from tests.unit.test_text import random_text
 from textsim_db import recipe
 from textsim_db.config import CorpusConfig
+from textsim_db.stop_words import stop_words
 from textsim_db.text import normal_form, shingles, words
 
 CORPORA = ("word:1", "word:3", "char:5")
+STOP_WORDS = ("the", "a", "of", "é", "漢", "ı", "1", "don't")
+WITHOUT = "word:2, stop words"
 
 _COMPARED = """
 SELECT t.body, textsim.normal_form(t.body), textsim.words(t.body), c.name,
@@ -40,7 +43,17 @@ ORDER BY c.name, t.place
 
 def create_corpora(db: ts.Database) -> dict[str, CorpusConfig]:
     """Create a corpus for each kind of shingle, named by it."""
-    return {name: db.create_corpus(name, shingle=name, exist_ok=True).config for name in CORPORA}
+    made = {name: db.create_corpus(name, shingle=name, exist_ok=True).config for name in CORPORA}
+    # SQL and Python normalise a list of stop words alike.
+    if WITHOUT not in db.corpora():
+        with db.engine.begin() as connection:
+            connection.exec_driver_sql(
+                "SELECT textsim.create_corpus(%s, 'word:2', stop_words => %s)",
+                (WITHOUT, list(STOP_WORDS)),
+            )
+    made[WITHOUT] = db.corpus(WITHOUT).config
+    assert made[WITHOUT].stop_words == stop_words(STOP_WORDS)
+    return made
 
 
 def differences(
@@ -54,7 +67,7 @@ def differences(
         expected = (
             normal_form(body),
             words(body),
-            shingles(body, name),
+            shingles(body, str(config.shingle)),
             recipe.signature(body, config).tolist(),
             recipe.buckets(body, config).tolist(),
         )

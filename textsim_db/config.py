@@ -88,6 +88,7 @@ class CorpusConfig:
     rows: int
     seed: int
     recipe: int = RECIPE
+    stop_words: tuple[str, ...] = ()
 
     @property
     def banding(self) -> Bands:
@@ -156,9 +157,11 @@ def make_config(
     seed: int = 1,
     bands: int | None = None,
     rows: int | None = None,
+    stop_words: tuple[str, ...] = (),
 ) -> CorpusConfig:
     """Check the settings of a new corpus and complete them; raises ConfigurationError.
 
+    stop_words are those that textsim_db.stop_words.stop_words() returns.
     With bands and rows given, recall becomes the probability that they really give at the
     threshold; it has to be above 0.
     """
@@ -185,7 +188,7 @@ def make_config(
                 f"{bands} bands of {rows} rows find nothing at threshold {threshold}; "
                 "use fewer rows or a higher threshold"
             )
-    return CorpusConfig(unit, threshold, recall, num_hashes, *banding, seed)
+    return CorpusConfig(unit, threshold, recall, num_hashes, *banding, seed, stop_words=stop_words)
 
 
 def changed_config(config: CorpusConfig, **settings: Any) -> CorpusConfig:
@@ -200,7 +203,7 @@ def changed_config(config: CorpusConfig, **settings: Any) -> CorpusConfig:
             shingle=checked.shingle if "shingle" in settings else config.shingle,
             seed=checked.seed if "seed" in settings else config.seed,
         )
-    names = ("threshold", "recall", "num_hashes", "seed")
+    names = ("threshold", "recall", "num_hashes", "seed", "stop_words")
     kept: dict[str, Any] = {name: getattr(config, name) for name in names}
     return make_config(**(kept | {"shingle": str(config.shingle)} | settings))
 
@@ -213,4 +216,13 @@ def differing_settings(there: CorpusConfig, settings: Mapping[str, Any]) -> str:
     found, wanted = asdict(there), asdict(make_config(**settings))
     differing = [name for name in wanted if found[name] != wanted[name]]
     told = [name for name in differing if name in settings] or differing
-    return "; ".join(f"{n.replace('_', ' ')} is {found[n]} there, not {wanted[n]}" for n in told)
+    return "; ".join(
+        f"{n.replace('_', ' ')} is {_shown(found[n])} there, not {_shown(wanted[n])}" for n in told
+    )
+
+
+def _shown(value: object) -> object:
+    if not isinstance(value, tuple):
+        return value
+    more = ", ..." if len(value) > 5 else ""
+    return f"{len(value)} words ({', '.join(value[:5])}{more})" if value else "none"

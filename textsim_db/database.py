@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from types import TracebackType
+from typing import Any
 
 from sqlalchemy import Engine
 
@@ -16,6 +17,7 @@ from textsim_db.db import engine as engines
 from textsim_db.db.dictionary import Dictionary
 from textsim_db.errors import ConfigurationError, CorpusExists
 from textsim_db.results import AttachedTable
+from textsim_db.stop_words import stop_words as stop_words_of
 from textsim_db.worker import POLL_SECONDS, Worker, WorkReport
 
 URL_VARIABLE = "TEXTSIM_DATABASE_URL"
@@ -69,14 +71,16 @@ class Database:
         exist_ok: bool = False,
         bands: int | None = None,
         rows: int | None = None,
+        stop_words: str | Iterable[str] = (),
     ) -> Corpus:
         """Create a corpus.
 
         shingle is "word:N" or "char:N". recall is the probability that a pair exactly at the
-        threshold becomes a candidate; bands and rows follow from both, unless given. Raises
+        threshold becomes a candidate; bands and rows follow from both, unless given. stop_words,
+        the code of a language such as "en" or words, are left out of every text. Raises
         ConfigurationError, and CorpusExists, also with exist_ok where the configuration differs.
         """
-        settings = {
+        settings: dict[str, Any] = {
             "shingle": shingle,
             "threshold": threshold,
             "recall": recall,
@@ -85,7 +89,9 @@ class Database:
         }
         if bands is not None or rows is not None:
             settings |= {"bands": bands, "rows": rows}
-        config = make_config(**settings)  # type: ignore[arg-type]
+        if stop_words:
+            settings["stop_words"] = stop_words_of(stop_words)
+        config = make_config(**settings)
         try:
             stored = corpora.create(self._engine, name, config)
         except CorpusExists:

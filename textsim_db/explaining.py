@@ -13,7 +13,8 @@ from textsim_db.measures.estimates import Estimate, minhash_estimate
 from textsim_db.measures.named import MEASURES, Measure
 from textsim_db.measures.sets import containment
 from textsim_db.minhash import coefficients, signatures
-from textsim_db.text import Tokens, find_shingles, to_bytes, tokenize, tokens_of
+from textsim_db.recipe import tokens_without
+from textsim_db.text import Tokens, find_shingles, to_bytes, tokens_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +61,7 @@ def explain(a: str, b: str, shingle: str = "word:3") -> Explanation:
 
 def side_of_text(text: str, config: CorpusConfig) -> Side:
     """Return a text as explain_sides() takes it."""
-    return _side(tokenize([to_bytes(text)]), tokens(text), config)
+    return _side(tokens_without([to_bytes(text)], config), tokens(text), config)
 
 
 def side_of_form(form: str, config: CorpusConfig) -> Side:

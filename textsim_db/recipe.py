@@ -11,6 +11,7 @@ import numpy.typing as npt
 from textsim_db import lsh, minhash
 from textsim_db.config import RECIPE, CorpusConfig
 from textsim_db.errors import RecipeError
+from textsim_db.stop_words import without
 from textsim_db.text import Tokens, find_shingles, to_bytes, tokenize
 
 GOLDEN_TEXT = (
@@ -37,7 +38,13 @@ class Sketches:
 
 def sketch(texts: Sequence[bytes], config: CorpusConfig) -> Sketches:
     """Compute everything about several texts in UTF-8 (see textsim_db.text.to_bytes)."""
-    return sketch_tokens(tokenize(texts), config)
+    return sketch_tokens(tokens_without(texts, config), config)
+
+
+def tokens_without(texts: Sequence[bytes], config: CorpusConfig) -> Tokens:
+    """Return the words of texts, those left out that are stop words of the configuration."""
+    tokens = tokenize(texts)
+    return without(tokens, config.stop_words) if config.stop_words else tokens
 
 
 def sketch_tokens(tokens: Tokens, config: CorpusConfig) -> Sketches:

@@ -9,6 +9,8 @@ from textsim_db.hashing import PADDING, hash_span
 from textsim_db.kernels import kernel
 from textsim_db.unicode_tables import MARK, SEPARATOR, SPACELESS, UNASSIGNED, UNSTABLE, WORD
 
+SPACE = ord(" ")
+
 Bytes = npt.NDArray[np.uint8]
 Offsets = npt.NDArray[np.int64]
 Spans = npt.NDArray[np.int32]  # places within a batch, which is below 2 GB
@@ -260,3 +262,69 @@ def distinct_shingles(
                 slot = (slot + np.uint64(1)) & mask
         distinct[i + 1] = k
     return hashes[:k], chosen[:k], distinct
+
+
+@kernel
+def find_words(
+    data: Bytes,
+    starts: Spans,
+    ends: Spans,
+    hashes: npt.NDArray[np.int64],
+    wanted: Bytes,
+    wanted_offsets: Offsets,
+    wanted_hashes: npt.NDArray[np.int64],
+) -> npt.NDArray[np.bool_]:
+    """Say which words are among some that are wanted, sorted by their hashes."""
+    found = np.zeros(len(starts), np.bool_)
+    for i in range(len(starts)):
+        length = ends[i] - starts[i]
+        place = np.searchsorted(wanted_hashes, hashes[i])
+        while place < len(wanted_hashes) and wanted_hashes[place] == hashes[i]:
+            at = wanted_offsets[place]
+            if wanted_offsets[place + 1] - at == length:
+                same = True
+                for k in range(length):
+                    if data[starts[i] + k] != wanted[at + k]:
+                        same = False
+                        break
+                if same:
+                    found[i] = True
+                    break
+            place += 1
+    return found
+
+
+@kernel
+def leave_out(
+    normal: Bytes,
+    starts: Spans,
+    ends: Spans,
+    word_offsets: Offsets,
+    left_out: npt.NDArray[np.bool_],
+) -> tuple[Bytes, Offsets, Spans, Spans, Offsets]:
+    """Return normal forms without some of their words, as split_words returns them."""
+    out = np.empty(len(normal) + PADDING, np.uint8)
+    documents = len(word_offsets) - 1
+    normal_offsets = np.zeros(documents + 1, np.int64)
+    new_offsets = np.zeros(documents + 1, np.int64)
+    new_starts = np.empty(len(starts), np.int32)
+    new_ends = np.empty(len(starts), np.int32)
+    position, count = 0, 0
+    for document in range(documents):
+        first = position
+        for i in range(word_offsets[document], word_offsets[document + 1]):
+            if left_out[i]:
+                continue
+            if position > first:
+                out[position] = SPACE
+                position += 1
+            length = ends[i] - starts[i]
+            new_starts[count] = position
+            for k in range(length):
+                out[position + k] = normal[starts[i] + k]
+            position += length
+            new_ends[count] = position
+            count += 1
+        normal_offsets[document + 1] = position
+        new_offsets[document + 1] = count
+    return out[:position], normal_offsets, new_starts[:count], new_ends[:count], new_offsets

@@ -16,6 +16,7 @@ CREATE TABLE textsim.corpus (
     rows integer NOT NULL CHECK (rows >= 1),
     seed bigint NOT NULL CHECK (seed >= 0),
     recipe integer NOT NULL,
+    stop_words text[] NOT NULL DEFAULT '{}',
     a bigint[] NOT NULL,
     b bigint[] NOT NULL,
     golden_signature integer[] NOT NULL,
@@ -37,6 +38,7 @@ COMMENT ON COLUMN textsim.corpus.bands IS 'buckets of a document';
 COMMENT ON COLUMN textsim.corpus.rows IS 'signature values in a band';
 COMMENT ON COLUMN textsim.corpus.seed IS 'seed of the coefficients';
 COMMENT ON COLUMN textsim.corpus.recipe IS 'version of the way from text to buckets';
+COMMENT ON COLUMN textsim.corpus.stop_words IS 'words, in normal form and order, that are left out of texts';
 COMMENT ON COLUMN textsim.corpus.a IS 'factors of the hash functions (a * x + b) mod (2^31 - 1)';
 COMMENT ON COLUMN textsim.corpus.b IS 'summands of the hash functions';
 COMMENT ON COLUMN textsim.corpus.golden_signature IS 'signature of a fixed text, checked when the corpus is opened';

@@ -22,6 +22,22 @@ LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 RETURN string_to_array(textsim.normal_form(body), ' ');
 COMMENT ON FUNCTION textsim.words(text) IS 'the words of a text, in order';
 
+CREATE FUNCTION textsim._form(c textsim.corpus, body text) RETURNS text
+LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    IF cardinality(c.stop_words) = 0 THEN
+        RETURN textsim.normal_form(body);
+    END IF;
+    RETURN array_to_string(array(
+        SELECT w.word FROM unnest(textsim.words(body)) WITH ORDINALITY w (word, place)
+        WHERE w.word COLLATE "C" <> ALL (c.stop_words) ORDER BY w.place), ' ');
+END
+$$;
+COMMENT ON FUNCTION textsim._form(textsim.corpus, text)
+    IS 'the normal form of a text without the stop words of a corpus';
+
 CREATE FUNCTION textsim._shingles_of(units text[], n integer, separator text) RETURNS text[]
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 BEGIN ATOMIC

@@ -47,7 +47,8 @@ AS $$
 DECLARE
     c textsim.corpus := textsim._corpus(corpus);
 BEGIN
-    RETURN textsim._signature(textsim.shingles(body, c.unit, c.shingle_length), c.a, c.b);
+    RETURN textsim._signature(
+        textsim._shingles_of_form(textsim._form(c, body), c.unit, c.shingle_length), c.a, c.b);
 END
 $$;
 COMMENT ON FUNCTION textsim.signature(text, text)
@@ -116,8 +117,8 @@ DECLARE
     c textsim.corpus := textsim._corpus(corpus);
 BEGIN
     RETURN textsim._jaccard(
-        textsim.shingles(a, c.unit, c.shingle_length),
-        textsim.shingles(b, c.unit, c.shingle_length));
+        textsim._shingles_of_form(textsim._form(c, a), c.unit, c.shingle_length),
+        textsim._shingles_of_form(textsim._form(c, b), c.unit, c.shingle_length));
 END
 $$;
 COMMENT ON FUNCTION textsim.jaccard(text, text, text)

@@ -148,7 +148,7 @@ SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     c textsim.corpus := textsim._corpus(corpus);
-    form text := textsim.normal_form(body);
+    form text := textsim._form(c, body);
     shingles text[] := textsim._shingles_of_form(form, c.unit, c.shingle_length);
 BEGIN
     IF c.id IS NULL OR form IS NULL OR form = '' THEN

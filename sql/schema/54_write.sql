@@ -39,7 +39,7 @@ LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-    form text := textsim.normal_form(body);
+    form text := textsim._form(c, body);
     shingles text[] := textsim._shingles_of_form(form, c.unit, c.shingle_length);
     fresh integer[] := textsim._signature(shingles, c.a, c.b);
     document_table text := 'document_' || c.id;

@@ -24,6 +24,7 @@ DROP FUNCTION textsim._corpus(text);
 DROP FUNCTION textsim.shingles(text, text, integer);
 DROP FUNCTION textsim._shingles_of_form(text, text, integer);
 DROP FUNCTION textsim._shingles_of(text[], integer, text);
+DROP FUNCTION textsim._form(textsim.corpus, text);
 DROP FUNCTION textsim.words(text);
 DROP FUNCTION textsim.normal_form(text);
 DROP FUNCTION textsim._fold(text);

@@ -83,6 +83,22 @@ LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 RETURN string_to_array(textsim.normal_form(body), ' ');
 COMMENT ON FUNCTION textsim.words(text) IS 'the words of a text, in order';
 
+CREATE FUNCTION textsim._form(c textsim.corpus, body text) RETURNS text
+LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    IF cardinality(c.stop_words) = 0 THEN
+        RETURN textsim.normal_form(body);
+    END IF;
+    RETURN array_to_string(array(
+        SELECT w.word FROM unnest(textsim.words(body)) WITH ORDINALITY w (word, place)
+        WHERE w.word COLLATE "C" <> ALL (c.stop_words) ORDER BY w.place), ' ');
+END
+$$;
+COMMENT ON FUNCTION textsim._form(textsim.corpus, text)
+    IS 'the normal form of a text without the stop words of a corpus';
+
 CREATE FUNCTION textsim._shingles_of(units text[], n integer, separator text) RETURNS text[]
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 BEGIN ATOMIC
@@ -182,7 +198,8 @@ AS $$
 DECLARE
     c textsim.corpus := textsim._corpus(corpus);
 BEGIN
-    RETURN textsim._signature(textsim.shingles(body, c.unit, c.shingle_length), c.a, c.b);
+    RETURN textsim._signature(
+        textsim._shingles_of_form(textsim._form(c, body), c.unit, c.shingle_length), c.a, c.b);
 END
 $$;
 COMMENT ON FUNCTION textsim.signature(text, text)
@@ -251,8 +268,8 @@ DECLARE
     c textsim.corpus := textsim._corpus(corpus);
 BEGIN
     RETURN textsim._jaccard(
-        textsim.shingles(a, c.unit, c.shingle_length),
-        textsim.shingles(b, c.unit, c.shingle_length));
+        textsim._shingles_of_form(textsim._form(c, a), c.unit, c.shingle_length),
+        textsim._shingles_of_form(textsim._form(c, b), c.unit, c.shingle_length));
 END
 $$;
 COMMENT ON FUNCTION textsim.jaccard(text, text, text)
@@ -407,7 +424,7 @@ SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     c textsim.corpus := textsim._corpus(corpus);
-    form text := textsim.normal_form(body);
+    form text := textsim._form(c, body);
     shingles text[] := textsim._shingles_of_form(form, c.unit, c.shingle_length);
 BEGIN
     IF c.id IS NULL OR form IS NULL OR form = '' THEN

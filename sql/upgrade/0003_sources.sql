@@ -39,7 +39,7 @@ LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-    form text := textsim.normal_form(body);
+    form text := textsim._form(c, body);
     shingles text[] := textsim._shingles_of_form(form, c.unit, c.shingle_length);
     fresh integer[] := textsim._signature(shingles, c.a, c.b);
     document_table text := 'document_' || c.id;
@@ -807,7 +807,7 @@ COMMENT ON FUNCTION textsim._settings_fault(
 CREATE FUNCTION textsim.create_corpus(
     name text, shingle text DEFAULT 'word:3', threshold double precision DEFAULT 0.8,
     recall double precision DEFAULT 0.95, num_hashes integer DEFAULT 128, seed bigint DEFAULT 1,
-    bands integer DEFAULT NULL, rows integer DEFAULT NULL)
+    bands integer DEFAULT NULL, rows integer DEFAULT NULL, stop_words text[] DEFAULT '{}')
 RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
@@ -819,6 +819,7 @@ DECLARE
     n integer;
     a bigint[];
     b bigint[];
+    made textsim.corpus;
     golden integer[];
     corpus_id integer;
 BEGIN
@@ -839,16 +840,22 @@ BEGIN
         SELECT mod(textsim._draw(seed, 2 * i), 2147483647)
         FROM generate_series(1, num_hashes) i ORDER BY i);
     -- A text whose signature and buckets are computed again when the corpus is opened.
-    golden := textsim._signature(textsim.shingles(
+    made.stop_words := array(
+        SELECT DISTINCT w.word COLLATE "C"
+        FROM unnest(stop_words) s (body)
+        CROSS JOIN LATERAL unnest(textsim.words(s.body)) w (word)
+        ORDER BY 1);
+    golden := textsim._signature(textsim._shingles_of_form(textsim._form(made,
         U&'The 3 QUICK brown foxes — naïve, ﬁne — jumped; '
             'Быстрая ЛИСА, ταχεία ΑΛΕΠΟΎΣ, 素早い狐が跳ぶ, '
-            'चतुर लोमड़ी, الثعلب السريع, สุนัขจิ้งจอก, İstanbul’da 12½ km², e\0301te\0301 \+01F98A.',
+            'चतुर लोमड़ी, الثعلب السريع, สุนัขจิ้งจอก, İstanbul’da 12½ km², e\0301te\0301 \+01F98A.'),
         unit, n), a, b);
     INSERT INTO textsim.corpus (
-        name, unit, shingle_length, threshold, recall, num_hashes, bands, rows, seed, recipe, a, b,
-        golden_signature, golden_buckets)
+        name, unit, shingle_length, threshold, recall, num_hashes, bands, rows, seed, recipe,
+        stop_words, a, b, golden_signature, golden_buckets)
     VALUES (
-        name, unit, n, threshold, recall, num_hashes, bands, rows, seed, 1, a, b, golden,
+        name, unit, n, threshold, recall, num_hashes, bands, rows, seed, 1,
+        made.stop_words, a, b, golden,
         array(SELECT q.bucket FROM textsim._buckets(golden, bands, rows) q ORDER BY q.band))
     ON CONFLICT ON CONSTRAINT corpus_name_key DO NOTHING
     RETURNING id INTO corpus_id;
@@ -859,7 +866,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION textsim.create_corpus(
-    text, text, double precision, double precision, integer, bigint, integer, integer)
+    text, text, double precision, double precision, integer, bigint, integer, integer, text[])
     IS 'create a corpus; bands and rows follow from threshold and recall unless given';
 
 CREATE FUNCTION textsim.drop_corpus(name text) RETURNS void

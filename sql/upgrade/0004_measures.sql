@@ -3,8 +3,7 @@
 CREATE FUNCTION textsim.containment(a text, b text, unit text DEFAULT 'word', n integer DEFAULT 1)
 RETURNS double precision
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-SET search_path = pg_catalog, pg_temp
-AS $$
+BEGIN ATOMIC
     SELECT CASE pg_catalog.cardinality(s.one)
         WHEN 0 THEN 0
         ELSE (
@@ -12,15 +11,14 @@ AS $$
             JOIN pg_catalog.unnest(s.other) y ON x COLLATE "C" = y COLLATE "C"
         )::double precision / pg_catalog.cardinality(s.one)
     END
-    FROM (SELECT textsim.shingles(a, unit, n) AS one, textsim.shingles(b, unit, n) AS other) s
-$$;
+    FROM (SELECT textsim.shingles(a, unit, n) AS one, textsim.shingles(b, unit, n) AS other) s;
+END;
 COMMENT ON FUNCTION textsim.containment(text, text, text, integer)
     IS 'how much of the first text''s shingles the second has: 0 to 1';
 
 CREATE FUNCTION textsim.cosine(a text, b text) RETURNS double precision
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-SET search_path = pg_catalog, pg_temp
-AS $$
+BEGIN ATOMIC
     WITH counted AS (
         SELECT count(*) FILTER (WHERE first)::double precision AS x,
             count(*) FILTER (WHERE NOT first)::double precision AS y
@@ -34,8 +32,8 @@ AS $$
     -- Whole numbers, so that the order of the sums does not show.
     SELECT least(
         coalesce(sum(x * y) / nullif(pg_catalog.sqrt(sum(x * x) * sum(y * y)), 0), 0), 1)
-    FROM counted
-$$;
+    FROM counted;
+END;
 COMMENT ON FUNCTION textsim.cosine(text, text)
     IS 'the cosine of the angle between the word counts of two texts: 0 to 1';
 

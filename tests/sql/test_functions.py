@@ -39,8 +39,12 @@ PUBLIC = {
     "detach(corpus text, relation regclass)": "volatile",
     "status(corpus text)": "stable strict",
     "create_corpus(name text, shingle text, threshold double precision, recall double precision, "
-    "num_hashes integer, seed bigint, bands integer, rows integer)": "volatile",
+    "num_hashes integer, seed bigint, bands integer, rows integer, stop_words text[])": "volatile",
     "drop_corpus(name text)": "volatile",
+    "containment(a text, b text, unit text, n integer)": "immutable strict",
+    "cosine(a text, b text)": "immutable strict",
+    "levenshtein_words(a text, b text, insertion double precision, deletion double precision, "
+    "substitution double precision)": "immutable strict",
     "grant_reader(role regrole)": "volatile strict",
     "grant_writer(role regrole)": "volatile strict",
     "revoke_all(role regrole)": "volatile strict",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, LiteralString
 
@@ -19,14 +19,14 @@ from textsim_db.errors import ConfigurationError, CorpusExists, CorpusNotFound
 
 _COLUMNS = (
     "id, name, unit, shingle_length, threshold, recall, num_hashes, bands, rows, seed, recipe, "
-    "golden_signature, golden_buckets, coalesce(origin, id)"
+    "golden_signature, golden_buckets, coalesce(origin, id), stop_words"
 )
 _SELECT = f"SELECT {_COLUMNS} FROM textsim.corpus"
 _INSERT = """
 INSERT INTO textsim.corpus (
-    name, unit, shingle_length, threshold, recall, num_hashes, bands, rows, seed, recipe, a, b,
-    golden_signature, golden_buckets
-) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
+    name, unit, shingle_length, threshold, recall, num_hashes, bands, rows, seed, recipe,
+    stop_words, a, b, golden_signature, golden_buckets
+) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
 ON CONFLICT (name) DO NOTHING
 RETURNING id
 """
@@ -87,6 +87,7 @@ def create(engine: Engine, name: str, config: CorpusConfig) -> StoredCorpus:
         config.rows,
         config.seed,
         config.recipe,
+        list(config.stop_words),
         coefficients.a.tolist(),
         coefficients.b.tolist(),
         recipe.signature(recipe.GOLDEN_TEXT, config).tolist(),
@@ -188,7 +189,8 @@ def _drop(engine: Engine, statement: LiteralString, value: int | str) -> bool:
 
 def _corpus(row: tuple[Any, ...]) -> StoredCorpus:
     id_, name, unit, n, *settings = row[:11]
-    return StoredCorpus(id_, name, CorpusConfig(Shingle(unit, n), *settings), row[13])
+    config = replace(CorpusConfig(Shingle(unit, n), *settings), stop_words=tuple(row[14]))
+    return StoredCorpus(id_, name, config, row[13])
 
 
 def _check_name(name: str) -> None:

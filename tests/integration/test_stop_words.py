@@ -1,0 +1,106 @@
+"""Stop words: left out of texts in Python and in SQL alike, whichever way a document comes in."""
+
+from __future__ import annotations
+
+import random
+
+import psycopg
+import pytest
+
+import textsim_db as ts
+from benchmarks.generate import documents
+from textsim_db import recipe
+from textsim_db.measures import without_stop_words
+from textsim_db.stop_words import stop_words, without
+from textsim_db.text import to_bytes, tokenize
+
+
+def test_lists() -> None:
+    assert stop_words(["The", "don't", "A", "a"]) == ("a", "don", "t", "the")
+    assert stop_words([]) == ()
+    assert {"the", "of", "and"} <= set(stop_words("en"))
+    assert "und" in stop_words("de")
+    with pytest.raises(ts.ConfigurationError, match='there are no stop words for "xx"; known are'):
+        stop_words("xx")
+    with pytest.raises(ts.ConfigurationError, match="a stop word is 5; expected a str"):
+        stop_words([5])  # type: ignore[list-item]
+
+
+def test_what_is_left(rng: random.Random) -> None:
+    texts = ["", "the", "a b the c", "漢字 the 漢", *(text for _, text in documents(300, 60))]
+    some = stop_words(rng.sample([w for text in texts for w in text.split()], 30))
+    made = without(tokenize([to_bytes(text) for text in texts]), some)
+    for i, text in enumerate(texts):
+        expected = without_stop_words(text, some)
+        first, last = made.word_offsets[i : i + 2].tolist()
+        found = [made.span(int(made.starts[k]), int(made.ends[k])) for k in range(first, last)]
+        assert found == expected
+        assert made.span(*made.normal_offsets[i : i + 2].tolist()) == " ".join(expected)
+
+
+@pytest.mark.parametrize("shingle", ["word:2", "char:5"])
+def test_every_way_in(db: ts.Database, rng: random.Random, shingle: str) -> None:
+    texts = dict(documents(200, 40, planted=0.5, seed=rng.randrange(10**6)))
+    frequent = [word for _, word in zip(range(12), " ".join(texts.values()).split(), strict=False)]
+    texts |= {"nothing": " ".join(frequent), "empty": ""}
+    corpus = db.create_corpus("python", shingle=shingle, stop_words=[*frequent, "THE"])
+    corpus.add_many(texts.items())
+    plain = db.create_corpus("plain", shingle=shingle)
+    plain.add_many((k, " ".join(without_stop_words(t, frequent))) for k, t in texts.items())
+    with psycopg.connect(db.url, autocommit=True) as connection:
+        connection.execute(
+            "SELECT textsim.create_corpus('sql', %s, stop_words => %s)",
+            [shingle, [*frequent, "The"]],
+        )
+        with connection.cursor() as cursor:
+            cursor.executemany("SELECT textsim.add('sql', %s, %s)", list(texts.items()))
+        assert db.corpus("sql").config == corpus.config
+        connection.execute("CREATE TABLE story (id text PRIMARY KEY, body text)")
+        for name, mode in (("inline", "inline"), ("queue", "queue")):
+            made = db.create_corpus(name, shingle=shingle, stop_words=[*frequent, "the"])
+            made.attach("story", "id", "body", mode)
+        with connection.cursor() as cursor:
+            cursor.executemany("INSERT INTO story VALUES (%s, %s)", list(texts.items()))
+        db.worker().run(until_idle=True)
+        rows = {
+            name: connection.execute(
+                "SELECT d.key, d.word_ids, d.normal_form, d.signature, d.shingle_count "
+                "FROM textsim.document d JOIN textsim.corpus c ON c.id = d.corpus_id "
+                "WHERE c.name = %s ORDER BY 1",
+                [name],
+            ).fetchall()
+            for name in db.corpora()
+        }
+        for name in ("sql", "inline", "queue", "plain"):
+            assert rows[name] == rows["python"], name
+            assert db.corpus(name).verify() == []
+        assert corpus.verify() == []
+        assert list(db.corpus("queue").differences()) == []
+        for text in rng.sample(sorted(texts.values()), 10):
+            found = corpus.query(text, 0.3, 10)
+            assert found == plain.query(" ".join(without_stop_words(text, frequent)), 0.3, 10)
+            matches = connection.execute("SELECT * FROM textsim.matches('python', %s, 0.3)", [text])
+            assert matches.fetchall() == [match[:2] for match in found]
+            signature = connection.execute("SELECT textsim.signature('python', %s)", [text])
+            assert signature.fetchall() == [(corpus.signature(text).tolist(),)]
+    assert sorted(corpus.pairs(0.5)) == sorted(plain.pairs(0.5))
+    report = corpus.add_many(texts.items())
+    assert report.unchanged == len(texts)
+    corpus.rebuild(threshold=0.5)
+    again = db.corpus("python")
+    assert again.config.stop_words == corpus.config.stop_words
+    assert again.verify() == []
+
+
+def test_settings(db: ts.Database) -> None:
+    corpus = db.create_corpus("c", stop_words="en")
+    assert db.create_corpus("c", stop_words="en", exist_ok=True).config == corpus.config
+    with pytest.raises(ts.CorpusExists, match=r"stop words is \d+ words .* there, not none"):
+        db.create_corpus("c", exist_ok=True)
+    with pytest.raises(ts.CorpusExists, match=r"stop words is .* there, not 1 words \(x\)"):
+        db.create_corpus("c", stop_words=["x"], exist_ok=True)
+    assert recipe.signature("the of and", corpus.config).tolist() == []
+    assert corpus.query("the of and") == []
+    everything = recipe.GOLDEN_TEXT
+    nothing = db.create_corpus("nothing", stop_words=[everything])
+    assert db.corpus("nothing").config == nothing.config
