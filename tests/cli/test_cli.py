@@ -694,3 +694,23 @@ class TestDemo:
         assert [row["corpus"] for row in rows(textsim("corpus", "list", "--format", "jsonl"))] == [
             "demo-python-stdlib"
         ]
+
+
+@pytest.mark.one_server
+def test_stop_words(textsim: Textsim, tmp_path: Path) -> None:
+    words = tmp_path / "words.txt"
+    words.write_text("The\nof\n\nDon't\n")
+    result = textsim("corpus", "create", "news", "--stop-words", str(words))
+    assert "stop words  don of t the" in result.stdout
+    textsim("corpus", "create", "news", "--stop-words", str(words), "--exist-ok")
+    wrong = textsim("corpus", "create", "news", "--stop-words", "en", "--exist-ok", status=2)
+    assert "stop words is 4 words (don, of, t, the) there, not" in wrong.stderr
+    assert "stop words  none" in textsim("corpus", "create", "plain").stdout
+    wrong = textsim("corpus", "create", "other", "--stop-words", "xx", status=2)
+    assert 'there are no stop words for "xx"' in wrong.stderr
+    wrong = textsim("corpus", "create", "other", "--stop-words", "no/such/file", status=2)
+    assert "no/such/file" in wrong.stderr
+    file = tmp_path / "news.jsonl"
+    file.write_text('{"id": 1, "text": "the bridge of"}\n{"id": 2, "text": "of the bridge"}\n')
+    result = textsim("dedupe", str(file), "-o", "-", "--stop-words", "en", "--shingle", "word:1")
+    assert result.stdout.splitlines() == ['{"id": 1, "text": "the bridge of"}']

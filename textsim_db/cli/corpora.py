@@ -93,6 +93,27 @@ Rows = Annotated[
         rich_help_panel=_PANEL,
     ),
 ]
+StopWords = Annotated[
+    str | None,
+    typer.Option(
+        "--stop-words",
+        metavar="LANGUAGE|PATH",
+        help='Leave words out of every text: those of a language, such as "en", or of a file with '
+        "one on each line. Default: none.",
+        rich_help_panel=_PANEL,
+    ),
+]
+
+
+def chosen_stop_words(choice: str | None) -> tuple[str, ...] | None:
+    """Return the stop words of a language or a file."""
+    if choice is None:
+        return None
+    from textsim_db.inputs import read_text
+    from textsim_db.stop_words import stop_words
+
+    is_file = "." in choice or "/" in choice
+    return stop_words(read_text(choice).splitlines() if is_file else choice)
 
 
 def given(**settings: Any) -> dict[str, Any]:
@@ -118,6 +139,7 @@ def create(
     seed: Seed = None,
     bands: Bands = None,
     rows: Rows = None,
+    stop_words: StopWords = None,
     exist_ok: Annotated[
         bool,
         typer.Option("--exist-ok", help="Accept a corpus that exists with this configuration."),
@@ -136,6 +158,7 @@ def create(
         seed=seed,
         bands=bands,
         rows=rows,
+        stop_words=chosen_stop_words(stop_words),
     )
     with connect(database_url) as db:
         if exist_ok and corpus in db.corpora():
@@ -238,13 +261,16 @@ def _settings(corpus: Corpus) -> dict[str, Any]:
     config = corpus.config
     names = ("threshold", "recall", "num_hashes", "bands", "rows", "seed", "recipe")
     chosen = {name: getattr(config, name) for name in names}
-    return {"corpus": corpus.name, "shingle": str(config.shingle), **chosen}
+    left_out = " ".join(config.stop_words)
+    return {"corpus": corpus.name, "shingle": str(config.shingle), **chosen, "stop_words": left_out}
 
 
 def _show(corpus: Corpus) -> None:
     from rich.text import Text
 
     settings = {**_settings(corpus), "documents": f"{len(corpus):,}"}
+    if not settings["stop_words"]:
+        settings["stop_words"] = "none"
     lines = (f"{name.replace('_', ' '):<12}{_plain(value)}" for name, value in settings.items())
     out = console()
     out.print(Text("\n".join(lines)))

@@ -20,6 +20,8 @@ from textsim_db.cli.corpora import (
     Rows,
     Seed,
     Shingle,
+    StopWords,
+    chosen_stop_words,
     given,
 )
 from textsim_db.cli.progress import loading
@@ -98,6 +100,7 @@ def dedupe(
     seed: Seed = None,
     bands: Bands = None,
     rows: Rows = None,
+    stop_words: StopWords = None,
     database_url: DatabaseUrl = None,
 ) -> None:
     """Remove the near-duplicates of a file, or find those of a table.
@@ -121,6 +124,7 @@ def dedupe(
         seed=seed,
         bands=bands,
         rows=rows,
+        stop_words=chosen_stop_words(stop_words),
     )
     make_config(**settings)
     _check_usage(path, table, output, report, into)

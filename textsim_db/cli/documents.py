@@ -26,7 +26,9 @@ from textsim_db.cli.corpora import (
     Rows,
     Seed,
     Shingle,
+    StopWords,
     check_settings,
+    chosen_stop_words,
     given,
 )
 from textsim_db.cli.progress import loading
@@ -79,6 +81,7 @@ def index(
     seed: Seed = None,
     bands: Bands = None,
     rows: Rows = None,
+    stop_words: StopWords = None,
     database_url: DatabaseUrl = None,
 ) -> None:
     """Add documents to a corpus, replacing those with the same key.
@@ -101,6 +104,7 @@ def index(
         seed=seed,
         bands=bands,
         rows=rows,
+        stop_words=chosen_stop_words(stop_words),
     )
     if settings and not create:
         name = next(iter(settings)).replace("_", "-")
