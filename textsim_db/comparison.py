@@ -5,6 +5,7 @@ The values are those of textsim_db.measures on the shingles, or the words, of th
 
 from __future__ import annotations
 
+import sys
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -89,8 +90,10 @@ def _of_counts(name: str, sums: Sums) -> Values:
 def _of_edits(
     name: str, tokens: npt.NDArray[np.int32], offsets: Numbers, left: Numbers, right: Numbers
 ) -> Values:
-    numbers = np.unique(tokens, return_inverse=True)[1].astype(np.int32)
-    everything, _ = as_text((numbers, numbers[:0]))
+    numbers = tokens.astype(np.int64) - int(tokens.min(initial=0))
+    if numbers.max(initial=0) > sys.maxunicode:
+        numbers = np.unique(tokens, return_inverse=True)[1]
+    everything, _ = as_text((numbers.astype(np.int32), np.empty(0, np.int32)))
     pick = [everything[start:end] for start, end in pairwise(offsets.tolist())]
     scored = process.cpdist(
         [pick[i] for i in left.tolist()],

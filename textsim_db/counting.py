@@ -48,6 +48,8 @@ def _sums(
     right: npt.NDArray[np.int64],
 ) -> npt.NDArray[np.int64]:
     size = 2 * slots_for(offsets)  # for the items of two documents
+    entered = np.empty(size, np.int64)
+    distinct = 0
     mask = np.int64(size - 1)
     spread = np.uint64(_SPREAD)
     items = np.zeros(size, np.int32)
@@ -61,13 +63,17 @@ def _sums(
         a, b = left[pair], right[pair]
         if a != current:
             current = a
-            counts[:] = 0
-            squares = 0
+            for i in range(distinct):
+                counts[entered[i]] = 0
+            squares, distinct = 0, 0
             for i in range(offsets[a], offsets[a + 1]):
                 slot = np.int64((np.uint64(tokens[i]) * spread) >> np.uint64(40)) & mask
                 while counts[slot] and items[slot] != tokens[i]:
                     slot = (slot + 1) & mask
-                items[slot] = tokens[i]
+                if not counts[slot]:
+                    items[slot] = tokens[i]
+                    entered[distinct] = slot
+                    distinct += 1
                 squares += 2 * counts[slot] + 1  # (x + 1)^2 - x^2
                 counts[slot] += 1
         product, shared, met, other_squares = 0, 0, 0, 0

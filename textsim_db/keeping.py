@@ -43,6 +43,7 @@ def keep(
     met = np.full(documents, -1, np.int64)
     kept_by = np.arange(documents)
     similarity = np.ones(documents)
+    base, mark = 0, 0
     for x in range(documents):
         best = 0.0
         entered = x < settled
@@ -60,10 +61,10 @@ def keep(
                     if fewer < threshold * max(shingle_counts[x], shingle_counts[y]) - 1e-9:
                         continue
                     if not entered:
-                        table[:] = -1
-                        seen[:] = -1
-                        enter(tokens, offsets[x], offsets[x + 1], n, table, hashes)
+                        base += 1 << 32
+                        enter(tokens, offsets[x], offsets[x + 1], n, table, base, hashes)
                         entered = True
+                    mark += 1
                     shared = shared_with(
                         tokens,
                         offsets[x],
@@ -72,9 +73,10 @@ def keep(
                         offsets[y + 1],
                         n,
                         table,
+                        base,
                         hashes,
                         seen,
-                        y,
+                        mark,
                         other_hashes,
                     )
                     value = 0.0

@@ -50,12 +50,16 @@ def rolling_hashes(
 
 @kernel
 def slots_for(offsets: npt.NDArray[np.int64]) -> int:
-    """Return the size of a table for the n-grams of any of the documents: a power of two."""
+    """Return the size of a table for the n-grams of any of the documents: a power of two.
+
+    Most places of a sparse table are free, which the processor foresees; a large one must fit.
+    """
     longest = 0
     for i in range(len(offsets) - 1):
         longest = max(longest, offsets[i + 1] - offsets[i])
+    wanted = longest * (8 if longest <= 2048 else 2)
     size = 16
-    while size < 2 * longest:
+    while size < wanted:
         size *= 2
     return size
 
@@ -67,11 +71,14 @@ def enter(
     end: int,
     n: int,
     table: npt.NDArray[np.int64],
+    base: int,
     hashes: npt.NDArray[np.uint64],
 ) -> int:
-    """Fill an empty table (-1) with the places of a document's distinct n-grams.
+    """Put the places of a document's distinct n-grams, plus a base, into a table.
 
-    hashes: (tokens + 1,) at least, receives the hashes of all. Returns their number.
+    What is below the base counts as free: with bases that grow by more than the places, such as
+    multiples of 2^32, a table that was filled with -1 once need not be emptied. hashes: (tokens + 1,)
+    at least, receives the hashes of all n-grams. Returns their number.
     """
     mask = np.int64(len(table) - 1)
     spread = np.uint64(_BASE)
@@ -79,12 +86,12 @@ def enter(
     count = rolling_hashes(tokens, start, end, width, hashes)
     for k in range(count):
         slot = np.int64((hashes[k] * spread) >> np.uint64(32)) & mask
-        while table[slot] >= 0:
-            other = table[slot]
+        while table[slot] >= base:
+            other = table[slot] - base
             if hashes[other] == hashes[k] and _same(tokens, start + other, start + k, width):
                 break
             slot = (slot + 1) & mask
-        table[slot] = k
+        table[slot] = base + k
     return count
 
 
@@ -97,6 +104,7 @@ def shared_with(
     other_end: int,
     n: int,
     table: npt.NDArray[np.int64],
+    base: int,
     hashes: npt.NDArray[np.uint64],
     seen: npt.NDArray[np.int64],
     mark: int,
@@ -104,7 +112,8 @@ def shared_with(
 ) -> int:
     """Return how many n-grams another document shares with the one that was entered.
 
-    seen, as long as the table, holds marks, which differ from one call to the next.
+    seen, as long as the table and filled with -1, holds marks, which differ from one call to the
+    next.
     """
     width = width_of(start, end, n)
     # Shingles of different lengths are never equal.
@@ -115,8 +124,8 @@ def shared_with(
     shared = 0
     for k in range(rolling_hashes(tokens, other_start, other_end, width, other_hashes)):
         slot = np.int64((other_hashes[k] * spread) >> np.uint64(32)) & mask
-        while table[slot] >= 0:
-            other = table[slot]
+        while table[slot] >= base:
+            other = table[slot] - base
             if hashes[other] == other_hashes[k] and _same(
                 tokens, start + other, other_start + k, width
             ):
@@ -152,13 +161,13 @@ def jaccard_pairs(
     right_hashes = np.empty(size, np.uint64)
     result = np.zeros(len(left), np.float64)
     current = -1
+    base = 0
     for pair in range(len(left)):
         a, b = left[pair], right[pair]
         if a != current:
-            table[:] = -1
-            seen[:] = -1
             current = a
-            enter(tokens, offsets[a], offsets[a + 1], n, table, left_hashes)
+            base += 1 << 32
+            enter(tokens, offsets[a], offsets[a + 1], n, table, base, left_hashes)
         shared = shared_with(
             tokens,
             offsets[a],
@@ -167,6 +176,7 @@ def jaccard_pairs(
             offsets[b + 1],
             n,
             table,
+            base,
             left_hashes,
             seen,
             pair,

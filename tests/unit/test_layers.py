@@ -13,8 +13,11 @@ LINT = "from importlinter.cli import lint_imports_command; lint_imports_command(
 KERNELS = """
 import random, sys
 from tests.unit.test_text import random_text
-from textsim_db import recipe, similarity
+from textsim_db import measures, recipe, similarity
 from textsim_db.config import make_config
+from textsim_db.counting import sums_of_pairs
+from textsim_db.stop_words import without
+from textsim_db.tally import Tally
 from textsim_db.text import to_bytes
 from textsim_db.unicode_tables import tables
 import numpy as np
@@ -35,7 +38,17 @@ for shingle in ("word:1", "word:3", "char:1", "char:5", "char:1000"):
                 tokens, made.tokens.word_offsets, np.full(count, 10**6),
                 np.repeat(np.arange(count), count), np.tile(np.arange(count), count), 3,
             )
+            sums_of_pairs(
+                tokens, made.tokens.word_offsets,
+                np.repeat(np.arange(count), count), np.tile(np.arange(count), count),
+            )
+            Tally().add(tokens - 3, made.tokens.word_offsets)
+            for words in (("a",), ("a", "x", "漢"), tuple(sorted({"", "zz", *texts[0].split()}))):
+                without(made.tokens, words)
     recipe.sketch([], config)
+for size in (0, 1, 7, 40):
+    a, b = rng.choices(range(5), k=size), rng.choices(range(5), k=rng.randrange(40))
+    measures.alignment(a, b, 1, 2, 2), measures.edit_table(a, b), measures.levenshtein(a, b, 0.5)
 print("done")
 """
 

@@ -33,6 +33,9 @@ class Costs(NamedTuple):
     substitution: float
 
 
+_UNIT = Costs(1, 1, 1)
+
+
 def levenshtein(
     a: Sequence, b: Sequence, insertion: float = 1, deletion: float = 1, substitution: float = 1
 ) -> float:
@@ -64,6 +67,8 @@ def levenshtein_similarity(
 
 def costs_of(insertion: float, deletion: float, substitution: float) -> Costs:
     """Check costs, and make whole ones int; raises MeasureError."""
+    if insertion == deletion == substitution == 1:
+        return _UNIT
     made: list[float] = []
     for name, cost in zip(Costs._fields, (insertion, deletion, substitution), strict=True):
         if not isinstance(cost, int | float) or not 0 <= cost <= 2**31:
@@ -89,7 +94,7 @@ def comparable(a: Sequence, b: Sequence) -> Comparable:
     """
     if isinstance(a, str) and isinstance(b, str):
         return a, b
-    one, other = list(items_of(a)), list(items_of(b))
+    one, other = (x if isinstance(x, list) else list(items_of(x)) for x in (a, b))
     try:
         # The quickest way to know that all are strings.
         "".join(one), "".join(other)  # type: ignore[arg-type]

@@ -1,0 +1,90 @@
+"""Measures of two documents of 200 words, in batches and one at a time; one core, no database.
+
+    python -m benchmarks.measures [--pairs 20000] [--rounds 5]
+
+Documents are rows of word ids, as a corpus gives them for verification. RapidFuzz is called directly
+on the same words beside it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import time
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+from rapidfuzz.distance import Levenshtein
+
+from benchmarks.generate import documents
+from textsim_db import measures
+from textsim_db.comparison import values_of_pairs
+from textsim_db.measures import MEASURES, words
+from textsim_db.similarity import jaccard_pairs
+
+SHINGLE = 3
+
+
+def microseconds(function: Callable[[], object], pairs: int) -> float:
+    """Return the time of a call for each pair, in microseconds."""
+    start = time.perf_counter()
+    function()
+    return 1e6 * (time.perf_counter() - start) / pairs
+
+
+def of_each(
+    function: Callable[[list[str], list[str]], float], some: list[tuple[list[str], list[str]]]
+) -> list[float]:
+    """Call a measure for one pair after the other."""
+    return [function(a, b) for a, b in some]
+
+
+def main() -> None:
+    """Run the benchmark and print medians."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
+    parser.add_argument("--pairs", type=int, default=20_000)
+    parser.add_argument("--rounds", type=int, default=5)
+    given = parser.parse_args()
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+    texts = [words(text) for _, text in documents(2 * given.pairs, 200, planted=0.5)]
+    vocabulary = measures.Vocabulary()
+    rows = [vocabulary.encode(text) for text in texts]
+    tokens = np.concatenate(rows)
+    offsets = np.zeros(len(rows) + 1, np.int64)
+    np.cumsum([len(row) for row in rows], out=offsets[1:])
+    shingles = np.array(
+        [len(set(zip(row, row[1:], row[2:], strict=False))) for row in map(np.ndarray.tolist, rows)]
+    )
+    # Pairs of different documents, near and far, no two with the same left one.
+    left = np.arange(given.pairs) * 2
+    right = left + 1
+    tasks: dict[str, Callable[[], object]] = {
+        f"batch: {measure.name}": partial(
+            values_of_pairs, measure, tokens, offsets, shingles, left, right, SHINGLE
+        )
+        for measure in MEASURES.values()
+    }
+    counts = np.array([len(set(text)) for text in texts])
+    tasks["batch: jaccard of words"] = lambda: jaccard_pairs(
+        tokens, offsets, counts, left, right, 1
+    )
+    some = [(texts[i], texts[j]) for i, j in zip(left[:4000], right[:4000], strict=True)]
+    for name in ("jaccard", "cosine_similarity", "euclidean", "manhattan", "levenshtein"):
+        tasks[f"single: {name} of words"] = partial(of_each, MEASURES[name].function, some)
+    tasks["RapidFuzz called directly, words"] = partial(of_each, Levenshtein.distance, some)
+    times: dict[str, list[float]] = {name: [] for name in tasks}
+    for task in tasks.values():
+        task()
+    for _ in range(given.rounds):
+        for name, task in tasks.items():
+            pairs = given.pairs if name.startswith("batch") else len(some)
+            times[name].append(microseconds(task, pairs))
+    for name, found in times.items():
+        print(f"{name:<40}{statistics.median(found):>8.2f} µs a pair")
+
+
+if __name__ == "__main__":
+    main()
