@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
+from math import log
 from typing import Any, LiteralString, TypeVar
 
 import numpy as np
@@ -346,6 +347,18 @@ class Corpus:
                 self._engine, self._dictionary, self._stored, words, sample, seed, progress
             )
         )
+
+    def idf_weights(self) -> dict[str, float]:
+        """Return the inverse document frequency of each word, ln(documents / those that have it).
+
+        They are the weights that textsim_db.measures.weighted_jaccard takes. All documents are read.
+        """
+        frequencies, documents = self._search(
+            lambda: corpus_statistics.document_frequencies(
+                self._engine, self._dictionary, self._stored
+            )
+        )
+        return {word: log(documents / count) for word, count in frequencies.items()}
 
     def signature(self, text: str) -> npt.NDArray[np.int32]:
         """Return the signature that would be stored: int32, (num_hashes,), or (0,) without words.

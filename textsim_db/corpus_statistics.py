@@ -13,6 +13,7 @@ from textsim_db.comparison import Check
 from textsim_db.db.binary import load_int4_arrays
 from textsim_db.db.corpora import StoredCorpus
 from textsim_db.db.dictionary import Dictionary
+from textsim_db.db.engine import Connection
 from textsim_db.documents import Vocabulary, normal_forms, word_rows
 from textsim_db.measures.named import JACCARD
 from textsim_db.pairs import snapshot
@@ -58,21 +59,9 @@ def statistics(
 ) -> Statistics:
     """Return what is in a corpus, in one snapshot but for the sample; see Corpus.statistics."""
     vocabulary = Vocabulary(dictionary)
-    tally = Tally()
     with snapshot(engine) as connection:
+        tally = _tallied(connection, corpus, vocabulary, progress)
         plain = connection.cursor(binary=True)
-        row = plain.execute(corpus.statement(_COUNT)).fetchone()
-        assert row is not None
-        with connection.cursor("textsim_statistics", binary=True) as cursor:
-            cursor.itersize = CHUNK
-            cursor.execute(corpus.statement(_WORDS))
-            done = 0
-            for rows in cut(cursor, CHUNK, lambda row: 4 * len(row[0] or row[1])):
-                waiting = {i: row[1] for i, row in enumerate(rows) if row[0] is None}
-                tally.add(*word_rows([row[0] for row in rows], waiting, vocabulary))
-                done += len(rows)
-                if progress is not None:
-                    progress(done, int(row[0]))
         buckets = plain.execute(corpus.statement(_BUCKETS)).fetchall()
         sizes = plain.execute(corpus.statement(_STORAGE)).fetchall()
         chosen = plain.execute(corpus.statement(_SOME), [seed, sample]).fetchall()
@@ -96,6 +85,42 @@ def statistics(
             for part, value in zip(("", ", indexes"), row[1:], strict=True)
         },
     )
+
+
+def document_frequencies(
+    engine: Engine, dictionary: Dictionary, corpus: StoredCorpus
+) -> tuple[dict[str, int], int]:
+    """Return in how many documents each word occurs, and the number of documents."""
+    vocabulary = Vocabulary(dictionary)
+    with snapshot(engine) as connection:
+        tally = _tallied(connection, corpus, vocabulary, None)
+    places = np.flatnonzero(tally.documents)
+    texts = vocabulary.texts(words_at(places).tolist())
+    found = dict(zip(texts, tally.documents[places].tolist(), strict=True))
+    return found, len(tally.lengths)
+
+
+def _tallied(
+    connection: Connection,
+    corpus: StoredCorpus,
+    vocabulary: Vocabulary,
+    progress: Callable[[int, int], None] | None,
+) -> Tally:
+    """Count the words of all documents."""
+    tally = Tally()
+    count = connection.cursor(binary=True).execute(corpus.statement(_COUNT)).fetchone()
+    assert count is not None
+    with connection.cursor("textsim_words", binary=True) as cursor:
+        cursor.itersize = CHUNK
+        cursor.execute(corpus.statement(_WORDS))
+        done = 0
+        for rows in cut(cursor, CHUNK, lambda row: 4 * len(row[0] or row[1])):
+            waiting = {i: row[1] for i, row in enumerate(rows) if row[0] is None}
+            tally.add(*word_rows([row[0] for row in rows], waiting, vocabulary))
+            done += len(rows)
+            if progress is not None:
+                progress(done, int(count[0]))
+    return tally
 
 
 def _similarities(

@@ -13,7 +13,13 @@ import textsim_db as ts
 from benchmarks.generate import documents
 from tests.cli.test_cli import Textsim, textsim
 from textsim_db import corpus_statistics
-from textsim_db.measures import jaccard, shingles, words
+from textsim_db.measures import (
+    document_frequencies,
+    idf_weights,
+    jaccard,
+    shingles,
+    words,
+)
 
 __all__ = ["textsim"]
 
@@ -54,6 +60,9 @@ def test_against_plain_counting(
         assert word.documents == sum(word.word in document for document in every)
     assert found.lengths[0] == 0
     assert found.lengths[100] == max(map(len, every))
+    weights = corpus.idf_weights()
+    frequencies = document_frequencies(every)
+    assert weights == idf_weights(frequencies, len(every))
     near = [
         jaccard(shingles(text, shingle), shingles(texts[candidate.key], shingle))
         for key, text in texts.items()
@@ -81,6 +90,7 @@ def test_an_empty_corpus(db: ts.Database) -> None:
         corpus.add_many(texts)
         found = corpus.statistics()
         assert (found.documents, found.words, found.vocabulary) == (len(texts), 0, 0)
+        assert corpus.idf_weights() == {}
         assert (found.frequent, found.buckets, sum(found.similarities)) == ([], [], 0)
 
 
