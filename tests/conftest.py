@@ -2,8 +2,9 @@
 
 Everything that touches a database runs on the embedded PostgreSQL 16 and on 18, unless `--postgres`
 chooses one of them, TEXTSIM_TEST_DATABASE_URL names another server (whose role may create
-databases), or `--postgres-image` names an image for Docker. What is marked one_server, the command
-line and the recall, runs on the newest of them only: there the server makes no difference.
+databases), or `--postgres-image` names an image for Docker. What is marked one_server, such as the
+command line, the recall and hard tests of Python's side, runs on the newest of them only, unless
+`--every-server` says otherwise.
 """
 
 from __future__ import annotations
@@ -55,6 +56,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="run on this version of the embedded PostgreSQL; may be repeated (default: all)",
     )
     group.addoption("--postgres-image", help="run on this image, such as postgres:18, with Docker")
+    group.addoption(
+        "--every-server", action="store_true", help="run what is marked one_server on all servers"
+    )
     group.addoption("--seed", type=int, help="seed of the random tests (default: random, printed)")
 
 
@@ -114,7 +118,8 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "server" in metafunc.fixturenames:
         names = _server_names(metafunc.config)
-        if metafunc.definition.get_closest_marker("one_server"):
+        every = metafunc.config.getoption("--every-server")
+        if metafunc.definition.get_closest_marker("one_server") and not every:
             names = names[-1:]
         metafunc.parametrize("server", names, indirect=True, scope="session")
 

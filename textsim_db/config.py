@@ -222,7 +222,8 @@ def differing_settings(there: CorpusConfig, settings: Mapping[str, Any]) -> str:
 
 
 def _shown(value: object) -> object:
-    if not isinstance(value, tuple):
+    # Stop words are many; a shingle is a tuple as well.
+    if not isinstance(value, tuple) or not all(isinstance(word, str) for word in value):
         return value
     more = ", ..." if len(value) > 5 else ""
     return f"{len(value)} words ({', '.join(value[:5])}{more})" if value else "none"

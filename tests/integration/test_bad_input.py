@@ -15,6 +15,8 @@ import textsim_db as ts
 from tests.servers import Server
 from textsim_db.batches import BATCH_DOCUMENTS
 
+pytestmark = pytest.mark.one_server
+
 
 @pytest.fixture
 def corpus(db: ts.Database) -> ts.Corpus:

@@ -61,7 +61,7 @@ def test_crowded_buckets_give_the_same_pairs_and_clusters(
     corpus = db.create_corpus("c", shingle=shingle)
     texts = dict(documents(500, words=40, planted=0.3, seed=6))
     model = texts["doc-0000000"]
-    texts |= {f"invoice {i}": f"{model} number {i} of {i % 7}" for i in range(300)}
+    texts |= {f"invoice {i}": f"{model} number {i} of {i % 7}" for i in range(150)}
     texts |= {f"copy {i}": model.upper() for i in range(40)}
     tail = texts["doc-0000001"]
     texts |= {f"letter {i}": f"{text} {tail} {tail}" for i, text in enumerate(texts.values())}

@@ -13,6 +13,8 @@ import pytest
 
 import textsim_db as ts
 
+pytestmark = pytest.mark.one_server
+
 PROCESSES = 4
 KEYS = 300
 ROUNDS = 12

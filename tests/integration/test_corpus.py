@@ -14,6 +14,8 @@ import sqlalchemy
 import textsim_db as ts
 from tests import reference
 
+pytestmark = pytest.mark.one_server
+
 TEXTS = {
     "a": "the quick brown fox jumps over the lazy dog near the river bank",
     "b": "the quick brown fox jumps over the lazy dog near the river",

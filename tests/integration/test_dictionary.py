@@ -14,6 +14,8 @@ from tests import collision
 from textsim_db.hashing import hash_texts
 from textsim_db.text import words
 
+pytestmark = pytest.mark.one_server
+
 PROCESSES = 8
 WORDS = 6_000
 DOCUMENTS = 120

@@ -14,6 +14,8 @@ import textsim_db as ts
 from benchmarks.generate import documents
 from textsim_db.database import connect
 
+pytestmark = pytest.mark.one_server
+
 Texts = list[tuple[str, str]]
 
 

@@ -16,6 +16,8 @@ import pytest
 import textsim_db as ts
 from tests.integration.test_sources import Connection, expected, settle, stored
 
+pytestmark = pytest.mark.one_server
+
 SECONDS = float(os.environ.get("TEXTSIM_TEST_SECONDS", "5"))
 WRITERS, WORKERS = 16, 4
 KEYS = 400

@@ -21,6 +21,8 @@ from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column
 import textsim_db as ts
 from textsim_db.db.engine import plain_url, sqlalchemy_url
 
+pytestmark = pytest.mark.one_server
+
 Connection = psycopg.Connection[Any]
 MODES = ("queue", "inline")
 

@@ -14,6 +14,8 @@ from textsim_db.measures import without_stop_words
 from textsim_db.stop_words import stop_words, without
 from textsim_db.text import to_bytes, tokenize
 
+pytestmark = pytest.mark.one_server
+
 
 def test_lists() -> None:
     assert stop_words(["The", "don't", "A", "a"]) == ("a", "don", "t", "the")

@@ -7,6 +7,8 @@ import pytest
 
 import textsim_db as ts
 
+pytestmark = pytest.mark.one_server
+
 TEXTS = {
     "a": "the quick brown fox jumps over the lazy dog",
     "b": "the quick brown fox jumps over the lazy cat",

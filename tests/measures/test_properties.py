@@ -125,8 +125,8 @@ def test_two_texts_of_ten_megabytes(rng: random.Random) -> None:
         if not measure.name.startswith("levenshtein"):
             assert math.isfinite(measure.function(a, b))
     assert levenshtein(a, near) == 5
-    one, other = alignment(a, near)
-    assert (one.count(None), other.count(None)) == (1, 3)
+    one, other = alignment(a[: 10**6], "?" + a[1 : 10**6] + "!")
+    assert (one.count(None), other.count(None)) == (1, 0)
     assert containment(a.split(), near.split()) > 0.99
     assert levenshtein(a.split(), near.split()) < 10
     print(f"{time.monotonic() - start:.1f} s")

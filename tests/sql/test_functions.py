@@ -72,6 +72,7 @@ def test_parity_of_random_texts(
     assert list(differences(connection, corpora, texts)) == [], f"--seed {seed}"
 
 
+@pytest.mark.one_server
 @pytest.mark.parametrize("name", ["arxiv", "articles", "languages", "licences", "scripture"])
 def test_parity_of_real_texts(
     db: ts.Database, connection: Connection, rng: random.Random, name: str
