@@ -40,7 +40,7 @@ class Check(NamedTuple):
 
 
 def values_of_pairs(
-    measure: Measure,
+    check: Check,
     tokens: npt.NDArray[np.int32],
     offsets: Numbers,
     shingle_counts: Numbers,
@@ -48,16 +48,18 @@ def values_of_pairs(
     right: Numbers,
     n: int,
 ) -> Values:
-    """Return the values of a measure for pairs of documents: float64 of shape (pairs,).
+    """Return the values of the check's measure for pairs of documents: float64 of shape (pairs,).
 
-    The parameters are those of similarity.jaccard_pairs; for measures that are not of shingles,
-    tokens are words.
+    The other parameters are those of similarity.jaccard_pairs; for measures that are not of
+    shingles, tokens are words. Edits are counted as far as the threshold needs them: a pair that
+    does not pass the check may have any value that does not.
     """
+    measure = check.measure
     if measure.of_shingles:
         values = jaccard_pairs(tokens, offsets, shingle_counts, left, right, n)
         return _of_sets(measure.name, values, shingle_counts[left], shingle_counts[right])
     if measure.name.startswith("levenshtein"):
-        return _of_edits(measure.name, tokens, offsets, left, right)
+        return _of_edits(check, tokens, offsets, left, right)
     return _of_counts(measure.name, sums_of_pairs(tokens, offsets, left, right))
 
 
@@ -88,8 +90,12 @@ def _of_counts(name: str, sums: Sums) -> Values:
 
 
 def _of_edits(
-    name: str, tokens: npt.NDArray[np.int32], offsets: Numbers, left: Numbers, right: Numbers
+    check: Check, tokens: npt.NDArray[np.int32], offsets: Numbers, left: Numbers, right: Numbers
 ) -> Values:
+    lengths = np.diff(offsets)
+    longest = np.maximum(lengths[left], lengths[right])
+    is_count = check.measure.name == "levenshtein"
+    most = check.threshold if is_count else (1 - check.threshold) * longest.max(initial=0)
     numbers = tokens.astype(np.int64) - int(tokens.min(initial=0))
     if numbers.max(initial=0) > sys.maxunicode:
         numbers = np.unique(tokens, return_inverse=True)[1]
@@ -99,13 +105,12 @@ def _of_edits(
         [pick[i] for i in left.tolist()],
         [pick[i] for i in right.tolist()],
         scorer=Levenshtein.distance,
+        score_cutoff=int(min(most + 1, 2**31)),
         dtype=np.int64,
     )
     values: Values = scored.astype(np.float64)
-    if name == "levenshtein":
+    if is_count:
         return values
-    lengths = np.diff(offsets)
-    longest = np.maximum(lengths[left], lengths[right])
     return np.where(longest > 0, 1 - _ratio(values, longest), 0.0)
 
 

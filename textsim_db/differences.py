@@ -59,6 +59,18 @@ class Token(NamedTuple):
     text: str
 
 
+class Differences(NamedTuple):
+    """Two texts by their runs of words, in order, and in what alone they differ.
+
+    distinctions names the kinds of words that differ if these are only "dates", "negations" and
+    "numbers": such near-duplicates may both have to be kept. It is empty where other words differ as
+    well, or none.
+    """
+
+    parts: list[Part]
+    distinctions: list[str]
+
+
 def tokens(text: str) -> list[Token]:
     """Cut a text into words with all that stands between them: the texts together are the text.
 
@@ -76,38 +88,26 @@ def tokens(text: str) -> list[Token]:
     return list(_attached(found))
 
 
-def parts(a: Iterable[Token], b: Iterable[Token]) -> list[Part]:
-    """Return the runs of words that are the same, changed, removed or added, in order.
+def differences(a: Iterable[Token], b: Iterable[Token]) -> Differences:
+    """Align two texts word by word.
 
     Raises MeasureError for texts of millions of words that have little in common.
     """
     one, other = list(a), list(b)
     lefts, rights = iter(one), iter(other)
-    pairs = []
+    pairs: list[tuple[bool, str, str]] = []
+    kinds: set[str] = set()
     words = alignment([token.word for token in one], [token.word for token in other])
     for left, right in zip(*words, strict=True):
-        pairs.append(
-            (
-                left == right,
-                "" if left is None else next(lefts).text,
-                "" if right is None else next(rights).text,
-            )
-        )
-    return [_part(same, list(run)) for same, run in groupby(pairs, lambda pair: pair[0])]
-
-
-def distinctions(a: Iterable[Token], b: Iterable[Token]) -> list[str]:
-    """Name the kinds of words in which texts differ, if these are only numbers, dates, negations.
-
-    Such texts are near-duplicates of which both may have to be kept. Empty where other words differ
-    as well, or none.
-    """
-    one, other = ([token.word for token in side] for side in (a, b))
-    kinds = set()
-    for left, right in zip(*alignment(one, other), strict=True):
         if left != right:
             kinds |= {_kind(str(word)) for word in (left, right) if word}
-    return [] if "" in kinds else sorted(kinds)
+        texts = (
+            "" if left is None else next(lefts).text,
+            "" if right is None else next(rights).text,
+        )
+        pairs.append((left == right, *texts))
+    parts = [_part(same, list(run)) for same, run in groupby(pairs, lambda pair: pair[0])]
+    return Differences(parts, [] if "" in kinds else sorted(kinds))
 
 
 def _kind(word: str) -> str:

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from textsim_db.config import CorpusConfig, make_config
-from textsim_db.differences import Part, Token, distinctions, parts, tokens
+from textsim_db.differences import Part, Token, differences, tokens
 from textsim_db.measures.estimates import Estimate, minhash_estimate
 from textsim_db.measures.named import MEASURES, Measure
 from textsim_db.measures.sets import containment
@@ -73,6 +73,7 @@ def side_of_form(form: str, config: CorpusConfig) -> Side:
 def explain_sides(a: Side, b: Side) -> Explanation:
     """Compare two texts that were made under one configuration."""
     one, other = set(a.shingles), set(b.shingles)
+    parts, distinctions = differences(a.tokens, b.tokens)
     return Explanation(
         words=(len(a.words), len(b.words)),
         measures={
@@ -83,8 +84,8 @@ def explain_sides(a: Side, b: Side) -> Explanation:
         shared=[shingle for shingle in a.shingles if shingle in other],
         only_a=[shingle for shingle in a.shingles if shingle not in other],
         only_b=[shingle for shingle in b.shingles if shingle not in one],
-        parts=parts(a.tokens, b.tokens),
-        distinctions=distinctions(a.tokens, b.tokens),
+        parts=parts,
+        distinctions=distinctions,
     )
 
 

@@ -82,8 +82,8 @@ def measure_rows(found: Explanation) -> list[tuple[str, str]]:
     for measure in MEASURES.values():
         of = "shingles" if measure.of_shingles else "words"
         name = measure.name.replace("_", " ")
-        unit = f" {measure.unit}" if measure.unit else ""
         value = values[measure.name]
+        unit = f" {measure.unit.removesuffix('s') if value == 1 else measure.unit}".rstrip()
         if measure.name == "containment":
             rows.append(("containment of the first in the second, of shingles", f"{value:.4g}"))
             other = values["containment_of_b"]

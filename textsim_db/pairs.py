@@ -221,10 +221,9 @@ class PairFinder:
         left, right = left[first], right[first]
         order = np.argsort(left, kind="stable")
         left, right = left[order], right[order]
-        measure = self._check.measure
         values = values_of_pairs(
-            measure,
-            *documents.rows(measure.of_shingles),
+            self._check,
+            *documents.rows(self._check.measure.of_shingles),
             documents.shingle_counts,
             left,
             right,

@@ -200,7 +200,7 @@ def _values(
     tokens, offsets = queries
     more, more_offsets = found.rows(check.measure.of_shingles)
     return values_of_pairs(
-        check.measure,
+        check,
         np.concatenate((tokens, more)),
         np.concatenate((offsets, more_offsets[1:] + offsets[-1])),
         np.concatenate((shingle_counts, found.shingle_counts)),

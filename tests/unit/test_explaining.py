@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from textsim_db import pages
 from textsim_db.config import make_config
-from textsim_db.differences import Change, distinctions, parts, tokens
+from textsim_db.differences import Change, differences, tokens
 from textsim_db.errors import ConfigurationError, DocumentError
 from textsim_db.explaining import explain
 from textsim_db.measures import MEASURES, jaccard, levenshtein, minhash_estimate, shingles, words
@@ -36,7 +36,7 @@ def test_tokens_are_the_text(text: str) -> None:
 @given(TEXTS, TEXTS)
 def test_parts_lead_from_one_text_to_the_other(a: str, b: str) -> None:
     one, other = tokens(a), tokens(b)
-    found = parts(one, other)
+    found = differences(one, other).parts
     assert "".join(part.a for part in found) == a
     assert "".join(part.b for part in found) == b
     for change, left, right in found:
@@ -74,8 +74,8 @@ def test_tokens() -> None:
     ],
 )
 def test_distinctions(a: str, b: str, expected: list[str]) -> None:
-    assert distinctions(tokens(a), tokens(b)) == expected
-    assert distinctions(tokens(b), tokens(a)) == expected
+    assert differences(tokens(a), tokens(b)).distinctions == expected
+    assert differences(tokens(b), tokens(a)).distinctions == expected
 
 
 def test_explain() -> None:

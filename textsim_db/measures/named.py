@@ -20,7 +20,7 @@ class Measure:
     of_shingles: in a corpus it compares the sets of shingles; the others compare the words, with
     their counts or in their order. is_distance: smaller is closer, and a threshold is a maximum.
     is_symmetric: the order of the two does not matter. most: the largest value, None where there is
-    none; unit: of the values, "" where they are shares.
+    none; unit: of the values, "" where they have none.
     """
 
     name: str
@@ -55,8 +55,8 @@ MEASURES: dict[str, Measure] = {
         Measure("jaccard_of_counts", jaccard_of_counts),
         Measure("cosine_similarity", cosine_similarity),
         Measure("cosine_distance", cosine_distance, is_distance=True, most=90.0, unit="degrees"),
-        Measure("euclidean", euclidean, is_distance=True, most=None, unit="counts"),
-        Measure("manhattan", manhattan, is_distance=True, most=None, unit="counts"),
+        Measure("euclidean", euclidean, is_distance=True, most=None),
+        Measure("manhattan", manhattan, is_distance=True, most=None),
         Measure("levenshtein", levenshtein, is_distance=True, most=None, unit="edits"),
         Measure("levenshtein_similarity", levenshtein_similarity),
     )
