@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(no_args_is_help=True, help="Create, list, show and drop corpora.")
 
+_SHOWN_WORDS = 10
 _PANEL = "Configuration of a new corpus"
 Shingle = Annotated[
     str | None,
@@ -269,8 +270,9 @@ def _show(corpus: Corpus) -> None:
     from rich.text import Text
 
     settings = {**_settings(corpus), "documents": f"{len(corpus):,}"}
-    if not settings["stop_words"]:
-        settings["stop_words"] = "none"
+    words = corpus.config.stop_words
+    more = f" and {len(words) - _SHOWN_WORDS:,} more" if len(words) > _SHOWN_WORDS else ""
+    settings["stop_words"] = f"{' '.join(words[:_SHOWN_WORDS])}{more}" if words else "none"
     lines = (f"{name.replace('_', ' '):<12}{_plain(value)}" for name, value in settings.items())
     out = console()
     out.print(Text("\n".join(lines)))
