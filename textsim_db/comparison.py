@@ -5,6 +5,7 @@ The values are those of textsim_db.measures on the shingles, or the words, of th
 
 from __future__ import annotations
 
+import math
 import sys
 from itertools import pairwise
 from typing import NamedTuple
@@ -86,7 +87,10 @@ def _of_counts(name: str, sums: Sums) -> Values:
     if name == "cosine_similarity":
         return np.minimum(_ratio(products, np.sqrt(squares)), 1.0)
     sines = np.sqrt(np.maximum(squares - products * products, 0.0))
-    return np.where(products > 0, np.degrees(np.arctan2(sines, products)), 90.0)
+    # NumPy's own functions may differ in the last bit.
+    angles = map(math.atan2, sines.tolist(), products.tolist())
+    degrees = np.array([math.degrees(angle) for angle in angles], np.float64)
+    return np.where(products > 0, degrees, 90.0)
 
 
 def _of_edits(

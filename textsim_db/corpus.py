@@ -342,6 +342,7 @@ class Corpus:
         """
         check_count(words, "words", 0, 2**31)
         check_count(sample, "sample", 0, 2**31)
+        check_count(seed, "seed", 0, 2**63 - 1)
         return self._search(
             lambda: corpus_statistics.statistics(
                 self._engine, self._dictionary, self._stored, words, sample, seed, progress

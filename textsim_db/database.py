@@ -89,8 +89,8 @@ class Database:
         }
         if bands is not None or rows is not None:
             settings |= {"bands": bands, "rows": rows}
-        if stop_words:
-            settings["stop_words"] = stop_words_of(stop_words)
+        if left_out := stop_words_of(stop_words):
+            settings["stop_words"] = left_out
         config = make_config(**settings)
         try:
             stored = corpora.create(self._engine, name, config)

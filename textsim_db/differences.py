@@ -11,8 +11,9 @@ from typing import NamedTuple
 
 from textsim_db.measures.alignment import alignment
 from textsim_db.text import to_bytes, tokenize
+from textsim_db.unicode_tables import SPACELESS, tables
 
-_CONTRACTION = re.compile(r"(\w+?)(n['’]t\b.*)", re.IGNORECASE | re.DOTALL)
+_CONTRACTION = re.compile(r"(\w+?)(n['’]t\b.*)|(can)(not\b.*)", re.IGNORECASE | re.DOTALL)
 _FULL = {"ca": "can", "wo": "will", "sha": "shall"}
 _NEGATIONS = """
 not no never none nor neither nobody nothing nowhere without cannot
@@ -74,17 +75,21 @@ class Differences(NamedTuple):
 def tokens(text: str) -> list[Token]:
     """Cut a text into words with all that stands between them: the texts together are the text.
 
-    "n't" counts as the word "not". A text without words is one token, with an empty word. Raises
-    DocumentError for NUL and lone surrogates.
+    "n't", and the end of "cannot", counts as the word "not". A text without words is one token, with
+    an empty word. Raises DocumentError for NUL and lone surrogates.
     """
     pieces = re.findall(r"\s+|\S+\s*", text)
     found: list[Token] = []
     for piece, words in zip(pieces, _words(pieces), strict=True):
-        if len(words) > 1:
+        if contraction := _CONTRACTION.fullmatch(piece):
+            stem, rest = (part for part in contraction.groups() if part is not None)
+            word = " ".join(_words([stem])[0])
+            found += [Token(_FULL.get(word, word), stem), Token("not", rest)]
+        elif len(words) > 1:
             smaller = list(_split(piece))
-            found += map(_token, zip(smaller, _words(smaller), strict=True))
+            found += map(_token, smaller, _words(smaller))
         else:
-            found.append(_token((piece, words)))
+            found.append(_token(piece, words))
     return list(_attached(found))
 
 
@@ -100,20 +105,28 @@ def differences(a: Iterable[Token], b: Iterable[Token]) -> Differences:
     words = alignment([token.word for token in one], [token.word for token in other])
     for left, right in zip(*words, strict=True):
         if left != right:
-            kinds |= {_kind(str(word)) for word in (left, right) if word}
+            kinds |= _kinds(str(left or ""), str(right or ""))
         texts = (
             "" if left is None else next(lefts).text,
             "" if right is None else next(rights).text,
         )
         pairs.append((left == right, *texts))
     parts = [_part(same, list(run)) for same, run in groupby(pairs, lambda pair: pair[0])]
-    return Differences(parts, [] if "" in kinds else sorted(kinds))
+    have_words = any(token.word for token in one) and any(token.word for token in other)
+    return Differences(parts, sorted(kinds) if have_words and "" not in kinds else [])
 
 
-def _kind(word: str) -> str:
-    if any(character.isnumeric() for character in word):
-        return "numbers"
-    return _KINDS.get(word, "")
+def _kinds(left: str, right: str) -> set[str]:
+    """Return the kinds of two words that stand for each other, one of them empty for none."""
+    if left and right and _without_digits(left) == _without_digits(right):
+        return {"numbers"}
+    return {
+        "numbers" if word[0].isnumeric() else _KINDS.get(word, "") for word in (left, right) if word
+    }
+
+
+def _without_digits(word: str) -> str:
+    return "".join(character for character in word if not character.isnumeric())
 
 
 def _part(same: bool, run: list[tuple[bool, str, str]]) -> Part:
@@ -134,16 +147,12 @@ def _words(pieces: list[str]) -> list[list[str]]:
 
 def _split(piece: str) -> Iterator[str]:
     """Cut a piece where a word may begin: after what is no letter, at one of a script without spaces."""
-    contraction = _CONTRACTION.fullmatch(piece)
-    if contraction:
-        yield from contraction.groups()
-        return
+    kinds = tables().kind
     start, is_inside, was_alone = 0, False, False
     for i, character in enumerate(piece):
         category = unicodedata.category(character)[0]
         if category in "LN":
-            # Ideographs have no case and are letters of the kind "other".
-            is_alone = unicodedata.category(character) == "Lo" and ord(character) >= 0x0E00
+            is_alone = bool(kinds[ord(character)] == SPACELESS)
             if i > start and (not is_inside or is_alone or was_alone):
                 yield piece[start:i]
                 start = i
@@ -153,23 +162,18 @@ def _split(piece: str) -> Iterator[str]:
     yield piece[start:]
 
 
-def _token(found: tuple[str, list[str]]) -> Token:
-    text, words = found
-    word = " ".join(words)
-    if re.fullmatch(r"n['’]t\W*", text, re.IGNORECASE):
-        word = "not"
-    return Token(_FULL.get(word, word), text)
+def _token(text: str, words: list[str]) -> Token:
+    return Token(" ".join(words), text)
 
 
 def _attached(found: Iterable[Token]) -> Iterator[Token]:
     """Give what has no word to the token before it, or at the start to the one after it."""
-    last: Token | None = None
+    word, texts = "", list[str]()
     for token in found:
-        if last is not None and not (last.word and token.word):
-            last = Token(last.word or token.word, last.text + token.text)
-            continue
-        if last is not None:
-            yield last
-        last = token
-    if last is not None:
-        yield last
+        if word and token.word:
+            yield Token(word, "".join(texts))
+            word, texts = "", []
+        word = word or token.word
+        texts.append(token.text)
+    if texts:
+        yield Token(word, "".join(texts))

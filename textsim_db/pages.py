@@ -89,7 +89,8 @@ def measure_rows(found: Explanation) -> list[tuple[str, str]]:
             other = values["containment_of_b"]
             rows.append(("containment of the second in the first, of shingles", f"{other:.4g}"))
         else:
-            rows.append((f"{name}, of {of}", f"{value:.4g}{unit}"))
+            many = value >= 1000 and value == int(value)
+            rows.append((f"{name}, of {of}", f"{value:{',.0f' if many else '.4g'}}{unit}"))
     similarity, error = found.estimate
     rows.append(("jaccard, estimated by MinHash", f"{similarity:.4g} ± {error:.2g}"))
     return rows

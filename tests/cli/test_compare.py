@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -32,6 +35,34 @@ def test_files(textsim: Textsim, tmp_path: Path) -> None:
     assert "not UTF-8 at byte 1" in textsim("compare", str(old), str(new), status=2).stderr
     wrong = textsim("compare", "a", "b", "--html", str(tmp_path / "no" / "page"), status=2)
     assert "cannot be written" in wrong.stderr
+
+
+def test_standard_input_pipes_and_what_is_in_texts(tmp_path: Path) -> None:
+    command = f'"{sys.executable}" -m textsim_db.cli compare'
+    file = tmp_path / "a.txt"
+    file.write_text("the \x1b]0;title\x07cat sat")
+    for other in ("<(printf 'the dog sat')", "- <<< 'the dog sat'"):
+        done = subprocess.run(
+            ["bash", "-c", f"{command} a.txt {other}"],
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": str(Path(ts.__file__).parents[1])},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert "dog" in done.stdout
+        assert "\x1b" not in done.stdout
+        assert "compared as texts" not in done.stderr
+
+
+def test_an_input_is_not_overwritten(textsim: Textsim, tmp_path: Path) -> None:
+    old, new = tmp_path / "old.txt", tmp_path / "new.txt"
+    old.write_text("one")
+    new.write_text("two")
+    result = textsim("compare", str(old), str(new), "--html", str(new), status=2)
+    assert "would overwrite what is compared" in result.stderr
+    assert new.read_text() == "two"
+    assert "-1 is too low" in textsim("compare", "a", "b", "--shingles", "-1", status=2).stderr
 
 
 def test_texts(textsim: Textsim) -> None:

@@ -55,8 +55,7 @@ def test_every_measure(
     }
     for measure in MEASURES.values():
         threshold = THRESHOLDS.get(measure.name, 0.6)
-        # Small angles lose digits where the counts are no longer whole numbers of any size.
-        tolerance = 1e-5 if measure.name == "cosine_distance" else 1e-12
+        tolerance = 1e-12
         many = corpus.query_many(asked, threshold, measure=measure.name)
         for text, found in zip(asked, many, strict=True):
             expected = {key: value(measure, text, texts[key], shingle) for key in near[text]}

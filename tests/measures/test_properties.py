@@ -16,7 +16,9 @@ from hypothesis import strategies as st
 from textsim_db.errors import MeasureError
 from textsim_db.measures import (
     MEASURES,
+    Vocabulary,
     alignment,
+    character_shingles,
     containment,
     cosine_distance,
     cosine_similarity,
@@ -25,10 +27,15 @@ from textsim_db.measures import (
     idf_weights,
     jaccard,
     levenshtein,
+    levenshtein_similarity,
     lr_norm,
     manhattan,
+    measure_of,
     minhash_estimate,
+    pairwise_matrix,
+    signature_matrix,
     weighted_jaccard,
+    word_ngrams,
 )
 
 WORDS = st.lists(st.sampled_from(["a", "b", "c", "word", "ärger", "漢"]), max_size=15)
@@ -84,6 +91,20 @@ def test_arrays() -> None:
     assert jaccard(a, b) == jaccard([1, 2], [2, 3]) == 1 / 3
     assert levenshtein(a, b) == 2
     assert cosine_similarity(a, [1, 2, 2]) == pytest.approx(1)
+    wrapping = {"a": np.uint8(1)}, {"a": np.uint8(2)}
+    assert manhattan(*wrapping) == euclidean(*wrapping) == lr_norm(*wrapping, 3) == 1
+    large = {"a": np.int8(100)}, {"a": np.int8(1)}
+    assert euclidean(*large) == 99
+    assert cosine_similarity(*large) == 1
+    vocabulary = Vocabulary("ab")
+    assert vocabulary.decode(list(vocabulary.encode("ba"))) == ["b", "a"]
+    numbers: list[Any] = [[np.int64(7), np.int64(9)], np.array([7, 9]), [7, 9]]
+    assert signature_matrix(numbers, functions=[lambda x: x]).tolist() == [[7, 7, 7]]
+    assert len(set(map(tuple, signature_matrix(numbers).T.tolist()))) == 1
+    assert pairwise_matrix([iter("abc"), iter("abc")], "jaccard").tolist() == [[1, 1], [1, 1]]
+    assert levenshtein([""], ["\0"]) == levenshtein(["", "a"], ["\0", "a"]) == 1
+    assert levenshtein_similarity("a" * 25, "b" * 25, 0.1, 0.1, 0.1) == 0
+    assert signature_matrix([["\ud800"]], 4).shape == (4, 1)
     with pytest.raises(MeasureError, match="an array has 2 dimensions; expected 1"):
         jaccard(np.zeros((2, 2)), b)
 
@@ -106,6 +127,14 @@ def test_arrays() -> None:
         (lambda: weighted_jaccard("a", "b", {"a": -1.0}), "the weight of 'a' is -1.0"),
         (lambda: idf_weights({"a": 3}, 2), "'a' occurs in 3 documents; expected 1 to 2"),
         (lambda: minhash_estimate([1], [1, 2]), r"signatures have shapes \(1,\) and \(2,\)"),
+        (lambda: euclidean({"a": None}, {}), "the count of 'a' is None; expected 0 to 2"),
+        (lambda: lr_norm("a", "b", 10**400), "r is 10000"),
+        (lambda: weighted_jaccard("a", "b", {"a": 1e300}), "the weight of 'a' is 1e.300"),
+        (lambda: Vocabulary([[1]]), "an item cannot be compared: unhashable"),  # type: ignore[list-item]
+        (lambda: signature_matrix([[[1]]]), "an item cannot be compared: unhashable"),  # type: ignore[list-item]
+        (lambda: character_shingles("abc", 0), "n is 0; expected 1 or more"),
+        (lambda: word_ngrams("abc", -1), "n is -1; expected 1 or more"),
+        (lambda: measure_of(None), 'there is no measure "None"'),  # type: ignore[arg-type]
         (lambda: edit_table("a" * 3000, "b" * 3000), "3,000 and 3,000 items differ too much"),
         (lambda: alignment("a" * 20000, "b" * 20000, 1, 2), "differ too much to be compared"),
     ],

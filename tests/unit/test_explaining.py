@@ -52,6 +52,11 @@ def test_tokens() -> None:
     assert [token.word for token in tokens("Don't go; it CAN'T be 漢字.")] == (
         ["do", "not", "go", "it", "can", "not", "be", "漢", "字"]
     )
+    assert [token.word for token in tokens("he paid in CA; wo liegt das")] == (
+        ["he", "paid", "in", "ca", "wo", "liegt", "das"]
+    )
+    for text in ("서울-부산 열차", "한국(서울)에서", "ሰላም-ዓለም", "abc漢字-กิ่งกข"):
+        assert [token.word for token in tokens(text)] == words(text)
     assert tokens("") == []
     assert tokens(" ?!") == [("", " ?!")]
     assert tokens(" (a) b") == [("a", " (a) "), ("b", "b")]
@@ -70,7 +75,13 @@ def test_tokens() -> None:
         ("due 2024-05-01", "due 2024-06-01", ["numbers"]),
         ("pay 5 euro", "pay 50 dollars", []),
         ("the same", "The same!", []),
-        ("", "5", ["numbers"]),
+        ("", "5", []),
+        ("---", "5", []),
+        ("I can go", "I cannot go", ["negations"]),
+        ("I can't go", "I cannot go", []),
+        ("covid19 is bad", "covid20 is bad", ["numbers"]),
+        ("covid19 is bad", "apple3 is bad", []),
+        ("the 3rd of", "the 4th of", ["numbers"]),
     ],
 )
 def test_distinctions(a: str, b: str, expected: list[str]) -> None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from textsim_db.cli.common import DatabaseUrl, complain, connect, count, whole_number
+from textsim_db.cli.common import DatabaseUrl, complain, connect, count, shown, whole_number
 from textsim_db.cli.output import Format, FormatOption, console, table, write
 from textsim_db.errors import ConfigurationError, InputError
 
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from textsim_db.explaining import Explanation
 
 _NAME = 60
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 def compare(
@@ -52,9 +55,9 @@ def compare(
 ) -> None:
     """Compare two texts by every measure of the field, and show where they differ.
 
-    A and B are two files, two texts, or with --corpus the keys of two documents. Of documents only
-    the words are stored: they are shown in lower case. There is a warning where texts differ only in
-    numbers, dates or negations, so that both may have to be kept.
+    A and B are two files ("-" is standard input), two texts, or with --corpus the keys of two
+    documents. Of documents only the words are stored: they are shown in lower case. There is a
+    warning where texts differ only in numbers, dates or negations, so that both may have to be kept.
 
     Examples: `textsim compare old.txt new.txt --html differences.html`,
     `textsim compare "a text" "another text"`, `textsim compare key1 key2 --corpus news`
@@ -62,6 +65,8 @@ def compare(
     from textsim_db import pages
     from textsim_db.explaining import explain
 
+    if shingles < 0:
+        raise typer.BadParameter(f"{shingles} is too low; expected 0 or more")
     if corpus is None:
         texts = _texts(a, b)
         found = explain(*texts, shingle=shingle or "word:3")
@@ -71,9 +76,10 @@ def compare(
         with connect(database_url) as db:
             found = db.corpus(corpus).explain(a, b)
     if html is not None:
+        _check_output(html, a, b)
         page = pages.comparison(found, _shortened(a), _shortened(b))
         try:
-            Path(html).write_text(page, encoding="utf-8")
+            Path(html).write_bytes(page.encode("utf-8", "replace"))
         except OSError as error:
             raise InputError(f"{html}: cannot be written: {error.strerror}") from error
     if form is Format.TABLE:
@@ -100,14 +106,15 @@ def _texts(a: str, b: str) -> tuple[str, str]:
 
 def _is_file(name: str) -> bool:
     try:
-        return Path(name).is_file()
+        return name == "-" or Path(name).is_file() or Path(name).is_fifo()
     except (OSError, ValueError):
         return False  # a text too long for a name, or with NUL
 
 
 def _read(name: str) -> str:
     try:
-        return Path(name).read_bytes().decode("utf-8-sig")
+        data = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
+        return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise InputError(f"{name}: not UTF-8 at byte {error.start + 1}") from error
     except OSError as error:
@@ -115,7 +122,18 @@ def _read(name: str) -> str:
 
 
 def _shortened(name: str) -> str:
-    return name if len(name) <= _NAME else f"{name[: _NAME - 3]}..."
+    return shown(name if len(name) <= _NAME else f"{name[: _NAME - 3]}...")
+
+
+def _check_output(html: str, *inputs: str) -> None:
+    for name in inputs:
+        if _is_file(name) and Path(html).exists() and Path(html).samefile(name):
+            raise InputError(f"{shown(html)}: the page would overwrite what is compared")
+
+
+def _printable(text: str) -> str:
+    """Return a text that sends nothing to a terminal but itself."""
+    return _CONTROL.sub("\ufffd", text)
 
 
 def _show(found: Explanation, shingles: int) -> None:
@@ -149,12 +167,12 @@ def _differences(found: Explanation) -> Text:
     made = Text()
     for change, a, b in found.parts:
         if change is Change.SAME:
-            made.append(b)
+            made.append(_printable(b))
             continue
         space = (a or b)[len((a or b).rstrip()) :]
         if a:
-            made.append(f"[-{a.rstrip()}-]", "red")
+            made.append(f"[-{_printable(a.rstrip())}-]", "red")
         if b:
-            made.append(f"{{+{b.rstrip()}+}}", "green")
+            made.append(f"{{+{_printable(b.rstrip())}+}}", "green")
         made.append(space)
     return made

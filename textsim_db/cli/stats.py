@@ -92,7 +92,7 @@ def _show(found: Statistics) -> None:
     if found.frequent:
         out.print(table(("frequent word", "occurrences", "documents"), found.frequent))
     if found.growth:
-        out.print(table(("documents", "words", "distinct words"), found.growth[4::5]))
+        out.print(table(("documents", "words", "distinct words"), found.growth[::-1][::5][::-1]))
     out.print(Text("\n".join(_bars(found))))
 
 

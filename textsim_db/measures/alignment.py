@@ -13,7 +13,6 @@ from rapidfuzz.distance import Editops, Levenshtein
 
 from textsim_db.kernels import kernel
 from textsim_db.measures.edits import (
-    WORD,
     Costs,
     Encoded,
     as_text,
@@ -126,8 +125,8 @@ def _path(both: Encoded, costs: Costs) -> list[int]:
     shape = sizes[0] + 1, sizes[1] + 1
     if is_unit(costs) and shape[0] * shape[1] > MAX_CELLS:
         texts = as_text(both)
-        distance(texts, costs)  # refuses what would take too long
-        return _path_of(Levenshtein.editops(*texts, score_hint=WORD), sizes[0])
+        distance(texts, Costs(1, 1, 1))  # refuses what would take too long
+        return _path_of(Levenshtein.editops(*texts, score_hint=64), sizes[0])
     refuse_above(shape[0] * shape[1], MAX_CELLS, *sizes)
     arrows = np.zeros(shape, np.uint8)
     _fill(*both, _array(costs), np.zeros((2, shape[1])), arrows)

@@ -15,10 +15,10 @@ from textsim_db.errors import MeasureError
 from textsim_db.kernels import kernel
 from textsim_db.measures.sequences import Sequence, items_of
 
-MAX_WORK = 2**36
-"""So many steps take about two minutes."""
-WORD = 64
-"""So many items a step compares, where RapidFuzz keeps a bit for each."""
+MAX_CELLS = 2**35
+"""Of a table that is filled cell by cell: about a minute."""
+MAX_BITS = 2**39
+"""Where RapidFuzz keeps a bit for each and goes through 64 at once: about two minutes."""
 LONG = 2**20
 
 Encoded: TypeAlias = tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]
@@ -62,12 +62,14 @@ def levenshtein_similarity(
     costs = costs_of(insertion, deletion, substitution)
     both = comparable(a, b)
     most = _most(len(both[0]), len(both[1]), costs)
-    return 1 - distance(both, costs) / most if most else 0.0
+    return max(1 - distance(both, costs) / most, 0.0) if most else 0.0
 
 
 def costs_of(insertion: float, deletion: float, substitution: float) -> Costs:
     """Check costs, and make whole ones int; raises MeasureError."""
-    if insertion == deletion == substitution == 1:
+    if type(insertion) is type(deletion) is type(substitution) is int and (
+        insertion == deletion == substitution == 1
+    ):
         return _UNIT
     made: list[float] = []
     for name, cost in zip(Costs._fields, (insertion, deletion, substitution), strict=True):
@@ -96,11 +98,13 @@ def comparable(a: Sequence, b: Sequence) -> Comparable:
         return a, b
     one, other = (x if isinstance(x, list) else list(items_of(x)) for x in (a, b))
     try:
-        # The quickest way to know that all are strings.
+        # The quickest way to know that all are strings. RapidFuzz takes "" for "\\0".
         "".join(one), "".join(other)  # type: ignore[arg-type]
+        if "" not in one and "" not in other:
+            return one, other
     except TypeError:
-        return as_text(encoded(one, other))
-    return one, other
+        pass
+    return as_text(encoded(one, other))
 
 
 def as_text(both: Encoded) -> Comparable:
@@ -131,7 +135,7 @@ def distance(both: Comparable, costs: Costs) -> float:
     whole = all(isinstance(cost, int) for cost in costs)
     is_fast = whole and costs.insertion == costs.deletion and (is_unit(costs) or is_indel(costs))
     cells = len(both[0]) * len(both[1])
-    if cells > MAX_WORK * (WORD if is_fast else 1):
+    if cells > (MAX_BITS if is_fast else MAX_CELLS):
         return _distance_of_long(both, costs, is_fast)
     if not whole:
         insertion, deletion, substitution = map(float, costs)
@@ -169,15 +173,15 @@ def _distance_of_long(both: Comparable, costs: Costs, is_fast: bool) -> float:
     cells = sizes[0] * sizes[1]
     both = as_text((one, other))
     if not is_fast:
-        refuse_above(cells, MAX_WORK, *sizes)
+        refuse_above(cells, MAX_CELLS, *sizes)
         return distance(both, costs)
     # Near the diagonal RapidFuzz finds up to so many edits in some ten seconds.
     unit = int(costs.insertion)
-    most = unit * (MAX_WORK // 8 * WORD // (2 * max(*sizes, 1)))
+    most = unit * (MAX_BITS // (2 * max(*sizes, 1)))
     weights = _weights(costs)
     found = Levenshtein.distance(*both, weights=weights, score_cutoff=most, score_hint=unit)
     if found > most:
-        refuse_above(cells, MAX_WORK * WORD, *sizes)
+        refuse_above(cells, MAX_BITS, *sizes)
         found = Levenshtein.distance(*both, weights=weights)
     return found
 

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Mapping, Set
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from textsim_db import minhash
+from textsim_db.config import MAX_HASHES, check_count
 from textsim_db.errors import ConfigurationError
 from textsim_db.hashing import hash_texts
 from textsim_db.measures.named import measure_of
-from textsim_db.measures.sequences import Sequence, items_of
+from textsim_db.measures.sequences import Sequence, hashable, items_of
 from textsim_db.measures.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -63,14 +64,14 @@ def signature_matrix(
     Of shingles they are the signatures of a corpus with the same seed; items that are no strings are
     hashed by their repr(). functions take the place of the hash functions; they are of the items
     where these are integers, and else of their row numbers in the characteristic matrix. The column
-    of an empty set is all 2^31 - 1. Raises ConfigurationError for a number of hashes below 1.
+    of an empty set is all 2^31 - 1. Raises ConfigurationError unless there are 1 to 4096 hashes.
     "Mining of Massive Datasets", section 3.3.5.
     """
-    sets = [list(dict.fromkeys(items_of(document))) for document in documents]
+    sets = [list(dict.fromkeys(hashable(document))) for document in documents]
     if functions is not None:
         return _by_functions(sets, list(functions))
-    if num_hashes < 1:
-        raise ConfigurationError(f"num_hashes is {num_hashes}; expected 1 or more")
+    num_hashes = check_count(num_hashes, "num_hashes", 1, MAX_HASHES)
+    seed = check_count(seed, "seed", 0, 2**63 - 1)
     offsets = np.zeros(len(sets) + 1, np.int64)
     np.cumsum([len(items) for items in sets], out=offsets[1:])
     hashes = hash_texts([_text(item) for items in sets for item in items])
@@ -87,7 +88,7 @@ def pairwise_matrix(
     measure is the name of one, see textsim_db.measures.MEASURES, or a function of two sequences.
     Raises MeasureError for an unknown name, and what the measure raises.
     """
-    some = list(documents)
+    some = [x if isinstance(x, str | Mapping | Set) else list(items_of(x)) for x in documents]
     function = measure_of(measure).function if isinstance(measure, str) else measure
     values = [[function(a, b) for b in some] for a in some]
     return np.array(values, np.float64).reshape(len(some), len(some))
@@ -97,8 +98,8 @@ def _by_functions(
     sets: list[list[Hashable]], functions: list[Callable[[int], int]]
 ) -> npt.NDArray[np.int64]:
     rows: list[list[int]]
-    if all(isinstance(item, int) for items in sets for item in items):
-        rows = cast(list[list[int]], sets)
+    if all(isinstance(item, int | np.integer) for items in sets for item in items):
+        rows = [[int(cast(int, item)) for item in items] for items in sets]
     else:
         vocabulary = Vocabulary()
         rows = [vocabulary.encode(items).tolist() for items in sets]
@@ -109,5 +110,7 @@ def _by_functions(
 
 
 def _text(item: Hashable) -> str:
+    if isinstance(item, str) and not any("\ud800" <= character <= "\udfff" for character in item):
+        return item
     # NUL is in no shingle: "1" and 1 stay apart.
-    return item if isinstance(item, str) else f"\0{item!r}"
+    return f"\0{item.item() if isinstance(item, np.generic) else item!r}"

@@ -9,6 +9,7 @@ from typing import Any
 from textsim_db.errors import MeasureError, suggestion
 from textsim_db.measures.counts import jaccard_of_counts
 from textsim_db.measures.edits import levenshtein, levenshtein_similarity
+from textsim_db.measures.sequences import MAX_COUNT
 from textsim_db.measures.sets import containment, dice, jaccard, overlap
 from textsim_db.measures.vectors import cosine_distance, cosine_similarity, euclidean, manhattan
 
@@ -33,13 +34,14 @@ class Measure:
 
     def check_threshold(self, threshold: float) -> float:
         """Return the threshold; raise MeasureError where the measure has no such value."""
-        most = self.most
-        fits = threshold >= 0 if self.is_distance else threshold > 0
-        if not isinstance(threshold, int | float) or not fits or (most and threshold > most):
+        most = MAX_COUNT if self.most is None else self.most
+        is_number = isinstance(threshold, int | float) and not isinstance(threshold, bool)
+        least_fits = is_number and (threshold >= 0 if self.is_distance else threshold > 0)
+        if not least_fits or threshold > most:
             least = "0 or more" if self.is_distance else "above 0"
-            limit = "" if most is None else f", at most {most:g}"
+            limit = "" if self.most is None else f", at most {most:g}"
             raise MeasureError(
-                f"threshold is {threshold!r}; expected {least}{limit} for {self.name}"
+                f"threshold is {threshold!r:.100}; expected {least}{limit} for {self.name}"
             )
         return float(threshold)
 
@@ -66,8 +68,9 @@ _ALIASES = {"cosine": "cosine_similarity"}
 
 def measure_of(name: str) -> Measure:
     """Return a measure by its name, or "cosine" for cosine_similarity; raises MeasureError."""
-    found = MEASURES.get(_ALIASES.get(name, name))
+    found = MEASURES.get(_ALIASES.get(name, name)) if isinstance(name, str) else None
     if found is None:
+        name = str(name)
         raise MeasureError(
             f'there is no measure "{name}"{suggestion(name, MEASURES)}; known are '
             + ", ".join(MEASURES)

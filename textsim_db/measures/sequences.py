@@ -47,7 +47,24 @@ def counts_of(a: Counted) -> Mapping[Hashable, float]:
             return Counter(items_of(a))
         except TypeError as error:
             raise MeasureError(f"an item cannot be compared: {error}") from error
-    for item, count in a.items():
-        if not 0 <= count <= MAX_COUNT:
-            raise MeasureError(f"the count of {item!r:.100} is {count!r}; expected 0 to 2^53")
-    return a
+    return {item: number_of(count, f"count of {item!r:.100}") for item, count in a.items()}
+
+
+def number_of(value: object, what: str) -> float:
+    """Return a number of 0 or more as int or float, which do not wrap as NumPy's do."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if not isinstance(value, int | float) or not 0 <= value <= MAX_COUNT:
+        raise MeasureError(f"the {what} is {value!r:.100}; expected 0 to 2^53")
+    return value
+
+
+def hashable(a: Sequence) -> list[Hashable]:
+    """Return the items of a sequence; raise MeasureError for one that cannot be compared."""
+    items = list(items_of(a))
+    try:
+        for item in items:
+            hash(item)
+    except TypeError as error:
+        raise MeasureError(f"an item cannot be compared: {error}") from error
+    return items

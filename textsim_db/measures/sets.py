@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Mapping
 
-from textsim_db.errors import MeasureError
-from textsim_db.measures.sequences import Sequence, set_of
+from textsim_db.measures.sequences import Sequence, number_of, set_of
 
 
 def jaccard(a: Sequence, b: Sequence) -> float:
@@ -56,16 +55,16 @@ def weighted_jaccard(
 ) -> float:
     """Return the weight of what two sets share as a part of the weight of both: from 0 to 1.
 
-    weights, such as idf_weights() of document frequencies, are 0 or more; an item without one has
-    the default. 0 where nothing has a weight. Raises MeasureError for a negative or infinite weight
+    weights, such as idf_weights() of document frequencies, are 0 to 2^53; an item without one has
+    the default. 0 where nothing has a weight. Raises MeasureError for another weight
     and for items that cannot be hashed. Ioffe, "Improved consistent sampling, weighted minhash and
     L1 sketching", 2010, section 1, on sets.
     """
     one, other = set_of(a), set_of(b)
-    either = {item: float(weights.get(item, default)) for item in one | other}
-    for item, weight in either.items():
-        if not (weight >= 0 and math.isfinite(weight)):
-            raise MeasureError(f"the weight of {item!r:.100} is {weight!r}; expected 0 or more")
+    either = {
+        item: number_of(weights.get(item, default), f"weight of {item!r:.100}")
+        for item in one | other
+    }
     # Exact sums, so that the order of a set does not show in the result.
     shared = math.fsum(either[item] for item in one & other)
     return _ratio(shared, math.fsum(either.values()))

@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterator
 
 from textsim_db.errors import MeasureError
-from textsim_db.measures.sequences import Counted, counts_of
+from textsim_db.measures.sequences import MAX_COUNT, Counted, counts_of
 
 
 def lr_norm(a: Counted, b: Counted, r: float) -> float:
@@ -20,8 +20,8 @@ def lr_norm(a: Counted, b: Counted, r: float) -> float:
     MeasureError for another r, items that cannot be hashed, and counts below 0. "Mining of Massive
     Datasets", section 3.5.2.
     """
-    if not r >= 1:
-        raise MeasureError(f"r is {r!r}; expected 1 or more")
+    if not isinstance(r, int | float) or not r >= 1 or (r > MAX_COUNT and r != math.inf):
+        raise MeasureError(f"r is {r!r:.100}; expected 1 or more")
     differences = list(_differences(a, b))
     largest = max(differences, default=0)
     if not largest or math.isinf(r):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection
 
+from textsim_db.errors import MeasureError
 from textsim_db.text import normal_form, words
 
 
@@ -33,8 +34,10 @@ def word_counts(text: str) -> Counter[str]:
 def character_shingles(text: str, n: int) -> list[str]:
     """Return all n-grams of characters of a text's normal form, repeated ones too.
 
-    A text that is shorter, but not empty, is one shingle. "Mining of Massive Datasets", section 3.2.
+    A text that is shorter, but not empty, is one shingle. Raises MeasureError for n below 1.
+    "Mining of Massive Datasets", section 3.2.
     """
+    _check(n)
     form = normal_form(text)
     return [form[i : i + n] for i in range(max(len(form) - n + 1, min(len(form), 1)))]
 
@@ -42,9 +45,15 @@ def character_shingles(text: str, n: int) -> list[str]:
 def word_ngrams(text: str, n: int) -> list[tuple[str, ...]]:
     """Return all n-grams of words of a text, repeated ones too.
 
-    A text of fewer words, but not none, is one n-gram. Broder, "On the resemblance and containment
-    of documents", 1997.
+    A text of fewer words, but not none, is one n-gram. Raises MeasureError for n below 1. Broder,
+    "On the resemblance and containment of documents", 1997.
     """
+    _check(n)
     found = words(text)
     count = max(len(found) - n + 1, min(len(found), 1))
     return [tuple(found[i : i + n]) for i in range(count)]
+
+
+def _check(n: int) -> None:
+    if not isinstance(n, int) or n < 1:
+        raise MeasureError(f"n is {n!r}; expected 1 or more")

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from textsim_db.errors import MeasureError
-from textsim_db.measures.sequences import Sequence, items_of
+from textsim_db.measures.sequences import Sequence, hashable, items_of
 
 
 class Vocabulary:
@@ -30,15 +30,15 @@ class Vocabulary:
 
     def encode(self, words: Sequence) -> npt.NDArray[np.int32]:
         """Return the ids of words, int32 of shape (words,); new ones get the next ids."""
-        return np.array([self._id(word) for word in items_of(words)], np.int32)
+        return np.array([self._id(word) for word in hashable(words)], np.int32)
 
     def decode(self, ids: Sequence) -> list[Hashable]:
         """Return the words of ids; raises MeasureError for an id that was never given."""
         found = []
         for number in items_of(ids):
-            if not isinstance(number, int) or not 0 <= number < len(self._words):
+            if not isinstance(number, int | np.integer) or not 0 <= number < len(self._words):
                 raise MeasureError(f"there is no word {number!r}; expected 0 to {len(self) - 1}")
-            found.append(self._words[number])
+            found.append(self._words[int(number)])
         return found
 
     def _id(self, word: Hashable) -> int:
