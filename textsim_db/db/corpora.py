@@ -15,6 +15,7 @@ from sqlalchemy import Engine
 from textsim_db import minhash, recipe
 from textsim_db.config import CorpusConfig, Shingle
 from textsim_db.db.engine import autocommit, database_errors, transaction
+from textsim_db.db.retries import repeated
 from textsim_db.errors import ConfigurationError, CorpusExists, CorpusNotFound
 
 _COLUMNS = (
@@ -145,13 +146,21 @@ def drop_band_index(engine: Engine, corpus: StoredCorpus) -> bool:
 
 
 def build_band_index(engine: Engine, corpus: StoredCorpus) -> None:
-    """Build the index on the band rows, if it is missing."""
-    with autocommit(engine) as connection:
-        row = connection.execute(corpus.statement(_HAS_BAND_INDEX)).fetchone()
-    if row == (False,):
-        with transaction(engine) as connection:
-            connection.execute("SET LOCAL maintenance_work_mem = '256MB'")
-            connection.execute(corpus.statement(_BAND_INDEX))
+    """Build the index on the band rows, if it is missing.
+
+    A limit on the time of statements is not for this one: without it every search would take longer.
+    """
+
+    def build(_: int) -> None:
+        with autocommit(engine) as connection:
+            row = connection.execute(corpus.statement(_HAS_BAND_INDEX)).fetchone()
+        if row == (False,):
+            with transaction(engine) as connection:
+                connection.execute("SET LOCAL statement_timeout = 0")
+                connection.execute("SET LOCAL maintenance_work_mem = '256MB'")
+                connection.execute(corpus.statement(_BAND_INDEX))
+
+    repeated(build)
 
 
 def names(engine: Engine) -> list[str]:

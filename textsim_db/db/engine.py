@@ -13,6 +13,7 @@ from psycopg import errors as pg
 from psycopg import pq
 from sqlalchemy import Engine
 from sqlalchemy.engine import URL, make_url
+from sqlalchemy.pool import PoolProxiedConnection
 
 from textsim_db.db import binary
 from textsim_db.errors import ConfigurationError, DatabaseError, DatabaseUnavailable
@@ -87,11 +88,11 @@ def database_errors() -> Iterator[None]:
     try:
         yield
     except sqlalchemy.exc.DBAPIError as error:
-        raise _translated(cast("psycopg.Error", error.orig)) from error
+        raise translated(cast("psycopg.Error", error.orig)) from error
     except sqlalchemy.exc.TimeoutError as error:
         raise DatabaseUnavailable("no connection of the pool became free in time") from error
     except psycopg.Error as error:
-        raise _translated(error) from error
+        raise translated(error) from error
 
 
 def is_lost(error: psycopg.Error) -> bool:
@@ -103,7 +104,8 @@ def is_lost(error: psycopg.Error) -> bool:
     )
 
 
-def _translated(error: psycopg.Error) -> DatabaseError:
+def translated(error: psycopg.Error) -> DatabaseError:
+    """Return the driver's error as DatabaseUnavailable or DatabaseError."""
     message = " ".join(str(error).split()) or type(error).__name__
     if is_lost(error):
         return DatabaseUnavailable(f"no connection to the database: {message}")
@@ -126,18 +128,29 @@ def autocommit(engine: Engine) -> Iterator[Connection]:
 
 @contextmanager
 def transaction(engine: Engine) -> Iterator[Connection]:
-    """Lend a connection in a transaction that commits at the end, or rolls back on an error."""
-    with _lent(engine) as connection, connection.transaction():
-        yield connection
+    """Lend a connection in a transaction that commits at the end, or rolls back on an error.
+
+    It is READ COMMITTED, whatever the default of the role or of the user's engine: who has waited for
+    a lock must see then what was committed meanwhile.
+    """
+    with _lent(engine) as connection:
+        before = connection.isolation_level
+        connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
+        try:
+            with connection.transaction():
+                yield connection
+        finally:
+            if _is_idle(connection):
+                connection.isolation_level = before
 
 
 @contextmanager
 def _lent(engine: Engine) -> Iterator[Connection]:
-    lent = engine.raw_connection()
+    lent = _connect(engine)
     while _hung_up(cast(Connection, lent.driver_connection)):
         lent.invalidate()
         lent.close()
-        lent = engine.raw_connection()
+        lent = _connect(engine)
     connection = cast(Connection, lent.driver_connection)
     if _REGISTERED not in lent.info:
         binary.register(connection)
@@ -145,11 +158,22 @@ def _lent(engine: Engine) -> Iterator[Connection]:
     try:
         yield connection
     except BaseException:
-        if connection.closed or connection.broken:
+        if not _is_idle(connection):
             lent.invalidate()
         raise
     finally:
         lent.close()
+
+
+def _connect(engine: Engine) -> PoolProxiedConnection:
+    try:
+        return engine.raw_connection()
+    except sqlalchemy.exc.DBAPIError as error:
+        raise cast("psycopg.Error", error.orig) from error
+
+
+def _is_idle(connection: Connection) -> bool:
+    return connection.info.transaction_status == pq.TransactionStatus.IDLE
 
 
 def _hung_up(connection: Connection) -> bool:
