@@ -58,9 +58,10 @@ def sqlalchemy_url(address: str) -> URL:
 def plain_url(url: URL) -> str:
     """Return the address for psql and other clients of libpq, password included."""
     address = url.set(drivername="postgresql").render_as_string(hide_password=False)
-    return address.replace(
-        " ", "%20"
-    )  # which SQLAlchemy leaves in names of roles, and libpq refuses
+    # libpq takes neither the spaces that SQLAlchemy leaves in names of roles, nor its plus signs for
+    # those in options.
+    address, mark, query = address.partition("?")
+    return address.replace(" ", "%20") + mark + query.replace("+", "%20")
 
 
 def open_engine(address: str) -> Engine:
