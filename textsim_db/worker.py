@@ -69,6 +69,10 @@ _RENEW = """
 UPDATE textsim.pending SET lease_until = pg_catalog.now() + pg_catalog.make_interval(secs => %s)
 WHERE id = ANY (%s::bigint[])
 """
+_RELEASE = """
+UPDATE textsim.pending SET lease_until = pg_catalog.now(), tries = greatest(tries - %s, 0)
+WHERE id = ANY (%s::bigint[])
+"""
 _FORGET = """
 DELETE FROM textsim.pending p
 WHERE p.id = ANY (%s::bigint[])
@@ -192,10 +196,11 @@ class Worker:
 
     def _run(self, until_idle: bool) -> ChangeReport:
         total = ChangeReport()
-        tries = 0
+        tries = spared = 0
         while not self._stop.is_set():
             try:
-                self._release()
+                self._release(spared)
+                spared = 0
                 with closing(self._pipeline(until_idle)) as pipeline:
                     for made in pipeline:
                         tries = 0
@@ -223,14 +228,17 @@ class Worker:
                 self._known, self._sweeps = _Known(), []
                 if cancelled:
                     self._in_hand.clear()
+                # A server that says why it hangs up was not brought down by what is in hand: that is
+                # not to count as a worker that ended over it.
+                spared = int(isinstance(cause, psycopg.Error) and cause.sqlstate is not None)
                 self._stop.wait(delay)
         return total
 
-    def _release(self) -> None:
-        """Let what was in hand be taken again at once, by whomever."""
+    def _release(self, spared: int = 0) -> None:
+        """Let what was in hand be taken again at once, by whomever; spared: tries not to count."""
         if self._in_hand:
             with transaction(self._engine) as connection:
-                connection.execute(_RENEW, [0, sorted(self._in_hand)])
+                connection.execute(_RELEASE, [spared, sorted(self._in_hand)])
             self._in_hand.clear()
 
     def _leave(self) -> None:

@@ -216,29 +216,30 @@ def test_backends_that_are_terminated(
     assert corpus.verify() == []
 
 
+def _change_rows(connection: Connection, rng: random.Random, seconds: float) -> None:
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        first = rng.randrange(2000)
+        connection.execute(
+            "INSERT INTO t SELECT i, 'text ' || i || ' of ' || %s FROM generate_series(%s::int, %s) i "
+            "ON CONFLICT (id) DO UPDATE SET body = excluded.body",
+            [str(rng.random()), first, first + rng.randrange(500)],
+        )
+        connection.execute("DELETE FROM t WHERE id %% 7 = %s", [rng.randrange(7)])
+        time.sleep(0.02)
+
+
 def test_workers_whose_backends_are_terminated(
     db: ts.Database, corpus: ts.Corpus, connection: Connection, rng: random.Random
 ) -> None:
     connection.execute("CREATE TABLE t (id bigint PRIMARY KEY, body text)")
     corpus.attach("t", "id", "body")
-    with (
-        terminating(db.url, rng) as ended,
-        working(db),
-        ts.connect(db.url) as other,
-        working(other),
-    ):
-        end = time.monotonic() + 5
-        while time.monotonic() < end:
-            first = rng.randrange(2000)
-            connection.execute(
-                "INSERT INTO t SELECT i, 'text ' || i || ' of ' || %s "
-                "FROM generate_series(%s::int, %s) i "
-                "ON CONFLICT (id) DO UPDATE SET body = excluded.body",
-                [str(rng.random()), first, first + rng.randrange(500)],
-            )
-            connection.execute("DELETE FROM t WHERE id %% 7 = %s", [rng.randrange(7)])
-            time.sleep(0.02)
+    with working(db), ts.connect(db.url) as other, working(other):
+        time.sleep(1)  # a worker that is ended before it has done anything says so
+        with terminating(db.url, rng) as ended:
+            _change_rows(connection, rng, 5)
     assert sum(ended) > 0
+    time.sleep(1.1)  # what one worker found held by another comes again after a second
     # Far before what they had in hand would be free, if they had not said so themselves.
     settle(db, corpus)
     assert stored(connection) == expected(connection, "t")
