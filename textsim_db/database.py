@@ -17,7 +17,7 @@ from textsim_db.db import engine as engines
 from textsim_db.db.dictionary import Dictionary
 from textsim_db.errors import ConfigurationError, CorpusExists
 from textsim_db.results import AttachedTable
-from textsim_db.stop_words import stop_words as stop_words_of
+from textsim_db.stop_words import with_lists
 from textsim_db.worker import POLL_SECONDS, Worker, WorkReport
 
 URL_VARIABLE = "TEXTSIM_DATABASE_URL"
@@ -72,12 +72,15 @@ class Database:
         bands: int | None = None,
         rows: int | None = None,
         stop_words: str | Iterable[str] = (),
+        language: str | None = None,
     ) -> Corpus:
         """Create a corpus.
 
         shingle is "word:N" or "char:N". recall is the probability that a pair exactly at the
         threshold becomes a candidate; bands and rows follow from both, unless given. stop_words,
-        the code of a language such as "en" or words, are left out of every text. Raises
+        the code of a language such as "en" or words, are left out of every text. With language
+        "auto" the language of each document is identified and stored, and searches can be limited
+        to one; with stop_words "auto" the words that are left out are those of that language. Raises
         ConfigurationError, and CorpusExists, also with exist_ok where the configuration differs.
         """
         settings: dict[str, Any] = {
@@ -89,8 +92,9 @@ class Database:
         }
         if bands is not None or rows is not None:
             settings |= {"bands": bands, "rows": rows}
-        if left_out := stop_words_of(stop_words):
-            settings["stop_words"] = left_out
+        if language is not None:
+            settings["language"] = language
+        settings = with_lists(settings | {"stop_words": stop_words})
         config = make_config(**settings)
         try:
             stored = corpora.create(self._engine, name, config)

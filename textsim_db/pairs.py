@@ -40,11 +40,18 @@ FROM (
 ) s
 JOIN {band} b ON b.bucket = s.bucket
 JOIN {document} d ON d.id = b.document_id
+WHERE %(language)s::text IS NULL OR d.language = %(language)s
 GROUP BY b.bucket, d.word_ids, d.normal_form
 HAVING count(*) > 1
 """
 _SHARED_BUCKETS = """
 SELECT bucket, pg_catalog.array_agg(document_id) FROM {band} GROUP BY bucket HAVING count(*) > 1
+"""
+_SHARED_BUCKETS_OF_LANGUAGE = """
+SELECT b.bucket, pg_catalog.array_agg(b.document_id)
+FROM {band} b JOIN {document} d ON d.id = b.document_id
+WHERE d.language = %(language)s
+GROUP BY b.bucket HAVING count(*) > 1
 """
 _DOCUMENTS = """
 SELECT id, key, shingle_count,
@@ -132,7 +139,9 @@ class PairFinder:
         self._check = check
         self.threshold = check.threshold
         self._store = _DocumentStore(connection, corpus)
-        rows = connection.cursor(binary=True).execute(corpus.statement(_COPIES))
+        self._parameters = {"language": check.language}
+        cursor = connection.cursor(binary=True)
+        rows = cursor.execute(corpus.statement(_COPIES), self._parameters)
         self.copies = Copies([np.array(row[0], np.int64) for row in rows])
 
     def links(self, joined: Callable[[Ids], Ids] | None = None) -> Iterator[Links]:
@@ -164,9 +173,12 @@ class PairFinder:
         """Yield the pairs of the shared buckets, some CHUNK_PAIRS at a time, and crowded buckets."""
         parts: list[_Candidates] = []
         count = 0
+        limited = self._check.language is not None
+        statement = _SHARED_BUCKETS_OF_LANGUAGE if limited else _SHARED_BUCKETS
         with self._connection.cursor("textsim_shared_buckets", binary=True) as cursor:
             cursor.itersize = 10_000
-            for bucket, members in cursor.execute(self.corpus.statement(_SHARED_BUCKETS)):
+            cursor.execute(self.corpus.statement(statement), self._parameters)
+            for bucket, members in cursor:
                 ids = self.copies.without(np.sort(np.array(members, np.int64)))
                 if len(ids) > CROWD and self._check.measure.name == "jaccard":
                     yield _Crowd(ids, bucket)

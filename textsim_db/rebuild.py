@@ -52,7 +52,7 @@ _VERSIONS = """
 COPY (SELECT id, xmin::pg_catalog.text::bigint FROM {document}) TO STDOUT (FORMAT binary)
 """
 _ROWS = """
-SELECT id, key, source_id, pg_catalog.array_send(word_ids), normal_form
+SELECT id, key, source_id, pg_catalog.array_send(word_ids), normal_form, language
 FROM {document} WHERE id = ANY (%s::bigint[]) ORDER BY source_id, id
 """
 _STORED = """
@@ -211,7 +211,18 @@ class _Copier:
             chosen = np.array([i for i in some if not waiting[i]], np.int64)
             ids = np.array([rows[i][0] for i in chosen.tolist()], np.int64)
             keys = [rows[i][1].encode() for i in chosen.tolist()]
-            writing.insert(cursor, self._new, ids, keys, made, word_ids, chosen, source_id)
+            languages = [rows[i][5] for i in chosen.tolist()]
+            writing.insert(
+                cursor,
+                self._new,
+                ids,
+                keys,
+                made,
+                word_ids,
+                chosen,
+                source_id,
+                None if self._new.config.language is None else languages,
+            )
         self._write_waiting(cursor, copied, np.flatnonzero(waiting))
 
     def _write_waiting(self, cursor: Cursor, copied: _Copied, chosen: Ids) -> None:
@@ -219,7 +230,7 @@ class _Copier:
         rows, made = copied
         parameters = []
         for i in chosen.tolist():
-            id_, key, source_id, _, form = rows[i]
+            id_, key, source_id, _, form, _ = rows[i]
             values = (id_, source_id, key, Array(made.signatures[i]), form)
             parameters.append((self._new.id, int(made.shingle_counts[i]), *values))
         cursor.executemany(self._new.statement(_INSERT_WAITING), parameters)
@@ -230,7 +241,7 @@ class _Copier:
     def _remove(self, cursor: Cursor, ids: Ids) -> None:
         if len(ids):
             found = cursor.execute(self._new.statement(_STORED), [Array(ids)]).fetchall()
-            stored = [Stored(id_, None, None, None, signature) for id_, signature in found]
+            stored = [Stored(id_, None, None, None, None, signature) for id_, signature in found]
             writing.remove_locked(cursor, self._new, stored)
 
 

@@ -211,10 +211,11 @@ class Statistics:
     """What is in a corpus.
 
     empty: documents without words. vocabulary: distinct words; growth: after each twentieth of the
-    documents, in the order of their ids. frequent: the most frequent words. lengths: words of a
+    documents, in the order of their ids. frequent: the most frequent words. languages: documents
+    by language, where those are identified. lengths: words of a
     document by percentile, 0 to 100. similarities: of a sample of documents to all their
     candidates, in hundredths: 100 counts, the last with 1. buckets: (documents in it, buckets).
-    storage: bytes.
+    storage: bytes, of the whole corpus.
     """
 
     documents: int
@@ -223,6 +224,7 @@ class Statistics:
     vocabulary: int
     growth: list[Growth]
     frequent: list[Frequency]
+    languages: dict[str, int]
     lengths: dict[int, int]
     sampled: int
     candidates: int

@@ -28,7 +28,7 @@ SELECT w.id, w.word FROM textsim.word w WHERE w.hash <> pg_catalog.hashtextexten
 """
 _DOCUMENTS = """
 SELECT d.key, d.shingle_count, pg_catalog.array_send(d.word_ids), pg_catalog.array_send(d.signature),
-    coalesce(d.normal_form, t.text), t.unknown
+    coalesce(d.normal_form, t.text), d.language, t.unknown
 FROM {document} d
 CROSS JOIN LATERAL (
     SELECT coalesce(pg_catalog.string_agg(w.word, ' ' ORDER BY q.place), ''),
@@ -100,7 +100,12 @@ def _check_documents(config: CorpusConfig, rows: list[tuple[Any, ...]]) -> Itera
     made = sketch_tokens(tokens, config)
     counts = made.shingle_counts
     words = np.diff(tokens.word_offsets)
-    for i, (key, shingle_count, word_ids, stored, form, unknown) in enumerate(rows):
+    for i, (key, shingle_count, word_ids, stored, form, language, unknown) in enumerate(rows):
+        # Who gives the words ids identifies it too.
+        expected_one = config.language is not None and word_ids is not None
+        if (language is not None) != expected_one:
+            told = "a language" if expected_one else "none"
+            yield Problem("language", key, f"stored is {language}, expected {told}")
         if unknown is not None:
             yield Problem("unknown word", key, f"word id {unknown} is not in the dictionary")
             continue

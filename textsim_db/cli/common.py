@@ -68,6 +68,14 @@ Threshold = Annotated[
         "fewer of the similar documents are found: see textsim corpus show.",
     ),
 ]
+LanguageLimit = Annotated[
+    str | None,
+    typer.Option(
+        "--language",
+        metavar="CODE",
+        help='Only documents of a language, such as "en", in a corpus that identifies languages.',
+    ),
+]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 
 

@@ -21,6 +21,7 @@ from textsim_db.cli.corpora import (
     Seed,
     Shingle,
     StopWords,
+    check,
     chosen_stop_words,
     given,
 )
@@ -114,8 +115,6 @@ def dedupe(
     Examples: `textsim dedupe articles.jsonl.gz -o unique.jsonl.gz --report clusters.jsonl`,
     `textsim dedupe --table article --key id --text body --into article_cluster --keep max:score`
     """
-    from textsim_db.config import make_config
-
     settings = given(
         shingle=shingle,
         threshold=threshold,
@@ -126,7 +125,7 @@ def dedupe(
         rows=rows,
         stop_words=chosen_stop_words(stop_words),
     )
-    make_config(**settings)
+    check(settings)
     _check_usage(path, table, output, report, into)
     if table is not None:
         assert into is not None

@@ -21,12 +21,14 @@ from textsim_db.cli.common import (
 from textsim_db.cli.corpora import (
     Bands,
     CorpusThreshold,
+    Language,
     NumHashes,
     Recall,
     Rows,
     Seed,
     Shingle,
     StopWords,
+    check,
     check_settings,
     chosen_stop_words,
     given,
@@ -82,6 +84,7 @@ def index(
     bands: Bands = None,
     rows: Rows = None,
     stop_words: StopWords = None,
+    language: Language = None,
     database_url: DatabaseUrl = None,
 ) -> None:
     """Add documents to a corpus, replacing those with the same key.
@@ -92,7 +95,6 @@ def index(
     Examples: `textsim index news articles.jsonl.gz --create`,
     `textsim index code src --glob "*.py"`
     """
-    from textsim_db.config import make_config
     from textsim_db.formats import Kind
     from textsim_db.inputs import Inputs
 
@@ -105,11 +107,12 @@ def index(
         bands=bands,
         rows=rows,
         stop_words=chosen_stop_words(stop_words),
+        language=language,
     )
     if settings and not create:
         name = next(iter(settings)).replace("_", "-")
         raise typer.BadParameter("it needs --create as well", param_hint=f"--{name}")
-    make_config(**settings)  # a setting that cannot be is told before anything is read
+    check(settings)  # a setting that cannot be is told before anything is read
     refusals = Refusals()
     inputs = Inputs(paths, refusals.add, Kind(kind), key, text, glob)
     with connect(database_url) as db:

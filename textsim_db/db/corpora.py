@@ -10,6 +10,7 @@ from typing import Any, LiteralString
 import psycopg
 from psycopg import errors as pg
 from psycopg import sql
+from psycopg.types.json import Jsonb
 from sqlalchemy import Engine
 
 from textsim_db import minhash, recipe
@@ -19,14 +20,15 @@ from textsim_db.errors import ConfigurationError, CorpusExists, CorpusNotFound
 
 _COLUMNS = (
     "id, name, unit, shingle_length, threshold, recall, num_hashes, bands, rows, seed, recipe, "
-    "golden_signature, golden_buckets, coalesce(origin, id), stop_words"
+    "golden_signature, golden_buckets, coalesce(origin, id), stop_words, language, "
+    "stop_words_by_language"
 )
 _SELECT = f"SELECT {_COLUMNS} FROM textsim.corpus"
 _INSERT = """
 INSERT INTO textsim.corpus (
     name, unit, shingle_length, threshold, recall, num_hashes, bands, rows, seed, recipe,
-    stop_words, a, b, golden_signature, golden_buckets
-) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
+    stop_words, language, stop_words_by_language, a, b, golden_signature, golden_buckets
+) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
 ON CONFLICT (name) DO NOTHING
 RETURNING id
 """
@@ -88,6 +90,8 @@ def create(engine: Engine, name: str, config: CorpusConfig) -> StoredCorpus:
         config.seed,
         config.recipe,
         list(config.stop_words),
+        config.language,
+        Jsonb(dict(config.stop_words_by_language)),
         coefficients.a.tolist(),
         coefficients.b.tolist(),
         recipe.signature(recipe.GOLDEN_TEXT, config).tolist(),
@@ -189,7 +193,14 @@ def _drop(engine: Engine, statement: LiteralString, value: int | str) -> bool:
 
 def _corpus(row: tuple[Any, ...]) -> StoredCorpus:
     id_, name, unit, n, *settings = row[:11]
-    config = replace(CorpusConfig(Shingle(unit, n), *settings), stop_words=tuple(row[14]))
+    config = replace(
+        CorpusConfig(Shingle(unit, n), *settings),
+        stop_words=tuple(row[14]),
+        language=row[15],
+        stop_words_by_language=tuple(
+            (code, tuple(words)) for code, words in sorted(row[16].items())
+        ),
+    )
     return StoredCorpus(id_, name, config, row[13])
 
 
