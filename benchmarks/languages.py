@@ -13,7 +13,7 @@ import json
 import os
 import statistics
 import time
-from itertools import islice
+from itertools import islice, pairwise
 from pathlib import Path
 
 from py3langid.langid import MODEL_FILE, LanguageIdentifier
@@ -38,7 +38,7 @@ def main() -> None:
             read = [json.loads(line) for line in islice(lines, given.documents)]
         tokens = tokenize([to_bytes(document["text"]) for document in read])
         ends = tokens.normal_offsets.tolist()
-        forms = [tokens.span(a, b) for a, b in zip(ends, ends[1:], strict=False)]
+        forms = [tokens.span(a, b) for a, b in pairwise(ends)]
         ours, theirs = [], []
         for _ in range(given.rounds):
             start = time.perf_counter()
