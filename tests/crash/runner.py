@@ -81,14 +81,16 @@ class Stage:
         self._numbers = count()
         self._journals = folder / "journals"
         self._journals.mkdir()
-        self.stop = folder / "stop"
+        # Workers go on when the clients are told to stop: they have to do the rest.
+        self._stop_clients, self._stop_workers = folder / "stop-clients", folder / "stop-workers"
         self.running: list[Running] = []
 
     def spawn(self, target: str, number: int, first: int, url: str = "") -> Running:
         journal = self._journals / f"{next(self._numbers):05d}-{target}.jsonl"
         seed = str(self.rng.random())
         address = f"{url or self.url}&application_name={CLIENT if target != 'work' else 'worker'}"
-        job = Job(target, address, journal, self.stop, seed, number, first)
+        stop = self._stop_workers if target == "work" else self._stop_clients
+        job = Job(target, address, journal, stop, seed, number, first)
         process = self._context.Process(target=works.run, args=[job], daemon=True)
         process.start()
         started = Running(target, process, job)
@@ -132,7 +134,7 @@ class Stage:
     def recover(self, kind: str, tally: Tally) -> None:
         """Start the server again if it was killed, and have all clients end."""
         if kind in ("client", "worker"):
-            self.stop.touch()
+            self._stop_clients.touch()
         self.url = embedded.start(self.folder)
         for one in self.running:
             if not one.is_worker:
@@ -140,14 +142,14 @@ class Stage:
                 if one.process.is_alive():
                     tally.broken.append(f"{one.target} hangs after the kill of a {kind}")
                     one.process.kill()
-        self.stop.unlink(missing_ok=True)
+        self._stop_clients.unlink(missing_ok=True)
         # The server may still be at the last statement of a client that is dead.
         with psycopg.connect(self.url, autocommit=True) as connection:
             wait(lambda: not connection.execute(_CLIENTS, [CLIENT]).fetchall(), "dead clients")
 
     def finish(self, tally: Tally) -> None:
         """End the workers, and see that nothing has failed."""
-        self.stop.touch()
+        self._stop_workers.touch()
         for one in self.running:
             one.process.join(PATIENCE_SECONDS)
             if one.process.is_alive():
@@ -160,7 +162,7 @@ class Stage:
                 if str(entry.get("ended", "")).startswith("failed"):
                     tally.broken.append(f"{one.target} {entry['ended']}")
         self.running.clear()
-        self.stop.unlink()
+        self._stop_workers.unlink()
 
     def close(self) -> None:
         for one in self.running:
