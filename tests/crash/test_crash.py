@@ -35,7 +35,7 @@ def test_ten_kills(seed: int) -> None:
         found = crash(folder, 10, seed, fsync=False)
     print(table(found))
     assert sum(work.tally.kills.total() for work in found) == 10
-    assert all(work.tally.transactions for work in found), "nothing was committed"
+    assert sum(work.tally.transactions for work in found) > 10, "hardly anything was committed"
     for work in found:
         tally = work.tally
         assert (tally.lost, tally.duplicated, tally.broken) == (0, 0, []), (
