@@ -11,7 +11,7 @@ from psycopg import errors as pg
 from psycopg import sql
 from sqlalchemy import Engine
 
-from textsim_db.db.engine import Connection, autocommit, transaction
+from textsim_db.db.engine import Connection, autocommit, transaction, wait_at_most
 
 READING_PATIENCE = "2s"
 """How long reading waits for a table that is being altered, before other tables have their turn."""
@@ -118,7 +118,7 @@ def hold(connection: Connection, source: Source, patience: str) -> None:
 
     From then on it cannot become a view, or its columns be of a type that runs a user's function.
     """
-    connection.execute(f"SET LOCAL lock_timeout = '{patience}'")
+    wait_at_most(connection, patience)
     connection.execute(source.statement(_HOLD), [])
     row = connection.execute(_SOURCES, [source.id, source.id]).fetchone()
     if row is None or _source(*row) != source:

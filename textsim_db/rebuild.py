@@ -26,7 +26,7 @@ from textsim_db.db import corpora
 from textsim_db.db.binary import Array, load_int4_arrays
 from textsim_db.db.corpora import StoredCorpus
 from textsim_db.db.dictionary import Dictionary
-from textsim_db.db.engine import autocommit, transaction
+from textsim_db.db.engine import Connection, autocommit, transaction, wait_at_most
 from textsim_db.documents import normal_forms
 from textsim_db.errors import CorpusNotFound
 from textsim_db.indexing import settle
@@ -62,6 +62,7 @@ _INSERT_WAITING = """
 INSERT INTO {document} (corpus_id, shingle_count, id, source_id, key, signature, normal_form)
 VALUES (%s, %s, %s, %s, %s, %s, %s)
 """
+_WAIT_AS_BEFORE = "SELECT pg_catalog.set_config('lock_timeout', %s, true)"
 _LOCK = "LOCK TABLE {document} IN SHARE ROW EXCLUSIVE MODE"
 
 
@@ -141,23 +142,33 @@ class _Copier:
                 return
 
     def replace(self) -> None:
-        """Copy the rest while writers wait, and take the place, in one transaction."""
+        """Copy the rest while writers wait, and take the place, in one transaction.
+
+        Where lock_timeout is set, that is how long this is tried in all.
+        """
+        start = time.monotonic()
+        limit = None
         while True:
-            with suppress(pg.LockNotAvailable), transaction(self._engine) as connection:
-                connection.execute(f"SET LOCAL lock_timeout = '{PATIENCE}'")
-                connection.execute(self._old.statement(_LOCK))
-                connection.execute("SET LOCAL lock_timeout = 0")
-                cursor = connection.cursor(binary=True)
-                found = self._versions(cursor)
-                gone, changed = _differences(self._done, found)
-                self._remove(cursor, gone)
-                for ids in _chunks(changed):
-                    self._write(cursor, self._read(cursor, ids), first=False)
-                connection.execute(
-                    "SELECT textsim._replace_corpus(%s, %s)", [self._old.id, self._new.id]
-                )
+            try:
+                with transaction(self._engine) as connection:
+                    given, limit = wait_at_most(connection, PATIENCE)
+                    connection.execute(self._old.statement(_LOCK))
+                    connection.execute(_WAIT_AS_BEFORE, [given])
+                    self._take_place(connection)
                 return
+            except pg.LockNotAvailable:
+                if limit is not None and time.monotonic() - start >= limit:
+                    raise
             time.sleep(random.uniform(0, 0.2))  # noqa: S311
+
+    def _take_place(self, connection: Connection) -> None:
+        cursor = connection.cursor(binary=True)
+        found = self._versions(cursor)
+        gone, changed = _differences(self._done, found)
+        self._remove(cursor, gone)
+        for ids in _chunks(changed):
+            self._write(cursor, self._read(cursor, ids), first=False)
+        connection.execute("SELECT textsim._replace_corpus(%s, %s)", [self._old.id, self._new.id])
 
     def _versions(self, cursor: Cursor) -> _Versions:
         with cursor.copy(self._old.statement(_VERSIONS)) as copy:

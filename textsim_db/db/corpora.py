@@ -15,7 +15,7 @@ from sqlalchemy import Engine
 
 from textsim_db import minhash, recipe
 from textsim_db.config import CorpusConfig, Shingle
-from textsim_db.db.engine import autocommit, database_errors, transaction
+from textsim_db.db.engine import autocommit, database_errors, transaction, wait_at_most
 from textsim_db.errors import ConfigurationError, CorpusExists, CorpusNotFound
 
 _COLUMNS = (
@@ -137,7 +137,7 @@ def drop_band_index(engine: Engine, corpus: StoredCorpus) -> bool:
     transaction uses them.
     """
     with suppress(psycopg.Error), transaction(engine) as connection:
-        connection.execute("SET LOCAL lock_timeout = '100ms'")
+        wait_at_most(connection, "100ms")
         connection.execute(corpus.statement("LOCK TABLE {band}"))
         row = connection.execute(
             corpus.statement("SELECT EXISTS (SELECT FROM {document})")
@@ -155,6 +155,8 @@ def build_band_index(engine: Engine, corpus: StoredCorpus) -> None:
     if row == (False,):
         with transaction(engine) as connection:
             connection.execute("SET LOCAL maintenance_work_mem = '256MB'")
+            # Two loads that end at once would both build it, and the second one would fail.
+            connection.execute(corpus.statement("LOCK TABLE {band} IN SHARE ROW EXCLUSIVE MODE"))
             connection.execute(corpus.statement(_BAND_INDEX))
 
 

@@ -131,6 +131,28 @@ def transaction(engine: Engine) -> Iterator[Connection]:
         yield connection
 
 
+# current_setting() gives it with a unit, such as 50ms or 2min, or 0 where there is no limit.
+_WAIT_AT_MOST = """
+SELECT l.given, pg_catalog.date_part('epoch', l.given::interval), pg_catalog.set_config(
+    'lock_timeout',
+    CASE WHEN l.given::interval BETWEEN '1us' AND %(most)s::text::interval
+        THEN l.given ELSE %(most)s::text END,
+    true)
+FROM (SELECT pg_catalog.current_setting('lock_timeout')) l (given)
+"""
+
+
+def wait_at_most(connection: Connection, patience: str) -> tuple[str, float | None]:
+    """Have the statements of a transaction wait for a lock so long at most.
+
+    Less where the role, the address or the session has a lock_timeout of its own. Returns that one
+    as it was, and in seconds; None where there is none.
+    """
+    row = connection.execute(_WAIT_AT_MOST, {"most": patience}).fetchone()
+    assert row is not None
+    return row[0], row[1] or None
+
+
 @contextmanager
 def _lent(engine: Engine) -> Iterator[Connection]:
     lent = engine.raw_connection()
