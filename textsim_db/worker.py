@@ -20,7 +20,7 @@ from textsim_db.changes import Changed, Completed, Piece
 from textsim_db.db import corpora
 from textsim_db.db.corpora import StoredCorpus
 from textsim_db.db.dictionary import Dictionary
-from textsim_db.db.engine import database_errors, is_lost, transaction
+from textsim_db.db.engine import database_errors, is_lost, is_pooled, transaction
 from textsim_db.errors import ConfigurationError, DatabaseUnavailable, RecipeError, TextsimError
 from textsim_db.indexing import settle
 from textsim_db.pipeline import ahead
@@ -441,7 +441,9 @@ class _Bell:
         self._listen = listen
 
     def __enter__(self) -> _Bell:
-        if self._listen:
+        if self._listen and is_pooled(self._engine):
+            log.warning("notifications do not come through a pooler such as pgbouncer: polling")
+        elif self._listen:
             lent = self._engine.raw_connection()
             connection = lent.driver_connection
             lent.detach()
