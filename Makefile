@@ -7,12 +7,13 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet install --constraint constraints.txt
 TESTS ?= tests
 
-.PHONY: help demo test test-all check format benchmark compare clean
+.PHONY: help demo test test-all test-postgres check format benchmark compare clean
 
 help:
 	@echo 'make demo       index the Python standard library and list its near-duplicates'
 	@echo 'make test       run the tests (one part of them: make test TESTS=tests/unit)'
 	@echo 'make test-all   run all of them on every PostgreSQL that comes with the package'
+	@echo 'make test-postgres PG_BIN=/usr/lib/postgresql/15/bin   run them on a server of these programs'
 	@echo 'make check      lint, types and layering'
 	@echo 'make format     format the source'
 	@echo 'make benchmark  measure the main job with 200,000 documents'
@@ -27,6 +28,9 @@ test: .venv/.dev
 
 test-all: .venv/.dev
 	$(BIN)/python -m pytest -n auto --dist loadfile --every-server $(TESTS)
+
+test-postgres: .venv/.dev
+	$(BIN)/python -m tests.own_postgres '$(PG_BIN)' -n auto --dist loadfile $(TESTS)
 
 check: .venv/.dev
 	$(BIN)/ruff check .
