@@ -28,7 +28,12 @@ SELECT s.id, s.corpus_id, s.relation::oid, n.nspname, r.relname, s.key_column, s
     textsim._unfit_column(s.relation, s.text_column, false),
     r.oid IS NOT NULL AND pg_catalog.row_security_active(r.oid),
     pg_catalog.has_schema_privilege(n.oid, 'USAGE')
-        AND pg_catalog.has_table_privilege(r.oid, 'SELECT')
+        AND pg_catalog.has_table_privilege(r.oid, 'SELECT'),
+    EXISTS (
+        SELECT FROM pg_catalog.pg_trigger t
+        WHERE t.tgrelid = r.oid AND t.tgfoid = pg_catalog.to_regprocedure(
+            pg_catalog.format('textsim.%%I()', '_changes_' || s.id))
+    )
 FROM textsim.source s
 LEFT JOIN pg_catalog.pg_class r ON r.oid = s.relation
 LEFT JOIN pg_catalog.pg_namespace n ON n.oid = r.relnamespace
@@ -168,6 +173,7 @@ def _source(
     unfit_text: str | None,
     blinded: bool,
     readable: bool | None,
+    triggered: bool,
 ) -> Source:
     fault = None
     if name is None:
@@ -185,4 +191,11 @@ def _source(
         )
     elif not readable:
         fault = "this role may not read it (GRANT SELECT)"
+    elif not triggered:
+        # It may be another table: that of one that is gone is dumped as its oid, which in another
+        # database is the oid of anything.
+        fault = (
+            "it does not have the triggers that keep it indexed: detach it, and if it is the right "
+            "table, attach it again"
+        )
     return Source(id_, corpus_id, relation, schema, table, key, text, mode, name, key_type, fault)
