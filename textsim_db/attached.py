@@ -42,25 +42,30 @@ LEFT JOIN pg_catalog.pg_attribute k
 WHERE s.active AND (%s::integer IS NULL OR s.id = %s::integer)
 ORDER BY s.id
 """
-_HOLD = "LOCK TABLE ONLY {relation} IN ACCESS SHARE MODE"
+_HOLD = "/* textsim-db: hold an attached table */ LOCK TABLE ONLY {relation} IN ACCESS SHARE MODE"
 _READ = """
+/* textsim-db: read changed rows */
 SELECT t.{key}::{type}::text, t.{text}::text FROM {relation} t
 WHERE t.{key}::{type} = ANY (%s::text[]::{type}[]) AND t.{text} IS NOT NULL
 """
 _SIZES = """
+/* textsim-db: sizes of changed rows */
 SELECT t.{key}::{type}::text, pg_catalog.octet_length(t.{text}::text) FROM {relation} t
 WHERE t.{key}::{type} = ANY (%s::text[]::{type}[]) AND t.{text} IS NOT NULL
 """
 _FIRST_PAGE = """
+/* textsim-db: sweep an attached table */
 SELECT t.{key}::{type}::text, pg_catalog.octet_length(t.{text}::text) FROM {relation} t
 WHERE t.{text} IS NOT NULL ORDER BY t.{key}::{type} LIMIT %s
 """
 _NEXT_PAGE = """
+/* textsim-db: sweep an attached table */
 SELECT t.{key}::{type}::text, pg_catalog.octet_length(t.{text}::text) FROM {relation} t
 WHERE t.{text} IS NOT NULL AND t.{key}::{type} > %s::text::{type}
 ORDER BY t.{key}::{type} LIMIT %s
 """
 _ABSENT = """
+/* textsim-db: sweep: documents whose rows are gone */
 SELECT q.key FROM pg_catalog.unnest(%s::text[]) q (key)
 WHERE NOT EXISTS (
     SELECT FROM {relation} t WHERE t.{key}::{type} = q.key::{type} AND t.{text} IS NOT NULL

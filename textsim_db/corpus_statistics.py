@@ -31,6 +31,7 @@ SELECT pg_catalog.array_send(word_ids), normal_form FROM {document} ORDER BY id
 """
 _COUNT = "SELECT count(*) FROM {document}"
 _SOME = """
+/* textsim-db: statistics of corpus {id}: sample */
 SELECT key, pg_catalog.array_send(word_ids), normal_form FROM {document}
 WHERE id = ANY (
     SELECT id FROM {document} WHERE shingle_count > 0
@@ -38,6 +39,7 @@ WHERE id = ANY (
 )
 """
 _BUCKETS = """
+/* textsim-db: statistics of corpus {id}: buckets */
 SELECT s.size, count(*) FROM (SELECT count(*) AS size FROM {band} GROUP BY bucket) s
 GROUP BY s.size ORDER BY s.size
 """
@@ -110,7 +112,7 @@ def _tallied(
     tally = Tally()
     count = connection.cursor(binary=True).execute(corpus.statement(_COUNT)).fetchone()
     assert count is not None
-    with connection.cursor("textsim_words", binary=True) as cursor:
+    with connection.cursor(corpus.label("words"), binary=True) as cursor:
         cursor.itersize = CHUNK
         cursor.execute(corpus.statement(_WORDS))
         done = 0
