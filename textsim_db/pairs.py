@@ -54,7 +54,10 @@ SELECT id, key, shingle_count,
     normal_form
 FROM {document} WHERE id = ANY (%s::bigint[])
 """
-_KEYS = "/* textsim-db: pairs of corpus {id}: keys */ SELECT id, key FROM {document} WHERE id = ANY (%s::bigint[])"
+_KEYS = """
+/* textsim-db: pairs of corpus {id}: keys */
+SELECT id, key FROM {document} WHERE id = ANY (%s::bigint[])
+"""
 
 Row = tuple[Any, ...]
 

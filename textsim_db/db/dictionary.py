@@ -36,7 +36,10 @@ SELECT hash, word FROM unnest(%s::bigint[], %s::text[]) q (hash, word) ORDER BY 
 ON CONFLICT (hash) DO NOTHING
 RETURNING hash, id
 """
-_TEXTS = "/* textsim-db: read the dictionary */ SELECT id, word FROM textsim.word WHERE id = ANY (%s::integer[])"
+_TEXTS = """
+/* textsim-db: read the dictionary */
+SELECT id, word FROM textsim.word WHERE id = ANY (%s::integer[])
+"""
 
 Entry = tuple[int, int, str]
 """Hash, id and word."""
