@@ -28,7 +28,12 @@ SELECT s.id, s.corpus_id, s.relation::oid, n.nspname, r.relname, s.key_column, s
     textsim._unfit_column(s.relation, s.text_column, false),
     r.oid IS NOT NULL AND pg_catalog.row_security_active(r.oid),
     pg_catalog.has_schema_privilege(n.oid, 'USAGE')
-        AND pg_catalog.has_table_privilege(r.oid, 'SELECT')
+        AND pg_catalog.has_table_privilege(r.oid, 'SELECT'),
+    EXISTS (
+        SELECT FROM pg_catalog.pg_trigger t
+        WHERE t.tgrelid = r.oid AND t.tgfoid = pg_catalog.to_regprocedure(
+            pg_catalog.format('textsim.%%I()', '_changes_' || s.id))
+    )
 FROM textsim.source s
 LEFT JOIN pg_catalog.pg_class r ON r.oid = s.relation
 LEFT JOIN pg_catalog.pg_namespace n ON n.oid = r.relnamespace
@@ -37,25 +42,30 @@ LEFT JOIN pg_catalog.pg_attribute k
 WHERE s.active AND (%s::integer IS NULL OR s.id = %s::integer)
 ORDER BY s.id
 """
-_HOLD = "LOCK TABLE ONLY {relation} IN ACCESS SHARE MODE"
+_HOLD = "/* textsim-db: hold an attached table */ LOCK TABLE ONLY {relation} IN ACCESS SHARE MODE"
 _READ = """
+/* textsim-db: read changed rows */
 SELECT t.{key}::{type}::text, t.{text}::text FROM {relation} t
 WHERE t.{key}::{type} = ANY (%s::text[]::{type}[]) AND t.{text} IS NOT NULL
 """
 _SIZES = """
+/* textsim-db: sizes of changed rows */
 SELECT t.{key}::{type}::text, pg_catalog.octet_length(t.{text}::text) FROM {relation} t
 WHERE t.{key}::{type} = ANY (%s::text[]::{type}[]) AND t.{text} IS NOT NULL
 """
 _FIRST_PAGE = """
+/* textsim-db: sweep an attached table */
 SELECT t.{key}::{type}::text, pg_catalog.octet_length(t.{text}::text) FROM {relation} t
 WHERE t.{text} IS NOT NULL ORDER BY t.{key}::{type} LIMIT %s
 """
 _NEXT_PAGE = """
+/* textsim-db: sweep an attached table */
 SELECT t.{key}::{type}::text, pg_catalog.octet_length(t.{text}::text) FROM {relation} t
 WHERE t.{text} IS NOT NULL AND t.{key}::{type} > %s::text::{type}
 ORDER BY t.{key}::{type} LIMIT %s
 """
 _ABSENT = """
+/* textsim-db: sweep: documents whose rows are gone */
 SELECT q.key FROM pg_catalog.unnest(%s::text[]) q (key)
 WHERE NOT EXISTS (
     SELECT FROM {relation} t WHERE t.{key}::{type} = q.key::{type} AND t.{text} IS NOT NULL
@@ -168,6 +178,7 @@ def _source(
     unfit_text: str | None,
     blinded: bool,
     readable: bool | None,
+    triggered: bool,
 ) -> Source:
     fault = None
     if name is None:
@@ -185,4 +196,11 @@ def _source(
         )
     elif not readable:
         fault = "this role may not read it (GRANT SELECT)"
+    elif not triggered:
+        # It may be another table: that of one that is gone is dumped as its oid, which in another
+        # database is the oid of anything.
+        fault = (
+            "it does not have the triggers that keep it indexed: detach it, and if it is the right "
+            "table, attach it again"
+        )
     return Source(id_, corpus_id, relation, schema, table, key, text, mode, name, key_type, fault)

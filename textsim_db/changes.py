@@ -46,9 +46,11 @@ INLINE_DOCUMENTS = 1000
 """A batch of a table whose own writers wait while its documents are locked."""
 
 _FIRST_OWN_KEYS = """
+/* textsim-db: sweep documents of corpus {id} */
 SELECT d.key FROM {document} d WHERE d.source_id = %s ORDER BY d.key LIMIT %s
 """
 _NEXT_OWN_KEYS = """
+/* textsim-db: sweep documents of corpus {id} */
 SELECT d.key FROM {document} d WHERE d.source_id = %s AND d.key > %s ORDER BY d.key LIMIT %s
 """
 _NAMES = "SELECT s.id, s.relation::text FROM textsim.source s WHERE s.id = ANY (%s::integer[])"

@@ -54,6 +54,7 @@ from textsim_db.languages import check_language
 from textsim_db.measures.named import JACCARD, measure_of
 from textsim_db.planning import Option
 from textsim_db.results import (
+    Activity,
     AddReport,
     Candidate,
     ChangeReport,
@@ -443,10 +444,15 @@ class Corpus:
         with self._errors():
             return sources.status(self._engine, self._stored)
 
-    def failures(self) -> list[Failure]:
-        """Return the documents that were set aside, with the reason for each."""
+    def activity(self) -> Activity:
+        """Return how far behind its tables the corpus is, and how much was ever written to it."""
+        return self._read(lambda: sources.activity(self._engine, self._stored))
+
+    def failures(self, last: int | None = None) -> list[Failure]:
+        """Return the documents that were set aside, with the reason for each, or the last of them."""
+        checked = _limit(last)
         with self._errors():
-            return sources.failures(self._engine, self._stored)
+            return sources.failures(self._engine, self._stored, checked)
 
     def retry_failures(self) -> int:
         """Have workers try again what was set aside, and return how many documents that is."""

@@ -37,6 +37,7 @@ WHERE %(language)s::text IS NULL OR language = %(language)s
 GROUP BY language ORDER BY count(*) DESC, language
 """
 _SOME = """
+/* textsim-db: statistics of corpus {id}: sample */
 SELECT key, pg_catalog.array_send(word_ids), normal_form FROM {document}
 WHERE id = ANY (
     SELECT id FROM {document}
@@ -45,6 +46,7 @@ WHERE id = ANY (
 )
 """
 _BUCKETS = """
+/* textsim-db: statistics of corpus {id}: buckets */
 SELECT s.size, count(*) FROM (SELECT count(*) AS size FROM {band} GROUP BY bucket) s
 GROUP BY s.size ORDER BY s.size
 """
@@ -142,7 +144,7 @@ def _tallied(
     """Count the words of the documents."""
     tally = Tally()
     documents = sum(languages.values())
-    with connection.cursor("textsim_words", binary=True) as cursor:
+    with connection.cursor(corpus.label("words"), binary=True) as cursor:
         cursor.itersize = CHUNK
         cursor.execute(corpus.statement(_WORDS), {"language": language})
         done = 0

@@ -145,15 +145,19 @@ class Database:
         return corpora.names(self._engine)
 
 
-def connect(address: str | Engine | None = None) -> Database:
+def connect(
+    address: str | Engine | None = None, application_name: str = engines.APPLICATION_NAME
+) -> Database:
     """Open a database that has the schema.
 
     address is a URL such as postgresql://user@host/name, or a SQLAlchemy engine with psycopg 3.
     Without one it is TEXTSIM_DATABASE_URL, and without that the embedded PostgreSQL, which is
-    started and, alone of all, given the schema. Raises SchemaError where the schema is missing or of
-    another version, DatabaseUnavailable, and ConfigurationError for an address that cannot be.
+    started and, alone of all, given the schema. application_name is what pg_stat_activity shows,
+    unless the address or PGAPPNAME says something else, or an engine is given.
+    Raises SchemaError where the schema is missing or of another version, DatabaseUnavailable, and
+    ConfigurationError for an address that cannot be.
     """
-    engine, ours, is_embedded = resolve(address)
+    engine, ours, is_embedded = resolve(address, application_name)
     try:
         if is_embedded:
             schema.ensure_installed(engine)
@@ -179,7 +183,9 @@ def install(address: str | Engine | None = None) -> str:
             engine.dispose()
 
 
-def resolve(address: str | Engine | None) -> tuple[Engine, bool, bool]:
+def resolve(
+    address: str | Engine | None, application_name: str = engines.APPLICATION_NAME
+) -> tuple[Engine, bool, bool]:
     """Return an engine for an address, whether it is ours to close, and whether it is embedded."""
     if isinstance(address, Engine):
         return engines.check_engine(address), False, False
@@ -189,5 +195,5 @@ def resolve(address: str | Engine | None) -> tuple[Engine, bool, bool]:
             f"the address is of type {type(address).__name__}; expected a URL or a SQLAlchemy engine"
         )
     if address:
-        return engines.open_engine(address), True, False
-    return engines.open_engine(embedded.start()), True, True
+        return engines.open_engine(address, application_name), True, False
+    return engines.open_engine(embedded.start(), application_name), True, True

@@ -34,6 +34,7 @@ CACHE_BYTES = 256 * 1024 * 1024
 
 # Equal words give equal buckets in every band, so band 0 is enough to find them.
 _COPIES = """
+/* textsim-db: pairs of corpus {id}: copies */
 SELECT pg_catalog.array_agg(d.id ORDER BY d.id)
 FROM (
     SELECT bucket FROM {band} WHERE band = 0 GROUP BY bucket HAVING count(*) > 1
@@ -54,12 +55,16 @@ WHERE d.language = %(language)s
 GROUP BY b.bucket HAVING count(*) > 1
 """
 _DOCUMENTS = """
+/* textsim-db: pairs of corpus {id}: documents */
 SELECT id, key, shingle_count,
     pg_catalog.array_send(word_ids), pg_catalog.array_send(signature),
     normal_form
 FROM {document} WHERE id = ANY (%s::bigint[])
 """
-_KEYS = "SELECT id, key FROM {document} WHERE id = ANY (%s::bigint[])"
+_KEYS = """
+/* textsim-db: pairs of corpus {id}: keys */
+SELECT id, key FROM {document} WHERE id = ANY (%s::bigint[])
+"""
 
 Row = tuple[Any, ...]
 
@@ -175,7 +180,7 @@ class PairFinder:
         count = 0
         limited = self._check.language is not None
         statement = _SHARED_BUCKETS_OF_LANGUAGE if limited else _SHARED_BUCKETS
-        with self._connection.cursor("textsim_shared_buckets", binary=True) as cursor:
+        with self._connection.cursor(self.corpus.label("pairs"), binary=True) as cursor:
             cursor.itersize = 10_000
             cursor.execute(self.corpus.statement(statement), self._parameters)
             for bucket, members in cursor:

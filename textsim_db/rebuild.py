@@ -7,6 +7,7 @@ time while they wait; then the new corpus takes the name, in the same transactio
 
 from __future__ import annotations
 
+import logging
 import random
 import time
 from collections.abc import Callable, Iterator
@@ -36,6 +37,8 @@ from textsim_db.temporary import temporary_name
 from textsim_db.text import tokens_of
 from textsim_db.writing import Stored
 
+log = logging.getLogger("textsim_db.rebuild")
+
 CHUNK = 5000
 FEW = 2000
 """So many changed documents are copied while writers wait."""
@@ -49,13 +52,16 @@ Progress = Callable[[int, int], None]
 
 # Every version of a row has another xmin than the one before.
 _VERSIONS = """
+/* textsim-db: rebuild corpus {id}: versions */
 COPY (SELECT id, xmin::pg_catalog.text::bigint FROM {document}) TO STDOUT (FORMAT binary)
 """
 _ROWS = """
+/* textsim-db: rebuild corpus {id}: documents */
 SELECT id, key, source_id, pg_catalog.array_send(word_ids), normal_form, language
 FROM {document} WHERE id = ANY (%s::bigint[]) ORDER BY source_id, id
 """
 _STORED = """
+/* textsim-db: rebuild corpus {id}: changed documents */
 SELECT id, pg_catalog.array_send(signature) FROM {document} WHERE id = ANY (%s::bigint[])
 """
 _INSERT_WAITING = """
@@ -63,7 +69,11 @@ INSERT INTO {document} (corpus_id, shingle_count, id, source_id, key, signature,
 VALUES (%s, %s, %s, %s, %s, %s, %s)
 """
 _WAIT_AS_BEFORE = "SELECT pg_catalog.set_config('lock_timeout', %s, true)"
-_LOCK = "LOCK TABLE {document} IN SHARE ROW EXCLUSIVE MODE"
+_LOCK = """
+/* textsim-db: rebuild corpus {id}: wait for writers */
+LOCK TABLE {document} IN SHARE ROW EXCLUSIVE MODE
+"""
+_REPLACE = "/* textsim-db: replace a corpus */ SELECT textsim._replace_corpus(%s, %s)"
 
 
 class _Versions(NamedTuple):
@@ -138,6 +148,12 @@ class _Copier:
             if number == 0:
                 corpora.build_band_index(self._engine, self._new)
                 settle(self._engine, self._new, len(changed))
+            found_now = {"corpus": self._old.name, "documents": len(changed), "removed": len(gone)}
+            log.info(
+                "corpus %s: round %s of the rebuild, %s documents copied, %s removed",
+                *(self._old.name, number + 1, len(changed), len(gone)),
+                extra=found_now,
+            )
             if len(gone) + len(changed) < FEW:
                 return
 
@@ -168,7 +184,7 @@ class _Copier:
         self._remove(cursor, gone)
         for ids in _chunks(changed):
             self._write(cursor, self._read(cursor, ids), first=False)
-        connection.execute("SELECT textsim._replace_corpus(%s, %s)", [self._old.id, self._new.id])
+        connection.execute(_REPLACE, [self._old.id, self._new.id])
 
     def _versions(self, cursor: Cursor) -> _Versions:
         with cursor.copy(self._old.statement(_VERSIONS)) as copy:

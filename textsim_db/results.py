@@ -137,6 +137,18 @@ class Status(NamedTuple):
     failed: int
 
 
+class Activity(NamedTuple):
+    """How a corpus is kept up with, of which two at different times give a rate.
+
+    lag: seconds, by the server's clock, since the oldest pending change was made; None where none
+    is. written: documents written so far by anybody, as the server counts them, up to date but for
+    a second; it starts anew after a crash, and when the corpus is rebuilt.
+    """
+
+    lag: float | None
+    written: int
+
+
 class Difference(NamedTuple):
     """A key by which a corpus differs from its table: missing, different or surplus."""
 

@@ -51,6 +51,7 @@ FROM (
 JOIN {document} d ON d.id = c.document_id
 """
 _CANDIDATES_OF_MANY = """
+/* textsim-db: candidates of many texts in corpus {id} */
 SELECT d.id, d.key, d.shingle_count,
     pg_catalog.array_send(d.word_ids), pg_catalog.array_send(d.signature),
     d.normal_form, pg_catalog.array_send(c.queries)

@@ -20,7 +20,7 @@ from textsim_db.changes import Changed, Completed, Piece
 from textsim_db.db import corpora
 from textsim_db.db.corpora import StoredCorpus
 from textsim_db.db.dictionary import Dictionary
-from textsim_db.db.engine import database_errors, is_lost, transaction
+from textsim_db.db.engine import database_errors, is_lost, is_pooled, transaction
 from textsim_db.errors import ConfigurationError, DatabaseUnavailable, RecipeError, TextsimError
 from textsim_db.indexing import settle
 from textsim_db.pipeline import ahead
@@ -44,6 +44,7 @@ KEPT_REFUSALS = 1000
 RECONNECT_SECONDS = (0.1, 30.0)
 
 _CLAIM = """
+/* textsim-db: claim pending changes */
 WITH ready AS (
     SELECT p.id, coalesce(pg_catalog.cardinality(p.keys), 1) AS size
     FROM textsim.pending p
@@ -212,7 +213,10 @@ class Worker:
                 lost = not isinstance(driver, psycopg.Error) or is_lost(driver)
                 if until_idle or not connected or not lost:
                     raise
-                log.warning("lost the database, trying again in %.1f s: %s", delay, driver)
+                told = {"seconds": delay}
+                log.warning(
+                    "lost the database, trying again in %.1f s: %s", delay, driver, extra=told
+                )
                 self._known, self._sweeps = _Known(), []
                 self._stop.wait(delay)
                 delay = min(2 * delay, RECONNECT_SECONDS[1])
@@ -312,7 +316,7 @@ class Worker:
             self._complaints.pop(name, None)
         elif self._complaints.get(name) != fault:
             self._complaints[name] = fault
-            log.error("table %s is not indexed: %s", name, fault)
+            log.error("table %s is not indexed: %s", name, fault, extra={"table": name})
 
     def _corpus(self, number: int, known: _Known | None = None) -> StoredCorpus | None:
         known = known or self._known
@@ -365,7 +369,8 @@ class Worker:
         reason = f"a worker ended {GIVE_UP_TRIES} times while it had this in hand"
         with transaction(self._engine) as connection:
             connection.execute(_GIVE_UP, [reason, event.id])
-        log.error("set aside: %s", reason)
+        fields = {"corpus_id": event.corpus_id, "keys": event.keys, "reason": reason}
+        log.error("set aside: %s", reason, extra=fields)
 
     def _plan_sweep(self, event: _Event) -> None:
         assert event.source_id is not None
@@ -382,7 +387,8 @@ class Worker:
         """Yield one piece of the sweep under way, so that other changes come in between."""
         self._renew(self._lease)
         if sweep.pieces is None:
-            log.info("comparing table %s with corpus %s", sweep.source.name, sweep.corpus.name)
+            names = {"table": sweep.source.name, "corpus": sweep.corpus.name}
+            log.info("comparing table %s with corpus %s", *names.values(), extra=names)
             sweep.pieces = changes.sweep(self._engine, sweep.corpus, sweep.source)
         try:
             piece = next(sweep.pieces, None)
@@ -419,7 +425,11 @@ class Worker:
         self._in_hand.difference_update(piece.events)
         self._added[piece.corpus] = self._added.get(piece.corpus, 0) + report.added
         for key, reason in report.refused:
-            log.warning('corpus %s: set aside "%s": %s', piece.corpus.name, key[:100], reason)
+            log.warning(
+                'corpus %s: set aside "%s": %s',
+                *(piece.corpus.name, key[:100], reason),
+                extra={"corpus": piece.corpus.name, "key": key, "reason": reason},
+            )
         if self._report is not None and piece.keys:
             table = None if piece.source is None else piece.source.name
             seconds = time.monotonic() - made.seconds
@@ -441,7 +451,9 @@ class _Bell:
         self._listen = listen
 
     def __enter__(self) -> _Bell:
-        if self._listen:
+        if self._listen and is_pooled(self._engine):
+            log.warning("notifications do not come through a pooler such as pgbouncer: polling")
+        elif self._listen:
             lent = self._engine.raw_connection()
             connection = lent.driver_connection
             lent.detach()

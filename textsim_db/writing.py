@@ -24,10 +24,12 @@ from textsim_db.db.corpora import StoredCorpus
 from textsim_db.recipe import Sketches
 
 _EXISTING = """
+/* textsim-db: find documents of corpus {id} */
 SELECT key, id, pg_catalog.array_send(word_ids), normal_form, language, source_id, NULL
 FROM {document} WHERE key = ANY (%s::text[])
 """
 _LOCK_EXISTING = """
+/* textsim-db: lock documents of corpus {id} */
 SELECT key, id, pg_catalog.array_send(word_ids), normal_form, language, source_id,
     pg_catalog.array_send(signature)
 FROM {document} WHERE key = ANY (%s::text[]) ORDER BY key FOR UPDATE
@@ -40,18 +42,27 @@ UPDATE {document} SET word_ids = %b, normal_form = NULL, signature = %b, shingle
     language = %b, source_id = coalesce(%b::integer, source_id)
 WHERE id = %b
 """
-_ADOPT = "UPDATE {document} SET source_id = %s WHERE id = ANY (%s::bigint[])"
-_DELETE = "DELETE FROM {document} WHERE id = ANY (%s::bigint[])"
+_ADOPT = """
+/* textsim-db: adopt documents of corpus {id} */
+UPDATE {document} SET source_id = %s WHERE id = ANY (%s::bigint[])
+"""
+_DELETE = """
+/* textsim-db: remove documents of corpus {id} */
+DELETE FROM {document} WHERE id = ANY (%s::bigint[])
+"""
 _DELETE_BANDS = """
+/* textsim-db: remove band rows of corpus {id} */
 DELETE FROM {band} b
 USING unnest(%s::smallint[], %s::bigint[], %s::bigint[]) gone (band, bucket, document_id)
 WHERE b.band = gone.band AND b.bucket = gone.bucket AND b.document_id = gone.document_id
 """
 _COPY_DOCUMENTS = """
+/* textsim-db: load documents of corpus {id} */
 COPY {document} (corpus_id, shingle_count, id, source_id, key, language, word_ids, signature)
 FROM STDIN (FORMAT binary)
 """
 _COPY_BANDS = """
+/* textsim-db: load band rows of corpus {id} */
 COPY {band} (corpus_id, band, bucket, document_id) FROM STDIN (FORMAT binary)
 """
 

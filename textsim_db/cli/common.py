@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections.abc import Iterable
 from enum import StrEnum
@@ -10,11 +11,15 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
+from textsim_db.cli.logs import COMMANDS, chosen
+
 if TYPE_CHECKING:
     from textsim_db.database import Database
     from textsim_db.results import Refusal
 
 SHOWN_REFUSALS = 20
+
+log = logging.getLogger(COMMANDS)
 
 Choice = TypeVar("Choice", bound=StrEnum)
 
@@ -80,15 +85,15 @@ Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmat
 
 
 def connect(database_url: str | None) -> Database:
-    """Open the database that the options name."""
+    """Open the database that the options name; the server is told by which command."""
     from textsim_db.database import connect
 
-    return connect(database_url)
+    return connect(database_url, f"textsim-db {chosen.command}".rstrip())
 
 
-def complain(message: str) -> None:
-    """Print a message on standard error."""
-    typer.echo(message, err=True)
+def complain(message: str, level: int = logging.INFO, **fields: object) -> None:
+    """Print a message on standard error; the fields go with it where it is logged as JSON."""
+    log.log(level, "%s", message, extra=fields)
 
 
 def explain(error: BaseException) -> str:
@@ -133,9 +138,10 @@ def confirm(action: str, yes: bool) -> None:
     """Ask before something is deleted; end with status 2 where the answer is no or cannot be had."""
     if yes:
         return
-    if not sys.stdin.isatty():
+    if not sys.stdin.isatty() or chosen.json:
         complain(
-            f"error: this would {action}; there is no terminal to ask on, so give --yes to confirm"
+            f"this would {action}; there is no terminal to ask on, so give --yes to confirm",
+            logging.ERROR,
         )
         raise typer.Exit(2)
     if not typer.confirm(f"{action[0].upper()}{action[1:]}?", err=True):
@@ -162,9 +168,9 @@ class Refusals:
     def show(self) -> None:
         """Print what was refused."""
         for line in self._first:
-            complain(f"refused: {line}")
+            complain(f"refused: {line}", logging.WARNING)
         if self.count > len(self._first):
-            complain(f"... and {self.count - len(self._first):,} more")
+            complain(f"... and {self.count - len(self._first):,} more", logging.WARNING)
 
     def _note(self, line: str) -> None:
         self.count += 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -199,7 +200,7 @@ def list_(form: FormatOption = Format.TABLE, database_url: DatabaseUrl = None) -
             try:
                 corpus = db.corpus(name)
             except RecipeError as error:
-                complain(f"left out: {error}")
+                complain(f"left out: {error}", logging.WARNING, corpus=name)
                 continue
             config = corpus.config
             rows.append((name, len(corpus), str(config.shingle), Setting(config.threshold)))
@@ -271,9 +272,12 @@ def rebuild(
         if not rebuilt:
             complain(f'the corpus "{corpus}" has these settings already')
             return
+        seconds, documents = time.monotonic() - start, len(opened)
         complain(
-            f'rebuilt the corpus "{corpus}" with {count(len(opened), "document")}; '
-            f"{time.monotonic() - start:.1f} s"
+            f'rebuilt the corpus "{corpus}" with {count(documents, "document")}; {seconds:.1f} s',
+            corpus=corpus,
+            documents=documents,
+            seconds=round(seconds, 3),
         )
         _show(opened)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Iterator
 from itertools import chain, islice
@@ -122,7 +123,17 @@ def index(
             raise InputError(f'no document was found, so the corpus "{corpus}" was not created')
         report, seconds = _index(opened, inputs, documents)
     refusals.add_documents(report.refused)
-    complain(_summary(report, refusals.count, seconds))
+    complain(
+        _summary(report, refusals.count, seconds),
+        corpus=corpus,
+        documents=report.given,
+        added=report.added,
+        replaced=report.replaced,
+        unchanged=report.unchanged,
+        refused=refusals.count,
+        seconds=round(seconds, 3),
+        rate=round(report.given / max(seconds, 1e-9), 1),
+    )
     refusals.show()
     if refusals.count:
         raise typer.Exit(1 if report.stored else 2)
@@ -143,9 +154,9 @@ def remove(
         opened = db.corpus(corpus)
         unknown = [key for key in dict.fromkeys(keys) if key not in opened]
         removed = opened.remove(keys)
-    complain(f"removed {count(removed, 'document')}")
+    complain(f"removed {count(removed, 'document')}", corpus=corpus, documents=removed)
     for key in unknown:
-        complain(f'no document "{key}" in the corpus')
+        complain(f'no document "{key}" in the corpus', logging.WARNING, corpus=corpus, key=key)
     if unknown:
         raise typer.Exit(1 if removed else 2)
 

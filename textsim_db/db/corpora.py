@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import time
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -17,6 +19,8 @@ from textsim_db import minhash, recipe
 from textsim_db.config import CorpusConfig, Shingle
 from textsim_db.db.engine import autocommit, database_errors, transaction, wait_at_most
 from textsim_db.errors import ConfigurationError, CorpusExists, CorpusNotFound
+
+log = logging.getLogger("textsim_db.corpora")
 
 _COLUMNS = (
     "id, name, unit, shingle_length, threshold, recall, num_hashes, bands, rows, seed, recipe, "
@@ -34,7 +38,11 @@ RETURNING id
 """
 
 
-_BAND_INDEX = "CREATE INDEX IF NOT EXISTS {index} ON {band} (bucket, document_id)"
+_BAND_INDEX = """
+/* textsim-db: build the band index of corpus {id} */
+CREATE INDEX IF NOT EXISTS {index} ON {band} (bucket, document_id)
+"""
+_DROP_STORAGE = "/* textsim-db: drop a corpus */ SELECT textsim._drop_storage(%s)"
 _HAS_BAND_INDEX = "SELECT pg_catalog.to_regclass({index_name}) IS NOT NULL"
 
 
@@ -54,8 +62,13 @@ class StoredCorpus:
         """Return SQL with {document} and {band} replaced by the names of the partitions.
 
         The partitions are named directly: a statement on the parents would lock every corpus.
+        What may run for long begins with a comment that has the {id}, for pg_stat_activity.
         """
         return _named(self.id, text)
+
+    def label(self, what: str) -> str:
+        """Return the name of a cursor, which is all that pg_stat_activity shows of one."""
+        return f"textsim-db: {what} of corpus {self.id}"
 
 
 @lru_cache(maxsize=1024)
@@ -67,6 +80,7 @@ def _named(corpus_id: int, text: LiteralString) -> str:
             band=sql.Identifier("textsim", f"band_{corpus_id}"),
             document_name=sql.Literal(f"textsim.document_{corpus_id}"),
             band_name=sql.Literal(f"textsim.band_{corpus_id}"),
+            id=sql.Literal(corpus_id),
             index=sql.Identifier(f"band_{corpus_id}_bucket"),
             index_name=sql.Literal(f"textsim.band_{corpus_id}_bucket"),
         )
@@ -153,11 +167,15 @@ def build_band_index(engine: Engine, corpus: StoredCorpus) -> None:
     with autocommit(engine) as connection:
         row = connection.execute(corpus.statement(_HAS_BAND_INDEX)).fetchone()
     if row == (False,):
+        start = time.monotonic()
         with transaction(engine) as connection:
             connection.execute("SET LOCAL maintenance_work_mem = '256MB'")
             # Two loads that end at once would both build it, and the second one would fail.
             connection.execute(corpus.statement("LOCK TABLE {band} IN SHARE ROW EXCLUSIVE MODE"))
             connection.execute(corpus.statement(_BAND_INDEX))
+        seconds = round(time.monotonic() - start, 3)
+        fields = {"corpus": corpus.name, "seconds": seconds}
+        log.info("built the band index of corpus %s in %s s", corpus.name, seconds, extra=fields)
 
 
 def names(engine: Engine) -> list[str]:
@@ -189,7 +207,7 @@ def _drop(engine: Engine, statement: LiteralString, value: int | str) -> bool:
                 "the corpus has attached tables; detach them first (textsim detach)"
             ) from error
         if gone is not None:
-            connection.execute("SELECT textsim._drop_storage(%s)", [gone[0]])
+            connection.execute(_DROP_STORAGE, [gone[0]])
     return gone is not None
 
 
