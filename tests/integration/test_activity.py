@@ -13,6 +13,8 @@ import sqlalchemy
 
 import textsim_db as ts
 from benchmarks.generate import documents
+from tests.integration.test_sources import wait_for
+from textsim_db.db import schema
 from textsim_db.db.engine import sqlalchemy_url
 
 pytestmark = pytest.mark.one_server
@@ -106,11 +108,19 @@ def test_what_runs_for_long_says_what_it_is(db: ts.Database) -> None:
     assert [query for query in slow if "textsim-db: " not in query] == []
 
 
-def test_a_migration_says_what_it_is(empty_database_url: str) -> None:
-    with watched(empty_database_url) as seen:
-        ts.install(empty_database_url)
-    assert "migration 0001_initial.sql" in explained(seen)
-    assert {name for name, _ in seen} == {"textsim-db"}
+def test_a_migration_says_what_it_is(db: ts.Database) -> None:
+    def migration() -> bool:
+        return "migration 0003_sources.down.sql" in explained(seen)
+
+    with watched(db.url) as seen, psycopg.connect(db.url, application_name="other") as other:
+        other.execute("LOCK TABLE textsim.source")
+        migrating = threading.Thread(target=schema.downgrade, args=(db.engine, "0002_functions"))
+        migrating.start()
+        try:
+            wait_for(migration, 60)
+        finally:
+            other.rollback()
+            migrating.join()
 
 
 def test_names_that_users_chose_are_left_alone(db: ts.Database) -> None:
