@@ -7,7 +7,7 @@ BEGIN
     FOR attached IN SELECT id FROM textsim.source LOOP
         EXECUTE format('DROP FUNCTION IF EXISTS textsim.%I() CASCADE', '_changes_' || attached.id);
     END LOOP;
-    DELETE FROM textsim.pending;
+    DELETE FROM textsim.pending WHERE source_id IS NOT NULL;
     DELETE FROM textsim.source;
 END
 $$;

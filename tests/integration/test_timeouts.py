@@ -21,7 +21,7 @@ pytestmark = pytest.mark.one_server
 
 Connection = psycopg.Connection[Any]
 LOCK = {"lock_timeout": "50ms"}
-STATEMENT = {"statement_timeout": "200ms"}
+STATEMENT = {"statement_timeout": "400ms"}
 TOO_LONG_FOR_A_LOCK = "canceling statement due to lock timeout"
 TOO_LONG = "canceling statement due to statement timeout"
 WRITES: dict[str, Callable[[ts.Corpus], object]] = {
@@ -95,6 +95,7 @@ def corpus(db: ts.Database) -> ts.Corpus:
 @pytest.mark.parametrize(
     ("settings", "message"), [(LOCK, TOO_LONG_FOR_A_LOCK), (STATEMENT, TOO_LONG)]
 )
+@pytest.mark.parametrize("limited", ["address"], indirect=True)
 def test_clients(
     db: ts.Database,
     corpus: ts.Corpus,

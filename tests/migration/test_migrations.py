@@ -317,6 +317,7 @@ def test_documents_survive_every_step(engine: Engine, empty_database_url: str) -
             db.worker().run(until_idle=True)
         connection.execute("INSERT INTO article VALUES (2, 'a row that is pending')")
         connection.execute("DELETE FROM article WHERE id = 2")
+        connection.execute("SELECT textsim.add('one', 'sql', 'words that wait for their ids')")
         stored = {name: rows(url, query) for name, query in STORED.items()}
         reached = [path.stem for path in REVISIONS]
         for revision in reversed(reached[:-1]):
