@@ -9,7 +9,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -27,8 +28,9 @@ from textsim_db.db.binary import Array
 from textsim_db.db.corpora import StoredCorpus
 from textsim_db.db.dictionary import Dictionary
 from textsim_db.db.engine import Connection, autocommit, is_lost, transaction
+from textsim_db.db.retries import PASSING, is_timeout, repeated
 from textsim_db.errors import TextsimError
-from textsim_db.indexing import PASSING, QUEUE, with_word_ids
+from textsim_db.indexing import QUEUE, with_word_ids
 from textsim_db.languages import identify
 from textsim_db.pipeline import MAX_WEIGHT, ahead
 from textsim_db.results import ChangeReport, Difference, Refusal
@@ -89,6 +91,7 @@ VALUES (%s, %s, %s, %s, pg_catalog.now() + pg_catalog.make_interval(secs => %s))
 
 STALE = (pg.ObjectNotInPrerequisiteState, pg.UndefinedTable)
 """The table was altered, or the corpus rebuilt, since their descriptions were read."""
+TIMED_OUT = (pg.QueryCanceled, pg.TransactionTimeout, pg.IdleInTransactionSessionTimeout)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +129,9 @@ class Completed:
     word_ids: list[npt.NDArray[np.int32]]
     languages: list[str | None]
     refused: list[Refusal]
+
+
+Resolved = Changed | Completed | psycopg.Error | TextsimError | None
 
 
 def pieces(
@@ -176,8 +182,7 @@ def sweep(engine: Engine, corpus: StoredCorpus, source: Source) -> Iterator[Piec
     """
     last: str | None = None
     while True:
-        with attached.reading(engine, source) as connection:
-            page = attached.page(connection, source, last, BATCH_DOCUMENTS)
+        page = repeated(partial(_page, engine, source, last))
         if not page:
             break
         for keys in _fitting([key for key, _ in page], dict(page), _most(source)):
@@ -186,10 +191,7 @@ def sweep(engine: Engine, corpus: StoredCorpus, source: Source) -> Iterator[Piec
     statement = corpus.statement(_FIRST_OWN_KEYS)
     start: list[Any] = [source.id]
     while True:
-        with attached.reading(engine, source) as connection:
-            rows = connection.execute(statement, [*start, BATCH_DOCUMENTS]).fetchall()
-            keys = [key for (key,) in rows]
-            gone = attached.absent(connection, source, keys)
+        keys, gone = repeated(partial(_own_page, engine, source, statement, start))
         if not keys:
             break
         if gone:
@@ -197,11 +199,34 @@ def sweep(engine: Engine, corpus: StoredCorpus, source: Source) -> Iterator[Piec
         statement, start = corpus.statement(_NEXT_OWN_KEYS), [source.id, keys[-1]]
 
 
-def resolve(engine: Engine, dictionary: Dictionary, piece: Piece) -> Changed | Completed | None:
+def _page(engine: Engine, source: Source, last: str | None, _: int) -> list[tuple[str, int]]:
+    with attached.reading(engine, source) as connection:
+        return attached.page(connection, source, last, BATCH_DOCUMENTS)
+
+
+def _own_page(
+    engine: Engine, source: Source, statement: str, start: list[Any], _: int
+) -> tuple[list[str], list[str]]:
+    """Return the next documents of a source, and those that its table has no more."""
+    with attached.reading(engine, source) as connection:
+        rows = connection.execute(statement.encode(), [*start, BATCH_DOCUMENTS]).fetchall()
+        keys = [key for (key,) in rows]
+        return keys, attached.absent(connection, source, keys)
+
+
+def resolve(engine: Engine, dictionary: Dictionary, piece: Piece) -> Resolved:
     """Read and compute what is to be written for a piece, outside of any transaction.
 
-    None where nothing is, for a piece that may be passed over then.
+    None where nothing is, for a piece that may be passed over then; the error where that failed, for
+    write() to deal with.
     """
+    try:
+        return _resolve(engine, dictionary, piece)
+    except (psycopg.Error, TextsimError) as error:
+        return error
+
+
+def _resolve(engine: Engine, dictionary: Dictionary, piece: Piece) -> Changed | Completed | None:
     if piece.source is None:
         with autocommit(engine) as connection:
             statement = piece.corpus.statement(_WAITING)
@@ -216,10 +241,14 @@ def resolve(engine: Engine, dictionary: Dictionary, piece: Piece) -> Changed | C
     return Changed(texts, batch)
 
 
-def write(
-    engine: Engine, dictionary: Dictionary, piece: Piece, made: Changed | Completed | None
-) -> ChangeReport:
-    """Write a piece, again where another transaction was in its way, and at last key by key."""
+def write(engine: Engine, dictionary: Dictionary, piece: Piece, made: Resolved) -> ChangeReport:
+    """Write a piece, again where another transaction was in its way, and at last in smaller ones.
+
+    Raises what smaller ones would not mend: a lost connection, a table that was altered, a statement
+    that somebody cancelled.
+    """
+    if isinstance(made, Exception):
+        return _write_smaller(engine, dictionary, piece, made)
     if made is None:
         return ChangeReport(unchanged=len(piece.keys))
     for attempt in range(MAX_TRIES):
@@ -228,13 +257,34 @@ def write(
         except IN_THE_WAY:
             time.sleep(0.02 * 2**attempt)
         except psycopg.Error as error:
-            if is_lost(error) or isinstance(error, STALE):
-                raise
-            break
-    return one_by_one(engine, dictionary, piece)
+            return _write_smaller(engine, dictionary, piece, error)
+    return _one_by_one(engine, dictionary, piece)
 
 
-def one_by_one(engine: Engine, dictionary: Dictionary, piece: Piece) -> ChangeReport:
+def _write_smaller(
+    engine: Engine, dictionary: Dictionary, piece: Piece, failure: Exception
+) -> ChangeReport:
+    """Make a piece right that failed: in halves where it took too long, or else key by key."""
+    if _is_about_more(engine, failure):
+        raise failure
+    if len(piece.keys) < 2 or not isinstance(failure, TIMED_OUT):
+        return _one_by_one(engine, dictionary, piece)
+    report = ChangeReport()
+    middle = len(piece.keys) // 2
+    for keys, events in ((piece.keys[:middle], ()), (piece.keys[middle:], piece.events)):
+        half = replace(piece, keys=keys, events=events)
+        report.include(write(engine, dictionary, half, resolve(engine, dictionary, half)))
+    return report
+
+
+def _is_about_more(engine: Engine, error: Exception) -> bool:
+    """Say whether an error is about more than the keys of a piece."""
+    if isinstance(error, pg.QueryCanceled):
+        return not is_timeout(engine, error)
+    return isinstance(error, STALE) or (isinstance(error, psycopg.Error) and is_lost(error))
+
+
+def _one_by_one(engine: Engine, dictionary: Dictionary, piece: Piece) -> ChangeReport:
     """Make each key of a piece right in a transaction of its own.
 
     Nothing is held then while it waits for something else. A key that cannot be done now comes
@@ -245,11 +295,11 @@ def one_by_one(engine: Engine, dictionary: Dictionary, piece: Piece) -> ChangeRe
     for number, key in enumerate(piece.keys):
         single = Piece(piece.corpus, piece.source, [key], tries=piece.tries)
         try:
-            made = resolve(engine, dictionary, single)
+            made = _resolve(engine, dictionary, single)
             report.include(_write(engine, dictionary, single, made))
             in_the_way = 0
         except (psycopg.Error, TextsimError) as error:
-            if isinstance(error, STALE) or (isinstance(error, psycopg.Error) and is_lost(error)):
+            if _is_about_more(engine, error):
                 raise
             if isinstance(error, IN_THE_WAY):
                 in_the_way += 1
@@ -284,11 +334,18 @@ def reconcile(
         ahead(sweep(engine, corpus, source), lambda p: (p, resolve(engine, dictionary, p)))
     ) as resolved:
         for piece, made in resolved:
-            report.include(write(engine, dictionary, piece, made))
+            report.include(repeated(partial(_write_anew, engine, dictionary, piece, made)))
             done += len(piece.keys)
             if progress is not None:
                 progress(done)
     return report
+
+
+def _write_anew(
+    engine: Engine, dictionary: Dictionary, piece: Piece, made: Resolved, attempt: int
+) -> ChangeReport:
+    found = resolve(engine, dictionary, piece) if attempt else made
+    return write(engine, dictionary, piece, found)
 
 
 def differences(engine: Engine, dictionary: Dictionary, piece: Piece) -> list[Difference]:

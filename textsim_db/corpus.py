@@ -115,9 +115,13 @@ class Corpus:
         whose words are unchanged is not written. What cannot be stored (NUL characters, lone
         surrogates, a key over 1,000 bytes, a text over 128 MiB) is refused with its reason while
         the others go in. Of documents with the same key the last one wins. progress is called
-        after each batch with the report so far. Raises DatabaseError; batches before it are stored,
-        and running the call again does only what is missing. Where the iterable itself fails, what
-        it gave before that is stored.
+        after each batch with the report so far.
+
+        A batch that meets a deadlock or a lost connection is written again, for some 10 seconds; so
+        what others wrote under its keys in between may be replaced. One that takes longer than a
+        time-out of the server is written in halves, down to single documents, which the error then
+        names. Raises DatabaseError; batches before it are stored, and running the call again does
+        only what is missing. Where the iterable itself fails, what it gave before that is stored.
         """
         with self._errors():
             return indexing.add_many(
@@ -132,7 +136,10 @@ class Corpus:
         return report
 
     def remove(self, keys: Iterable[str]) -> int:
-        """Remove documents by key and return how many there were; unknown keys are passed over."""
+        """Remove documents by key and return how many there were; unknown keys are passed over.
+
+        Raises DatabaseError; lost connections and time-outs are treated as in add_many.
+        """
         if isinstance(keys, str):
             raise ConfigurationError("remove() takes several keys, such as [key]; it got one str")
         with self._errors():

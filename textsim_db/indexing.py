@@ -7,20 +7,19 @@ one after: the kernels and the waiting for the server both release the GIL.
 from __future__ import annotations
 
 import logging
-import random
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from dataclasses import replace
-from functools import partial
+from functools import partial, reduce
 from itertools import islice
 from types import TracebackType
 from typing import Any, LiteralString, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 import psycopg
-from psycopg import errors as pg
 from sqlalchemy import Engine
 
 from textsim_db import writing
@@ -34,14 +33,14 @@ from textsim_db.batches import (
 )
 from textsim_db.db.corpora import StoredCorpus, build_band_index, drop_band_index
 from textsim_db.db.dictionary import Dictionary
-from textsim_db.db.engine import autocommit, transaction
+from textsim_db.db.engine import autocommit, is_lost, transaction
+from textsim_db.db.retries import in_parts, repeated
 from textsim_db.pipeline import ahead
 from textsim_db.results import AddReport
 from textsim_db.seen import SeenKeys
 
 log = logging.getLogger("textsim_db.indexing")
 
-MAX_TRIES = 12
 QUEUE_FROM = 2
 """The repetition from which writers of the same keys wait for each other instead of colliding."""
 BULK_DOCUMENTS = 1000
@@ -61,10 +60,6 @@ VACUUM_BANDS: LiteralString = """
 
 Progress = Callable[[AddReport], None]
 Result = TypeVar("Result")
-
-# What another transaction can cause and a repetition mends: the same key added by someone else,
-# a deadlock, a serialization failure.
-PASSING = (pg.UniqueViolation, pg.DeadlockDetected, pg.SerializationFailure)
 
 _ESTIMATED_DOCUMENTS = """
 SELECT reltuples FROM pg_catalog.pg_class WHERE oid = pg_catalog.to_regclass({document_name})
@@ -95,9 +90,7 @@ def add_many(
     ):
         for batch in resolved:
             index.expect(len(batch.keys))
-            outcome = with_retries(
-                engine, corpus, partial(writing.write, corpus=corpus, batch=batch)
-            )
+            outcome = _write(engine, corpus, batch)
             report.refused += batch.refused
             # A key that an earlier batch of this call has written is a duplicate, not replaced.
             again = seen.meet(batch.keys)
@@ -170,10 +163,58 @@ def remove(engine: Engine, corpus: StoredCorpus, keys: Iterable[str]) -> int:
     """Remove documents by key and return how many there were; unknown keys are passed over."""
     removed = 0
     for some in _chunks(filter(is_possible_key, keys), BATCH_DOCUMENTS):
-        removed += with_retries(
-            engine, corpus, partial(writing.remove, corpus=corpus, keys=sorted(set(some)))
-        )
+        removed += _remove(engine, corpus, sorted(set(some)))
     return removed
+
+
+def _write(engine: Engine, corpus: StoredCorpus, batch: Batch) -> npt.NDArray[np.int8]:
+    def write(part: slice) -> npt.NDArray[np.int8]:
+        some = batch if len(batch.keys) == part.stop - part.start else _part(batch, part)
+        return with_retries(
+            engine,
+            corpus,
+            partial(writing.write, corpus=corpus, batch=some),
+            # What is now as it should be was made so by the transaction whose end is not known.
+            lambda before, now: np.where(now == writing.UNCHANGED, before, now),
+        )
+
+    return np.concatenate(in_parts(engine, batch.keys, write))
+
+
+def _part(batch: Batch, part: slice) -> Batch:
+    """Return some of the documents of a batch."""
+    made, tokens = batch.sketches, batch.sketches.tokens
+    bounds = slice(part.start, part.stop + 1)
+    offsets = tokens.word_offsets[bounds]
+    words = slice(int(offsets[0]), int(offsets[-1]))
+    return replace(
+        batch,
+        keys=batch.keys[part],
+        texts=batch.texts[part],
+        sketches=replace(
+            made,
+            tokens=replace(
+                tokens,
+                normal_offsets=tokens.normal_offsets[bounds],
+                starts=tokens.starts[words],
+                ends=tokens.ends[words],
+                word_offsets=offsets - offsets[0],
+            ),
+            shingle_counts=made.shingle_counts[part],
+            signatures=made.signatures[part],
+            buckets=made.buckets[part],
+        ),
+        languages=batch.languages and batch.languages[part],
+        word_ids=batch.word_ids[words],
+    )
+
+
+def _remove(engine: Engine, corpus: StoredCorpus, keys: list[str]) -> int:
+    def remove(part: slice) -> int:
+        run = partial(writing.remove, corpus=corpus, keys=keys[part])
+        return with_retries(engine, corpus, run, max)
+
+    return sum(in_parts(engine, keys, remove))
 
 
 def with_word_ids(batch: Batch, corpus: StoredCorpus, dictionary: Dictionary) -> Batch:
@@ -186,21 +227,33 @@ def with_word_ids(batch: Batch, corpus: StoredCorpus, dictionary: Dictionary) ->
 
 
 def with_retries(
-    engine: Engine, corpus: StoredCorpus, write: Callable[[psycopg.Cursor[Any]], Result]
+    engine: Engine,
+    corpus: StoredCorpus,
+    write: Callable[[psycopg.Cursor[Any]], Result],
+    merge: Callable[[Result, Result], Result],
 ) -> Result:
-    """Run a transaction, again where another one was in its way."""
-    for attempt in range(MAX_TRIES):
+    """Run a transaction, again where another one was in its way or the connection was lost.
+
+    merge(before, now) gives the result where the connection was lost during COMMIT, so that nobody
+    knows whether that was done, and the transaction was repeated.
+    """
+    before: list[Result] = []
+
+    def run(attempt: int) -> Result:
+        results: list[Result] = []
         try:
             with transaction(engine) as connection:
                 cursor = connection.cursor(binary=True)
                 if attempt >= QUEUE_FROM:
                     cursor.execute(QUEUE, [corpus.id])
-                return write(cursor)
-        except PASSING:
-            if attempt == MAX_TRIES - 1:
-                raise
-            time.sleep(random.uniform(0, min(1, 0.01 * 2**attempt)))  # noqa: S311
-    raise AssertionError("unreachable")
+                results.append(write(cursor))
+        except psycopg.Error as error:
+            if is_lost(error):
+                before.extend(results)
+            raise
+        return reduce(merge, before + results)
+
+    return repeated(run)
 
 
 def settle(

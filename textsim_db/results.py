@@ -74,7 +74,9 @@ class AddReport:
     """What became of the documents given to add_many.
 
     added, replaced, unchanged: documents by outcome. duplicates: documents whose key came again in
-    the same call, where the last one given wins. refused: those not stored.
+    the same call, where the last one given wins. refused: those not stored. Where a connection was
+    lost during COMMIT and the batch was written again, a document counts as what it was the first
+    time, unless somebody else has changed it in between.
     """
 
     added: int = 0
@@ -99,7 +101,8 @@ class ChangeReport:
     """What a worker, attach() or reconcile() did to a corpus.
 
     added, replaced, removed, unchanged: documents by outcome. completed: documents written by SQL
-    whose words were given ids. refused: those set aside, with the reason.
+    whose words were given ids. refused: those set aside, with the reason. What was written by a
+    transaction during whose COMMIT the connection was lost is not counted, or as unchanged.
     """
 
     added: int = 0

@@ -7,21 +7,20 @@ import time
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
-from functools import partial
 from typing import NamedTuple
 
 import psycopg
-import sqlalchemy
+from psycopg import errors as pg
 from sqlalchemy import Engine
 
 from textsim_db import attached, changes
 from textsim_db.attached import Source
-from textsim_db.changes import Changed, Completed, Piece
+from textsim_db.changes import Piece, Resolved
 from textsim_db.db import corpora
 from textsim_db.db.corpora import StoredCorpus
 from textsim_db.db.dictionary import Dictionary
 from textsim_db.db.engine import database_errors, is_lost, is_pooled, transaction
-from textsim_db.errors import ConfigurationError, DatabaseUnavailable, RecipeError, TextsimError
+from textsim_db.errors import ConfigurationError, DatabaseError, DatabaseUnavailable, RecipeError
 from textsim_db.indexing import settle
 from textsim_db.pipeline import ahead
 from textsim_db.results import ChangeReport
@@ -42,6 +41,8 @@ GIVE_UP_TRIES = 8
 KEPT_REFUSALS = 1000
 """What run() returns names the last of those set aside: it may have run for months."""
 RECONNECT_SECONDS = (0.1, 30.0)
+MAX_TRIES = 9
+"""So often a worker that is to end when nothing is left looks for a lost database: a minute."""
 
 _CLAIM = """
 /* textsim-db: claim pending changes */
@@ -107,8 +108,7 @@ class _Event:
 @dataclass(slots=True)
 class _Made:
     piece: Piece
-    result: Changed | Completed | None
-    failure: Exception | None
+    result: Resolved
     seconds: float
 
 
@@ -166,6 +166,7 @@ class Worker:
         self._sweeps: list[_Sweep] = []
         self._added: dict[StoredCorpus, int] = {}
         self._in_hand: set[int] = set()
+        self._connected = False
         self._stop = Stop()
 
     def stop(self) -> None:
@@ -180,8 +181,9 @@ class Worker:
     def run(self, until_idle: bool = False) -> ChangeReport:
         """Work until stop() is called, or nothing is left that could be taken.
 
-        A lost connection is tried again, but for the first one and with until_idle. Raises
-        DatabaseUnavailable and DatabaseError.
+        A lost connection is tried again for ever, but for the first one; with until_idle for a minute
+        or so. What somebody cancels in the database is tried again when the lease is over; with
+        until_idle that is an error. Raises DatabaseUnavailable and DatabaseError.
         """
         with database_errors():
             try:
@@ -191,12 +193,13 @@ class Worker:
 
     def _run(self, until_idle: bool) -> ChangeReport:
         total = ChangeReport()
-        delay, connected = RECONNECT_SECONDS[0], False
+        tries = 0
         while not self._stop.is_set():
             try:
+                self._release()
                 with closing(self._pipeline(until_idle)) as pipeline:
                     for made in pipeline:
-                        connected, delay = True, RECONNECT_SECONDS[0]
+                        tries = 0
                         if made is not None:
                             total.include(self._write(made))
                             del total.refused[:-KEPT_REFUSALS]
@@ -204,35 +207,38 @@ class Worker:
             except _Replaced:
                 # Let all that is in the pipeline go, and take it again as things are now.
                 self._known, self._sweeps = _Known(), []
-                with transaction(self._engine) as connection:
-                    connection.execute(_RENEW, [0, sorted(self._in_hand)])
-                self._in_hand.clear()
                 self._stop.wait(POLL_SECONDS)
-            except (psycopg.Error, sqlalchemy.exc.DBAPIError, DatabaseUnavailable) as error:
-                driver = getattr(error, "orig", error)
-                lost = not isinstance(driver, psycopg.Error) or is_lost(driver)
-                if until_idle or not connected or not lost:
-                    raise
-                told = {"seconds": delay}
-                log.warning(
-                    "lost the database, trying again in %.1f s: %s", delay, driver, extra=told
+            except (psycopg.Error, DatabaseError) as error:
+                cause = error if isinstance(error, psycopg.Error) else error.__cause__
+                lost = isinstance(error, DatabaseUnavailable) or (
+                    isinstance(cause, psycopg.Error) and is_lost(cause)
                 )
+                cancelled = isinstance(cause, pg.QueryCanceled) and not until_idle
+                if not (self._connected and (lost or cancelled)) or (
+                    until_idle and tries == MAX_TRIES
+                ):
+                    raise
+                delay = min(RECONNECT_SECONDS[0] * 2**tries, RECONNECT_SECONDS[1])
+                tries = min(tries + 1, MAX_TRIES)
+                log.warning("trying again in %.1f s: %s", delay, cause, extra={"seconds": delay})
                 self._known, self._sweeps = _Known(), []
+                if cancelled:
+                    self._in_hand.clear()
                 self._stop.wait(delay)
-                delay = min(2 * delay, RECONNECT_SECONDS[1])
         return total
 
-    def _leave(self) -> None:
-        """Let others go on at once with sweeps that are not finished."""
-        with suppress(psycopg.Error, sqlalchemy.exc.DBAPIError):
-            self._renew(0)
-        self._sweeps = []
-
-    def _renew(self, seconds: float) -> None:
-        events = [event for sweep in self._sweeps for event in sweep.events]
-        if events:
+    def _release(self) -> None:
+        """Let what was in hand be taken again at once, by whomever."""
+        if self._in_hand:
             with transaction(self._engine) as connection:
-                connection.execute(_RENEW, [seconds, events])
+                connection.execute(_RENEW, [0, sorted(self._in_hand)])
+            self._in_hand.clear()
+
+    def _leave(self) -> None:
+        """Let others go on at once with what is not finished."""
+        with suppress(psycopg.Error):
+            self._release()
+        self._sweeps = []
 
     def _pipeline(self, until_idle: bool) -> Generator[_Made | None, None, None]:
         """Yield pieces that are read and computed, while the one before is being written."""
@@ -283,8 +289,10 @@ class Worker:
         }
         with transaction(self._engine) as connection:
             rows = connection.execute(_CLAIM, parameters, prepare=True).fetchall()
+            # They may be ours even where the connection is lost from here on.
+            self._in_hand.update(row[0] for row in rows)
+            self._connected = True
         events = [_Event(*row) for row in sorted(rows)]
-        self._in_hand.update(event.id for event in events)
         sources = known.usable
         if any(e.source_id and sources[e.source_id].corpus_id != e.corpus_id for e in events):
             self._known = _Known()  # a corpus was rebuilt, and its tables moved
@@ -342,6 +350,7 @@ class Worker:
                 corpus = self._corpus(corpus_id)
             except RecipeError as error:
                 self._complain(f"of corpus {corpus_id}", str(error))
+                self._in_hand.difference_update(ids)
                 continue
             if corpus is None:
                 # Dropped, or rebuilt: then they are to be taken for the one in its place.
@@ -356,14 +365,17 @@ class Worker:
             try:
                 yield from changes.pieces(self._engine, corpus, source, keys, ids, tries)
             except psycopg.Error as error:
-                self._unusable(corpus, source, error)
+                self._unusable(corpus, source, ids, error)
 
-    def _unusable(self, corpus: StoredCorpus, source: Source | None, error: psycopg.Error) -> None:
+    def _unusable(
+        self, corpus: StoredCorpus, source: Source | None, events: list[int], error: psycopg.Error
+    ) -> None:
         """Take note of a table that cannot be read; its changes come again after the lease."""
         if is_lost(error):
             raise error
         name = f"of corpus {corpus.name}" if source is None else source.name
         self._complain(name, " ".join(str(error).split()))
+        self._in_hand.difference_update(events)
 
     def _give_up(self, event: _Event) -> None:
         reason = f"a worker ended {GIVE_UP_TRIES} times while it had this in hand"
@@ -385,7 +397,9 @@ class Worker:
 
     def _some_of_sweep(self, sweep: _Sweep) -> Iterator[Piece]:
         """Yield one piece of the sweep under way, so that other changes come in between."""
-        self._renew(self._lease)
+        with transaction(self._engine) as connection:
+            events = [event for sweep in self._sweeps for event in sweep.events]
+            connection.execute(_RENEW, [self._lease, events])
         if sweep.pieces is None:
             names = {"table": sweep.source.name, "corpus": sweep.corpus.name}
             log.info("comparing table %s with corpus %s", *names.values(), extra=names)
@@ -394,7 +408,7 @@ class Worker:
             piece = next(sweep.pieces, None)
         except psycopg.Error as error:
             self._sweeps.remove(sweep)
-            self._unusable(sweep.corpus, sweep.source, error)
+            self._unusable(sweep.corpus, sweep.source, sweep.events, error)
             return
         if piece is None:
             self._sweeps.remove(sweep)
@@ -405,21 +419,12 @@ class Worker:
         if piece is None:
             return None
         start = time.monotonic()
-        try:
-            made = changes.resolve(self._engine, self._dictionary, piece)
-        except (psycopg.Error, TextsimError) as error:
-            return _Made(piece, None, error, start)
-        return _Made(piece, made, None, start)
+        return _Made(piece, changes.resolve(self._engine, self._dictionary, piece), start)
 
     def _write(self, made: _Made) -> ChangeReport:
         piece = made.piece
-        write = partial(changes.write, self._engine, self._dictionary, piece, made.result)
-        if made.failure is not None:
-            if isinstance(made.failure, psycopg.Error) and is_lost(made.failure):
-                raise made.failure
-            write = partial(changes.one_by_one, self._engine, self._dictionary, piece)
         try:
-            report = write()
+            report = changes.write(self._engine, self._dictionary, piece, made.result)
         except changes.STALE as error:
             raise _Replaced from error
         self._in_hand.difference_update(piece.events)

@@ -101,8 +101,8 @@ def test_a_statement_that_is_cancelled(db: ts.Database, texts: Texts) -> None:
     hasty = f"{db.url}{separator}options=-c%20statement_timeout%3D20"
     with ts.connect(hasty) as impatient, psycopg.connect(db.url) as holder:
         same = impatient.corpus("c")
-        with pytest.raises(ts.DatabaseError, match="canceling statement due to statement timeout"):
-            same.add_many(texts)
+        assert same.add_many(texts).stored == len(texts)  # in parts that are small enough
+        assert corpus.verify() == []
         holder.execute("LOCK textsim.band")
         with pytest.raises(ts.DatabaseError, match="canceling statement due to statement timeout"):
             list(same.pairs())
@@ -110,7 +110,5 @@ def test_a_statement_that_is_cancelled(db: ts.Database, texts: Texts) -> None:
         with pytest.raises(ts.DatabaseError, match="canceling statement due to statement timeout"):
             same.rebuild(shingle="char:5")
     assert db.corpora() == ["c"]
-    assert corpus.verify() == []
-    assert corpus.add_many(texts).given == len(texts)
     assert len(corpus) == len(texts)
     assert corpus.verify() == []

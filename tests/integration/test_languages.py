@@ -9,15 +9,19 @@ import sys
 import unicodedata
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import psycopg
 import pytest
 
 import textsim_db as ts
 from tests.cli.test_cli import Textsim, textsim
 from textsim_db import languages
+from textsim_db.batches import prepare
+from textsim_db.indexing import _part
 from textsim_db.languages import READ_BYTES, UNDETERMINED, identify
 from textsim_db.measures import without_stop_words
 from textsim_db.stop_words import stop_words, stop_words_by_language
@@ -215,6 +219,21 @@ def test_stop_words_that_follow(db: ts.Database, rng: random.Random, shingle: st
     assert db.create_corpus("follow", shingle, 0.5, stop_words="auto", exist_ok=True)
     with pytest.raises(ts.CorpusExists, match=r"stop words by language is \d+ lists of \d+ words"):
         db.create_corpus("follow", shingle, 0.5, exist_ok=True)
+
+
+def test_a_part_of_a_batch(db: ts.Database, rng: random.Random) -> None:
+    """What is written in halves, because it took too long, is what would have been written."""
+    config = db.create_corpus("c", language="auto").config
+    texts = sorted(stories(rng).items())
+    whole = prepare(texts, config)
+    whole = replace(whole, word_ids=np.arange(len(whole.sketches.tokens.starts), dtype=np.int32))
+    start, stop = sorted(rng.sample(range(len(texts) + 1), 2))
+    part, alone = _part(whole, slice(start, stop)), prepare(texts[start:stop], config)
+    for i, (key, _) in enumerate(texts[start:stop]):
+        assert (part.keys[i], part.form_of(i)) == (key, alone.form_of(i))
+        assert part.language_of(i) == alone.language_of(i) == whole.language_of(start + i)
+        assert part.signature_of(i).tolist() == alone.signature_of(i).tolist()
+        assert part.words_of(i).tolist() == whole.words_of(start + i).tolist()
 
 
 def test_limits(db: ts.Database, rng: random.Random) -> None:

@@ -18,6 +18,7 @@ from sqlalchemy import Engine
 from textsim_db import minhash, recipe
 from textsim_db.config import CorpusConfig, Shingle
 from textsim_db.db.engine import autocommit, database_errors, transaction, wait_at_most
+from textsim_db.db.retries import repeated
 from textsim_db.errors import ConfigurationError, CorpusExists, CorpusNotFound
 
 log = logging.getLogger("textsim_db.corpora")
@@ -163,12 +164,19 @@ def drop_band_index(engine: Engine, corpus: StoredCorpus) -> bool:
 
 
 def build_band_index(engine: Engine, corpus: StoredCorpus) -> None:
-    """Build the index on the band rows, if it is missing."""
-    with autocommit(engine) as connection:
-        row = connection.execute(corpus.statement(_HAS_BAND_INDEX)).fetchone()
-    if row == (False,):
+    """Build the index on the band rows, if it is missing.
+
+    A limit on the time of statements is not for this one: without it every search would take longer.
+    """
+
+    def build(_: int) -> None:
+        with autocommit(engine) as connection:
+            row = connection.execute(corpus.statement(_HAS_BAND_INDEX)).fetchone()
+        if row != (False,):
+            return
         start = time.monotonic()
         with transaction(engine) as connection:
+            connection.execute("SET LOCAL statement_timeout = 0")
             connection.execute("SET LOCAL maintenance_work_mem = '256MB'")
             # Two loads that end at once would both build it, and the second one would fail.
             connection.execute(corpus.statement("LOCK TABLE {band} IN SHARE ROW EXCLUSIVE MODE"))
@@ -176,6 +184,8 @@ def build_band_index(engine: Engine, corpus: StoredCorpus) -> None:
         seconds = round(time.monotonic() - start, 3)
         fields = {"corpus": corpus.name, "seconds": seconds}
         log.info("built the band index of corpus %s in %s s", corpus.name, seconds, extra=fields)
+
+    repeated(build)
 
 
 def names(engine: Engine) -> list[str]:

@@ -11,10 +11,12 @@ from collections.abc import Iterable
 
 import numpy as np
 import numpy.typing as npt
+import psycopg
 from sqlalchemy import Engine
 
 from textsim_db.db.binary import Array
 from textsim_db.db.engine import Connection, autocommit
+from textsim_db.db.retries import is_timeout, repeated
 from textsim_db.db.word_cache import WordCache
 from textsim_db.errors import DatabaseError
 from textsim_db.hashing import hash_spans
@@ -116,23 +118,41 @@ class Dictionary:
             return ids
 
     def _fetch(self, wanted: dict[int, str], add: bool) -> list[Entry]:
-        entries: list[Entry] = []
         hashes = list(wanted)  # in order, as np.unique gave them
-        with autocommit(self._engine) as connection:
-            for start in range(0, len(hashes), INSERT_WORDS):
-                entries += _fetch_some(
-                    connection, hashes[start : start + INSERT_WORDS], wanted, add
-                )
-        return entries
+        chunks = [hashes[i : i + INSERT_WORDS] for i in range(0, len(hashes), INSERT_WORDS)]
+        if not add:
+            with autocommit(self._engine) as connection:
+                return [entry for some in chunks for entry in _fetch_some(connection, some)]
+        return [entry for some in chunks for entry in self._ensure_some(some, wanted)]
+
+    def _ensure_some(self, hashes: list[int], wanted: dict[int, str]) -> list[Entry]:
+        """Add what is missing, in halves where that takes longer than the server allows."""
+
+        def ensure(_: int) -> list[Entry]:
+            with autocommit(self._engine) as connection:
+                return _ensure_some(connection, hashes, wanted)
+
+        try:
+            return repeated(ensure)
+        except psycopg.Error as error:
+            if len(hashes) < 2 or not is_timeout(self._engine, error):
+                raise
+        middle = len(hashes) // 2
+        return self._ensure_some(hashes[:middle], wanted) + self._ensure_some(
+            hashes[middle:], wanted
+        )
 
 
-def _fetch_some(
-    connection: Connection, hashes: list[int], wanted: dict[int, str], add: bool
-) -> list[Entry]:
+def _fetch_some(connection: Connection, hashes: list[int]) -> list[Entry]:
     cursor = connection.cursor(binary=True)
-    entries: list[Entry] = cursor.execute(_SELECT, [_array(hashes)], prepare=True).fetchall()
-    if not add or len(entries) == len(hashes):
+    return cursor.execute(_SELECT, [_array(hashes)], prepare=True).fetchall()
+
+
+def _ensure_some(connection: Connection, hashes: list[int], wanted: dict[int, str]) -> list[Entry]:
+    entries = _fetch_some(connection, hashes)
+    if len(entries) == len(hashes):
         return entries
+    cursor = connection.cursor(binary=True)
     found = {entry[0] for entry in entries}
     missing = [value for value in hashes if value not in found]
     cursor.execute(_INSERT, [_array(missing), [wanted[value] for value in missing]], prepare=True)
@@ -142,7 +162,7 @@ def _fetch_some(
         # Another writer was first with some of them.
         won = {value for value, _ in added}
         lost = [value for value in missing if value not in won]
-        entries += cursor.execute(_SELECT, [_array(lost)], prepare=True).fetchall()
+        entries += _fetch_some(connection, lost)
     return entries
 
 

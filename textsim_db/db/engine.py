@@ -13,6 +13,7 @@ from psycopg import errors as pg
 from psycopg import pq
 from sqlalchemy import Engine
 from sqlalchemy.engine import URL, make_url
+from sqlalchemy.pool import PoolProxiedConnection
 
 from textsim_db.db import binary
 from textsim_db.errors import ConfigurationError, DatabaseError, DatabaseUnavailable
@@ -58,9 +59,10 @@ def sqlalchemy_url(address: str) -> URL:
 def plain_url(url: URL) -> str:
     """Return the address for psql and other clients of libpq, password included."""
     address = url.set(drivername="postgresql").render_as_string(hide_password=False)
-    return address.replace(
-        " ", "%20"
-    )  # which SQLAlchemy leaves in names of roles, and libpq refuses
+    # libpq takes neither the spaces that SQLAlchemy leaves in names of roles, nor its plus signs for
+    # those in options.
+    address, mark, query = address.partition("?")
+    return address.replace(" ", "%20") + mark + query.replace("+", "%20")
 
 
 def open_engine(address: str, application_name: str = APPLICATION_NAME) -> Engine:
@@ -98,11 +100,11 @@ def database_errors() -> Iterator[None]:
     try:
         yield
     except sqlalchemy.exc.DBAPIError as error:
-        raise _translated(cast("psycopg.Error", error.orig)) from error
+        raise translated(cast("psycopg.Error", error.orig)) from error
     except sqlalchemy.exc.TimeoutError as error:
         raise DatabaseUnavailable("no connection of the pool became free in time") from error
     except psycopg.Error as error:
-        raise _translated(error) from error
+        raise translated(error) from error
 
 
 def is_lost(error: psycopg.Error) -> bool:
@@ -114,7 +116,8 @@ def is_lost(error: psycopg.Error) -> bool:
     )
 
 
-def _translated(error: psycopg.Error) -> DatabaseError:
+def translated(error: psycopg.Error) -> DatabaseError:
+    """Return the driver's error as DatabaseUnavailable or DatabaseError."""
     message = " ".join(str(error).split()) or type(error).__name__
     if is_lost(error):
         return DatabaseUnavailable(f"no connection to the database: {message}")
@@ -137,9 +140,20 @@ def autocommit(engine: Engine) -> Iterator[Connection]:
 
 @contextmanager
 def transaction(engine: Engine) -> Iterator[Connection]:
-    """Lend a connection in a transaction that commits at the end, or rolls back on an error."""
-    with _lent(engine) as connection, connection.transaction():
-        yield connection
+    """Lend a connection in a transaction that commits at the end, or rolls back on an error.
+
+    It is READ COMMITTED, whatever the default of the role or of the user's engine: who has waited for
+    a lock must see then what was committed meanwhile.
+    """
+    with _lent(engine) as connection:
+        before = connection.isolation_level
+        connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
+        try:
+            with connection.transaction():
+                yield connection
+        finally:
+            if _is_idle(connection):
+                connection.isolation_level = before
 
 
 # current_setting() gives it with a unit, such as 50ms or 2min, or 0 where there is no limit.
@@ -166,11 +180,11 @@ def wait_at_most(connection: Connection, patience: str) -> tuple[str, float | No
 
 @contextmanager
 def _lent(engine: Engine) -> Iterator[Connection]:
-    lent = engine.raw_connection()
+    lent = _connect(engine)
     while _hung_up(cast(Connection, lent.driver_connection)):
         lent.invalidate()
         lent.close()
-        lent = engine.raw_connection()
+        lent = _connect(engine)
     connection = cast(Connection, lent.driver_connection)
     if _POOLED not in lent.info:
         _get_ready(connection, lent.info)
@@ -179,7 +193,7 @@ def _lent(engine: Engine) -> Iterator[Connection]:
     try:
         yield connection
     except BaseException:
-        if connection.closed or connection.broken:
+        if not _is_idle(connection):
             lent.invalidate()
         raise
     finally:
@@ -215,6 +229,17 @@ def _prepare_threshold(connection: Connection, info: Any) -> int | None:
     """
     threshold = connection.prepare_threshold
     return None if info[_POOLED] and threshold == _DEFAULT_THRESHOLD else threshold
+
+
+def _connect(engine: Engine) -> PoolProxiedConnection:
+    try:
+        return engine.raw_connection()
+    except sqlalchemy.exc.DBAPIError as error:
+        raise cast("psycopg.Error", error.orig) from error
+
+
+def _is_idle(connection: Connection) -> bool:
+    return connection.info.transaction_status == pq.TransactionStatus.IDLE
 
 
 def _hung_up(connection: Connection) -> bool:

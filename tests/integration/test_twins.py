@@ -1,0 +1,100 @@
+"""Near-duplicates that are written at the same moment: each finds the other once both are there."""
+
+from __future__ import annotations
+
+import os
+import random
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+
+import psycopg
+import pytest
+
+import textsim_db as ts
+from tests.integration.test_sources import settle, working
+
+pytestmark = pytest.mark.one_server
+
+LONG = float(os.environ.get("TEXTSIM_TEST_SECONDS", "10")) >= 60
+PAIRS = 3000 if LONG else 1000  # in each of three ways
+LANES = 2
+"""Couples of clients that work side by side; the two of a couple meet before each write."""
+
+Put = Callable[[int, str, str], None]
+
+
+def twins(number: int, seed: int) -> tuple[str, str]:
+    rng = random.Random(f"{seed} {number}")
+    words = [f"w{rng.randrange(10**6)}" for _ in range(30)]
+    return " ".join(words), " ".join([*words, f"x{number}"])
+
+
+@contextmanager
+def writer(kind: str, url: str, meet: Callable[[], object]) -> Iterator[Callable[[str, str], None]]:
+    """Lend what writes one document, at the same moment as the other client of the couple."""
+    with psycopg.connect(url) as connection, ts.connect(url) as db:
+        corpus = db.corpus("c")
+
+        def put(key: str, text: str) -> None:
+            if kind == "python":
+                meet()
+                corpus.add(key, text)
+                return
+            if kind == "sql":
+                connection.execute("SELECT textsim.add('c', %s, %s)", [key, text])
+            else:
+                connection.execute("INSERT INTO t VALUES (%s, %s)", [key, text])
+            # Neither has seen the other when both commit.
+            meet()
+            connection.commit()
+
+        yield put
+
+
+@pytest.mark.parametrize("kind", ["python", "sql", "table"])
+def test_twins(db: ts.Database, seed: int, kind: str) -> None:
+    corpus = db.create_corpus("c", "word:2", threshold=0.8)
+    with psycopg.connect(db.url, autocommit=True) as connection:
+        connection.execute("CREATE TABLE t (id text PRIMARY KEY, body text)")
+    if kind == "table":
+        corpus.attach("t", "id", "body")
+    texts = [twins(number, seed) for number in range(PAIRS)]
+
+    def write(lane: int, side: int, barrier: threading.Barrier) -> None:
+        try:
+            with writer(kind, db.url, lambda: barrier.wait(30)) as put:
+                for number in range(lane, PAIRS, LANES):
+                    put(f"{number}{'ab'[side]}", texts[number][side])
+        except BaseException:
+            barrier.abort()
+            raise
+
+    with (
+        working(db),
+        ts.connect(db.url) as other,
+        working(other),
+        ThreadPoolExecutor(2 * LANES) as pool,
+    ):
+        barriers = [threading.Barrier(2) for _ in range(LANES)]
+        written = [
+            pool.submit(write, lane, side, barrier)
+            for lane, barrier in enumerate(barriers)
+            for side in (0, 1)
+        ]
+        for future in written:
+            future.result()
+    settle(db, corpus)
+    missed = {(f"{number}a", f"{number}b") for number in range(PAIRS)}
+    missed -= {(pair.a, pair.b) for pair in corpus.pairs()}
+    matches = corpus.query_many([text for text, _ in texts])
+    blind = [
+        number
+        for number, found in enumerate(matches)
+        if {match.key for match in found} != {f"{number}a", f"{number}b"}
+    ]
+    some = random.Random(seed).sample(range(PAIRS), 300)
+    blind += [n for n in some if [m.key for m in corpus.neighbours(f"{n}b")] != [f"{n}a"]]
+    print(f"--seed {seed}: {PAIRS} pairs, {len(missed)} missed by pairs(), {len(blind)} by query()")
+    assert (missed, blind) == (set(), [])

@@ -1,0 +1,96 @@
+"""Which errors pass by themselves, and how what they ended is tried again.
+
+What is repeated is always a whole transaction. What a document itself causes is never repeated.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import time
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+import psycopg
+from psycopg import errors as pg
+from sqlalchemy import Engine
+
+from textsim_db.db.engine import is_lost, transaction, translated
+from textsim_db.errors import DatabaseError
+
+log = logging.getLogger("textsim_db")
+
+MAX_TRIES = 12
+# What another transaction can cause and a repetition mends: the same key added by someone else,
+# a deadlock, a serialization failure.
+PASSING = (pg.UniqueViolation, pg.DeadlockDetected, pg.SerializationFailure)
+# These end the session too, but what comes next is to be smaller, not the same again.
+_TIMED_OUT = (pg.TransactionTimeout, pg.IdleInTransactionSessionTimeout)
+
+Result = TypeVar("Result")
+
+
+def repeated(work: Callable[[int], Result]) -> Result:
+    """Run work(attempt), again where another transaction was in its way or the connection was lost.
+
+    It must be safe to repeat: where the connection is lost during COMMIT, nobody knows whether that
+    was done. Up to 12 times, within some 10 seconds where there is no server.
+    """
+    for attempt in range(MAX_TRIES):
+        try:
+            return work(attempt)
+        except psycopg.Error as error:
+            if attempt == MAX_TRIES - 1 or (not isinstance(error, PASSING) and not is_lost(error)):
+                raise
+            _wait(attempt, error)
+    raise AssertionError("unreachable")
+
+
+def _wait(attempt: int, error: psycopg.Error) -> None:
+    """Wait longer each time, and by chance: who collided must not meet again."""
+    if is_lost(error):
+        # At least half of it: a server that restarts needs seconds.
+        most = min(2.0, 0.1 * 2**attempt)
+        seconds = random.uniform(most / 2, most)  # noqa: S311
+        log.info("lost the database, trying again in %.1f s: %s", seconds, error)
+    else:
+        seconds = random.uniform(0, min(1.0, 0.01 * 2**attempt))  # noqa: S311
+    time.sleep(seconds)
+
+
+def in_parts(engine: Engine, keys: Sequence[str], work: Callable[[slice], Result]) -> list[Result]:
+    """Run work for all keys, in halves where that takes longer than the server allows, and so on.
+
+    Raises DatabaseError that names the document where a single one takes too long.
+    """
+
+    def run(start: int, stop: int) -> list[Result]:
+        try:
+            return [work(slice(start, stop))]
+        except psycopg.Error as error:
+            if not isinstance(error, pg.LockNotAvailable) and not is_timeout(engine, error):
+                raise
+            if stop - start < 2:
+                key = "".join(keys[start:stop])
+                raise DatabaseError(f'document "{key[:100]}": {translated(error)}') from error
+        middle = (start + stop) // 2
+        return run(start, middle) + run(middle, stop)
+
+    return run(0, len(keys))
+
+
+def is_timeout(engine: Engine, error: psycopg.Error) -> bool:
+    """Say whether the server ended something for the time it took, and nobody cancelled it.
+
+    Both are SQLSTATE 57014, and the difference is only in words, which are those of the server's
+    language: so it is asked for the words that it has for a time-out, by one of a millisecond.
+    """
+    if not isinstance(error, pg.QueryCanceled):
+        return isinstance(error, _TIMED_OUT)
+    try:
+        with transaction(engine) as connection:
+            connection.execute("SET LOCAL statement_timeout = 1")
+            connection.execute("SELECT pg_catalog.pg_sleep(1)")
+    except pg.QueryCanceled as timeout:
+        return timeout.diag.message_primary == error.diag.message_primary
+    return False
