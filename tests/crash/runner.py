@@ -132,10 +132,12 @@ class Stage:
             victim.wait(PATIENCE_SECONDS)
 
     def recover(self, kind: str, tally: Tally) -> None:
-        """Start the server again if it was killed, and have all clients end."""
-        if kind in ("client", "worker"):
-            self._stop_clients.touch()
+        """Start the server again if it was killed, and have all clients end.
+
+        Some of them have tried again what they were at, and go on.
+        """
         self.url = embedded.start(self.folder)
+        self._stop_clients.touch()
         for one in self.running:
             if not one.is_worker:
                 one.process.join(PATIENCE_SECONDS)
