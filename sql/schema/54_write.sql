@@ -157,6 +157,12 @@ LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
+    -- First of all the documents: whoever is writing one of them has written band rows that a
+    -- statement begun before that would not see.
+    EXECUTE format(
+        'SELECT count(*) FROM ('
+        'SELECT FROM textsim.%I d WHERE d.source_id = $1 ORDER BY d.key FOR UPDATE) locked',
+        'document_' || c.id) USING source;
     EXECUTE format(
         'DELETE FROM textsim.%I b USING textsim.%I d WHERE d.source_id = $1 AND b.document_id = d.id',
         'band_' || c.id, 'document_' || c.id) USING source;
