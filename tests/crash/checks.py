@@ -71,13 +71,14 @@ class Model:
 
 def documents(connection: Connection, corpus: str) -> list[tuple[str, str]]:
     """Return key and normal form of every stored document, read without any index."""
-    words = dict(connection.execute("SELECT id, word FROM textsim.word").fetchall())
     (number,) = connection.execute(
         "SELECT id FROM textsim.corpus WHERE name = %s", [corpus]
     ).fetchall()[0]
     rows = connection.execute(
         f"SELECT key, word_ids, normal_form FROM textsim.document_{number}".encode()
     ).fetchall()
+    # After the documents, to which a worker may just be giving new words.
+    words = dict(connection.execute("SELECT id, word FROM textsim.word").fetchall())
     return [
         (key, " ".join(words.get(i, "?") for i in ids) if form is None else form)
         for key, ids, form in rows

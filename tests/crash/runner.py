@@ -130,6 +130,9 @@ class Stage:
                 continue
         for victim in victims:
             victim.wait(PATIENCE_SECONDS)
+        if kind == "backend":
+            # Until the postmaster has noticed, and ends the other ones.
+            wait(lambda: not psutil.pid_exists(victims[0].pid), "the postmaster")
 
     def recover(self, kind: str, tally: Tally) -> None:
         """Start the server again if it was killed, and have all clients end.

@@ -38,6 +38,7 @@ def test_ten_kills(seed: int) -> None:
     assert sum(work.tally.transactions for work in found) > 10, "hardly anything was committed"
     for work in found:
         tally = work.tally
+        print("\n".join(tally.broken[:20]))
         assert (tally.lost, tally.duplicated, tally.broken) == (0, 0, []), (
             f"{work.name}, --seed {seed}"
         )
