@@ -33,6 +33,31 @@ SELECT s.id, s.corpus_id, s.relation::oid, n.nspname, r.relname, s.key_column, s
         SELECT FROM pg_catalog.pg_trigger t
         WHERE t.tgrelid = r.oid AND t.tgfoid = pg_catalog.to_regprocedure(
             pg_catalog.format('textsim.%%I()', '_changes_' || s.id))
+    ),
+    -- Whoever plans a query computes what is constant in these expressions, with their own rights.
+    (
+        SELECT pg_catalog.min(pg_catalog.pg_describe_object(d.classid, d.objid, 0))
+        FROM (
+            SELECT r.oid UNION SELECT p.relid FROM pg_catalog.pg_partition_tree(r.oid) p
+        ) part (oid)
+        CROSS JOIN LATERAL (
+            SELECT 'pg_catalog.pg_class'::pg_catalog.regclass, i.indexrelid
+            FROM pg_catalog.pg_index i WHERE i.indrelid = part.oid
+            UNION ALL SELECT 'pg_catalog.pg_constraint'::pg_catalog.regclass, c.oid
+            FROM pg_catalog.pg_constraint c WHERE c.conrelid = part.oid
+            UNION ALL SELECT 'pg_catalog.pg_statistic_ext'::pg_catalog.regclass, x.oid
+            FROM pg_catalog.pg_statistic_ext x WHERE x.stxrelid = part.oid
+        ) made (class, oid)
+        JOIN pg_catalog.pg_depend d ON d.classid = made.class AND d.objid = made.oid
+        LEFT JOIN pg_catalog.pg_proc f
+            ON d.refclassid = 'pg_catalog.pg_proc'::pg_catalog.regclass AND f.oid = d.refobjid
+        LEFT JOIN pg_catalog.pg_operator o
+            ON d.refclassid = 'pg_catalog.pg_operator'::pg_catalog.regclass AND o.oid = d.refobjid
+        LEFT JOIN pg_catalog.pg_type t
+            ON d.refclassid = 'pg_catalog.pg_type'::pg_catalog.regclass AND t.oid = d.refobjid
+            AND t.typtype = 'd'
+        JOIN pg_catalog.pg_roles w ON w.oid = coalesce(f.proowner, o.oprowner, t.typowner)
+        WHERE NOT w.rolsuper AND w.rolname <> current_user
     )
 FROM textsim.source s
 LEFT JOIN pg_catalog.pg_class r ON r.oid = s.relation
@@ -179,6 +204,7 @@ def _source(
     blinded: bool,
     readable: bool | None,
     triggered: bool,
+    foreign_code: str | None,
 ) -> Source:
     fault = None
     if name is None:
@@ -202,5 +228,10 @@ def _source(
         fault = (
             "it does not have the triggers that keep it indexed: detach it, and if it is the right "
             "table, attach it again"
+        )
+    elif foreign_code:
+        fault = (
+            f"{foreign_code} calls a function of another role, which would run with the rights of "
+            "this one; let a worker run as the owner of that function"
         )
     return Source(id_, corpus_id, relation, schema, table, key, text, mode, name, key_type, fault)

@@ -22,6 +22,7 @@ from textsim_db.db.corpora import StoredCorpus
 from textsim_db.db.dictionary import Dictionary
 from textsim_db.db.engine import Connection, transaction
 from textsim_db.documents import Documents, Vocabulary
+from textsim_db.errors import DatabaseError
 from textsim_db.forest import Ids, Links
 from textsim_db.prefixes import Rows
 from textsim_db.results import Pair
@@ -271,6 +272,10 @@ class _DocumentStore:
             fetched = cursor.fetchall()
             self._rows.update((row[0], row) for row in fetched)
             self._bytes += sum(map(_size, fetched))
+            if gone := set(missing) - self._rows.keys():
+                raise DatabaseError(
+                    f"document {min(gone)} has band rows, but is not there: run textsim verify"
+                )
         return [self._rows[i] for i in ids]
 
 

@@ -21,6 +21,7 @@ from textsim_db.db.binary import (
     load_int4_array,
 )
 from textsim_db.db.corpora import StoredCorpus
+from textsim_db.errors import DatabaseError
 from textsim_db.recipe import Sketches
 
 _EXISTING = """
@@ -292,12 +293,17 @@ def band_rows(
 
 def _old_bands(corpus: StoredCorpus, documents: Sequence[Stored]) -> BandRows:
     """Return the band rows that stored documents have, which their signatures give."""
+    num_hashes = corpus.config.num_hashes
     signatures = [(stored.id, load_int4_array(stored.signature)) for stored in documents]
     filled = [(id_, signature) for id_, signature in signatures if len(signature)]
+    for id_, signature in filled:
+        if len(signature) != num_hashes:
+            raise DatabaseError(
+                f"the signature of document {id_} has {len(signature)} values; expected "
+                f"{num_hashes}: run textsim verify"
+            )
     ids = np.array([id_ for id_, _ in filled], np.int64)
-    stacked = np.array([signature for _, signature in filled], np.int32).reshape(
-        len(filled), corpus.config.num_hashes
-    )
+    stacked = np.array([signature for _, signature in filled], np.int32).reshape(-1, num_hashes)
     return band_rows(corpus, lsh.buckets(stacked, corpus.config.banding), ids)
 
 

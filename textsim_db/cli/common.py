@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 import typer
 
 from textsim_db.cli.logs import COMMANDS, chosen
+from textsim_db.errors import EmbeddedServerError
+from textsim_db.errors import shown as shown
 
 if TYPE_CHECKING:
     from textsim_db.database import Database
@@ -29,7 +31,7 @@ def number(text: str) -> float:
     try:
         return float(text)
     except ValueError:
-        raise typer.BadParameter(f'"{text}" is not a number') from None
+        raise typer.BadParameter(f'"{shown(text)}" is not a number') from None
 
 
 def whole_number(text: str) -> int:
@@ -37,7 +39,7 @@ def whole_number(text: str) -> int:
     try:
         return int(text)
     except ValueError:
-        raise typer.BadParameter(f'"{text}" is not a whole number') from None
+        raise typer.BadParameter(f'"{shown(text)}" is not a whole number') from None
 
 
 def one_of(choices: type[Choice], text: str) -> Choice:
@@ -45,7 +47,7 @@ def one_of(choices: type[Choice], text: str) -> Choice:
     try:
         return choices(text)
     except ValueError:
-        raise typer.BadParameter(f'"{text}" is not one of {", ".join(choices)}') from None
+        raise typer.BadParameter(f'"{shown(text)}" is not one of {", ".join(choices)}') from None
 
 
 def _own_or_global(ctx: typer.Context, value: str | None) -> str | None:
@@ -118,9 +120,11 @@ def explain(error: BaseException) -> str:
 def _message(error: BaseException) -> str:
     if isinstance(error, OSError) and error.strerror:
         place = f"{error.filename}: " if error.filename else ""
-        return place + error.strerror
+        return shown(place + error.strerror)
     text = str(error) or type(error).__name__
-    return text if type(error).__module__.startswith("textsim") else _sentences(text)
+    if isinstance(error, EmbeddedServerError):  # it has lines of the server's log
+        return text
+    return shown(text) if type(error).__module__.startswith("textsim") else _sentences(text)
 
 
 def _one_line(text: str) -> str:
@@ -158,12 +162,12 @@ class Refusals:
 
     def add(self, refusal: Refusal) -> None:
         """Take note of a record or file that could not be read."""
-        self._note(f"{refusal.key}: {refusal.reason}")
+        self._note(shown(f"{refusal.key}: {refusal.reason}"))
 
     def add_documents(self, refusals: Iterable[Refusal]) -> None:
         """Take note of documents that could not be stored."""
         for refusal in refusals:
-            self._note(f'document "{shown(refusal.key)}": {refusal.reason}')
+            self._note(shown(f'document "{refusal.key}": {refusal.reason}'))
 
     def show(self) -> None:
         """Print what was refused."""
@@ -176,15 +180,6 @@ class Refusals:
         self.count += 1
         if len(self._first) < SHOWN_REFUSALS:
             self._first.append(line)
-
-
-def shown(text: str) -> str:
-    """Return a text as it can be shown on one line: control characters escaped."""
-    if text.isprintable():
-        return text
-    return "".join(
-        c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text
-    )
 
 
 def program() -> str:

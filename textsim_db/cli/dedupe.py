@@ -27,7 +27,7 @@ from textsim_db.cli.corpora import (
 )
 from textsim_db.cli.progress import loading
 from textsim_db.cli.searches import LinkageOption
-from textsim_db.errors import ConfigurationError
+from textsim_db.errors import ConfigurationError, shown
 
 if TYPE_CHECKING:
     from textsim_db.dedupe import Deduplication
@@ -43,7 +43,7 @@ def _keep(text: str) -> Preference:
     try:
         return Preference.parse(text)
     except ConfigurationError as error:
-        raise typer.BadParameter(str(error)) from None
+        raise typer.BadParameter(shown(str(error))) from None
 
 
 def dedupe(

@@ -19,6 +19,8 @@ import typer
 import typer.main
 from typer.core import TyperCommand
 
+from textsim_db.errors import shown
+
 LEVELS = ("debug", "info", "warning", "error")
 COMMANDS = "textsim_db.cli"
 LIBRARY = "textsim_db"
@@ -61,9 +63,14 @@ class PlainFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """Return the message."""
         if record.name != COMMANDS:
-            return super().format(record)
+            return _harmless(super().format(record))
         mark = "error: " if record.levelno >= logging.ERROR else ""
-        return mark + record.getMessage()
+        return _harmless(mark + record.getMessage())
+
+
+def _harmless(text: str) -> str:
+    """Return a message without what a terminal would obey: a name in it may hold anything."""
+    return "\n".join(map(shown, text.split("\n")))
 
 
 class _Handler(logging.Handler):
