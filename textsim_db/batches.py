@@ -13,7 +13,7 @@ import numpy.typing as npt
 from textsim_db.config import CorpusConfig
 from textsim_db.errors import DocumentError
 from textsim_db.pipeline import cut
-from textsim_db.recipe import Sketches, sketch
+from textsim_db.recipe import Sketches, sketch_tokens, tokens_and_languages
 from textsim_db.results import Refusal
 from textsim_db.text import to_bytes
 
@@ -30,6 +30,7 @@ class Batch:
     sketches: Sketches
     refused: list[Refusal]
     duplicates: int
+    languages: list[str] | None = None
     word_ids: npt.NDArray[np.int32] = field(default_factory=lambda: np.empty(0, np.int32))
 
     def words_of(self, i: int) -> npt.NDArray[np.int32]:
@@ -41,6 +42,10 @@ class Batch:
         """Return the signature of a document as stored: none without shingles."""
         stored: npt.NDArray[np.int32] = self.sketches.signatures[i]
         return stored if self.sketches.shingle_counts[i] else stored[:0]
+
+    def language_of(self, i: int) -> str | None:
+        """Return the language of a document, None where languages are not identified."""
+        return None if self.languages is None else self.languages[i]
 
     def form_of(self, i: int) -> str:
         """Return the normal form of a document."""
@@ -68,7 +73,8 @@ def prepare(items: list[Any], config: CorpusConfig) -> Batch:
     keys = sorted(accepted)
     texts = [accepted[key] for key in keys]
     duplicates = len(items) - len(refused) - len(keys)
-    return Batch(keys, texts, sketch(texts, config), refused, duplicates)
+    tokens, languages = tokens_and_languages(texts, config)
+    return Batch(keys, texts, sketch_tokens(tokens, config), refused, duplicates, languages)
 
 
 def without_words(batch: Batch, hidden: npt.NDArray[np.int64], config: CorpusConfig) -> Batch:
@@ -88,12 +94,14 @@ def without_words(batch: Batch, hidden: npt.NDArray[np.int64], config: CorpusCon
     ]
     kept = [i for i in range(len(batch.keys)) if i not in faults]
     texts = [batch.texts[i] for i in kept]
+    left, languages = tokens_and_languages(texts, config)
     return replace(
         batch,
         keys=[batch.keys[i] for i in kept],
         texts=texts,
-        sketches=sketch(texts, config),
+        sketches=sketch_tokens(left, config),
         refused=batch.refused + refused,
+        languages=languages,
     )
 
 

@@ -23,6 +23,7 @@ from sqlalchemy import Engine
 from textsim_db import attached, writing
 from textsim_db.attached import Source
 from textsim_db.batches import BATCH_DOCUMENTS, Batch, prepare
+from textsim_db.config import CorpusConfig
 from textsim_db.db.binary import Array
 from textsim_db.db.corpora import StoredCorpus
 from textsim_db.db.dictionary import Dictionary
@@ -30,6 +31,7 @@ from textsim_db.db.engine import Connection, autocommit, is_lost, transaction
 from textsim_db.db.retries import PASSING, is_timeout, repeated
 from textsim_db.errors import TextsimError
 from textsim_db.indexing import QUEUE, with_word_ids
+from textsim_db.languages import identify
 from textsim_db.pipeline import MAX_WEIGHT, ahead
 from textsim_db.results import ChangeReport, Difference, Refusal
 from textsim_db.text import tokens_of
@@ -46,9 +48,11 @@ INLINE_DOCUMENTS = 1000
 """A batch of a table whose own writers wait while its documents are locked."""
 
 _FIRST_OWN_KEYS = """
+/* textsim-db: sweep documents of corpus {id} */
 SELECT d.key FROM {document} d WHERE d.source_id = %s ORDER BY d.key LIMIT %s
 """
 _NEXT_OWN_KEYS = """
+/* textsim-db: sweep documents of corpus {id} */
 SELECT d.key FROM {document} d WHERE d.source_id = %s AND d.key > %s ORDER BY d.key LIMIT %s
 """
 _NAMES = "SELECT s.id, s.relation::text FROM textsim.source s WHERE s.id = ANY (%s::integer[])"
@@ -62,7 +66,7 @@ WHERE d.key = ANY (%s::text[]) AND d.word_ids IS NULL
 """
 # Passes over a row that a transaction is changing: its change is in the log as well.
 _COMPLETE = """
-UPDATE {document} SET word_ids = %b, normal_form = NULL
+UPDATE {document} SET word_ids = %b, normal_form = NULL, language = %b
 WHERE id = (
     SELECT id FROM {document} WHERE id = %b AND normal_form = %s FOR UPDATE SKIP LOCKED
 )
@@ -123,6 +127,7 @@ class Completed:
     ids: list[int]
     forms: list[str]
     word_ids: list[npt.NDArray[np.int32]]
+    languages: list[str | None]
     refused: list[Refusal]
 
 
@@ -226,7 +231,7 @@ def _resolve(engine: Engine, dictionary: Dictionary, piece: Piece) -> Changed | 
         with autocommit(engine) as connection:
             statement = piece.corpus.statement(_WAITING)
             rows = connection.execute(statement, [piece.keys]).fetchall()
-        return _completed(rows, dictionary)
+        return _completed(rows, piece.corpus.config, dictionary)
     texts, stored = _read_both(engine, piece.corpus, piece.source, piece.keys, piece.skip)
     batch = _batch(texts, piece.corpus, dictionary)
     if piece.skip and len(batch.keys) == len(piece.keys):
@@ -373,12 +378,15 @@ def _batch(texts: dict[str, str], corpus: StoredCorpus, dictionary: Dictionary) 
     return with_word_ids(prepare(list(texts.items()), corpus.config), corpus, dictionary)
 
 
-def _completed(rows: list[tuple[str, int, str]], dictionary: Dictionary) -> Completed:
+def _completed(
+    rows: list[tuple[str, int, str]], config: CorpusConfig, dictionary: Dictionary
+) -> Completed:
     tokens = tokens_of([form.encode() for _, _, form in rows])
     word_ids = dictionary.ensure(tokens)
-    made = Completed([], [], [], [], [])
-    for (key, id_, form), (start, end) in zip(
-        rows, pairwise(tokens.word_offsets.tolist()), strict=True
+    languages = [None] * len(rows) if config.language is None else identify(tokens)
+    made = Completed([], [], [], [], [], [])
+    for (key, id_, form), (start, end), language in zip(
+        rows, pairwise(tokens.word_offsets.tolist()), languages, strict=True
     ):
         ids = word_ids[start:end]
         if not ids.all():
@@ -391,6 +399,7 @@ def _completed(rows: list[tuple[str, int, str]], dictionary: Dictionary) -> Comp
         made.ids.append(id_)
         made.forms.append(form)
         made.word_ids.append(ids)
+        made.languages.append(language)
     return made
 
 
@@ -466,8 +475,10 @@ def _complete(connection: Connection, piece: Piece, made: Completed) -> ChangeRe
     cursor.executemany(
         piece.corpus.statement(_COMPLETE),
         [
-            (Array(ids), id_, form)
-            for ids, id_, form in zip(made.word_ids, made.ids, made.forms, strict=True)
+            (Array(ids), language, id_, form)
+            for ids, language, id_, form in zip(
+                made.word_ids, made.languages, made.ids, made.forms, strict=True
+            )
         ],
     )
     refused = {refusal.key for refusal in made.refused}

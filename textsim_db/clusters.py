@@ -18,7 +18,6 @@ from textsim_db.db.corpora import StoredCorpus
 from textsim_db.db.dictionary import Dictionary
 from textsim_db.forest import Forest, Ids, Links
 from textsim_db.keeping import keep
-from textsim_db.measures.named import JACCARD
 from textsim_db.pairs import PairFinder, snapshot
 from textsim_db.results import Cluster, Duplicate
 from textsim_db.similarity import jaccard_pairs
@@ -33,17 +32,17 @@ def clusters(
     engine: Engine,
     dictionary: Dictionary,
     corpus: StoredCorpus,
-    threshold: float,
+    check: Check,
     linkage: Linkage = Linkage.SINGLE,
     rank: Rank | None = None,
 ) -> Iterator[Cluster]:
-    """Yield the clusters of the pairs at the threshold, the largest first.
+    """Yield the clusters of the pairs that pass a check by Jaccard similarity, the largest first.
 
     Memory grows with the documents in clusters, not with the pairs; with complete linkage, with
     the pairs.
     """
     with snapshot(engine) as connection:
-        finder = PairFinder(connection, dictionary, corpus, Check(JACCARD, threshold))
+        finder = PairFinder(connection, dictionary, corpus, check)
         if linkage is Linkage.KEPT:
             made = _around_kept(_removed(finder, rank))
         elif linkage is Linkage.COMPLETE:
@@ -57,13 +56,13 @@ def duplicates(
     engine: Engine,
     dictionary: Dictionary,
     corpus: StoredCorpus,
-    threshold: float,
+    check: Check,
     linkage: Linkage = Linkage.KEPT,
     rank: Rank | None = None,
 ) -> Iterator[Duplicate]:
     """Yield the documents to remove so that one of each cluster is left, with the one that is."""
     with snapshot(engine) as connection:
-        finder = PairFinder(connection, dictionary, corpus, Check(JACCARD, threshold))
+        finder = PairFinder(connection, dictionary, corpus, check)
         if linkage is Linkage.KEPT:
             yield from _removed(finder, rank)
             return

@@ -25,10 +25,14 @@ Numbers = npt.NDArray[np.int64]
 
 
 class Check(NamedTuple):
-    """By which measure candidates are judged, and from which value on they are matches."""
+    """By which measure candidates are judged, and from which value on they are matches.
+
+    language: only documents of it are candidates; None: those of all.
+    """
 
     measure: Measure
     threshold: float
+    language: str | None = None
 
     def accepted(self, values: Values) -> npt.NDArray[np.bool_]:
         """Say which values are as close as the threshold, or closer."""

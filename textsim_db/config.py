@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, fields, replace
 from enum import StrEnum
 from typing import Any, NamedTuple
 
@@ -13,8 +13,15 @@ from textsim_db.errors import ConfigurationError
 RECIPE = 1
 """The version of everything from text to buckets; a change of any step makes a new one."""
 
+AUTO = "auto"
+"""The language of a corpus whose documents' languages are identified, and stop words that follow."""
+
 MAX_HASHES = 4096
 MAX_SHINGLE = 1000
+
+
+WordsByLanguage = tuple[tuple[str, tuple[str, ...]], ...]
+"""Stop words by the codes of their languages."""
 
 
 class Mode(StrEnum):
@@ -89,6 +96,8 @@ class CorpusConfig:
     seed: int
     recipe: int = RECIPE
     stop_words: tuple[str, ...] = ()
+    language: str | None = None
+    stop_words_by_language: WordsByLanguage = ()
 
     @property
     def banding(self) -> Bands:
@@ -158,13 +167,22 @@ def make_config(
     bands: int | None = None,
     rows: int | None = None,
     stop_words: tuple[str, ...] = (),
+    language: str | None = None,
+    stop_words_by_language: WordsByLanguage = (),
 ) -> CorpusConfig:
     """Check the settings of a new corpus and complete them; raises ConfigurationError.
 
-    stop_words are those that textsim_db.stop_words.stop_words() returns.
+    stop_words are those that textsim_db.stop_words.stop_words() returns; stop_words_by_language, in
+    their place, are those that follow each document's language, which is AUTO then.
     With bands and rows given, recall becomes the probability that they really give at the
     threshold; it has to be above 0.
     """
+    if language not in (None, AUTO):
+        raise ConfigurationError(f'language is {language!r}; expected "{AUTO}" or none')
+    if stop_words_by_language and language is None:
+        raise ConfigurationError(
+            f'stop words that follow the language need language="{AUTO}", which identifies it'
+        )
     unit = Shingle.parse(shingle)
     threshold = check_threshold(threshold)
     recall = check_threshold(recall, "recall")
@@ -188,7 +206,17 @@ def make_config(
                 f"{bands} bands of {rows} rows find nothing at threshold {threshold}; "
                 "use fewer rows or a higher threshold"
             )
-    return CorpusConfig(unit, threshold, recall, num_hashes, *banding, seed, stop_words=stop_words)
+    return CorpusConfig(
+        unit,
+        threshold,
+        recall,
+        num_hashes,
+        *banding,
+        seed,
+        stop_words=stop_words,
+        language=language,
+        stop_words_by_language=stop_words_by_language,
+    )
 
 
 def changed_config(config: CorpusConfig, **settings: Any) -> CorpusConfig:
@@ -203,9 +231,14 @@ def changed_config(config: CorpusConfig, **settings: Any) -> CorpusConfig:
             shingle=checked.shingle if "shingle" in settings else config.shingle,
             seed=checked.seed if "seed" in settings else config.seed,
         )
-    names = ("threshold", "recall", "num_hashes", "seed", "stop_words")
+    names = ("threshold", "recall", "num_hashes", "seed")
     kept: dict[str, Any] = {name: getattr(config, name) for name in names}
-    return make_config(**(kept | {"shingle": str(config.shingle)} | settings))
+    return replace(
+        make_config(**(kept | {"shingle": str(config.shingle)} | settings)),
+        stop_words=config.stop_words,
+        language=config.language,
+        stop_words_by_language=config.stop_words_by_language,
+    )
 
 
 def differing_settings(there: CorpusConfig, settings: Mapping[str, Any]) -> str:
@@ -213,17 +246,22 @@ def differing_settings(there: CorpusConfig, settings: Mapping[str, Any]) -> str:
 
     It names the settings that were given; where none of those differs, the ones that follow.
     """
-    found, wanted = asdict(there), asdict(make_config(**settings))
-    differing = [name for name in wanted if found[name] != wanted[name]]
+    wanted = make_config(**settings)
+    found = {field.name: getattr(there, field.name) for field in fields(there)}
+    differing = [name for name in found if found[name] != getattr(wanted, name)]
     told = [name for name in differing if name in settings] or differing
     return "; ".join(
-        f"{n.replace('_', ' ')} is {_shown(found[n])} there, not {_shown(wanted[n])}" for n in told
+        f"{n.replace('_', ' ')} is {_shown(found[n])} there, not {_shown(getattr(wanted, n))}"
+        for n in told
     )
 
 
 def _shown(value: object) -> object:
-    # Stop words are many; a shingle is a tuple as well.
-    if not isinstance(value, tuple) or not all(isinstance(word, str) for word in value):
+    if isinstance(value, Shingle) or not isinstance(value, tuple | None):
         return value
+    if not value:
+        return "none"
+    if isinstance(value[0], tuple):
+        return f"{len(value)} lists of {sum(len(words) for _, words in value)} words"
     more = ", ..." if len(value) > 5 else ""
-    return f"{len(value)} words ({', '.join(value[:5])}{more})" if value else "none"
+    return f"{len(value)} words ({', '.join(value[:5])}{more})"

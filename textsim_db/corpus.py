@@ -30,6 +30,7 @@ from textsim_db import (
 from textsim_db.batches import is_possible_key
 from textsim_db.comparison import Check
 from textsim_db.config import (
+    AUTO,
     CorpusConfig,
     changed_config,
     check_count,
@@ -49,9 +50,11 @@ from textsim_db.errors import (
     MeasureError,
 )
 from textsim_db.explaining import Explanation, explain_sides
+from textsim_db.languages import check_language
 from textsim_db.measures.named import JACCARD, measure_of
 from textsim_db.planning import Option
 from textsim_db.results import (
+    Activity,
     AddReport,
     Candidate,
     ChangeReport,
@@ -148,6 +151,7 @@ class Corpus:
         threshold: float | None = None,
         limit: int | None = None,
         measure: str = "jaccard",
+        language: str | None = None,
     ) -> list[Match]:
         """Return the documents similar to a text, best first.
 
@@ -158,10 +162,12 @@ class Corpus:
         measure names another one of textsim_db.measures.MEASURES for the check and the order of
         the candidates, which are the same; similarity is then its value, of the shingles for
         containment (of the text in the document), overlap and dice, and of the words for the others.
-        It needs a threshold, which is a maximum where smaller is closer.
-        Raises DocumentError for a text that could not be stored, and MeasureError.
+        It needs a threshold, which is a maximum where smaller is closer. language, a code of ISO 639,
+        limits the documents to those of a language, which the text is taken to be of as well.
+        Raises DocumentError for a text that could not be stored, MeasureError, and
+        ConfigurationError.
         """
-        check = self._check(measure, threshold)
+        check = self._check(measure, threshold, language)
         found = self._search(
             lambda: search.query(self._engine, self._dictionary, self._stored, text, check)
         )
@@ -173,6 +179,7 @@ class Corpus:
         threshold: float | None = None,
         limit: int | None = None,
         measure: str = "jaccard",
+        language: str | None = None,
     ) -> list[list[Match]]:
         """Return what query() returns for each of several texts, in a round of SQL for some hundreds.
 
@@ -180,7 +187,7 @@ class Corpus:
         """
         if isinstance(texts, str):
             raise ConfigurationError("query_many() takes several texts; it got one str")
-        check = self._check(measure, threshold)
+        check = self._check(measure, threshold, language)
         found = self._search(
             lambda: search.query_many(self._engine, self._dictionary, self._stored, texts, check)
         )
@@ -192,13 +199,15 @@ class Corpus:
         threshold: float | None = None,
         limit: int | None = None,
         measure: str = "jaccard",
+        language: str | None = None,
     ) -> list[Match]:
         """Return the documents similar to an indexed one, itself left out, best first.
 
-        threshold, limit and measure are those of query(). Raises DocumentNotFound and MeasureError.
+        threshold, limit, measure and language are those of query(). Raises DocumentNotFound,
+        MeasureError and ConfigurationError.
         """
         self._check_key(key)
-        check = self._check(measure, threshold)
+        check = self._check(measure, threshold, language)
         found = self._search(
             lambda: search.neighbours(self._engine, self._dictionary, self._stored, key, check)
         )
@@ -220,21 +229,29 @@ class Corpus:
             )
         return explain_sides(*sides)
 
-    def candidates(self, text: str) -> list[Candidate]:
-        """Return the documents that share a bucket with a text, unverified, most buckets first."""
-        return self._search(lambda: search.candidates(self._engine, self._stored, text))
+    def candidates(self, text: str, language: str | None = None) -> list[Candidate]:
+        """Return the documents that share a bucket with a text, unverified, most buckets first.
+
+        language is that of query(). Raises DocumentError and ConfigurationError.
+        """
+        limit = self._language(language)
+        return self._search(lambda: search.candidates(self._engine, self._stored, text, limit))
 
     def pairs(
-        self, threshold: float | None = None, measure: str = "jaccard"
+        self,
+        threshold: float | None = None,
+        measure: str = "jaccard",
+        language: str | None = None,
     ) -> Generator[Pair, None, None]:
         """Yield the pairs of similar documents, a < b, each once and verified exactly.
 
         threshold, recall and measure are those of query(); with another measure than jaccard, all
-        pairs of a bucket are compared, however many they are. Raises MeasureError for one that
-        depends on the order, which containment does. The pairs come from one snapshot, whose
-        transaction stays open until the iterator is finished or closed.
+        pairs of a bucket are compared, however many they are. language limits both documents.
+        Raises ConfigurationError, and MeasureError for a measure that depends on the order, which
+        containment does. The pairs come from one snapshot, whose transaction stays open until the
+        iterator is finished or closed.
         """
-        check = self._check(measure, threshold)
+        check = self._check(measure, threshold, language)
         if not check.measure.is_symmetric:
             raise MeasureError(f"{measure} depends on the order of two documents; try overlap")
 
@@ -249,6 +266,7 @@ class Corpus:
         threshold: float | None = None,
         linkage: str = "single",
         rank: Callable[[str], Any] | None = None,
+        language: str | None = None,
     ) -> Generator[Cluster, None, None]:
         """Yield the clusters of similar documents, two keys or more, the largest first.
 
@@ -258,13 +276,14 @@ class Corpus:
         pair with it; documents are taken in order of rank(key), the lowest first, or of their keys.
         A cluster's weakest is the similarity of the weakest link that holds it together; where
         more than 256 different documents share a bucket, of links that do, if not the strongest.
+        language limits the documents.
         """
-        checked, how = self._threshold(threshold), check_linkage(linkage)
+        check, how = self._check(JACCARD.name, threshold, language), check_linkage(linkage)
 
         def found() -> Generator[Cluster, None, None]:
             with self._errors():
                 yield from clusters.clusters(
-                    self._engine, self._dictionary, self._stored, checked, how, rank
+                    self._engine, self._dictionary, self._stored, check, how, rank
                 )
 
         return found()
@@ -274,20 +293,21 @@ class Corpus:
         threshold: float | None = None,
         linkage: str = "kept",
         rank: Callable[[str], Any] | None = None,
+        language: str | None = None,
     ) -> Generator[Duplicate, None, None]:
         """Yield what to remove so that one document of each cluster is left.
 
         The one with the lowest rank(key), or else the lowest key, is kept. With linkage "kept"
         every document that is removed has been verified at or above the threshold against the very
         one that is kept in its place; with the others, those of clusters(), its similarity to that
-        may be lower.
+        may be lower. language limits the documents.
         """
-        checked, how = self._threshold(threshold), check_linkage(linkage)
+        check, how = self._check(JACCARD.name, threshold, language), check_linkage(linkage)
 
         def found() -> Generator[Duplicate, None, None]:
             with self._errors():
                 yield from clusters.duplicates(
-                    self._engine, self._dictionary, self._stored, checked, how, rank
+                    self._engine, self._dictionary, self._stored, check, how, rank
                 )
 
         return found()
@@ -340,19 +360,21 @@ class Corpus:
         sample: int = 1000,
         seed: int = 1,
         progress: Callable[[int, int], None] | None = None,
+        language: str | None = None,
     ) -> Statistics:
         """Count what is in the corpus: documents, words, similarities, buckets, bytes.
 
         words: so many of the most frequent ones are named. The similarities are those of a sample
         of the documents to all their candidates. All documents are read; progress is called with
-        those done, and their number. Raises ConfigurationError.
+        those done, and their number. language limits the documents. Raises ConfigurationError.
         """
+        limit = self._language(language)
         check_count(words, "words", 0, 2**31)
         check_count(sample, "sample", 0, 2**31)
         check_count(seed, "seed", 0, 2**63 - 1)
         return self._search(
             lambda: corpus_statistics.statistics(
-                self._engine, self._dictionary, self._stored, words, sample, seed, progress
+                self._engine, self._dictionary, self._stored, words, sample, seed, limit, progress
             )
         )
 
@@ -429,10 +451,15 @@ class Corpus:
         with self._errors():
             return sources.status(self._engine, self._stored)
 
-    def failures(self) -> list[Failure]:
-        """Return the documents that were set aside, with the reason for each."""
+    def activity(self) -> Activity:
+        """Return how far behind its tables the corpus is, and how much was ever written to it."""
+        return self._read(lambda: sources.activity(self._engine, self._stored))
+
+    def failures(self, last: int | None = None) -> list[Failure]:
+        """Return the documents that were set aside, with the reason for each, or the last of them."""
+        checked = _limit(last)
         with self._errors():
-            return sources.failures(self._engine, self._stored)
+            return sources.failures(self._engine, self._stored, checked)
 
     def retry_failures(self) -> int:
         """Have workers try again what was set aside, and return how many documents that is."""
@@ -537,13 +564,24 @@ class Corpus:
         if not is_possible_key(key):
             raise DocumentNotFound(f'corpus "{self.name}" has no document {key!r}')
 
-    def _check(self, measure: str, threshold: float | None) -> Check:
+    def _check(self, measure: str, threshold: float | None, language: str | None) -> Check:
         found = measure_of(measure)
+        limit = self._language(language)
         if found is JACCARD:
-            return Check(found, self._threshold(threshold))
+            return Check(found, self._threshold(threshold), limit)
         if threshold is None:
             raise MeasureError(f"{found.name} needs a threshold: the corpus's is one of jaccard")
-        return Check(found, found.check_threshold(threshold))
+        return Check(found, found.check_threshold(threshold), limit)
+
+    def _language(self, language: str | None) -> str | None:
+        if language is None:
+            return None
+        if self.config.language is None:
+            raise ConfigurationError(
+                f'the languages of the documents of corpus "{self.name}" are not identified; '
+                f'a corpus created with language="{AUTO}" does that'
+            )
+        return check_language(language)
 
     def _search(self, function: Callable[[], Found]) -> Found:
         """Search in a corpus that has its index."""

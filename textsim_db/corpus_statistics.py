@@ -27,18 +27,37 @@ QUANTILES = (0, 5, 25, 50, 75, 95, 100)
 BINS = 100
 
 _WORDS = """
-SELECT pg_catalog.array_send(word_ids), normal_form FROM {document} ORDER BY id
+SELECT pg_catalog.array_send(word_ids), normal_form FROM {document}
+WHERE %(language)s::text IS NULL OR language = %(language)s
+ORDER BY id
 """
-_COUNT = "SELECT count(*) FROM {document}"
+_LANGUAGES = """
+SELECT language, count(*) FROM {document}
+WHERE %(language)s::text IS NULL OR language = %(language)s
+GROUP BY language ORDER BY count(*) DESC, language
+"""
 _SOME = """
+/* textsim-db: statistics of corpus {id}: sample */
 SELECT key, pg_catalog.array_send(word_ids), normal_form FROM {document}
 WHERE id = ANY (
-    SELECT id FROM {document} WHERE shingle_count > 0
-    ORDER BY pg_catalog.hashint8extended(id, %s) LIMIT %s
+    SELECT id FROM {document}
+    WHERE shingle_count > 0 AND (%(language)s::text IS NULL OR language = %(language)s)
+    ORDER BY pg_catalog.hashint8extended(id, %(seed)s) LIMIT %(sample)s
 )
 """
 _BUCKETS = """
+/* textsim-db: statistics of corpus {id}: buckets */
 SELECT s.size, count(*) FROM (SELECT count(*) AS size FROM {band} GROUP BY bucket) s
+GROUP BY s.size ORDER BY s.size
+"""
+_BUCKETS_OF_LANGUAGE = """
+SELECT s.size, count(*)
+FROM (
+    SELECT count(*) AS size
+    FROM {band} b JOIN {document} d ON d.id = b.document_id
+    WHERE d.language = %(language)s
+    GROUP BY b.bucket
+) s
 GROUP BY s.size ORDER BY s.size
 """
 _STORAGE = """
@@ -55,17 +74,22 @@ def statistics(
     words: int,
     sample: int,
     seed: int,
+    language: str | None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Statistics:
     """Return what is in a corpus, in one snapshot but for the sample; see Corpus.statistics."""
     vocabulary = Vocabulary(dictionary)
+    parameters = {"language": language, "seed": seed, "sample": sample}
     with snapshot(engine) as connection:
-        tally = _tallied(connection, corpus, vocabulary, progress)
+        languages = _languages(connection, corpus, language)
+        tally = _tallied(connection, corpus, vocabulary, languages, language, progress)
         plain = connection.cursor(binary=True)
-        buckets = plain.execute(corpus.statement(_BUCKETS)).fetchall()
+        statement = corpus.statement(_BUCKETS if language is None else _BUCKETS_OF_LANGUAGE)
+        buckets = plain.execute(statement, parameters).fetchall()
         sizes = plain.execute(corpus.statement(_STORAGE)).fetchall()
-        chosen = plain.execute(corpus.statement(_SOME), [seed, sample]).fetchall()
-    similarities = _similarities(engine, dictionary, corpus, chosen)
+        chosen = plain.execute(corpus.statement(_SOME), parameters).fetchall()
+    check = Check(JACCARD, 0.0, language)
+    similarities = _similarities(engine, dictionary, corpus, chosen, check)
     lengths = tally.lengths
     return Statistics(
         documents=len(lengths),
@@ -74,6 +98,7 @@ def statistics(
         vocabulary=tally.distinct,
         growth=_growth(tally),
         frequent=_frequent(tally, vocabulary, words),
+        languages={name: count for name, count in languages.items() if name is not None},
         lengths=dict(zip(QUANTILES, _quantiles(lengths), strict=True)),
         sampled=len(chosen),
         candidates=len(similarities),
@@ -93,43 +118,56 @@ def document_frequencies(
     """Return in how many documents each word occurs, and the number of documents."""
     vocabulary = Vocabulary(dictionary)
     with snapshot(engine) as connection:
-        tally = _tallied(connection, corpus, vocabulary, None)
+        languages = _languages(connection, corpus, None)
+        tally = _tallied(connection, corpus, vocabulary, languages, None, None)
     places = np.flatnonzero(tally.documents)
     texts = vocabulary.texts(words_at(places).tolist())
     found = dict(zip(texts, tally.documents[places].tolist(), strict=True))
     return found, len(tally.lengths)
 
 
+def _languages(
+    connection: Connection, corpus: StoredCorpus, language: str | None
+) -> dict[str | None, int]:
+    """Return how many documents there are of each language, the most frequent first."""
+    return dict(connection.execute(corpus.statement(_LANGUAGES), {"language": language}).fetchall())
+
+
 def _tallied(
     connection: Connection,
     corpus: StoredCorpus,
     vocabulary: Vocabulary,
+    languages: dict[str | None, int],
+    language: str | None,
     progress: Callable[[int, int], None] | None,
 ) -> Tally:
-    """Count the words of all documents."""
+    """Count the words of the documents."""
     tally = Tally()
-    count = connection.cursor(binary=True).execute(corpus.statement(_COUNT)).fetchone()
-    assert count is not None
-    with connection.cursor("textsim_words", binary=True) as cursor:
+    documents = sum(languages.values())
+    with connection.cursor(corpus.label("words"), binary=True) as cursor:
         cursor.itersize = CHUNK
-        cursor.execute(corpus.statement(_WORDS))
+        cursor.execute(corpus.statement(_WORDS), {"language": language})
         done = 0
         for rows in cut(cursor, CHUNK, lambda row: 4 * len(row[0] or row[1])):
             waiting = {i: row[1] for i, row in enumerate(rows) if row[0] is None}
             tally.add(*word_rows([row[0] for row in rows], waiting, vocabulary))
             done += len(rows)
             if progress is not None:
-                progress(done, int(count[0]))
+                progress(done, documents)
     return tally
 
 
 def _similarities(
-    engine: Engine, dictionary: Dictionary, corpus: StoredCorpus, chosen: list[tuple[Any, ...]]
+    engine: Engine,
+    dictionary: Dictionary,
+    corpus: StoredCorpus,
+    chosen: list[tuple[Any, ...]],
+    check: Check,
 ) -> list[float]:
     """Return the similarities of some documents to all their candidates."""
     forms = normal_forms(*load_int4_arrays([row[1] or b"" for row in chosen]), dictionary)
     texts = [form if row[2] is None else row[2] for form, row in zip(forms, chosen, strict=True)]
-    found = search.query_many(engine, dictionary, corpus, texts, Check(JACCARD, 0.0))
+    found = search.query_forms(engine, dictionary, corpus, texts, check)
     return [
         match.similarity
         for row, matches in zip(chosen, found, strict=True)

@@ -17,7 +17,7 @@ from textsim_db.db import engine as engines
 from textsim_db.db.dictionary import Dictionary
 from textsim_db.errors import ConfigurationError, CorpusExists
 from textsim_db.results import AttachedTable
-from textsim_db.stop_words import stop_words as stop_words_of
+from textsim_db.stop_words import with_lists
 from textsim_db.worker import POLL_SECONDS, Worker, WorkReport
 
 URL_VARIABLE = "TEXTSIM_DATABASE_URL"
@@ -72,12 +72,15 @@ class Database:
         bands: int | None = None,
         rows: int | None = None,
         stop_words: str | Iterable[str] = (),
+        language: str | None = None,
     ) -> Corpus:
         """Create a corpus.
 
         shingle is "word:N" or "char:N". recall is the probability that a pair exactly at the
         threshold becomes a candidate; bands and rows follow from both, unless given. stop_words,
-        the code of a language such as "en" or words, are left out of every text. Raises
+        the code of a language such as "en" or words, are left out of every text. With language
+        "auto" the language of each document is identified and stored, and searches can be limited
+        to one; with stop_words "auto" the words that are left out are those of that language. Raises
         ConfigurationError, and CorpusExists, also with exist_ok where the configuration differs.
         """
         settings: dict[str, Any] = {
@@ -89,8 +92,9 @@ class Database:
         }
         if bands is not None or rows is not None:
             settings |= {"bands": bands, "rows": rows}
-        if left_out := stop_words_of(stop_words):
-            settings["stop_words"] = left_out
+        if language is not None:
+            settings["language"] = language
+        settings = with_lists(settings | {"stop_words": stop_words})
         config = make_config(**settings)
         try:
             stored = corpora.create(self._engine, name, config)
@@ -141,15 +145,19 @@ class Database:
         return corpora.names(self._engine)
 
 
-def connect(address: str | Engine | None = None) -> Database:
+def connect(
+    address: str | Engine | None = None, application_name: str = engines.APPLICATION_NAME
+) -> Database:
     """Open a database that has the schema.
 
     address is a URL such as postgresql://user@host/name, or a SQLAlchemy engine with psycopg 3.
     Without one it is TEXTSIM_DATABASE_URL, and without that the embedded PostgreSQL, which is
-    started and, alone of all, given the schema. Raises SchemaError where the schema is missing or of
-    another version, DatabaseUnavailable, and ConfigurationError for an address that cannot be.
+    started and, alone of all, given the schema. application_name is what pg_stat_activity shows,
+    unless the address or PGAPPNAME says something else, or an engine is given.
+    Raises SchemaError where the schema is missing or of another version, DatabaseUnavailable, and
+    ConfigurationError for an address that cannot be.
     """
-    engine, ours, is_embedded = resolve(address)
+    engine, ours, is_embedded = resolve(address, application_name)
     try:
         if is_embedded:
             schema.ensure_installed(engine)
@@ -175,7 +183,9 @@ def install(address: str | Engine | None = None) -> str:
             engine.dispose()
 
 
-def resolve(address: str | Engine | None) -> tuple[Engine, bool, bool]:
+def resolve(
+    address: str | Engine | None, application_name: str = engines.APPLICATION_NAME
+) -> tuple[Engine, bool, bool]:
     """Return an engine for an address, whether it is ours to close, and whether it is embedded."""
     if isinstance(address, Engine):
         return engines.check_engine(address), False, False
@@ -185,5 +195,5 @@ def resolve(address: str | Engine | None) -> tuple[Engine, bool, bool]:
             f"the address is of type {type(address).__name__}; expected a URL or a SQLAlchemy engine"
         )
     if address:
-        return engines.open_engine(address), True, False
-    return engines.open_engine(embedded.start()), True, True
+        return engines.open_engine(address, application_name), True, False
+    return engines.open_engine(embedded.start(), application_name), True, True

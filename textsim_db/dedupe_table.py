@@ -85,7 +85,7 @@ def documents(engine: Engine, table: Table, keys: list[str]) -> Iterator[tuple[s
     """
     place = _PLACE.get(table.preference.rule, "NULL::bigint")
     statement = table.statement(_DOCUMENTS, place=table.statement(place))
-    with snapshot(engine) as connection, connection.cursor("textsim_dedupe") as cursor:
+    with snapshot(engine) as connection, connection.cursor("textsim-db: dedupe") as cursor:
         cursor.itersize = _CHUNK
         for key, text, value in cursor.execute(statement):
             if key is None or (keys and keys[-1] == key):

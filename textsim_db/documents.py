@@ -12,6 +12,7 @@ import numpy.typing as npt
 from textsim_db.db.binary import dump_array, load_int4_arrays
 from textsim_db.db.corpora import StoredCorpus
 from textsim_db.db.dictionary import Dictionary
+from textsim_db.errors import DatabaseError
 from textsim_db.hashing import hash_spans
 from textsim_db.text import Tokens, tokens_of
 
@@ -88,8 +89,17 @@ class Documents:
         return word_rows(self._words, self._waiting, self._vocabulary)
 
     def signatures(self, numbers: npt.NDArray[np.int64], num_hashes: int) -> npt.NDArray[np.int32]:
-        """Return the signatures of some of the documents: int32 of shape (numbers, num_hashes)."""
-        values, _ = load_int4_arrays([self._signatures[i] for i in numbers.tolist()])
+        """Return the signatures of some of the documents: int32 of shape (numbers, num_hashes).
+
+        Raises DatabaseError where one has another length.
+        """
+        values, offsets = load_int4_arrays([self._signatures[i] for i in numbers.tolist()])
+        for place in np.flatnonzero(np.diff(offsets) != num_hashes)[:1].tolist():
+            raise DatabaseError(
+                f'the signature of document "{self.keys[int(numbers[place])]}" has '
+                f"{offsets[place + 1] - offsets[place]} values; expected {num_hashes}: "
+                "run textsim verify"
+            )
         return values.reshape(len(numbers), num_hashes)
 
 

@@ -66,6 +66,15 @@ class RecipeError(TextsimError):
     """The corpus was built by a recipe that this version does not compute."""
 
 
+def shown(text: str) -> str:
+    """Return a text as it can be shown on one line: control characters escaped."""
+    if text.isprintable():
+        return text
+    return "".join(
+        c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text
+    )
+
+
 def suggestion(name: str, known: Iterable[str]) -> str:
     """Return '; did you mean ...?' for the nearest known name, or nothing."""
     folded = {other.casefold(): other for other in known}

@@ -12,11 +12,16 @@ from enum import StrEnum
 from pathlib import PurePath
 from typing import IO, Any
 
-from textsim_db.errors import InputError
+from textsim_db.errors import InputError, shown
 from textsim_db.text import MAX_BYTES
 
 STDIN = "-"
 MAX_LINE = 2 * MAX_BYTES  # escapes make JSON longer than the text it holds
+MAX_STRUCTURE = 16 * 1024 * 1024
+"""Bytes of JSON outside its strings: every two may become an object of seventy."""
+MAX_FIELDS = 1_000_000
+_PIECE = 2**20
+_BACKSLASH = ord("\\")
 _GZIP = b"\x1f\x8b"
 
 
@@ -40,7 +45,22 @@ def kind_of(name: str) -> Kind:
 def unpacked(raw: IO[bytes], name: str) -> IO[bytes]:
     """Return a file as it reads unpacked: what is named so or begins as gzip does is gzip."""
     packed = name.lower().endswith(".gz") or _begins_as_gzip(raw)
-    return io.BufferedReader(gzip.GzipFile(fileobj=raw), 2**17) if packed else raw
+    return io.BufferedReader(_Unpacked(raw), 2**17) if packed else raw
+
+
+class _Unpacked(io.RawIOBase):
+    """What a gzip file holds: up to where it is damaged all of it, and only then the error."""
+
+    def __init__(self, raw: IO[bytes]) -> None:
+        self._file = gzip.GzipFile(fileobj=raw)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        data = self._file.read1(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
 
 
 def _begins_as_gzip(file: IO[bytes]) -> bool:
@@ -58,14 +78,74 @@ def lines(file: IO[bytes]) -> Iterator[tuple[int, bytes | None]]:
             yield number, line
             continue
         while line and not line.endswith(b"\n"):
-            line = file.readline(MAX_LINE)
+            line = file.readline(_PIECE)
         yield number, None
+
+
+def _outside_strings(line: bytes) -> Iterator[tuple[int, int]]:
+    """Yield where the parts of a line of JSON begin and end that are not in strings."""
+    at = 0
+    while True:
+        end = line.find(b'"', at)
+        yield at, len(line) if end < 0 else end
+        while end >= 0:  # to the end of the string
+            end = line.find(b'"', end + 1)
+            before = end
+            while before > 0 and line[before - 1] == _BACKSLASH:
+                before -= 1
+            if (end - before) % 2 == 0:
+                break
+        if end < 0:
+            return
+        at = end + 1
+
+
+def _outside_quotes(line: bytes, inside: bool) -> Iterator[tuple[int, int]]:
+    """Yield where the parts of a line of CSV begin and end that are not in quotation marks."""
+    at = 0
+    while True:
+        if inside:
+            at = line.find(b'"', at) + 1
+            if not at:
+                return
+        end = line.find(b'"', at)
+        # One within a field is a character like any other.
+        while end > 0 and line[end - 1] not in b',"':
+            end = line.find(b'"', end + 1)
+        yield at, len(line) if end < 0 else end
+        if end < 0:
+            return
+        at, inside = end + 1, True
+
+
+def _check_structure(line: bytes) -> None:
+    """Raise InputError where JSON would take many times its bytes, as millions of arrays do."""
+    if len(line) <= MAX_STRUCTURE:
+        return
+    outside = 0
+    for start, end in _outside_strings(line):
+        outside += end - start
+        if outside > MAX_STRUCTURE:
+            raise InputError(f"the line has more than {MAX_STRUCTURE:,} bytes beside its strings")
+
+
+def _has_too_many_fields(line: bytes, inside: bool) -> bool:
+    """Say whether a line of CSV would be cut into millions of fields."""
+    if line.count(b",") <= MAX_FIELDS:
+        return False
+    fields = 0
+    for start, end in _outside_quotes(line, inside):
+        fields += line.count(b",", start, end)
+        if fields > MAX_FIELDS:
+            return True
+    return False
 
 
 def json_object(line: bytes | None) -> dict[str, Any]:
     """Return the JSON object of a line; raises InputError."""
     if line is None:
         raise InputError(f"the line is longer than {MAX_LINE:,} bytes")
+    _check_structure(line)
     text = decoded(line.rstrip())
     try:
         record = json.loads(text)
@@ -100,12 +180,12 @@ def expect_names(found: list[str], names: dict[str, str], what: str) -> None:
     for option, name in names.items():
         if name in found:
             continue
-        some = ", ".join(f'"{other[:40]}"' for other in found[:8]) or "none"
+        some = ", ".join(f'"{shown(other[:40])}"' for other in found[:8]) or "none"
         more = ", ..." if len(found) > 8 else ""
         hint = f"name another with {option}"
         if what == "column" and len(found) == 1 and ";" in found[0]:
             hint = "columns are separated by commas, not semicolons"
-        raise InputError(f'there is no {what} "{name}"; found {some}{more}: {hint}')
+        raise InputError(f'there is no {what} "{shown(name)}"; found {some}{more}: {hint}')
 
 
 class CsvRecords:
@@ -158,14 +238,14 @@ class _TextLines:
     def __init__(self, file: IO[bytes]) -> None:
         self._lines = lines(file)
         self.fault: InputError | None = None
-        self._raw: list[bytes] = []
+        self._raw = bytearray()  # millions of short lines would take many times their bytes
 
     @property
     def raw(self) -> bytes:
-        return b"".join(self._raw)
+        return bytes(self._raw)
 
     def clear(self) -> None:
-        self.fault, self._raw = None, []
+        self.fault, self._raw = None, bytearray()
 
     def __iter__(self) -> Iterator[str]:
         return self
@@ -174,7 +254,9 @@ class _TextLines:
         number, line = next(self._lines)
         if line is None:
             raise _UnreadableRest(f"line {number} is longer than {MAX_LINE:,} bytes")
-        self._raw.append(line)
+        if _has_too_many_fields(line, inside=bool(self._raw)):
+            raise _UnreadableRest(f"line {number} has more than {MAX_FIELDS:,} columns")
+        self._raw += line
         try:
             return decoded(line)
         except InputError as error:
@@ -215,7 +297,7 @@ def json_type(value: Any) -> str:
 
 def shown_name(name: str) -> str:
     """Return the name of a file for a message."""
-    return "standard input" if name == STDIN else name
+    return "standard input" if name == STDIN else shown(name)
 
 
 def reason(error: Exception) -> str:

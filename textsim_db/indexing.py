@@ -6,6 +6,7 @@ one after: the kernels and the waiting for the server both release the GIL.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -38,6 +39,8 @@ from textsim_db.pipeline import ahead
 from textsim_db.results import AddReport
 from textsim_db.seen import SeenKeys
 
+log = logging.getLogger("textsim_db.indexing")
+
 QUEUE_FROM = 2
 """The repetition from which writers of the same keys wait for each other instead of colliding."""
 BULK_DOCUMENTS = 1000
@@ -48,8 +51,12 @@ SETTLE_DOCUMENTS = 10_000
 SETTLE_SHARE = 0.2
 """A load of so many documents, and of this share of the corpus, is followed by a VACUUM."""
 
-VACUUM_DOCUMENTS: LiteralString = "VACUUM (ANALYZE, SKIP_LOCKED) {document}"
-VACUUM_BANDS: LiteralString = "VACUUM (ANALYZE, SKIP_LOCKED) {band}"
+VACUUM_DOCUMENTS: LiteralString = """
+/* textsim-db: vacuum corpus {id} after a load */ VACUUM (ANALYZE, SKIP_LOCKED) {document}
+"""
+VACUUM_BANDS: LiteralString = """
+/* textsim-db: vacuum corpus {id} after a load */ VACUUM (ANALYZE, SKIP_LOCKED) {band}
+"""
 
 Progress = Callable[[AddReport], None]
 Result = TypeVar("Result")
@@ -57,7 +64,10 @@ Result = TypeVar("Result")
 _ESTIMATED_DOCUMENTS = """
 SELECT reltuples FROM pg_catalog.pg_class WHERE oid = pg_catalog.to_regclass({document_name})
 """
-QUEUE = "SELECT pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtext('textsim-db writers'), %s::integer)"
+QUEUE = """
+/* textsim-db: wait for other writers of the corpus */
+SELECT pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtext('textsim-db writers'), %s::integer)
+"""
 
 
 def add_many(
@@ -91,6 +101,11 @@ def add_many(
             again &= outcome != writing.ADDED
             report.duplicates += int(np.count_nonzero(again))
             report.duplicates += batch.duplicates
+            log.debug(
+                "corpus %s: stored a batch of %s documents",
+                *(corpus.name, len(batch.keys)),
+                extra={"corpus": corpus.name, "documents": len(batch.keys)},
+            )
             if progress is not None:
                 progress(report)
         # The documents are settled while the index on their band rows is built.
@@ -189,6 +204,7 @@ def _part(batch: Batch, part: slice) -> Batch:
             signatures=made.signatures[part],
             buckets=made.buckets[part],
         ),
+        languages=batch.languages and batch.languages[part],
         word_ids=batch.word_ids[words],
     )
 
@@ -257,6 +273,7 @@ def settle(
     with suppress(psycopg.Error), autocommit(engine) as connection:
         row = connection.execute(corpus.statement(_ESTIMATED_DOCUMENTS)).fetchone()
         if row is None or row[0] < added / SETTLE_SHARE:
+            log.info("vacuum of corpus %s after a load", corpus.name, extra={"corpus": corpus.name})
             for table in tables:
                 connection.execute(corpus.statement(table))
 

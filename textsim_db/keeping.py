@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from textsim_db.kernels import kernel
-from textsim_db.similarity import enter, shared_with, slots_for
+from textsim_db.similarity import enter, shared_with, similarity_of, slots_for
 
 Numbers = npt.NDArray[np.int64]
 
@@ -81,7 +81,7 @@ def keep(
                     )
                     value = 0.0
                     if shared:
-                        value = shared / (shingle_counts[x] + shingle_counts[y] - shared)
+                        value = similarity_of(shared, shingle_counts[x], shingle_counts[y])
                     # Of equals, the one that comes first.
                     if value >= threshold and (value > best or (value == best and y < kept_by[x])):
                         best = value

@@ -37,6 +37,7 @@ FROM {document}
 _SOME = _FIELDS + "WHERE id = ANY (%s::bigint[]) ORDER BY id"
 _ALL = _FIELDS + "WHERE pg_catalog.cardinality(signature) > 0"
 _CANDIDATES = """
+/* textsim-db: measure recall of corpus {id}: candidates */
 SELECT count(DISTINCT b.document_id) - 1
 FROM unnest(%s::integer[], %s::bigint[]) q (query, bucket)
 JOIN {band} b ON b.bucket = q.bucket
@@ -128,7 +129,7 @@ class _Measured:
         return Rows(documents.tokens, documents.offsets, documents.shingle_counts, n)
 
     def _chunks(self) -> Iterator[list[Row]]:
-        with self._connection.cursor("textsim_measure", binary=True) as cursor:
+        with self._connection.cursor(self._corpus.label("measure recall"), binary=True) as cursor:
             cursor.itersize = CHUNK
             cursor.execute(self._corpus.statement(_ALL))
             yield from cut(cursor, CHUNK, lambda row: 4 * len(row[3] or row[5]))

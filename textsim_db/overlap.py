@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from textsim_db.kernels import kernel
 from textsim_db.prefixes import Numbers, Rows
-from textsim_db.similarity import rolling_hashes, width_of
+from textsim_db.similarity import most_shingles, rolling_hashes, similarity_of, width_of
 
 BINS = 100
 
@@ -55,13 +55,11 @@ def overlaps(index: Index, rows: Rows, close: float) -> Overlaps:
 def _distinct(
     tokens: npt.NDArray[np.int32], offsets: Numbers, shingle_counts: Numbers, n: int
 ) -> tuple[npt.NDArray[np.uint64], Numbers]:
-    total = 0
     longest = 0
     for i in range(len(shingle_counts)):
-        total += shingle_counts[i]
         longest = max(longest, offsets[i + 1] - offsets[i])
-    hashes = np.empty(total, np.uint64)
-    owners = np.empty(total, np.int64)
+    hashes = np.empty(most_shingles(offsets, n), np.uint64)
+    owners = np.empty(len(hashes), np.int64)
     some = np.empty(longest + 1, np.uint64)
     at = 0
     for i in range(len(shingle_counts)):
@@ -128,8 +126,7 @@ def _overlaps(
                 shared[owner] += 1
         for at in range(reached):
             owner = touched[at]
-            union = few_counts[owner] + shingle_counts[i] - shared[owner]
-            similarity = shared[owner] / union
+            similarity = similarity_of(shared[owner], few_counts[owner], shingle_counts[i])
             shared[owner] = 0
             histogram[int(similarity * BINS)] += 1
             if similarity >= close:

@@ -22,6 +22,7 @@ from textsim_db.db.corpora import StoredCorpus
 from textsim_db.db.dictionary import Dictionary
 from textsim_db.db.engine import Connection, transaction
 from textsim_db.documents import Documents, Vocabulary
+from textsim_db.errors import DatabaseError
 from textsim_db.forest import Ids, Links
 from textsim_db.prefixes import Rows
 from textsim_db.results import Pair
@@ -34,25 +35,37 @@ CACHE_BYTES = 256 * 1024 * 1024
 
 # Equal words give equal buckets in every band, so band 0 is enough to find them.
 _COPIES = """
+/* textsim-db: pairs of corpus {id}: copies */
 SELECT pg_catalog.array_agg(d.id ORDER BY d.id)
 FROM (
     SELECT bucket FROM {band} WHERE band = 0 GROUP BY bucket HAVING count(*) > 1
 ) s
 JOIN {band} b ON b.bucket = s.bucket
 JOIN {document} d ON d.id = b.document_id
+WHERE %(language)s::text IS NULL OR d.language = %(language)s
 GROUP BY b.bucket, d.word_ids, d.normal_form
 HAVING count(*) > 1
 """
 _SHARED_BUCKETS = """
 SELECT bucket, pg_catalog.array_agg(document_id) FROM {band} GROUP BY bucket HAVING count(*) > 1
 """
+_SHARED_BUCKETS_OF_LANGUAGE = """
+SELECT b.bucket, pg_catalog.array_agg(b.document_id)
+FROM {band} b JOIN {document} d ON d.id = b.document_id
+WHERE d.language = %(language)s
+GROUP BY b.bucket HAVING count(*) > 1
+"""
 _DOCUMENTS = """
+/* textsim-db: pairs of corpus {id}: documents */
 SELECT id, key, shingle_count,
     pg_catalog.array_send(word_ids), pg_catalog.array_send(signature),
     normal_form
 FROM {document} WHERE id = ANY (%s::bigint[])
 """
-_KEYS = "SELECT id, key FROM {document} WHERE id = ANY (%s::bigint[])"
+_KEYS = """
+/* textsim-db: pairs of corpus {id}: keys */
+SELECT id, key FROM {document} WHERE id = ANY (%s::bigint[])
+"""
 
 Row = tuple[Any, ...]
 
@@ -132,7 +145,9 @@ class PairFinder:
         self._check = check
         self.threshold = check.threshold
         self._store = _DocumentStore(connection, corpus)
-        rows = connection.cursor(binary=True).execute(corpus.statement(_COPIES))
+        self._parameters = {"language": check.language}
+        cursor = connection.cursor(binary=True)
+        rows = cursor.execute(corpus.statement(_COPIES), self._parameters)
         self.copies = Copies([np.array(row[0], np.int64) for row in rows])
 
     def links(self, joined: Callable[[Ids], Ids] | None = None) -> Iterator[Links]:
@@ -164,9 +179,12 @@ class PairFinder:
         """Yield the pairs of the shared buckets, some CHUNK_PAIRS at a time, and crowded buckets."""
         parts: list[_Candidates] = []
         count = 0
-        with self._connection.cursor("textsim_shared_buckets", binary=True) as cursor:
+        limited = self._check.language is not None
+        statement = _SHARED_BUCKETS_OF_LANGUAGE if limited else _SHARED_BUCKETS
+        with self._connection.cursor(self.corpus.label("pairs"), binary=True) as cursor:
             cursor.itersize = 10_000
-            for bucket, members in cursor.execute(self.corpus.statement(_SHARED_BUCKETS)):
+            cursor.execute(self.corpus.statement(statement), self._parameters)
+            for bucket, members in cursor:
                 ids = self.copies.without(np.sort(np.array(members, np.int64)))
                 if len(ids) > CROWD and self._check.measure.name == "jaccard":
                     yield _Crowd(ids, bucket)
@@ -254,6 +272,10 @@ class _DocumentStore:
             fetched = cursor.fetchall()
             self._rows.update((row[0], row) for row in fetched)
             self._bytes += sum(map(_size, fetched))
+            if gone := set(missing) - self._rows.keys():
+                raise DatabaseError(
+                    f"document {min(gone)} has band rows, but is not there: run textsim verify"
+                )
         return [self._rows[i] for i in ids]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -61,10 +62,17 @@ class Preference(NamedTuple):
 def _comparable(values: list[Any]) -> npt.NDArray[Any]:
     """Return values as numbers where all of them are, else as texts."""
     try:
-        numbers = np.array([float(value) for value in values], np.float64)
+        numbers = np.array([_float(value) for value in values], np.float64)
     except (TypeError, ValueError):
         return np.array([str(value) for value in values], object)
     # Whole numbers that a float cannot hold are compared as what they are.
     if any(isinstance(value, int) and abs(value) > 2**53 for value in values):
         return np.array([int(v) if isinstance(v, int) else float(v) for v in values], object)
     return numbers
+
+
+def _float(value: Any) -> float:
+    try:
+        return float(value)
+    except OverflowError:  # a whole number of 400 digits
+        return math.inf

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from textsim_db.kernels import kernel
-from textsim_db.similarity import rolling_hashes, width_of
+from textsim_db.similarity import most_shingles, rolling_hashes, width_of
 
 CHUNK_PAIRS = 200_000
 _SLOTS = 20
@@ -93,17 +93,15 @@ def _prefixes(
     spread = np.uint64(_SPREAD)
     frequencies = np.zeros(1 << _SLOTS, np.uint32)
     longest = 0
-    total = 0
     for i in range(len(shingle_counts)):
         longest = max(longest, offsets[i + 1] - offsets[i])
-        total += shingle_counts[i]
     hashes = np.empty(longest + 1, np.uint64)
     for i in range(len(shingle_counts)):
         width = width_of(offsets[i], offsets[i + 1], n)
         for k in range(rolling_hashes(tokens, offsets[i], offsets[i + 1], width, hashes)):
             frequencies[(hashes[k] * spread) >> np.uint64(64 - _SLOTS)] += np.uint32(1)
-    keys = np.empty(total, np.uint64)
-    owners = np.empty(total, np.int64)
+    keys = np.empty(most_shingles(offsets, n), np.uint64)
+    owners = np.empty(len(keys), np.int64)
     at = 0
     for i in range(len(shingle_counts)):
         width = width_of(offsets[i], offsets[i + 1], n)
@@ -117,7 +115,7 @@ def _prefixes(
         wanted = shingle_counts[i] - np.int64(np.ceil(threshold * shingle_counts[i] - 1e-9)) + 1
         taken = 0
         for k in range(count):
-            if taken == wanted:
+            if taken >= wanted:
                 break
             if k == 0 or ordered[k] != ordered[k - 1]:
                 keys[at] = ordered[k]

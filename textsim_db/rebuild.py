@@ -7,6 +7,7 @@ time while they wait; then the new corpus takes the name, in the same transactio
 
 from __future__ import annotations
 
+import logging
 import random
 import time
 from collections.abc import Callable, Iterator
@@ -26,7 +27,7 @@ from textsim_db.db import corpora
 from textsim_db.db.binary import Array, load_int4_arrays
 from textsim_db.db.corpora import StoredCorpus
 from textsim_db.db.dictionary import Dictionary
-from textsim_db.db.engine import autocommit, transaction
+from textsim_db.db.engine import Connection, autocommit, transaction, wait_at_most
 from textsim_db.documents import normal_forms
 from textsim_db.errors import CorpusNotFound
 from textsim_db.indexing import settle
@@ -35,6 +36,8 @@ from textsim_db.recipe import Sketches, sketch_tokens
 from textsim_db.temporary import temporary_name
 from textsim_db.text import tokens_of
 from textsim_db.writing import Stored
+
+log = logging.getLogger("textsim_db.rebuild")
 
 CHUNK = 5000
 FEW = 2000
@@ -49,20 +52,28 @@ Progress = Callable[[int, int], None]
 
 # Every version of a row has another xmin than the one before.
 _VERSIONS = """
+/* textsim-db: rebuild corpus {id}: versions */
 COPY (SELECT id, xmin::pg_catalog.text::bigint FROM {document}) TO STDOUT (FORMAT binary)
 """
 _ROWS = """
-SELECT id, key, source_id, pg_catalog.array_send(word_ids), normal_form
+/* textsim-db: rebuild corpus {id}: documents */
+SELECT id, key, source_id, pg_catalog.array_send(word_ids), normal_form, language
 FROM {document} WHERE id = ANY (%s::bigint[]) ORDER BY source_id, id
 """
 _STORED = """
+/* textsim-db: rebuild corpus {id}: changed documents */
 SELECT id, pg_catalog.array_send(signature) FROM {document} WHERE id = ANY (%s::bigint[])
 """
 _INSERT_WAITING = """
 INSERT INTO {document} (corpus_id, shingle_count, id, source_id, key, signature, normal_form)
 VALUES (%s, %s, %s, %s, %s, %s, %s)
 """
-_LOCK = "LOCK TABLE {document} IN SHARE ROW EXCLUSIVE MODE"
+_WAIT_AS_BEFORE = "SELECT pg_catalog.set_config('lock_timeout', %s, true)"
+_LOCK = """
+/* textsim-db: rebuild corpus {id}: wait for writers */
+LOCK TABLE {document} IN SHARE ROW EXCLUSIVE MODE
+"""
+_REPLACE = "/* textsim-db: replace a corpus */ SELECT textsim._replace_corpus(%s, %s)"
 
 
 class _Versions(NamedTuple):
@@ -137,27 +148,43 @@ class _Copier:
             if number == 0:
                 corpora.build_band_index(self._engine, self._new)
                 settle(self._engine, self._new, len(changed))
+            found_now = {"corpus": self._old.name, "documents": len(changed), "removed": len(gone)}
+            log.info(
+                "corpus %s: round %s of the rebuild, %s documents copied, %s removed",
+                *(self._old.name, number + 1, len(changed), len(gone)),
+                extra=found_now,
+            )
             if len(gone) + len(changed) < FEW:
                 return
 
     def replace(self) -> None:
-        """Copy the rest while writers wait, and take the place, in one transaction."""
+        """Copy the rest while writers wait, and take the place, in one transaction.
+
+        Where lock_timeout is set, that is how long this is tried in all.
+        """
+        start = time.monotonic()
+        limit = None
         while True:
-            with suppress(pg.LockNotAvailable), transaction(self._engine) as connection:
-                connection.execute(f"SET LOCAL lock_timeout = '{PATIENCE}'")
-                connection.execute(self._old.statement(_LOCK))
-                connection.execute("SET LOCAL lock_timeout = 0")
-                cursor = connection.cursor(binary=True)
-                found = self._versions(cursor)
-                gone, changed = _differences(self._done, found)
-                self._remove(cursor, gone)
-                for ids in _chunks(changed):
-                    self._write(cursor, self._read(cursor, ids), first=False)
-                connection.execute(
-                    "SELECT textsim._replace_corpus(%s, %s)", [self._old.id, self._new.id]
-                )
+            try:
+                with transaction(self._engine) as connection:
+                    given, limit = wait_at_most(connection, PATIENCE)
+                    connection.execute(self._old.statement(_LOCK))
+                    connection.execute(_WAIT_AS_BEFORE, [given])
+                    self._take_place(connection)
                 return
+            except pg.LockNotAvailable:
+                if limit is not None and time.monotonic() - start >= limit:
+                    raise
             time.sleep(random.uniform(0, 0.2))  # noqa: S311
+
+    def _take_place(self, connection: Connection) -> None:
+        cursor = connection.cursor(binary=True)
+        found = self._versions(cursor)
+        gone, changed = _differences(self._done, found)
+        self._remove(cursor, gone)
+        for ids in _chunks(changed):
+            self._write(cursor, self._read(cursor, ids), first=False)
+        connection.execute(_REPLACE, [self._old.id, self._new.id])
 
     def _versions(self, cursor: Cursor) -> _Versions:
         with cursor.copy(self._old.statement(_VERSIONS)) as copy:
@@ -211,7 +238,18 @@ class _Copier:
             chosen = np.array([i for i in some if not waiting[i]], np.int64)
             ids = np.array([rows[i][0] for i in chosen.tolist()], np.int64)
             keys = [rows[i][1].encode() for i in chosen.tolist()]
-            writing.insert(cursor, self._new, ids, keys, made, word_ids, chosen, source_id)
+            languages = [rows[i][5] for i in chosen.tolist()]
+            writing.insert(
+                cursor,
+                self._new,
+                ids,
+                keys,
+                made,
+                word_ids,
+                chosen,
+                source_id,
+                None if self._new.config.language is None else languages,
+            )
         self._write_waiting(cursor, copied, np.flatnonzero(waiting))
 
     def _write_waiting(self, cursor: Cursor, copied: _Copied, chosen: Ids) -> None:
@@ -219,7 +257,7 @@ class _Copier:
         rows, made = copied
         parameters = []
         for i in chosen.tolist():
-            id_, key, source_id, _, form = rows[i]
+            id_, key, source_id, _, form, _ = rows[i]
             values = (id_, source_id, key, Array(made.signatures[i]), form)
             parameters.append((self._new.id, int(made.shingle_counts[i]), *values))
         cursor.executemany(self._new.statement(_INSERT_WAITING), parameters)
@@ -230,7 +268,7 @@ class _Copier:
     def _remove(self, cursor: Cursor, ids: Ids) -> None:
         if len(ids):
             found = cursor.execute(self._new.statement(_STORED), [Array(ids)]).fetchall()
-            stored = [Stored(id_, None, None, None, signature) for id_, signature in found]
+            stored = [Stored(id_, None, None, None, None, signature) for id_, signature in found]
             writing.remove_locked(cursor, self._new, stored)
 
 

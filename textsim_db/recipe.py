@@ -11,7 +11,8 @@ import numpy.typing as npt
 from textsim_db import lsh, minhash
 from textsim_db.config import RECIPE, CorpusConfig
 from textsim_db.errors import RecipeError
-from textsim_db.stop_words import without
+from textsim_db.languages import identify
+from textsim_db.stop_words import without, without_by_language
 from textsim_db.text import Tokens, find_shingles, to_bytes, tokenize
 
 GOLDEN_TEXT = (
@@ -36,15 +37,41 @@ class Sketches:
     buckets: npt.NDArray[np.int64]
 
 
-def sketch(texts: Sequence[bytes], config: CorpusConfig) -> Sketches:
-    """Compute everything about several texts in UTF-8 (see textsim_db.text.to_bytes)."""
-    return sketch_tokens(tokens_without(texts, config), config)
+def sketch(texts: Sequence[bytes], config: CorpusConfig, language: str | None = None) -> Sketches:
+    """Compute everything about several texts in UTF-8 (see textsim_db.text.to_bytes).
+
+    language: that of all of them, where it is known.
+    """
+    return sketch_tokens(tokens_without(texts, config, language), config)
 
 
-def tokens_without(texts: Sequence[bytes], config: CorpusConfig) -> Tokens:
+def tokens_without(
+    texts: Sequence[bytes], config: CorpusConfig, language: str | None = None
+) -> Tokens:
     """Return the words of texts, those left out that are stop words of the configuration."""
     tokens = tokenize(texts)
+    if config.stop_words_by_language:
+        languages = identify(tokens) if language is None else [language] * len(texts)
+        return without_by_language(tokens, languages, config.stop_words_by_language)
     return without(tokens, config.stop_words) if config.stop_words else tokens
+
+
+def tokens_and_languages(
+    texts: Sequence[bytes], config: CorpusConfig
+) -> tuple[Tokens, list[str] | None]:
+    """Return the words of documents, and their languages where the configuration wants them.
+
+    A language is identified in the words that are stored, so that it is the same for a document
+    that came by SQL; only where stop words follow it, in the words before they are left out.
+    """
+    if config.language is None:
+        return tokens_without(texts, config), None
+    if not config.stop_words_by_language:
+        tokens = tokens_without(texts, config)
+        return tokens, identify(tokens)
+    tokens = tokenize(texts)
+    languages = identify(tokens)
+    return without_by_language(tokens, languages, config.stop_words_by_language), languages
 
 
 def sketch_tokens(tokens: Tokens, config: CorpusConfig) -> Sketches:

@@ -14,6 +14,7 @@ import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from itertools import pairwise
 from typing import IO, Any, NamedTuple
 
 import numpy as np
@@ -32,8 +33,11 @@ from textsim_db.formats import (
     shown_name,
     unpacked,
 )
+from textsim_db.text import MAX_BYTES
 
 Mask = npt.NDArray[np.bool_]
+
+_PARQUET_BYTES = 64 * 1024 * 1024
 
 
 class Columns(NamedTuple):
@@ -124,6 +128,9 @@ class Records(ABC):
             yield
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
             raise InputError(f"{shown_name(self.name)}: {reason(error)}") from error
+        except OSError as error:
+            error.filename = error.filename or self.name
+            raise
         except InputError as error:
             if error.args and str(error).startswith(shown_name(self.name)):
                 raise
@@ -218,26 +225,49 @@ class _Csv(_Lines):
 
 
 class _Parquet(Records):
-    """Parquet by pyarrow, which the extra of that name installs."""
+    """Parquet by pyarrow, which the extra of that name installs.
+
+    A dictionary of long texts stays one: written out, a few kilobytes may be terabytes.
+    """
+
+    @contextmanager
+    def _file(self) -> Iterator[Any]:
+        import pyarrow
+
+        parquet = _pyarrow_parquet()
+        try:
+            with parquet.ParquetFile(self._path) as file:
+                schema = file.schema_arrow
+            texts = [f.name for f in schema if f.type in (pyarrow.string(), pyarrow.binary())]
+            with parquet.ParquetFile(self._path, read_dictionary=texts) as file:
+                yield file, schema
+        except (pyarrow.ArrowException, OSError) as error:
+            if isinstance(error, OSError) and error.errno is not None:
+                raise
+            raise InputError(f"damaged, or not Parquet: {' '.join(str(error).split())}") from error
 
     def _records(self) -> Iterator[Record]:
-        parquet = _pyarrow_parquet()
-        with parquet.ParquetFile(self._path) as file:
-            names = sorted(set(self.columns.of(file.schema_arrow.names).values()))
+        with self._file() as (file, schema):
+            names = sorted(set(self.columns.of(schema.names).values()))
             number = 0
-            for batch in file.iter_batches(10_000, columns=names):
-                for row in batch.to_pylist():
+            for batch in file.iter_batches(_rows_at_once(file), columns=names):
+                for i in range(len(batch)):
                     number += 1
-                    yield self._record(number, row)
+                    yield self._record(number, {name: batch.column(name)[i] for name in names})
 
     def _record(self, number: int, row: dict[str, Any]) -> Record:
-        text = row[self.columns.text]
-        key = row.get(self.columns.key)
-        value = None if self.columns.value is None else row[self.columns.value]
-        key = None if key is None else str(key)
+        columns = self.columns
+        key: str | None = None
+        try:
+            found = _value(row[columns.key], columns.key) if columns.key in row else None
+            key = None if found is None else str(found)
+            value = None if columns.value is None else _value(row[columns.value], columns.value)
+            text = _value(row[columns.text], columns.text)
+        except InputError as error:
+            return Record(None, key, None, f"row {number}: {error}")
         if not isinstance(text, str):
             kind = "null" if text is None else type(text).__name__
-            fault = f'row {number}: "{self.columns.text}" is {kind}; a string was expected'
+            fault = f'row {number}: "{columns.text}" is {kind}; a string was expected'
             return Record(None, key, value, fault)
         return Record(text, key, value)
 
@@ -246,14 +276,63 @@ class _Parquet(Records):
 
         parquet = _pyarrow_parquet()
         at = 0
-        with (
-            parquet.ParquetFile(self._path) as file,
-            parquet.ParquetWriter(output, file.schema_arrow) as writer,
-        ):
-            for batch in file.iter_batches(10_000):
-                some = kept[at : at + len(batch)]
+        with self._file() as (file, schema), parquet.ParquetWriter(output, schema) as writer:
+            for batch in file.iter_batches(_rows_at_once(file)):
+                some = pyarrow.array(kept[at : at + len(batch)])
                 at += len(batch)
-                writer.write_batch(batch.filter(pyarrow.array(some)))
+                for part in _parts(batch.filter(some)):
+                    writer.write_batch(part.cast(schema))
+
+
+def _rows_at_once(file: Any) -> int:
+    """Return how many rows of a Parquet file to read together, some tens of megabytes."""
+    groups = [file.metadata.row_group(i) for i in range(file.metadata.num_row_groups)]
+    largest = max((group.total_byte_size // max(group.num_rows, 1) for group in groups), default=0)
+    return min(max(_PARQUET_BYTES // max(largest, 1), 1), 10_000)
+
+
+def _value(scalar: Any, name: str) -> Any:
+    """Return a value of a Parquet column; raises InputError where it is none, or too long."""
+    import pyarrow
+
+    if isinstance(scalar, pyarrow.DictionaryScalar) and scalar.is_valid:
+        scalar = scalar.value
+    if isinstance(scalar, pyarrow.StringScalar | pyarrow.LargeStringScalar) and scalar.is_valid:
+        size = scalar.as_buffer().size
+        if size > MAX_BYTES:
+            raise InputError(f'"{name}" is {size:,} bytes long; at most {MAX_BYTES:,} are possible')
+    try:
+        return scalar.as_py()
+    except UnicodeDecodeError as error:
+        raise InputError(f'"{name}" is not UTF-8: {error.reason}') from error
+    except (ValueError, OverflowError) as error:  # a date that Python does not have
+        raise InputError(f'"{name}" cannot be read: {error}') from error
+
+
+def _is_dictionary_of_texts(kind: Any) -> bool:
+    import pyarrow
+
+    return pyarrow.types.is_dictionary(kind) and kind.value_type in (
+        pyarrow.string(),
+        pyarrow.binary(),
+        pyarrow.large_string(),
+        pyarrow.large_binary(),
+    )
+
+
+def _parts(batch: Any) -> Iterator[Any]:
+    """Cut a batch so that no part, its dictionaries written out, is much longer than some rows."""
+    from pyarrow import compute
+
+    sizes = np.zeros(len(batch), np.int64)
+    for column in batch.columns:
+        if _is_dictionary_of_texts(column.type):
+            lengths = compute.binary_length(column.dictionary).take(column.indices)
+            sizes += compute.fill_null(lengths, 0).to_numpy(zero_copy_only=False).astype(np.int64)
+    bounds = np.flatnonzero(np.diff(np.cumsum(sizes) // _PARQUET_BYTES, prepend=0))
+    for start, end in pairwise([0, *bounds.tolist(), len(batch)]):
+        if end > start:
+            yield batch.slice(start, end - start)
 
 
 def open_records(name: str, columns: Columns, kind: str = "auto") -> Records:

@@ -140,6 +140,18 @@ class Status(NamedTuple):
     failed: int
 
 
+class Activity(NamedTuple):
+    """How a corpus is kept up with, of which two at different times give a rate.
+
+    lag: seconds, by the server's clock, since the oldest pending change was made; None where none
+    is. written: documents written so far by anybody, as the server counts them, up to date but for
+    a second; it starts anew after a crash, and when the corpus is rebuilt.
+    """
+
+    lag: float | None
+    written: int
+
+
 class Difference(NamedTuple):
     """A key by which a corpus differs from its table: missing, different or surplus."""
 
@@ -214,10 +226,11 @@ class Statistics:
     """What is in a corpus.
 
     empty: documents without words. vocabulary: distinct words; growth: after each twentieth of the
-    documents, in the order of their ids. frequent: the most frequent words. lengths: words of a
+    documents, in the order of their ids. frequent: the most frequent words. languages: documents
+    by language, where those are identified. lengths: words of a
     document by percentile, 0 to 100. similarities: of a sample of documents to all their
     candidates, in hundredths: 100 counts, the last with 1. buckets: (documents in it, buckets).
-    storage: bytes.
+    storage: bytes, of the whole corpus.
     """
 
     documents: int
@@ -226,6 +239,7 @@ class Statistics:
     vocabulary: int
     growth: list[Growth]
     frequent: list[Frequency]
+    languages: dict[str, int]
     lengths: dict[int, int]
     sampled: int
     candidates: int

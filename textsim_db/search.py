@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from functools import partial
-from typing import Any
+from typing import Any, LiteralString
 
 import numpy as np
 import numpy.typing as npt
@@ -21,9 +21,9 @@ from textsim_db.documents import Documents, Rows, Vocabulary, characters_of, nor
 from textsim_db.errors import DocumentError, DocumentNotFound
 from textsim_db.explaining import Side, side_of_form
 from textsim_db.pipeline import ahead, cut
-from textsim_db.recipe import Sketches, sketch
+from textsim_db.recipe import Sketches, sketch, sketch_tokens
 from textsim_db.results import Candidate, Match
-from textsim_db.text import to_bytes
+from textsim_db.text import to_bytes, tokens_of
 
 CHUNK_QUERIES = 500
 
@@ -51,6 +51,7 @@ FROM (
 JOIN {document} d ON d.id = c.document_id
 """
 _CANDIDATES_OF_MANY = """
+/* textsim-db: candidates of many texts in corpus {id} */
 SELECT d.id, d.key, d.shingle_count,
     pg_catalog.array_send(d.word_ids), pg_catalog.array_send(d.signature),
     d.normal_form, pg_catalog.array_send(c.queries)
@@ -70,14 +71,17 @@ FROM {document} WHERE key = %s
 """
 
 
+_OF_LANGUAGE = "WHERE d.language = %s"
+
+
 def query(
     engine: Engine, dictionary: Dictionary, corpus: StoredCorpus, text: str, check: Check
 ) -> list[Match]:
     """Return the matches of a text, best first."""
-    made = sketch([to_bytes(text)], corpus.config)
+    made = sketch([to_bytes(text)], corpus.config, check.language)
     if not made.shingle_counts[0]:
         return []
-    rows = _candidate_documents(engine, corpus, made.buckets[0])
+    rows = _candidate_documents(engine, corpus, made.buckets[0], check.language)
     if not rows:
         return []
     vocabulary = Vocabulary(dictionary)
@@ -100,11 +104,40 @@ def query_many(
     While the server finds the candidates of some, those of the ones before are verified.
     """
     data = [_numbered(i, text) for i, text in enumerate(texts)]
+    sketched = partial(sketch, config=corpus.config, language=check.language)
+    return _query_all(engine, dictionary, corpus, data, sketched, check)
+
+
+def query_forms(
+    engine: Engine,
+    dictionary: Dictionary,
+    corpus: StoredCorpus,
+    forms: Sequence[str],
+    check: Check,
+) -> list[list[Match]]:
+    """Return the matches of normal forms as the corpus stores them, each of itself among them."""
+
+    def sketched(data: Sequence[bytes]) -> Sketches:
+        return sketch_tokens(tokens_of(data), corpus.config)
+
+    data = [form.encode() for form in forms]
+    return _query_all(engine, dictionary, corpus, data, sketched, check)
+
+
+def _query_all(
+    engine: Engine,
+    dictionary: Dictionary,
+    corpus: StoredCorpus,
+    data: Sequence[bytes],
+    sketched: Callable[[Sequence[bytes]], Sketches],
+    check: Check,
+) -> list[list[Match]]:
     results: list[list[Match]] = []
-    chunks = cut(data, CHUNK_QUERIES, len)
     with (
-        closing(ahead(chunks, partial(sketch, config=corpus.config))) as sketched,
-        closing(ahead(sketched, partial(_with_candidates, engine, corpus))) as found,
+        closing(ahead(cut(data, CHUNK_QUERIES, len), sketched)) as queries,
+        closing(
+            ahead(queries, partial(_with_candidates, engine, corpus, language=check.language))
+        ) as found,
     ):
         for made, rows in found:
             results += _matches_of_many(dictionary, corpus, made, rows, check)
@@ -120,7 +153,8 @@ def neighbours(
     if not len(signature):
         return []
     buckets = lsh.buckets(signature[np.newaxis], corpus.config.banding)[0]
-    rows = [row for row in _candidate_documents(engine, corpus, buckets) if row[0] != own[0]]
+    found = _candidate_documents(engine, corpus, buckets, check.language)
+    rows = [row for row in found if row[0] != own[0]]
     if not rows:
         return []
     vocabulary = Vocabulary(dictionary)
@@ -144,14 +178,17 @@ def side_of(engine: Engine, dictionary: Dictionary, corpus: StoredCorpus, key: s
     return side_of_form(form, corpus.config)
 
 
-def candidates(engine: Engine, corpus: StoredCorpus, text: str) -> list[Candidate]:
+def candidates(
+    engine: Engine, corpus: StoredCorpus, text: str, language: str | None
+) -> list[Candidate]:
     """Return the documents that share a bucket with a text, most shared buckets first."""
-    made = sketch([to_bytes(text)], corpus.config)
+    made = sketch([to_bytes(text)], corpus.config, language)
     if not made.shingle_counts[0]:
         return []
     with autocommit(engine) as connection:
         cursor = connection.cursor(binary=True)
-        cursor.execute(corpus.statement(_CANDIDATES), [Array(made.buckets[0])], prepare=True)
+        parameters = [Array(made.buckets[0])]
+        cursor.execute(*_limited(corpus, _CANDIDATES, parameters, language), prepare=True)
         found = [Candidate(*row) for row in cursor]
     return sorted(found, key=lambda candidate: (-candidate.bands, candidate.key))
 
@@ -172,12 +209,21 @@ def _row_of(engine: Engine, corpus: StoredCorpus, key: str) -> tuple[Any, ...]:
 
 
 def _candidate_documents(
-    engine: Engine, corpus: StoredCorpus, buckets: npt.NDArray[np.int64]
+    engine: Engine, corpus: StoredCorpus, buckets: npt.NDArray[np.int64], language: str | None
 ) -> list[tuple[Any, ...]]:
     with autocommit(engine) as connection:
         cursor = connection.cursor(binary=True)
-        statement = corpus.statement(_CANDIDATE_DOCUMENTS)
-        return cursor.execute(statement, [Array(buckets)], prepare=True).fetchall()
+        limited = _limited(corpus, _CANDIDATE_DOCUMENTS, [Array(buckets)], language)
+        return cursor.execute(*limited, prepare=True).fetchall()
+
+
+def _limited(
+    corpus: StoredCorpus, statement: LiteralString, parameters: list[Any], language: str | None
+) -> tuple[str, list[Any]]:
+    """Return a statement that finds documents d, and its parameters, limited to a language."""
+    if language is None:
+        return corpus.statement(statement), parameters
+    return corpus.statement(statement + _OF_LANGUAGE), [*parameters, language]
 
 
 def _query_rows(made: Sketches, corpus: StoredCorpus, vocabulary: Vocabulary, check: Check) -> Rows:
@@ -240,7 +286,7 @@ def _numbered(number: int, text: str) -> bytes:
 
 
 def _with_candidates(
-    engine: Engine, corpus: StoredCorpus, made: Sketches
+    engine: Engine, corpus: StoredCorpus, made: Sketches, language: str | None
 ) -> tuple[Sketches, list[tuple[Any, ...]]]:
     """Return queries with the documents that share a bucket with any of them."""
     filled = np.flatnonzero(made.shingle_counts)
@@ -250,8 +296,8 @@ def _with_candidates(
     ]
     with autocommit(engine) as connection:
         cursor = connection.cursor(binary=True)
-        statement = corpus.statement(_CANDIDATES_OF_MANY)
-        return made, cursor.execute(statement, parameters, prepare=True).fetchall()
+        limited = _limited(corpus, _CANDIDATES_OF_MANY, parameters, language)
+        return made, cursor.execute(*limited, prepare=True).fetchall()
 
 
 def _matches_of_many(

@@ -17,6 +17,29 @@ def width_of(start: int, end: int, n: int) -> int:
 
 
 @kernel
+def most_shingles(offsets: npt.NDArray[np.int64], n: int) -> int:
+    """Return how many distinct shingles all documents together can have.
+
+    What is stored says how many they have, but may be damaged: no array is as long as it says.
+    """
+    total = 0
+    for i in range(len(offsets) - 1):
+        width = width_of(offsets[i], offsets[i + 1], n)
+        if width:
+            total += offsets[i + 1] - offsets[i] - width + 1
+    return total
+
+
+@kernel
+def similarity_of(shared: int, count: int, other_count: int) -> float:
+    """Return the Jaccard similarity of two sets of these sizes that share something.
+
+    At most 1 whatever the sizes are, which were stored and may be damaged.
+    """
+    return shared / max(count + other_count - shared, shared)
+
+
+@kernel
 def _same(tokens: npt.NDArray[np.int32], a: int, b: int, width: int) -> bool:
     for i in range(width):
         if tokens[a + i] != tokens[b + i]:
@@ -183,7 +206,7 @@ def jaccard_pairs(
             right_hashes,
         )
         if shared:
-            result[pair] = shared / (shingle_counts[a] + shingle_counts[b] - shared)
+            result[pair] = similarity_of(shared, shingle_counts[a], shingle_counts[b])
     return result
 
 

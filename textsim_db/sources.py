@@ -17,7 +17,7 @@ from textsim_db.attached import Source
 from textsim_db.db.corpora import StoredCorpus
 from textsim_db.db.engine import Connection, autocommit, transaction
 from textsim_db.errors import ConfigurationError
-from textsim_db.results import AttachedTable, Failure, Status
+from textsim_db.results import Activity, AttachedTable, Failure, Status
 from textsim_db.worker import WorkReport
 
 Column = str | sqlalchemy.Column[Any] | InstrumentedAttribute[Any]
@@ -46,13 +46,25 @@ SELECT corpus, relation::text, key_column, text_column, mode FROM textsim.source
 ORDER BY corpus, relation::text
 """
 _STATUS = "SELECT indexed, pending, oldest_pending, failed FROM textsim.status(%s)"
+_ACTIVITY = """
+SELECT (
+    SELECT max(greatest(0, extract(epoch FROM pg_catalog.clock_timestamp() - p.created_at)))::float8
+    FROM textsim.pending p LEFT JOIN textsim.source s ON s.id = p.source_id
+    WHERE coalesce(s.corpus_id, p.corpus_id) = {id} AND p.error IS NULL
+), (
+    SELECT pg_catalog.pg_stat_get_tuples_inserted(d.oid)
+        + pg_catalog.pg_stat_get_tuples_updated(d.oid)
+        + pg_catalog.pg_stat_get_tuples_deleted(d.oid)
+    FROM (SELECT {document_name}::pg_catalog.regclass::oid) d (oid)
+)
+"""
 _FAILURES = """
 SELECT k.key, s.relation::text, p.tries, p.error
 FROM textsim.pending p
 LEFT JOIN textsim.source s ON s.id = p.source_id
 LEFT JOIN LATERAL pg_catalog.unnest(p.keys) k (key) ON true
 WHERE coalesce(s.corpus_id, p.corpus_id) = %s AND p.error IS NOT NULL
-ORDER BY p.id
+ORDER BY p.id DESC LIMIT %s
 """
 _RETRY = """
 UPDATE textsim.pending p SET error = NULL, tries = 0, lease_until = NULL
@@ -113,10 +125,19 @@ def status(engine: Engine, corpus: StoredCorpus) -> Status:
     return Status(*row)
 
 
-def failures(engine: Engine, corpus: StoredCorpus) -> list[Failure]:
-    """Return what was set aside."""
+def activity(engine: Engine, corpus: StoredCorpus) -> Activity:
+    """Return how a corpus is kept up with."""
     with autocommit(engine) as connection:
-        return [Failure(*row) for row in connection.execute(_FAILURES, [corpus.id]).fetchall()]
+        row = connection.execute(corpus.statement(_ACTIVITY)).fetchone()
+    assert row is not None
+    return Activity(*row)
+
+
+def failures(engine: Engine, corpus: StoredCorpus, last: int | None = None) -> list[Failure]:
+    """Return what was set aside, or the last of it."""
+    with autocommit(engine) as connection:
+        rows = connection.execute(_FAILURES, [corpus.id, last]).fetchall()
+    return [Failure(*row) for row in reversed(rows)]
 
 
 def retry(engine: Engine, corpus: StoredCorpus) -> int:

@@ -14,8 +14,15 @@ from textsim_db.db.engine import autocommit
 from textsim_db.errors import TextsimError
 
 PREFIX = "textsim temporary "
-_LOCK = "SELECT pg_catalog.pg_try_advisory_lock(pg_catalog.hashtextextended(%s, 0))"
-_UNLOCK = "SELECT pg_catalog.pg_advisory_unlock(pg_catalog.hashtextextended(%s, 0))"
+# In a transaction, and not in a session: behind a pooler each statement may have another session,
+# and whoever gets this one next would hold the lock as well. It sees no row and changes none, so
+# that VACUUM does not mind it.
+_BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY /* textsim-db: hold a temporary corpus */"
+_PATIENCE = """
+SELECT pg_catalog.set_config(name, '0', true) FROM pg_catalog.pg_settings
+WHERE name IN ('idle_in_transaction_session_timeout', 'transaction_timeout')
+"""
+_LOCK = "SELECT pg_catalog.pg_try_advisory_xact_lock(pg_catalog.hashtextextended(%s, 0))"
 
 
 @contextmanager
@@ -42,11 +49,11 @@ def _drop_abandoned(engine: Engine) -> None:
 @contextmanager
 def _locked(engine: Engine, name: str) -> Iterator[str | None]:
     with autocommit(engine) as connection:
-        if connection.execute(_LOCK, [name]).fetchone() != (True,):
-            yield None
-            return
+        connection.execute(_BEGIN)
+        connection.execute(_PATIENCE)
+        row = connection.execute(_LOCK, [name]).fetchone()
         try:
-            yield name
+            yield name if row == (True,) else None
         finally:
             with suppress(psycopg.Error):  # a connection that is lost holds no lock
-                connection.execute(_UNLOCK, [name])
+                connection.rollback()

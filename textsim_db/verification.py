@@ -24,11 +24,12 @@ from textsim_db.text import tokens_of
 CHUNK = 2_000
 
 _WORDS = """
+/* textsim-db: verify the dictionary */
 SELECT w.id, w.word FROM textsim.word w WHERE w.hash <> pg_catalog.hashtextextended(w.word, 0)
 """
 _DOCUMENTS = """
 SELECT d.key, d.shingle_count, pg_catalog.array_send(d.word_ids), pg_catalog.array_send(d.signature),
-    coalesce(d.normal_form, t.text), t.unknown
+    coalesce(d.normal_form, t.text), d.language, t.unknown
 FROM {document} d
 CROSS JOIN LATERAL (
     SELECT coalesce(pg_catalog.string_agg(w.word, ' ' ORDER BY q.place), ''),
@@ -39,6 +40,7 @@ CROSS JOIN LATERAL (
 """
 # A document whose words wait for ids, and that no worker will be told of.
 _FORGOTTEN = """
+/* textsim-db: verify corpus {id}: words that wait for ids */
 SELECT d.key FROM {document} d
 WHERE d.word_ids IS NULL AND NOT EXISTS (
     SELECT FROM textsim.pending p WHERE p.corpus_id = %s AND d.key = ANY (p.keys)
@@ -47,6 +49,7 @@ WHERE d.word_ids IS NULL AND NOT EXISTS (
 # Rows that the signatures give against rows that are there, as multisets; negative counts are rows
 # too many.
 _BANDS = """
+/* textsim-db: verify corpus {id}: band rows */
 SELECT b.document_id, d.key, b.band, b.bucket, sum(b.sign)
 FROM (
     SELECT document_id, band::integer, bucket, -1 AS sign FROM {band}
@@ -85,7 +88,7 @@ def _document_problems(
     connection: Connection, corpus: StoredCorpus, progress: Callable[[int], None] | None
 ) -> Iterator[Problem]:
     done = 0
-    with connection.cursor("textsim_verify", binary=True) as cursor:
+    with connection.cursor(corpus.label("verify documents"), binary=True) as cursor:
         cursor.itersize = CHUNK
         cursor.execute(corpus.statement(_DOCUMENTS))
         for rows in cut(cursor, CHUNK, lambda row: len(row[4])):
@@ -100,7 +103,12 @@ def _check_documents(config: CorpusConfig, rows: list[tuple[Any, ...]]) -> Itera
     made = sketch_tokens(tokens, config)
     counts = made.shingle_counts
     words = np.diff(tokens.word_offsets)
-    for i, (key, shingle_count, word_ids, stored, form, unknown) in enumerate(rows):
+    for i, (key, shingle_count, word_ids, stored, form, language, unknown) in enumerate(rows):
+        # Who gives the words ids identifies it too.
+        expected_one = config.language is not None and word_ids is not None
+        if (language is not None) != expected_one:
+            told = "a language" if expected_one else "none"
+            yield Problem("language", key, f"stored is {language}, expected {told}")
         if unknown is not None:
             yield Problem("unknown word", key, f"word id {unknown} is not in the dictionary")
             continue

@@ -19,7 +19,7 @@ from textsim_db.changes import Piece, Resolved
 from textsim_db.db import corpora
 from textsim_db.db.corpora import StoredCorpus
 from textsim_db.db.dictionary import Dictionary
-from textsim_db.db.engine import database_errors, is_lost, transaction
+from textsim_db.db.engine import database_errors, is_lost, is_pooled, transaction
 from textsim_db.errors import ConfigurationError, DatabaseError, DatabaseUnavailable, RecipeError
 from textsim_db.indexing import settle
 from textsim_db.pipeline import ahead
@@ -45,6 +45,7 @@ MAX_TRIES = 9
 """So often a worker that is to end when nothing is left looks for a lost database: a minute."""
 
 _CLAIM = """
+/* textsim-db: claim pending changes */
 WITH ready AS (
     SELECT p.id, coalesce(pg_catalog.cardinality(p.keys), 1) AS size
     FROM textsim.pending p
@@ -224,7 +225,7 @@ class Worker:
                     raise
                 delay = min(RECONNECT_SECONDS[0] * 2**tries, RECONNECT_SECONDS[1])
                 tries = min(tries + 1, MAX_TRIES)
-                log.warning("trying again in %.1f s: %s", delay, cause)
+                log.warning("trying again in %.1f s: %s", delay, cause, extra={"seconds": delay})
                 self._known, self._sweeps = _Known(), []
                 if cancelled:
                     self._in_hand.clear()
@@ -331,7 +332,7 @@ class Worker:
             self._complaints.pop(name, None)
         elif self._complaints.get(name) != fault:
             self._complaints[name] = fault
-            log.error("table %s is not indexed: %s", name, fault)
+            log.error("table %s is not indexed: %s", name, fault, extra={"table": name})
 
     def _corpus(self, number: int, known: _Known | None = None) -> StoredCorpus | None:
         known = known or self._known
@@ -388,7 +389,8 @@ class Worker:
         reason = f"a worker ended {GIVE_UP_TRIES} times while it had this in hand"
         with transaction(self._engine) as connection:
             connection.execute(_GIVE_UP, [reason, event.id])
-        log.error("set aside: %s", reason)
+        fields = {"corpus_id": event.corpus_id, "keys": event.keys, "reason": reason}
+        log.error("set aside: %s", reason, extra=fields)
 
     def _plan_sweep(self, event: _Event) -> None:
         assert event.source_id is not None
@@ -407,7 +409,8 @@ class Worker:
             events = [event for sweep in self._sweeps for event in sweep.events]
             connection.execute(_RENEW, [self._lease, events])
         if sweep.pieces is None:
-            log.info("comparing table %s with corpus %s", sweep.source.name, sweep.corpus.name)
+            names = {"table": sweep.source.name, "corpus": sweep.corpus.name}
+            log.info("comparing table %s with corpus %s", *names.values(), extra=names)
             sweep.pieces = changes.sweep(self._engine, sweep.corpus, sweep.source)
         try:
             piece = next(sweep.pieces, None)
@@ -435,7 +438,11 @@ class Worker:
         self._in_hand.difference_update(piece.events)
         self._added[piece.corpus] = self._added.get(piece.corpus, 0) + report.added
         for key, reason in report.refused:
-            log.warning('corpus %s: set aside "%s": %s', piece.corpus.name, key[:100], reason)
+            log.warning(
+                'corpus %s: set aside "%s": %s',
+                *(piece.corpus.name, key[:100], reason),
+                extra={"corpus": piece.corpus.name, "key": key, "reason": reason},
+            )
         if self._report is not None and piece.keys:
             table = None if piece.source is None else piece.source.name
             seconds = time.monotonic() - made.seconds
@@ -457,7 +464,9 @@ class _Bell:
         self._listen = listen
 
     def __enter__(self) -> _Bell:
-        if self._listen:
+        if self._listen and is_pooled(self._engine):
+            log.warning("notifications do not come through a pooler such as pgbouncer: polling")
+        elif self._listen:
             lent = self._engine.raw_connection()
             connection = lent.driver_connection
             lent.detach()

@@ -21,14 +21,18 @@ from textsim_db.db.binary import (
     load_int4_array,
 )
 from textsim_db.db.corpora import StoredCorpus
+from textsim_db.errors import DatabaseError
 from textsim_db.recipe import Sketches
 
 _EXISTING = """
-SELECT key, id, pg_catalog.array_send(word_ids), normal_form, source_id, NULL
+/* textsim-db: find documents of corpus {id} */
+SELECT key, id, pg_catalog.array_send(word_ids), normal_form, language, source_id, NULL
 FROM {document} WHERE key = ANY (%s::text[])
 """
 _LOCK_EXISTING = """
-SELECT key, id, pg_catalog.array_send(word_ids), normal_form, source_id, pg_catalog.array_send(signature)
+/* textsim-db: lock documents of corpus {id} */
+SELECT key, id, pg_catalog.array_send(word_ids), normal_form, language, source_id,
+    pg_catalog.array_send(signature)
 FROM {document} WHERE key = ANY (%s::text[]) ORDER BY key FOR UPDATE
 """
 _LOCK_FREE = _LOCK_EXISTING.rstrip() + " SKIP LOCKED"
@@ -36,21 +40,30 @@ _KEYS = "SELECT key FROM {document} WHERE key = ANY (%s::text[])"
 _IDS = "SELECT pg_catalog.nextval('textsim.document_id') FROM pg_catalog.generate_series(1, %s)"
 _UPDATE = """
 UPDATE {document} SET word_ids = %b, normal_form = NULL, signature = %b, shingle_count = %b,
-    source_id = coalesce(%b::integer, source_id)
+    language = %b, source_id = coalesce(%b::integer, source_id)
 WHERE id = %b
 """
-_ADOPT = "UPDATE {document} SET source_id = %s WHERE id = ANY (%s::bigint[])"
-_DELETE = "DELETE FROM {document} WHERE id = ANY (%s::bigint[])"
+_ADOPT = """
+/* textsim-db: adopt documents of corpus {id} */
+UPDATE {document} SET source_id = %s WHERE id = ANY (%s::bigint[])
+"""
+_DELETE = """
+/* textsim-db: remove documents of corpus {id} */
+DELETE FROM {document} WHERE id = ANY (%s::bigint[])
+"""
 _DELETE_BANDS = """
+/* textsim-db: remove band rows of corpus {id} */
 DELETE FROM {band} b
 USING unnest(%s::smallint[], %s::bigint[], %s::bigint[]) gone (band, bucket, document_id)
 WHERE b.band = gone.band AND b.bucket = gone.bucket AND b.document_id = gone.document_id
 """
 _COPY_DOCUMENTS = """
-COPY {document} (corpus_id, shingle_count, id, source_id, key, word_ids, signature)
+/* textsim-db: load documents of corpus {id} */
+COPY {document} (corpus_id, shingle_count, id, source_id, key, language, word_ids, signature)
 FROM STDIN (FORMAT binary)
 """
 _COPY_BANDS = """
+/* textsim-db: load band rows of corpus {id} */
 COPY {band} (corpus_id, band, bucket, document_id) FROM STDIN (FORMAT binary)
 """
 
@@ -63,6 +76,7 @@ class Stored(NamedTuple):
     id: int
     word_ids: bytes | None
     normal_form: str | None
+    language: str | None
     source_id: int | None
     signature: bytes
 
@@ -144,7 +158,9 @@ def outcomes(
         if stored.word_ids is None:
             outcome[i] = COMPLETED if stored.normal_form == batch.form_of(i) else REPLACED
             continue
-        same = np.array_equal(load_int4_array(stored.word_ids), batch.words_of(i))
+        same = stored.language == batch.language_of(i) and np.array_equal(
+            load_int4_array(stored.word_ids), batch.words_of(i)
+        )
         outcome[i] = UNCHANGED if same else REPLACED
         if same and source_id is not None and stored.source_id != source_id:
             adopted.append(stored.id)
@@ -177,7 +193,8 @@ def _insert(
     made = batch.sketches
     ids = np.array([row[0] for row in cursor.execute(_IDS, [len(new)]).fetchall()], np.int64)
     keys = [batch.keys[i].encode() for i in new.tolist()]
-    insert(cursor, corpus, ids, keys, made, batch.word_ids, new, source_id)
+    languages = batch.languages and [batch.languages[i] for i in new.tolist()]
+    insert(cursor, corpus, ids, keys, made, batch.word_ids, new, source_id, languages)
 
 
 def insert(
@@ -189,11 +206,12 @@ def insert(
     word_ids: npt.NDArray[np.int32],
     new: npt.NDArray[np.int64],
     source_id: int | None,
+    languages: Sequence[str] | None,
 ) -> None:
     """Insert documents that are not there under ids of their own, with their band rows.
 
-    new: (documents,), which of the sketches they are; ids and keys are those of the documents.
-    word_ids: those of all sketches.
+    new: (documents,), which of the sketches they are; ids, keys and languages are those of the
+    documents. word_ids: those of all sketches.
     """
     with cursor.copy(corpus.statement(_COPY_DOCUMENTS)) as copy:
         copy.write(COPY_HEADER)
@@ -208,6 +226,7 @@ def insert(
                 new,
                 made.signatures,
                 source_id,
+                None if languages is None else [language.encode() for language in languages],
             ).data
         )
         copy.write(COPY_TRAILER)
@@ -235,6 +254,7 @@ def _replace(
                 Array(batch.words_of(i)),
                 Array(batch.signature_of(i)),
                 int(made.shingle_counts[i]),
+                batch.language_of(i),
                 source_id,
                 int(id_),
             )
@@ -273,12 +293,17 @@ def band_rows(
 
 def _old_bands(corpus: StoredCorpus, documents: Sequence[Stored]) -> BandRows:
     """Return the band rows that stored documents have, which their signatures give."""
+    num_hashes = corpus.config.num_hashes
     signatures = [(stored.id, load_int4_array(stored.signature)) for stored in documents]
     filled = [(id_, signature) for id_, signature in signatures if len(signature)]
+    for id_, signature in filled:
+        if len(signature) != num_hashes:
+            raise DatabaseError(
+                f"the signature of document {id_} has {len(signature)} values; expected "
+                f"{num_hashes}: run textsim verify"
+            )
     ids = np.array([id_ for id_, _ in filled], np.int64)
-    stacked = np.array([signature for _, signature in filled], np.int32).reshape(
-        len(filled), corpus.config.num_hashes
-    )
+    stacked = np.array([signature for _, signature in filled], np.int32).reshape(-1, num_hashes)
     return band_rows(corpus, lsh.buckets(stacked, corpus.config.banding), ids)
 
 

@@ -17,6 +17,8 @@ CREATE TABLE textsim.corpus (
     seed bigint NOT NULL CHECK (seed >= 0),
     recipe integer NOT NULL,
     stop_words text[] NOT NULL DEFAULT '{}',
+    language text CHECK (language = 'auto'),
+    stop_words_by_language jsonb NOT NULL DEFAULT '{}',
     a bigint[] NOT NULL,
     b bigint[] NOT NULL,
     golden_signature integer[] NOT NULL,
@@ -24,7 +26,8 @@ CREATE TABLE textsim.corpus (
     origin integer,
     created_at timestamptz NOT NULL DEFAULT now(),
     CHECK (bands * rows <= num_hashes),
-    CHECK (cardinality(a) = num_hashes AND cardinality(b) = num_hashes)
+    CHECK (cardinality(a) = num_hashes AND cardinality(b) = num_hashes),
+    CHECK (stop_words_by_language = '{}' OR language = 'auto' AND stop_words = '{}')
 );
 COMMENT ON TABLE textsim.corpus IS 'a named collection of documents with one configuration';
 COMMENT ON COLUMN textsim.corpus.id IS 'number in the names of the partitions document_N and band_N';
@@ -39,6 +42,10 @@ COMMENT ON COLUMN textsim.corpus.rows IS 'signature values in a band';
 COMMENT ON COLUMN textsim.corpus.seed IS 'seed of the coefficients';
 COMMENT ON COLUMN textsim.corpus.recipe IS 'version of the way from text to buckets';
 COMMENT ON COLUMN textsim.corpus.stop_words IS 'words, in normal form and order, that are left out of texts';
+COMMENT ON COLUMN textsim.corpus.language
+    IS 'auto: the language of each document is identified; NULL: it is not';
+COMMENT ON COLUMN textsim.corpus.stop_words_by_language
+    IS 'instead of stop_words: those left out of the texts of each language';
 COMMENT ON COLUMN textsim.corpus.a IS 'factors of the hash functions (a * x + b) mod (2^31 - 1)';
 COMMENT ON COLUMN textsim.corpus.b IS 'summands of the hash functions';
 COMMENT ON COLUMN textsim.corpus.golden_signature IS 'signature of a fixed text, checked when the corpus is opened';

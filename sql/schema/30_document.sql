@@ -10,6 +10,7 @@ CREATE TABLE textsim.document (
     id bigint NOT NULL,
     source_id integer,
     key text NOT NULL,
+    language text,
     word_ids integer[],
     signature integer[] NOT NULL,
     normal_form text,
@@ -25,6 +26,8 @@ COMMENT ON COLUMN textsim.document.shingle_count IS 'distinct shingles';
 COMMENT ON COLUMN textsim.document.id IS 'what band rows refer to';
 COMMENT ON COLUMN textsim.document.source_id IS 'the attached table that the document comes from';
 COMMENT ON COLUMN textsim.document.key IS 'the key that the user chose';
+COMMENT ON COLUMN textsim.document.language
+    IS 'by ISO 639, und where undetermined; NULL until a worker has identified it, or if none does';
 COMMENT ON COLUMN textsim.document.word_ids IS 'the words of the normal form, in order';
 COMMENT ON COLUMN textsim.document.normal_form
     IS 'instead of word_ids, until a worker has given the words ids; NULL after that';

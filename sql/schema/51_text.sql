@@ -22,21 +22,33 @@ LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 RETURN string_to_array(textsim.normal_form(body), ' ');
 COMMENT ON FUNCTION textsim.words(text) IS 'the words of a text, in order';
 
-CREATE FUNCTION textsim._form(c textsim.corpus, body text) RETURNS text
+CREATE FUNCTION textsim._form(c textsim.corpus, body text, language text DEFAULT NULL) RETURNS text
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
 AS $$
+DECLARE
+    left_out text[] := c.stop_words;
 BEGIN
-    IF cardinality(c.stop_words) = 0 THEN
+    IF c.stop_words_by_language <> '{}' THEN
+        IF language IS NULL THEN
+            RAISE EXCEPTION 'corpus "%" leaves out the stop words of each text''s language, which '
+                'SQL cannot identify', c.name
+                USING ERRCODE = 'feature_not_supported',
+                    HINT = 'Name the language, where a function takes one; otherwise use a client, '
+                        'or a table that is attached in mode queue.';
+        END IF;
+        left_out := array(SELECT jsonb_array_elements_text(c.stop_words_by_language -> language));
+    END IF;
+    IF cardinality(left_out) = 0 THEN
         RETURN textsim.normal_form(body);
     END IF;
     RETURN array_to_string(array(
         SELECT w.word FROM unnest(textsim.words(body)) WITH ORDINALITY w (word, place)
-        WHERE w.word COLLATE "C" <> ALL (c.stop_words) ORDER BY w.place), ' ');
+        WHERE w.word COLLATE "C" <> ALL (left_out) ORDER BY w.place), ' ');
 END
 $$;
-COMMENT ON FUNCTION textsim._form(textsim.corpus, text)
-    IS 'the normal form of a text without the stop words of a corpus';
+COMMENT ON FUNCTION textsim._form(textsim.corpus, text, text)
+    IS 'the normal form of a text, in some language, without the stop words of a corpus';
 
 CREATE FUNCTION textsim._shingles_of(units text[], n integer, separator text) RETURNS text[]
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE

@@ -45,6 +45,8 @@ DECLARE
     document_table text := 'document_' || c.id;
     band_table text := 'band_' || c.id;
     word_ids integer[] := CASE WHEN form = '' THEN '{}'::integer[] END;
+    -- Others are identified by the worker that gives their words ids.
+    language text := CASE WHEN form = '' AND c.language = 'auto' THEN 'und' END;
     old record;
     document_id bigint;
 BEGIN
@@ -57,13 +59,14 @@ BEGIN
         IF old.id IS NULL THEN
             EXECUTE format($query$
                 INSERT INTO textsim.%I (
-                    corpus_id, shingle_count, id, source_id, key, word_ids, signature, normal_form)
-                VALUES ($1, $2, nextval('textsim.document_id'), $3, $4, $5, $6, $7)
+                    corpus_id, shingle_count, id, source_id, key, word_ids, signature,
+                    normal_form, language)
+                VALUES ($1, $2, nextval('textsim.document_id'), $3, $4, $5, $6, $7, $8)
                 ON CONFLICT (key) DO NOTHING RETURNING id
                 $query$, document_table)
             INTO document_id
             USING c.id, cardinality(shingles), source, document_key, word_ids, fresh,
-                nullif(form, '');
+                nullif(form, ''), language;
             EXIT WHEN document_id IS NOT NULL;
             CONTINUE;  -- another transaction has just added it
         END IF;
@@ -84,10 +87,11 @@ BEGIN
         document_id := old.id;
         EXECUTE format($query$
             UPDATE textsim.%I SET shingle_count = $1, source_id = coalesce($2, source_id),
-                word_ids = $3, signature = $4, normal_form = $5
-            WHERE id = $6
+                word_ids = $3, signature = $4, normal_form = $5, language = $6
+            WHERE id = $7
             $query$, document_table)
-        USING cardinality(shingles), source, word_ids, fresh, nullif(form, ''), document_id;
+        USING cardinality(shingles), source, word_ids, fresh, nullif(form, ''), language,
+            document_id;
         -- Only the band rows that differ.
         EXECUTE format($query$
             DELETE FROM textsim.%I b
@@ -153,6 +157,12 @@ LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
+    -- First of all the documents: whoever is writing one of them has written band rows that a
+    -- statement begun before that would not see.
+    EXECUTE format(
+        'SELECT count(*) FROM ('
+        'SELECT FROM textsim.%I d WHERE d.source_id = $1 ORDER BY d.key FOR UPDATE) locked',
+        'document_' || c.id) USING source;
     EXECUTE format(
         'DELETE FROM textsim.%I b USING textsim.%I d WHERE d.source_id = $1 AND b.document_id = d.id',
         'band_' || c.id, 'document_' || c.id) USING source;

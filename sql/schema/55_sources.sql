@@ -337,6 +337,11 @@ BEGIN
         RAISE EXCEPTION 'mode is "%"; expected "queue" or "inline"', mode
             USING ERRCODE = 'invalid_parameter_value';
     END IF;
+    IF mode = 'inline' AND c.stop_words_by_language <> '{}' THEN
+        RAISE EXCEPTION 'table % cannot be attached inline: corpus "%" leaves out the stop words of '
+            'each text''s language, which only a worker identifies', relation, corpus
+            USING ERRCODE = 'feature_not_supported', HINT = 'Attach it in mode queue.';
+    END IF;
     fault := textsim._unfit(relation);
     IF fault IS NOT NULL THEN
         RAISE EXCEPTION 'table % cannot be attached: %', relation, fault

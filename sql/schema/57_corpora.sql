@@ -98,7 +98,8 @@ COMMENT ON FUNCTION textsim._settings_fault(
 CREATE FUNCTION textsim.create_corpus(
     name text, shingle text DEFAULT 'word:3', threshold double precision DEFAULT 0.8,
     recall double precision DEFAULT 0.95, num_hashes integer DEFAULT 128, seed bigint DEFAULT 1,
-    bands integer DEFAULT NULL, rows integer DEFAULT NULL, stop_words text[] DEFAULT '{}')
+    bands integer DEFAULT NULL, rows integer DEFAULT NULL, stop_words text[] DEFAULT '{}',
+    language text DEFAULT NULL)
 RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
@@ -116,6 +117,10 @@ DECLARE
 BEGIN
     IF fault IS NOT NULL THEN
         RAISE EXCEPTION '%', fault USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    IF language <> 'auto' THEN
+        RAISE EXCEPTION 'language is "%"; expected "auto" or NULL', language
+            USING ERRCODE = 'invalid_parameter_value';
     END IF;
     n := split_part(shingle, ':', 2);
     IF bands IS NULL THEN
@@ -143,10 +148,10 @@ BEGIN
         unit, n), a, b);
     INSERT INTO textsim.corpus (
         name, unit, shingle_length, threshold, recall, num_hashes, bands, rows, seed, recipe,
-        stop_words, a, b, golden_signature, golden_buckets)
+        stop_words, language, a, b, golden_signature, golden_buckets)
     VALUES (
         name, unit, n, threshold, recall, num_hashes, bands, rows, seed, 1,
-        made.stop_words, a, b, golden,
+        made.stop_words, language, a, b, golden,
         array(SELECT q.bucket FROM textsim._buckets(golden, bands, rows) q ORDER BY q.band))
     ON CONFLICT ON CONSTRAINT corpus_name_key DO NOTHING
     RETURNING id INTO corpus_id;
@@ -157,7 +162,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION textsim.create_corpus(
-    text, text, double precision, double precision, integer, bigint, integer, integer, text[])
+    text, text, double precision, double precision, integer, bigint, integer, integer, text[], text)
     IS 'create a corpus; bands and rows follow from threshold and recall unless given';
 
 CREATE FUNCTION textsim.drop_corpus(name text) RETURNS void

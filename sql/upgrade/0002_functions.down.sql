@@ -1,12 +1,12 @@
 -- The functions of 0002_functions.sql, those that use others first.
-DROP FUNCTION textsim.pairs(text, double precision);
+DROP FUNCTION textsim.pairs(text, double precision, text);
 DROP FUNCTION textsim.candidate_pairs(text);
 DROP FUNCTION textsim._shared_bands(integer[], integer[], integer, integer);
-DROP FUNCTION textsim.neighbours(text, text, double precision, integer);
-DROP FUNCTION textsim._neighbours(text, text, double precision, integer);
-DROP FUNCTION textsim.matches(text, text, double precision, integer);
-DROP FUNCTION textsim._matches(textsim.corpus, integer[], text[], integer, text, double precision, integer);
-DROP FUNCTION textsim.candidates(text, text);
+DROP FUNCTION textsim.neighbours(text, text, double precision, integer, text);
+DROP FUNCTION textsim._neighbours(text, text, double precision, integer, text);
+DROP FUNCTION textsim.matches(text, text, double precision, integer, text);
+DROP FUNCTION textsim._matches(textsim.corpus, integer[], text[], integer, text, double precision, integer, text);
+DROP FUNCTION textsim.candidates(text, text, text);
 DROP FUNCTION textsim._check_threshold(double precision);
 DROP FUNCTION textsim._similarity(text[], integer, text[], integer);
 DROP FUNCTION textsim._stored(integer[], text, text, integer);
@@ -24,7 +24,7 @@ DROP FUNCTION textsim._corpus(text);
 DROP FUNCTION textsim.shingles(text, text, integer);
 DROP FUNCTION textsim._shingles_of_form(text, text, integer);
 DROP FUNCTION textsim._shingles_of(text[], integer, text);
-DROP FUNCTION textsim._form(textsim.corpus, text);
+DROP FUNCTION textsim._form(textsim.corpus, text, text);
 DROP FUNCTION textsim.words(text);
 DROP FUNCTION textsim.normal_form(text);
 DROP FUNCTION textsim._fold(text);

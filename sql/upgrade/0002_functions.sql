@@ -83,21 +83,33 @@ LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 RETURN string_to_array(textsim.normal_form(body), ' ');
 COMMENT ON FUNCTION textsim.words(text) IS 'the words of a text, in order';
 
-CREATE FUNCTION textsim._form(c textsim.corpus, body text) RETURNS text
+CREATE FUNCTION textsim._form(c textsim.corpus, body text, language text DEFAULT NULL) RETURNS text
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
 AS $$
+DECLARE
+    left_out text[] := c.stop_words;
 BEGIN
-    IF cardinality(c.stop_words) = 0 THEN
+    IF c.stop_words_by_language <> '{}' THEN
+        IF language IS NULL THEN
+            RAISE EXCEPTION 'corpus "%" leaves out the stop words of each text''s language, which '
+                'SQL cannot identify', c.name
+                USING ERRCODE = 'feature_not_supported',
+                    HINT = 'Name the language, where a function takes one; otherwise use a client, '
+                        'or a table that is attached in mode queue.';
+        END IF;
+        left_out := array(SELECT jsonb_array_elements_text(c.stop_words_by_language -> language));
+    END IF;
+    IF cardinality(left_out) = 0 THEN
         RETURN textsim.normal_form(body);
     END IF;
     RETURN array_to_string(array(
         SELECT w.word FROM unnest(textsim.words(body)) WITH ORDINALITY w (word, place)
-        WHERE w.word COLLATE "C" <> ALL (c.stop_words) ORDER BY w.place), ' ');
+        WHERE w.word COLLATE "C" <> ALL (left_out) ORDER BY w.place), ' ');
 END
 $$;
-COMMENT ON FUNCTION textsim._form(textsim.corpus, text)
-    IS 'the normal form of a text without the stop words of a corpus';
+COMMENT ON FUNCTION textsim._form(textsim.corpus, text, text)
+    IS 'the normal form of a text, in some language, without the stop words of a corpus';
 
 CREATE FUNCTION textsim._shingles_of(units text[], n integer, separator text) RETURNS text[]
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
@@ -355,14 +367,18 @@ END
 $$;
 COMMENT ON FUNCTION textsim._check_threshold(double precision) IS 'the threshold, or an error';
 
-CREATE FUNCTION textsim.candidates(corpus text, body text)
+CREATE FUNCTION textsim.candidates(corpus text, body text, language text DEFAULT NULL)
 RETURNS TABLE (key text, bands integer)
-LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE ROWS 10
+LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 10
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     c textsim.corpus := textsim._corpus(corpus);
+    form text := textsim._form(c, body, language);
 BEGIN
+    IF c.id IS NULL OR form IS NULL THEN
+        RETURN;
+    END IF;
     RETURN QUERY EXECUTE format($query$
         SELECT d.key, f.bands::integer
         FROM (
@@ -372,17 +388,20 @@ BEGIN
             GROUP BY b.document_id
         ) f
         JOIN textsim.%I d ON d.id = f.document_id
+        WHERE $4 IS NULL OR d.language = $4
         ORDER BY f.bands DESC, d.key COLLATE "C"
         $query$, 'band_' || c.id, 'document_' || c.id)
-    USING textsim.signature(corpus, body), c.bands, c.rows;
+    USING textsim._signature(
+            textsim._shingles_of_form(form, c.unit, c.shingle_length), c.a, c.b),
+        c.bands, c.rows, language;
 END
 $$;
-COMMENT ON FUNCTION textsim.candidates(text, text)
+COMMENT ON FUNCTION textsim.candidates(text, text, text)
     IS 'the documents that share a bucket with a text, most buckets first; nothing is verified';
 
 CREATE FUNCTION textsim._matches(
     c textsim.corpus, signature integer[], comparable text[], shingle_count integer,
-    without text, threshold double precision, max_results integer)
+    without text, threshold double precision, max_results integer, language text)
 RETURNS TABLE (key text, similarity double precision)
 LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 10
 SET search_path = pg_catalog, pg_temp
@@ -400,7 +419,7 @@ BEGIN
                 JOIN textsim.%I b ON b.bucket = q.bucket
             ) f
             JOIN textsim.%I d ON d.id = f.document_id
-            WHERE d.key IS DISTINCT FROM $8
+            WHERE d.key IS DISTINCT FROM $8 AND ($11 IS NULL OR d.language = $11)
             OFFSET 0  -- computed once, not in WHERE and SELECT
         ) m
         WHERE m.similarity >= $9
@@ -408,23 +427,24 @@ BEGIN
         LIMIT $10
         $query$, 'band_' || c.id, 'document_' || c.id)
     USING signature, c.bands, c.rows, comparable, shingle_count, c.unit, c.shingle_length, without,
-        coalesce(textsim._check_threshold(threshold), c.threshold), max_results;
+        coalesce(textsim._check_threshold(threshold), c.threshold), max_results, language;
 END
 $$;
 COMMENT ON FUNCTION textsim._matches(
-    textsim.corpus, integer[], text[], integer, text, double precision, integer)
+    textsim.corpus, integer[], text[], integer, text, double precision, integer, text)
     IS 'the documents similar to a set of shingles with this signature, best first';
 
 CREATE FUNCTION textsim.matches(
     corpus text, body text,
-    threshold double precision DEFAULT NULL, max_results integer DEFAULT 10)
+    threshold double precision DEFAULT NULL, max_results integer DEFAULT 10,
+    language text DEFAULT NULL)
 RETURNS TABLE (key text, similarity double precision)
 LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 10
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     c textsim.corpus := textsim._corpus(corpus);
-    form text := textsim._form(c, body);
+    form text := textsim._form(c, body, language);
     shingles text[] := textsim._shingles_of_form(form, c.unit, c.shingle_length);
 BEGIN
     IF c.id IS NULL OR form IS NULL OR form = '' THEN
@@ -433,14 +453,14 @@ BEGIN
     RETURN QUERY SELECT * FROM textsim._matches(
         c, textsim._signature(shingles, c.a, c.b),
         textsim._comparable(form, c.unit, c.shingle_length), cardinality(shingles),
-        NULL, threshold, max_results);
+        NULL, threshold, max_results, language);
 END
 $$;
-COMMENT ON FUNCTION textsim.matches(text, text, double precision, integer)
+COMMENT ON FUNCTION textsim.matches(text, text, double precision, integer, text)
     IS 'the documents similar to a text, verified exactly, best first; threshold of the corpus if NULL';
 
 CREATE FUNCTION textsim._neighbours(
-    corpus text, document_key text, threshold double precision, max_results integer)
+    corpus text, document_key text, threshold double precision, max_results integer, language text)
 RETURNS TABLE (key text, similarity double precision)
 LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 10
 SET search_path = pg_catalog, pg_temp
@@ -465,21 +485,22 @@ BEGIN
     END IF;
     RETURN QUERY SELECT * FROM textsim._matches(
         c, own_signature, textsim._stored(own_ids, own_form, c.unit, c.shingle_length), own_count,
-        document_key, threshold, max_results);
+        document_key, threshold, max_results, language);
 END
 $$;
-COMMENT ON FUNCTION textsim._neighbours(text, text, double precision, integer)
+COMMENT ON FUNCTION textsim._neighbours(text, text, double precision, integer, text)
     IS 'what neighbours() returns; plpgsql does not take a parameter and a column of one name';
 
 CREATE FUNCTION textsim.neighbours(
     corpus text, key text,
-    threshold double precision DEFAULT NULL, max_results integer DEFAULT 10)
+    threshold double precision DEFAULT NULL, max_results integer DEFAULT 10,
+    language text DEFAULT NULL)
 RETURNS TABLE (key text, similarity double precision)
 LANGUAGE sql STABLE PARALLEL SAFE ROWS 10
 BEGIN ATOMIC
-    SELECT n.key, n.similarity FROM textsim._neighbours($1, $2, $3, $4) n;
+    SELECT n.key, n.similarity FROM textsim._neighbours($1, $2, $3, $4, $5) n;
 END;
-COMMENT ON FUNCTION textsim.neighbours(text, text, double precision, integer)
+COMMENT ON FUNCTION textsim.neighbours(text, text, double precision, integer, text)
     IS 'the documents similar to an indexed one, itself left out, best first';
 
 CREATE FUNCTION textsim._shared_bands(a integer[], b integer[], bands integer, rows integer)
@@ -521,7 +542,8 @@ END;
 COMMENT ON FUNCTION textsim.candidate_pairs(text)
     IS 'the pairs of documents that share a bucket, a < b, and how many buckets; nothing is verified';
 
-CREATE FUNCTION textsim.pairs(corpus text, threshold double precision DEFAULT NULL)
+CREATE FUNCTION textsim.pairs(
+    corpus text, threshold double precision DEFAULT NULL, language text DEFAULT NULL)
 RETURNS TABLE (a text, b text, similarity double precision)
 LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 1000
 SET search_path = pg_catalog, pg_temp
@@ -543,12 +565,14 @@ BEGIN
             ) p
             JOIN textsim.%2$I d ON d.id = p.x
             JOIN textsim.%2$I e ON e.id = p.y
+            WHERE $4 IS NULL OR d.language = $4 AND e.language = $4
             OFFSET 0  -- computed once, not in WHERE and SELECT
         ) m
         WHERE m.similarity >= $3
         $query$, 'band_' || c.id, 'document_' || c.id)
-    USING c.unit, c.shingle_length, coalesce(textsim._check_threshold(threshold), c.threshold);
+    USING c.unit, c.shingle_length, coalesce(textsim._check_threshold(threshold), c.threshold),
+        language;
 END
 $$;
-COMMENT ON FUNCTION textsim.pairs(text, double precision)
+COMMENT ON FUNCTION textsim.pairs(text, double precision, text)
     IS 'the pairs of similar documents, a < b, each verified exactly; threshold of the corpus if NULL';

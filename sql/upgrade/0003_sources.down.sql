@@ -7,14 +7,14 @@ BEGIN
     FOR attached IN SELECT id FROM textsim.source LOOP
         EXECUTE format('DROP FUNCTION IF EXISTS textsim.%I() CASCADE', '_changes_' || attached.id);
     END LOOP;
-    DELETE FROM textsim.pending;
+    DELETE FROM textsim.pending WHERE source_id IS NOT NULL;
     DELETE FROM textsim.source;
 END
 $$;
 DROP FUNCTION textsim._replace_corpus(integer, integer);
 DROP FUNCTION textsim._refuse_write();
 DROP FUNCTION textsim.drop_corpus(text);
-DROP FUNCTION textsim.create_corpus(text, text, double precision, double precision, integer, bigint, integer, integer, text[]);
+DROP FUNCTION textsim.create_corpus(text, text, double precision, double precision, integer, bigint, integer, integer, text[], text);
 DROP FUNCTION textsim._settings_fault(text, text, double precision, double precision, integer, bigint, integer, integer);
 DROP FUNCTION textsim._chosen_rows(double precision, double precision, integer);
 DROP FUNCTION textsim._found(double precision, integer, integer);

@@ -211,6 +211,88 @@ def test_a_damaged_gzip_file_is_refused(read: Read, rng: Any) -> None:
     assert refusal.reason.startswith("not a gzip file, or a damaged one: ")
 
 
+@pytest.mark.parametrize(
+    ("packed", "reason"),
+    [
+        (lambda data: gzip.compress(data)[:-3], "the gzip file ends too early; what came before"),
+        (
+            lambda data: gzip.compress(data)[:-8] + bytes(8),
+            "not a gzip file, or a damaged one: CRC",
+        ),
+        (lambda data: gzip.compress(data) + b"garbage", "not a gzip file, or a damaged one: Not a"),
+        (lambda data: gzip.compress(data) + b"\x1f\x8b", "the gzip file ends too early"),
+        (lambda data: gzip.compress(data) + bytes(99), None),  # zeros are what tapes end with
+        (lambda data: gzip.compress(data) * 2, None),
+    ],
+)
+def test_whole_lines_before_the_damage_are_read(
+    packed: Callable[[bytes], bytes], reason: str | None, read: Read
+) -> None:
+    lines = b'{"id": 1, "text": "a"}\n{"id": 2, "text": "b"}\n'
+    Path("a.jsonl.gz").write_bytes(packed(lines))
+    documents, refused = read("a.jsonl.gz")
+    assert documents[:2] == [("1", "a"), ("2", "b")]
+    assert [refusal.key for refusal in refused] == (["a.jsonl.gz"] if reason else [])
+    assert all(refusal.reason.startswith(str(reason)) for refusal in refused)
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        (b'{"a": ' * 100_000 + b"}" * 100_000, "malformed JSON: maximum recursion depth exceeded"),
+        (b"[" * 10**6 + b"]" * 10**6, "malformed JSON: maximum recursion depth exceeded"),
+        (b'{"id": 1e999, "text": "t"}', '"id" is Infinity; a string or a whole number was'),
+        (b'{"id": NaN, "text": "t"}', '"id" is NaN; a string or a whole number was expected'),
+        (b'{"id": 1, "text": "a\0b"}', "malformed JSON at character 21: Invalid control character"),
+        (b"\0\0", "malformed JSON at character 1: Expecting value"),
+        ('{"id": 1, "text": "a"}'.encode("utf-16"), "not UTF-8: byte 0xff at offset 0"),
+        (
+            rb'{"\u001b[31m\n\u202e\ud800": 1}',
+            r'there is no member "id"; found "\x1b[31m\n\u202e\ud800": name another with --key',
+        ),
+    ],
+)
+def test_hostile_json_lines(line: bytes, reason: str, read: Read) -> None:
+    Path("a.jsonl").write_bytes(b'{"id": 1, "text": "t"}\n' + line)
+    documents, refused = read("a.jsonl")
+    assert documents == [("1", "t")]
+    assert refused[0].key == "a.jsonl, line 2"
+    assert refused[0].reason.startswith(reason)
+    assert "\n" not in refused[0].reason
+
+
+def test_of_names_that_come_twice_the_last_counts(read: Read) -> None:
+    Path("a.jsonl").write_text('{"id": 1, "text": "a", "text": "b", "id": 2}')
+    assert read("a.jsonl") == ([("2", "b")], [])
+
+
+def test_nul_in_csv_is_left_to_the_corpus(read: Read) -> None:
+    Path("a.csv").write_bytes(b'id,text\n1,"a\0b"\n2,c\n')
+    assert read("a.csv") == ([("1", "a\0b"), ("2", "c")], [])
+    assert reasons("b.csv", b"id,text\r1,a\r", read)[0].reason.startswith("malformed CSV: new-line")
+
+
+def test_devices_and_folders(read: Read) -> None:
+    assert read("/dev/null") == ([("/dev/null", "")], [])
+    assert read("/dev/null", kind=Kind.JSONL) == ([], [])
+    key, reason = read("/proc/self/mem")[1][0]
+    assert (key, reason) == ("/proc/self/mem", "cannot be read: Input/output error")
+    Path("folder.jsonl").mkdir()
+    assert read("folder.jsonl")[1][0].reason == 'no file in this folder matches "*"'
+
+
+def test_a_file_that_is_cut_while_it_is_read(read: Read) -> None:
+    line = b'{"id": 1, "text": "t"}\n'
+    Path("a.jsonl").write_bytes(line * 100_000)
+    refused: list[Refusal] = []
+    documents = iter(Inputs(["a.jsonl"], refused.append))
+    next(documents)
+    with Path("a.jsonl").open("r+b") as file:
+        file.truncate(len(line) * 50_000 + 7)
+    assert len(list(documents)) == 49_999
+    assert [refusal.key for refusal in refused] == ["a.jsonl, line 50001"]
+
+
 def test_standard_input(read: Read, monkeypatch: pytest.MonkeyPatch) -> None:
     def given(content: bytes) -> None:
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(io.BytesIO(content))))

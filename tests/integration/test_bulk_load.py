@@ -6,12 +6,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import psycopg
 import pytest
 
 import textsim_db as ts
 from tests.integration.test_sources import wait_for
+from textsim_db.db import corpora
 
 LOAD = (
     "import sys, textsim_db as ts\n"
@@ -83,4 +85,29 @@ def test_a_load_that_is_killed(db: ts.Database, then: str) -> None:
         stored += 1500
     assert has_index(db.url)
     assert len(corpus) == stored
+    assert corpus.verify() == []
+
+
+def test_two_loads_that_end_at_once(db: ts.Database) -> None:
+    corpus = db.create_corpus("c")
+    corpus.add_many(texts(2000))
+    with psycopg.connect(db.url) as writer, ThreadPoolExecutor(4) as pool:
+        writer.execute("DROP INDEX textsim.band_1_bucket")
+        writer.commit()
+        writer.execute("INSERT INTO textsim.band_1 VALUES (1, 0, 0, 0)")
+        building = [
+            pool.submit(corpora.build_band_index, db.engine, corpora.load(db.engine, "c"))
+            for _ in range(4)
+        ]
+        # All of them have seen that there is no index, and wait for the writer.
+        waiting = (
+            "SELECT count(*) FROM pg_locks "
+            "WHERE NOT granted AND relation = 'textsim.band_1'::regclass"
+        )
+        with psycopg.connect(db.url, autocommit=True) as other:
+            wait_for(lambda: other.execute(waiting).fetchone() == (4,))
+        writer.rollback()
+        for one in building:
+            one.result()
+    assert has_index(db.url)
     assert corpus.verify() == []

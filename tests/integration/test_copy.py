@@ -79,7 +79,8 @@ def check_documents(connection: psycopg.Connection[Any], source_id: int | None) 
     ids = [2**63 - 1, -(2**63), 2**32 - 1, 2**31]
     chosen = [3, 0, 1]
     connection.execute("CREATE TEMP TABLE d (LIKE textsim.document) ON COMMIT DROP")
-    columns = "corpus_id, shingle_count, id, source_id, key, word_ids, signature"
+    columns = "corpus_id, shingle_count, id, source_id, key, language, word_ids, signature"
+    languages = ["de", None, "und", "yue"] if source_id is None else [None] * 4
     made = copy_documents(
         2**31 - 1,
         np.array([ids[i] for i in chosen], np.int64),
@@ -90,6 +91,7 @@ def check_documents(connection: psycopg.Connection[Any], source_id: int | None) 
         np.array(chosen, np.int64),
         signatures,
         source_id,
+        None if source_id else [(languages[i] or "").encode() for i in chosen],
     )
     copy_in(connection, f"COPY d ({columns}) FROM STDIN (FORMAT binary)", made)
     assert query(connection, f"SELECT {columns} FROM d") == [
@@ -99,6 +101,7 @@ def check_documents(connection: psycopg.Connection[Any], source_id: int | None) 
             ids[i],
             source_id,
             keys[i],
+            languages[i],
             words[i],
             signatures[i].tolist() if counts[i] else [],
         )

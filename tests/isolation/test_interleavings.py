@@ -385,17 +385,7 @@ def test_a_worker_passes_over_what_a_user_holds(
     assert stored(look) == expected(look, "t")
 
 
-@pytest.mark.parametrize(
-    "level",
-    [
-        pytest.param(
-            RC,
-            marks=pytest.mark.xfail(reason="_take_all sees no band rows that are being written"),
-            id="read committed",
-        ),
-        pytest.param(RR, id="repeatable read"),
-    ],
-)
+@LEVELS
 def test_truncate_against_replace(
     db: ts.Database, corpus: ts.Corpus, make: Clients, look: Connection, level: Isolation
 ) -> None:

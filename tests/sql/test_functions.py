@@ -28,18 +28,21 @@ PUBLIC = {
     "buckets(corpus text, signature integer[])": "stable strict",
     "estimate(a integer[], b integer[])": "immutable strict",
     "jaccard(corpus text, a text, b text)": "stable strict",
-    "candidates(corpus text, body text)": "stable strict",
-    "matches(corpus text, body text, threshold double precision, max_results integer)": "stable",
-    "neighbours(corpus text, key text, threshold double precision, max_results integer)": "stable",
+    "candidates(corpus text, body text, language text)": "stable",
+    "matches(corpus text, body text, threshold double precision, max_results integer, "
+    "language text)": "stable",
+    "neighbours(corpus text, key text, threshold double precision, max_results integer, "
+    "language text)": "stable",
     "candidate_pairs(corpus text)": "stable",
-    "pairs(corpus text, threshold double precision)": "stable",
+    "pairs(corpus text, threshold double precision, language text)": "stable",
     "add(corpus text, key text, body text)": "volatile",
     "remove(corpus text, key text)": "volatile",
     "attach(corpus text, relation regclass, key_column name, text_column name, mode text)": "volatile",
     "detach(corpus text, relation regclass)": "volatile",
     "status(corpus text)": "stable strict",
     "create_corpus(name text, shingle text, threshold double precision, recall double precision, "
-    "num_hashes integer, seed bigint, bands integer, rows integer, stop_words text[])": "volatile",
+    "num_hashes integer, seed bigint, bands integer, rows integer, stop_words text[], "
+    "language text)": "volatile",
     "drop_corpus(name text)": "volatile",
     "containment(a text, b text, unit text, n integer)": "immutable strict",
     "cosine(a text, b text)": "immutable strict",

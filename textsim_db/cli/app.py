@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import sys
 from typing import Annotated, Any
@@ -18,6 +19,7 @@ from textsim_db.cli import (
     dedupe,
     demo,
     documents,
+    logs,
     plan,
     searches,
     sources,
@@ -30,6 +32,13 @@ from textsim_db.errors import TextsimError
 class _Textsim(TyperGroup):
     """The root group: turns what a user can cause into a message and an exit status."""
 
+    def get_params(self, ctx: Any) -> list[Any]:
+        return [*super().get_params(ctx), *logs.options()]
+
+    def main(self, *args: Any, **options: Any) -> Any:
+        with logs.told():
+            return super().main(*args, **options)
+
     def invoke(self, ctx: Any) -> Any:
         try:
             result = super().invoke(ctx)
@@ -40,10 +49,18 @@ class _Textsim(TyperGroup):
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise typer.Exit(141) from None
         except KeyboardInterrupt as error:
-            complain("; ".join(["interrupted", *getattr(error, "__notes__", [])]))
+            notes = getattr(error, "__notes__", [])
+            complain("; ".join(["interrupted", *notes]), logging.WARNING)
             raise typer.Exit(130) from None
         except (TextsimError, OSError) as error:
-            complain(f"error: {explain(error)}")
+            complain(explain(error), logging.ERROR)
+            raise typer.Exit(2) from error
+        except Exception as error:
+            # Wrong usage, of which Typer would tell in its own way.
+            told = getattr(error, "format_message", None)
+            if told is None or not logs.chosen.json:
+                raise
+            complain(told(), logging.ERROR)
             raise typer.Exit(2) from error
         return result
 
@@ -78,6 +95,17 @@ app.command("reconcile")(sources.reconcile)
 app.command("rebuild")(corpora.rebuild)
 app.command("verify")(databases.verify)
 app.add_typer(databases.app, name="db")
+
+
+def _give_log_options(group: typer.Typer) -> None:
+    for command in group.registered_commands:
+        command.cls = logs.Command
+    for part in group.registered_groups:
+        if part.typer_instance is not None:
+            _give_log_options(part.typer_instance)
+
+
+_give_log_options(app)
 
 
 def _print_version(wanted: bool) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections.abc import Iterable
 from enum import StrEnum
@@ -10,11 +11,17 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
+from textsim_db.cli.logs import COMMANDS, chosen
+from textsim_db.errors import EmbeddedServerError
+from textsim_db.errors import shown as shown
+
 if TYPE_CHECKING:
     from textsim_db.database import Database
     from textsim_db.results import Refusal
 
 SHOWN_REFUSALS = 20
+
+log = logging.getLogger(COMMANDS)
 
 Choice = TypeVar("Choice", bound=StrEnum)
 
@@ -24,7 +31,7 @@ def number(text: str) -> float:
     try:
         return float(text)
     except ValueError:
-        raise typer.BadParameter(f'"{text}" is not a number') from None
+        raise typer.BadParameter(f'"{shown(text)}" is not a number') from None
 
 
 def whole_number(text: str) -> int:
@@ -32,7 +39,7 @@ def whole_number(text: str) -> int:
     try:
         return int(text)
     except ValueError:
-        raise typer.BadParameter(f'"{text}" is not a whole number') from None
+        raise typer.BadParameter(f'"{shown(text)}" is not a whole number') from None
 
 
 def one_of(choices: type[Choice], text: str) -> Choice:
@@ -40,7 +47,7 @@ def one_of(choices: type[Choice], text: str) -> Choice:
     try:
         return choices(text)
     except ValueError:
-        raise typer.BadParameter(f'"{text}" is not one of {", ".join(choices)}') from None
+        raise typer.BadParameter(f'"{shown(text)}" is not one of {", ".join(choices)}') from None
 
 
 def _own_or_global(ctx: typer.Context, value: str | None) -> str | None:
@@ -68,19 +75,27 @@ Threshold = Annotated[
         "fewer of the similar documents are found: see textsim corpus show.",
     ),
 ]
+LanguageLimit = Annotated[
+    str | None,
+    typer.Option(
+        "--language",
+        metavar="CODE",
+        help='Only documents of a language, such as "en", in a corpus that identifies languages.',
+    ),
+]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 
 
 def connect(database_url: str | None) -> Database:
-    """Open the database that the options name."""
+    """Open the database that the options name; the server is told by which command."""
     from textsim_db.database import connect
 
-    return connect(database_url)
+    return connect(database_url, f"textsim-db {chosen.command}".rstrip())
 
 
-def complain(message: str) -> None:
-    """Print a message on standard error."""
-    typer.echo(message, err=True)
+def complain(message: str, level: int = logging.INFO, **fields: object) -> None:
+    """Print a message on standard error; the fields go with it where it is logged as JSON."""
+    log.log(level, "%s", message, extra=fields)
 
 
 def explain(error: BaseException) -> str:
@@ -105,9 +120,11 @@ def explain(error: BaseException) -> str:
 def _message(error: BaseException) -> str:
     if isinstance(error, OSError) and error.strerror:
         place = f"{error.filename}: " if error.filename else ""
-        return place + error.strerror
+        return shown(place + error.strerror)
     text = str(error) or type(error).__name__
-    return text if type(error).__module__.startswith("textsim") else _sentences(text)
+    if isinstance(error, EmbeddedServerError):  # it has lines of the server's log
+        return text
+    return shown(text) if type(error).__module__.startswith("textsim") else _sentences(text)
 
 
 def _one_line(text: str) -> str:
@@ -125,9 +142,10 @@ def confirm(action: str, yes: bool) -> None:
     """Ask before something is deleted; end with status 2 where the answer is no or cannot be had."""
     if yes:
         return
-    if not sys.stdin.isatty():
+    if not sys.stdin.isatty() or chosen.json:
         complain(
-            f"error: this would {action}; there is no terminal to ask on, so give --yes to confirm"
+            f"this would {action}; there is no terminal to ask on, so give --yes to confirm",
+            logging.ERROR,
         )
         raise typer.Exit(2)
     if not typer.confirm(f"{action[0].upper()}{action[1:]}?", err=True):
@@ -144,33 +162,24 @@ class Refusals:
 
     def add(self, refusal: Refusal) -> None:
         """Take note of a record or file that could not be read."""
-        self._note(f"{refusal.key}: {refusal.reason}")
+        self._note(shown(f"{refusal.key}: {refusal.reason}"))
 
     def add_documents(self, refusals: Iterable[Refusal]) -> None:
         """Take note of documents that could not be stored."""
         for refusal in refusals:
-            self._note(f'document "{shown(refusal.key)}": {refusal.reason}')
+            self._note(shown(f'document "{refusal.key}": {refusal.reason}'))
 
     def show(self) -> None:
         """Print what was refused."""
         for line in self._first:
-            complain(f"refused: {line}")
+            complain(f"refused: {line}", logging.WARNING)
         if self.count > len(self._first):
-            complain(f"... and {self.count - len(self._first):,} more")
+            complain(f"... and {self.count - len(self._first):,} more", logging.WARNING)
 
     def _note(self, line: str) -> None:
         self.count += 1
         if len(self._first) < SHOWN_REFUSALS:
             self._first.append(line)
-
-
-def shown(text: str) -> str:
-    """Return a text as it can be shown on one line: control characters escaped."""
-    if text.isprintable():
-        return text
-    return "".join(
-        c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text
-    )
 
 
 def program() -> str:

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from textsim_db.cli.common import DatabaseUrl, complain, connect, count, shown, whole_number
+from textsim_db.cli.common import DatabaseUrl, complain, connect, count, whole_number
 from textsim_db.cli.output import Format, FormatOption, console, table, write
-from textsim_db.errors import ConfigurationError, InputError
+from textsim_db.errors import ConfigurationError, InputError, shown
 
 if TYPE_CHECKING:
     from rich.text import Text

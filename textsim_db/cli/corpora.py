@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -98,23 +99,40 @@ StopWords = Annotated[
     str | None,
     typer.Option(
         "--stop-words",
-        metavar="LANGUAGE|PATH",
-        help='Leave words out of every text: those of a language, such as "en", or of a file with '
-        "one on each line. Default: none.",
+        metavar="LANGUAGE|auto|PATH",
+        help='Leave words out of every text: those of a language, such as "en", "auto" for those of '
+        "the text's own, or of a file with one on each line. Default: none.",
+        rich_help_panel=_PANEL,
+    ),
+]
+Language = Annotated[
+    str | None,
+    typer.Option(
+        "--language",
+        metavar="auto",
+        help='"auto": identify the language of each document, to limit searches to one.',
         rich_help_panel=_PANEL,
     ),
 ]
 
 
-def chosen_stop_words(choice: str | None) -> tuple[str, ...] | None:
+def chosen_stop_words(choice: str | None) -> str | tuple[str, ...] | None:
     """Return the stop words of a language or a file."""
-    if choice is None:
-        return None
+    if choice in (None, "auto"):
+        return choice
     from textsim_db.inputs import read_text
     from textsim_db.stop_words import stop_words
 
     is_file = "." in choice or "/" in choice
     return stop_words(read_text(choice).splitlines() if is_file else choice)
+
+
+def check(settings: dict[str, Any]) -> None:
+    """Raise ConfigurationError unless a corpus can be made with these settings."""
+    from textsim_db.config import make_config
+    from textsim_db.stop_words import with_lists
+
+    make_config(**with_lists(settings))
 
 
 def given(**settings: Any) -> dict[str, Any]:
@@ -125,8 +143,9 @@ def given(**settings: Any) -> dict[str, Any]:
 def check_settings(corpus: Corpus, settings: dict[str, Any]) -> None:
     """Raise CorpusExists unless the corpus is what these settings would make."""
     from textsim_db.config import differing_settings
+    from textsim_db.stop_words import with_lists
 
-    if differing := differing_settings(corpus.config, settings):
+    if differing := differing_settings(corpus.config, with_lists(settings)):
         raise CorpusExists(f'corpus "{corpus.name}" exists with other settings: {differing}')
 
 
@@ -141,6 +160,7 @@ def create(
     bands: Bands = None,
     rows: Rows = None,
     stop_words: StopWords = None,
+    language: Language = None,
     exist_ok: Annotated[
         bool,
         typer.Option("--exist-ok", help="Accept a corpus that exists with this configuration."),
@@ -160,6 +180,7 @@ def create(
         bands=bands,
         rows=rows,
         stop_words=chosen_stop_words(stop_words),
+        language=language,
     )
     with connect(database_url) as db:
         if exist_ok and corpus in db.corpora():
@@ -179,7 +200,7 @@ def list_(form: FormatOption = Format.TABLE, database_url: DatabaseUrl = None) -
             try:
                 corpus = db.corpus(name)
             except RecipeError as error:
-                complain(f"left out: {error}")
+                complain(f"left out: {error}", logging.WARNING, corpus=name)
                 continue
             config = corpus.config
             rows.append((name, len(corpus), str(config.shingle), Setting(config.threshold)))
@@ -251,9 +272,12 @@ def rebuild(
         if not rebuilt:
             complain(f'the corpus "{corpus}" has these settings already')
             return
+        seconds, documents = time.monotonic() - start, len(opened)
         complain(
-            f'rebuilt the corpus "{corpus}" with {count(len(opened), "document")}; '
-            f"{time.monotonic() - start:.1f} s"
+            f'rebuilt the corpus "{corpus}" with {count(documents, "document")}; {seconds:.1f} s',
+            corpus=corpus,
+            documents=documents,
+            seconds=round(seconds, 3),
         )
         _show(opened)
 
@@ -262,8 +286,14 @@ def _settings(corpus: Corpus) -> dict[str, Any]:
     config = corpus.config
     names = ("threshold", "recall", "num_hashes", "bands", "rows", "seed", "recipe")
     chosen = {name: getattr(config, name) for name in names}
-    left_out = " ".join(config.stop_words)
-    return {"corpus": corpus.name, "shingle": str(config.shingle), **chosen, "stop_words": left_out}
+    left_out = "auto" if config.stop_words_by_language else " ".join(config.stop_words)
+    return {
+        "corpus": corpus.name,
+        "shingle": str(config.shingle),
+        **chosen,
+        "stop_words": left_out,
+        "language": config.language,
+    }
 
 
 def _show(corpus: Corpus) -> None:
@@ -271,8 +301,11 @@ def _show(corpus: Corpus) -> None:
 
     settings = {**_settings(corpus), "documents": f"{len(corpus):,}"}
     words = corpus.config.stop_words
-    more = f" and {len(words) - _SHOWN_WORDS:,} more" if len(words) > _SHOWN_WORDS else ""
-    settings["stop_words"] = f"{' '.join(words[:_SHOWN_WORDS])}{more}" if words else "none"
+    if len(words) > _SHOWN_WORDS:
+        more = len(words) - _SHOWN_WORDS
+        settings["stop_words"] = f"{' '.join(words[:_SHOWN_WORDS])} and {more:,} more"
+    for name in ("stop_words", "language"):
+        settings[name] = settings[name] or "none"
     lines = (f"{name.replace('_', ' '):<12}{_plain(value)}" for name, value in settings.items())
     out = console()
     out.print(Text("\n".join(lines)))

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator
+import logging
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from textsim_db.cli.common import DatabaseUrl, Yes, complain, confirm, connect, count
-from textsim_db.cli.output import Format, FormatOption, error_console, write
+from textsim_db.cli.logs import chosen
+from textsim_db.cli.output import Format, FormatOption, write
+from textsim_db.cli.progress import counting
 from textsim_db.errors import RecipeError
 
 if TYPE_CHECKING:
@@ -29,9 +31,11 @@ def install(database_url: DatabaseUrl = None) -> None:
 
     Example: `textsim db install --database-url postgresql://user@host/name`
     """
-    from textsim_db.database import install as install_schema
+    from textsim_db.db import schema
 
-    complain(f"the schema textsim is at revision {install_schema(database_url)}")
+    with _engine(database_url) as engine:
+        revision = schema.upgrade(engine)
+    complain(f"the schema textsim is at revision {revision}", revision=revision)
 
 
 @app.command("upgrade")
@@ -127,7 +131,7 @@ def stop() -> None:
 def _engine(database_url: str | None) -> Iterator[Engine]:
     from textsim_db.database import resolve
 
-    engine, _, _ = resolve(database_url)
+    engine, _, _ = resolve(database_url, f"textsim-db {chosen.command}")
     try:
         yield engine
     finally:
@@ -145,24 +149,20 @@ def _verify(db: Database, names: list[str], form: Format) -> None:
         problems = _problems(corpus)
         rows += [(name, *problem) for problem in problems]
         found = count(len(problems), "problem") if problems else "nothing wrong"
-        complain(f'corpus "{name}": {count(len(corpus), "document")}, {found}')
+        complain(
+            f'corpus "{name}": {count(len(corpus), "document")}, {found}',
+            logging.WARNING if problems else logging.INFO,
+            corpus=name,
+            problems=len(problems),
+        )
     write(("corpus", "kind", "subject", "detail"), rows, form)
     if rows:
         raise typer.Exit(1)
 
 
 def _problems(corpus: Corpus) -> list[Problem]:
-    with _progress(corpus) as show:
-        return corpus.verify(show)
-
-
-@contextmanager
-def _progress(corpus: Corpus) -> Iterator[Callable[[int], None] | None]:
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.progress import Progress
-
-    with Progress(console=error_console(), transient=True) as bar:
-        task = bar.add_task("verifying", total=len(corpus))
-        yield lambda done: bar.update(task, completed=done)
+    with counting("verifying", "documents") as progress:
+        if progress is None:
+            return corpus.verify()
+        total = len(corpus)
+        return corpus.verify(lambda done: progress(done, total))

@@ -21,12 +21,13 @@ from textsim_db.cli.corpora import (
     Seed,
     Shingle,
     StopWords,
+    check,
     chosen_stop_words,
     given,
 )
 from textsim_db.cli.progress import loading
 from textsim_db.cli.searches import LinkageOption
-from textsim_db.errors import ConfigurationError
+from textsim_db.errors import ConfigurationError, shown
 
 if TYPE_CHECKING:
     from textsim_db.dedupe import Deduplication
@@ -42,7 +43,7 @@ def _keep(text: str) -> Preference:
     try:
         return Preference.parse(text)
     except ConfigurationError as error:
-        raise typer.BadParameter(str(error)) from None
+        raise typer.BadParameter(shown(str(error))) from None
 
 
 def dedupe(
@@ -114,8 +115,6 @@ def dedupe(
     Examples: `textsim dedupe articles.jsonl.gz -o unique.jsonl.gz --report clusters.jsonl`,
     `textsim dedupe --table article --key id --text body --into article_cluster --keep max:score`
     """
-    from textsim_db.config import make_config
-
     settings = given(
         shingle=shingle,
         threshold=threshold,
@@ -126,7 +125,7 @@ def dedupe(
         rows=rows,
         stop_words=chosen_stop_words(stop_words),
     )
-    make_config(**settings)
+    check(settings)
     _check_usage(path, table, output, report, into)
     if table is not None:
         assert into is not None

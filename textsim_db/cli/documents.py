@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Iterator
 from itertools import chain, islice
@@ -21,12 +22,14 @@ from textsim_db.cli.common import (
 from textsim_db.cli.corpora import (
     Bands,
     CorpusThreshold,
+    Language,
     NumHashes,
     Recall,
     Rows,
     Seed,
     Shingle,
     StopWords,
+    check,
     check_settings,
     chosen_stop_words,
     given,
@@ -82,6 +85,7 @@ def index(
     bands: Bands = None,
     rows: Rows = None,
     stop_words: StopWords = None,
+    language: Language = None,
     database_url: DatabaseUrl = None,
 ) -> None:
     """Add documents to a corpus, replacing those with the same key.
@@ -92,7 +96,6 @@ def index(
     Examples: `textsim index news articles.jsonl.gz --create`,
     `textsim index code src --glob "*.py"`
     """
-    from textsim_db.config import make_config
     from textsim_db.formats import Kind
     from textsim_db.inputs import Inputs
 
@@ -105,11 +108,12 @@ def index(
         bands=bands,
         rows=rows,
         stop_words=chosen_stop_words(stop_words),
+        language=language,
     )
     if settings and not create:
         name = next(iter(settings)).replace("_", "-")
         raise typer.BadParameter("it needs --create as well", param_hint=f"--{name}")
-    make_config(**settings)  # a setting that cannot be is told before anything is read
+    check(settings)  # a setting that cannot be is told before anything is read
     refusals = Refusals()
     inputs = Inputs(paths, refusals.add, Kind(kind), key, text, glob)
     with connect(database_url) as db:
@@ -119,7 +123,17 @@ def index(
             raise InputError(f'no document was found, so the corpus "{corpus}" was not created')
         report, seconds = _index(opened, inputs, documents)
     refusals.add_documents(report.refused)
-    complain(_summary(report, refusals.count, seconds))
+    complain(
+        _summary(report, refusals.count, seconds),
+        corpus=corpus,
+        documents=report.given,
+        added=report.added,
+        replaced=report.replaced,
+        unchanged=report.unchanged,
+        refused=refusals.count,
+        seconds=round(seconds, 3),
+        rate=round(report.given / max(seconds, 1e-9), 1),
+    )
     refusals.show()
     if refusals.count:
         raise typer.Exit(1 if report.stored else 2)
@@ -140,9 +154,9 @@ def remove(
         opened = db.corpus(corpus)
         unknown = [key for key in dict.fromkeys(keys) if key not in opened]
         removed = opened.remove(keys)
-    complain(f"removed {count(removed, 'document')}")
+    complain(f"removed {count(removed, 'document')}", corpus=corpus, documents=removed)
     for key in unknown:
-        complain(f'no document "{key}" in the corpus')
+        complain(f'no document "{key}" in the corpus', logging.WARNING, corpus=corpus, key=key)
     if unknown:
         raise typer.Exit(1 if removed else 2)
 

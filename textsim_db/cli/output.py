@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from textsim_db.cli.common import one_of, shown
+from textsim_db.cli.common import one_of
+from textsim_db.errors import shown
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -10,6 +10,7 @@ import typer
 from textsim_db.cli.common import (
     CorpusName,
     DatabaseUrl,
+    LanguageLimit,
     Threshold,
     complain,
     connect,
@@ -82,6 +83,7 @@ def query(
     threshold: Threshold = None,
     limit: Limit = 10,
     measure: MeasureOption = _JACCARD,
+    language: LanguageLimit = None,
     form: FormatOption = Format.TABLE,
     database_url: DatabaseUrl = None,
 ) -> None:
@@ -105,7 +107,7 @@ def query(
     assert text is not None
     with connect(database_url) as db:
         opened = db.corpus(corpus)
-        found = opened.query(text, threshold, limit, measure)
+        found = opened.query(text, threshold, limit, measure, language)
         _write_matches(opened, found, threshold, measure, form)
 
 
@@ -115,6 +117,7 @@ def neighbours(
     threshold: Threshold = None,
     limit: Limit = 10,
     measure: MeasureOption = _JACCARD,
+    language: LanguageLimit = None,
     form: FormatOption = Format.TABLE,
     database_url: DatabaseUrl = None,
 ) -> None:
@@ -124,7 +127,7 @@ def neighbours(
     """
     with connect(database_url) as db:
         opened = db.corpus(corpus)
-        found = opened.neighbours(key, threshold, limit, measure)
+        found = opened.neighbours(key, threshold, limit, measure, language)
         _write_matches(opened, found, threshold, measure, form)
 
 
@@ -132,6 +135,7 @@ def pairs(
     corpus: CorpusName,
     threshold: Threshold = None,
     measure: MeasureOption = _JACCARD,
+    language: LanguageLimit = None,
     form: FormatOption = Format.TABLE,
     database_url: DatabaseUrl = None,
 ) -> None:
@@ -142,7 +146,7 @@ def pairs(
     Example: `textsim pairs news --threshold 0.9 --format csv > pairs.csv`
     """
     with connect(database_url) as db:
-        found = db.corpus(corpus).pairs(threshold, measure)
+        found = db.corpus(corpus).pairs(threshold, measure, language)
         rows: Iterable[tuple[float, str, str]] = ((p.similarity, p.a, p.b) for p in found)
         if form is Format.TABLE:
             sign = 1 if _is_distance(measure) else -1
@@ -154,6 +158,7 @@ def clusters(
     corpus: CorpusName,
     threshold: Threshold = None,
     linkage: LinkageOption = "single",
+    language: LanguageLimit = None,
     form: FormatOption = Format.TABLE,
     database_url: DatabaseUrl = None,
 ) -> None:
@@ -165,7 +170,7 @@ def clusters(
     Example: `textsim clusters news --format jsonl`
     """
     with connect(database_url) as db:
-        found = list(db.corpus(corpus).clusters(threshold, linkage))
+        found = list(db.corpus(corpus).clusters(threshold, linkage, language=language))
     kept = linkage == "kept"
     if form is Format.CSV:
         names = ("cluster", "size", "weakest", "key", "kept")

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import signal
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
@@ -23,18 +24,24 @@ from textsim_db.cli.common import (
     one_of,
     shown,
 )
-from textsim_db.cli.output import Format, FormatOption, error_console, write
+from textsim_db.cli.logs import COMMANDS, tell_from
+from textsim_db.cli.output import Format, FormatOption, write
+from textsim_db.cli.progress import passing
 from textsim_db.config import Mode
 from textsim_db.errors import CorpusNotFound, RecipeError
 
 if TYPE_CHECKING:
     from textsim_db.corpus import Corpus
     from textsim_db.database import Database
-    from textsim_db.results import ChangeReport
+    from textsim_db.results import Activity, AttachedTable, ChangeReport, Status
     from textsim_db.worker import WorkReport
+
+log = logging.getLogger(f"{COMMANDS}.worker")
 
 _REPORT_SECONDS = 1.0
 _LATE_SECONDS = 60
+_SHOWN_ERRORS = 3
+"""Of each corpus, the last ones."""
 _MANY = 100
 """From so many documents on, a rate means something."""
 
@@ -84,9 +91,9 @@ def attach(
     with connect(database_url) as db:
         opened = _opened(db, corpus, create)
         start = time.monotonic()
-        with _progress("indexing") as done:
+        with passing("indexing", "rows") as done:
             report = opened.attach(table, key, text, mode, done)
-    complain(f"{_summary(report)}; {time.monotonic() - start:.1f} s")
+    _tell(corpus, report, time.monotonic() - start, table=table)
     complain(
         "what changes from now on is indexed by: textsim worker"
         if mode is Mode.QUEUE
@@ -147,53 +154,151 @@ def worker(
     """
     times: dict[str, float] = {"poll": 1.0} if listen else {}
     times |= {k: v for k, v in (("poll", poll), ("lease", lease)) if v is not None}
-    with connect(database_url) as db, _told(quiet) as log:
-        news = _News(log)
+    tell_from(logging.WARNING if quiet else logging.INFO)
+    with connect(database_url) as db:
+        news = _News()
         made = db.worker(listen=listen, report=news.add, **times)
         with _stopping(made.stop):
-            log.info("working for %s", db.engine.url.render_as_string(hide_password=True))
+            address = db.engine.url.render_as_string(hide_password=True)
+            log.info("working for %s", address, extra={"database": address})
             if not db.tables():
                 log.info("no table is attached; to attach one: textsim attach CORPUS TABLE")
             total = made.run(until_idle=once)
         news.tell()
-        log.info("ended: %s", _summary(total))
+        log.info("ended: %s", _summary(total), extra=_counts(total))
     if once and (total.refused or made.unusable):
         raise typer.Exit(1)
 
 
 def status(
     corpus: OptionalCorpus = None,
+    watch: Annotated[
+        float | None,
+        typer.Option(
+            parser=number,
+            metavar="SECONDS",
+            help="Show it again after so many seconds, with the documents written per second since "
+            "the time before, until it is interrupted.",
+        ),
+    ] = None,
+    as_json: Annotated[
+        bool,
+        typer.Option("--json", help="Everything as one JSON object; with --watch, one a line."),
+    ] = False,
     form: FormatOption = Format.TABLE,
     database_url: DatabaseUrl = None,
 ) -> None:
     """Show the attached tables, and how far the workers are.
 
-    pending: changes that no worker has indexed yet; failed: documents that were set aside, see
-    `textsim pending`.
+    pending: changes that no worker has indexed yet, the oldest of them lag seconds old; failed:
+    documents that were set aside, the last of them with the reason, see `textsim pending`.
+
+    Example: `textsim status --watch 10`
     """
-    rows: list[tuple[Any, ...]] = []
+    if watch is not None and watch <= 0:
+        raise typer.BadParameter("expected seconds above 0", param_hint="--watch")
     late = False
+    before = _Sample({}, time.monotonic())
     with connect(database_url) as db:
-        for opened in _corpora(db, corpus):
-            found = opened.status()
-            oldest: str | None = None
-            if found.oldest_pending is not None:
-                age = (datetime.now(UTC) - found.oldest_pending).total_seconds()
-                late = late or age > _LATE_SECONDS
-                oldest = (
-                    f"{max(age, 0):,.1f} s ago"
-                    if form is Format.TABLE
-                    else found.oldest_pending.isoformat()
-                )
-            rows.append((opened.name, found.indexed, found.pending, oldest or "", found.failed))
-        attached = [t for t in db.tables() if corpus in (None, t.corpus)]
-    write(("corpus", "indexed", "pending", "oldest_pending", "failed"), rows, form)
-    if form is Format.TABLE:
-        write(("corpus", "table", "key", "text", "mode"), attached, form)
+        while True:
+            opened = list(_corpora(db, corpus))
+            sample = _Sample({each.name: (each.status(), each.activity()) for each in opened})
+            late = late or any((now.lag or 0) > _LATE_SECONDS for _, now in sample.found.values())
+            rates = sample.rates(before) if watch is not None else {}
+            errors = [
+                Error(each.name, *failure)
+                for each in opened
+                for failure in each.failures(_SHOWN_ERRORS)
+            ]
+            attached = [t for t in db.tables() if corpus in (None, t.corpus)]
+            if as_json:
+                typer.echo(json.dumps(_as_object(sample, rates, attached, errors)))
+            else:
+                _show_status(sample, rates, attached, errors, form)
+            if watch is None:
+                break
+            before = sample
+            time.sleep(watch)
     if late:
         complain(
-            "some changes are over a minute old: does a worker run? To start one: textsim worker"
+            "some changes are over a minute old: does a worker run? To start one: textsim worker",
+            logging.WARNING,
         )
+
+
+class Error(NamedTuple):
+    """A document that was set aside, and why."""
+
+    corpus: str
+    key: str | None
+    table: str | None
+    tries: int
+    error: str
+
+
+@dataclass
+class _Sample:
+    """The status of corpora at a time."""
+
+    found: dict[str, tuple[Status, Activity]]
+    taken: float = field(default_factory=time.monotonic)
+
+    def rates(self, before: _Sample) -> dict[str, float | None]:
+        """Return the documents written per second since then, None where that is not known."""
+        seconds = self.taken - before.taken
+        rates: dict[str, float | None] = dict.fromkeys(self.found)
+        for name in self.found.keys() & before.found.keys():
+            written = self.found[name][1].written - before.found[name][1].written
+            if written >= 0:  # a corpus that was rebuilt counts anew
+                rates[name] = round(written / seconds, 1)
+        return rates
+
+
+def _as_object(
+    sample: _Sample,
+    rates: dict[str, float | None],
+    attached: list[AttachedTable],
+    errors: list[Error],
+) -> dict[str, object]:
+    made = []
+    for name, (found, activity) in sample.found.items():
+        fields = found._asdict() | activity._asdict()
+        fields["oldest_pending"] = found.oldest_pending and found.oldest_pending.isoformat()
+        of_corpus: dict[str, list[Any]] = {"errors": errors, "tables": attached}
+        made.append(
+            {"corpus": name, **fields}
+            | ({"written_per_second": rates[name]} if rates else {})
+            | {
+                what: [each._asdict() for each in rows if each.corpus == name]
+                for what, rows in of_corpus.items()
+            }
+        )
+    return {"time": datetime.now(UTC).isoformat(timespec="milliseconds"), "corpora": made}
+
+
+def _show_status(
+    sample: _Sample,
+    rates: dict[str, float | None],
+    attached: list[AttachedTable],
+    errors: list[Error],
+    form: Format,
+) -> None:
+    columns = ["corpus", "indexed", "pending", "oldest_pending", "failed"]
+    columns += ["written_per_second"] if rates else []
+    rows: list[tuple[Any, ...]] = []
+    for name, (found, activity) in sample.found.items():
+        oldest = found.oldest_pending.isoformat() if found.oldest_pending else ""
+        if form is Format.TABLE and activity.lag is not None:
+            oldest = f"{activity.lag:,.1f} s ago"
+        row: tuple[Any, ...] = (name, found.indexed, found.pending, oldest, found.failed)
+        if rates:
+            row += ("" if rates[name] is None else str(rates[name]),)
+        rows.append(row)
+    write(columns, rows, form)
+    if form is Format.TABLE:
+        write(("corpus", "table", "key", "text", "mode"), attached, form)
+        if errors:
+            write(Error._fields, errors, form)
 
 
 def pending(
@@ -243,9 +348,9 @@ def reconcile(
             complain("nothing differs")
             return
         start = time.monotonic()
-        with _progress("comparing") as done:
+        with passing("comparing", "rows") as done:
             report = opened.reconcile(done)
-    complain(f"{_summary(report)}; {time.monotonic() - start:.1f} s")
+    _tell(corpus, report, time.monotonic() - start)
     _complain_of(report)
 
 
@@ -264,7 +369,7 @@ def _corpora(db: Database, name: str | None) -> Iterator[Corpus]:
         try:
             yield db.corpus(each)
         except RecipeError as error:
-            complain(f"left out: {error}")
+            complain(f"left out: {error}", logging.WARNING, corpus=each)
 
 
 def _summary(report: ChangeReport) -> str:
@@ -279,28 +384,27 @@ def _summary(report: ChangeReport) -> str:
     return ", ".join(f"{n:,} {what}" for what, n in parts.items() if n) or "nothing to do"
 
 
+def _counts(report: ChangeReport, seconds: float | None = None) -> dict[str, Any]:
+    """Return a report as the fields of a record."""
+    names = ("added", "replaced", "removed", "completed", "unchanged")
+    found: dict[str, Any] = {"documents": report.written}
+    found |= {name: getattr(report, name) for name in names}
+    found["refused"] = len(report.refused)
+    if seconds is not None:
+        rate = round(report.written / max(seconds, 1e-9), 1)
+        found |= {"seconds": round(seconds, 3), "rate": rate}
+    return found
+
+
+def _tell(corpus: str, report: ChangeReport, seconds: float, **fields: Any) -> None:
+    summary = f"{_summary(report)}; {seconds:.1f} s"
+    complain(summary, corpus=corpus, **fields, **_counts(report, seconds))
+
+
 def _complain_of(report: ChangeReport) -> None:
     if report.refused:
-        complain("to see why they were set aside: textsim pending")
+        complain("to see why they were set aside: textsim pending", logging.WARNING)
         raise typer.Exit(1)
-
-
-@contextmanager
-def _progress(what: str) -> Iterator[Callable[[int], None] | None]:
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich import progress as rich
-
-    columns = (
-        rich.TextColumn("{task.description}"),
-        rich.SpinnerColumn(),
-        rich.TextColumn("{task.completed:,} rows, {task.speed}/s"),
-        rich.TimeElapsedColumn(),
-    )
-    with rich.Progress(*columns, console=error_console(), transient=True) as bar:
-        task = bar.add_task(what, total=None)
-        yield lambda done: bar.update(task, completed=done)
 
 
 @contextmanager
@@ -319,25 +423,10 @@ def _stopping(stop: Callable[[], None]) -> Iterator[None]:
             signal.signal(n, handler)
 
 
-@contextmanager
-def _told(quiet: bool) -> Iterator[logging.Logger]:
-    """Have what the library logs written to standard error."""
-    log = logging.getLogger("textsim_db")
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(logging.Formatter("%(asctime)s %(message)s"))
-    log.addHandler(handler)
-    log.setLevel(logging.WARNING if quiet else logging.INFO)
-    try:
-        yield log
-    finally:
-        log.removeHandler(handler)
-
-
 class _News:
     """Tells what was done, at most once a second."""
 
-    def __init__(self, log: logging.Logger) -> None:
-        self._log = log
+    def __init__(self) -> None:
         self._waiting: dict[tuple[str, str | None], ChangeReport] = {}
         self._since = 0.0
         self._told = 0.0
@@ -358,7 +447,12 @@ class _News:
         self._told = time.monotonic()
         for (corpus, table), changes in self._waiting.items():
             origin = "added by hand" if table is None else f"from {table}"
-            rate = changes.written / max(self._told - self._since, 1e-9)
+            seconds = max(self._told - self._since, 1e-9)
+            rate = changes.written / seconds
             speed = f" ({rate:,.0f}/s)" if changes.written >= _MANY else ""
-            self._log.info("%s, %s: %s%s", corpus, origin, _summary(changes), speed)
+            log.info(
+                "%s, %s: %s%s",
+                *(corpus, origin, _summary(changes), speed),
+                extra={"corpus": corpus, "table": table, **_counts(changes, seconds)},
+            )
         self._waiting = {}

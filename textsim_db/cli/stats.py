@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from textsim_db.cli.common import CorpusName, DatabaseUrl, complain, connect, shown, whole_number
+from textsim_db.cli.common import (
+    CorpusName,
+    DatabaseUrl,
+    LanguageLimit,
+    complain,
+    connect,
+    shown,
+    whole_number,
+)
 from textsim_db.cli.output import Format, FormatOption, console, table
 from textsim_db.cli.progress import counting
 from textsim_db.errors import ConfigurationError
@@ -40,6 +48,7 @@ def stats(
         str | None,
         typer.Option(metavar="PATH", help="Draw it into a file ending in .svg or .png."),
     ] = None,
+    language: LanguageLimit = None,
     form: FormatOption = Format.TABLE,
     database_url: DatabaseUrl = None,
 ) -> None:
@@ -59,7 +68,7 @@ def stats(
     with connect(database_url) as db:
         opened = db.corpus(corpus)
         with counting("reading", "documents") as progress:
-            found = opened.statistics(words, sample, seed, progress)
+            found = opened.statistics(words, sample, seed, progress, language)
     if form is Format.TABLE:
         _show(found)
     else:
@@ -89,6 +98,8 @@ def _show(found: Statistics) -> None:
         ("bytes a document, all included", f"{each:,.0f}"),
     ]
     out.print(table(("of the corpus", ""), rows))
+    if found.languages:
+        out.print(table(("language", "documents"), list(found.languages.items())))
     if found.frequent:
         out.print(table(("frequent word", "occurrences", "documents"), found.frequent))
     if found.growth:

@@ -147,20 +147,19 @@ def copy_documents(
     chosen: npt.NDArray[np.int64],
     signatures: npt.NDArray[np.int32],
     source_id: int | None = None,
+    languages: Sequence[bytes] | None = None,
 ) -> npt.NDArray[np.uint8]:
     """Return rows of textsim.document for COPY ... (FORMAT binary), without header and trailer.
 
-    chosen: (rows,), which documents of the batch to write; ids and keys belong to the rows,
-    shingle_counts, word_offsets (documents + 1,) and signatures to the batch; source_id is the
+    chosen: (rows,), which documents of the batch to write; ids, keys and languages belong to the
+    rows, shingle_counts, word_offsets (documents + 1,) and signatures to the batch; source_id is the
     attached table that all of them come from.
     """
-    key_offsets = np.zeros(len(keys) + 1, np.int64)
-    np.cumsum(np.fromiter(map(len, keys), np.int64, len(keys)), out=key_offsets[1:])
     return _write_documents(
         corpus_id,
         ids,
-        np.frombuffer(b"".join(keys), np.uint8),
-        key_offsets,
+        *_joined(keys),
+        *_joined([b""] * len(keys) if languages is None else languages),
         shingle_counts,
         word_ids,
         word_offsets,
@@ -168,6 +167,12 @@ def copy_documents(
         signatures,
         -1 if source_id is None else source_id,
     )
+
+
+def _joined(parts: Sequence[bytes]) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
+    offsets = np.zeros(len(parts) + 1, np.int64)
+    np.cumsum(np.fromiter(map(len, parts), np.int64, len(parts)), out=offsets[1:])
+    return np.frombuffer(b"".join(parts), np.uint8), offsets
 
 
 @kernel
@@ -206,6 +211,8 @@ def _write_documents(
     ids: npt.NDArray[np.int64],
     keys: npt.NDArray[np.uint8],
     key_offsets: npt.NDArray[np.int64],
+    languages: npt.NDArray[np.uint8],
+    language_offsets: npt.NDArray[np.int64],
     shingle_counts: npt.NDArray[np.int64],
     word_ids: npt.NDArray[np.int32],
     word_offsets: npt.NDArray[np.int64],
@@ -213,10 +220,10 @@ def _write_documents(
     signatures: npt.NDArray[np.int32],
     source_id: int,
 ) -> npt.NDArray[np.uint8]:
-    # Two bytes for the number of fields, seven lengths, 4 + 4 + 8 + 4 bytes of numbers, two array
+    # Two bytes for the number of fields, eight lengths, 4 + 4 + 8 + 4 bytes of numbers, two array
     # headers.
-    fixed = 2 + 7 * 4 + 20 + 2 * 20
-    size = len(keys)
+    fixed = 2 + 8 * 4 + 20 + 2 * 20
+    size = len(keys) + len(languages)
     num_hashes = signatures.shape[1]
     for i in chosen:
         size += fixed + 8 * (word_offsets[i + 1] - word_offsets[i]) + 8 * num_hashes
@@ -225,7 +232,7 @@ def _write_documents(
     for row in range(len(chosen)):
         i = chosen[row]
         out[at] = 0
-        out[at + 1] = 7
+        out[at + 1] = 8
         at = _put4(out, at + 2, 4)
         at = _put4(out, at, corpus_id)
         at = _put4(out, at, 4)
@@ -241,6 +248,11 @@ def _write_documents(
         at = _put4(out, at, key_offsets[row + 1] - key_offsets[row])
         for k in range(key_offsets[row], key_offsets[row + 1]):
             out[at] = keys[k]
+            at += 1
+        length = language_offsets[row + 1] - language_offsets[row]
+        at = _put4(out, at, length if length else -1)
+        for k in range(language_offsets[row], language_offsets[row + 1]):
+            out[at] = languages[k]
             at += 1
         at = _put_int4_array(out, at, word_ids, word_offsets[i], word_offsets[i + 1])
         at = _put_int4_array(out, at, signatures[i], 0, num_hashes if shingle_counts[i] else 0)

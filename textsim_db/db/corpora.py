@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import time
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -10,30 +12,38 @@ from typing import Any, LiteralString
 import psycopg
 from psycopg import errors as pg
 from psycopg import sql
+from psycopg.types.json import Jsonb
 from sqlalchemy import Engine
 
 from textsim_db import minhash, recipe
 from textsim_db.config import CorpusConfig, Shingle
-from textsim_db.db.engine import autocommit, database_errors, transaction
+from textsim_db.db.engine import autocommit, database_errors, transaction, wait_at_most
 from textsim_db.db.retries import repeated
 from textsim_db.errors import ConfigurationError, CorpusExists, CorpusNotFound
 
+log = logging.getLogger("textsim_db.corpora")
+
 _COLUMNS = (
     "id, name, unit, shingle_length, threshold, recall, num_hashes, bands, rows, seed, recipe, "
-    "golden_signature, golden_buckets, coalesce(origin, id), stop_words"
+    "golden_signature, golden_buckets, coalesce(origin, id), stop_words, language, "
+    "stop_words_by_language"
 )
 _SELECT = f"SELECT {_COLUMNS} FROM textsim.corpus"
 _INSERT = """
 INSERT INTO textsim.corpus (
     name, unit, shingle_length, threshold, recall, num_hashes, bands, rows, seed, recipe,
-    stop_words, a, b, golden_signature, golden_buckets
-) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
+    stop_words, language, stop_words_by_language, a, b, golden_signature, golden_buckets
+) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
 ON CONFLICT (name) DO NOTHING
 RETURNING id
 """
 
 
-_BAND_INDEX = "CREATE INDEX IF NOT EXISTS {index} ON {band} (bucket, document_id)"
+_BAND_INDEX = """
+/* textsim-db: build the band index of corpus {id} */
+CREATE INDEX IF NOT EXISTS {index} ON {band} (bucket, document_id)
+"""
+_DROP_STORAGE = "/* textsim-db: drop a corpus */ SELECT textsim._drop_storage(%s)"
 _HAS_BAND_INDEX = "SELECT pg_catalog.to_regclass({index_name}) IS NOT NULL"
 
 
@@ -53,8 +63,13 @@ class StoredCorpus:
         """Return SQL with {document} and {band} replaced by the names of the partitions.
 
         The partitions are named directly: a statement on the parents would lock every corpus.
+        What may run for long begins with a comment that has the {id}, for pg_stat_activity.
         """
         return _named(self.id, text)
+
+    def label(self, what: str) -> str:
+        """Return the name of a cursor, which is all that pg_stat_activity shows of one."""
+        return f"textsim-db: {what} of corpus {self.id}"
 
 
 @lru_cache(maxsize=1024)
@@ -66,6 +81,7 @@ def _named(corpus_id: int, text: LiteralString) -> str:
             band=sql.Identifier("textsim", f"band_{corpus_id}"),
             document_name=sql.Literal(f"textsim.document_{corpus_id}"),
             band_name=sql.Literal(f"textsim.band_{corpus_id}"),
+            id=sql.Literal(corpus_id),
             index=sql.Identifier(f"band_{corpus_id}_bucket"),
             index_name=sql.Literal(f"textsim.band_{corpus_id}_bucket"),
         )
@@ -89,6 +105,8 @@ def create(engine: Engine, name: str, config: CorpusConfig) -> StoredCorpus:
         config.seed,
         config.recipe,
         list(config.stop_words),
+        config.language,
+        Jsonb(dict(config.stop_words_by_language)),
         coefficients.a.tolist(),
         coefficients.b.tolist(),
         recipe.signature(recipe.GOLDEN_TEXT, config).tolist(),
@@ -134,7 +152,7 @@ def drop_band_index(engine: Engine, corpus: StoredCorpus) -> bool:
     transaction uses them.
     """
     with suppress(psycopg.Error), transaction(engine) as connection:
-        connection.execute("SET LOCAL lock_timeout = '100ms'")
+        wait_at_most(connection, "100ms")
         connection.execute(corpus.statement("LOCK TABLE {band}"))
         row = connection.execute(
             corpus.statement("SELECT EXISTS (SELECT FROM {document})")
@@ -154,11 +172,18 @@ def build_band_index(engine: Engine, corpus: StoredCorpus) -> None:
     def build(_: int) -> None:
         with autocommit(engine) as connection:
             row = connection.execute(corpus.statement(_HAS_BAND_INDEX)).fetchone()
-        if row == (False,):
-            with transaction(engine) as connection:
-                connection.execute("SET LOCAL statement_timeout = 0")
-                connection.execute("SET LOCAL maintenance_work_mem = '256MB'")
-                connection.execute(corpus.statement(_BAND_INDEX))
+        if row != (False,):
+            return
+        start = time.monotonic()
+        with transaction(engine) as connection:
+            connection.execute("SET LOCAL statement_timeout = 0")
+            connection.execute("SET LOCAL maintenance_work_mem = '256MB'")
+            # Two loads that end at once would both build it, and the second one would fail.
+            connection.execute(corpus.statement("LOCK TABLE {band} IN SHARE ROW EXCLUSIVE MODE"))
+            connection.execute(corpus.statement(_BAND_INDEX))
+        seconds = round(time.monotonic() - start, 3)
+        fields = {"corpus": corpus.name, "seconds": seconds}
+        log.info("built the band index of corpus %s in %s s", corpus.name, seconds, extra=fields)
 
     repeated(build)
 
@@ -192,13 +217,20 @@ def _drop(engine: Engine, statement: LiteralString, value: int | str) -> bool:
                 "the corpus has attached tables; detach them first (textsim detach)"
             ) from error
         if gone is not None:
-            connection.execute("SELECT textsim._drop_storage(%s)", [gone[0]])
+            connection.execute(_DROP_STORAGE, [gone[0]])
     return gone is not None
 
 
 def _corpus(row: tuple[Any, ...]) -> StoredCorpus:
     id_, name, unit, n, *settings = row[:11]
-    config = replace(CorpusConfig(Shingle(unit, n), *settings), stop_words=tuple(row[14]))
+    config = replace(
+        CorpusConfig(Shingle(unit, n), *settings),
+        stop_words=tuple(row[14]),
+        language=row[15],
+        stop_words_by_language=tuple(
+            (code, tuple(words)) for code, words in sorted(row[16].items())
+        ),
+    )
     return StoredCorpus(id_, name, config, row[13])
 
 

@@ -26,17 +26,22 @@ INSERT_WORDS = 10_000
 MAX_TEXTS = 500_000
 
 _SELECT = """
+/* textsim-db: find words in the dictionary */
 SELECT w.hash, w.id, w.word
 FROM pg_catalog.unnest(%s::bigint[]) q (hash) JOIN textsim.word w ON w.hash = q.hash
 """
 # In the order of the hashes, so that two writers wait for each other in one direction only.
 _INSERT = """
+/* textsim-db: add words to the dictionary */
 INSERT INTO textsim.word (hash, word)
 SELECT hash, word FROM unnest(%s::bigint[], %s::text[]) q (hash, word) ORDER BY hash
 ON CONFLICT (hash) DO NOTHING
 RETURNING hash, id
 """
-_TEXTS = "SELECT id, word FROM textsim.word WHERE id = ANY (%s::integer[])"
+_TEXTS = """
+/* textsim-db: read the dictionary */
+SELECT id, word FROM textsim.word WHERE id = ANY (%s::integer[])
+"""
 
 Entry = tuple[int, int, str]
 """Hash, id and word."""

@@ -20,7 +20,8 @@ from textsim_db.errors import ConfigurationError, DatabaseError, DatabaseUnavail
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 APPLICATION_NAME = "textsim-db"
-_REGISTERED = "textsim-db adapters"
+_DEFAULT_THRESHOLD = 5  # psycopg's
+_POOLED = "textsim-db: behind a pooler"
 
 _LOST = (
     pg.AdminShutdown,
@@ -64,13 +65,23 @@ def plain_url(url: URL) -> str:
     return address.replace(" ", "%20") + mark + query.replace("+", "%20")
 
 
-def open_engine(address: str) -> Engine:
-    """Return an engine for an address; nothing connects yet."""
+def open_engine(address: str, application_name: str = APPLICATION_NAME) -> Engine:
+    """Return an engine for an address; nothing connects yet.
+
+    application_name is what the server shows, unless the address or PGAPPNAME says something else.
+    """
     url = sqlalchemy_url(address)
     # A database in SQL_ASCII would have texts come as bytes, before its encoding can be refused.
-    arguments = {"client_encoding": "UTF8", "application_name": APPLICATION_NAME}
+    arguments = {"client_encoding": "UTF8", "fallback_application_name": application_name}
     arguments = {name: value for name, value in arguments.items() if name not in url.query}
-    return sqlalchemy.create_engine(url, pool_size=5, max_overflow=20, connect_args=arguments)
+    engine = sqlalchemy.create_engine(url, pool_size=5, max_overflow=20, connect_args=arguments)
+
+    @sqlalchemy.event.listens_for(engine, "connect")
+    def prepare(connection: Connection, record: Any) -> None:
+        _get_ready(connection, record.info)
+        connection.prepare_threshold = _prepare_threshold(connection, record.info)
+
+    return engine
 
 
 def check_engine(engine: Engine) -> Engine:
@@ -145,6 +156,28 @@ def transaction(engine: Engine) -> Iterator[Connection]:
                 connection.isolation_level = before
 
 
+# current_setting() gives it with a unit, such as 50ms or 2min, or 0 where there is no limit.
+_WAIT_AT_MOST = """
+SELECT l.given, pg_catalog.date_part('epoch', l.given::interval), pg_catalog.set_config(
+    'lock_timeout',
+    CASE WHEN l.given::interval BETWEEN '1us' AND %(most)s::text::interval
+        THEN l.given ELSE %(most)s::text END,
+    true)
+FROM (SELECT pg_catalog.current_setting('lock_timeout')) l (given)
+"""
+
+
+def wait_at_most(connection: Connection, patience: str) -> tuple[str, float | None]:
+    """Have the statements of a transaction wait for a lock so long at most.
+
+    Less where the role, the address or the session has a lock_timeout of its own. Returns that one
+    as it was, and in seconds; None where there is none.
+    """
+    row = connection.execute(_WAIT_AT_MOST, {"most": patience}).fetchone()
+    assert row is not None
+    return row[0], row[1] or None
+
+
 @contextmanager
 def _lent(engine: Engine) -> Iterator[Connection]:
     lent = _connect(engine)
@@ -153,9 +186,10 @@ def _lent(engine: Engine) -> Iterator[Connection]:
         lent.close()
         lent = _connect(engine)
     connection = cast(Connection, lent.driver_connection)
-    if _REGISTERED not in lent.info:
-        binary.register(connection)
-        lent.info[_REGISTERED] = True
+    if _POOLED not in lent.info:
+        _get_ready(connection, lent.info)
+    before = connection.prepare_threshold
+    connection.prepare_threshold = _prepare_threshold(connection, lent.info)
     try:
         yield connection
     except BaseException:
@@ -163,7 +197,38 @@ def _lent(engine: Engine) -> Iterator[Connection]:
             lent.invalidate()
         raise
     finally:
+        connection.prepare_threshold = before
         lent.close()
+
+
+def is_pooled(engine: Engine) -> bool:
+    """Say whether a pooler such as pgbouncer stands between an engine and the server."""
+    with _lent(engine) as connection:
+        return _is_pooled(connection)
+
+
+def _get_ready(connection: Connection, info: Any) -> None:
+    binary.register(connection)
+    info[_POOLED] = _is_pooled(connection)
+
+
+def _is_pooled(connection: Connection) -> bool:
+    """Say whether a pooler has answered: it tells clients another process than the server's own."""
+    row = connection.execute("SELECT pg_catalog.pg_backend_pid()", prepare=False).fetchone()
+    if not connection.autocommit:
+        connection.rollback()
+    return row != (connection.info.backend_pid,)
+
+
+def _prepare_threshold(connection: Connection, info: Any) -> int | None:
+    """Return from which repetition on statements are prepared, None for never.
+
+    Never behind a pooler, where the next transaction may have another server connection, on which
+    a statement of that name is missing, or is somebody else's. Who has set a threshold of their own
+    knows of a pooler that keeps them apart.
+    """
+    threshold = connection.prepare_threshold
+    return None if info[_POOLED] and threshold == _DEFAULT_THRESHOLD else threshold
 
 
 def _connect(engine: Engine) -> PoolProxiedConnection:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 # Alembic itself is imported where it is used: most connections only compare revisions.
 
+log = logging.getLogger("textsim_db.schema")
+
 OLDEST_SERVER = 14
 _LOCK = 7_310_583_202_611_201  # any number, the same everywhere: one installation at a time
 
@@ -37,6 +40,7 @@ def run_file(name: str) -> None:
     import alembic.op
 
     script = (resource("sql") / "upgrade" / name).read_text(encoding="utf-8")
+    script = f"/* textsim-db: migration {name} */ {script}"
     alembic.op.get_bind().exec_driver_sql(script, execution_options={"no_parameters": True})
 
 
@@ -98,6 +102,7 @@ def upgrade(engine: Engine) -> str:
     with _changing(engine) as (connection, config):
         check_server(connection)
         alembic.command.upgrade(config, "head")
+    log.info("the schema textsim is at revision %s", head(), extra={"revision": head()})
     return head()
 
 
@@ -163,7 +168,9 @@ def _changing(engine: Engine) -> Iterator[tuple[sqlalchemy.Connection, Config]]:
     import alembic.util
 
     with database_errors(), engine.begin() as connection:
-        connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_LOCK})")
+        connection.exec_driver_sql(
+            f"/* textsim-db: wait for a migration */ SELECT pg_advisory_xact_lock({_LOCK})"
+        )
         config = _config()
         config.attributes["connection"] = connection
         try:

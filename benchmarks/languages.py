@@ -1,0 +1,62 @@
+"""Identifying the languages of texts, beside the library whose model it is; one core, no database.
+
+    python -m benchmarks.languages FILE.jsonl.gz... [--documents 20000] [--rounds 3]
+
+Both get normal forms. Where the documents say their language, so is said how often it was found.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import os
+import statistics
+import time
+from itertools import islice, pairwise
+from pathlib import Path
+
+from py3langid.langid import MODEL_FILE, LanguageIdentifier
+
+from textsim_db.languages import identify
+from textsim_db.text import to_bytes, tokenize
+
+
+def main() -> None:
+    """Run the benchmark and print medians."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
+    parser.add_argument("files", nargs="+", type=Path)
+    parser.add_argument("--documents", type=int, default=20_000)
+    parser.add_argument("--rounds", type=int, default=3)
+    given = parser.parse_args()
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+    library = LanguageIdentifier.from_model_file(MODEL_FILE)
+    identify(tokenize([b"compiled and read before anything is measured"]))
+    for path in given.files:
+        with gzip.open(path, "rt") as lines:
+            read = [json.loads(line) for line in islice(lines, given.documents)]
+        tokens = tokenize([to_bytes(document["text"]) for document in read])
+        ends = tokens.normal_offsets.tolist()
+        forms = [tokens.span(a, b) for a, b in pairwise(ends)]
+        ours, theirs = [], []
+        for _ in range(given.rounds):
+            start = time.perf_counter()
+            found = identify(tokens)
+            middle = time.perf_counter()
+            expected = [library.classify(form)[0] for form in forms]
+            ours.append(ends[-1] / 1e6 / (middle - start))
+            theirs.append(ends[-1] / 1e6 / (time.perf_counter() - middle))
+        same = sum(a == b for a, b in zip(found, expected, strict=True))
+        print(
+            f"{path.name}: {len(read):,} documents, {ends[-1] / 1e6:.1f} MB: "
+            f"{statistics.median(ours):.1f} MB/s, py3langid {statistics.median(theirs):.1f} MB/s; "
+            f"the same language for {same:,}"
+        )
+        if "language" in read[0]:
+            right = sum(a == d["language"] for a, d in zip(found, read, strict=True))
+            print(f"  the language that the document says: {right / len(read):.1%}")
+
+
+if __name__ == "__main__":
+    main()

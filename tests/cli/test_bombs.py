@@ -1,0 +1,248 @@
+"""Small files that are gigabytes when they are unpacked: refused, in little memory."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import random
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from textsim_db.errors import InputError
+from textsim_db.records import Columns, open_records
+
+BLOCK = 2**24
+GOOD = b'{"id": 1, "text": "some good text"}\n'
+MEGABYTES = 1300
+"""The longest line that may be read, 256 MiB, is there twice, and all of Python and its libraries."""
+
+# Prints what was read and refused, and the most memory that the process had.
+READ = """
+import json, resource, sys
+from textsim_db.inputs import Inputs
+refused = []
+documents = [key[:40] for key, _ in Inputs(sys.argv[1:], refused.append)]
+most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+print(json.dumps([documents, [[r.key, r.reason] for r in refused], most]))
+"""
+RECORDS = """
+import json, resource, sys
+import numpy as np
+from textsim_db.errors import InputError
+from textsim_db.records import Columns, open_records
+found, error = [], None
+try:
+    with open_records(sys.argv[1], Columns("text", "id")) as records:
+        found = [[r.key, r.fault or len(r.text)] for r in records]
+        if len(sys.argv) > 2:
+            records.copy(np.arange(len(found)) < 3, sys.argv[2])
+except InputError as fault:
+    error = str(fault)
+most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+print(json.dumps([found, error, most]))
+"""
+
+
+def run(program: str, *arguments: str | Path) -> Any:
+    # On Linux a process says it had as much memory as the one that started it: hence the shell.
+    command = ["sh", "-c", '"$@"', "sh", sys.executable, "-c", program, *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return json.loads(done.stdout)
+
+
+def write(path: Path, *parts: tuple[bytes, int]) -> None:
+    """Write a gzip file of pieces, each a number of times, in as little time as memory."""
+    with path.open("wb") as file:
+        for part, times in parts:
+            block = max(1, BLOCK // len(part))
+            packed = gzip.compress(part * block)
+            for _ in range(times // block):
+                file.write(packed)
+            file.write(gzip.compress(part * (times % block)))
+    unpacked = sum(len(part) * times for part, times in parts)
+    assert unpacked > 500 * path.stat().st_size
+
+
+Parts = list[tuple[bytes, int]]
+
+
+@pytest.mark.parametrize(
+    ("suffix", "parts", "place", "reason"),
+    [
+        pytest.param(
+            "jsonl",
+            [
+                (GOOD, 1),
+                (b'{"id": 2, "text": "', 1),
+                (b"word ", 8 * 10**8),
+                (b'"}\n', 1),
+                (GOOD, 1),
+            ],
+            ", line 2",
+            "the line is longer than 268,435,456 bytes",
+            id="a line of 4 GB",
+        ),
+        pytest.param(
+            "jsonl",
+            [
+                (GOOD, 1),
+                (b'{"id": 2, "text": "t", "more": [0', 1),
+                (b",[]", 8 * 10**7),
+                (b"]}\n", 1),
+                (GOOD, 1),
+            ],
+            ", line 2",
+            "the line has more than 16,777,216 bytes beside its strings",
+            id="JSON of 80 million arrays",
+        ),
+        pytest.param(
+            "jsonl",
+            [
+                (GOOD, 1),
+                (b'{"id": 2, "text": "t", "more": [0', 1),
+                (b',"a\\\\"', 4 * 10**7),
+                (b"]}\n", 1),
+                (GOOD, 1),
+            ],
+            ", line 2",
+            "the line has more than 16,777,216 bytes beside its strings",
+            id="JSON of 40 million strings",
+        ),
+        pytest.param(
+            "csv",
+            [(b"id,text\n1,t\n2,", 1), (b"word ", 8 * 10**8), (b"\n", 1)],
+            "",
+            "from line 3 on: line 3 is longer than 268,435,456 bytes",
+            id="a CSV line of 4 GB",
+        ),
+        pytest.param(
+            "csv",
+            [(b'id,text\n1,t\n2,"', 1), (b"a line\n", 3 * 10**8), (b'"\n', 1)],
+            "",
+            "from line 3 on: a quotation mark is opened and not closed again",
+            id="millions of lines in quotation marks",
+        ),
+        pytest.param(
+            "csv",
+            [(b'id,text\n1,t\n2,x"', 1), (b",", 2 * 10**8), (b"\n", 1)],
+            "",
+            "from line 3 on: line 3 has more than 1,000,000 columns",
+            id="200 million columns",
+        ),
+        pytest.param(
+            "csv",
+            [(b'id,text\n1,t\n2,"""",', 1), (b'"",', 6 * 10**7), (b"\n", 1)],
+            "",
+            "from line 3 on: line 3 has more than 1,000,000 columns",
+            id="60 million columns in quotation marks",
+        ),
+        pytest.param(
+            "txt",
+            [(b"word ", 8 * 10**8)],
+            "",
+            "the file is larger than 134,217,728 bytes, the most that a text can be",
+            id="a text of 4 GB",
+        ),
+    ],
+)
+def test_gzip(tmp_path: Path, suffix: str, parts: Parts, place: str, reason: str) -> None:
+    path = tmp_path / f"bomb.{suffix}.gz"
+    write(path, *parts)
+    documents, refused, most = run(READ, path)
+    print(f"{most} MB")
+    assert refused == [[f"{path}{place}", reason]]
+    assert documents == ["1"] * (0 if suffix == "txt" else suffix.count("l") + 1)
+    assert most < MEGABYTES
+
+
+def test_many_good_lines_take_no_more_memory_than_one(tmp_path: Path) -> None:
+    path = tmp_path / "many.jsonl.gz"
+    write(path, (b'{"id": 1, "text": "' + b"x" * 10_000 + b'"}\n', 10**5))
+    documents, refused, most = run(READ, path)
+    assert (len(documents), refused) == (10**5, [])
+    assert most < 400
+
+
+def test_what_is_quoted_is_no_structure(tmp_path: Path) -> None:
+    """Long texts of nothing but what would be structure outside of them."""
+    text = '{"[,]"}\\' * 2_500_000
+    (tmp_path / "a.jsonl").write_text(json.dumps({"id": "1", "text": text}))
+    quoted = text.replace('"', '""')
+    (tmp_path / "a.csv").write_text(f'id,text\n1,"x\n{quoted}"\n2,"{quoted}"\n')
+    documents, refused, _ = run(READ, tmp_path / "a.jsonl", tmp_path / "a.csv")
+    assert (documents, refused) == (["1", "1", "2"], [])
+
+
+@pytest.fixture
+def parquet(tmp_path: Path) -> Callable[..., Path]:
+    import pyarrow
+    import pyarrow.parquet
+
+    def write_table(rows: int, dictionaries: bool, **columns: Any) -> Path:
+        path = tmp_path / "bomb.parquet"
+        pyarrow.parquet.write_table(
+            pyarrow.table({"id": np.arange(rows), **columns}),
+            path,
+            compression="zstd",
+            use_dictionary=dictionaries,
+            dictionary_pagesize_limit=2**30,
+            store_schema=False,
+        )
+        return path
+
+    return write_table
+
+
+def test_a_parquet_dictionary_is_not_written_out(
+    parquet: Callable[..., Path], tmp_path: Path
+) -> None:
+    """Twelve gigabytes: sixty times the same 100 MB, in two columns."""
+    import pyarrow
+
+    some = pyarrow.array(["word " * 20_000_000])
+    texts = pyarrow.DictionaryArray.from_arrays(np.zeros(60, np.int32), some)
+    path = parquet(60, True, text=texts, more=texts)
+    assert path.stat().st_size < 2**20
+    found, error, most = run(RECORDS, path, tmp_path / "out.parquet")
+    assert error is None
+    assert found == [[str(i), 100_000_000] for i in range(60)]
+    assert most < 2500
+    copied = pyarrow.parquet.read_table(tmp_path / "out.parquet", columns=["id"])
+    assert copied.column("id").to_pylist() == [0, 1, 2]
+
+
+def test_a_parquet_text_that_is_too_long(parquet: Callable[..., Path]) -> None:
+    path = parquet(3, False, text=["a", "x" * (2**27 + 1), "b"])
+    found, error, _ = run(RECORDS, path)
+    fault = 'row 2: "text" is 134,217,729 bytes long; at most 134,217,728 are possible'
+    assert error is None
+    assert found == [["0", 1], ["1", fault], ["2", 1]]
+
+
+def test_damaged_parquet_is_an_error_that_names_the_file(
+    parquet: Callable[..., Path], tmp_path: Path, rng: random.Random
+) -> None:
+    data = parquet(50, True, text=[f"text {i % 7}" for i in range(50)]).read_bytes()
+    damaged = [data[:size] for size in (0, 3, 4, 12, len(data) // 2, len(data) - 1)]
+    for _ in range(300):
+        at = rng.randrange(len(data))
+        damaged.append(data[:at] + rng.randbytes(rng.randrange(1, 9)) + data[at + 1 :])
+    path = tmp_path / "damaged.parquet"
+    refused = 0
+    for some in damaged:
+        path.write_bytes(some)
+        try:
+            with open_records(str(path), Columns("text")) as records:
+                found = list(records)
+                records.copy(np.ones(len(found), np.bool_), str(tmp_path / "out.parquet"))
+        except InputError as error:
+            refused += 1
+            assert str(error).startswith(f"{path}: ")  # noqa: PT017
+            assert "\n" not in str(error)  # noqa: PT017
+    assert refused > 20

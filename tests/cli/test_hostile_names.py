@@ -1,0 +1,229 @@
+"""Names that try to be more than names: of corpora, keys, tables, columns, files and addresses."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg import sql
+
+import textsim_db as ts
+from tests.cli.test_cli import Textsim, textsim
+
+pytestmark = pytest.mark.one_server
+
+__all__ = ["textsim"]
+
+TEXT = "the quick brown fox jumps over the lazy dog near the river bank"
+NAMES = [
+    "'; DROP TABLE textsim.corpus; --",
+    'x"; DROP SCHEMA textsim CASCADE; --',
+    "100%",
+    "%s %(x)s %% %I %1$s",
+    "{0} {document} {band!r} {{",
+    "$$ $body$ $1 :name ?",
+    "\\ \\' \\x41 E'\\n'",
+    "line\nbreak\r\ttab",
+    "\u202egnp.txt\u2066",
+    "\x1b[31mred\x1b[0m \x07",
+    "[red]markup[/red] [link=x]",
+    "-rf",
+    "--help",
+    "select",
+    "user",
+    "null",
+    "é" * 40,
+    "漢字🙂ﬁ",
+    " ",
+    "textsim.corpus",
+    "a.b.c",
+    "../../etc/passwd",
+    "=1+1",
+]
+
+
+def identifiers() -> list[str]:
+    """Return the names that a table or a column can have."""
+    return [name for name in NAMES if name.strip() and len(name.encode()) <= 60]
+
+
+def lines(result: Any) -> list[str]:
+    """Return the messages; none of them may reach the terminal as more than text."""
+    for character in result.stderr:
+        assert character == "\n" or character.isprintable(), result.stderr
+    return list(result.stderr.splitlines())
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name.strip()])
+def test_corpora_and_keys(textsim: Textsim, database_url: str, name: str) -> None:
+    documents = [{"id": key, "text": f"{TEXT} {i}"} for i, key in enumerate(NAMES)]
+    Path("in.jsonl").write_text("".join(json.dumps(d) + "\n" for d in documents))
+    textsim("corpus", "create", "--shingle", "word:1", "--threshold", "0.5", "--", name)
+    lines(textsim("index", "--", name, "in.jsonl"))
+    found = textsim("query", "--format", "jsonl", "--limit", "99", "--", name, TEXT).stdout
+    assert {json.loads(line)["key"] for line in found.splitlines()} == set(NAMES)
+    for key in NAMES:
+        assert textsim("neighbours", "--format", "csv", "--", name, key).stdout
+    table = textsim("query", "--limit", "99", "--", name, TEXT).stdout
+    assert all(c == "\n" or c.isprintable() for c in table)
+    for command in ("pairs", "clusters", "stats", "status", "pending", "verify"):
+        lines(textsim(command, "--", name))
+    lines(textsim("remove", "--", name, *NAMES))
+    assert len(lines(textsim("remove", "--", name, NAMES[0], status=2))) == 2
+    lines(textsim("rebuild", "--threshold", "0.6", "--", name))
+    assert len(lines(textsim("corpus", "create", "--", name, status=2))) == 1
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        run = connection.execute
+        assert run("SELECT textsim.add(%s, %s, %s)", [name, name, TEXT]).fetchall() == [(True,)]
+        for function in ("matches", "candidates"):
+            statement = f"SELECT key FROM textsim.{function}(%s, %s)".encode()
+            assert run(statement, [name, TEXT]).fetchall() == [(name,)]
+        assert run("SELECT * FROM textsim.pairs(%s)", [name]).fetchall() == []
+        assert run("SELECT indexed FROM textsim.status(%s)", [name]).fetchall() == [(1,)]
+    lines(textsim("corpus", "drop", "--yes", "--", name))
+    assert len(lines(textsim("corpus", "show", "--", name, status=2))) == 1
+    with ts.connect(database_url) as db:
+        assert db.corpora() == []
+
+
+@pytest.mark.parametrize("name", identifiers())
+def test_tables_and_columns(textsim: Textsim, database_url: str, name: str) -> None:
+    names = {
+        "schema": sql.Identifier(f"s{name}"),
+        "table": sql.Identifier(name),
+        "key": sql.Identifier(f"k{name}"),
+        "text": sql.Identifier(f"t{name}"),
+        "value": sql.Identifier(f"v{name}"),
+    }
+    made = (
+        "CREATE SCHEMA {schema}",
+        "CREATE TABLE {schema}.{table} ({key} text PRIMARY KEY, {text} text, {value} integer)",
+        "INSERT INTO {schema}.{table} VALUES ('a', {body}, 1), ('b', {body}, 2)",
+    )
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        for statement in made:
+            connection.execute(sql.SQL(statement).format(**names, body=TEXT))
+    table = sql.SQL("{schema}.{table}").format(**names).as_string(None)
+    into = sql.Identifier(f"s{name}", f"i{name}").as_string(None)
+    columns = ("--key", f"k{name}", "--text", f"t{name}")
+    textsim("corpus", "create", "news")
+    lines(textsim("attach", *columns, "--", "news", table))
+    lines(textsim("worker", "--once"))
+    found = textsim("query", "news", TEXT, "--format", "jsonl").stdout.splitlines()
+    assert sorted(json.loads(line)["key"] for line in found) == ["a", "b"]
+    lines(textsim("reconcile", "news"))
+    assert all(c == "\n" or c.isprintable() for c in textsim("status", "news").stdout)
+    keep = ("--keep", f"max:v{name}")
+    lines(textsim("dedupe", "--table", table, "--into", into, *columns, *keep))
+    assert len(lines(textsim("dedupe", "--table", table, "--into", into, *columns, status=2))) == 1
+    lines(textsim("detach", "--", "news", table))
+    with psycopg.connect(database_url) as connection:
+        rows = connection.execute(f"SELECT key, kept FROM {into} ORDER BY 1".encode()).fetchall()
+        assert rows == [("a", "b"), ("b", "b")]
+        tables = connection.execute(
+            "SELECT count(*) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
+            "WHERE c.relkind = 'r' AND n.nspname NOT IN ('pg_catalog', 'information_schema')"
+            " AND n.nspname <> 'textsim'"
+        ).fetchone()
+        assert tables == (2,)
+
+
+@pytest.mark.parametrize(
+    "name", ["; DROP TABLE x", 'a"b', '"open', "a.b.c.d", "", " ", "a\nb", "%s", "x(", "é" * 99]
+)
+def test_what_is_no_name_of_a_table(textsim: Textsim, database_url: str, name: str) -> None:
+    with psycopg.connect(database_url) as connection:
+        connection.execute("CREATE TABLE x (id integer PRIMARY KEY, text text)")
+        connection.execute("INSERT INTO x VALUES (1, 'a text'), (2, 'another')")
+    textsim("corpus", "create", "news")
+    for command in (
+        ("attach", "--", "news", name),
+        ("detach", "--", "news", name),
+        ("dedupe", "--table", name, "--into", "made"),
+    ):
+        messages = lines(textsim(*command, status=2))
+        assert any(message.startswith("error: ") for message in messages)
+        assert "Traceback" not in "".join(messages)
+    with psycopg.connect(database_url) as connection:
+        assert connection.execute("SELECT count(*) FROM x").fetchone() == (2,)
+
+
+def test_a_target_whose_name_is_cut(textsim: Textsim, database_url: str) -> None:
+    """The server cuts names to 63 bytes: what is made must not be another table than was named."""
+    with psycopg.connect(database_url) as connection:
+        connection.execute("CREATE TABLE x (id integer PRIMARY KEY, text text)")
+        connection.execute("INSERT INTO x VALUES (1, 'a text'), (2, 'a text')")
+    long = "t" * 70
+    for status in (0, 2):  # the second time it is there
+        result = textsim("dedupe", "--table", "x", "--into", long, status=status)
+        assert "Traceback" not in result.stderr
+    with psycopg.connect(database_url) as connection:
+        found = connection.execute("SELECT count(*) FROM pg_class WHERE relname = %s", [long[:63]])
+        assert found.fetchone() == (1,)
+
+
+@pytest.mark.parametrize("name", [n for n in NAMES if "/" not in n and n.strip()])
+def test_files(textsim: Textsim, name: str) -> None:
+    folder = Path("folder")
+    folder.mkdir()
+    path = folder / (name[:60] + ".txt")
+    path.write_text(TEXT)
+    (folder / (name[:60] + ".jsonl")).write_bytes(b"{\n\xff\n")
+    lines(textsim("index", "news", "folder", "--create", status=1))
+    found = textsim("query", "news", TEXT, "--format", "jsonl").stdout
+    assert json.loads(found)["key"] == str(path)
+    messages = lines(textsim("index", "news", f"missing/{name}", status=2))
+    assert len(messages) == 2
+    assert messages[1].startswith("refused: missing/")
+    lines(textsim("dedupe", f"missing/{name}.jsonl", "-o", "out.jsonl", status=2))
+    out = str(folder / (name[:50] + ".out.jsonl"))
+    Path("in.jsonl").write_text(json.dumps({"text": TEXT}) + "\n")
+    lines(textsim("dedupe", "in.jsonl", "-o", out))
+    assert Path(out).read_bytes() == Path("in.jsonl").read_bytes()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_addresses_options_and_columns_of_files(textsim: Textsim, name: str) -> None:
+    for address in (name, f"postgresql://{name}", f"postgresql:///none?host=/none&x={name}"):
+        messages = lines(textsim("corpus", "list", "--database-url", address, status=2))
+        assert any("rror" in message for message in messages)
+    Path("in.jsonl").write_text(json.dumps({"id": 1, name: TEXT, "score": name}) + "\n")
+    lines(textsim("index", "news", "in.jsonl", "--text", name, "--create"))
+    lines(textsim("dedupe", "in.jsonl", "-o", "-", "--text", name, "--keep", "max:score"))
+    Path("other.jsonl").write_text(json.dumps({name: 1}) + "\n")
+    assert len(lines(textsim("index", "news", "other.jsonl", status=2))) == 2
+    for options in (
+        ("--shingle", name),
+        ("--keep", name),
+        ("--kind", name),
+        ("--linkage", name),
+        ("--threshold", name),
+        ("--stop-words", name),
+    ):
+        result = textsim("dedupe", "in.jsonl", "-o", "x.jsonl", *options, status=2)
+        assert "Traceback" not in result.stderr
+        lines(result)
+
+
+def test_numbers_that_no_column_has(textsim: Textsim) -> None:
+    values = [
+        "9" * 400,
+        "-" + "9" * 400,
+        "1e400",
+        "NaN",
+        "-Infinity",
+        "null",
+        '"x"',
+        "[]",
+        "1",
+        "2.5",
+    ]
+    for some in (values, values[:3] + values[8:]):
+        rows = [f'{{"text": "{TEXT}", "score": {value}}}\n' for value in some]
+        Path("in.jsonl").write_text("".join(rows))
+        for rule in ("max:score", "min:score"):
+            textsim("dedupe", "in.jsonl", "-o", "out.jsonl", "--keep", rule)
+            assert len(Path("out.jsonl").read_text().splitlines()) == 1

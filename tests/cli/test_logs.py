@@ -1,0 +1,291 @@
+"""What goes to standard error with --log-json and --log-level, and what `textsim status` shows."""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+import textsim_db as ts
+from benchmarks.generate import documents
+from tests.cli.test_cli import Textsim, process, textsim
+from tests.integration.test_sources import wait_for
+from textsim_db.cli import app, logs, progress
+from textsim_db.db.engine import plain_url, sqlalchemy_url
+
+pytestmark = pytest.mark.one_server
+
+__all__ = ["textsim"]  # a fixture
+
+COMMANDS = [
+    ("corpus", "list"),
+    ("corpus", "show", "news"),
+    ("index", "news", "more.jsonl"),
+    ("remove", "news", "a"),
+    ("query", "news", "some text"),
+    ("neighbours", "news", "b"),
+    ("pairs", "news"),
+    ("clusters", "news"),
+    ("stats", "news"),
+    ("plan", "news"),
+    ("attach", "news", "article", "--key", "id"),
+    ("worker", "--once"),
+    ("status",),
+    ("pending",),
+    ("reconcile", "news"),
+    ("rebuild", "news", "--threshold", "0.5"),
+    ("verify",),
+    ("db", "verify"),
+    ("db", "install"),
+    ("detach", "news", "article"),
+    ("corpus", "drop", "news", "--yes"),
+]
+
+
+def records(told: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in told.splitlines()]
+
+
+def write_texts(path: str, count: int) -> None:
+    lines = (
+        json.dumps({"id": key, "text": text}) for key, text in documents(count, words=30, seed=2)
+    )
+    Path(path).write_text("\n".join(lines))
+
+
+def test_all_commands_log_json(textsim: Textsim, database_url: str) -> None:
+    write_texts("news.jsonl", 1500)
+    write_texts("more.jsonl", 20)
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        connection.execute("CREATE TABLE article (id text PRIMARY KEY, text text)")
+        connection.execute("INSERT INTO article VALUES ('x', 'one two three four')")
+    told = records(textsim("index", "news", "news.jsonl", "--create", "--log-json").stderr)
+    summary = told[-1]
+    assert summary["logger"] == "textsim_db.cli"
+    assert (summary["corpus"], summary["documents"], summary["added"]) == ("news", 1500, 1500)
+    assert summary["rate"] > 0
+    assert {"built the band index"} & {r["message"][:20] for r in told}
+    for command in COMMANDS:
+        for args in ((*command, "--log-json"), ("--log-json", *command)):
+            result = textsim(*args, status=None)
+            for record in records(result.stderr):
+                assert list(record)[:4] == ["time", "level", "logger", "message"]
+                assert datetime.fromisoformat(record["time"]).utcoffset() == timedelta(0)
+                assert record["level"] in logs.LEVELS
+                assert record["logger"].startswith("textsim_db")
+                if "seconds" in record:
+                    assert isinstance(record["seconds"], float)
+
+
+def test_errors_are_json_too(textsim: Textsim) -> None:
+    for args, message in (
+        (("corpus", "show", "nothing"), 'corpus "nothing" does not exist'),
+        (("corpus", "show"), "Missing argument"),
+        (("corpus", "drop", "nothing", "--log-level", "loud"), "is not one of debug, info"),
+    ):
+        (record,) = records(textsim("--log-json", *args, status=2).stderr)
+        assert record["level"] == "error"
+        assert message in record["message"]
+    textsim("corpus", "create", "news")
+    (record,) = records(textsim("corpus", "drop", "news", "--log-json", status=2).stderr)
+    assert "give --yes to confirm" in record["message"]
+
+
+def test_levels(textsim: Textsim) -> None:
+    write_texts("news.jsonl", 1500)
+    textsim("corpus", "create", "news")
+    assert textsim("index", "news", "news.jsonl", "--log-level", "warning").stderr == ""
+    textsim("remove", "news", "none", "--log-level", "warning", status=2)
+    write_texts("other.jsonl", 3)
+    told = textsim("index", "news", "other.jsonl", "--log-level", "debug", "--log-json").stderr
+    assert "textsim_db.indexing" in {record["logger"] for record in records(told)}
+    assert {record["level"] for record in records(told)} == {"debug", "info"}
+    told = textsim("index", "news", "other.jsonl").stderr
+    assert re.fullmatch(r"0 added, 0 replaced, 3 unchanged; .* s\n", told)
+    result = textsim("corpus", "show", "nothing", "--log-level", "error", status=2)
+    assert result.stderr.startswith("error: corpus")
+
+
+def test_progress_becomes_records(textsim: Textsim, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(progress, "LOG_SECONDS", 0.0)
+    write_texts("news.jsonl", 12_000)
+    for args, what in (
+        (("index", "news", "news.jsonl", "--create"), "indexing"),
+        (("verify", "news"), "verifying"),
+        (("rebuild", "news", "--threshold", "0.7"), "rebuilding"),
+        (("stats", "news"), "reading"),
+    ):
+        told = records(textsim(*args, "--log-json").stderr)
+        steps = [r for r in told if r["message"].startswith(f"{what}: ")]
+        assert steps, told
+        assert [r["documents"] for r in steps] == sorted(r["documents"] for r in steps)
+        assert all(r["rate"] > 0 and r["seconds"] >= 0 for r in steps)
+        assert steps[-1].get("total", 12_000) == 12_000
+
+
+def test_a_worker_logs_json(textsim: Textsim, database_url: str) -> None:
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        connection.execute("CREATE TABLE article (id text PRIMARY KEY, text text)")
+        textsim("attach", "news", "article", "--create")
+        worker = process("worker", "--log-json", url=database_url)
+        try:
+            connection.execute(
+                "INSERT INTO article SELECT i, 'text ' || i FROM generate_series(1, 500) i"
+            )
+            connection.execute("INSERT INTO article VALUES (repeat('k', 1001), 'a long key')")
+            with ts.connect(database_url) as db:
+                wait_for(lambda: len(db.corpus("news")) == 500, 60)
+                wait_for(lambda: db.corpus("news").status().pending == 0, 60)
+        finally:
+            worker.send_signal(signal.SIGTERM)
+            _, told = worker.communicate(timeout=30)
+    found = records(told)
+    done = [r for r in found if r["message"].startswith("news, from ")]
+    assert sum(r["documents"] for r in done) == 500
+    assert {(r["corpus"], r["table"]) for r in done} == {("news", "public.article")}
+    (aside,) = [r for r in found if r["level"] == "warning"]
+    assert (aside["corpus"], len(aside["key"])) == ("news", 1001)
+    assert "1001 bytes long" in aside["reason"]
+    assert found[-1]["message"].startswith("ended: 500 added")
+
+
+def test_the_server_is_told_which_command(
+    textsim: Textsim, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    textsim("corpus", "create", "news")
+    query = (
+        "SELECT application_name FROM pg_stat_activity WHERE application_name LIKE '%%textsim%%'"
+    )
+    for variable, extra, expected in (
+        (None, {}, "textsim-db worker"),
+        ("my textsim", {}, "my textsim"),
+        ("my textsim", {"application_name": "their textsim"}, "their textsim"),
+    ):
+        if variable is not None:
+            monkeypatch.setenv("PGAPPNAME", variable)
+        address = plain_url(sqlalchemy_url(database_url).update_query_dict(extra))
+        worker = process("worker", url=address)
+        try:
+            with psycopg.connect(
+                database_url, autocommit=True, application_name="test"
+            ) as observer:
+
+                def found(name: str = expected) -> bool:
+                    return (name,) in observer.execute(query).fetchall()
+
+                wait_for(found, 60)
+        finally:
+            worker.send_signal(signal.SIGTERM)
+            worker.communicate(timeout=30)
+
+
+def test_the_library_configures_no_logging(database_url: str) -> None:
+    code = (
+        "import logging, sys, textsim_db as ts\n"
+        "with ts.connect(sys.argv[1]) as db:\n"
+        "    db.create_corpus('c').add_many((str(i), f'text {i}') for i in range(2000))\n"
+        "    db.worker().run(until_idle=True)\n"
+        "names = [n for n in logging.root.manager.loggerDict if n.startswith('textsim_db')]\n"
+        "assert names\n"
+        "for name in names:\n"
+        "    log = logging.getLogger(name)\n"
+        "    assert not log.handlers and log.level == 0 and log.propagate, name\n"
+        "assert not logging.root.handlers\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, database_url], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_the_command_line_leaves_logging_as_it_was(textsim: Textsim) -> None:
+    library = logging.getLogger("textsim_db")
+    before = (library.level, list(library.handlers))
+    textsim("corpus", "list", "--log-json", "--log-level", "debug")
+    assert (library.level, list(library.handlers)) == before
+
+
+def test_every_command_has_the_options() -> None:
+    def commands(group: Any) -> Any:
+        yield from group.registered_commands
+        for part in group.registered_groups:
+            yield from commands(part.typer_instance)
+
+    found = list(commands(app))
+    assert len(found) > 20
+    assert all(info.cls is logs.Command for info in found)
+
+
+def test_status(textsim: Textsim, database_url: str) -> None:
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        connection.execute("CREATE TABLE article (id text PRIMARY KEY, text text)")
+        connection.execute("INSERT INTO article VALUES ('a', 'one two three four')")
+        textsim("attach", "news", "article", "--create")
+        found = json.loads(textsim("status", "--json").stdout)
+        (news,) = found["corpora"]
+        assert (news["corpus"], news["indexed"], news["lag"]) == ("news", 1, None)
+        assert "written_per_second" not in news
+        assert [table["table"] for table in news["tables"]] == ["article"]
+        connection.execute(
+            "INSERT INTO article SELECT repeat('k', 1001) || i, 'bad' FROM generate_series(1, 5) i"
+        )
+        textsim("worker", "--once", status=1)
+        connection.execute("INSERT INTO article VALUES ('late', 'five six seven')")
+        connection.execute(
+            "UPDATE textsim.pending SET created_at = now() - interval '90 s' WHERE error IS NULL"
+        )
+        result = textsim("status", "--json")
+        (news,) = json.loads(result.stdout)["corpora"]
+        assert (news["pending"], news["failed"]) == (1, 5)
+        assert 90 <= news["lag"] < 150
+        assert [error["key"][1001:] for error in news["errors"]] == ["3", "4", "5"]
+        assert all("bytes long" in error["error"] for error in news["errors"])
+        assert "does a worker run?" in result.stderr
+        shown = textsim("status").stdout
+        assert "s ago" in shown
+        assert "bytes long" in shown
+
+
+def test_status_shows_rates(textsim: Textsim, database_url: str) -> None:
+    stop = threading.Event()
+    with ts.connect(database_url) as db:
+        corpus = db.create_corpus("news")
+
+        def write() -> None:
+            number = 0
+            while not stop.is_set():
+                corpus.add(str(number % 50), f"a text that is number {number}")
+                number += 1
+                time.sleep(0.005)
+
+        writer = threading.Thread(target=write)
+        writer.start()
+        watching = process("status", "news", "--json", "--watch", "1.5", url=database_url)
+        try:
+            assert watching.stdout is not None
+            lines = [json.loads(watching.stdout.readline()) for _ in range(4)]
+        finally:
+            stop.set()
+            writer.join()
+            watching.send_signal(signal.SIGINT)
+            watching.communicate(timeout=30)
+        rates = [line["corpora"][0]["written_per_second"] for line in lines]
+        assert rates[0] is None or rates[0] == 0
+        assert all(10 < rate < 400 for rate in rates[2:]), rates
+        first, last = lines[1], lines[-1]
+        seconds = (
+            datetime.fromisoformat(last["time"]) - datetime.fromisoformat(first["time"])
+        ).total_seconds()
+        written = last["corpora"][0]["written"] - first["corpora"][0]["written"]
+        assert sum(rates[2:]) / 2 == pytest.approx(written / seconds, rel=0.2)

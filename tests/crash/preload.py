@@ -1,0 +1,15 @@
+"""What the processes that are killed have in common, imported once by the server that forks them.
+
+Compiled kernels are loaded here, which takes half a second otherwise in each of them.
+"""
+
+from __future__ import annotations
+
+import alembic.command  # noqa: F401
+
+import tests.crash.works  # noqa: F401
+import textsim_db.database  # noqa: F401
+from textsim_db import recipe
+from textsim_db.config import make_config
+
+recipe.signature("some text", make_config(num_hashes=16))

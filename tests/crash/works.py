@@ -1,0 +1,254 @@
+"""What the processes do that are killed; each writes down what it begins and what was committed.
+
+A journal has a line for each transaction before it begins, and another one once its commit has
+returned. A line that is missing or cut off at the end leaves that transaction in doubt: it may be
+there, or not, but not a part of it.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import random
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import psycopg
+from psycopg import errors as pg
+
+import textsim_db as ts
+from textsim_db import batches
+from textsim_db.db import schema
+from textsim_db.db.engine import is_lost, open_engine
+
+WORDS = [f"w{i}" for i in range(200)]
+LOADED = 6000
+"""Documents of each client that loads."""
+LOAD_BATCH = 1000
+KEYS = 400
+"""Keys that each client changes."""
+LEASE_SECONDS = 0.5
+OLDEST_REVISION = "0003_sources"
+"""From this one on the schema has everything that the crash tests store."""
+
+Changes = dict[str, int | None]
+"""What a transaction leaves: the version of each key's text, None where there is none."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """What a process is to do, until it is killed or the file stop is there.
+
+    number: which of the clients of this kind it is. first: the lowest version not used yet.
+    """
+
+    work: str
+    url: str
+    journal: Path
+    stop: Path
+    seed: str
+    number: int
+    first: int
+
+    @property
+    def stopped(self) -> bool:
+        return self.stop.exists()
+
+
+class Journal:
+    """Lines of JSON, each in one write: it is in the file as soon as the call returns."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+
+    def note(self, **entry: Any) -> None:
+        os.write(self._file, json.dumps(entry).encode() + b"\n")
+
+
+def read(path: Path) -> list[dict[str, Any]]:
+    """Return the entries of a journal; the last one may have been cut off."""
+    lines = path.read_bytes().split(b"\n")[:-1] if path.exists() else []
+    return [json.loads(line) for line in lines]
+
+
+def text_of(key: str, version: int) -> str:
+    """Return a text that is its own normal form, and no other version's."""
+    rng = random.Random(f"{key} {version}")
+    return " ".join([f"k{key}", f"v{version}", *rng.choices(WORDS, k=10)])
+
+
+def run(job: Job) -> None:
+    """Do a work until it is stopped, or the connection is lost."""
+    logging.disable()
+    journal = Journal(job.journal)
+    try:
+        globals()[job.work](job, journal)
+        journal.note(ended="stopped")
+    except ts.DatabaseUnavailable:
+        journal.note(ended="lost")
+    except psycopg.Error as error:
+        journal.note(ended="lost" if is_lost(error) else f"failed: {error!r}")
+    except BaseException as error:
+        journal.note(ended=f"failed: {error!r}")
+
+
+def load(job: Job, journal: Journal) -> None:
+    """Load the same keys again and again, in new versions."""
+    batches.BATCH_DOCUMENTS = LOAD_BATCH
+    with ts.connect(job.url) as db:
+        corpus = db.corpus("loaded")
+        for version in count(job.first):
+            journal.note(begin=version)
+
+            def acknowledge(report: ts.AddReport, version: int = version) -> None:
+                journal.note(done=version, given=report.given)
+
+            corpus.add_many(load_of(job.number, version), acknowledge)
+            if job.stopped:
+                return
+
+
+def load_of(number: int, version: int) -> Iterator[tuple[str, str]]:
+    """Yield the documents of one load."""
+    for key in load_keys(number):
+        yield key, text_of(key, version)
+
+
+def load_keys(number: int) -> list[str]:
+    return [f"c{number}d{i}" for i in range(LOADED)]
+
+
+def write_queue(job: Job, journal: Journal) -> None:
+    """Change rows of a table that a worker indexes."""
+    _write_table(job, journal, "queued_rows")
+
+
+def write_inline(job: Job, journal: Journal) -> None:
+    """Change rows of a table that is indexed in the same transaction."""
+    _write_table(job, journal, "inline_rows")
+
+
+def _write_table(job: Job, journal: Journal, table: str) -> None:
+    put = (
+        f"INSERT INTO {table} VALUES (%s, %s) ON CONFLICT (id) DO UPDATE SET body = excluded.body"
+    ).encode()
+    take = f"DELETE FROM {table} WHERE id = %s".encode()
+    with psycopg.connect(job.url) as connection:
+        for changes in _transactions(job, journal):
+            for key, version in changes.items():
+                if version is None:
+                    connection.execute(take, [int(key)])
+                else:
+                    connection.execute(put, [int(key), text_of(key, version)])
+            connection.commit()
+
+
+def add_inline(job: Job, journal: Journal) -> None:
+    """Add and remove documents by SQL."""
+    _add(job, journal, "inline")
+
+
+def add_rebuilt(job: Job, journal: Journal) -> None:
+    """Add and remove documents by SQL, in a corpus that is being rebuilt."""
+    _add(job, journal, "rebuilt")
+
+
+def _add(job: Job, journal: Journal, corpus: str) -> None:
+    with psycopg.connect(job.url) as connection:
+        for number, changes in enumerate(_transactions(job, journal, "s")):
+            try:
+                for key, version in changes.items():
+                    if version is None:
+                        connection.execute("SELECT textsim.remove(%s, %s)", [corpus, key])
+                    else:
+                        text = text_of(key, version)
+                        connection.execute("SELECT textsim.add(%s, %s, %s)", [corpus, key, text])
+                connection.commit()
+            except (pg.ObjectNotInPrerequisiteState, pg.UndefinedTable):
+                # The corpus was rebuilt meanwhile: the transaction is to be repeated.
+                connection.rollback()
+                journal.note(undone=number)
+
+
+def _transactions(job: Job, journal: Journal, prefix: str = "") -> Iterator[Changes]:
+    """Yield what to change in one transaction after another, few keys mostly, sometimes many."""
+    rng = random.Random(job.seed)
+    for number in count():
+        if job.stopped:
+            return
+        size = rng.randrange(1, 6) if rng.random() < 0.9 else 100
+        changes: Changes = {
+            # In order of the keys, and every client its own: they never wait for each other.
+            f"{prefix}{2 * i + job.number}": None if rng.random() < 0.2 else job.first + number
+            for i in sorted(rng.sample(range(KEYS), size))
+        }
+        journal.note(begin=number, changes=changes)
+        yield changes
+        # Only reached once the commit has returned; what was undone has said so before.
+        journal.note(done=number)
+
+
+def rebuild(job: Job, journal: Journal) -> None:
+    """Rebuild a corpus again and again."""
+    with ts.connect(job.url) as db:
+        corpus = db.corpus("rebuilt")
+        for number in count(job.first):
+            journal.note(begin=number)
+            corpus.rebuild(seed=number)
+            journal.note(done=number)
+            if job.stopped:
+                return
+
+
+def migrate(job: Job, journal: Journal) -> None:
+    """Take the schema back to older revisions that keep everything, and up again."""
+    _migrate(job, journal, OLDEST_REVISION)
+
+
+def install(job: Job, journal: Journal) -> None:
+    """Install the schema and remove it."""
+    _migrate(job, journal, "base")
+
+
+def _migrate(job: Job, journal: Journal, oldest: str) -> None:
+    rng = random.Random(job.seed)
+    revisions = revisions_from(oldest)
+    engine = open_engine(job.url)
+    while not job.stopped:
+        down = rng.choice(revisions)
+        for revision in (schema.head(), down):
+            journal.note(begin=revision)
+            if revision == down:
+                schema.downgrade(engine, down)
+            else:
+                schema.upgrade(engine)
+            journal.note(done=revision)
+
+
+def revisions_from(oldest: str) -> list[str]:
+    """Return the revisions before the newest one, from one of them on."""
+    if oldest == "base":
+        return ["base"]
+    files = sorted(file.stem for file in (schema.resource("sql") / "upgrade").glob("[0-9]*.sql"))
+    names = [name for name in files if not name.endswith(".down")]
+    return names[names.index(oldest) : -1]
+
+
+def work(job: Job, journal: Journal) -> None:
+    """Index what is pending."""
+    with ts.connect(job.url) as db:
+        worker = db.worker(lease=LEASE_SECONDS)
+
+        def watch() -> None:
+            while not job.stopped:
+                time.sleep(0.05)
+            worker.stop()
+
+        threading.Thread(target=watch, daemon=True).start()
+        worker.run()

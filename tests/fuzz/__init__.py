@@ -1,0 +1,1 @@
+"""Hostile inputs for the kernels, run with bounds checking on; see run."""

@@ -1,0 +1,5 @@
+"""python -m tests.fuzz; see run."""
+
+from tests.fuzz.run import main
+
+main()

@@ -1,0 +1,144 @@
+"""pg_stat_activity explains itself: what runs for long says what it is, and whose it is."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import psycopg
+import pytest
+import sqlalchemy
+
+import textsim_db as ts
+from benchmarks.generate import documents
+from tests.integration.test_sources import wait_for
+from textsim_db.db import schema
+from textsim_db.db.engine import sqlalchemy_url
+
+pytestmark = pytest.mark.one_server
+
+SLOW_SECONDS = 0.2
+_RUNNING = """
+SELECT application_name, query, extract(epoch FROM clock_timestamp() - query_start)::float8
+FROM pg_stat_activity
+WHERE datname = current_database() AND pid <> pg_backend_pid() AND state = 'active'
+    AND backend_type = 'client backend'
+"""
+
+Seen = dict[tuple[str, str], float]
+
+
+@contextmanager
+def watched(url: str) -> Iterator[Seen]:
+    """Note what runs in a database, by application and statement, and for how long at most."""
+    seen: Seen = {}
+    stop = threading.Event()
+
+    def look() -> None:
+        with psycopg.connect(url, autocommit=True) as connection:
+            while not stop.is_set():
+                for name, query, seconds in connection.execute(_RUNNING):
+                    seen[name, query] = max(seconds, seen.get((name, query), 0))
+                time.sleep(0.0005)
+
+    watcher = threading.Thread(target=look)
+    watcher.start()
+    try:
+        yield seen
+    finally:
+        stop.set()
+        watcher.join()
+
+
+def explained(seen: Seen) -> set[str]:
+    """Return what statements say of themselves."""
+    return {query.partition("textsim-db: ")[2].partition("*/")[0].strip('"; ') for _, query in seen}
+
+
+def test_what_runs_for_long_says_what_it_is(db: ts.Database) -> None:
+    texts = list(documents(20_000, words=60, seed=4))
+    corpus = db.create_corpus("c")
+    with psycopg.connect(db.url, autocommit=True) as connection:
+        connection.execute("CREATE TABLE t (id text PRIMARY KEY, body text)")
+        with connection.cursor() as cursor, cursor.copy("COPY t FROM STDIN") as copy:
+            for row in texts:
+                copy.write_row(row)
+    with watched(db.url) as seen:
+        corpus.add_many(texts)
+        list(corpus.pairs(0.5))
+        corpus.query_many([text for _, text in texts[:3000]])
+        assert corpus.verify() == []
+        corpus.statistics()
+        corpus.measure_recall(sample=200)
+        corpus.rebuild(threshold=0.6)
+        corpus.attach("t", "id", "body")
+        corpus.reconcile()
+        corpus.remove([key for key, _ in texts[:5000]])
+        corpus.detach("t")
+        corpus.drop()
+    assert {name for name, _ in seen} == {"textsim-db"}
+    assert explained(seen) >= {
+        "load documents of corpus 1",
+        "load band rows of corpus 1",
+        "add words to the dictionary",
+        "build the band index of corpus 1",
+        "vacuum corpus 1 after a load",
+        "pairs of corpus 1: copies",
+        "pairs of corpus 1",
+        "pairs of corpus 1: documents",
+        "candidates of many texts in corpus 1",
+        "verify the dictionary",
+        "verify documents of corpus 1",
+        "verify corpus 1: band rows",
+        "words of corpus 1",
+        "statistics of corpus 1: buckets",
+        "measure recall of corpus 1",
+        "rebuild corpus 1: documents",
+        "load band rows of corpus 2",
+        "build the band index of corpus 2",
+        "sweep an attached table",
+        "read changed rows",
+        "remove band rows of corpus 2",
+    }
+    short = ("BEGIN", "COMMIT", "ROLLBACK")  # and say what they are
+    slow = {q for (_, q), seconds in seen.items() if seconds > SLOW_SECONDS} - {*short}
+    assert slow  # or there was nothing to be told
+    assert [query for query in slow if "textsim-db: " not in query] == []
+
+
+def test_a_migration_says_what_it_is(db: ts.Database) -> None:
+    def migration() -> bool:
+        return "migration 0003_sources.down.sql" in explained(seen)
+
+    with watched(db.url) as seen, psycopg.connect(db.url, application_name="other") as other:
+        other.execute("LOCK TABLE textsim.source")
+        migrating = threading.Thread(target=schema.downgrade, args=(db.engine, "0002_functions"))
+        migrating.start()
+        try:
+            wait_for(migration, 60)
+        finally:
+            other.rollback()
+            migrating.join()
+
+
+def test_names_that_users_chose_are_left_alone(db: ts.Database) -> None:
+    corpus = db.create_corpus("c")
+    query = "SELECT current_setting('application_name')"
+    url = sqlalchemy_url(db.url)
+    engine = sqlalchemy.create_engine(url, connect_args={"application_name": "their application"})
+    try:
+        theirs = ts.connect(engine, application_name="not taken")
+        theirs.corpus("c").add("a", "some text")
+        with engine.connect() as connection:
+            assert connection.exec_driver_sql(query).scalar_one() == "their application"
+    finally:
+        engine.dispose()
+    for address, expected in (
+        (db.url, "textsim-db load"),
+        (f"{db.url}&application_name=mine", "mine"),
+    ):
+        with ts.connect(address, "textsim-db load") as other, other.engine.connect() as connection:
+            assert connection.exec_driver_sql(query).scalar_one() == expected
+    assert len(corpus) == 1

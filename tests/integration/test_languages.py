@@ -1,0 +1,304 @@
+"""Languages: identified as py3langid does, stored whichever way a document comes in, and limits."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import random
+import sys
+import unicodedata
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import psycopg
+import pytest
+
+import textsim_db as ts
+from tests.cli.test_cli import Textsim, textsim
+from textsim_db import languages
+from textsim_db.batches import prepare
+from textsim_db.indexing import _part
+from textsim_db.languages import READ_BYTES, UNDETERMINED, identify
+from textsim_db.measures import without_stop_words
+from textsim_db.stop_words import stop_words, stop_words_by_language
+from textsim_db.text import normal_form, to_bytes, tokenize
+
+__all__ = ["textsim"]
+
+pytestmark = pytest.mark.one_server
+
+DATA = Path(__file__).parents[3] / "shared" / "data"
+TEXTS = {
+    "en": "The weather in the north of the country was so bad that nobody went out of the house.",
+    "de": "Das Wetter im Norden des Landes war so schlecht, dass niemand aus dem Haus ging.",
+    "fr": "Le temps dans le nord du pays était si mauvais que personne ne sortait de la maison.",
+    "ru": "Погода на севере страны была такой плохой, что никто не выходил из дома.",
+    "ja": "国の北部の天気はとても悪かったので、誰も家から出ませんでした。",
+}
+
+
+def corpus_of(name: str) -> Iterator[dict[str, str]]:
+    path = DATA / f"{name}.jsonl.gz"
+    if not path.exists():
+        pytest.skip(f"no {path.name} in ../shared/data")
+    with gzip.open(path, "rt") as lines:
+        yield from map(json.loads, lines)
+
+
+def stories(rng: random.Random) -> dict[str, str]:
+    """Return texts in five languages, three near-duplicates of each, and some without words."""
+    made = {}
+    for code, text in TEXTS.items():
+        units = [text] if code == "ja" else text.split()
+        for number in range(3):
+            some = list(units)
+            some[rng.randrange(len(some))] += f" {number}"
+            made[f"{code}{number}"] = " ".join(some)
+    return made | {"empty": "", "signs": "... --- !!!"}
+
+
+def identified(*texts: str) -> list[str]:
+    return identify(tokenize([to_bytes(text) for text in texts]))
+
+
+def stored(connection: psycopg.Connection[Any], corpus: str, columns: str) -> dict[str, Any]:
+    rows = connection.execute(
+        f"SELECT d.key, {columns} FROM textsim.document d "
+        "JOIN textsim.corpus c ON c.id = d.corpus_id WHERE c.name = %s",
+        [corpus],
+    )
+    return {key: values[0] if len(values) == 1 else values for key, *values in rows}
+
+
+@pytest.mark.parametrize("name", ["languages", "scripture", "generated"])
+def test_as_the_library(name: str, rng: random.Random) -> None:
+    from py3langid.langid import MODEL_FILE, LanguageIdentifier
+
+    library = LanguageIdentifier.from_model_file(MODEL_FILE)
+    if name == "generated":
+        letters = "".join(map(chr, range(0x20, 0x3000))) + "".join(TEXTS.values())
+        texts = ["".join(rng.choices(letters, k=rng.randrange(300))) for _ in range(1000)]
+    else:
+        texts = [document["text"] for document in corpus_of(name)]
+    # The library brings what it is given into NFC; a normal form need not be.
+    forms = [form for form in map(normal_form, texts) if unicodedata.is_normalized("NFC", form)]
+    forms = [form for form in forms if form and len(form.encode()) <= READ_BYTES]
+    assert len(forms) > 500
+    for form, found in zip(forms, identified(*forms), strict=True):
+        ranked = library.rank(form)
+        if found != ranked[0][0]:  # the order of additions may decide where two are as likely
+            scores = dict(ranked)
+            assert ranked[0][1] - scores.get(found, ranked[0][1]) < 1e-3, form
+
+
+def test_how_often_it_is_right() -> None:
+    documents = list(corpus_of("languages"))
+    found = identified(*(document["text"] for document in documents))
+    right = sum(
+        code == document["language"] for code, document in zip(found, documents, strict=True)
+    )
+    assert right / len(documents) > 0.9
+
+
+def test_what_is_read() -> None:
+    assert identified(*TEXTS.values()) == list(TEXTS)
+    assert identified("", "...", "1", "12 34", "a") == [UNDETERMINED] * 5
+    long = f"{TEXTS['en']} " * 300
+    assert len(long) > READ_BYTES
+    assert identified(long + TEXTS["ru"] * 3000) == ["en"]
+    assert identified() == []
+
+
+def test_without_the_library(db: ts.Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    corpus = db.create_corpus("c", language="auto")
+    corpus.add("a", TEXTS["en"])
+    monkeypatch.setitem(sys.modules, "py3langid.langid", None)
+    monkeypatch.setattr(languages, "_model", languages._model.__wrapped__)
+    with pytest.raises(ts.ConfigurationError, match=r"pip install 'textsim-db\[languages\]'"):
+        corpus.add("b", TEXTS["de"])
+    # What is there can be read.
+    assert [match.key for match in db.corpus("c").query(TEXTS["en"], language="en")] == ["a"]
+
+
+@pytest.mark.parametrize("left_out", [[], ["in", "The", "и"]])
+def test_every_way_in(db: ts.Database, rng: random.Random, left_out: list[str]) -> None:
+    texts = stories(rng)
+    corpus = db.create_corpus("python", language="auto", stop_words=left_out)
+    corpus.add_many(texts.items())
+    with psycopg.connect(db.url, autocommit=True) as connection:
+        connection.execute(
+            "SELECT textsim.create_corpus('sql', stop_words => %s, language => 'auto')", [left_out]
+        )
+        assert db.corpus("sql").config == corpus.config
+        connection.execute("CREATE TABLE story (id text PRIMARY KEY, body text)")
+        for mode in ("inline", "queue"):
+            made = db.create_corpus(mode, language="auto", stop_words=left_out)
+            made.attach("story", "id", "body", mode)
+        with connection.cursor() as cursor:
+            cursor.executemany("SELECT textsim.add('sql', %s, %s)", list(texts.items()))
+            cursor.executemany("INSERT INTO story VALUES (%s, %s)", list(texts.items()))
+        waiting = stored(connection, "sql", "d.language")
+        assert {code for key, code in waiting.items() if key not in ("empty", "signs")} == {None}
+        assert db.corpus("sql").verify() == []
+        db.worker().run(until_idle=True)
+        expected = {key: UNDETERMINED if key in ("empty", "signs") else key[:2] for key in texts}
+        for name in db.corpora():
+            assert stored(connection, name, "d.language") == expected, name
+            assert db.corpus(name).verify() == []
+        columns = "d.word_ids, d.signature, d.shingle_count"
+        for name in ("sql", "inline", "queue"):
+            assert stored(connection, name, columns) == stored(connection, "python", columns)
+        assert corpus.add_many(texts.items()).unchanged == len(texts)
+        # Changed by SQL, it waits for a worker again.
+        connection.execute("SELECT textsim.add('python', 'en0', %s)", [TEXTS["fr"]])
+        assert stored(connection, "python", "d.language")["en0"] is None
+        assert corpus.add("en0", TEXTS["fr"]).unchanged == 1  # only its ids were missing
+        assert stored(connection, "python", "d.language")["en0"] == "fr"
+        corpus.rebuild(threshold=0.5)
+        assert stored(connection, "python", "d.language") == {**expected, "en0": "fr"}
+        assert db.corpus("python").config.language == "auto"
+        connection.execute("UPDATE textsim.document SET language = NULL WHERE key = 'de1'")
+        assert {problem.kind for problem in db.corpus("python").verify()} == {"language"}
+
+
+@pytest.mark.parametrize("shingle", ["word:2", "char:5"])
+def test_stop_words_that_follow(db: ts.Database, rng: random.Random, shingle: str) -> None:
+    texts = stories(rng) | {"eo0": "saluton al la mondo kaj al ĉiuj homoj de la tero"}
+    found = dict(zip(texts, identified(*texts.values()), strict=True))
+    lists = dict(stop_words_by_language())
+    corpus = db.create_corpus("follow", shingle=shingle, stop_words="auto")
+    assert corpus.config.language == "auto"
+    corpus.add_many(texts.items())
+    plain = db.create_corpus("plain", shingle=shingle)
+    plain.add_many(
+        (key, " ".join(without_stop_words(text, lists.get(found[key], ()))))
+        for key, text in texts.items()
+    )
+    assert "im" in lists["de"]
+    assert "im" not in without_stop_words(texts["de0"], lists["de"])
+    with psycopg.connect(db.url, autocommit=True) as connection:
+        connection.execute("CREATE TABLE story (id text PRIMARY KEY, body text)")
+        queue = db.create_corpus("queue", shingle=shingle, stop_words="auto")
+        queue.attach("story", "id", "body")
+        with connection.cursor() as cursor:
+            cursor.executemany("INSERT INTO story VALUES (%s, %s)", list(texts.items()))
+        db.worker().run(until_idle=True)
+        columns = "d.word_ids, d.signature, d.shingle_count"
+        for name in ("follow", "queue"):
+            assert stored(connection, name, "d.language") == found
+            assert stored(connection, name, columns) == stored(connection, "plain", columns)
+            assert db.corpus(name).verify() == []
+        assert list(queue.differences()) == []
+        for key in ("de0", "en1", "ja2"):
+            expected = [match for match in plain.neighbours(key, 0.3) if match.key[:2] == key[:2]]
+            assert corpus.neighbours(key, 0.3, language=found[key]) == expected
+            matches = corpus.query(texts[key], 0.3, language=found[key])
+            assert matches == [m for m in corpus.query(texts[key], 0.3) if m.key[:2] == key[:2]]
+            rows = connection.execute(
+                "SELECT * FROM textsim.matches('follow', %s, 0.3, language => %s)",
+                [texts[key], found[key]],
+            )
+            assert rows.fetchall() == [match[:2] for match in matches]
+        for statement in (
+            "SELECT textsim.add('follow', 'new', 'some text')",
+            "SELECT textsim.signature('follow', 'some text')",
+            "SELECT * FROM textsim.matches('follow', 'some text')",
+        ):
+            with pytest.raises(psycopg.errors.FeatureNotSupported, match="cannot identify"):
+                connection.execute(statement)
+    with pytest.raises(ts.ConfigurationError, match="cannot be attached inline"):
+        corpus.attach("story", "id", "body", "inline")
+    assert sum(queue.statistics().similarities) == sum(plain.statistics().similarities)
+    corpus.rebuild(threshold=0.5)
+    assert db.corpus("follow").verify() == []
+    assert db.corpus("follow").config.stop_words_by_language == tuple(sorted(lists.items()))
+    assert db.create_corpus("follow", shingle, 0.5, stop_words="auto", exist_ok=True)
+    with pytest.raises(ts.CorpusExists, match=r"stop words by language is \d+ lists of \d+ words"):
+        db.create_corpus("follow", shingle, 0.5, exist_ok=True)
+
+
+def test_a_part_of_a_batch(db: ts.Database, rng: random.Random) -> None:
+    """What is written in halves, because it took too long, is what would have been written."""
+    config = db.create_corpus("c", language="auto").config
+    texts = sorted(stories(rng).items())
+    whole = prepare(texts, config)
+    whole = replace(whole, word_ids=np.arange(len(whole.sketches.tokens.starts), dtype=np.int32))
+    start, stop = sorted(rng.sample(range(len(texts) + 1), 2))
+    part, alone = _part(whole, slice(start, stop)), prepare(texts[start:stop], config)
+    for i, (key, _) in enumerate(texts[start:stop]):
+        assert (part.keys[i], part.form_of(i)) == (key, alone.form_of(i))
+        assert part.language_of(i) == alone.language_of(i) == whole.language_of(start + i)
+        assert part.signature_of(i).tolist() == alone.signature_of(i).tolist()
+        assert part.words_of(i).tolist() == whole.words_of(start + i).tolist()
+
+
+def test_limits(db: ts.Database, rng: random.Random) -> None:
+    texts = stories(rng)
+    corpus = db.create_corpus("c", shingle="word:1", threshold=0.3, language="auto")
+    corpus.add_many(texts.items())
+    # One text in two languages, so that a limit changes what is found.
+    both = f"{TEXTS['en']} {TEXTS['de']}"
+    corpus.add("en-both", both + 3 * TEXTS["en"])
+    corpus.add("de-both", both + 3 * TEXTS["de"])
+    keys = {code: {key for key in texts if key[:2] == code} for code in TEXTS}
+    keys["en"].add("en-both")
+    keys["de"].add("de-both")
+    for code in ("en", "de", "ja"):
+        everything = corpus.query(both, 0.1)
+        expected = [match for match in everything if match.key in keys[code]]
+        assert corpus.query(both, 0.1, language=code) == expected
+        assert corpus.query_many([both], 0.1, language=code) == [expected]
+        found = {candidate.key for candidate in corpus.candidates(both, language=code)}
+        assert found == {c.key for c in corpus.candidates(both) if c.key in keys[code]}
+        expected = [m for m in corpus.neighbours("en-both", 0.1) if m.key in keys[code]]
+        assert corpus.neighbours("en-both", 0.1, language=code) == expected
+        some = {p for p in corpus.pairs() if p.a in keys[code] and p.b in keys[code]}
+        assert set(corpus.pairs(language=code)) == some
+        assert {k for c in corpus.clusters(language=code) for k in c.keys} <= keys[code]
+        assert {d.key for d in corpus.duplicates(language=code)} <= keys[code]
+        with db.engine.connect() as connection:
+            rows = connection.exec_driver_sql("SELECT * FROM textsim.pairs('c', 0.3, %s)", (code,))
+            assert {tuple(row) for row in rows} == some
+        statistics = corpus.statistics(language=code)
+        assert statistics.documents == len(keys[code])
+        assert statistics.languages == {code: len(keys[code])}
+        assert sum(size * n for size, n in statistics.buckets) == corpus.config.bands * len(
+            keys[code]
+        )
+    assert any(p.a[:2] != p.b[:2] for p in corpus.pairs(0.3))
+    expected_counts = Counter({code: len(some) for code, some in keys.items()})
+    assert Counter(corpus.statistics().languages) == expected_counts | Counter({UNDETERMINED: 2})
+    assert corpus.query(TEXTS["en"], language="sv") == []
+    wrong: list[Any] = ["english", "EN", "", 5]
+    for code in wrong:
+        with pytest.raises(ts.ConfigurationError, match="expected a code of ISO 639"):
+            corpus.query("text", language=code)
+    with pytest.raises(ts.ConfigurationError, match="language is 'de'; expected \"auto\" or none"):
+        db.create_corpus("d", language="de")
+    with pytest.raises(ts.ConfigurationError, match="are not identified"):
+        db.create_corpus("d").query("text", language="en")
+
+
+def test_the_command(textsim: Textsim, tmp_path: Path) -> None:
+    path = tmp_path / "stories.jsonl"
+    lines = [json.dumps({"id": code, "text": text}) for code, text in TEXTS.items()]
+    path.write_text("\n".join(lines))
+    textsim("index", "news", str(path), "--create", "--stop-words", "auto")
+    shown = json.loads(textsim("corpus", "show", "news", "--format", "jsonl").stdout)
+    assert (shown["stop_words"], shown["language"]) == ("auto", "auto")
+    assert "language    auto" in textsim("corpus", "show", "news").stdout
+    text = TEXTS["de"]
+    assert "de" in textsim("query", "news", text, "--language", "de").stdout
+    assert "no document" in textsim("query", "news", text, "--language", "en").stderr
+    assert "0 pairs" in textsim("pairs", "news", "--language", "en").stderr
+    assert "0 clusters" in textsim("clusters", "news", "--language", "en").stderr
+    counted = json.loads(textsim("stats", "news", "--format", "jsonl", "--language", "de").stdout)
+    assert (counted["documents"], counted["languages"]) == (1, {"de": 1})
+    assert "ISO 639" in textsim("stats", "news", "--language", "german", status=2).stderr
+    textsim("index", "again", str(path), "--create", "--language", "auto")
+    assert "undetermined" not in textsim("stats", "again").stdout
+    assert stop_words("de")

@@ -1,0 +1,244 @@
+"""Everything through pgbouncer in transaction mode, which gives each transaction another session."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import quote
+
+import psycopg
+import pytest
+import sqlalchemy
+from sqlalchemy.engine import make_url
+
+import textsim_db as ts
+from benchmarks.generate import documents
+from textsim_db.db import corpora
+from textsim_db.db.engine import is_pooled, open_engine, sqlalchemy_url
+from textsim_db.temporary import temporary_name
+
+pytestmark = pytest.mark.one_server
+
+PROGRAM_VARIABLE = "TEXTSIM_TEST_PGBOUNCER"
+START_SECONDS = 20.0
+KEEPS_PREPARED = (1, 21)
+"""The first version that keeps prepared statements apart, where max_prepared_statements says so."""
+
+
+def program() -> str:
+    found = os.environ.get(PROGRAM_VARIABLE) or shutil.which(
+        "pgbouncer", path=f"{os.environ['PATH']}:/usr/sbin:/usr/local/sbin"
+    )
+    if found is None:
+        pytest.skip(f"needs pgbouncer: none is on the path, and {PROGRAM_VARIABLE} names none")
+    return found
+
+
+def version() -> tuple[int, ...]:
+    told = subprocess.run([program(), "--version"], capture_output=True, text=True, check=True)
+    found = re.search(r"(\d+)\.(\d+)", told.stdout)
+    assert found is not None, told.stdout
+    return tuple(map(int, found.groups()))
+
+
+@contextmanager
+def pooled(address: str, settings: str = "") -> Iterator[str]:
+    """Run pgbouncer in front of a database and lend its address; on a socket in a folder."""
+    url = sqlalchemy_url(address)
+    host = str(url.query.get("host") or url.host)
+    port = str(url.query.get("port") or url.port or 5432)
+    parts = {"host": host, "port": port, "user": url.username, "password": url.password}
+    target = " ".join(f"{name}={value}" for name, value in parts.items() if value)
+    socket = Path(host) / f".s.PGSQL.{port}"
+    owner = socket.stat().st_uid if host.startswith("/") else 65534
+    user = owner if os.geteuid() == 0 else None  # as root it refuses to run
+    folder = Path(tempfile.mkdtemp(prefix="ts-"))
+    try:
+        folder.chmod(0o755)
+        if user is not None:
+            os.chown(folder, user, -1)
+        configuration = folder / "pgbouncer.ini"
+        configuration.write_text(
+            f"[databases]\n* = {target}\n[pgbouncer]\npool_mode = transaction\nauth_type = any\n"
+            f"listen_addr =\nlisten_port = 6432\nunix_socket_dir = {folder}\n"
+            f"default_pool_size = 8\nlogfile = {folder}/log\n{settings}\n"
+        )
+        process = subprocess.Popen(
+            [program(), str(configuration)], user=user, stderr=subprocess.DEVNULL
+        )
+        try:
+            wait_for(folder, process)
+            host = quote(str(folder), safe="")
+            yield f"postgresql://{url.username or ''}@/{url.database}?host={host}&port=6432"
+        finally:
+            process.send_signal(signal.SIGTERM)
+            process.wait()
+    finally:
+        shutil.rmtree(folder)
+
+
+def wait_for(folder: Path, process: subprocess.Popen[bytes]) -> None:
+    deadline = time.monotonic() + START_SECONDS
+    while not (folder / ".s.PGSQL.6432").exists():
+        if process.poll() is not None or time.monotonic() > deadline:
+            log = folder / "log"
+            pytest.fail(f"pgbouncer did not start: {log.read_text() if log.exists() else ''}")
+        time.sleep(0.02)
+
+
+@pytest.fixture
+def pooled_url(database_url: str) -> Iterator[str]:
+    with pooled(database_url) as address:
+        yield address
+
+
+@pytest.fixture(scope="module")
+def texts() -> list[tuple[str, str]]:
+    return list(documents(12_000, words=40, seed=5))
+
+
+def test_a_pooler_is_noticed(database_url: str, pooled_url: str) -> None:
+    for address, expected in ((database_url, False), (pooled_url, True)):
+        engine = open_engine(address)
+        try:
+            assert is_pooled(engine) is expected
+            with engine.connect() as connection:
+                driver = connection.connection.driver_connection
+                assert driver is not None
+                assert (driver.prepare_threshold is None) is expected
+        finally:
+            engine.dispose()
+
+
+def test_everything_works_behind_it(pooled_url: str, texts: list[tuple[str, str]]) -> None:
+    with ts.connect(pooled_url) as db:
+        corpus = db.create_corpus("c")
+        assert corpus.add_many(texts).added == len(texts)
+        some = [text for _, text in texts[:600]]
+        one_by_one = [corpus.query(text, 0.6) for text in some]
+        assert all(one_by_one)
+        assert corpus.query_many(some, 0.6) == one_by_one
+        pairs = sorted(corpus.pairs(0.6))
+        assert pairs
+        assert corpus.verify() == []
+        assert corpus.rebuild(threshold=0.6)
+        assert {pair[:2] for pair in corpus.pairs(0.6)} >= {pair[:2] for pair in pairs}
+        assert corpus.statistics().documents == len(texts)
+        assert corpus.verify() == []
+
+
+@pytest.mark.parametrize("mode", ["queue", "inline"])
+@pytest.mark.parametrize("listen", [False, True])
+def test_a_worker_works_behind_it(
+    pooled_url: str, mode: str, listen: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    with (
+        ts.connect(pooled_url) as db,
+        psycopg.connect(pooled_url, autocommit=True, prepare_threshold=None) as client,
+    ):
+        corpus = db.create_corpus("c", threshold=0.5)
+        client.execute("CREATE TABLE t (id int PRIMARY KEY, body text)")
+        corpus.attach("t", "id", "body", mode)
+        worker = db.worker(listen=listen)
+        thread = threading.Thread(target=worker.run)
+        thread.start()
+        try:
+            client.execute(
+                "INSERT INTO t SELECT i, 'the text with number ' || i || ' of a few hundred texts' "
+                "FROM generate_series(1, 300) i"
+            )
+            client.execute("DELETE FROM t WHERE id % 3 = 0")
+            client.execute("UPDATE t SET body = body || ' and more' WHERE id % 3 = 1")
+            deadline = time.monotonic() + 60
+            while corpus.status().pending or len(corpus) != 200:
+                assert time.monotonic() < deadline, corpus.status()
+                time.sleep(0.05)
+        finally:
+            worker.stop()
+            thread.join()
+        assert list(corpus.differences()) == []
+        assert corpus.verify() == []
+        row = client.execute(
+            "SELECT key FROM textsim.matches('c', 'the text with number 7 of a few hundred texts')"
+        ).fetchone()
+        assert row == ("7",) or row == ("8",)
+        assert ("notifications do not come through a pooler" in caplog.text) is listen
+
+
+def test_answers_are_not_mixed_up(pooled_url: str) -> None:
+    # Under names that clients give alike, one would run what another has prepared: here the same
+    # search in another corpus, which is no error.
+    names = [f"c{number}" for number in range(4)]
+
+    def search(name: str) -> None:
+        with ts.connect(pooled_url) as db:
+            corpus = db.corpus(name)
+            for _ in range(100):
+                assert [m.key for m in corpus.query("some words that all of them have")] == [name]
+
+    with ts.connect(pooled_url) as db:
+        for name in names:
+            db.create_corpus(name).add(name, "some words that all of them have")
+    with ThreadPoolExecutor(len(names)) as executor:
+        list(executor.map(search, names))
+
+
+def test_a_temporary_corpus_is_held(pooled_url: str) -> None:
+    # By a lock that another client on the same server connection does not hold as well.
+    ours, theirs = open_engine(pooled_url), open_engine(pooled_url)
+    try:
+        with temporary_name(ours) as name:
+            with ts.connect(pooled_url) as db:
+                db.create_corpus(name)
+            for _ in range(20):
+                with temporary_name(theirs):
+                    assert name in corpora.names(theirs)
+        with temporary_name(theirs):
+            assert corpora.names(theirs) == []
+    finally:
+        ours.dispose()
+        theirs.dispose()
+
+
+def test_prepared_statements_where_pgbouncer_keeps_them(database_url: str) -> None:
+    if version() < KEEPS_PREPARED or not psycopg.capabilities.has_send_close_prepared():
+        pytest.skip("needs pgbouncer 1.21 and libpq 17")
+    with pooled(database_url, "max_prepared_statements = 100") as address:
+        url = make_url(address).set(drivername="postgresql+psycopg")
+        engine = sqlalchemy.create_engine(url, connect_args={"prepare_threshold": 1})
+        try:
+            db = ts.connect(engine)
+            corpus = db.create_corpus("c")
+            corpus.add("a", "some words of a text")
+            for _ in range(50):
+                assert len(corpus.query("some words of a text")) == 1
+            with engine.connect() as connection:
+                driver = connection.connection.driver_connection
+                assert driver is not None
+                assert driver.prepare_threshold == 1
+        finally:
+            engine.dispose()
+
+
+def test_the_threshold_of_a_given_engine_comes_back(pooled_url: str) -> None:
+    engine = sqlalchemy.create_engine(
+        make_url(pooled_url).set(drivername="postgresql+psycopg"), pool_size=1, max_overflow=0
+    )
+    try:
+        corpora.names(engine)
+        with engine.connect() as connection:
+            driver = connection.connection.driver_connection
+            assert driver is not None
+            assert driver.prepare_threshold == 5
+    finally:
+        engine.dispose()

@@ -1,0 +1,195 @@
+"""statement_timeout and lock_timeout, in the address or of the role, hold for all that is done here."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg import sql
+
+import textsim_db as ts
+from benchmarks.generate import documents
+from tests.integration.test_sources import wait_for
+from textsim_db import attached, changes
+from textsim_db.db.engine import plain_url, sqlalchemy_url, transaction, wait_at_most
+
+pytestmark = pytest.mark.one_server
+
+Connection = psycopg.Connection[Any]
+LOCK = {"lock_timeout": "50ms"}
+STATEMENT = {"statement_timeout": "400ms"}
+TOO_LONG_FOR_A_LOCK = "canceling statement due to lock timeout"
+TOO_LONG = "canceling statement due to statement timeout"
+WRITES: dict[str, Callable[[ts.Corpus], object]] = {
+    "add": lambda corpus: corpus.add("new", "some words of a new text"),
+    "replace": lambda corpus: corpus.add("a", "other words of the text"),
+    "add_many": lambda corpus: corpus.add_many(documents(3000, words=20)),
+    "remove": lambda corpus: corpus.remove(["a"]),
+    "rebuild": lambda corpus: corpus.rebuild(seed=7),
+    "drop": lambda corpus: corpus.drop(),
+}
+READS: dict[str, Callable[[ts.Corpus], object]] = {
+    "query": lambda corpus: corpus.query("some words of a text"),
+    "pairs": lambda corpus: list(corpus.pairs()),
+    "verify": lambda corpus: corpus.verify(),
+}
+
+
+@pytest.fixture(params=["address", "role"])
+def limited(
+    request: pytest.FixtureRequest, db: ts.Database
+) -> Iterator[Callable[..., ts.Database]]:
+    """Open the database with settings in the address, or as a role that has them."""
+    opened: list[ts.Database] = []
+    roles: list[sql.Identifier] = []
+    connection = psycopg.connect(db.url, autocommit=True)
+
+    def open_(**settings: str) -> ts.Database:
+        url = sqlalchemy_url(db.url)
+        if request.param == "address":
+            options = " ".join(f"-c {name}={value}" for name, value in settings.items())
+            url = url.update_query_dict({"options": options})
+        else:
+            name = f"{connection.info.dbname}_limited"
+            roles.append(sql.Identifier(name))
+            # The owner of everything, by SET ROLE when it connects.
+            connection.execute(sql.SQL("CREATE ROLE {} LOGIN SUPERUSER").format(roles[0]))
+            for setting, value in settings.items():
+                connection.execute(
+                    sql.SQL("ALTER ROLE {} SET {} = {}").format(
+                        roles[0], sql.Identifier(setting), sql.Literal(value)
+                    )
+                )
+            url = url.set(username=name)
+        opened.append(ts.connect(plain_url(url)))
+        return opened[-1]
+
+    yield open_
+    for one in opened:
+        one.close()
+    for role in roles:
+        connection.execute(sql.SQL("DROP OWNED BY {}").format(role))
+        connection.execute(sql.SQL("DROP ROLE {}").format(role))
+    connection.close()
+
+
+@contextmanager
+def held(db: ts.Database, mode: str) -> Iterator[None]:
+    """Hold all documents and band rows of a corpus."""
+    with psycopg.connect(db.url) as connection:
+        connection.execute(f"LOCK textsim.document, textsim.band IN {mode} MODE".encode())
+        yield
+
+
+@pytest.fixture
+def corpus(db: ts.Database) -> ts.Corpus:
+    corpus = db.create_corpus("c")
+    corpus.add("a", "some words of a text")
+    return corpus
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"), [(LOCK, TOO_LONG_FOR_A_LOCK), (STATEMENT, TOO_LONG)]
+)
+@pytest.mark.parametrize("limited", ["address"], indirect=True)
+def test_clients(
+    db: ts.Database,
+    corpus: ts.Corpus,
+    limited: Callable[..., ts.Database],
+    settings: dict[str, str],
+    message: str,
+) -> None:
+    hasty = limited(**settings).corpus("c")
+    # Readers pass where others only read, so that a writer is what the lock is about.
+    for mode, some in (("SHARE", WRITES), ("ACCESS EXCLUSIVE", READS | WRITES)):
+        for what in some.values():
+            with held(db, mode), pytest.raises(ts.DatabaseError, match=message):
+                what(hasty)
+    assert db.corpora() == ["c"]
+    assert (len(corpus), corpus.verify()) == (1, [])
+    # Without limits: what takes 200 ms depends on the machine.
+    for what in (READS | WRITES).values():
+        what(corpus)
+    assert db.corpora() == []
+
+
+@pytest.mark.parametrize("settings", [LOCK, STATEMENT])
+def test_a_worker(
+    db: ts.Database,
+    corpus: ts.Corpus,
+    limited: Callable[..., ts.Database],
+    settings: dict[str, str],
+) -> None:
+    with psycopg.connect(db.url, autocommit=True) as connection:
+        for name in ("free", "taken"):
+            connection.execute(f"CREATE TABLE {name} (id text PRIMARY KEY, body text)".encode())
+            corpus.attach(name, "id", "body")
+        worker = limited(**settings).worker(lease=0.3)
+        with psycopg.connect(db.url) as holder:
+            holder.execute("LOCK TABLE taken")
+            holder.execute("INSERT INTO taken VALUES ('t', 'a row of the table that is taken')")
+            with psycopg.connect(db.url, autocommit=True) as other:
+                other.execute(
+                    "INSERT INTO textsim.pending (corpus_id, source_id, keys) "
+                    "SELECT corpus_id, id, ARRAY['t'] FROM textsim.source "
+                    "WHERE relation = 'taken'::regclass"
+                )
+            thread = threading.Thread(target=worker.run)
+            thread.start()
+            try:
+                # It has waited for the one table, and goes on with the other.
+                wait_for(lambda: "timeout" in worker.unusable.get("public.taken", ""))
+                connection.execute("INSERT INTO free VALUES ('f', 'a row of the other table')")
+                wait_for(lambda: "f" in corpus)
+                assert "t" not in corpus
+                holder.commit()
+                wait_for(lambda: corpus.status()[:2] == (3, 0))
+            finally:
+                worker.stop()
+                holder.rollback()
+                thread.join()
+    assert corpus.verify() == []
+    assert list(corpus.differences()) == []
+
+
+def test_a_worker_that_cannot_read_its_log(
+    db: ts.Database, corpus: ts.Corpus, limited: Callable[..., ts.Database]
+) -> None:
+    worker = limited(**STATEMENT).worker()
+    with psycopg.connect(db.url) as holder:
+        holder.execute("LOCK TABLE textsim.pending")
+        with pytest.raises(ts.DatabaseError, match=TOO_LONG):
+            worker.run()
+
+
+def test_the_shorter_one_counts(
+    db: ts.Database, corpus: ts.Corpus, limited: Callable[..., ts.Database]
+) -> None:
+    with psycopg.connect(db.url, autocommit=True) as connection:
+        connection.execute("CREATE TABLE t (id text PRIMARY KEY, body text)")
+    corpus.attach("t", "id", "body")
+    hasty = limited(**LOCK)
+    (source,) = attached.sources(hasty.engine)
+
+    def waits(database: ts.Database) -> str:
+        with attached.reading(database.engine, source) as connection:
+            return str(connection.execute("SHOW lock_timeout").fetchall()[0][0])
+
+    assert waits(hasty) == "50ms"
+    assert waits(db) == attached.READING_PATIENCE
+    for given, before, after in (
+        ("50ms", ("50ms", 0.05), "50ms"),
+        ("100ms", ("100ms", 0.1), "100ms"),
+        ("101ms", ("101ms", 0.101), "100ms"),
+        ("2min", ("2min", 120.0), "100ms"),
+        ("1d", ("1d", 86400.0), "100ms"),
+        ("0", ("0", None), "100ms"),
+    ):
+        with transaction(db.engine) as connection:
+            connection.execute(f"SET LOCAL lock_timeout = '{given}'".encode())
+            assert wait_at_most(connection, changes.PATIENCE) == before
+            assert connection.execute("SHOW lock_timeout").fetchone() == (after,)

@@ -1,0 +1,347 @@
+"""What roles can do that mean harm: everything in the schema is tried, as it stands in the catalog."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import psycopg
+import pytest
+from psycopg import errors as pg
+
+from tests.migration.test_roles import FOX, Stage, as_role, contents, stage
+
+__all__ = ["stage"]
+
+FUNCTIONS = """
+SELECT p.oid::regprocedure::text, p.prosecdef, l.lanname, p.proconfig::text[],
+    p.prosqlbody IS NOT NULL, p.prorettype = 'trigger'::regtype,
+    array(SELECT format_type(a, NULL) FROM unnest(p.proargtypes::oid[]) WITH ORDINALITY q (a, i)
+        ORDER BY i)
+FROM pg_proc p JOIN pg_language l ON l.oid = p.prolang
+WHERE p.pronamespace = 'textsim'::regnamespace ORDER BY 1
+"""
+RELATIONS = """
+SELECT c.oid::regclass::text, c.relkind FROM pg_class c
+WHERE c.relnamespace = 'textsim'::regnamespace AND c.relkind IN ('r', 'p', 'v', 'S') ORDER BY 1
+"""
+VALUES = {
+    "text": ["'news'", "'a'", "NULL"],
+    "integer": ["1", "0"],
+    "bigint": ["1"],
+    "numeric": ["1"],
+    "double precision": ["0.5"],
+    "boolean": ["true"],
+    "name": ["'id'", "'body'"],
+    "oid": ["'text'::regtype"],
+    "regclass": ["'article'", "'textsim.document'"],
+    "regrole": ["current_user::regrole"],
+    "text[]": ["'{a,b}'"],
+    "integer[]": ["'{1,2}'"],
+    "bigint[]": ["'{1,2}'"],
+    "textsim.corpus": ["(SELECT c FROM textsim.corpus c LIMIT 1)"],
+    "textsim.source": ["(SELECT s FROM textsim.source s LIMIT 1)"],
+}
+
+
+def is_fault(error: psycopg.Error) -> bool:
+    """Say whether the server calls an error its own, or was stopped."""
+    return str(error.sqlstate).startswith(("XX", "57"))
+
+
+def attach(stage: Stage) -> None:
+    for mode in ("queue", "inline"):
+        stage.run(
+            stage.writer,
+            f"CREATE TABLE {mode} (id integer PRIMARY KEY, body text)",
+            f"SELECT textsim.attach('news', '{mode}', 'id', 'body', '{mode}')",
+            f"INSERT INTO {mode} VALUES (1, '{FOX}')",
+        )
+
+
+def test_every_function_says_where_names_are_looked_up(stage: Stage) -> None:
+    """Pinned, with temporary objects last; or parsed when it was made, as new SQL functions are."""
+    attach(stage)
+    found = stage.run(stage.owner, FUNCTIONS)
+    assert sum(row[1] for row in found) >= 5
+    for name, definer, language, settings, parsed, _, _ in found:
+        if definer or language != "sql":
+            assert settings == ["search_path=pg_catalog, pg_temp"], name
+        else:
+            assert parsed, name
+        assert language in ("sql", "plpgsql"), name
+
+
+def test_what_runs_with_the_rights_of_the_owner_is_for_writers(stage: Stage) -> None:
+    attach(stage)
+    for name, definer, _, _, _, is_trigger, _ in stage.run(stage.owner, FUNCTIONS):
+        may = [
+            role
+            for role in (stage.other, stage.reader, stage.writer)
+            if stage.run(
+                stage.owner,
+                "SELECT has_function_privilege(%s, %s, 'EXECUTE')",
+                values=[role, name],
+            )
+            == [(True,)]
+        ]
+        if definer:
+            assert may == [stage.writer], name
+        elif is_trigger:
+            assert "_refuse_write" in name
+
+
+def test_a_reader_changes_nothing_by_any_function(stage: Stage) -> None:
+    """With every function of the catalog, whatever it does and whatever is added to it."""
+    attach(stage)
+    stage.run(stage.reader, "CREATE TABLE article (id integer PRIMARY KEY, body text)")
+    before = contents(stage)
+    called = 0
+    with psycopg.connect(as_role(stage.url, stage.reader), autocommit=True) as connection:
+        connection.execute("SET statement_timeout = '20s'")
+        for name, _, _, _, _, is_trigger, types in stage.run(stage.owner, FUNCTIONS):
+            function = name[: name.index("(")]
+            if is_trigger:
+                statements = [
+                    f"CREATE TRIGGER t BEFORE INSERT ON article FOR EACH ROW "
+                    f"EXECUTE FUNCTION {function}()"
+                ]
+            else:
+                assert set(types) <= VALUES.keys(), f"{name}: give values for its types"
+                chosen = product(*(VALUES[kind] for kind in types))
+                casts = [f"::{kind}" for kind in types]
+                statements = [
+                    f"SELECT * FROM {function}("
+                    + ", ".join(v + c for v, c in zip(values, casts, strict=True))
+                    + ")"
+                    for values, _ in zip(chosen, range(40), strict=False)
+                ]
+            for statement in statements:
+                called += 1
+                try:
+                    connection.execute(statement.encode())
+                except psycopg.Error as error:
+                    assert not isinstance(error, pg.SyntaxError | pg.UndefinedFunction), statement  # noqa: PT017
+                    assert not is_fault(error), statement  # noqa: PT017
+    assert called > 200
+    assert contents(stage) == before
+
+
+def test_a_reader_changes_nothing_by_any_statement(stage: Stage) -> None:
+    attach(stage)
+    stage.run(stage.reader, "CREATE TABLE own (LIKE textsim.band)")
+    before = contents(stage)
+    statements = [
+        "CREATE TABLE textsim.made ()",
+        "CREATE VIEW textsim.made AS SELECT 1",
+        "CREATE SEQUENCE textsim.made",
+        "CREATE TYPE textsim.made AS (x integer)",
+        "CREATE DOMAIN textsim.made AS text",
+        "CREATE OPERATOR textsim.=== (FUNCTION = texteq, LEFTARG = text, RIGHTARG = text)",
+        'CREATE COLLATION textsim.made FROM pg_catalog."C"',
+        "ALTER SCHEMA textsim RENAME TO other",
+        "COMMENT ON SCHEMA textsim IS 'x'",
+        "ALTER FUNCTION textsim.add(text, text, text) SECURITY DEFINER",
+        "ALTER FUNCTION textsim._activate_source(integer) RESET ALL",
+        "DROP FUNCTION textsim.jaccard(text, text, text)",
+        "CREATE OR REPLACE FUNCTION textsim._wake() RETURNS void LANGUAGE sql AS ''",
+        "ALTER TABLE own SET SCHEMA textsim",
+    ]
+    for name, kind in stage.run(stage.owner, RELATIONS):
+        if kind == "S":
+            statements += [
+                f"SELECT nextval('{name}')",
+                f"SELECT setval('{name}', 99)",
+                f"ALTER SEQUENCE {name} RESTART",
+            ]
+            continue
+        statements += [
+            f"INSERT INTO {name} SELECT * FROM {name}",
+            f"INSERT INTO {name} DEFAULT VALUES",
+            f"DELETE FROM {name} WHERE false",
+            f"COPY {name} FROM STDIN",
+            f"ALTER TABLE {name} OWNER TO CURRENT_USER",
+            f"DROP TABLE {name}" if kind != "v" else f"DROP VIEW {name}",
+            f"GRANT SELECT ON {name} TO PUBLIC",
+            f"COMMENT ON {'VIEW' if kind == 'v' else 'TABLE'} {name} IS 'x'",
+            f"CREATE RULE made AS ON INSERT TO {name} DO INSTEAD NOTHING",
+        ]
+        if kind != "v":
+            statements += [
+                f"TRUNCATE {name}",
+                f"CREATE INDEX ON {name} ((1))",
+                f"CREATE STATISTICS made ON tableoid, ctid FROM {name}",
+                f"CREATE POLICY made ON {name}",
+                f"ALTER TABLE {name} ENABLE ROW LEVEL SECURITY",
+                f"ALTER TABLE {name} DISABLE TRIGGER ALL",
+                f"ALTER TABLE {name} REPLICA IDENTITY FULL",
+                f"CREATE TABLE child () INHERITS ({name})",
+                f"CREATE TABLE child PARTITION OF {name} DEFAULT",
+                f"ALTER TABLE {name} ATTACH PARTITION own DEFAULT",
+                f"MERGE INTO {name} USING (SELECT 1) s ON false WHEN NOT MATCHED THEN "
+                "INSERT DEFAULT VALUES",
+                f"REINDEX TABLE {name}",
+                f"CLUSTER {name}",
+            ]
+            statements += [
+                f"BEGIN; LOCK TABLE {name} IN {mode} MODE"
+                for mode in (
+                    "ROW SHARE",
+                    "ROW EXCLUSIVE",
+                    "SHARE UPDATE EXCLUSIVE",
+                    "SHARE",
+                    "SHARE ROW EXCLUSIVE",
+                    "EXCLUSIVE",
+                    "ACCESS EXCLUSIVE",
+                )
+            ]
+    done = []
+    with psycopg.connect(as_role(stage.url, stage.reader), autocommit=True) as connection:
+        for statement in statements:
+            try:
+                connection.execute(statement.encode())
+            except pg.InsufficientPrivilege:
+                pass
+            except psycopg.Error as error:  # refused before it was about rights
+                assert not isinstance(error, pg.UndefinedTable), statement  # noqa: PT017
+                assert not is_fault(error), statement  # noqa: PT017
+            else:
+                done.append(statement)
+            if statement.startswith("BEGIN"):
+                connection.execute("ROLLBACK")
+    # Where nothing could be granted the server warns, and what there is is compared below.
+    assert [s for s in done if not s.startswith("GRANT")] == []
+    assert contents(stage) == before
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "_prepare_source('news', '{table}', 'x\"; DROP TABLE textsim.corpus; --', 'body', 'queue')",
+        "_prepare_source('news', '{table}', '%s %I $body$', 'b''); DROP', 'inline')",
+        "_prepare_source('news', '{table}', 'id', 'body', 'x'') ; DROP')",
+        "_prepare_source('news', 'textsim.document', 'key', 'normal_form', 'inline')",
+        "_prepare_source('news', 'textsim.corpus', 'name', 'name', 'queue')",
+        "_prepare_source('news', 'pg_catalog.pg_class', 'relname', 'relname', 'inline')",
+        "_prepare_source('nothing', '{table}', 'id', 'body', 'queue')",
+        "_activate_source(1)",
+        "_activate_source(-1)",
+        "_release_source(1)",
+        "_release_source(-1)",
+        "_release_source(2147483647)",
+    ],
+)
+def test_a_writer_gets_no_more_from_functions_that_run_as_the_owner(
+    stage: Stage, call: str
+) -> None:
+    attach(stage)
+    stage.run(stage.other, "CREATE TABLE others (id integer PRIMARY KEY, body text)")
+    stage.run(stage.writer, "CREATE TABLE mine (id integer PRIMARY KEY, body text)")
+    before = contents(stage)
+    for table in ("others", "mine"):
+        try:
+            stage.run(stage.writer, f"SELECT textsim.{call.format(table=table)}")
+        except psycopg.Error as error:
+            assert not isinstance(error, pg.SyntaxError)  # noqa: PT017
+            assert not is_fault(error)  # noqa: PT017
+    after = contents(stage)
+    changed = {name for name in before if before[name] != after[name]}
+    # At most a note of a table that is not attached, and a function for triggers that it cannot have.
+    assert changed <= {"rights", "textsim.source", "textsim.source_id_seq"}
+    assert stage.run(stage.owner, "SELECT count(*) FROM textsim.sources") == [(2,)]
+    new = [right for right in after["rights"] if right not in before["rights"]]
+    assert all(kind == "function" and "_changes_" in name for kind, name, _ in new)
+
+
+@pytest.mark.parametrize(
+    ("statements", "what"),
+    [
+        (["CREATE INDEX bad ON article (id) WHERE run(1) > 0"], "index bad"),
+        (["CREATE INDEX bad ON article ((id + run(1)))"], "index bad"),
+        (["CREATE INDEX bad ON article ((id + (1::boxed)))"], "index bad"),
+        (["CREATE INDEX bad ON article ((1 OPERATOR(public.%) id))"], "index bad"),
+        (["CREATE STATISTICS bad ON (id + run(1)), body FROM article"], "statistics object"),
+        (["ALTER TABLE article ADD CONSTRAINT bad CHECK (run(1) > 0)"], "constraint bad"),
+        (
+            [
+                "DROP TABLE article",
+                "CREATE TABLE article (id integer PRIMARY KEY, body text) PARTITION BY RANGE (id)",
+                "CREATE TABLE part PARTITION OF article (CONSTRAINT bad CHECK (run(1) > 0)) DEFAULT",
+            ],
+            "constraint bad",
+        ),
+    ],
+)
+def test_a_worker_runs_no_function_of_who_owns_the_table(
+    stage: Stage, statements: list[str], what: str
+) -> None:
+    """Planning a query computes what is constant in the indexes of a table, as who asks."""
+    stage.run(
+        stage.writer,
+        "CREATE TABLE ran (by text)",
+        "GRANT INSERT ON ran TO PUBLIC",
+        "CREATE FUNCTION note() RETURNS void LANGUAGE sql VOLATILE "
+        "AS 'INSERT INTO public.ran VALUES (current_user)'",
+        "CREATE FUNCTION run(integer) RETURNS integer LANGUAGE plpgsql IMMUTABLE "
+        "AS 'BEGIN PERFORM public.note(); RETURN 5; END'",
+        "CREATE FUNCTION run(integer, integer) RETURNS integer LANGUAGE sql IMMUTABLE "
+        "AS 'SELECT public.run(1)'",
+        "CREATE OPERATOR public.% (FUNCTION = run, LEFTARG = integer, RIGHTARG = integer)",
+        "CREATE DOMAIN boxed AS integer CHECK (run(VALUE) > 0)",
+        "CREATE TABLE article (id integer PRIMARY KEY, body text)",
+        *statements,
+        "SELECT textsim.attach('news', 'article', 'id', 'body')",
+        f'GRANT SELECT ON article TO "{stage.owner}"',
+        f"INSERT INTO article VALUES (1, '{FOX}')",
+        "DELETE FROM ran",
+    )
+    with stage.connect(stage.owner) as db:
+        worker = db.worker()
+        worker.run(until_idle=True)
+        assert what in str(worker.unusable)
+        assert "calls a function of another role" in str(worker.unusable)
+    assert stage.run(stage.writer, "SELECT * FROM ran") == []
+    assert stage.found() == []
+    # Nothing is lost by it: the owner of the function may run it.
+    stage.work(stage.writer)
+    assert stage.found() == ["1"]
+
+
+def test_what_is_indexed_is_read_by_whoever_may_search(stage: Stage) -> None:
+    """Row security of a table is not that of the index: its words are there for every reader.
+
+    What a worker reads it reads with the rights of its role: none that row security applies to.
+    """
+    stage.run(
+        stage.other,
+        "CREATE TABLE secret (id integer PRIMARY KEY, body text)",
+        f"INSERT INTO secret VALUES (1, 'The SECRET Plan: {FOX}!')",
+        "ALTER TABLE secret ENABLE ROW LEVEL SECURITY",
+        f'GRANT SELECT ON secret TO "{stage.writer}", "{stage.owner}"',
+    )
+    stage.run(stage.owner, f"SELECT textsim.grant_writer('\"{stage.other}\"')")
+    stage.run(stage.other, "SELECT textsim.attach('news', 'secret', 'id', 'body')")
+    before = contents(stage)["textsim.word"]
+    for role in (stage.writer, stage.owner):
+        with stage.connect(role) as db:
+            worker = db.worker()
+            worker.run(until_idle=True)
+            assert "row security hides rows of it from this role" in str(worker.unusable)
+        assert stage.run(role, "SELECT * FROM secret") == []
+    assert contents(stage)["textsim.word"] == before
+    with pytest.raises(pg.InsufficientPrivilege):
+        stage.run(stage.reader, "SELECT * FROM secret")
+    # Until somebody who may see the rows indexes them, a reader sees that something has changed.
+    assert stage.run(stage.reader, "SELECT keys FROM textsim.pending") == [(None,)]
+    stage.work(stage.other)
+    assert stage.run(stage.writer, "SELECT * FROM secret") == []
+    words = (
+        "SELECT string_agg(w.word, ' ' ORDER BY q.place) FROM textsim.document d "
+        "CROSS JOIN unnest(d.word_ids) WITH ORDINALITY q (id, place) "
+        "JOIN textsim.word w ON w.id = q.id WHERE d.key = '1'"
+    )
+    for role in (stage.reader, stage.writer):
+        assert stage.run(role, words) == [(f"the secret plan {FOX}",)]
+    # And nothing but the words: no case, no punctuation, no other column.
+    everything = str([rows for name, rows in contents(stage).items() if name != "rights"])
+    assert "SECRET" not in everything
+    assert "Plan:" not in everything

@@ -1,0 +1,282 @@
+"""What pg_dump takes along: everything, into the same server and into newer ones."""
+
+from __future__ import annotations
+
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+
+import psycopg
+import pytest
+from psycopg import sql
+
+import textsim_db as ts
+from tests.migration.test_migrations import CATALOG, catalog, rows
+from tests.migration.test_roles import FOX, RIGHTS, TEXTS, Stage, new_role, new_stage
+from tests.servers import Server, own_server, programs_of
+
+UTF8 = "ENCODING 'UTF8' TEMPLATE template0"
+VERSIONS = (15, 16, 18)
+"""Those whose programs come with the package or, mostly, with the operating system."""
+FORMATS = ("plain", "custom")
+TABLES = (
+    "CREATE TABLE article (id integer PRIMARY KEY, body text)",
+    "CREATE TABLE note (id uuid PRIMARY KEY, body text)",
+    # Names on both sides of "textsim" in the order of a dump, and such as need quoting.
+    "CREATE SCHEMA zebra",
+    'CREATE TABLE zebra."My ""own"" Table" ("Key" text PRIMARY KEY, "The Text" varchar)',
+    "CREATE SCHEMA blog",
+    "CREATE TABLE blog.article (id bigint PRIMARY KEY, body text) PARTITION BY RANGE (id)",
+    "CREATE TABLE blog.article_1 PARTITION OF blog.article FOR VALUES FROM (0) TO (100)",
+    "CREATE TABLE blog.article_2 PARTITION OF blog.article FOR VALUES FROM (100) TO (200)",
+)
+ATTACHED = (
+    ("article", "id", "body", "queue"),
+    ("note", "id", "body", "inline"),
+    ('zebra."My ""own"" Table"', "Key", "The Text", "inline"),
+    ("blog.article", "id", "body", "queue"),
+)
+NOTE = "00000000-0000-0000-0000-000000000001"
+
+
+def run(*command: str) -> str:
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"{' '.join(command)}\n{done.stderr[-2000:]}"
+    return done.stdout
+
+
+def programs(server: Server) -> Path:
+    version = server.version().partition(".")[0]
+    found = programs_of(int(version))
+    if found is None or not (found / "pg_dump").exists():
+        pytest.skip(f"there is no pg_dump {version}")
+    return found
+
+
+def dump_and_restore(folder: Path, source: str, target: str, form: str) -> None:
+    """Dump with the programs of the newer server, as PostgreSQL's manual says."""
+    with tempfile.TemporaryDirectory() as name:
+        file = f"{name}/dump"
+        run(str(folder / "pg_dump"), "--format", form, "--file", file, source)
+        if form == "plain":
+            command = ["psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", "-f", file, target]
+        else:
+            command = ["pg_restore", "--exit-on-error", "--jobs", "2", "--dbname", target, file]
+        run(str(folder / command[0]), *command[1:])
+
+
+def fill(stage: Stage) -> None:
+    """Have documents of all origins, changes that are pending, and one that was set aside."""
+    stage.run(stage.owner, f"GRANT CREATE ON DATABASE {dbname(stage.url)} TO PUBLIC")
+    stage.run(stage.writer, *TABLES)
+    stage.run(
+        stage.writer, f"INSERT INTO article SELECT i, '{FOX} ' || i FROM generate_series(1, 9) i"
+    )
+    with stage.connect(stage.owner) as db:
+        db.create_corpus("gone").add_many(TEXTS)
+        db.drop_corpus("gone")
+        db.corpus("news").rebuild(threshold=0.6)
+        db.create_corpus("other", shingle="char:5").add_many(TEXTS)
+    with stage.connect(stage.writer) as db:
+        news = db.corpus("news")
+        for table, key, text, mode in ATTACHED:
+            news.attach(table, key, text, mode)
+    stage.run(
+        stage.writer,
+        f"INSERT INTO note VALUES ('{NOTE}', '{FOX} note')",
+        f"INSERT INTO note VALUES ('{NOTE[:-1]}2', repeat('{FOX} ', 2000))",
+        f'INSERT INTO zebra."My ""own"" Table" VALUES (repeat(\'k\', 1001), \'{FOX}\')',
+    )
+    with stage.connect(stage.writer) as db:
+        db.worker().run(until_idle=True)
+        assert len(db.corpus("news").failures()) == 1
+    stage.run(
+        stage.writer,
+        "UPDATE article SET body = body || ' changed' WHERE id < 4",
+        "DELETE FROM article WHERE id = 9",
+        f"INSERT INTO blog.article SELECT i, '{FOX} of the blog ' || i FROM generate_series(90, 110) i",
+        f'INSERT INTO zebra."My ""own"" Table" VALUES (\'z\', \'{FOX} in z\')',
+        "UPDATE textsim.pending SET lease_until = now() + interval '1 s' WHERE error IS NULL",
+    )
+
+
+def dbname(url: str) -> str:
+    with psycopg.connect(url) as connection:
+        return sql.Identifier(connection.info.dbname).as_string(None)
+
+
+def answers(stage: Stage) -> list[object]:
+    found: list[object] = []
+    with stage.connect(stage.reader) as db:
+        found += [db.corpora(), sorted(db.tables())]
+        for name in db.corpora():
+            corpus = db.corpus(name)
+            found += [
+                corpus.config,
+                len(corpus),
+                [corpus.query(text, 0.4) for text in (FOX, *(text for _, text in TEXTS))],
+                sorted(corpus.pairs(0.4)),
+                corpus.status()[:4],
+                corpus.failures(),
+                corpus.verify(),
+                sorted(stage.run(stage.reader, f"SELECT * FROM textsim.pairs('{name}', 0.4)")),
+                stage.run(stage.reader, f"SELECT * FROM textsim.matches('{name}', '{FOX}', 0.4)"),
+            ]
+    return found
+
+
+def sequences(stage: Stage) -> list[tuple[object, ...]]:
+    query = (
+        "SELECT sequencename, last_value FROM pg_sequences WHERE schemaname = 'textsim' ORDER BY 1"
+    )
+    return stage.run(stage.owner, query)
+
+
+def go_on(stage: Stage) -> None:
+    """Write to every table in every way, have workers do it, and make and drop corpora."""
+    stage.run(
+        stage.writer,
+        f"INSERT INTO article VALUES (20, '{FOX} twenty')",
+        "DELETE FROM blog.article_1 WHERE id = 91",
+        "UPDATE blog.article SET id = id + 100 WHERE id = 92",
+        f"UPDATE note SET body = '{FOX} another note' WHERE id = '{NOTE}'",
+        "TRUNCATE blog.article_2",
+        f'INSERT INTO zebra."My ""own"" Table" VALUES (\'y\', \'{FOX} in y\')',
+    )
+    found = stage.run(stage.writer, f"SELECT key FROM textsim.matches('news', '{FOX} in y', 0.99)")
+    assert ("y",) in found  # inline: at once
+    with stage.connect(stage.writer) as db:
+        news = db.corpus("news")
+        news.retry_failures()
+        worker = db.worker(lease=1)
+        for _ in range(3):  # what was leased when it was dumped is taken later
+            worker.run(until_idle=True)
+            if news.status().pending == 0:
+                break
+            stage.run(stage.writer, "SELECT pg_sleep(1)")
+        assert worker.unusable == {}
+        assert news.status().pending == 0
+        assert len(news.failures()) == 1
+        assert [d for d in news.differences() if len(d.key) < 1000] == []
+        assert news.verify() == []
+    with stage.connect(stage.owner) as db:
+        db.corpus("news").rebuild(threshold=0.7)
+        db.create_corpus("later").add_many(TEXTS)
+        db.drop_corpus("other")
+        assert all(db.corpus(name).verify() == [] for name in db.corpora())
+    with stage.connect(stage.writer) as db:
+        db.corpus("news").detach("blog.article")
+        db.corpus("news").attach("blog.article", "id", "body")
+
+
+@pytest.fixture
+def stage(server: Server) -> Iterator[Stage]:
+    with new_stage(server) as made:
+        fill(made)
+        yield made
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_the_same_server(server: Server, stage: Stage, form: str) -> None:
+    with server.database(UTF8) as url:
+        # Other numbers than where the dump comes from: nothing may lean on them.
+        with psycopg.connect(url) as connection:
+            for number in range(50):
+                connection.execute(f"CREATE TABLE other_{number} (id int)".encode())
+        dump_and_restore(programs(server), stage.url, url, form)
+        check(stage, replace(stage, url=url))
+
+
+def rights(stage: Stage) -> list[tuple[object, ...]]:
+    # From PostgreSQL 17 on, an owner has the right to MAINTAIN as well.
+    return [(*row[:2], (row[2] or "").replace("xtm/", "xt/")) for row in rows(stage.url, RIGHTS)]
+
+
+def check(stage: Stage, restored: Stage) -> None:
+    assert answers(restored) == answers(stage)
+    with psycopg.connect(restored.url) as new, psycopg.connect(stage.url) as old:
+        same_version = new.info.server_version == old.info.server_version
+    if same_version:  # versions show some things differently
+        made, expected = catalog(restored.url), catalog(stage.url)
+        for what in CATALOG:
+            assert made[what] == expected[what], what
+    assert rights(restored) == rights(stage)
+    assert sequences(restored) == sequences(stage)
+    for each in (stage, restored):
+        go_on(each)
+    assert answers(restored) == answers(stage)
+
+
+@pytest.fixture(scope="module")
+def servers() -> Iterator[dict[int, Server]]:
+    """A server of each version whose programs are here."""
+    found = {version: programs_of(version) for version in VERSIONS}
+    with ExitStack() as stack:
+        made = {}
+        for version, folder in found.items():
+            if folder is not None and (folder / "pg_dump").exists():
+                place = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ts-")))
+                place.chmod(0o755)
+                url = stack.enter_context(own_server(folder, place))
+                made[version] = Server(url, f"dump{version}_")
+        yield made
+
+
+@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize(("old", "new"), [(15, 16), (16, 18), (15, 18)])
+def test_a_newer_server(servers: dict[int, Server], old: int, new: int, form: str) -> None:
+    if missing := {old, new} - servers.keys():
+        pytest.skip(f"there are no programs of PostgreSQL {min(missing)}")
+    with ExitStack() as stack:
+        made = stack.enter_context(new_stage(servers[old]))
+        fill(made)
+        target = servers[new]
+        for role in (made.owner, made.reader, made.writer, made.other):
+            stack.enter_context(new_role(target, role))
+        url = stack.enter_context(target.database(UTF8))
+        dump_and_restore(programs(target), made.url, url, form)
+        check(made, replace(made, url=url))
+
+
+def test_schemas_together_and_alone(server: Server, stage: Stage, tmp_path: Path) -> None:
+    folder, file = programs(server), str(tmp_path / "dump")
+    names = ("textsim", "public", "blog", "zebra")
+    together = [option for name in names for option in ("-n", name)]
+    for options, complete in ((together, True), (["-n", "textsim"], False)):
+        run(str(folder / "pg_dump"), "-f", file, *options, stage.url)
+        with server.database(UTF8) as url:
+            with psycopg.connect(url, autocommit=True) as connection:
+                connection.execute("DROP SCHEMA public")
+            psql = [str(folder / "psql"), "-X", "-q", "-v", "ON_ERROR_STOP=1", "-f", file, url]
+            if complete:
+                run(*psql)
+                assert answers(replace(stage, url=url)) == answers(stage)
+                continue
+            # Without the attached tables it is refused, and not restored without its triggers.
+            with pytest.raises(AssertionError, match=r"does not exist\s+CONTEXT:  COPY source"):
+                run(*psql)
+
+
+def test_an_oid_that_belongs_to_another_table(db: ts.Database) -> None:
+    # pg_dump writes the name of an attached table, but of one that is gone only the oid, which
+    # may be that of any table where it is restored.
+    corpus = db.create_corpus("c")
+    with psycopg.connect(db.url, autocommit=True) as connection:
+        connection.execute("CREATE TABLE t (id int PRIMARY KEY, body text)")
+        corpus.attach("t", "id", "body")
+        connection.execute("DROP TABLE t")
+        connection.execute("CREATE TABLE secret (id int PRIMARY KEY, body text)")
+        connection.execute("INSERT INTO secret VALUES (1, 'not for everyone')")
+        connection.execute("UPDATE textsim.source SET relation = 'secret'::regclass")
+        connection.execute("INSERT INTO textsim.pending (corpus_id, source_id) VALUES (1, 1)")
+        worker = db.worker()
+        worker.run(until_idle=True)
+        assert "does not have the triggers" in worker.unusable["public.secret"]
+        with pytest.raises(ts.ConfigurationError, match="does not have the triggers"):
+            corpus.reconcile()
+        assert len(corpus) == 0
+        corpus.detach("secret")
+        assert db.tables() == []

@@ -1,0 +1,174 @@
+"""What goes to standard error: messages for people, or a JSON object a line for programs.
+
+Everything is a record of the standard library's logging: the commands' own messages are those of
+the logger textsim_db.cli, the library's those of the modules. Only this file configures logging.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cache
+from typing import Annotated, Any
+
+import typer
+import typer.main
+from typer.core import TyperCommand
+
+from textsim_db.errors import shown
+
+LEVELS = ("debug", "info", "warning", "error")
+COMMANDS = "textsim_db.cli"
+LIBRARY = "textsim_db"
+_STANDARD = {*vars(logging.makeLogRecord({})), "message", "asctime", "taskName"}
+
+
+@dataclass(slots=True)
+class Chosen:
+    """What the options of the command that runs say, and its name."""
+
+    json: bool = False
+    level: int | None = None
+    command: str = ""
+
+
+chosen = Chosen()
+
+
+class JsonFormatter(logging.Formatter):
+    """One JSON object: time (UTC, ISO 8601), level, logger, message, and the record's own fields."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the record on one line of ASCII."""
+        time = datetime.fromtimestamp(record.created, UTC)
+        made: dict[str, Any] = {
+            "time": time.isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        made |= {name: value for name, value in vars(record).items() if name not in _STANDARD}
+        if record.exc_info:
+            made["exception"] = self.formatException(record.exc_info)
+        return json.dumps(made, default=str)
+
+
+class PlainFormatter(logging.Formatter):
+    """A command's own messages as they are, errors marked as such; all others with the time."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the message."""
+        if record.name != COMMANDS:
+            return _harmless(super().format(record))
+        mark = "error: " if record.levelno >= logging.ERROR else ""
+        return _harmless(mark + record.getMessage())
+
+
+def _harmless(text: str) -> str:
+    """Return a message without what a terminal would obey: a name in it may hold anything."""
+    return "\n".join(map(shown, text.split("\n")))
+
+
+class _Handler(logging.Handler):
+    def emit(self, record: logging.LogRecord) -> None:
+        typer.echo(self.format(record), err=True)  # to what is standard error now
+
+
+@contextmanager
+def told() -> Iterator[None]:
+    """Have everything that is logged written to standard error, as the options say."""
+    chosen.json, chosen.level, chosen.command = False, None, ""
+    handler = _Handler()
+    library = logging.getLogger(LIBRARY)
+    levels = {name: logging.getLogger(name).level for name in (LIBRARY, COMMANDS)}
+    library.addHandler(handler)
+    try:
+        _configure()
+        yield
+    finally:
+        library.removeHandler(handler)
+        for name, level in levels.items():
+            logging.getLogger(name).setLevel(level)
+
+
+def _configure(default: int | None = None) -> None:
+    for handler in logging.getLogger(LIBRARY).handlers:
+        if isinstance(handler, _Handler):
+            plain = PlainFormatter("%(asctime)s %(message)s")
+            handler.setFormatter(JsonFormatter() if chosen.json else plain)
+    library = logging.INFO if chosen.json else logging.WARNING
+    levels = {LIBRARY: default or library, COMMANDS: default or logging.INFO}
+    for name, level in levels.items():
+        logging.getLogger(name).setLevel(chosen.level or level)
+
+
+def tell_from(level: int) -> None:
+    """Have all loggers tell what is of a level or above it, unless --log-level was given."""
+    _configure(level)
+
+
+def _choose_json(value: bool) -> None:
+    chosen.json = chosen.json or value
+    _configure()
+
+
+def _choose_level(value: str | None) -> None:
+    if value is None:
+        return
+    if value.lower() not in LEVELS:
+        raise typer.BadParameter(f'"{value}" is not one of {", ".join(LEVELS)}')
+    chosen.level = getattr(logging, value.upper())
+    _configure()
+
+
+def _described(
+    log_json: Annotated[
+        bool,
+        typer.Option(
+            "--log-json",
+            callback=_choose_json,
+            is_eager=True,
+            expose_value=False,
+            help="Write messages and progress to standard error as JSON, one object a line.",
+        ),
+    ] = False,
+    log_level: Annotated[
+        str | None,
+        typer.Option(
+            "--log-level",
+            callback=_choose_level,
+            is_eager=True,
+            expose_value=False,
+            metavar="|".join(LEVELS),
+            help="Write messages of this level and above. Default: info of the command's own, "
+            "warning of others.",
+        ),
+    ] = None,
+) -> None:
+    """Describe the options that every command has; Typer makes options of functions only."""
+
+
+@cache
+def options() -> list[Any]:
+    """Return the options that every command has."""
+    app = typer.Typer(add_completion=False)
+    app.command()(_described)
+    made: list[Any] = typer.main.get_command(app).params
+    return made
+
+
+class Command(TyperCommand):
+    """A command with these options."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return its own parameters and those of all commands."""
+        return [*super().get_params(ctx), *options()]
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run it, its name taken note of."""
+        chosen.command = ctx.command_path.partition(" ")[2]
+        return super().invoke(ctx)
