@@ -57,8 +57,14 @@ BEGIN
             SELECT FROM pg_trigger t WHERE t.tgrelid = TG_RELID AND t.tgname = TG_NAME
                 AND 'changed' IN (t.tgnewtable, t.tgoldtable))
         THEN
-            RAISE EXCEPTION 'trigger "%%" has no transition table', TG_NAME
-                USING ERRCODE = 'insufficient_privilege';
+            IF EXISTS (
+                SELECT FROM pg_trigger t WHERE t.tgrelid = TG_RELID AND t.tgname = TG_NAME)
+            THEN
+                RAISE EXCEPTION 'trigger "%%" has no transition table', TG_NAME
+                    USING ERRCODE = 'insufficient_privilege';
+            END IF;
+            RAISE EXCEPTION 'the table was attached after this transaction began; repeat it'
+                USING ERRCODE = 'serialization_failure';
         END IF;
         -- One row of the log for so many keys: a tenth of what one for each would cost.
         INSERT INTO textsim.pending (corpus_id, source_id, keys)
@@ -165,6 +171,12 @@ DECLARE
     made textsim.source;
     trigger_function text;
 BEGIN
+    -- The role of the session, for here it is the schema's owner who is asking.
+    IF NOT pg_has_role(session_user, (SELECT relowner FROM pg_class WHERE oid = relation), 'MEMBER')
+    THEN
+        RAISE EXCEPTION 'only the owner of table % may attach it', relation
+            USING ERRCODE = 'insufficient_privilege';
+    END IF;
     -- What somebody prepared and could not finish, for want of the triggers, is in nobody's way.
     PERFORM textsim._release_source(s.id) FROM textsim.source s
     WHERE s.relation = _prepare_source.relation AND NOT s.active;

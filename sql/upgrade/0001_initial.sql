@@ -210,7 +210,10 @@ BEGIN
     EXECUTE format('COMMENT ON TABLE textsim.%I IS %L', document_table, 'documents of one corpus');
     EXECUTE format('CREATE UNIQUE INDEX %I ON textsim.%I (id)', document_table || '_id', document_table);
     EXECUTE format('CREATE UNIQUE INDEX %I ON textsim.%I (key)', document_table || '_key', document_table);
-    EXECUTE format('CREATE TABLE textsim.%I (LIKE textsim.band INCLUDING ALL)', band_table);
+    -- Vacuumed sooner than by default: at a fifth of dead rows the index takes twice what it needs.
+    EXECUTE format(
+        'CREATE TABLE textsim.%I (LIKE textsim.band INCLUDING ALL) '
+        'WITH (autovacuum_vacuum_scale_factor = 0.05)', band_table);
     EXECUTE format('COMMENT ON TABLE textsim.%I IS %L', band_table, 'band rows of one corpus');
     -- A bucket is a hash seeded with its band: the band in it too would only make it larger.
     EXECUTE format(
