@@ -7,15 +7,16 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet install --constraint constraints.txt
 TESTS ?= tests
 
-.PHONY: help demo test test-all test-postgres soak soak-crash soak-clients soak-short soak-long check format benchmark compare clean
+.PHONY: help demo test test-all test-postgres soak soak-crash soak-clients soak-tests soak-fuzz soak-short soak-long check format benchmark compare clean
 
 help:
 	@echo 'make demo       index the Python standard library and list its near-duplicates'
 	@echo 'make test       run the tests (one part of them: make test TESTS=tests/unit)'
 	@echo 'make test-all   run all of them on every PostgreSQL that comes with the package'
 	@echo 'make test-postgres PG_BIN=/usr/lib/postgresql/15/bin   run them on a server of these programs'
-	@echo 'make soak       the long tests one after another, some two hours (one of them: make soak-crash,'
-	@echo '                soak-clients, soak-long; soak-short is five minutes of soak-long)'
+	@echo 'make soak       the long tests one after another, some two and a half hours (one of them: make'
+	@echo '                soak-crash, soak-clients, soak-tests, soak-fuzz, soak-long; soak-short is five'
+	@echo '                minutes of soak-long)'
 	@echo 'make check      lint, types and layering'
 	@echo 'make format     format the source'
 	@echo 'make benchmark  measure the main job with 200,000 documents'
@@ -35,13 +36,20 @@ test-postgres: .venv/.dev
 	$(BIN)/python -m tests.own_postgres '$(PG_BIN)' -n auto --dist loadfile $(TESTS)
 
 # What takes too long for every change. Another long test is a target of its own, named here.
-soak: soak-crash soak-clients soak-long
+soak: soak-crash soak-clients soak-tests soak-fuzz soak-long
 
 soak-crash: .venv/.dev
 	$(BIN)/python -m tests.crash --kills 200
 
 soak-clients: .venv/.dev
-	TEXTSIM_TEST_SECONDS=300 $(BIN)/python -m pytest tests/integration/test_many_writers.py
+	TEXTSIM_TEST_SECONDS=300 $(BIN)/python -m pytest -rP --postgres 18 tests/integration/test_many_writers.py \
+		tests/integration/test_many_clients.py tests/integration/test_twins.py
+
+soak-tests: .venv/.dev
+	$(BIN)/python -m pytest -n auto --dist loadfile --long --postgres 18 -m long tests
+
+soak-fuzz: .venv/.dev
+	$(BIN)/python -m tests.fuzz --inputs 10000000 --processes 2 --sql 20000
 
 soak-short: .venv/.dev
 	$(BIN)/python -m tests.soak --seconds 300

@@ -4,7 +4,7 @@ Everything that touches a database runs on the embedded PostgreSQL 16 and on 18,
 chooses one of them, TEXTSIM_TEST_DATABASE_URL names another server (whose role may create
 databases), or `--postgres-image` names an image for Docker. What is marked one_server, such as the
 command line, the recall and hard tests of Python's side, runs on the newest of them only, unless
-`--every-server` says otherwise.
+`--every-server` says otherwise. What is marked long runs with `--long` only, which `make soak` gives.
 """
 
 from __future__ import annotations
@@ -59,6 +59,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--every-server", action="store_true", help="run what is marked one_server on all servers"
     )
+    group.addoption("--long", action="store_true", help="run what is marked long as well")
     group.addoption("--seed", type=int, help="seed of the random tests (default: random, printed)")
 
 
@@ -79,6 +80,12 @@ def pytest_configure(config: pytest.Config) -> None:
         atexit.register(_clean, config.stash[FOLDER])
         signal.signal(signal.SIGTERM, signal.default_int_handler)
     os.environ.pop(DATABASE_URL_VARIABLE, None)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what is marked long."""
+    if not config.getoption("--long"):
+        items[:] = [item for item in items if not item.get_closest_marker("long")]
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -87,6 +87,7 @@ Parts = list[tuple[bytes, int]]
             ", line 2",
             "the line is longer than 268,435,456 bytes",
             id="a line of 4 GB",
+            marks=pytest.mark.long,
         ),
         pytest.param(
             "jsonl",
@@ -113,6 +114,7 @@ Parts = list[tuple[bytes, int]]
             ", line 2",
             "the line has more than 16,777,216 bytes beside its strings",
             id="JSON of 40 million strings",
+            marks=pytest.mark.long,
         ),
         pytest.param(
             "csv",
@@ -120,6 +122,7 @@ Parts = list[tuple[bytes, int]]
             "",
             "from line 3 on: line 3 is longer than 268,435,456 bytes",
             id="a CSV line of 4 GB",
+            marks=pytest.mark.long,
         ),
         pytest.param(
             "csv",

@@ -44,7 +44,7 @@ DAMAGE = [
 ]
 
 
-@pytest.fixture(params=["word:1", "char:5"])
+@pytest.fixture(params=["word:1", pytest.param("char:5", marks=pytest.mark.long)])
 def corpus(db: ts.Database, request: pytest.FixtureRequest) -> ts.Corpus:
     corpus = db.create_corpus("news", request.param, threshold=0.5, num_hashes=32)
     corpus.add_many((f"k{i}", " ".join([*WORDS, f"x{i}"])) for i in range(COPIES))
@@ -72,7 +72,13 @@ def calls(corpus: ts.Corpus) -> Iterator[Callable[[], object]]:
     yield lambda: corpus.remove(["k3"])
 
 
-@pytest.mark.parametrize("damage", DAMAGE)
+@pytest.mark.parametrize(
+    "damage",
+    [
+        pytest.param(damage, marks=pytest.mark.long if number % 3 else ())
+        for number, damage in enumerate(DAMAGE)
+    ],
+)
 def test_damaged_documents(
     db: ts.Database, corpus: ts.Corpus, damage: str, rng: random.Random
 ) -> None:

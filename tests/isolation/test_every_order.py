@@ -141,7 +141,10 @@ def serial(start: Contents, transactions: list[Transaction]) -> list[Contents]:
     return ends
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "kind",
+    [pytest.param(kind, marks=() if " and " in kind else pytest.mark.long) for kind in KINDS],
+)
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_every_order(db: ts.Database, kind: str, name: str) -> None:
     start, transactions = SCENARIOS[name]

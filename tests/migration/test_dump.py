@@ -226,7 +226,14 @@ def servers() -> Iterator[dict[int, Server]]:
 
 
 @pytest.mark.parametrize("form", FORMATS)
-@pytest.mark.parametrize(("old", "new"), [(15, 16), (16, 18), (15, 18)])
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        pytest.param(15, 16, marks=pytest.mark.long),
+        (16, 18),
+        pytest.param(15, 18, marks=pytest.mark.long),
+    ],
+)
 def test_a_newer_server(servers: dict[int, Server], old: int, new: int, form: str) -> None:
     if missing := {old, new} - servers.keys():
         pytest.skip(f"there are no programs of PostgreSQL {min(missing)}")
