@@ -331,7 +331,7 @@ def test_only_the_owner_of_the_table_uses_its_trigger_function(stage: Stage) -> 
         "SELECT textsim._prepare_source('news', 'more', 'id', 'body', 'queue')",
     )
     with pytest.raises(
-        pg.InsufficientPrivilege, match="only the owner of table .*other may attach"
+        pg.InsufficientPrivilege, match=r"only the owner of table .*other may attach"
     ):
         stage.run(
             stage.writer, "SELECT textsim._prepare_source('news', 'other', 'id', 'body', 'queue')"
