@@ -130,6 +130,7 @@ Parts = list[tuple[bytes, int]]
             "",
             "from line 3 on: a quotation mark is opened and not closed again",
             id="millions of lines in quotation marks",
+            marks=pytest.mark.long,
         ),
         pytest.param(
             "csv",
@@ -202,6 +203,7 @@ def parquet(tmp_path: Path) -> Callable[..., Path]:
     return write_table
 
 
+@pytest.mark.long
 def test_a_parquet_dictionary_is_not_written_out(
     parquet: Callable[..., Path], tmp_path: Path
 ) -> None:

@@ -35,6 +35,7 @@ from textsim_db.config import CorpusConfig, Shingle, make_config
 from textsim_db.db import binary
 from textsim_db.db.word_cache import WordCache
 from textsim_db.kernels import kernel
+from textsim_db.languages import identify
 from textsim_db.lsh import buckets
 from textsim_db.measures import edits, named
 from textsim_db.measures.alignment import alignment
@@ -55,6 +56,8 @@ DOCUMENTS = 96
 """So many of a batch are compared with each other."""
 SAMPLE = 8
 """So many are computed again the slow way."""
+LANGUAGES = 20
+"""In one of so many batches languages are identified: that is as slow as all the rest."""
 LONG = 3000
 """Characters that the slow way takes at most."""
 
@@ -110,6 +113,8 @@ class Checks:
         _check_arrays(given)
         _check_spans(rng, b"".join(given))
         _check_rows(rng, tokens, numbers, chosen)
+        if number % LANGUAGES == 0:
+            _check_languages(data, tokens, sample)
         return count + len(given)
 
     def _check_reads(self, tokens: Tokens) -> None:
@@ -131,6 +136,12 @@ class Checks:
             assert np.array_equal(again[0], found.hashes)
             assert np.array_equal(again[1], found.chosen)
             assert np.array_equal(again[2], found.offsets)
+
+
+def _check_languages(data: list[bytes], tokens: Tokens, sample: list[int]) -> None:
+    """The language of a text does not depend on those beside it."""
+    found = identify(tokens)
+    assert [found[i] for i in sample] == identify(tokenize([data[i] for i in sample]))
 
 
 def _check_tokens(tokens: Tokens, count: int) -> None:

@@ -333,7 +333,13 @@ def german(data: bytes) -> bytes:
     return data
 
 
-@pytest.mark.parametrize("translate", [lambda data: data, german], ids=["english", "german"])
+@pytest.mark.parametrize(
+    "translate",
+    [
+        pytest.param(lambda data: data, id="english"),
+        pytest.param(german, id="german", marks=pytest.mark.long),
+    ],
+)
 def test_a_batch_that_takes_too_long(
     corpus: ts.Corpus, connection: Connection, proxy: Proxy, translate: Callable[[bytes], bytes]
 ) -> None:

@@ -93,7 +93,11 @@ def corpus(db: ts.Database) -> ts.Corpus:
 
 
 @pytest.mark.parametrize(
-    ("settings", "message"), [(LOCK, TOO_LONG_FOR_A_LOCK), (STATEMENT, TOO_LONG)]
+    ("settings", "message"),
+    [
+        (LOCK, TOO_LONG_FOR_A_LOCK),
+        pytest.param(STATEMENT, TOO_LONG, marks=pytest.mark.long),
+    ],
 )
 @pytest.mark.parametrize("limited", ["address"], indirect=True)
 def test_clients(
