@@ -29,6 +29,8 @@ SELECT s.id, s.corpus_id, s.relation::oid, n.nspname, r.relname, s.key_column, s
     r.oid IS NOT NULL AND pg_catalog.row_security_active(r.oid),
     pg_catalog.has_schema_privilege(n.oid, 'USAGE')
         AND pg_catalog.has_table_privilege(r.oid, 'SELECT'),
+    pg_catalog.has_table_privilege(
+        pg_catalog.to_regclass('textsim.document_' || s.corpus_id), 'INSERT'),
     EXISTS (
         SELECT FROM pg_catalog.pg_trigger t
         WHERE t.tgrelid = r.oid AND t.tgfoid = pg_catalog.to_regprocedure(
@@ -203,6 +205,7 @@ def _source(
     unfit_text: str | None,
     blinded: bool,
     readable: bool | None,
+    writable: bool | None,
     triggered: bool,
     foreign_code: str | None,
 ) -> Source:
@@ -222,6 +225,8 @@ def _source(
         )
     elif not readable:
         fault = "this role may not read it (GRANT SELECT)"
+    elif not writable:
+        fault = "this role may not write to its corpus (textsim.grant_writer)"
     elif not triggered:
         # It may be another table: that of one that is gone is dumped as its oid, which in another
         # database is the oid of anything.

@@ -50,7 +50,10 @@ WITH ready AS (
     SELECT p.id, coalesce(pg_catalog.cardinality(p.keys), 1) AS size
     FROM textsim.pending p
     WHERE p.error IS NULL AND (p.lease_until IS NULL OR p.lease_until < pg_catalog.now())
-        AND (p.source_id = ANY (%(sources)s::integer[]) OR p.source_id IS NULL AND %(completes)s)
+        AND (p.source_id = ANY (%(sources)s::integer[]) OR p.source_id IS NULL AND %(completes)s
+            -- Not of a corpus that this role may not write; those of a dropped one are forgotten.
+            AND coalesce(pg_catalog.has_table_privilege(
+                pg_catalog.to_regclass('textsim.document_' || p.corpus_id), 'UPDATE'), true))
     ORDER BY p.id
     LIMIT %(most)s
     FOR UPDATE SKIP LOCKED

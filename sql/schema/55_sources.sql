@@ -170,11 +170,20 @@ AS $$
 DECLARE
     made textsim.source;
     trigger_function text;
+    document_table regclass := format('textsim.%I', 'document_' || (textsim._corpus(corpus)).id);
 BEGIN
     -- The role of the session, for here it is the schema's owner who is asking.
     IF NOT pg_has_role(session_user, (SELECT relowner FROM pg_class WHERE oid = relation), 'MEMBER')
     THEN
         RAISE EXCEPTION 'only the owner of table % may attach it', relation
+            USING ERRCODE = 'insufficient_privilege';
+    END IF;
+    IF NOT EXISTS (
+        SELECT FROM pg_roles r
+        WHERE pg_has_role(session_user, r.oid, 'MEMBER')
+            AND has_table_privilege(r.oid, document_table, 'INSERT'))
+    THEN
+        RAISE EXCEPTION 'no right to write to corpus "%"', corpus
             USING ERRCODE = 'insufficient_privilege';
     END IF;
     -- What somebody prepared and could not finish, for want of the triggers, is in nobody's way.

@@ -20,6 +20,11 @@ DECLARE
     new_name text := (SELECT c.name FROM textsim.corpus c WHERE c.id = new);
     moved textsim.source;
 BEGIN
+    -- Those of single corpora: the others come with the partitions.
+    PERFORM textsim._grant_like(
+        format('textsim.%I', part || '_' || old)::regclass,
+        format('textsim.%I', part || '_' || new)::regclass)
+    FROM unnest(ARRAY['document', 'band']) part;
     -- Who waits to write has computed signatures of the old kind: they must not get lost here.
     EXECUTE format(
         'CREATE TRIGGER replaced BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE ON textsim.%I '

@@ -357,6 +357,73 @@ def test_only_the_owner_of_the_table_uses_its_trigger_function(stage: Stage) -> 
     stage.run(stage.writer, "SELECT textsim.detach('news', 'article')")
 
 
+def test_rights_of_one_corpus(stage: Stage) -> None:
+    """Of other corpora such a role cannot read a text, by no way in, and change nothing."""
+    secret = "a text that is nobody's business but that of those who may"
+    with stage.connect(stage.owner) as db:
+        db.create_corpus("secret").add_many([("s", secret), ("t", f"{secret} read it")])
+    stage.run(
+        stage.owner,
+        f"SELECT textsim.revoke_all('\"{stage.writer}\"')",
+        f"SELECT textsim.grant_writer('\"{stage.writer}\"', 'news')",
+        f"SELECT textsim.grant_reader('\"{stage.other}\"', 'news')",
+        "SELECT textsim.add('secret', 'w', 'words that wait for their ids')",
+    )
+    number = stage.run(stage.owner, "SELECT id FROM textsim.corpus WHERE name = 'secret'")[0][0]
+    stage.run(stage.writer, "CREATE TABLE mine (id integer PRIMARY KEY, body text)")
+    statements = [
+        "SELECT * FROM textsim.document",
+        "SELECT * FROM textsim.band",
+        f"SELECT * FROM textsim.document_{number}",
+        f"SELECT * FROM textsim.band_{number}",
+        f"SELECT * FROM textsim.matches('secret', $${secret}$$)",
+        f"SELECT * FROM textsim.candidates('secret', $${secret}$$)",
+        "SELECT * FROM textsim.neighbours('secret', 's')",
+        "SELECT * FROM textsim.pairs('secret')",
+        "SELECT * FROM textsim.candidate_pairs('secret')",
+        "SELECT textsim.add('secret', 'new', 'text')",
+        "SELECT textsim.remove('secret', 's')",
+        "SELECT textsim.attach('secret', 'mine', 'id', 'body')",
+        "SELECT textsim._prepare_source('secret', 'mine', 'id', 'body', 'inline')",
+    ]
+    for role in (stage.writer, stage.other):
+        assert stage.allowed(role, statements) == []
+        with stage.connect(role) as db:
+            assert [match.key for match in db.corpus("news").query(FOX)] == stage.found()
+            hidden = db.corpus("secret")
+            for call in (
+                lambda hidden=hidden: hidden.query(secret),
+                lambda hidden=hidden: hidden.neighbours("s"),
+                lambda hidden=hidden: hidden.explain("s", "t"),
+                lambda hidden=hidden: list(hidden.pairs()),
+                lambda hidden=hidden: hidden.statistics(),
+                lambda hidden=hidden: hidden.verify(),
+                lambda hidden=hidden: hidden.add("new", "text"),
+            ):
+                with pytest.raises(ts.DatabaseError, match="permission denied"):
+                    call()
+    assert stage.allowed(stage.other, ["SELECT textsim.add('news', 'x', 'text')"]) == []
+    stage.run(
+        stage.writer,
+        "SELECT textsim.add('news', 'by hand', 'some words of a text')",
+        "SELECT textsim.attach('news', 'mine', 'id', 'body')",
+        "INSERT INTO mine VALUES (1, 'some words of a row')",
+    )
+    stage.work(stage.writer)
+    with stage.connect(stage.owner) as db:
+        corpus = db.corpus("secret")
+        # That worker has left alone what it may not write.
+        assert (corpus.status().pending, corpus.failures()) == (1, [])
+        db.worker().run(until_idle=True)
+        assert (corpus.status().pending, corpus.verify()) == (0, [])
+        db.corpus("news").rebuild(seed=5)
+    with stage.connect(stage.writer) as db:
+        for key, what in (("by hand", "text"), ("1", "row")):
+            found = db.corpus("news").query(f"some words of a {what}")
+            assert [match.key for match in found] == [key]
+        assert db.corpus("news").add("again", "a text after the rebuild").added == 1
+
+
 @pytest.mark.parametrize("mode", ["queue", "inline"])
 def test_who_only_writes_the_table_needs_no_rights(stage: Stage, mode: str) -> None:
     stage.run(

@@ -49,7 +49,9 @@ PUBLIC = {
     "levenshtein_words(a text, b text, insertion double precision, deletion double precision, "
     "substitution double precision)": "immutable strict",
     "grant_reader(role regrole)": "volatile strict",
+    "grant_reader(role regrole, corpus text)": "volatile strict",
     "grant_writer(role regrole)": "volatile strict",
+    "grant_writer(role regrole, corpus text)": "volatile strict",
     "revoke_all(role regrole)": "volatile strict",
 }
 DEFINERS = {"_prepare_source", "_activate_source", "_release_source"}
