@@ -165,6 +165,7 @@ def test_gzip(tmp_path: Path, suffix: str, parts: Parts, place: str, reason: str
     assert most < MEGABYTES
 
 
+@pytest.mark.long
 def test_many_good_lines_take_no_more_memory_than_one(tmp_path: Path) -> None:
     path = tmp_path / "many.jsonl.gz"
     write(path, (b'{"id": 1, "text": "' + b"x" * 10_000 + b'"}\n', 10**5))
@@ -173,6 +174,7 @@ def test_many_good_lines_take_no_more_memory_than_one(tmp_path: Path) -> None:
     assert most < 400
 
 
+@pytest.mark.long
 def test_what_is_quoted_is_no_structure(tmp_path: Path) -> None:
     """Long texts of nothing but what would be structure outside of them."""
     text = '{"[,]"}\\' * 2_500_000

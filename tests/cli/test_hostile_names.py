@@ -12,6 +12,7 @@ from psycopg import sql
 
 import textsim_db as ts
 from tests.cli.test_cli import Textsim, textsim
+from tests.sampling import some
 
 pytestmark = pytest.mark.one_server
 
@@ -57,7 +58,7 @@ def lines(result: Any) -> list[str]:
     return list(result.stderr.splitlines())
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if name.strip()])
+@pytest.mark.parametrize("name", some((name for name in NAMES if name.strip()), 8))
 def test_corpora_and_keys(textsim: Textsim, database_url: str, name: str) -> None:
     documents = [{"id": key, "text": f"{TEXT} {i}"} for i, key in enumerate(NAMES)]
     Path("in.jsonl").write_text("".join(json.dumps(d) + "\n" for d in documents))
@@ -89,7 +90,7 @@ def test_corpora_and_keys(textsim: Textsim, database_url: str, name: str) -> Non
         assert db.corpora() == []
 
 
-@pytest.mark.parametrize("name", identifiers())
+@pytest.mark.parametrize("name", some(identifiers(), 8))
 def test_tables_and_columns(textsim: Textsim, database_url: str, name: str) -> None:
     names = {
         "schema": sql.Identifier(f"s{name}"),
@@ -165,7 +166,7 @@ def test_a_target_whose_name_is_cut(textsim: Textsim, database_url: str) -> None
         assert found.fetchone() == (1,)
 
 
-@pytest.mark.parametrize("name", [n for n in NAMES if "/" not in n and n.strip()])
+@pytest.mark.parametrize("name", some((n for n in NAMES if "/" not in n and n.strip()), 8))
 def test_files(textsim: Textsim, name: str) -> None:
     folder = Path("folder")
     folder.mkdir()
@@ -185,7 +186,7 @@ def test_files(textsim: Textsim, name: str) -> None:
     assert Path(out).read_bytes() == Path("in.jsonl").read_bytes()
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", some(NAMES, 8))
 def test_addresses_options_and_columns_of_files(textsim: Textsim, name: str) -> None:
     for address in (name, f"postgresql://{name}", f"postgresql:///none?host=/none&x={name}"):
         messages = lines(textsim("corpus", "list", "--database-url", address, status=2))
@@ -221,8 +222,8 @@ def test_numbers_that_no_column_has(textsim: Textsim) -> None:
         "1",
         "2.5",
     ]
-    for some in (values, values[:3] + values[8:]):
-        rows = [f'{{"text": "{TEXT}", "score": {value}}}\n' for value in some]
+    for chosen in (values, values[:3] + values[8:]):
+        rows = [f'{{"text": "{TEXT}", "score": {value}}}\n' for value in chosen]
         Path("in.jsonl").write_text("".join(rows))
         for rule in ("max:score", "min:score"):
             textsim("dedupe", "in.jsonl", "-o", "out.jsonl", "--keep", rule)

@@ -64,6 +64,7 @@ def write_texts(path: str, count: int) -> None:
     Path(path).write_text("\n".join(lines))
 
 
+@pytest.mark.long
 def test_all_commands_log_json(textsim: Textsim, database_url: str) -> None:
     write_texts("news.jsonl", 1500)
     write_texts("more.jsonl", 20)
@@ -160,6 +161,7 @@ def test_a_worker_logs_json(textsim: Textsim, database_url: str) -> None:
     assert found[-1]["message"].startswith("ended: 500 added")
 
 
+@pytest.mark.long
 def test_the_server_is_told_which_command(
     textsim: Textsim, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -190,6 +192,7 @@ def test_the_server_is_told_which_command(
             worker.communicate(timeout=30)
 
 
+@pytest.mark.long
 def test_the_library_configures_no_logging(database_url: str) -> None:
     code = (
         "import logging, sys, textsim_db as ts\n"
@@ -257,6 +260,7 @@ def test_status(textsim: Textsim, database_url: str) -> None:
         assert "bytes long" in shown
 
 
+@pytest.mark.long
 def test_status_shows_rates(textsim: Textsim, database_url: str) -> None:
     stop = threading.Event()
     with ts.connect(database_url) as db:

@@ -164,6 +164,7 @@ def test_a_word_of_a_megabyte(db: ts.Database, shingle: str) -> None:
     assert corpus.verify() == []
 
 
+@pytest.mark.long
 def test_a_document_of_50_megabytes(db: ts.Database, request: pytest.FixtureRequest) -> None:
     if request.node.callspec.params["server"] == "16":
         pytest.skip("one server is enough for this")

@@ -15,6 +15,8 @@ import textsim_db as ts
 from tests.integration.test_sources import wait_for
 from textsim_db.db import corpora
 
+pytestmark = pytest.mark.one_server
+
 LOAD = (
     "import sys, textsim_db as ts\n"
     "words = [f'w{i * i % 9973}' for i in range(20)]\n"

@@ -12,6 +12,7 @@ import psycopg
 import pytest
 
 import textsim_db as ts
+from tests.sampling import some
 
 pytestmark = pytest.mark.one_server
 
@@ -72,13 +73,7 @@ def calls(corpus: ts.Corpus) -> Iterator[Callable[[], object]]:
     yield lambda: corpus.remove(["k3"])
 
 
-@pytest.mark.parametrize(
-    "damage",
-    [
-        pytest.param(damage, marks=pytest.mark.long if number % 3 else ())
-        for number, damage in enumerate(DAMAGE)
-    ],
-)
+@pytest.mark.parametrize("damage", some(DAMAGE, 5))
 def test_damaged_documents(
     db: ts.Database, corpus: ts.Corpus, damage: str, rng: random.Random
 ) -> None:

@@ -184,6 +184,7 @@ def test_the_server_is_killed(folder: Path) -> None:
     check_some(600)
 
 
+@pytest.mark.long
 def test_the_server_is_killed_under_a_client(folder: Path) -> None:
     with ts.connect() as db:
         corpus = db.create_corpus("news", "word:2", num_hashes=16)

@@ -94,6 +94,7 @@ def test_a_corpus_that_is_dropped_in_the_middle(db: ts.Database, texts: Texts) -
     assert other.verify() == []
 
 
+@pytest.mark.long
 def test_a_statement_that_is_cancelled(db: ts.Database, texts: Texts) -> None:
     corpus = db.create_corpus("c")
     corpus.add_many(texts[:5000])

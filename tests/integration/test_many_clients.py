@@ -24,7 +24,7 @@ from tests.integration.test_sources import Connection, expected, settle, stored,
 
 pytestmark = pytest.mark.one_server
 
-SECONDS = float(os.environ.get("TEXTSIM_TEST_SECONDS", "10"))
+SECONDS = float(os.environ.get("TEXTSIM_TEST_SECONDS", "5"))
 COUPLES = 40
 ROWS = 40
 KEPT = 500

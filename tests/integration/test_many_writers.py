@@ -18,7 +18,7 @@ from tests.integration.test_sources import Connection, expected, settle, stored
 
 pytestmark = pytest.mark.one_server
 
-SECONDS = float(os.environ.get("TEXTSIM_TEST_SECONDS", "5"))
+SECONDS = float(os.environ.get("TEXTSIM_TEST_SECONDS", "2"))
 WRITERS, WORKERS = 16, 4
 KEYS = 400
 WORDS = ["alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta"]

@@ -33,7 +33,9 @@ def passes(measure: Measure, found: float, threshold: float) -> bool:
     return found <= threshold if measure.is_distance else found >= threshold
 
 
-@pytest.mark.parametrize("shingle", ["word:1", "word:3", "char:5"])
+@pytest.mark.parametrize(
+    "shingle", [pytest.param("word:1", marks=pytest.mark.long), "word:3", "char:5"]
+)
 def test_every_measure(
     db: ts.Database, rng: random.Random, shingle: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

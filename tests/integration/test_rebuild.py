@@ -18,6 +18,8 @@ from benchmarks.generate import documents
 from textsim_db import rebuild
 from textsim_db.temporary import PREFIX
 
+pytestmark = pytest.mark.one_server
+
 TEXTS = dict(documents(300, words=40, planted=0.3, seed=8))
 
 

@@ -146,6 +146,7 @@ def test_commits_that_are_lost(
         assert (len(corpus), corpus.verify()) == (0, [])
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("small_batches")
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_connections_that_are_lost_anywhere(
@@ -229,6 +230,7 @@ def _change_rows(connection: Connection, rng: random.Random, seconds: float) -> 
         time.sleep(0.02)
 
 
+@pytest.mark.long
 def test_workers_whose_backends_are_terminated(
     db: ts.Database, corpus: ts.Corpus, connection: Connection, rng: random.Random
 ) -> None:
@@ -270,6 +272,7 @@ def test_commits_of_a_worker_that_are_lost(
     assert corpus.verify() == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_commits_of_reconcile_that_are_lost(
     db: ts.Database, corpus: ts.Corpus, connection: Connection, proxy: Proxy, when: str
@@ -292,6 +295,7 @@ def test_commits_of_reconcile_that_are_lost(
     settle(db, corpus)
 
 
+@pytest.mark.long
 def test_a_server_that_is_gone_for_good(
     corpus: ts.Corpus, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -364,6 +368,7 @@ def test_a_batch_that_takes_too_long(
         assert corpus.verify() == []
 
 
+@pytest.mark.long
 def test_a_removal_that_takes_too_long(corpus: ts.Corpus, connection: Connection) -> None:
     corpus.add_many(documents(2000))
     connection.execute(SLOW.replace("NEW", "OLD").encode())
@@ -381,6 +386,7 @@ def connection_url(connection: Connection) -> str:
     return f"postgresql://{info.user}@/{info.dbname}?host={info.host}&port={info.port}"
 
 
+@pytest.mark.long
 def test_sessions_that_are_ended_for_their_time(
     db: ts.Database, corpus: ts.Corpus, connection: Connection
 ) -> None:
@@ -394,6 +400,7 @@ def test_sessions_that_are_ended_for_their_time(
     assert corpus.verify() == []
 
 
+@pytest.mark.long
 def test_a_worker_for_which_a_batch_takes_too_long(
     db: ts.Database, corpus: ts.Corpus, connection: Connection
 ) -> None:
@@ -594,6 +601,7 @@ def test_what_a_document_causes_is_not_repeated(corpus: ts.Corpus, connection: C
     assert (len(corpus), corpus.verify()) == (0, [])
 
 
+@pytest.mark.long
 def test_a_dictionary_that_takes_too_long(
     db: ts.Database, corpus: ts.Corpus, connection: Connection
 ) -> None:

@@ -18,7 +18,13 @@ from textsim_db.indexing import QUEUE
 pytestmark = pytest.mark.one_server
 
 RC, RR = Isolation.READ_COMMITTED, Isolation.REPEATABLE_READ
-LEVELS = pytest.mark.parametrize("level", [RC, RR], ids=["read committed", "repeatable read"])
+LEVELS = pytest.mark.parametrize(
+    "level",
+    [
+        pytest.param(RC, id="read committed"),
+        pytest.param(RR, id="repeatable read", marks=pytest.mark.long),
+    ],
+)
 ADD = "SELECT textsim.add('c', %s, %s)"
 REMOVE = "SELECT textsim.remove('c', %s)"
 

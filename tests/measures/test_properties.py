@@ -144,6 +144,7 @@ def test_errors(call: Callable[[], object], message: str) -> None:
         call()
 
 
+@pytest.mark.long
 def test_two_texts_of_ten_megabytes(rng: random.Random) -> None:
     letters = np.frombuffer(b"abcdefghijklmnop     ", np.uint8)
     generator = np.random.default_rng(rng.randrange(2**32))

@@ -12,6 +12,8 @@ from tests.migration.test_roles import FOX, Stage, as_role, contents, stage
 
 __all__ = ["stage"]
 
+pytestmark = pytest.mark.one_server
+
 FUNCTIONS = """
 SELECT p.oid::regprocedure::text, p.prosecdef, l.lanname, p.proconfig::text[],
     p.prosqlbody IS NOT NULL, p.prorettype = 'trigger'::regtype,

@@ -128,7 +128,7 @@ def test_brute_force_leaves_nothing_out() -> None:
     assert {pair: s for pair, s in found.items() if {*pair} <= set(keys)} == expected
 
 
-@pytest.mark.parametrize("shingle", ["word:3", "char:5"])
+@pytest.mark.parametrize("shingle", ["word:3", pytest.param("char:5", marks=pytest.mark.long)])
 @pytest.mark.parametrize("name", CORPORA)
 def test_exact(db: ts.Database, name: str, shingle: str, rng: random.Random) -> None:
     texts = texts_of(name, shingle)

@@ -18,6 +18,7 @@ def similarity(a: str, b: str) -> float:
     return len(one & other) / len(one | other)
 
 
+@pytest.mark.long
 def test_the_same_arguments_give_the_same_documents() -> None:
     plain = list(documents(300, words=50, seed=4))
     assert plain == list(documents(300, words=50, seed=4))
