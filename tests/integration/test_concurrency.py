@@ -50,6 +50,7 @@ def add_and_remove(url: str, number: int, seed: int) -> None:
             corpus.remove(rng.sample(keys, 20))
 
 
+@pytest.mark.long
 def test_overlapping_keys(db: ts.Database, seed: int) -> None:
     corpus = db.create_corpus("shared", "word:2", num_hashes=32)
     with multiprocessing.get_context("spawn").Pool(PROCESSES) as pool:
@@ -62,6 +63,7 @@ def test_overlapping_keys(db: ts.Database, seed: int) -> None:
         assert f"k{i}" in [match.key for match in matches]
 
 
+@pytest.mark.long
 def test_adding_and_removing_at_once(db: ts.Database, seed: int) -> None:
     corpus = db.create_corpus("shared", "word:2", num_hashes=32)
     with multiprocessing.get_context("spawn").Pool(PROCESSES) as pool:

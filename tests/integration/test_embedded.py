@@ -156,6 +156,7 @@ def test_several_processes_start_it_at_once(folder: Path) -> None:
     assert urls == {embedded.start(folder) + "\n"}
 
 
+@pytest.mark.long
 def test_the_client_is_killed(folder: Path) -> None:
     url = embedded.start(folder)
     client = subprocess.Popen(
@@ -174,6 +175,7 @@ def test_the_client_is_killed(folder: Path) -> None:
         corpus.add("one more", "some words")
 
 
+@pytest.mark.long
 def test_the_server_is_killed(folder: Path) -> None:
     add_some(500)
     pid = postmaster(folder).pid

@@ -74,7 +74,9 @@ def stored(connection: psycopg.Connection[Any], corpus: str, columns: str) -> di
     return {key: values[0] if len(values) == 1 else values for key, *values in rows}
 
 
-@pytest.mark.parametrize("name", ["languages", "scripture", "generated"])
+@pytest.mark.parametrize(
+    "name", [pytest.param("languages", marks=pytest.mark.long), "scripture", "generated"]
+)
 def test_as_the_library(name: str, rng: random.Random) -> None:
     from py3langid.langid import MODEL_FILE, LanguageIdentifier
 

@@ -107,6 +107,7 @@ def test_corpora_without_pairs(db: ts.Database) -> None:
         assert len(corpus.plan()) == 128
 
 
+@pytest.mark.long
 def test_plans_of_a_corpus(db: ts.Database) -> None:
     corpus = db.create_corpus("c", num_hashes=64)
     corpus.add_many(documents(5000, words=200, seed=4))

@@ -199,6 +199,7 @@ def terminating(url: str, rng: random.Random) -> Iterator[list[int]]:
         thread.join()
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("small_batches")
 def test_backends_that_are_terminated(
     db: ts.Database, corpus: ts.Corpus, rng: random.Random

@@ -92,6 +92,7 @@ def corpus(db: ts.Database) -> ts.Corpus:
     return corpus
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("settings", "message"),
     [

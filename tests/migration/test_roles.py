@@ -20,6 +20,8 @@ import textsim_db as ts
 from tests.servers import Server
 from textsim_db.db.engine import plain_url, sqlalchemy_url
 
+pytestmark = pytest.mark.one_server
+
 PASSWORD = "secret"
 TEXTS = [
     ("a", "one two three four five six"),

@@ -90,7 +90,9 @@ def test_parity_of_real_texts(
     assert list(differences(connection, corpora, texts)) == []
 
 
-@pytest.mark.parametrize("shingle", ["word:3", "char:5", "word:1"])
+@pytest.mark.parametrize(
+    "shingle", ["word:3", "char:5", pytest.param("word:1", marks=pytest.mark.long)]
+)
 def test_searches_equal_pythons(db: ts.Database, connection: Connection, shingle: str) -> None:
     corpus = db.create_corpus("c", shingle=shingle)
     texts = dict(documents(150, words=30, planted=0.5, seed=3))
