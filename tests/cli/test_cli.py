@@ -657,6 +657,7 @@ class TestProcess:
         assert started.returncode == 0
         assert messages.startswith("2 added, ")
 
+    @pytest.mark.long
     def test_a_server_that_goes_away(self, database_url: str) -> None:
         with process("index", "c", "-", "--create", url=database_url) as started:
             give_first_document(database_url, "c", started)

@@ -57,6 +57,7 @@ def explained(seen: Seen) -> set[str]:
     return {query.partition("textsim-db: ")[2].partition("*/")[0].strip('"; ') for _, query in seen}
 
 
+@pytest.mark.long
 def test_what_runs_for_long_says_what_it_is(db: ts.Database) -> None:
     texts = list(documents(20_000, words=60, seed=4))
     corpus = db.create_corpus("c")

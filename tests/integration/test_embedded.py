@@ -285,6 +285,7 @@ def test_versions_there_are_not(folder: Path) -> None:
         embedded.start(folder, 9)
 
 
+@pytest.mark.long
 @pytest.mark.skipif(os.geteuid() != 0, reason="the suite runs as an ordinary user already")
 def test_as_an_ordinary_user() -> None:
     user = pwd.getpwnam("nobody")
