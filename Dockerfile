@@ -2,11 +2,11 @@
 FROM python:3.13-slim AS build
 WORKDIR /source
 COPY . .
-RUN pip wheel --no-cache-dir --constraint constraints.txt --wheel-dir /wheels .
+RUN pip wheel --no-cache-dir --constraint constraints.txt --wheel-dir /wheels '.[languages]'
 
 FROM python:3.13-slim
 RUN --mount=from=build,source=/wheels,target=/wheels \
-    pip install --no-cache-dir --no-index --find-links /wheels textsim-db
+    pip install --no-cache-dir --no-index --find-links /wheels 'textsim-db[languages]'
 RUN useradd --system --create-home textsim
 USER textsim
 # Kernels are compiled at the first use; the installed package cannot be written to.

@@ -82,7 +82,14 @@ def statistics(
     parameters = {"language": language, "seed": seed, "sample": sample}
     with snapshot(engine) as connection:
         languages = _languages(connection, corpus, language)
-        tally = _tallied(connection, corpus, vocabulary, languages, language, progress)
+        documents = sum(languages.values())
+        tally = _tallied(
+            connection,
+            corpus,
+            vocabulary,
+            language,
+            None if progress is None else lambda done: progress(done, documents),
+        )
         plain = connection.cursor(binary=True)
         statement = corpus.statement(_BUCKETS if language is None else _BUCKETS_OF_LANGUAGE)
         buckets = plain.execute(statement, parameters).fetchall()
@@ -118,8 +125,7 @@ def document_frequencies(
     """Return in how many documents each word occurs, and the number of documents."""
     vocabulary = Vocabulary(dictionary)
     with snapshot(engine) as connection:
-        languages = _languages(connection, corpus, None)
-        tally = _tallied(connection, corpus, vocabulary, languages, None, None)
+        tally = _tallied(connection, corpus, vocabulary, None, None)
     places = np.flatnonzero(tally.documents)
     texts = vocabulary.texts(words_at(places).tolist())
     found = dict(zip(texts, tally.documents[places].tolist(), strict=True))
@@ -137,13 +143,11 @@ def _tallied(
     connection: Connection,
     corpus: StoredCorpus,
     vocabulary: Vocabulary,
-    languages: dict[str | None, int],
     language: str | None,
-    progress: Callable[[int, int], None] | None,
+    progress: Callable[[int], None] | None,
 ) -> Tally:
     """Count the words of the documents."""
     tally = Tally()
-    documents = sum(languages.values())
     with connection.cursor(corpus.label("words"), binary=True) as cursor:
         cursor.itersize = CHUNK
         cursor.execute(corpus.statement(_WORDS), {"language": language})
@@ -153,7 +157,7 @@ def _tallied(
             tally.add(*word_rows([row[0] for row in rows], waiting, vocabulary))
             done += len(rows)
             if progress is not None:
-                progress(done, documents)
+                progress(done)
     return tally
 
 

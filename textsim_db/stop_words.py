@@ -16,7 +16,7 @@ import numpy.typing as npt
 from textsim_db.config import AUTO, WordsByLanguage
 from textsim_db.errors import ConfigurationError, suggestion
 from textsim_db.hashing import PADDING, hash_spans
-from textsim_db.text import Tokens, normal_form
+from textsim_db.text import Tokens, to_bytes, tokenize
 from textsim_db.text_kernels import find_words, leave_out
 
 
@@ -50,12 +50,13 @@ def stop_words(words: str | Iterable[str]) -> tuple[str, ...]:
     """
     if isinstance(words, str):
         words = _of_language(words)
-    found: set[str] = set()
+    texts = []
     for word in words:
         if not isinstance(word, str):
             raise ConfigurationError(f"a stop word is {word!r:.100}; expected a str")
-        found.update(normal_form(word).split())
-    return tuple(sorted(found))
+        texts.append(to_bytes(word))
+    tokens = tokenize(texts)
+    return tuple(sorted(set(tokens.words(np.arange(len(tokens.starts))))))
 
 
 def stop_words_by_language() -> WordsByLanguage:
