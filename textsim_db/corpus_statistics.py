@@ -12,7 +12,7 @@ from textsim_db import search
 from textsim_db.comparison import Check
 from textsim_db.db.binary import load_int4_arrays
 from textsim_db.db.corpora import StoredCorpus
-from textsim_db.db.dictionary import Dictionary
+from textsim_db.db.dictionary import Dictionary, unknown_word
 from textsim_db.db.engine import Connection
 from textsim_db.documents import Vocabulary, normal_forms, word_rows
 from textsim_db.measures.named import JACCARD
@@ -51,6 +51,7 @@ SELECT s.size, count(*) FROM (SELECT count(*) AS size FROM {band} GROUP BY bucke
 GROUP BY s.size ORDER BY s.size
 """
 _BUCKETS_OF_LANGUAGE = """
+/* textsim-db: statistics of corpus {id}: buckets of a language */
 SELECT s.size, count(*)
 FROM (
     SELECT count(*) AS size
@@ -147,14 +148,19 @@ def _tallied(
     progress: Callable[[int], None] | None,
 ) -> Tally:
     """Count the words of the documents."""
-    tally = Tally()
+    tally, last = Tally(), 0
     with connection.cursor(corpus.label("words"), binary=True) as cursor:
         cursor.itersize = CHUNK
         cursor.execute(corpus.statement(_WORDS), {"language": language})
         done = 0
         for rows in cut(cursor, CHUNK, lambda row: 4 * len(row[0] or row[1])):
             waiting = {i: row[1] for i, row in enumerate(rows) if row[0] is None}
-            tally.add(*word_rows([row[0] for row in rows], waiting, vocabulary))
+            counted, offsets = word_rows([row[0] for row in rows], waiting, vocabulary)
+            # A tally is as long as its highest id, which a damaged document may put anywhere.
+            highest = int(counted.max(initial=0))
+            if highest > last and highest > (last := vocabulary.dictionary.last()):
+                raise unknown_word(highest)
+            tally.add(counted, offsets)
             done += len(rows)
             if progress is not None:
                 progress(done)

@@ -30,6 +30,7 @@ DAMAGE = [
     "word_ids = '[5:7]={1,2,3}'",
     "word_ids = '{-5,0}'",
     "word_ids = '{999999}'",
+    "word_ids = '{2147483647}'",
     "word_ids = array_fill(1, ARRAY[20000])",
     "word_ids = NULL, normal_form = ''",
     "word_ids = NULL, normal_form = 'No  NORMAL form! '",

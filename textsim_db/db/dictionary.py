@@ -42,6 +42,7 @@ _TEXTS = """
 /* textsim-db: read the dictionary */
 SELECT id, word FROM textsim.word WHERE id = ANY (%s::integer[])
 """
+_LAST = "SELECT coalesce(max(id), 0) FROM textsim.word"
 
 Entry = tuple[int, int, str]
 """Hash, id and word."""
@@ -80,15 +81,19 @@ class Dictionary:
                     connection.cursor(binary=True).execute(_TEXTS, [Array(array)]).fetchall()
                 )
             if unknown := missing - found.keys():
-                raise DatabaseError(
-                    f"word id {min(unknown)} is not in the dictionary: run textsim verify"
-                )
+                raise unknown_word(min(unknown))
             with self._lock:
                 if len(self._texts) + len(found) > MAX_TEXTS:
                     self._texts.clear()
                 self._texts.update(found)
             known |= found
         return known
+
+    def last(self) -> int:
+        """Return the highest id that has been given out, 0 where none has."""
+        with autocommit(self._engine) as connection:
+            (last,) = connection.execute(_LAST).fetchone() or (0,)
+        return int(last)
 
     def _resolve(self, tokens: Tokens, add: bool) -> npt.NDArray[np.int32]:
         hashes = hash_spans(tokens.normal, tokens.starts, tokens.ends)
@@ -141,6 +146,11 @@ class Dictionary:
         return self._ensure_some(hashes[:middle], wanted) + self._ensure_some(
             hashes[middle:], wanted
         )
+
+
+def unknown_word(word_id: int) -> DatabaseError:
+    """Return the error for an id that the dictionary does not have."""
+    return DatabaseError(f"word id {word_id} is not in the dictionary: run textsim verify")
 
 
 def _fetch_some(connection: Connection, hashes: list[int]) -> list[Entry]:
