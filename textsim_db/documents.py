@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from textsim_db.db.binary import dump_array, load_int4_arrays
 from textsim_db.db.corpora import StoredCorpus
-from textsim_db.db.dictionary import Dictionary
+from textsim_db.db.dictionary import Dictionary, unknown_word
 from textsim_db.errors import DatabaseError
 from textsim_db.hashing import hash_spans
 from textsim_db.text import Tokens, tokens_of
@@ -47,9 +47,11 @@ class Vocabulary:
         return numbers
 
     def texts(self, numbers: Sequence[int]) -> list[str]:
-        """Return the words that numbers stand for."""
+        """Return the words that numbers stand for; raises DatabaseError for one of none."""
         texts = self.dictionary.texts(number for number in numbers if number > 0)
         texts |= {number: word for word, number in self._unknown.items()}
+        if unknown := set(numbers) - texts.keys():
+            raise unknown_word(min(unknown))
         return [texts[number] for number in numbers]
 
 
