@@ -44,7 +44,9 @@ BEGIN
     END IF;
     RETURN array_to_string(array(
         SELECT w.word FROM unnest(textsim.words(body)) WITH ORDINALITY w (word, place)
-        WHERE w.word COLLATE "C" <> ALL (left_out) ORDER BY w.place), ' ');
+        WHERE NOT EXISTS (  -- hashed, where <> ALL compares with one after another
+            SELECT FROM unnest(left_out) s (word) WHERE s.word = w.word COLLATE "C")
+        ORDER BY w.place), ' ');
 END
 $$;
 COMMENT ON FUNCTION textsim._form(textsim.corpus, text, text)
