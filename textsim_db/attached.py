@@ -38,10 +38,13 @@ SELECT s.id, s.corpus_id, s.relation::oid, n.nspname, r.relname, s.key_column, s
     ),
     -- Whoever plans a query computes what is constant in these expressions, with their own rights.
     (
+        -- pg_partition_tree() would lock each of them, and wait for who is altering one.
+        WITH RECURSIVE part (oid) AS (
+            SELECT r.oid
+            UNION SELECT i.inhrelid FROM part p JOIN pg_catalog.pg_inherits i ON i.inhparent = p.oid
+        )
         SELECT pg_catalog.min(pg_catalog.pg_describe_object(d.classid, d.objid, 0))
-        FROM (
-            SELECT r.oid UNION SELECT p.relid FROM pg_catalog.pg_partition_tree(r.oid) p
-        ) part (oid)
+        FROM part
         CROSS JOIN LATERAL (
             SELECT 'pg_catalog.pg_class'::pg_catalog.regclass, i.indexrelid
             FROM pg_catalog.pg_index i WHERE i.indrelid = part.oid

@@ -27,7 +27,7 @@ from textsim_db.config import CorpusConfig
 from textsim_db.db.binary import Array
 from textsim_db.db.corpora import StoredCorpus
 from textsim_db.db.dictionary import Dictionary
-from textsim_db.db.engine import Connection, autocommit, is_lost, transaction
+from textsim_db.db.engine import Connection, autocommit, is_trouble, transaction, wait_at_most
 from textsim_db.db.retries import PASSING, is_timeout, repeated
 from textsim_db.errors import TextsimError
 from textsim_db.indexing import QUEUE, with_word_ids
@@ -42,6 +42,8 @@ PATIENCE = "100ms"
 Far shorter than deadlock_timeout (1 s at its default): where a user's transaction and a batch wait
 for each other, it is the batch that gives way, before anybody looks for a deadlock.
 """
+QUEUE_PATIENCE = "10s"
+"""How long a batch waits behind other writers of its corpus, holding nothing."""
 IN_THE_WAY = (*PASSING, pg.LockNotAvailable, pg.ObjectNotInPrerequisiteState)
 MAX_TRIES = 3
 INLINE_DOCUMENTS = 1000
@@ -281,7 +283,7 @@ def _is_about_more(engine: Engine, error: Exception) -> bool:
     """Say whether an error is about more than the keys of a piece."""
     if isinstance(error, pg.QueryCanceled):
         return not is_timeout(engine, error)
-    return isinstance(error, STALE) or (isinstance(error, psycopg.Error) and is_lost(error))
+    return isinstance(error, STALE) or (isinstance(error, psycopg.Error) and is_trouble(error))
 
 
 def _one_by_one(engine: Engine, dictionary: Dictionary, piece: Piece) -> ChangeReport:
@@ -423,6 +425,7 @@ def _apply(
     """Write what the table holds now; what was computed before holds where that is the same."""
     corpus, source = piece.corpus, piece.source
     assert source is not None
+    wait_at_most(connection, QUEUE_PATIENCE)
     connection.execute(QUEUE, [corpus.id])
     attached.hold(connection, source, PATIENCE)
     # First the documents, then the table: who writes both, as inline triggers do, cannot come in
@@ -471,6 +474,7 @@ def _others(connection: Connection, existing: writing.Existing, source: Source) 
 
 
 def _complete(connection: Connection, piece: Piece, made: Completed) -> ChangeReport:
+    wait_at_most(connection, QUEUE_PATIENCE)
     cursor = connection.cursor(binary=True)
     cursor.executemany(
         piece.corpus.statement(_COMPLETE),

@@ -72,6 +72,9 @@ from textsim_db.results import (
 from textsim_db.sources import Column
 from textsim_db.worker import Worker
 
+INDEX_PATIENCE = "100ms"
+"""How long a search that finds no index waits for those who write, before it does without."""
+
 Found = TypeVar("Found")
 
 _COUNT = "SELECT count(*) FROM {document}"
@@ -588,10 +591,11 @@ class Corpus:
 
         def search() -> Found:
             if not self._searched:
-                # A bulk load that was interrupted has left the index to be built.
-                with suppress(pg.InsufficientPrivilege):
-                    corpora.build_band_index(self._engine, self._stored)
-                self._searched = True
+                # A bulk load that was interrupted has left the index to be built. One that is under
+                # way will build it; a search without it is slow, and no more than that.
+                with suppress(pg.Error):
+                    corpora.build_band_index(self._engine, self._stored, INDEX_PATIENCE)
+                    self._searched = True
             return function()
 
         return self._read(search)

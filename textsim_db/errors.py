@@ -63,7 +63,7 @@ class DocumentNotFound(TextsimError, LookupError):
 
 
 class RecipeError(TextsimError):
-    """The corpus was built by a recipe that this version does not compute."""
+    """The corpus was built by a recipe that this version, as installed, does not compute."""
 
 
 def shown(text: str) -> str:

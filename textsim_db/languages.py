@@ -66,14 +66,21 @@ def check_language(language: str) -> str:
     return language
 
 
-@lru_cache(maxsize=1)
-def _model() -> _Model:
+def check_installed() -> None:
+    """Raise ConfigurationError where py3langid is not installed."""
     try:
-        from py3langid.langid import MODEL_FILE, LanguageIdentifier
+        import py3langid.langid  # noqa: F401
     except ImportError as error:
         raise ConfigurationError(
             "identifying languages needs py3langid: pip install 'textsim-db[languages]'"
         ) from error
+
+
+@lru_cache(maxsize=1)
+def _model() -> _Model:
+    check_installed()
+    from py3langid.langid import MODEL_FILE, LanguageIdentifier
+
     made = LanguageIdentifier.from_model_file(MODEL_FILE)
     labels = list(made.nb_classes)
     return _Model(

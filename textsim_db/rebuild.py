@@ -27,9 +27,10 @@ from textsim_db.db import corpora
 from textsim_db.db.binary import Array, load_int4_arrays
 from textsim_db.db.corpora import StoredCorpus
 from textsim_db.db.dictionary import Dictionary
-from textsim_db.db.engine import Connection, autocommit, transaction, wait_at_most
+from textsim_db.db.engine import Connection, autocommit, is_lost, transaction, wait_at_most
+from textsim_db.db.retries import repeated
 from textsim_db.documents import normal_forms
-from textsim_db.errors import CorpusNotFound
+from textsim_db.errors import CorpusNotFound, TextsimError
 from textsim_db.indexing import settle
 from textsim_db.pipeline import ahead
 from textsim_db.recipe import Sketches, sketch_tokens
@@ -45,6 +46,10 @@ FEW = 2000
 MAX_ROUNDS = 10
 PATIENCE = "100ms"
 """How long other writers wait behind this one for one that is at work, before it lets them."""
+DROP_PATIENCE = "60s"
+"""How long the end of a rebuild waits for who still reads the corpus that was replaced."""
+MAX_WEIGHT = 16 * 1024 * 1024
+"""Bytes of stored words that are copied at once, unless a single document has more."""
 
 Ids = npt.NDArray[np.int64]
 Cursor = psycopg.Cursor[Any]
@@ -53,7 +58,11 @@ Progress = Callable[[int, int], None]
 # Every version of a row has another xmin than the one before.
 _VERSIONS = """
 /* textsim-db: rebuild corpus {id}: versions */
-COPY (SELECT id, xmin::pg_catalog.text::bigint FROM {document}) TO STDOUT (FORMAT binary)
+COPY (
+    SELECT id, xmin::pg_catalog.text::bigint,
+        coalesce(pg_catalog.pg_column_size(word_ids), pg_catalog.octet_length(normal_form))
+    FROM {document}
+) TO STDOUT (FORMAT binary)
 """
 _ROWS = """
 /* textsim-db: rebuild corpus {id}: documents */
@@ -73,14 +82,19 @@ _LOCK = """
 /* textsim-db: rebuild corpus {id}: wait for writers */
 LOCK TABLE {document} IN SHARE ROW EXCLUSIVE MODE
 """
+_IS_IN_PLACE = "SELECT EXISTS (SELECT FROM textsim.corpus WHERE id = %s AND name = %s)"
 _REPLACE = "/* textsim-db: replace a corpus */ SELECT textsim._replace_corpus(%s, %s)"
 
 
 class _Versions(NamedTuple):
-    """Documents with the version of each, in order of their ids; arrays of shape (documents,)."""
+    """Documents in order of their ids, with the version of each and the bytes of its words.
+
+    Arrays of shape (documents,).
+    """
 
     ids: Ids
     versions: Ids
+    sizes: Ids
 
 
 class _Copied(NamedTuple):
@@ -108,13 +122,39 @@ def rebuild(
             copier = _Copier(engine, dictionary, corpus, new, progress)
             copier.copy()
             copier.replace()
-        except BaseException:
-            with suppress(CorpusNotFound, psycopg.Error):
-                corpora.drop(engine, new)
-            raise
-        with suppress(CorpusNotFound):  # somebody else has cleared it away
-            corpora.drop(engine, corpus)
+        except BaseException as error:
+            lost = isinstance(error, psycopg.Error) and is_lost(error)
+            if not (lost and _is_in_place(engine, corpus.name, new)):
+                # By the name that it has until it is in place, which it may be without our knowing.
+                with suppress(TextsimError):
+                    corpora.drop_named(engine, name)
+                raise
+        _drop_replaced(engine, corpus)
     return StoredCorpus(new.id, corpus.name, config, corpus.origin)
+
+
+def _is_in_place(engine: Engine, name: str, new: StoredCorpus) -> bool:
+    """Say whether the new corpus has the name, after a connection was lost that was to give it."""
+
+    def look(_: int) -> bool:
+        with autocommit(engine) as connection:
+            return connection.execute(_IS_IN_PLACE, [new.id, name]).fetchone() == (True,)
+
+    return repeated(look)
+
+
+def _drop_replaced(engine: Engine, old: StoredCorpus) -> None:
+    """Drop what was replaced; where others still read it, the next one that rebuilds will."""
+    try:
+        corpora.drop(engine, old, DROP_PATIENCE)
+    except CorpusNotFound:
+        pass  # somebody else has cleared it away
+    except TextsimError as error:
+        log.warning(
+            "corpus %s was rebuilt; what it replaced is dropped later: %s",
+            *(old.name, error),
+            extra={"corpus": old.name},
+        )
 
 
 class _Copier:
@@ -133,7 +173,8 @@ class _Copier:
         self._old = old
         self._new = new
         self._progress = progress
-        self._done = _Versions(np.empty(0, np.int64), np.empty(0, np.int64))
+        nothing = np.empty(0, np.int64)
+        self._done = _Versions(nothing, nothing, nothing)
 
     def copy(self) -> None:
         """Copy everything, and then what has changed meanwhile, until that is little."""
@@ -145,16 +186,16 @@ class _Copier:
             self._forget(gone)
             self._copy_some(changed, first=number == 0)
             self._done = found
+            copied = len(changed.ids)
             if number == 0:
                 corpora.build_band_index(self._engine, self._new)
-                settle(self._engine, self._new, len(changed))
-            found_now = {"corpus": self._old.name, "documents": len(changed), "removed": len(gone)}
+                settle(self._engine, self._new, copied)
             log.info(
                 "corpus %s: round %s of the rebuild, %s documents copied, %s removed",
-                *(self._old.name, number + 1, len(changed), len(gone)),
-                extra=found_now,
+                *(self._old.name, number + 1, copied, len(gone)),
+                extra={"corpus": self._old.name, "documents": copied, "removed": len(gone)},
             )
-            if len(gone) + len(changed) < FEW:
+            if len(gone) + copied < FEW:
                 return
 
     def replace(self) -> None:
@@ -182,34 +223,36 @@ class _Copier:
         found = self._versions(cursor)
         gone, changed = _differences(self._done, found)
         self._remove(cursor, gone)
-        for ids in _chunks(changed):
+        for ids in _parts(changed):
             self._write(cursor, self._read(cursor, ids), first=False)
         connection.execute(_REPLACE, [self._old.id, self._new.id])
 
     def _versions(self, cursor: Cursor) -> _Versions:
         with cursor.copy(self._old.statement(_VERSIONS)) as copy:
             data = b"".join(bytes(part) for part in copy)
-        fields = [("head", "V6"), ("id", ">i8"), ("length", ">i4"), ("version", ">i8")]
+        fields = [
+            *(("head", "V6"), ("id", ">i8")),
+            *(("length", ">i4"), ("version", ">i8")),
+            *(("length of size", ">i4"), ("size", ">i4")),
+        ]
         rows = np.frombuffer(data[19:-2], fields)
-        order = np.argsort(rows["id"], kind="stable")
-        return _Versions(
-            rows["id"][order].astype(np.int64), rows["version"][order].astype(np.int64)
-        )
+        rows = rows[np.argsort(rows["id"], kind="stable")]
+        return _Versions(*(rows[name].astype(np.int64) for name in ("id", "version", "size")))
 
     def _forget(self, gone: Ids) -> None:
-        for ids in _chunks(gone):
+        for start in range(0, len(gone), CHUNK):
             with transaction(self._engine) as connection:
-                self._remove(connection.cursor(binary=True), ids)
+                self._remove(connection.cursor(binary=True), gone[start : start + CHUNK])
 
-    def _copy_some(self, changed: Ids, first: bool) -> None:
+    def _copy_some(self, changed: _Versions, first: bool) -> None:
         done = 0
-        with closing(ahead(_chunks(changed), self._read_apart)) as parts:
+        with closing(ahead(_parts(changed), self._read_apart)) as parts:
             for copied in parts:
                 with transaction(self._engine) as connection:
                     self._write(connection.cursor(binary=True), copied, first)
                 done += len(copied.rows)
                 if self._progress is not None and first:
-                    self._progress(done, len(changed))
+                    self._progress(done, len(changed.ids))
 
     def _read_apart(self, ids: Ids) -> _Copied:
         with autocommit(self._engine) as connection:
@@ -272,16 +315,22 @@ class _Copier:
             writing.remove_locked(cursor, self._new, stored)
 
 
-def _chunks(ids: Ids) -> Iterator[Ids]:
-    for start in range(0, len(ids), CHUNK):
-        yield ids[start : start + CHUNK]
+def _parts(documents: _Versions) -> Iterator[Ids]:
+    """Cut documents into parts of so many, or of so many bytes, at most."""
+    start, ends = 0, np.cumsum(documents.sizes)
+    while start < len(ends):
+        before = ends[start - 1] if start else 0
+        fitting = int(np.searchsorted(ends, before + MAX_WEIGHT, "right"))
+        stop = min(max(fitting, start + 1), start + CHUNK)
+        yield documents.ids[start:stop]
+        start = stop
 
 
-def _differences(before: _Versions, now: _Versions) -> tuple[Ids, Ids]:
-    """Return the ids that are gone, and those that are new or of another version."""
+def _differences(before: _Versions, now: _Versions) -> tuple[Ids, _Versions]:
+    """Return the ids that are gone, and the documents that are new or of another version."""
     gone = np.setdiff1d(before.ids, now.ids, assume_unique=True)
     if not len(before.ids):
-        return gone, now.ids
+        return gone, now
     places = np.minimum(np.searchsorted(before.ids, now.ids), len(before.ids) - 1)
     same = (before.ids[places] == now.ids) & (before.versions[places] == now.versions)
-    return gone, now.ids[~same]
+    return gone, _Versions(*(array[~same] for array in now))

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from textsim_db import lsh, minhash
 from textsim_db.config import RECIPE, CorpusConfig
-from textsim_db.errors import RecipeError
+from textsim_db.errors import ConfigurationError, RecipeError
 from textsim_db.languages import identify
 from textsim_db.stop_words import without, without_by_language
 from textsim_db.text import Tokens, find_shingles, to_bytes, tokenize
@@ -111,9 +111,11 @@ def check_recipe(
             f'corpus "{name}" was built by recipe {config.recipe}; this version of textsim-db '
             f"computes recipe {RECIPE}: use a version that computes {config.recipe}, or index it anew"
         )
-    if signature(GOLDEN_TEXT, config).tolist() != list(golden_signature) or buckets(
-        GOLDEN_TEXT, config
-    ).tolist() != list(golden_buckets):
+    try:
+        computed = (signature(GOLDEN_TEXT, config).tolist(), buckets(GOLDEN_TEXT, config).tolist())
+    except ConfigurationError as error:
+        raise RecipeError(f'corpus "{name}": {error}') from error
+    if computed != (list(golden_signature), list(golden_buckets)):
         raise RecipeError(
             f'corpus "{name}" says recipe {config.recipe}, but its stored golden signature is not '
             f"what recipe {RECIPE} computes: its configuration or this installation is damaged"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -14,6 +15,10 @@ from textsim_db.db.engine import autocommit
 from textsim_db.errors import TextsimError
 
 PREFIX = "textsim temporary "
+# " old" is what a rebuild adds to the name of the corpus that it has replaced.
+_NAME = re.compile(re.escape(PREFIX) + "[0-9a-f]{16}( old)?")
+PATIENCE = "1s"
+"""How long to wait for those who still read what is left, before the next one is to drop it."""
 # In a transaction, and not in a session: behind a pooler each statement may have another session,
 # and whoever gets this one next would hold the lock as well. It sees no row and changes none, so
 # that VACUUM does not mind it.
@@ -23,6 +28,11 @@ SELECT pg_catalog.set_config(name, '0', true) FROM pg_catalog.pg_settings
 WHERE name IN ('idle_in_transaction_session_timeout', 'transaction_timeout')
 """
 _LOCK = "SELECT pg_catalog.pg_try_advisory_xact_lock(pg_catalog.hashtextextended(%s, 0))"
+
+
+def is_temporary(name: str) -> bool:
+    """Say whether a corpus has such a name."""
+    return _NAME.fullmatch(name) is not None
 
 
 @contextmanager
@@ -40,10 +50,10 @@ def temporary_name(engine: Engine) -> Iterator[str]:
 
 def _drop_abandoned(engine: Engine) -> None:
     for name in corpora.names(engine):
-        if name.startswith(PREFIX):
+        if is_temporary(name):
             with _locked(engine, name) as ours, suppress(TextsimError):
                 if ours is not None:
-                    corpora.drop_named(engine, name)
+                    corpora.drop_named(engine, name, PATIENCE)
 
 
 @contextmanager

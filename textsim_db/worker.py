@@ -13,13 +13,14 @@ import psycopg
 from psycopg import errors as pg
 from sqlalchemy import Engine
 
-from textsim_db import attached, changes
+from textsim_db import attached, changes, languages
 from textsim_db.attached import Source
 from textsim_db.changes import Piece, Resolved
 from textsim_db.db import corpora
 from textsim_db.db.corpora import StoredCorpus
 from textsim_db.db.dictionary import Dictionary
-from textsim_db.db.engine import database_errors, is_lost, is_pooled, transaction
+from textsim_db.db.engine import database_errors, is_pooled, is_trouble, transaction
+from textsim_db.db.schema import check_installed
 from textsim_db.errors import ConfigurationError, DatabaseError, DatabaseUnavailable, RecipeError
 from textsim_db.indexing import settle
 from textsim_db.pipeline import ahead
@@ -50,6 +51,7 @@ WITH ready AS (
     SELECT p.id, coalesce(pg_catalog.cardinality(p.keys), 1) AS size
     FROM textsim.pending p
     WHERE p.error IS NULL AND (p.lease_until IS NULL OR p.lease_until < pg_catalog.now())
+        AND p.corpus_id <> ALL (%(foreign)s::integer[])
         AND (p.source_id = ANY (%(sources)s::integer[]) OR p.source_id IS NULL AND %(completes)s
             -- Not of a corpus that this role may not write; those of a dropped one are forgotten.
             AND coalesce(pg_catalog.has_table_privilege(
@@ -72,6 +74,9 @@ RETURNING p.id,
 _RENEW = """
 UPDATE textsim.pending SET lease_until = pg_catalog.now() + pg_catalog.make_interval(secs => %s)
 WHERE id = ANY (%s::bigint[])
+"""
+_SPARE = """
+UPDATE textsim.pending SET tries = greatest(tries - 1, 0) WHERE id = ANY (%s::bigint[])
 """
 _RELEASE = """
 UPDATE textsim.pending SET lease_until = pg_catalog.now(), tries = greatest(tries - %s, 0)
@@ -170,6 +175,7 @@ class Worker:
         self._report = report
         self._known = _Known()
         self._complaints: dict[object, str] = {}
+        self._foreign: set[int] = set()
         self._sweeps: list[_Sweep] = []
         self._added: dict[StoredCorpus, int] = {}
         self._in_hand: set[int] = set()
@@ -188,9 +194,11 @@ class Worker:
     def run(self, until_idle: bool = False) -> ChangeReport:
         """Work until stop() is called, or nothing is left that could be taken.
 
-        A lost connection is tried again for ever, but for the first one; with until_idle for a minute
-        or so. What somebody cancels in the database is tried again when the lease is over; with
-        until_idle that is an error. Raises DatabaseUnavailable and DatabaseError.
+        A server that is lost, or in trouble such as with a full disk, is tried again for ever, but
+        for the first time; with until_idle for a minute or so. What somebody cancels in the database
+        is tried again when the lease is over; with until_idle that is an error. Raises
+        DatabaseUnavailable, DatabaseError, and SchemaError where the schema becomes one of another
+        version.
         """
         with database_errors():
             try:
@@ -219,7 +227,7 @@ class Worker:
             except (psycopg.Error, DatabaseError) as error:
                 cause = error if isinstance(error, psycopg.Error) else error.__cause__
                 lost = isinstance(error, DatabaseUnavailable) or (
-                    isinstance(cause, psycopg.Error) and is_lost(cause)
+                    isinstance(cause, psycopg.Error) and is_trouble(cause)
                 )
                 cancelled = isinstance(cause, pg.QueryCanceled) and not until_idle
                 if not (self._connected and (lost or cancelled)) or (
@@ -232,9 +240,11 @@ class Worker:
                 self._known, self._sweeps = _Known(), []
                 if cancelled:
                     self._in_hand.clear()
-                # A server that says why it hangs up was not brought down by what is in hand: that is
-                # not to count as a worker that ended over it.
-                spared = int(isinstance(cause, psycopg.Error) and cause.sqlstate is not None)
+                # A server that says why was not brought down by what is in hand: that is not to
+                # count as a worker that ended over it. Memory may be short for what is in hand.
+                said = isinstance(cause, psycopg.Error) and cause.sqlstate is not None
+                if said and not isinstance(cause, pg.OutOfMemory):
+                    spared = 1
                 self._stop.wait(delay)
         return total
 
@@ -294,6 +304,7 @@ class Worker:
         known = self._refreshed()
         parameters = {
             "sources": list(known.usable),
+            "foreign": list(self._foreign),
             "completes": self._only is None,
             "most": CLAIM_KEYS,
             "lease": self._lease,
@@ -315,6 +326,8 @@ class Worker:
         if time.monotonic() - self._known.read_at < REFRESH_SECONDS:
             return self._known
         known = _Known(read_at=time.monotonic())
+        # What another version has made of the schema is not this one's to write to.
+        check_installed(self._engine)
         for source in attached.sources(self._engine):
             if self._only not in (None, source.id):
                 continue
@@ -340,7 +353,13 @@ class Worker:
     def _corpus(self, number: int, known: _Known | None = None) -> StoredCorpus | None:
         known = known or self._known
         if number not in known.corpora:
-            known.corpora[number] = corpora.load_number(self._engine, number)
+            corpus = corpora.load_number(self._engine, number)
+            if corpus is not None and corpus.config.language is not None:
+                try:
+                    languages.check_installed()
+                except ConfigurationError as error:
+                    raise RecipeError(f'corpus "{corpus.name}": {error}') from error
+            known.corpora[number] = corpus
         return known.corpora[number]
 
     def _pieces_of(self, events: list[_Event]) -> Iterator[Piece]:
@@ -360,7 +379,11 @@ class Worker:
             try:
                 corpus = self._corpus(corpus_id)
             except RecipeError as error:
+                # Another worker may be able to: it is not to be taken here again.
                 self._complain(f"of corpus {corpus_id}", str(error))
+                self._foreign.add(corpus_id)
+                with transaction(self._engine) as connection:
+                    connection.execute(_RELEASE, [1, ids])
                 self._in_hand.difference_update(ids)
                 continue
             if corpus is None:
@@ -382,8 +405,12 @@ class Worker:
         self, corpus: StoredCorpus, source: Source | None, events: list[int], error: psycopg.Error
     ) -> None:
         """Take note of a table that cannot be read; its changes come again after the lease."""
-        if is_lost(error):
+        if is_trouble(error):
             raise error
+        if isinstance(error, changes.IN_THE_WAY):
+            # It is only locked: that is not to count as a worker that ended over it.
+            with transaction(self._engine) as connection:
+                connection.execute(_SPARE, [events])
         name = f"of corpus {corpus.name}" if source is None else source.name
         self._complain(name, " ".join(str(error).split()))
         self._in_hand.difference_update(events)

@@ -15,6 +15,11 @@ BEGIN
         RAISE EXCEPTION 'corpus "%" was built by recipe %; these functions compute recipe 1',
             name, found_corpus.recipe USING ERRCODE = 'feature_not_supported';
     END IF;
+    -- In the snapshot of a transaction that began before a rebuild, it is still the old one.
+    IF to_regclass(format('textsim.document_%s', found_corpus.id)) IS NULL THEN
+        RAISE EXCEPTION 'corpus "%" was rebuilt or dropped after this transaction began; repeat it',
+            name USING ERRCODE = 'serialization_failure';
+    END IF;
     RETURN found_corpus;
 END
 $$;

@@ -238,6 +238,8 @@ DECLARE
     document_table text := format('document_%s', corpus_id);
     band_table text := format('band_%s', corpus_id);
     alone boolean;
+    patience interval := current_setting('lock_timeout')::interval;
+    start timestamptz := clock_timestamp();
 BEGIN
     -- DROP TABLE alone would lock the parents, and with them every other corpus, while it waits
     -- for who still uses this one. Searches lock band rows first: waiting there is safe. Who
@@ -251,7 +253,7 @@ BEGIN
             LOCK TABLE ONLY textsim.document, ONLY textsim.band NOWAIT;
             EXIT;
         EXCEPTION WHEN lock_not_available THEN
-            IF NOT alone THEN  -- the caller's lock_timeout
+            IF NOT alone OR patience > '0' AND clock_timestamp() > start + patience THEN
                 RAISE;
             END IF;
             PERFORM pg_sleep(0.05 + random() * 0.05);

@@ -301,7 +301,11 @@ DECLARE
     old_key text;
     new_key text;
 BEGIN
-    SELECT * INTO STRICT c FROM textsim.corpus WHERE id = %1$s;
+    SELECT * INTO c FROM textsim.corpus WHERE id = %1$s;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'the corpus was rebuilt after this transaction began; repeat it'
+            USING ERRCODE = 'serialization_failure';
+    END IF;
     IF TG_OP = 'TRUNCATE' THEN
         IF TG_RELID = (SELECT relation FROM textsim.source WHERE id = %2$s) THEN
             PERFORM textsim._take_all(c, %2$s);

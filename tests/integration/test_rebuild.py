@@ -9,12 +9,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
 import psycopg
 import pytest
 from psycopg import errors as pg
 
 import textsim_db as ts
 from benchmarks.generate import documents
+from tests.integration.test_retries import cut_commit
+from tests.proxy import proxied
 from textsim_db import rebuild
 from textsim_db.temporary import PREFIX
 
@@ -245,9 +248,103 @@ def test_what_is_interrupted_leaves_no_trace(db: ts.Database) -> None:
     assert db.corpora() == ["c"]
     assert contents(db, "c") == before
     corpus.add("more", "the corpus is as it was before")
-    db.create_corpus(PREFIX + "left behind by a process that died")
+    db.create_corpus(PREFIX + "0123456789abcdef")  # left behind by a process that died
+    db.create_corpus(PREFIX + "data")  # a user's own
     assert corpus.rebuild(seed=3)
-    assert db.corpora() == ["c"]
+    assert db.corpora() == ["c", PREFIX + "data"]
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("attached", [False, True])
+def test_commits_that_are_lost(
+    db: ts.Database, rng: random.Random, when: str, attached: bool
+) -> None:
+    """Whichever COMMIT it is: the old corpus is there or the new one, whole, and no other."""
+    db.create_corpus("c").add_many(TEXTS.items())
+    if attached:
+        with psycopg.connect(db.url) as connection:
+            connection.execute("CREATE TABLE t (id text PRIMARY KEY, body text)")
+        db.corpus("c").attach("t", "id", "body")
+    with proxied(db.url) as proxy, ts.connect(proxy.url) as through:
+        proxy.commits = 0
+        assert through.corpus("c").rebuild(seed=1000)
+        commits = proxy.commits
+        for number in range(1, commits + 1):
+            corpus = through.corpus("c")
+            before = corpus.config.seed
+            proxy.cuts, proxy.cut = 0, cut_commit(number, when)
+            try:
+                corpus.rebuild(seed=number)
+            except ts.DatabaseUnavailable:
+                assert db.corpus("c").config.seed == before
+            else:
+                assert db.corpus("c").config.seed == number
+            assert proxy.cuts == 1
+            corpus = db.corpus("c")
+            assert (len(corpus), corpus.verify()) == (len(TEXTS), [])
+    assert db.corpus("c").rebuild(seed=rng.randrange(2000, 3000))
+    with db.engine.connect() as one:
+        assert one.exec_driver_sql("SELECT name FROM textsim.corpus").all() == [("c",)]
+
+
+def test_readers_of_what_was_replaced(
+    db: ts.Database, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(rebuild, "DROP_PATIENCE", "100ms")
+    corpus = db.create_corpus("c")
+    corpus.add_many(TEXTS.items())
+    with psycopg.connect(db.url) as reader:
+        reader.execute("SELECT FROM textsim.status('c')")  # reads documents, but no band rows
+        assert corpus.rebuild(seed=3)
+        assert "what it replaced is dropped later" in caplog.text
+        assert (corpus.config.seed, db.corpus("c").config.seed) == (3, 3)
+    assert corpus.rebuild(seed=4)
+    with db.engine.connect() as connection:
+        assert connection.exec_driver_sql("SELECT name FROM textsim.corpus").all() == [("c",)]
+
+
+def test_transactions_that_began_before(db: ts.Database) -> None:
+    """Those with a snapshot of their own are told to begin again, and by the code for that."""
+    corpus = db.create_corpus("c")
+    corpus.add_many(TEXTS.items())
+    with psycopg.connect(db.url, autocommit=True) as connection:
+        connection.execute("CREATE TABLE t (id text PRIMARY KEY, body text)")
+    corpus.attach("t", "id", "body", "inline")
+    for number, statement in enumerate(
+        (
+            "SELECT * FROM textsim.matches('c', 'some words of a text')",
+            "SELECT textsim.add('c', 'a', 'some words of a text')",
+            "SELECT textsim.remove('c', 'a')",
+            "SELECT * FROM textsim.pairs('c')",
+            "SELECT * FROM textsim.candidate_pairs('c')",
+            "INSERT INTO t VALUES ('a', 'some words of a text')",
+        )
+    ):
+        with psycopg.connect(db.url) as connection:
+            connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+            connection.execute("SELECT FROM textsim.corpus")
+            assert corpus.rebuild(seed=100 + number)
+            with pytest.raises(pg.SerializationFailure, match="after this transaction began"):
+                connection.execute(statement.encode())
+            connection.rollback()
+            connection.execute(statement.encode())
+    assert corpus.verify() == []
+
+
+def test_long_documents_are_copied_in_small_parts(
+    db: ts.Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rebuild, "MAX_WEIGHT", 500_000)
+    corpus = db.create_corpus("c", num_hashes=16)
+    longs = [(f"long {i}", " ".join(f"w{i}x{j}" for j in range(50_000))) for i in range(5)]
+    shorts = [(f"short {i}", f"some words of text {i}") for i in range(20)]
+    corpus.add_many(longs + shorts)
+    done: list[int] = []
+    assert corpus.rebuild(seed=3, progress=lambda copied, documents: done.append(copied))
+    parts = np.diff([0, *done])
+    assert parts.sum() == 25
+    assert len(parts) >= 3
+    assert (len(corpus), corpus.verify()) == (25, [])
 
 
 def test_settings_that_cannot_be(db: ts.Database) -> None:

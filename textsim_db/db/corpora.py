@@ -44,6 +44,10 @@ _BAND_INDEX = """
 CREATE INDEX IF NOT EXISTS {index} ON {band} (bucket, document_id)
 """
 _DROP_STORAGE = "/* textsim-db: drop a corpus */ SELECT textsim._drop_storage(%s)"
+_WITHOUT_LIMIT = """
+SELECT pg_catalog.set_config(name, '0', true) FROM pg_catalog.pg_settings
+WHERE name IN ('statement_timeout', 'transaction_timeout')
+"""
 _HAS_BAND_INDEX = "SELECT pg_catalog.to_regclass({index_name}) IS NOT NULL"
 
 
@@ -163,10 +167,11 @@ def drop_band_index(engine: Engine, corpus: StoredCorpus) -> bool:
     return False
 
 
-def build_band_index(engine: Engine, corpus: StoredCorpus) -> None:
+def build_band_index(engine: Engine, corpus: StoredCorpus, patience: str | None = None) -> None:
     """Build the index on the band rows, if it is missing.
 
     A limit on the time of statements is not for this one: without it every search would take longer.
+    patience: how long to wait for those who write; LockNotAvailable is raised then.
     """
 
     def build(_: int) -> None:
@@ -176,7 +181,9 @@ def build_band_index(engine: Engine, corpus: StoredCorpus) -> None:
             return
         start = time.monotonic()
         with transaction(engine) as connection:
-            connection.execute("SET LOCAL statement_timeout = 0")
+            connection.execute(_WITHOUT_LIMIT)
+            if patience is not None:
+                wait_at_most(connection, patience)
             connection.execute("SET LOCAL maintenance_work_mem = '256MB'")
             # Two loads that end at once would both build it, and the second one would fail.
             connection.execute(corpus.statement("LOCK TABLE {band} IN SHARE ROW EXCLUSIVE MODE"))
@@ -195,21 +202,27 @@ def names(engine: Engine) -> list[str]:
         return [row[0] for row in rows]
 
 
-def drop(engine: Engine, corpus: StoredCorpus) -> None:
-    """Remove a corpus with everything in it; raises CorpusNotFound where it is gone already."""
-    if not _drop(engine, "DELETE FROM textsim.corpus WHERE id = %s RETURNING id", corpus.id):
+def drop(engine: Engine, corpus: StoredCorpus, patience: str | None = None) -> None:
+    """Remove a corpus with everything in it; raises CorpusNotFound where it is gone already.
+
+    patience: how long to wait for those who use it; DatabaseError is raised then.
+    """
+    statement = "DELETE FROM textsim.corpus WHERE id = %s RETURNING id"
+    if not _drop(engine, statement, corpus.id, patience):
         raise CorpusNotFound(corpus.name)
 
 
-def drop_named(engine: Engine, name: str) -> None:
-    """Remove a corpus by name, whatever its recipe; raises CorpusNotFound."""
+def drop_named(engine: Engine, name: str, patience: str | None = None) -> None:
+    """Remove a corpus by name, whatever its recipe, as drop() does."""
     statement = "DELETE FROM textsim.corpus WHERE name = %s RETURNING id"
-    if not _drop(engine, statement, _storable(name)):
+    if not _drop(engine, statement, _storable(name), patience):
         raise CorpusNotFound(name, names(engine))
 
 
-def _drop(engine: Engine, statement: LiteralString, value: int | str) -> bool:
+def _drop(engine: Engine, statement: LiteralString, value: int | str, patience: str | None) -> bool:
     with database_errors(), transaction(engine) as connection:
+        if patience is not None:
+            wait_at_most(connection, patience)
         try:
             gone = connection.execute(statement, [value]).fetchone()
         except pg.ForeignKeyViolation as error:

@@ -38,6 +38,12 @@ SELECT hash, word FROM unnest(%s::bigint[], %s::text[]) q (hash, word) ORDER BY 
 ON CONFLICT (hash) DO NOTHING
 RETURNING hash, id
 """
+# An id is remembered, and given to documents later on: the word must not be lost in a crash before
+# that, nor its id be given to another one, though the role cares little for its last transactions.
+_DURABLE = """
+SELECT pg_catalog.set_config('synchronous_commit', 'on', true)
+WHERE pg_catalog.current_setting('synchronous_commit') = 'off'
+"""
 _TEXTS = """
 /* textsim-db: read the dictionary */
 SELECT id, word FROM textsim.word WHERE id = ANY (%s::integer[])
@@ -165,8 +171,10 @@ def _ensure_some(connection: Connection, hashes: list[int], wanted: dict[int, st
     cursor = connection.cursor(binary=True)
     found = {entry[0] for entry in entries}
     missing = [value for value in hashes if value not in found]
-    cursor.execute(_INSERT, [_array(missing), [wanted[value] for value in missing]], prepare=True)
-    added = cursor.fetchall()
+    with connection.transaction():
+        connection.execute(_DURABLE, prepare=True)
+        values = [_array(missing), [wanted[value] for value in missing]]
+        added = cursor.execute(_INSERT, values, prepare=True).fetchall()
     entries += [(value, id_, wanted[value]) for value, id_ in added]
     if len(added) < len(missing):
         # Another writer was first with some of them.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import select
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,12 +24,29 @@ APPLICATION_NAME = "textsim-db"
 _DEFAULT_THRESHOLD = 5  # psycopg's
 _POOLED = "textsim-db: behind a pooler"
 
+# Seconds, and milliseconds, after which a host that says nothing any more is taken for lost; by
+# default that would be minutes, or hours.
+_SILENCE = {
+    "connect_timeout": "10",
+    "keepalives_idle": "30",
+    "keepalives_interval": "10",
+    "tcp_user_timeout": "60000",
+}
+
 _LOST = (
     pg.AdminShutdown,
     pg.CrashShutdown,
     pg.CannotConnectNow,
     pg.ConnectionException,
     pg.TooManyConnections,
+)
+_TROUBLE = (
+    pg.InsufficientResources,
+    pg.DiskFull,
+    pg.OutOfMemory,
+    pg.ConfigurationLimitExceeded,
+    pg.ReadOnlySqlTransaction,
+    pg.IoError,
 )
 
 
@@ -73,6 +91,9 @@ def open_engine(address: str, application_name: str = APPLICATION_NAME) -> Engin
     url = sqlalchemy_url(address)
     # A database in SQL_ASCII would have texts come as bytes, before its encoding can be refused.
     arguments = {"client_encoding": "UTF8", "fallback_application_name": application_name}
+    arguments |= _SILENCE
+    if "PGCONNECT_TIMEOUT" in os.environ:
+        del arguments["connect_timeout"]
     arguments = {name: value for name, value in arguments.items() if name not in url.query}
     engine = sqlalchemy.create_engine(url, pool_size=5, max_overflow=20, connect_args=arguments)
 
@@ -114,6 +135,14 @@ def is_lost(error: psycopg.Error) -> bool:
     return (
         isinstance(error, psycopg.OperationalError | psycopg.InterfaceError) and not error.sqlstate
     )
+
+
+def is_trouble(error: psycopg.Error) -> bool:
+    """Say whether the server is lost or in trouble, whatever it was asked to do.
+
+    Its disk or memory is full, it reads or writes files in vain, or it lets nobody write.
+    """
+    return is_lost(error) or isinstance(error, _TROUBLE)
 
 
 def translated(error: psycopg.Error) -> DatabaseError:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -44,6 +45,7 @@ def run_file(name: str) -> None:
     alembic.op.get_bind().exec_driver_sql(script, execution_options={"no_parameters": True})
 
 
+@cache
 def head() -> str:
     """Return the newest revision that this version of textsim-db has."""
     files = (resource("sql") / "upgrade").glob("[0-9]*.sql")
@@ -167,7 +169,11 @@ def check_server(connection: sqlalchemy.Connection) -> None:
 def _changing(engine: Engine) -> Iterator[tuple[sqlalchemy.Connection, Config]]:
     import alembic.util
 
-    with database_errors(), engine.begin() as connection:
+    # READ COMMITTED whatever the default: who has waited has to see what was done meanwhile.
+    with (
+        database_errors(),
+        engine.execution_options(isolation_level="READ COMMITTED").begin() as connection,
+    ):
         connection.exec_driver_sql(
             f"/* textsim-db: wait for a migration */ SELECT pg_advisory_xact_lock({_LOCK})"
         )
