@@ -11,6 +11,7 @@ import pytest
 
 import textsim_db as ts
 from tests import collision
+from textsim_db.db.engine import plain_url, sqlalchemy_url
 from textsim_db.hashing import hash_texts
 from textsim_db.text import words
 
@@ -143,3 +144,27 @@ def test_ids_survive_a_second_client_and_a_cold_cache(db: ts.Database, tmp_path:
         assert other.corpus("c").add("a", "One, two: three!").unchanged == 1
         assert other.corpus("c").add("b", "three two one zero").added == 1
     assert [m.key for m in corpus.neighbours("a", threshold=0.7)] == ["b"]
+
+
+def test_words_are_kept_by_roles_that_may_lose_documents(db: ts.Database) -> None:
+    """An id that is given to documents later on must be that of its word after a crash."""
+    with psycopg.connect(db.url, autocommit=True) as connection:
+        connection.execute(
+            """
+            CREATE TABLE seen (setting text);
+            CREATE FUNCTION see() RETURNS trigger LANGUAGE plpgsql AS $$
+            BEGIN
+                INSERT INTO public.seen VALUES (current_setting('synchronous_commit'));
+                RETURN NULL;
+            END $$;
+            CREATE TRIGGER see AFTER INSERT ON textsim.word
+            FOR EACH STATEMENT EXECUTE FUNCTION see()
+            """
+        )
+        for setting, found in (("off", "on"), ("local", "local"), ("on", "on")):
+            connection.execute("TRUNCATE seen")
+            option = {"options": f"-c synchronous_commit={setting}"}
+            url = sqlalchemy_url(db.url).update_query_dict(option)
+            with ts.connect(plain_url(url)) as other:
+                other.create_corpus(setting).add("a", f"words that are new {setting}")
+            assert connection.execute("SELECT DISTINCT setting FROM seen").fetchall() == [(found,)]

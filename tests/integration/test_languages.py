@@ -126,6 +126,38 @@ def test_without_the_library(db: ts.Database, monkeypatch: pytest.MonkeyPatch) -
     assert [match.key for match in db.corpus("c").query(TEXTS["en"], language="en")] == ["a"]
 
 
+@pytest.mark.parametrize("stop_words", [[], "auto"])
+def test_a_worker_without_the_library_leaves_it_to_others(
+    db: ts.Database, monkeypatch: pytest.MonkeyPatch, stop_words: Any
+) -> None:
+    plain = db.create_corpus("plain")
+    corpus = db.create_corpus("c", language="auto", stop_words=stop_words)
+    with psycopg.connect(db.url, autocommit=True) as connection:
+        for name, some in (("story", corpus), ("other", plain)):
+            connection.execute(f"CREATE TABLE {name} (id text PRIMARY KEY, body text)".encode())
+            some.attach(name, "id", "body")
+        if not stop_words:
+            connection.execute("SELECT textsim.add('c', 'by hand', %s)", [TEXTS["de"]])
+        for name in ("story", "other"):
+            statement = f"INSERT INTO {name} VALUES ('a', %s)"
+            connection.execute(statement.encode(), [TEXTS["en"]])
+    with monkeypatch.context() as patch:
+        patch.setitem(sys.modules, "py3langid.langid", None)
+        patch.setattr(languages, "_model", languages._model.__wrapped__)
+        worker = db.worker()
+        worker.run(until_idle=True)
+        assert "textsim-db[languages]" in worker.unusable["public.story"]
+        assert "a" in plain
+        if stop_words:
+            with pytest.raises(ts.RecipeError, match="textsim-db"):
+                db.corpus("c")
+    assert corpus.failures() == []
+    db.worker().run(until_idle=True)
+    assert sorted(match.key for match in corpus.query(TEXTS["en"])) == ["a"]
+    assert corpus.status()[1:] == (0, None, 0)
+    assert corpus.verify() == []
+
+
 @pytest.mark.parametrize("left_out", [[], ["in", "The", "и"]])
 def test_every_way_in(db: ts.Database, rng: random.Random, left_out: list[str]) -> None:
     texts = stories(rng)

@@ -19,7 +19,9 @@ from sqlalchemy import Table, Text, cast, func, select
 from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column
 
 import textsim_db as ts
+from textsim_db import attached, changes
 from textsim_db.db.engine import plain_url, sqlalchemy_url
+from textsim_db.worker import GIVE_UP_TRIES
 
 pytestmark = pytest.mark.one_server
 
@@ -818,6 +820,122 @@ def test_a_locked_table_does_not_stop_the_others(
         assert len(corpus) == 5
         busy.rollback()
         wait_for(lambda: len(corpus) == 106)
+    settle(db, corpus)
+
+
+def test_a_table_that_is_locked_for_long(
+    db: ts.Database,
+    corpus: ts.Corpus,
+    connection: Connection,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """However often its changes are taken in vain, no worker has ended over them."""
+    monkeypatch.setattr(attached, "READING_PATIENCE", "10ms")
+    make_table(connection)
+    corpus.attach("t", "id", "body")
+    connection.execute("INSERT INTO t SELECT i, 'row ' || i FROM generate_series(100, 200) i")
+    taken = 0
+    count = changes.pieces
+
+    def counted(*arguments: Any) -> Iterator[changes.Piece]:
+        nonlocal taken
+        taken += 1
+        return count(*arguments)
+
+    monkeypatch.setattr(changes, "pieces", counted)
+    with psycopg.connect(db.url) as busy:
+        busy.execute("LOCK TABLE t")
+        with working(db, lease=0.05):
+            wait_for(lambda: taken > 2 * GIVE_UP_TRIES)
+            busy.rollback()
+            wait_for(lambda: len(corpus) == 106)
+    assert corpus.failures() == []
+    settle(db, corpus)
+
+
+def test_a_locked_partition_does_not_stop_the_others(
+    db: ts.Database, corpus: ts.Corpus, connection: Connection
+) -> None:
+    connection.execute(
+        """
+        CREATE TABLE t (id int PRIMARY KEY, body text) PARTITION BY RANGE (id);
+        CREATE TABLE t1 PARTITION OF t FOR VALUES FROM (0) TO (10);
+        CREATE TABLE fine (id int PRIMARY KEY, body text)
+        """
+    )
+    corpus.attach("t", "id", "body")
+    other = db.create_corpus("other")
+    other.attach("fine", "id", "body")
+    with psycopg.connect(db.url) as busy, working(db, lease=0.5):
+        busy.execute("LOCK TABLE ONLY t1")
+        time.sleep(1.2)  # what is known of the tables is read again
+        connection.execute("INSERT INTO fine VALUES (1, 'goes on')")
+        wait_for(lambda: len(other))
+        busy.execute("INSERT INTO t VALUES (1, 'in the partition')")
+        busy.commit()
+        wait_for(lambda: len(corpus))
+    settle(db, corpus)
+
+
+@pytest.mark.parametrize("state", ["disk_full", "out_of_memory", "read_only_sql_transaction"])
+def test_a_server_in_trouble(
+    db: ts.Database, corpus: ts.Corpus, connection: Connection, state: str
+) -> None:
+    """What no document is to blame for is tried again until it is over."""
+    make_table(connection)
+    corpus.attach("t", "id", "body")
+    connection.execute(
+        f"""
+        CREATE TABLE trouble (); CREATE SEQUENCE met;
+        CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $$
+        BEGIN
+            IF to_regclass('public.trouble') IS NOT NULL THEN
+                PERFORM nextval('public.met');
+                RAISE EXCEPTION 'no more room' USING ERRCODE = '{state}';
+            END IF;
+            RETURN NULL;
+        END $$;
+        CREATE TRIGGER fail AFTER INSERT ON textsim.document_1
+        FOR EACH STATEMENT EXECUTE FUNCTION fail()
+        """.encode()
+    )
+    connection.execute("INSERT INTO t SELECT i, 'row ' || i FROM generate_series(100, 200) i")
+    with working(db):
+        wait_for(
+            lambda: connection.execute("SELECT FROM met WHERE last_value > 4").rowcount,
+        )
+        connection.execute("DROP TABLE trouble")
+        wait_for(lambda: len(corpus) == 106)
+    assert corpus.failures() == []
+    settle(db, corpus)
+
+
+def test_a_worker_ends_where_the_schema_becomes_another(
+    db: ts.Database, corpus: ts.Corpus, connection: Connection
+) -> None:
+    make_table(connection)
+    corpus.attach("t", "id", "body")
+    failures: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            db.worker().run()
+        except ts.SchemaError as error:
+            failures.append(error)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    time.sleep(0.2)
+    (version,) = connection.execute("SELECT version_num FROM textsim.alembic_version").fetchall()
+    connection.execute("UPDATE textsim.alembic_version SET version_num = '9999_later'")
+    thread.join(20)
+    assert not thread.is_alive()
+    assert "9999_later" in str(failures[0])
+    connection.execute("INSERT INTO t VALUES (7, 'for a worker of the right version')")
+    with pytest.raises(ts.SchemaError, match="9999_later"):
+        db.worker().run(until_idle=True)
+    connection.execute("UPDATE textsim.alembic_version SET version_num = %s", version)
     settle(db, corpus)
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import socket
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -15,6 +17,7 @@ import textsim_db as ts
 from benchmarks.generate import documents
 from tests.integration.test_sources import wait_for
 from textsim_db import attached, changes
+from textsim_db.db import corpora
 from textsim_db.db.engine import plain_url, sqlalchemy_url, transaction, wait_at_most
 
 pytestmark = pytest.mark.one_server
@@ -198,3 +201,66 @@ def test_the_shorter_one_counts(
             connection.execute(f"SET LOCAL lock_timeout = '{given}'".encode())
             assert wait_at_most(connection, changes.PATIENCE) == before
             assert connection.execute("SHOW lock_timeout").fetchone() == (after,)
+
+
+@pytest.mark.parametrize("limited", ["address"], indirect=True)
+def test_a_reader_of_documents_alone(
+    db: ts.Database, corpus: ts.Corpus, limited: Callable[..., ts.Database]
+) -> None:
+    """Dropping has the one lock, and waits for the other no longer than for the first."""
+    hasty = limited(**LOCK)
+    with psycopg.connect(db.url) as reader:
+        reader.execute("SELECT FROM textsim.status('c')")
+        with pytest.raises(ts.DatabaseError, match="could not obtain lock"):
+            hasty.drop_corpus("c")
+        with (
+            psycopg.connect(plain_url(hasty.engine.url)) as other,
+            pytest.raises(psycopg.errors.LockNotAvailable),
+        ):
+            other.execute("SELECT textsim.drop_corpus('c')")
+    assert (len(corpus), corpus.verify()) == (1, [])
+    hasty.drop_corpus("c")
+
+
+@pytest.mark.parametrize("setting", ["statement_timeout", "transaction_timeout"])
+@pytest.mark.parametrize("limited", ["address"], indirect=True)
+def test_the_index_is_built_however_long_it_takes(
+    db: ts.Database, corpus: ts.Corpus, limited: Callable[..., ts.Database], setting: str
+) -> None:
+    with psycopg.connect(db.url, autocommit=True) as connection:
+        if setting == "transaction_timeout" and connection.info.server_version < 170000:
+            pytest.skip("transaction_timeout came with PostgreSQL 17")
+        connection.execute("DROP INDEX textsim.band_1_bucket")
+        hasty = limited(**{setting: "200ms"})
+        stored = corpora.load(hasty.engine, "c")
+        with psycopg.connect(db.url) as holder:
+            holder.execute("LOCK TABLE textsim.band_1 IN ROW EXCLUSIVE MODE")
+            thread = threading.Thread(
+                target=corpora.build_band_index, args=[hasty.engine, stored], daemon=True
+            )
+            thread.start()
+            time.sleep(0.6)
+            assert thread.is_alive()
+        thread.join(20)
+        built = "SELECT to_regclass('textsim.band_1_bucket') IS NOT NULL"
+        assert connection.execute(built).fetchone() == (True,)
+
+
+def test_a_search_does_not_wait_for_the_index(db: ts.Database, corpus: ts.Corpus) -> None:
+    with psycopg.connect(db.url) as holder:
+        holder.execute("DROP INDEX textsim.band_1_bucket")
+        holder.commit()
+        holder.execute("LOCK TABLE textsim.band_1 IN ROW EXCLUSIVE MODE")  # as a load does
+        found = db.corpus("c").query("some words of a text")
+        assert [match.key for match in found] == ["a"]
+
+
+@pytest.mark.long
+def test_a_host_that_says_nothing() -> None:
+    """Takes ten seconds, where that of the driver takes two minutes."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        port = silent.getsockname()[1]
+        start = time.monotonic()
+        with pytest.raises(ts.DatabaseUnavailable, match="timeout"):
+            ts.connect(f"postgresql://nobody@127.0.0.1:{port}/nothing")
+        assert time.monotonic() - start < 30
