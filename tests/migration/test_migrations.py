@@ -15,6 +15,7 @@ from sqlalchemy import Engine
 import textsim_db as ts
 from tests.servers import Server
 from textsim_db.db import schema
+from textsim_db.db.corpora import load
 from textsim_db.db.engine import open_engine
 
 ROOT = Path(__file__).parents[2]
@@ -346,6 +347,23 @@ def test_documents_survive_every_step(engine: Engine, empty_database_url: str) -
                 corpus = db.corpus(name)
                 assert [m.key for m in corpus.query("a row that was changed")] == ["1"]
                 assert corpus.verify() == []
+
+
+def test_a_corpus_that_was_replaced_is_no_obstacle(engine: Engine, empty_database_url: str) -> None:
+    """A client that dies in a rebuild leaves the old corpus, with a trigger that refuses writes."""
+    schema.upgrade(engine)
+    with ts.connect(empty_database_url) as db:
+        for name in ("old", "new"):
+            db.create_corpus(name)
+        numbers = [load(db.engine, name).id for name in ("old", "new")]
+        with psycopg.connect(empty_database_url, autocommit=True) as connection:
+            connection.execute("SELECT textsim._replace_corpus(%s, %s)", numbers)
+    schema.downgrade(engine, "0002_functions")
+    schema.upgrade(engine)
+    with ts.connect(empty_database_url) as db:
+        db.drop_corpus("new old")
+        db.corpus("old").add("a", "some text that is there")
+        assert db.corpus("old").verify() == []
 
 
 def step(engine: Engine, revision: str) -> None:
