@@ -196,13 +196,28 @@ def test_every_upgrade_file_belongs_to_a_revision() -> None:
     assert {path.name for path in UPGRADE.iterdir()} == expected
 
 
+def changed(listed: str) -> list[str]:
+    """Return the files that are not what a list of checksums says."""
+    lines = [line.split() for line in listed.splitlines() if line and not line.startswith("#")]
+    return [
+        name
+        for checksum, name in lines
+        if hashlib.sha256((UPGRADE / name).read_bytes()).hexdigest() != checksum
+    ]
+
+
 def test_released_files_never_change() -> None:
-    listed = (Path(__file__).parent / "checksums.txt").read_text(encoding="utf-8").splitlines()
-    for line in listed:
-        if line and not line.startswith("#"):
-            checksum, name = line.split()
-            found = hashlib.sha256((UPGRADE / name).read_bytes()).hexdigest()
-            assert found == checksum, f"{name} was released and must not change"
+    listed = (Path(__file__).parent / "checksums.txt").read_text(encoding="utf-8")
+    assert changed(listed) == [], "they were released and must not change"
+
+
+def test_a_released_file_that_changed_is_named() -> None:
+    """Nothing is listed before the first release: the check must find what will be."""
+    files = sorted(UPGRADE.iterdir())
+    lines = [f"{hashlib.sha256(file.read_bytes()).hexdigest()}  {file.name}" for file in files]
+    assert changed("\n".join(["# a comment", *lines])) == []
+    other = lines[1].replace(lines[1][:64], "0" * 64)
+    assert changed("\n".join([lines[0], other, *lines[2:]])) == [files[1].name]
 
 
 @pytest.mark.parametrize(
