@@ -167,7 +167,7 @@ def test_a_reader_changes_nothing_by_any_statement(stage: Stage) -> None:
         "COMMENT ON SCHEMA textsim IS 'x'",
         "ALTER FUNCTION textsim.add(text, text, text) SECURITY DEFINER",
         "ALTER FUNCTION textsim._activate_source(integer) RESET ALL",
-        "DROP FUNCTION textsim.jaccard(text, text, text)",
+        "DROP FUNCTION textsim.jaccard(text, text, text, text)",
         "CREATE OR REPLACE FUNCTION textsim._wake() RETURNS void LANGUAGE sql AS ''",
         "ALTER TABLE own SET SCHEMA textsim",
     ]
