@@ -127,8 +127,8 @@ def _removed(finder: PairFinder, rank: Rank | None) -> Iterator[Duplicate]:
         keys = finder.keys(np.concatenate(some))
         kept = np.empty(0, np.int64)
         ordered = _ranked(np.concatenate(some), keys, rank)
-        for start in range(0, len(ordered), CHUNK_DOCUMENTS):
-            ids = np.concatenate((kept, ordered[start : start + CHUNK_DOCUMENTS]))
+        for chosen in _parts(finder, ordered):
+            ids = np.concatenate((kept, chosen))
             kept_by, similarity = _kept_by(finder, ids, len(kept))
             gone = kept_by != np.arange(len(ids))
             for x, y, value in zip(
@@ -161,8 +161,8 @@ def _beside_first(finder: PairFinder, found: list[Ids], rank: Rank | None) -> It
     keys = finder.keys(np.concatenate(found))
     for cluster in found:
         ids = _ranked(cluster, keys, rank)
-        for start in range(1, len(ids), CHUNK_DOCUMENTS):
-            some = np.concatenate((ids[:1], ids[start : start + CHUNK_DOCUMENTS]))
+        for others in _parts(finder, ids[1:]):
+            some = np.concatenate((ids[:1], others))
             documents = finder.documents(some)
             values = jaccard_pairs(
                 documents.tokens,
@@ -174,6 +174,12 @@ def _beside_first(finder: PairFinder, found: list[Ids], rank: Rank | None) -> It
             )
             for number, value in zip(some[1:].tolist(), values.tolist(), strict=True):
                 yield Duplicate(keys[number], keys[int(ids[0])], value)
+
+
+def _parts(finder: PairFinder, ids: Ids) -> Iterator[Ids]:
+    """Yield documents in their order, as many at a time as memory should hold."""
+    for start in range(0, len(ids), CHUNK_DOCUMENTS):
+        yield from finder.parts(ids[start : start + CHUNK_DOCUMENTS])
 
 
 def _around_kept(removed: Iterator[Duplicate]) -> list[Cluster]:

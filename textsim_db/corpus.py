@@ -77,7 +77,7 @@ INDEX_PATIENCE = "100ms"
 
 Found = TypeVar("Found")
 
-_COUNT = "SELECT count(*) FROM {document}"
+_COUNT = "/* textsim-db: count the documents of corpus {id} */ SELECT count(*) FROM {document}"
 _CONTAINS = "SELECT EXISTS (SELECT FROM {document} WHERE key = %s)"
 
 
@@ -433,7 +433,7 @@ class Corpus:
         attached, with the reason. The rows are indexed after the table is attached: where that is
         interrupted, a worker does the rest.
         """
-        with self._errors():
+        with self._current():
             source = sources.attach(
                 self._engine, self._stored, *sources.names(table, key, text), mode
             )
@@ -446,12 +446,12 @@ class Corpus:
 
     def detach(self, table: str | Table | type[Any]) -> None:
         """Stop keeping a table indexed; its documents stay. Raises ConfigurationError."""
-        with self._errors():
+        with self._current():
             sources.detach(self._engine, self._stored, table)
 
     def status(self) -> Status:
         """Return how many documents are indexed, pending and set aside."""
-        with self._errors():
+        with self._current():
             return sources.status(self._engine, self._stored)
 
     def activity(self) -> Activity:
@@ -461,12 +461,12 @@ class Corpus:
     def failures(self, last: int | None = None) -> list[Failure]:
         """Return the documents that were set aside, with the reason for each, or the last of them."""
         checked = _limit(last)
-        with self._errors():
+        with self._current():
             return sources.failures(self._engine, self._stored, checked)
 
     def retry_failures(self) -> int:
         """Have workers try again what was set aside, and return how many documents that is."""
-        with self._errors():
+        with self._current():
             return sources.retry(self._engine, self._stored)
 
     def reconcile(self, progress: Callable[[int], None] | None = None) -> ChangeReport:
@@ -475,7 +475,7 @@ class Corpus:
         It mends what triggers have missed: replication, disabled triggers, attached partitions.
         progress is called with the number of rows compared.
         """
-        with self._errors():
+        with self._current():
             report = ChangeReport()
             for source in sources.usable(self._engine, self._stored):
                 report.include(
@@ -489,7 +489,7 @@ class Corpus:
         """Yield what reconcile() would mend; changes that are pending are among it."""
 
         def found() -> Generator[Difference, None, None]:
-            with self._errors():
+            with self._current():
                 for source in sources.usable(self._engine, self._stored):
                     for piece in changes.sweep(self._engine, self._stored, source):
                         yield from changes.differences(self._engine, self._dictionary, piece)
@@ -526,8 +526,7 @@ class Corpus:
             "rows": rows,
         }
         settings = {name: value for name, value in given.items() if value is not None}
-        with self._errors():
-            self._refresh()
+        with self._current():
             config = changed_config(self.config, **settings)
             if config == self.config:
                 return False
@@ -538,8 +537,7 @@ class Corpus:
 
     def drop(self) -> None:
         """Remove the corpus with all its documents; raises CorpusNotFound if it is gone."""
-        with self._errors():
-            self._refresh()
+        with self._current():
             corpora.drop(self._engine, self._stored)
 
     def __len__(self) -> int:
@@ -620,6 +618,13 @@ class Corpus:
                         f'corpus "{self.name}" was rebuilt with other settings meanwhile; try again'
                     ) from error
                 raise
+
+    @contextmanager
+    def _current(self) -> Iterator[None]:
+        """Work for what the corpus is now, where its old number would find nothing and not fail."""
+        with self._errors():
+            self._refresh()
+            yield
 
     def _refresh(self, cause: Exception | None = None) -> bool:
         """Read the configuration again where the corpus was rebuilt, and say whether it was."""

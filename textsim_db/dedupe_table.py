@@ -117,7 +117,7 @@ def write_clusters(
             raise ConfigurationError(f"{into} was created by somebody else meanwhile") from error
         for comment in _COMMENTS:
             connection.execute(table.statement(comment, into=name))
-        statement = sql.SQL("COPY {} FROM STDIN").format(name)
+        statement = sql.SQL("/* textsim-db: write clusters */ COPY {} FROM STDIN").format(name)
         with connection.cursor() as cursor, cursor.copy(statement) as copy:
             for number, removals in enumerate(found.clusters(), start=1):
                 kept = keys[removals[0].kept]

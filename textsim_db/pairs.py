@@ -32,6 +32,11 @@ CHUNK_KEYS = 10_000
 CROWD = 256
 """The pairs of a bucket with more documents than that, copies folded, are not all listed."""
 CACHE_BYTES = 256 * 1024 * 1024
+"""Documents that are kept from one chunk to the next."""
+CHUNK_BYTES = 4 * CACHE_BYTES
+"""With those of a chunk; where they are too long for that, it is verified in parts."""
+ROW_BYTES = 300
+"""What a document takes besides its words and its signature."""
 
 # Equal words give equal buckets in every band, so band 0 is enough to find them.
 _COPIES = """
@@ -62,6 +67,13 @@ SELECT id, key, shingle_count,
     normal_form
 FROM {document} WHERE id = ANY (%s::bigint[])
 """
+# Arrays that are stored apart are not read for this. array_send gives eight bytes for a value of four.
+_SIZE = """
+/* textsim-db: pairs of corpus {id}: sizes */
+SELECT coalesce(2 * sum(pg_catalog.pg_column_size(signature)
+    + coalesce(pg_catalog.pg_column_size(word_ids), pg_catalog.octet_length(normal_form))), 0)
+FROM {document} WHERE id = ANY (%s::bigint[])
+"""
 _KEYS = """
 /* textsim-db: pairs of corpus {id}: keys */
 SELECT id, key FROM {document} WHERE id = ANY (%s::bigint[])
@@ -86,8 +98,10 @@ def pairs(
 ) -> Iterator[Pair]:
     """Yield every candidate pair that passes the check, each once.
 
-    All of it is read in one snapshot. Memory is bounded: pairs are verified in chunks, the
-    documents kept between chunks take at most 256 MB, and folded copies 16 bytes each.
+    All of it is read in one snapshot. Memory is bounded: pairs are verified in chunks, whose
+    documents and those kept between chunks take at most 1 GB as they are read, and folded copies
+    16 bytes each. Only the documents of one pair, and of one crowded bucket, are read together
+    however long they are.
     """
     with snapshot(engine) as connection:
         finder = PairFinder(connection, dictionary, corpus, check)
@@ -158,13 +172,22 @@ class PairFinder:
         """
         for found in self._candidates():
             if isinstance(found, _Candidates):
-                yield self._verified(found)
+                yield from self._verified(found)
             else:
                 yield from self._verified_crowd(found, joined)
 
     def documents(self, ids: Ids) -> Documents:
         """Return some documents, in the order of the ids."""
         return Documents(self.corpus, self._vocabulary, self._store.rows(ids.tolist()))
+
+    def parts(self, ids: Ids) -> Iterator[Ids]:
+        """Cut some documents where reading them would take too much memory."""
+        if len(ids) > 1 and self._store.unread(ids.tolist()) > CACHE_BYTES:
+            middle = len(ids) // 2
+            yield from self.parts(ids[:middle])
+            yield from self.parts(ids[middle:])
+        else:
+            yield ids
 
     def keys(self, ids: Ids) -> dict[int, str]:
         """Return the keys of some documents by id."""
@@ -229,8 +252,13 @@ class PairFinder:
         bands = np.argmax(of_left == buckets[:, np.newaxis], axis=1).astype(np.int16)
         return ~similarity.shares_earlier_band(signatures, left, right, bands, config.rows)
 
-    def _verified(self, chunk: _Candidates) -> Links:
+    def _verified(self, chunk: _Candidates) -> Iterator[Links]:
         ids = np.unique(np.concatenate((chunk.left, chunk.right)))
+        middle = len(chunk.left) // 2
+        if middle and not self._store.has_room(ids.tolist()):
+            for part in (slice(middle), slice(middle, None)):
+                yield from self._verified(_Candidates(*(column[part] for column in chunk)))
+            return
         documents = self.documents(ids)
         config = self.corpus.config
         left, right = np.searchsorted(ids, chunk.left), np.searchsorted(ids, chunk.right)
@@ -248,7 +276,7 @@ class PairFinder:
             config.shingle.n,
         )
         reached = self._check.accepted(values)
-        return Links(ids[left[reached]], ids[right[reached]], values[reached])
+        yield Links(ids[left[reached]], ids[right[reached]], values[reached])
 
 
 class _DocumentStore:
@@ -257,16 +285,37 @@ class _DocumentStore:
     def __init__(self, connection: Connection, corpus: StoredCorpus) -> None:
         self._connection = connection
         self._statement = corpus.statement(_DOCUMENTS)
+        self._size = corpus.statement(_SIZE)
         self._rows: dict[int, Row] = {}
         self._bytes = 0
 
+    def has_room(self, ids: list[int]) -> bool:
+        """Say whether some documents can be read beside those that are kept."""
+        missing = self._missing(ids)
+        return not missing or self._bytes + self._size_of(missing) <= CHUNK_BYTES
+
+    def unread(self, ids: list[int]) -> int:
+        """Return how many bytes those of some documents take that have to be read."""
+        return self._size_of([i for i in ids if i not in self._rows])
+
+    def _size_of(self, ids: list[int]) -> int:
+        cursor = self._connection.cursor(binary=True)
+        row = cursor.execute(self._size, [Array(np.array(ids, np.int64))]).fetchone()
+        assert row is not None
+        return ROW_BYTES * len(ids) + int(row[0])
+
+    def _missing(self, ids: list[int]) -> list[int]:
+        """Return those that have to be read; where too much is kept, let the others go."""
+        missing = [i for i in ids if i not in self._rows]
+        if missing and self._bytes > CACHE_BYTES:
+            kept = {i: self._rows[i] for i in ids if i in self._rows}
+            self._rows, self._bytes = kept, sum(map(_size, kept.values()))
+        return missing
+
     def rows(self, ids: list[int]) -> list[Row]:
         """Return the rows of some documents, in the order of the ids."""
-        missing = [i for i in ids if i not in self._rows]
+        missing = self._missing(ids)
         if missing:
-            if self._bytes > CACHE_BYTES:
-                kept = {i: self._rows[i] for i in ids if i in self._rows}
-                self._rows, self._bytes = kept, sum(map(_size, kept.values()))
             cursor = self._connection.cursor(binary=True)
             cursor.execute(self._statement, [Array(np.array(missing, np.int64))])
             fetched = cursor.fetchall()
@@ -280,7 +329,7 @@ class _DocumentStore:
 
 
 def _size(row: Row) -> int:
-    return 300 + len(row[3] or row[5]) + len(row[4])
+    return ROW_BYTES + len(row[3] or row[5]) + len(row[4])
 
 
 def _pairs_within(bucket: int, members: Ids) -> _Candidates:

@@ -38,14 +38,22 @@ SELECT coalesce(
     pg_catalog.to_regclass(pg_catalog.quote_ident(%(name)s)), pg_catalog.to_regclass(%(name)s)
 )::oid
 """
-_ATTACH = "SELECT textsim.attach(%s, %s::oid::regclass, %s, %s, %s)"
-_NUMBER = "SELECT id FROM textsim.source WHERE corpus_id = %s AND relation = %s::oid::regclass"
-_DETACH = "SELECT textsim.detach(%s, %s::oid::regclass)"
+_ATTACH = """
+/* textsim-db: attach a table */ SELECT textsim.attach(%s, %s::oid::regclass, %s, %s, %s)
+"""
+_NUMBER = """
+SELECT s.id FROM textsim.source s JOIN textsim.corpus c ON c.id = s.corpus_id
+WHERE c.name = %s AND s.relation = %s::oid::regclass
+"""
+_DETACH = "/* textsim-db: detach a table */ SELECT textsim.detach(%s, %s::oid::regclass)"
 _TABLES = """
 SELECT corpus, relation::text, key_column, text_column, mode FROM textsim.sources
 ORDER BY corpus, relation::text
 """
-_STATUS = "SELECT indexed, pending, oldest_pending, failed FROM textsim.status(%s)"
+_STATUS = """
+/* textsim-db: status of a corpus */
+SELECT indexed, pending, oldest_pending, failed FROM textsim.status(%s)
+"""
 _ACTIVITY = """
 SELECT (
     SELECT max(greatest(0, extract(epoch FROM pg_catalog.clock_timestamp() - p.created_at)))::float8
@@ -89,7 +97,7 @@ def attach(engine: Engine, corpus: StoredCorpus, table: str, key: str, text: str
     with transaction(engine) as connection:
         relation = find(connection, table)
         _call(connection, _ATTACH, [corpus.name, relation, key, text, mode])
-        row = connection.execute(_NUMBER, [corpus.id, relation]).fetchone()
+        row = connection.execute(_NUMBER, [corpus.name, relation]).fetchone()
     assert row is not None
     return int(row[0])
 

@@ -38,12 +38,14 @@ CROSS JOIN LATERAL (
     LEFT JOIN textsim.word w ON w.id = q.id
 ) t (text, unknown)
 """
-# A document whose words wait for ids, and that no worker will be told of.
+# A document whose words wait for ids, and that no worker will be told of. Keys one by one can be
+# hashed; d.key = ANY (p.keys) would compare each document with each row of the log.
 _FORGOTTEN = """
 /* textsim-db: verify corpus {id}: words that wait for ids */
 SELECT d.key FROM {document} d
 WHERE d.word_ids IS NULL AND NOT EXISTS (
-    SELECT FROM textsim.pending p WHERE p.corpus_id = %s AND d.key = ANY (p.keys)
+    SELECT FROM textsim.pending p CROSS JOIN pg_catalog.unnest(p.keys) k (key)
+    WHERE p.corpus_id = %s AND k.key = d.key
 )
 """
 # Rows that the signatures give against rows that are there, as multisets; negative counts are rows

@@ -32,7 +32,11 @@ CREATE TABLE textsim.pending (
     created_at timestamptz NOT NULL DEFAULT now(),
     lease_until timestamptz,
     tries integer NOT NULL DEFAULT 0,
-    error text
+    error text,
+    -- Writers of any corpus write here, and a row that no worker can take would end all of them.
+    CHECK (corpus_id > 0 AND tries BETWEEN 0 AND 1000),
+    CHECK (source_id IS NOT NULL OR keys IS NOT NULL),
+    CHECK (array_ndims(keys) = 1 AND array_position(keys, NULL) IS NULL)
 );
 CREATE INDEX pending_error ON textsim.pending (corpus_id) WHERE error IS NOT NULL;
 ALTER TABLE textsim.pending ALTER COLUMN keys SET STORAGE EXTERNAL;

@@ -22,6 +22,26 @@ LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 RETURN string_to_array(textsim.normal_form(body), ' ');
 COMMENT ON FUNCTION textsim.words(text) IS 'the words of a text, in order';
 
+CREATE FUNCTION textsim._check_language(c textsim.corpus, language text) RETURNS text
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    IF c.language IS NULL THEN
+        RAISE EXCEPTION 'the languages of the documents of corpus "%" are not identified; a corpus '
+            'created with language="auto" does that', c.name
+            USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    IF language !~ '^[a-z]{2,3}$' THEN
+        RAISE EXCEPTION 'language is "%"; expected a code of ISO 639, such as "en"', language
+            USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    RETURN language;
+END
+$$;
+COMMENT ON FUNCTION textsim._check_language(textsim.corpus, text)
+    IS 'the language, or an error where the documents of a corpus cannot be told by it';
+
 CREATE FUNCTION textsim._form(c textsim.corpus, body text, language text DEFAULT NULL) RETURNS text
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
@@ -29,6 +49,9 @@ AS $$
 DECLARE
     left_out text[] := c.stop_words;
 BEGIN
+    IF body IS NULL THEN
+        RETURN NULL;
+    END IF;
     IF c.stop_words_by_language <> '{}' THEN
         IF language IS NULL THEN
             RAISE EXCEPTION 'corpus "%" leaves out the stop words of each text''s language, which '

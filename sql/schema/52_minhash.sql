@@ -45,18 +45,20 @@ $$;
 COMMENT ON FUNCTION textsim._signature(text[], bigint[], bigint[])
     IS 'the smallest (a * x + b) mod (2^31 - 1) over the shingle values x, for each a and b';
 
-CREATE FUNCTION textsim.signature(corpus text, body text) RETURNS integer[]
-LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
+CREATE FUNCTION textsim.signature(corpus text, body text, language text DEFAULT NULL)
+RETURNS integer[]
+LANGUAGE plpgsql STABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     c textsim.corpus := textsim._corpus(corpus);
+    form text := textsim._form(c, body, textsim._check_language(c, language));
 BEGIN
     RETURN textsim._signature(
-        textsim._shingles_of_form(textsim._form(c, body), c.unit, c.shingle_length), c.a, c.b);
+        textsim._shingles_of_form(form, c.unit, c.shingle_length), c.a, c.b);
 END
 $$;
-COMMENT ON FUNCTION textsim.signature(text, text)
+COMMENT ON FUNCTION textsim.signature(text, text, text)
     IS 'the MinHash signature that a text has in a corpus; empty for a text without words';
 
 CREATE FUNCTION textsim._buckets(signature integer[], bands integer, rows integer)
@@ -114,17 +116,19 @@ RETURN (
 COMMENT ON FUNCTION textsim._jaccard(text[], text[])
     IS 'the Jaccard similarity of two arrays, each without duplicates';
 
-CREATE FUNCTION textsim.jaccard(corpus text, a text, b text) RETURNS double precision
-LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
+CREATE FUNCTION textsim.jaccard(corpus text, a text, b text, language text DEFAULT NULL)
+RETURNS double precision
+LANGUAGE plpgsql STABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     c textsim.corpus := textsim._corpus(corpus);
+    known text := textsim._check_language(c, language);
 BEGIN
     RETURN textsim._jaccard(
-        textsim._shingles_of_form(textsim._form(c, a), c.unit, c.shingle_length),
-        textsim._shingles_of_form(textsim._form(c, b), c.unit, c.shingle_length));
+        textsim._shingles_of_form(textsim._form(c, a, known), c.unit, c.shingle_length),
+        textsim._shingles_of_form(textsim._form(c, b, known), c.unit, c.shingle_length));
 END
 $$;
-COMMENT ON FUNCTION textsim.jaccard(text, text, text)
+COMMENT ON FUNCTION textsim.jaccard(text, text, text, text)
     IS 'the exact Jaccard similarity of the shingles of two texts';

@@ -86,7 +86,7 @@ SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     c textsim.corpus := textsim._corpus(corpus);
-    form text := textsim._form(c, body, language);
+    form text := textsim._form(c, body, textsim._check_language(c, language));
 BEGIN
     IF c.id IS NULL OR form IS NULL THEN
         RETURN;
@@ -156,7 +156,7 @@ SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     c textsim.corpus := textsim._corpus(corpus);
-    form text := textsim._form(c, body, language);
+    form text := textsim._form(c, body, textsim._check_language(c, language));
     shingles text[] := textsim._shingles_of_form(form, c.unit, c.shingle_length);
 BEGIN
     IF c.id IS NULL OR form IS NULL OR form = '' THEN
@@ -197,7 +197,7 @@ BEGIN
     END IF;
     RETURN QUERY SELECT * FROM textsim._matches(
         c, own_signature, textsim._stored(own_ids, own_form, c.unit, c.shingle_length), own_count,
-        document_key, threshold, max_results, language);
+        document_key, threshold, max_results, textsim._check_language(c, language));
 END
 $$;
 COMMENT ON FUNCTION textsim._neighbours(text, text, double precision, integer, text)
@@ -283,7 +283,7 @@ BEGIN
         WHERE m.similarity >= $3
         $query$, 'band_' || c.id, 'document_' || c.id)
     USING c.unit, c.shingle_length, coalesce(textsim._check_threshold(threshold), c.threshold),
-        language;
+        textsim._check_language(c, language);
 END
 $$;
 COMMENT ON FUNCTION textsim.pairs(text, double precision, text)

@@ -60,7 +60,9 @@ CREATE TABLE textsim.word (
     hash bigint NOT NULL,
     id integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     word text NOT NULL,
-    CONSTRAINT word_hash_key UNIQUE (hash)
+    CONSTRAINT word_hash_key UNIQUE (hash),
+    -- Every writer writes here: under the hash of another word it would keep that one out.
+    CONSTRAINT word_hash_check CHECK (hash = hashtextextended(word, 0))
 );
 COMMENT ON TABLE textsim.word IS 'the dictionary of all corpora; ids are never reused or changed';
 COMMENT ON COLUMN textsim.word.hash IS 'hashtextextended(word, 0)';
@@ -146,7 +148,11 @@ CREATE TABLE textsim.pending (
     created_at timestamptz NOT NULL DEFAULT now(),
     lease_until timestamptz,
     tries integer NOT NULL DEFAULT 0,
-    error text
+    error text,
+    -- Writers of any corpus write here, and a row that no worker can take would end all of them.
+    CHECK (corpus_id > 0 AND tries BETWEEN 0 AND 1000),
+    CHECK (source_id IS NOT NULL OR keys IS NOT NULL),
+    CHECK (array_ndims(keys) = 1 AND array_position(keys, NULL) IS NULL)
 );
 CREATE INDEX pending_error ON textsim.pending (corpus_id) WHERE error IS NOT NULL;
 ALTER TABLE textsim.pending ALTER COLUMN keys SET STORAGE EXTERNAL;

@@ -83,6 +83,26 @@ LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 RETURN string_to_array(textsim.normal_form(body), ' ');
 COMMENT ON FUNCTION textsim.words(text) IS 'the words of a text, in order';
 
+CREATE FUNCTION textsim._check_language(c textsim.corpus, language text) RETURNS text
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    IF c.language IS NULL THEN
+        RAISE EXCEPTION 'the languages of the documents of corpus "%" are not identified; a corpus '
+            'created with language="auto" does that', c.name
+            USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    IF language !~ '^[a-z]{2,3}$' THEN
+        RAISE EXCEPTION 'language is "%"; expected a code of ISO 639, such as "en"', language
+            USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    RETURN language;
+END
+$$;
+COMMENT ON FUNCTION textsim._check_language(textsim.corpus, text)
+    IS 'the language, or an error where the documents of a corpus cannot be told by it';
+
 CREATE FUNCTION textsim._form(c textsim.corpus, body text, language text DEFAULT NULL) RETURNS text
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
@@ -90,6 +110,9 @@ AS $$
 DECLARE
     left_out text[] := c.stop_words;
 BEGIN
+    IF body IS NULL THEN
+        RETURN NULL;
+    END IF;
     IF c.stop_words_by_language <> '{}' THEN
         IF language IS NULL THEN
             RAISE EXCEPTION 'corpus "%" leaves out the stop words of each text''s language, which '
@@ -210,18 +233,20 @@ $$;
 COMMENT ON FUNCTION textsim._signature(text[], bigint[], bigint[])
     IS 'the smallest (a * x + b) mod (2^31 - 1) over the shingle values x, for each a and b';
 
-CREATE FUNCTION textsim.signature(corpus text, body text) RETURNS integer[]
-LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
+CREATE FUNCTION textsim.signature(corpus text, body text, language text DEFAULT NULL)
+RETURNS integer[]
+LANGUAGE plpgsql STABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     c textsim.corpus := textsim._corpus(corpus);
+    form text := textsim._form(c, body, textsim._check_language(c, language));
 BEGIN
     RETURN textsim._signature(
-        textsim._shingles_of_form(textsim._form(c, body), c.unit, c.shingle_length), c.a, c.b);
+        textsim._shingles_of_form(form, c.unit, c.shingle_length), c.a, c.b);
 END
 $$;
-COMMENT ON FUNCTION textsim.signature(text, text)
+COMMENT ON FUNCTION textsim.signature(text, text, text)
     IS 'the MinHash signature that a text has in a corpus; empty for a text without words';
 
 CREATE FUNCTION textsim._buckets(signature integer[], bands integer, rows integer)
@@ -279,19 +304,21 @@ RETURN (
 COMMENT ON FUNCTION textsim._jaccard(text[], text[])
     IS 'the Jaccard similarity of two arrays, each without duplicates';
 
-CREATE FUNCTION textsim.jaccard(corpus text, a text, b text) RETURNS double precision
-LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
+CREATE FUNCTION textsim.jaccard(corpus text, a text, b text, language text DEFAULT NULL)
+RETURNS double precision
+LANGUAGE plpgsql STABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     c textsim.corpus := textsim._corpus(corpus);
+    known text := textsim._check_language(c, language);
 BEGIN
     RETURN textsim._jaccard(
-        textsim._shingles_of_form(textsim._form(c, a), c.unit, c.shingle_length),
-        textsim._shingles_of_form(textsim._form(c, b), c.unit, c.shingle_length));
+        textsim._shingles_of_form(textsim._form(c, a, known), c.unit, c.shingle_length),
+        textsim._shingles_of_form(textsim._form(c, b, known), c.unit, c.shingle_length));
 END
 $$;
-COMMENT ON FUNCTION textsim.jaccard(text, text, text)
+COMMENT ON FUNCTION textsim.jaccard(text, text, text, text)
     IS 'the exact Jaccard similarity of the shingles of two texts';
 -- Candidates by an indexed join, and matches verified exactly: what textsim_db.search does.
 -- The partitions of a corpus are named directly, so that nothing of other corpora is planned
@@ -381,7 +408,7 @@ SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     c textsim.corpus := textsim._corpus(corpus);
-    form text := textsim._form(c, body, language);
+    form text := textsim._form(c, body, textsim._check_language(c, language));
 BEGIN
     IF c.id IS NULL OR form IS NULL THEN
         RETURN;
@@ -451,7 +478,7 @@ SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     c textsim.corpus := textsim._corpus(corpus);
-    form text := textsim._form(c, body, language);
+    form text := textsim._form(c, body, textsim._check_language(c, language));
     shingles text[] := textsim._shingles_of_form(form, c.unit, c.shingle_length);
 BEGIN
     IF c.id IS NULL OR form IS NULL OR form = '' THEN
@@ -492,7 +519,7 @@ BEGIN
     END IF;
     RETURN QUERY SELECT * FROM textsim._matches(
         c, own_signature, textsim._stored(own_ids, own_form, c.unit, c.shingle_length), own_count,
-        document_key, threshold, max_results, language);
+        document_key, threshold, max_results, textsim._check_language(c, language));
 END
 $$;
 COMMENT ON FUNCTION textsim._neighbours(text, text, double precision, integer, text)
@@ -578,7 +605,7 @@ BEGIN
         WHERE m.similarity >= $3
         $query$, 'band_' || c.id, 'document_' || c.id)
     USING c.unit, c.shingle_length, coalesce(textsim._check_threshold(threshold), c.threshold),
-        language;
+        textsim._check_language(c, language);
 END
 $$;
 COMMENT ON FUNCTION textsim.pairs(text, double precision, text)

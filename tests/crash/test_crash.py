@@ -72,7 +72,7 @@ def checked(db: ts.Database) -> Tally:
         ("INSERT INTO textsim.band SELECT * FROM textsim.band LIMIT 1", 0, 1, ""),
         ("DELETE FROM textsim.band WHERE band = 0", 0, 0, "missing band row"),
         (
-            "INSERT INTO textsim.pending (corpus_id, lease_until) SELECT id, now() "
+            "INSERT INTO textsim.pending (corpus_id, keys, lease_until) SELECT id, '{}', now() "
             "FROM textsim.corpus",
             0,
             0,

@@ -134,6 +134,11 @@ def write_inline(job: Job, journal: Journal) -> None:
     _write_table(job, journal, "inline_rows")
 
 
+def write_rebuilt(job: Job, journal: Journal) -> None:
+    """Change rows of a table that is attached to a corpus that is being rebuilt."""
+    _write_table(job, journal, "rebuilt_rows")
+
+
 def _write_table(job: Job, journal: Journal, table: str) -> None:
     put = (
         f"INSERT INTO {table} VALUES (%s, %s) ON CONFLICT (id) DO UPDATE SET body = excluded.body"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import networkx as nx
 import numpy as np
@@ -51,6 +52,47 @@ def test_thousands_of_copies_make_one_cluster(db: ts.Database) -> None:
     first = corpus.pairs()
     assert next(first) == ("00000", "00001", 1.0)
     first.close()
+
+
+@pytest.mark.one_server
+def test_long_documents_are_read_a_few_at_a_time(
+    db: ts.Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    corpus = db.create_corpus("c")
+    texts = dict(documents(200, words=2000, planted=0.5, seed=6))
+    texts |= {f"{key} more": f"{text} and more" for key, text in texts.items()}
+    corpus.add_many(texts.items())
+    db.create_corpus("waiting")
+    with db.engine.begin() as connection:
+        for key in sorted(texts)[:20]:  # whose words have no ids yet
+            statement = "SELECT textsim.add('waiting', %s, %s)"
+            connection.exec_driver_sql(statement, (key, texts[key]))
+
+    def results() -> list[list[Any]]:
+        return [
+            sorted(corpus.pairs(0.4)),
+            list(corpus.clusters(0.4)),
+            *(sorted(corpus.duplicates(0.4, linkage)) for linkage in ("kept", "single")),
+            sorted(db.corpus("waiting").pairs(0.4)),
+        ]
+
+    expected = results()
+    read: list[tuple[int, int]] = []
+    rows = pairs._DocumentStore.rows
+
+    def noted(store: pairs._DocumentStore, ids: list[int]) -> list[tuple[Any, ...]]:
+        found = rows(store, ids)
+        read.append((len(ids), store._bytes))
+        return found
+
+    monkeypatch.setattr(pairs, "CACHE_BYTES", 250_000)
+    monkeypatch.setattr(pairs, "CHUNK_BYTES", 500_000)
+    monkeypatch.setattr(pairs._DocumentStore, "rows", noted)
+    assert len(list(corpus.pairs(0.4))) == len(expected[0])
+    assert len(list(db.corpus("waiting").pairs(0.4))) == len(expected[4]) > 0
+    assert len(read) > 20
+    assert max(size for count, size in read if count > 2) <= 500_000
+    assert results() == expected
 
 
 @pytest.mark.one_server

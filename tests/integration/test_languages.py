@@ -237,9 +237,18 @@ def test_stop_words_that_follow(db: ts.Database, rng: random.Random, shingle: st
                 [texts[key], found[key]],
             )
             assert rows.fetchall() == [match[:2] for match in matches]
+            rows = connection.execute(
+                "SELECT d.signature = textsim.signature('follow', %(text)s, d.language), "
+                "textsim.jaccard('follow', %(text)s, %(text)s, d.language) "
+                "FROM textsim.document d JOIN textsim.corpus c ON c.id = d.corpus_id "
+                "WHERE c.name = 'follow' AND d.key = %(key)s",
+                {"text": texts[key], "key": key},
+            )
+            assert rows.fetchall() == [(True, 1.0)]
         for statement in (
             "SELECT textsim.add('follow', 'new', 'some text')",
             "SELECT textsim.signature('follow', 'some text')",
+            "SELECT textsim.jaccard('follow', 'some text', 'some text')",
             "SELECT * FROM textsim.matches('follow', 'some text')",
         ):
             with pytest.raises(psycopg.errors.FeatureNotSupported, match="cannot identify"):

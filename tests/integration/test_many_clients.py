@@ -173,8 +173,7 @@ class Client:
                 cursor = self.connection.execute("SELECT textsim.add('c', %s, %s)", [key, text])
             if cursor.fetchone() == (False,):
                 idle[key] = began
-        self._finish(changes, idle)
-        self.counts["sql"] += 1
+        self.counts["sql"] += self._finish(changes, idle)
 
     def in_table(self, table: str) -> None:
         keys = sorted(self.rng.sample(range(ROWS), self.rng.randint(1, 4)))
@@ -191,15 +190,17 @@ class Client:
                     [key, text],
                 )
         # A row that others insert again after the DELETE stays, so this is not of the model.
-        self._finish({}, {})
-        self.counts[table] += 1
+        self.counts[table] += self._finish({}, {})
 
-    def _finish(self, changes: dict[str, str | None], idle: dict[str, float]) -> None:
+    def _finish(self, changes: dict[str, str | None], idle: dict[str, float]) -> bool:
+        """Commit, or roll back by chance; say whether it was committed."""
         if self.rng.random() < 0.1:
             self.connection.rollback()
-            return
+            self.counts["rolled back"] += 1
+            return False
         with self.model.writing(changes, idle):
             self.connection.commit()
+        return True
 
     def repeating(self, step: Callable[[], None]) -> None:
         """Run a step; where another transaction was in its way, that is no failure."""
@@ -262,10 +263,11 @@ def test_sixteen_clients(db: ts.Database, rng: random.Random, seed: int, databas
         counts["broken"] = len(corpus.verify())
     committed = sum(counts[kind] for kind in ("python", "sql", "t", "u"))
     print(
-        f"--seed {seed}: {committed} transactions ({counts['python']} of Python, {counts['sql']} of "
-        f"SQL, {counts['t']} of a table in mode queue, {counts['u']} inline), "
-        f"{counts['conflicts']} given up for others, {counts['reads']} reads; lost {counts['lost']}, "
-        f"torn {counts['torn']}, doubled {counts['doubled']}, surplus {counts['surplus']}, "
+        f"--seed {seed}: {committed} transactions committed ({counts['python']} of Python, "
+        f"{counts['sql']} of SQL, {counts['t']} of a table in mode queue, {counts['u']} inline), "
+        f"{counts['rolled back']} rolled back, {counts['conflicts']} given up for others, "
+        f"{counts['reads']} reads; lost {counts['lost']}, torn {counts['torn']}, "
+        f"doubled {counts['doubled']}, surplus {counts['surplus']}, "
         f"broken invariants {counts['broken']}"
     )
     assert all(counts[kind] > 10 for kind in ("python", "sql", "t", "u", "reads")), counts

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -233,6 +233,54 @@ def test_a_replaced_corpus_takes_no_writes(db: ts.Database) -> None:
         old.add("a", "text")
     old.add("a", "text")
     assert old.config.seed == new.config.seed == 2
+
+
+def test_a_corpus_that_somebody_else_rebuilt_is_asked_by_its_new_number(db: ts.Database) -> None:
+    """What goes by the number alone would find nothing under the old one, and not fail."""
+    stale = [db.create_corpus("c")]
+    with psycopg.connect(db.url, autocommit=True) as connection:
+        for table in ("t", "u"):
+            connection.execute(f"CREATE TABLE {table} (id text PRIMARY KEY, body text)".encode())
+        stale[0].attach("t", "id", "body")
+        refused = "k" * 1001
+        connection.execute("INSERT INTO t VALUES (%s, 'x'), ('2', 'a row of it')", [refused])
+        db.worker().run(until_idle=True)
+        stale += [db.corpus("c") for _ in range(6)]
+        connection.execute("ALTER TABLE t DISABLE TRIGGER USER")
+        connection.execute("INSERT INTO t VALUES ('3', 'a row that the triggers have missed')")
+        assert db.corpus("c").rebuild(seed=2)
+        assert [failure.key for failure in stale[0].failures()] == [refused]
+        assert stale[1].retry_failures() == 1
+        assert ("3", "missing") in list(stale[2].differences())
+        assert stale[3].reconcile().added == 1
+        assert stale[4].attach("u", "id", "body") == ts.ChangeReport()
+        assert stale[5].status().indexed == 2
+        stale[6].detach("u")
+    assert [corpus.config.seed for corpus in stale] == [2] * 7
+
+
+def test_a_corpus_that_is_gone_is_not_found(db: ts.Database) -> None:
+    corpus, other = db.create_corpus("c"), db.create_corpus("other")
+    with psycopg.connect(db.url, autocommit=True) as connection:
+        connection.execute("CREATE TABLE t (id int PRIMARY KEY, body text)")
+    calls: list[Callable[[], object]] = [
+        corpus.status,
+        corpus.failures,
+        corpus.retry_failures,
+        corpus.reconcile,
+        lambda: list(corpus.differences()),
+        lambda: corpus.attach("t", "id", "body"),
+        lambda: corpus.detach("t"),
+    ]
+    db.drop_corpus("c")
+    for again in range(2):
+        for call in calls:
+            with pytest.raises(ts.CorpusNotFound, match='corpus "c" does not exist'):
+                call()
+        if not again:
+            db.create_corpus("c")  # another one by the same name
+    assert db.tables() == []
+    assert other.failures() == []
 
 
 def test_what_is_interrupted_leaves_no_trace(db: ts.Database) -> None:

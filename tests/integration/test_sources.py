@@ -621,31 +621,36 @@ def test_a_worker_that_listens(db: ts.Database, corpus: ts.Corpus, connection: C
         connection.execute("INSERT INTO t VALUES (11, 'and by this one')")
 
 
+def leased(connection: Connection) -> int:
+    """Return how many rows of the log a worker has in hand."""
+    query = "SELECT count(*) FROM textsim.pending WHERE lease_until > clock_timestamp()"
+    (count,) = connection.execute(query).fetchall()[0]
+    return int(count)
+
+
 def test_a_killed_worker(db: ts.Database, corpus: ts.Corpus, connection: Connection) -> None:
     connection.execute("CREATE TABLE t (id int PRIMARY KEY, body text)")
     corpus.attach("t", "id", "body")
-    program = (
-        "import sys, textsim_db as ts\n"
-        "print('ready', flush=True)\n"
-        "ts.connect(sys.argv[1]).worker(lease=0.5).run()"
-    )
+    program = "import sys, textsim_db as ts; ts.connect(sys.argv[1]).worker(lease=0.5).run()"
+    interrupted = 0
     connection.execute(
         "INSERT INTO t SELECT i, 'text number ' || i || ' of ' || md5(i::text) "
         "FROM generate_series(1, 3000) i"
     )
     for number in range(4):
-        worker = subprocess.Popen(
-            [sys.executable, "-c", program, db.url], stdout=subprocess.PIPE, text=True
-        )
-        assert worker.stdout is not None
-        worker.stdout.readline()
-        time.sleep(0.1 * number)
         connection.execute(
             "UPDATE t SET body = body || %s WHERE id %% 10 = %s", [f" {number}", number]
         )
-        worker.kill()
-        worker.wait()
-        worker.stdout.close()
+        wait_for(lambda: leased(connection) == 0)  # what the one before had in hand
+        worker = subprocess.Popen([sys.executable, "-c", program, db.url])
+        try:
+            wait_for(lambda: leased(connection) > 0, 60)
+            time.sleep(0.02 * number)
+        finally:
+            worker.kill()
+            worker.wait()
+        interrupted += leased(connection) > 0
+    assert interrupted, "no worker had anything in hand when it was killed"
     time.sleep(0.6)
     settle(db, corpus)
     assert stored(connection) == expected(connection, "t")

@@ -15,6 +15,7 @@ from sqlalchemy import Engine
 import textsim_db as ts
 from tests.servers import Server
 from textsim_db.db import schema
+from textsim_db.db.corpora import load
 from textsim_db.db.engine import open_engine
 
 ROOT = Path(__file__).parents[2]
@@ -195,13 +196,28 @@ def test_every_upgrade_file_belongs_to_a_revision() -> None:
     assert {path.name for path in UPGRADE.iterdir()} == expected
 
 
+def changed(listed: str) -> list[str]:
+    """Return the files that are not what a list of checksums says."""
+    lines = [line.split() for line in listed.splitlines() if line and not line.startswith("#")]
+    return [
+        name
+        for checksum, name in lines
+        if hashlib.sha256((UPGRADE / name).read_bytes()).hexdigest() != checksum
+    ]
+
+
 def test_released_files_never_change() -> None:
-    listed = (Path(__file__).parent / "checksums.txt").read_text(encoding="utf-8").splitlines()
-    for line in listed:
-        if line and not line.startswith("#"):
-            checksum, name = line.split()
-            found = hashlib.sha256((UPGRADE / name).read_bytes()).hexdigest()
-            assert found == checksum, f"{name} was released and must not change"
+    listed = (Path(__file__).parent / "checksums.txt").read_text(encoding="utf-8")
+    assert changed(listed) == [], "they were released and must not change"
+
+
+def test_a_released_file_that_changed_is_named() -> None:
+    """Nothing is listed before the first release: the check must find what will be."""
+    files = sorted(UPGRADE.iterdir())
+    lines = [f"{hashlib.sha256(file.read_bytes()).hexdigest()}  {file.name}" for file in files]
+    assert changed("\n".join(["# a comment", *lines])) == []
+    other = lines[1].replace(lines[1][:64], "0" * 64)
+    assert changed("\n".join([lines[0], other, *lines[2:]])) == [files[1].name]
 
 
 @pytest.mark.parametrize(
@@ -346,6 +362,23 @@ def test_documents_survive_every_step(engine: Engine, empty_database_url: str) -
                 corpus = db.corpus(name)
                 assert [m.key for m in corpus.query("a row that was changed")] == ["1"]
                 assert corpus.verify() == []
+
+
+def test_a_corpus_that_was_replaced_is_no_obstacle(engine: Engine, empty_database_url: str) -> None:
+    """A client that dies in a rebuild leaves the old corpus, with a trigger that refuses writes."""
+    schema.upgrade(engine)
+    with ts.connect(empty_database_url) as db:
+        for name in ("old", "new"):
+            db.create_corpus(name)
+        numbers = [load(db.engine, name).id for name in ("old", "new")]
+        with psycopg.connect(empty_database_url, autocommit=True) as connection:
+            connection.execute("SELECT textsim._replace_corpus(%s, %s)", numbers)
+    schema.downgrade(engine, "0002_functions")
+    schema.upgrade(engine)
+    with ts.connect(empty_database_url) as db:
+        db.drop_corpus("new old")
+        db.corpus("old").add("a", "some text that is there")
+        assert db.corpus("old").verify() == []
 
 
 def step(engine: Engine, revision: str) -> None:

@@ -321,6 +321,41 @@ def test_a_writer_leaves_corpora_and_tables_of_others_alone(stage: Stage) -> Non
     }
 
 
+@pytest.mark.parametrize(
+    ("statement", "constraint"),
+    [
+        ("INSERT INTO textsim.pending (corpus_id) VALUES (1)", "pending_check"),
+        ("INSERT INTO textsim.pending (corpus_id, keys) VALUES (1, '{a,NULL}')", "keys_check"),
+        ("INSERT INTO textsim.pending (corpus_id, keys) VALUES (1, '{{a},{b}}')", "keys_check"),
+        ("INSERT INTO textsim.pending (corpus_id, keys) VALUES (1, '{{a,NULL}}')", "keys_check"),
+        ("INSERT INTO textsim.pending (corpus_id, keys) VALUES (-1, '{a}')", "pending_check"),
+        (
+            "INSERT INTO textsim.pending (corpus_id, keys, tries) VALUES (1, '{a}', 2147483647)",
+            "pending_check",
+        ),
+        ("UPDATE textsim.pending SET keys = NULL", "pending_check"),
+        ("UPDATE textsim.pending SET tries = -5", "pending_check"),
+        (
+            "INSERT INTO textsim.word (hash, word) VALUES (hashtextextended('dog', 0), 'cat')",
+            "word_hash_check",
+        ),
+    ],
+)
+def test_a_writer_of_one_corpus_does_not_stop_those_of_others(
+    stage: Stage, statement: str, constraint: str
+) -> None:
+    stage.run(
+        stage.owner,
+        f"SELECT textsim.revoke_all('\"{stage.writer}\"')",
+        f"SELECT textsim.grant_writer('\"{stage.writer}\"', 'news')",
+    )
+    stage.run(stage.writer, "SELECT textsim.add('news', 'd', %s)", values=[FOX])
+    with pytest.raises(pg.CheckViolation, match=constraint):
+        stage.run(stage.writer, statement)
+    stage.work(stage.owner)
+    assert stage.found() == ["d"]
+
+
 def test_only_the_owner_of_the_table_uses_its_trigger_function(stage: Stage) -> None:
     stage.run(stage.other, "CREATE TABLE other (id integer PRIMARY KEY, body text)")
     stage.run(

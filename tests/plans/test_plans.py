@@ -14,6 +14,7 @@ from psycopg import sql
 import textsim_db as ts
 from textsim_db.db.corpora import load
 from textsim_db.search import _BY_KEY, _CANDIDATE_DOCUMENTS, _CANDIDATES_OF_MANY
+from textsim_db.verification import _FORGOTTEN
 
 DOCUMENTS = 20_000
 FAMILY = 5
@@ -118,6 +119,21 @@ def test_plans(
         for join, most in JOINS.items():
             filled = join.format(text=sql.quote(texts[keys[0]]), key=sql.quote(keys[0]))
             check_join(connection, filled, most)
+
+
+def test_verify_compares_no_document_with_every_row_of_the_log(db: ts.Database) -> None:
+    db.create_corpus("c")
+    with psycopg.connect(db.url, autocommit=True) as connection:
+        connection.execute(
+            "SELECT textsim.add('c', i::text, 'text ' || i) FROM generate_series(1, 2000) i"
+        )
+        connection.execute("DELETE FROM textsim.pending WHERE keys = '{7}'")
+        connection.execute("VACUUM ANALYZE")
+    plan, shown = explain(db.url, load(db.engine, "c").statement(_FORGOTTEN), [1])
+    assert plan["Actual Rows"] == 1, shown
+    joins = {node["Node Type"] for node in nodes(plan) if "Anti" in node.get("Join Type", "")}
+    assert joins <= {"Hash Join", "Merge Join"}, shown
+    assert joins, shown
 
 
 JOINS = {

@@ -24,10 +24,10 @@ PUBLIC = {
     "normal_form(body text)": "immutable strict",
     "words(body text)": "immutable strict",
     "shingles(body text, unit text, n integer)": "immutable strict",
-    "signature(corpus text, body text)": "stable strict",
+    "signature(corpus text, body text, language text)": "stable",
     "buckets(corpus text, signature integer[])": "stable strict",
     "estimate(a integer[], b integer[])": "immutable strict",
-    "jaccard(corpus text, a text, b text)": "stable strict",
+    "jaccard(corpus text, a text, b text, language text)": "stable",
     "candidates(corpus text, body text, language text)": "stable",
     "matches(corpus text, body text, threshold double precision, max_results integer, "
     "language text)": "stable",
@@ -132,6 +132,11 @@ def test_small_functions(db: ts.Database, connection: Connection) -> None:
     assert one(connection, "SELECT count(*) FROM textsim.buckets('c', '{}')") == 0
     assert one(connection, "SELECT count(*) FROM textsim.matches('c', '')") == 0
     assert one(connection, "SELECT count(*) FROM textsim.matches('c', NULL)") == 0
+    assert one(connection, "SELECT count(*) FROM textsim.matches(NULL, 'a', language => 'en')") == 0
+    db.create_corpus("stopped", stop_words=["the"])
+    for corpus, body in (("c", None), ("stopped", None), (None, "a")):
+        assert one(connection, "SELECT textsim.signature(%s, %s)", corpus, body) is None
+        assert one(connection, "SELECT textsim.jaccard(%s, 'a', %s)", corpus, body) is None
 
 
 @pytest.mark.parametrize(
@@ -147,10 +152,32 @@ def test_small_functions(db: ts.Database, connection: Connection) -> None:
         ("textsim.matches('c', 'a', 1.5)", "threshold is 1.5; expected above 0, at most 1"),
         ("textsim.pairs('c', 0)", "threshold is 0; expected above 0, at most 1"),
         ("textsim.neighbours('c', 'x')", 'corpus "c" has no document "x"'),
+        *(
+            (f"textsim.{function}('{corpus}', {rest}language => '{code}')", message)
+            for function, rest in (
+                ("signature", "'a', "),
+                ("jaccard", "'a', 'b', "),
+                ("candidates", "'a', "),
+                ("matches", "'a', "),
+                ("neighbours", "'a', "),
+                ("pairs", ""),
+            )
+            for corpus, code, message in (
+                (
+                    "c",
+                    "de",
+                    'the languages of the documents of corpus "c" are not identified; '
+                    'a corpus created with language="auto" does that',
+                ),
+                ("auto", "DE", 'language is "DE"; expected a code of ISO 639, such as "en"'),
+                ("auto", "", 'language is ""; expected a code of ISO 639, such as "en"'),
+            )
+        ),
     ],
 )
 def test_errors(db: ts.Database, connection: Connection, call: LiteralString, message: str) -> None:
-    db.create_corpus("c").add("a", "one two three")
+    for name, language in (("c", None), ("auto", "auto")):
+        db.create_corpus(name, language=language).add("a", "one two three")
     with pytest.raises(psycopg.Error) as caught:
         connection.execute("SELECT * FROM " + call)
     assert caught.value.diag.message_primary == message
