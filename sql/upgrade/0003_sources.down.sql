@@ -12,7 +12,7 @@ BEGIN
 END
 $$;
 DROP FUNCTION textsim._replace_corpus(integer, integer);
-DROP FUNCTION textsim._refuse_write();
+DROP FUNCTION textsim._refuse_write() CASCADE;
 DROP FUNCTION textsim.drop_corpus(text);
 DROP FUNCTION textsim.create_corpus(text, text, double precision, double precision, integer, bigint, integer, integer, text[], text);
 DROP FUNCTION textsim._settings_fault(text, text, double precision, double precision, integer, bigint, integer, integer);
