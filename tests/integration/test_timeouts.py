@@ -15,6 +15,7 @@ import textsim_db as ts
 from benchmarks.generate import documents
 from tests.integration.test_sources import wait_for
 from textsim_db import attached, changes
+from textsim_db.db import corpora
 from textsim_db.db.engine import plain_url, sqlalchemy_url, transaction, wait_at_most
 
 pytestmark = pytest.mark.one_server
@@ -114,12 +115,12 @@ def test_clients(
         for what in some.values():
             with held(db, mode), pytest.raises(ts.DatabaseError, match=message):
                 what(hasty)
-    assert db.corpora() == ["c"]
+    assert corpora.names(db.engine) == ["c"]
     assert (len(corpus), corpus.verify()) == (1, [])
     # Without limits: what takes 200 ms depends on the machine.
     for what in (READS | WRITES).values():
         what(corpus)
-    assert db.corpora() == []
+    assert corpora.names(db.engine) == []
 
 
 @pytest.mark.parametrize("settings", [LOCK, STATEMENT])
