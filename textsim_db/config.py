@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
@@ -19,6 +20,8 @@ AUTO = "auto"
 MAX_HASHES = 4096
 MAX_SHINGLE = 1000
 
+
+_NEARLY_1 = math.nextafter(1, 0)
 
 WordsByLanguage = tuple[tuple[str, tuple[str, ...]], ...]
 """Stop words by the codes of their languages."""
@@ -78,9 +81,10 @@ class Bands(NamedTuple):
         """Return the probability that a pair of this similarity shares a bucket.
 
         1 - (1 - s^rows)^bands; Leskovec, Rajaraman and Ullman, Mining of Massive Datasets,
-        section 3.4.2.
+        section 3.4.2. It is 1 for copies only.
         """
-        return float(1 - (1 - similarity**self.rows) ** self.bands)
+        found = float(1 - (1 - similarity**self.rows) ** self.bands)
+        return found if similarity == 1 else min(found, _NEARLY_1)  # what rounding made of it
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +146,6 @@ def choose_bands(threshold: float, recall: float, num_hashes: int) -> Bands:
     threshold 1.
     """
     if recall == 1 and threshold < 1:
-        # Rounding would find some: one or two rows a band, where nearly every pair is a candidate.
         raise ConfigurationError(
             f"no bands of {num_hashes} hashes reach recall 1.0 at threshold {threshold}; "
             "expected a recall below 1, such as 0.99"

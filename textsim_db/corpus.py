@@ -329,6 +329,8 @@ class Corpus:
         """
         checked = self._threshold(threshold)
         check_count(sample, "sample", 1, 2**31)
+        if seed is not None:
+            check_count(seed, "seed", 0, 2**63 - 1)
         return self._search(
             lambda: measurement.measure(
                 self._engine, self._dictionary, self._stored, checked, sample, seed, progress
@@ -348,13 +350,13 @@ class Corpus:
         How similar its documents are is measured on a sample. What is not given is that of the
         corpus. Raises ConfigurationError.
         """
+        threshold = self._threshold(threshold)
+        recall = self.config.recall if recall is None else recall
+        num_hashes = self.config.num_hashes if num_hashes is None else num_hashes
+        planning.choose(threshold, recall, num_hashes)  # what cannot be is told before the work
         report = self.measure_recall(threshold, sample, seed)
         return planning.options(
-            report.threshold,
-            self.config.recall if recall is None else recall,
-            self.config.num_hashes if num_hashes is None else num_hashes,
-            report.words,
-            measurement.distribution(report),
+            threshold, recall, num_hashes, report.words, measurement.distribution(report)
         )
 
     def statistics(
@@ -430,19 +432,28 @@ class Corpus:
         uuid, text or varchar. With mode "queue" a worker indexes what changes (Database.worker);
         with "inline" the row is found in the very transaction that writes it. progress is called
         with the number of rows done. Raises ConfigurationError for a table that cannot be
-        attached, with the reason. The rows are indexed after the table is attached: where that is
-        interrupted, a worker does the rest.
+        attached, with the reason, and where it is attached but this role cannot index it, such as
+        for row security. The rows are indexed after the table is attached: where that is interrupted,
+        a worker does the rest.
         """
         with self._current():
             source = sources.attach(
                 self._engine, self._stored, *sources.names(table, key, text), mode
             )
-            return Worker(
+            worker = Worker(
                 self._engine,
                 self._dictionary,
                 only=source,
                 report=None if progress is None else sources.counted(progress),
-            ).run(until_idle=True)
+            )
+            report = worker.run(until_idle=True)
+            if worker.unusable:
+                name, fault = next(iter(worker.unusable.items()))
+                raise ConfigurationError(
+                    f"table {name} is attached, but what it holds is not indexed: {fault}; let a "
+                    "worker index it that can, or detach it"
+                )
+            return report
 
     def detach(self, table: str | Table | type[Any]) -> None:
         """Stop keeping a table indexed; its documents stay. Raises ConfigurationError."""

@@ -18,6 +18,7 @@ from textsim_db.db.dictionary import Dictionary
 from textsim_db.errors import ConfigurationError, CorpusExists
 from textsim_db.results import AttachedTable
 from textsim_db.stop_words import with_lists
+from textsim_db.temporary import is_temporary
 from textsim_db.worker import POLL_SECONDS, Worker, WorkReport
 
 URL_VARIABLE = "TEXTSIM_DATABASE_URL"
@@ -141,8 +142,8 @@ class Database:
             return sources.tables(self._engine)
 
     def corpora(self) -> list[str]:
-        """Return the names of all corpora in order."""
-        return corpora.names(self._engine)
+        """Return the names of all corpora in order, but for temporary ones."""
+        return [n for n in corpora.names(self._engine) if not is_temporary(n)]
 
 
 def connect(

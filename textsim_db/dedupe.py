@@ -57,12 +57,12 @@ def deduplicate(
     settings: dict[str, Any],
     linkage: str = "kept",
     progress: Callable[[AddReport], None] | None = None,
-    searching: Callable[[], None] | None = None,
 ) -> Deduplication:
     """Find which of the documents, given as (text or None, value), to remove.
 
     Documents are numbered from 0. value is that of the column of the preference. settings are those
-    of Database.create_corpus. progress is called as by Corpus.add_many, searching when all are in.
+    of Database.create_corpus. progress is called as by Corpus.add_many. Raises ConfigurationError
+    where values of the column cannot be compared.
     """
     lengths: list[int] = []
     values: list[Any] = []
@@ -77,8 +77,6 @@ def deduplicate(
 
     with temporary_corpus(database, settings) as corpus:
         report = corpus.add_many(numbered(), progress)
-        if searching is not None:
-            searching()
         ranks = preference.ranks(np.array(lengths, np.int64), values).tolist()
         found = corpus.duplicates(linkage=linkage, rank=lambda key: ranks[int(key)])
         removals = [Removal(int(d.key), int(d.kept), d.similarity) for d in found]

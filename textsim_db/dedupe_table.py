@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, LiteralString, NamedTuple
 
+import psycopg
 from psycopg import errors as pg
 from psycopg import sql
 from sqlalchemy import Engine
@@ -26,11 +27,12 @@ SELECT a.attname, pg_catalog.format_type(a.atttypid, a.atttypmod) FROM pg_catalo
 WHERE a.attrelid = %s AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum
 """
 _DOCUMENTS = "SELECT t.{key}::text, t.{text}::text, {place} FROM {table} t ORDER BY t.{key}"
+# NaN would be the greatest of all numbers.
+_VALUE: LiteralString = "CASE WHEN t.{value}::text <> 'NaN' THEN t.{value} END"
 _PLACE: dict[str, LiteralString] = {
-    "max": "pg_catalog.row_number() OVER (ORDER BY t.{value} DESC NULLS LAST, t.{key})",
-    "min": "pg_catalog.row_number() OVER (ORDER BY t.{value} NULLS LAST, t.{key})",
+    "max": f"pg_catalog.row_number() OVER (ORDER BY {_VALUE} DESC NULLS LAST, t.{{key}})",
+    "min": f"pg_catalog.row_number() OVER (ORDER BY {_VALUE} NULLS LAST, t.{{key}})",
 }
-_EXISTS = "SELECT pg_catalog.to_regclass(%s) IS NOT NULL"
 _CREATE = """
 CREATE TABLE {into} (
     key {type} PRIMARY KEY,
@@ -97,12 +99,11 @@ def documents(engine: Engine, table: Table, keys: list[str]) -> Iterator[tuple[s
             yield text, value
 
 
-def check_target(engine: Engine, into: str) -> None:
-    """Raise ConfigurationError where a table of that name cannot be made."""
+def check_target(engine: Engine, table: Table, into: str) -> None:
+    """Raise ConfigurationError where a table of that name cannot be made; it is, and taken back."""
     with transaction(engine) as connection:
-        _identifier(connection, into)
-        if connection.execute(_EXISTS, [into]).fetchone() == (True,):
-            raise ConfigurationError(f"{into} exists already; name another table, or drop it")
+        _create(connection, table, into)
+        raise psycopg.Rollback
 
 
 def write_clusters(
@@ -110,11 +111,7 @@ def write_clusters(
 ) -> None:
     """Create a table with one row for each member of each cluster, in one transaction."""
     with transaction(engine) as connection:
-        name = _identifier(connection, into)
-        try:
-            connection.execute(table.statement(_CREATE, into=name))
-        except pg.DuplicateTable as error:
-            raise ConfigurationError(f"{into} was created by somebody else meanwhile") from error
+        name = _create(connection, table, into)
         for comment in _COMMENTS:
             connection.execute(table.statement(comment, into=name))
         statement = sql.SQL("/* textsim-db: write clusters */ COPY {} FROM STDIN").format(name)
@@ -126,10 +123,20 @@ def write_clusters(
                     copy.write_row((keys[removal.number], number, kept, removal.similarity))
 
 
-def _identifier(connection: Connection, name: str) -> sql.Identifier:
+def _create(connection: Connection, table: Table, into: str) -> sql.Identifier:
     try:
-        row = connection.execute("SELECT pg_catalog.parse_ident(%s)", [name]).fetchone()
+        row = connection.execute("SELECT pg_catalog.parse_ident(%s)", [into]).fetchone()
+        assert row is not None
+        name = sql.Identifier(*row[0])
+        connection.execute(table.statement(_CREATE, into=name))
     except pg.InvalidParameterValue as error:
-        raise ConfigurationError(f"{name!r} is not the name of a table: {error}") from error
-    assert row is not None
-    return sql.Identifier(*row[0])
+        raise ConfigurationError(f"{into!r} is not the name of a table: {error}") from error
+    except pg.DuplicateTable as error:
+        raise ConfigurationError(
+            f"{into} exists already; name another table, or drop it"
+        ) from error
+    except psycopg.ProgrammingError as error:  # no such schema, or no right to create in it
+        raise ConfigurationError(
+            f"{into} cannot be created: {error.diag.message_primary}"
+        ) from error
+    return name

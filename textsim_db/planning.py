@@ -74,9 +74,7 @@ def options(
     threshold: float, recall: float, num_hashes: int, words: float, distribution: Distribution
 ) -> list[Option]:
     """Return the possible bandings for documents whose similarities are distributed like that."""
-    threshold = check_threshold(threshold)
-    recall = check_threshold(recall, "recall")
-    chosen = choose_bands(threshold, recall, check_count(num_hashes, "num_hashes", 1, 4096))
+    chosen = choose(threshold, recall, num_hashes)
     if not 0 <= words <= MAX_WORDS:
         raise ConfigurationError(f"words is {words}; expected 0 to {MAX_WORDS}")
     made = []
@@ -92,6 +90,15 @@ def options(
             )
         )
     return made
+
+
+def choose(threshold: float, recall: float, num_hashes: int) -> Bands:
+    """Return the banding that create_corpus would take; raises ConfigurationError."""
+    return choose_bands(
+        check_threshold(threshold),
+        check_threshold(recall, "recall"),
+        check_count(num_hashes, "num_hashes", 1, 4096),
+    )
 
 
 def storage(words: float, num_hashes: int, bands: int) -> float:

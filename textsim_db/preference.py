@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,6 +14,7 @@ from textsim_db.errors import ConfigurationError
 
 _PLAIN = ("first", "last", "longest", "shortest")
 _EXPECTED = "first, last, longest, shortest, max:COLUMN or min:COLUMN"
+_SHOWN = 40
 
 
 class Preference(NamedTuple):
@@ -33,8 +35,9 @@ class Preference(NamedTuple):
         """Return the place of each document, the one to keep first: int64 of shape (documents,).
 
         lengths: characters of each text, shape (documents,); values: those of the column, or empty.
-        Among equals the first is kept. Values are compared as numbers where all are numbers, else as
-        texts; documents without one come last.
+        Among equals the first is kept. Values are compared as numbers where all are numbers, and as
+        texts where none is; documents without one, or with NaN, come last. Raises ConfigurationError
+        where some are numbers and others are not: among texts "9" would be greater than "10".
         """
         count = len(lengths)
         places = np.empty(count, np.int64)
@@ -50,29 +53,47 @@ class Preference(NamedTuple):
             return np.argsort(lengths if self.rule == "shortest" else -lengths, kind="stable")
         if self.column is None:
             return np.arange(len(lengths))
-        known = [i for i, value in enumerate(values) if value is not None and value != ""]
-        keys = _comparable([values[i] for i in known])
+        known = [i for i, value in enumerate(values) if not _is_missing(value)]
+        keys = self._comparable([values[i] for i in known], known)
         order = np.argsort(keys, kind="stable")
         if self.rule == "max":  # stable from the other end: the first of equals stays first
             order = len(keys) - 1 - np.argsort(keys[::-1], kind="stable")[::-1]
         missing = np.setdiff1d(np.arange(len(values)), known)
         return np.concatenate((np.array(known, np.int64)[order], missing))
 
+    def _comparable(self, values: list[Any], places: list[int]) -> npt.NDArray[Any]:
+        """Return values as numbers or as texts; places are those of their documents."""
+        numbers = [_number(value) for value in values]
+        first: dict[bool, int] = {}
+        for i, number in enumerate(numbers):
+            first.setdefault(number is None, i)
+        if len(first) == 2:
+            text, number = first[True], first[False]
+            raise ConfigurationError(
+                f'keep is "{self.rule}:{self.column}", but record {places[text] + 1} has '
+                f'"{str(values[text])[:_SHOWN]}" there, which is no number, and record '
+                f"{places[number] + 1} has {str(values[number])[:_SHOWN]}; expected only numbers or "
+                "only texts (where there is no value, leave it empty)"
+            )
+        if True in first:
+            return np.array([str(value) for value in values], object)
+        # Whole numbers that a float cannot hold are compared as what they are.
+        exact = any(isinstance(number, int) and abs(number) > 2**53 for number in numbers)
+        return np.array(numbers, object if exact else np.float64)
 
-def _comparable(values: list[Any]) -> npt.NDArray[Any]:
-    """Return values as numbers where all of them are, else as texts."""
+
+def _is_missing(value: Any) -> bool:
+    if isinstance(value, str):
+        return value == "" or value.strip().lower() == "nan"
+    return value is None or (isinstance(value, float) and math.isnan(value))
+
+
+def _number(value: Any) -> int | float | None:
+    """Return a value as a number, or None where it is none."""
+    if isinstance(value, str):
+        with suppress(ValueError):
+            return int(value)
     try:
-        numbers = np.array([_float(value) for value in values], np.float64)
+        return value if isinstance(value, int) else float(value)
     except (TypeError, ValueError):
-        return np.array([str(value) for value in values], object)
-    # Whole numbers that a float cannot hold are compared as what they are.
-    if any(isinstance(value, int) and abs(value) > 2**53 for value in values):
-        return np.array([int(v) if isinstance(v, int) else float(v) for v in values], object)
-    return numbers
-
-
-def _float(value: Any) -> float:
-    try:
-        return float(value)
-    except OverflowError:  # a whole number of 400 digits
-        return math.inf
+        return None

@@ -1,19 +1,21 @@
 """Files of records that are read twice: once to compare the texts, once to copy what stays; pure.
 
-JSON lines and CSV are copied byte for byte, Parquet row by row.
+JSON lines and CSV are copied byte for byte, Parquet row by row. A pipe is kept in a temporary file.
 """
 
 from __future__ import annotations
 
+import errno
 import gzip
 import os
 import shutil
+import stat
 import sys
 import tempfile
 import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from itertools import pairwise
 from typing import IO, Any, NamedTuple
 
@@ -129,7 +131,8 @@ class Records(ABC):
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
             raise InputError(f"{shown_name(self.name)}: {reason(error)}") from error
         except OSError as error:
-            error.filename = error.filename or self.name
+            if error.errno != errno.ENOSPC:  # that is the file that is written
+                error.filename = error.filename or self.name
             raise
         except InputError as error:
             if error.args and str(error).startswith(shown_name(self.name)):
@@ -368,23 +371,42 @@ def _pyarrow_parquet() -> Any:
 
 
 def _spooled(name: str) -> tuple[str, Any]:
-    if name != STDIN:
+    if name != STDIN and not _is_special(name):
         return name, None
     spool = tempfile.NamedTemporaryFile(prefix="textsim-")  # noqa: SIM115 - closed by the caller
-    shutil.copyfileobj(sys.stdin.buffer, spool, 2**20)
+    with nullcontext(sys.stdin.buffer) if name == STDIN else open(name, "rb") as file:
+        shutil.copyfileobj(file, spool, 2**20)
     spool.flush()
     return spool.name, spool
 
 
 @contextmanager
 def replacing(output: str) -> Iterator[IO[bytes]]:
-    """Open a file for writing that takes its name when it is whole; "-" is standard output."""
+    """Open a file for writing that takes its name when it is whole; "-" is standard output.
+
+    A link stays one, and what it leads to is replaced. Devices and pipes are written to as they are.
+    """
+    try:
+        with _written(output) as file:
+            yield file
+    except OSError as error:
+        error.filename = error.filename or output  # a full disk does not say which file it was
+        raise
+
+
+@contextmanager
+def _written(output: str) -> Iterator[IO[bytes]]:
     if output == STDIN:
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
         return
+    if _is_special(output):
+        with open(output, "wb") as file:
+            yield file
+        return
+    output = os.path.realpath(output)
     folder, name = os.path.split(output)
-    handle, temporary = tempfile.mkstemp(prefix=f".{name}.", dir=folder or ".")
+    handle, temporary = tempfile.mkstemp(prefix=f".{name}.", dir=folder)
     try:
         with open(handle, "wb") as file:
             yield file
@@ -392,12 +414,18 @@ def replacing(output: str) -> Iterator[IO[bytes]]:
             os.fsync(file.fileno())
         os.chmod(temporary, _mode_of(output))
         os.replace(temporary, output)
-    except BaseException as error:
-        if isinstance(error, OSError) and error.filename is None:
-            error.filename = output  # a full disk does not say which file it was
+    except BaseException:
         with suppress(OSError):
             os.unlink(temporary)
         raise
+
+
+def _is_special(name: str) -> bool:
+    """Say whether there is something of that name that is no regular file, such as a pipe."""
+    try:
+        return not stat.S_ISREG(os.stat(name).st_mode)
+    except FileNotFoundError:
+        return False
 
 
 def _mode_of(output: str) -> int:

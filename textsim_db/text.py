@@ -126,7 +126,7 @@ def find_shingles(tokens: Tokens, shingle: Shingle) -> Shingles:
     """
     if shingle.unit == "word":
         firsts, lasts, offsets = text_kernels.word_shingles(
-            tokens.normal, tokens.starts, tokens.ends, tokens.word_offsets, shingle.n
+            tokens.starts, tokens.ends, tokens.word_offsets, shingle.n
         )
     else:
         firsts, lasts, offsets = text_kernels.char_shingles(

@@ -160,7 +160,7 @@ def _same_bytes(data: Bytes, a: int, a_end: int, b: int, b_end: int) -> bool:
 
 @kernel
 def word_shingles(
-    normal: Bytes, starts: Spans, ends: Spans, word_offsets: Offsets, n: int
+    starts: Spans, ends: Spans, word_offsets: Offsets, n: int
 ) -> tuple[Spans, Spans, Offsets]:
     """Return the first byte, the past-the-end byte and the document offsets of all word n-grams."""
     count = 0

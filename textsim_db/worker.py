@@ -165,7 +165,9 @@ class Worker:
         """Take times in seconds; only is the number of the one source to work for."""
         for name, value in (("poll", poll), ("lease", lease)):
             if not isinstance(value, int | float) or not 0 < value <= 86_400:
-                raise ConfigurationError(f"{name} is {value!r}; expected seconds above 0")
+                raise ConfigurationError(
+                    f"{name} is {value!r}; expected seconds above 0, at most 86400"
+                )
         self._engine = engine
         self._dictionary = dictionary
         self._poll = poll

@@ -838,10 +838,12 @@ DECLARE
         ELSE threshold ^ rows::double precision END;
     missed double precision := 1 - shared;
 BEGIN
-    IF missed = 0 OR bands * ln(missed) < -700 THEN
+    IF threshold = 1 THEN
         RETURN 1;
     END IF;
-    RETURN 1 - missed ^ bands::double precision;
+    -- Rounding would make it 1, which it is for copies only.
+    RETURN least(0.9999999999999999::double precision,
+        1 - CASE WHEN bands * ln(missed) < -700 THEN 0 ELSE missed ^ bands::double precision END);
 END
 $$;
 COMMENT ON FUNCTION textsim._found(double precision, integer, integer)

@@ -496,6 +496,25 @@ class TestDatabase:
         assert "left out: " in news("corpus", "list").stderr
         assert "99" in news("query", "news", "text", status=2).stderr
 
+    @pytest.mark.parametrize(
+        "command", [["corpus", "list"], ["status"], ["pending"], ["verify"], ["db", "verify"]]
+    )
+    def test_a_corpus_that_is_dropped_meanwhile(
+        self, news: Textsim, monkeypatch: pytest.MonkeyPatch, command: list[str]
+    ) -> None:
+        news("corpus", "create", "gone")
+        original = textsim_db.Database.corpora
+
+        def corpora(db: textsim_db.Database) -> list[str]:
+            names = original(db)
+            if "gone" in names:
+                db.drop_corpus("gone")
+            return names
+
+        monkeypatch.setattr(textsim_db.Database, "corpora", corpora)
+        assert "gone" not in news(*command).output
+        assert news("corpus", "list", "--format", "csv").stdout.count("\n") == 2
+
     def test_url_before_and_after_the_command(self, database_url: str) -> None:
         runner = CliRunner(env={URL_VARIABLE: "postgresql://127.0.0.1:1/none"})
         for args in (

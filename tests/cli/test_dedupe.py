@@ -9,6 +9,7 @@ import json
 import os
 import random
 import signal
+import stat
 import subprocess
 import sys
 import time
@@ -22,8 +23,9 @@ import pytest
 
 import textsim_db as ts
 from benchmarks.generate import documents
-from tests.cli.test_cli import Textsim, textsim
-from textsim_db import records
+from tests.cli.test_cli import Textsim, process, textsim
+from textsim_db import dedupe_table, records
+from textsim_db.db import corpora
 from textsim_db.formats import CsvRecords
 from textsim_db.temporary import PREFIX
 from textsim_db.text import shingles
@@ -199,6 +201,133 @@ def test_a_file_in_the_place_of_itself(textsim: Textsim) -> None:
     assert os.listdir() == ["in.jsonl"]
 
 
+def test_links_stay_links(textsim: Textsim) -> None:
+    os.mkdir("folder")
+    Path("folder/in.jsonl").write_bytes(as_jsonl(rows()))
+    os.link("folder/in.jsonl", "hard.jsonl")
+    os.symlink("folder/in.jsonl", "link.jsonl")
+    os.symlink("folder/new.jsonl", "dangling.jsonl")
+    textsim("dedupe", "link.jsonl", "-o", "dangling.jsonl")
+    textsim("dedupe", "link.jsonl", "-o", "link.jsonl")
+    assert os.readlink("link.jsonl") == "folder/in.jsonl"
+    assert os.readlink("dangling.jsonl") == "folder/new.jsonl"
+    assert ids_of("folder/in.jsonl") == ids_of("folder/new.jsonl") == ["a", "b", "d"]
+    assert ids_of("hard.jsonl") == list("abcde")  # it is another file by now
+    assert sorted(os.listdir("folder")) == ["in.jsonl", "new.jsonl"]
+    os.symlink("loop.jsonl", "loop.jsonl")
+    result = textsim("dedupe", "link.jsonl", "-o", "loop.jsonl", status=2)
+    assert "loop.jsonl: Too many levels of symbolic links" in result.stderr
+
+
+def test_pipes_and_devices(textsim: Textsim) -> None:
+    Path("in.jsonl").write_bytes(as_jsonl(rows()))
+    os.mkfifo("pipe.jsonl")
+    os.mkfifo("report.jsonl")
+    for arguments in (["-o", "pipe.jsonl"], ["--report", "report.jsonl"]):
+        with subprocess.Popen(["cat", arguments[1]], stdout=subprocess.PIPE) as reader:
+            textsim("dedupe", "in.jsonl", *arguments)
+            read, _ = reader.communicate()
+        lines = [json.loads(line) for line in read.splitlines()]
+        if arguments[0] == "-o":
+            assert [line["id"] for line in lines] == ["a", "b", "d"]
+        else:
+            assert [line["kept"]["key"] for line in lines] == ["a"]
+        assert stat.S_ISFIFO(os.stat(arguments[1]).st_mode)
+    with subprocess.Popen(["cp", "in.jsonl", "pipe.jsonl"]) as writer:
+        textsim("dedupe", "pipe.jsonl", "-o", "out.jsonl")
+        assert writer.wait() == 0
+    assert ids_of("out.jsonl") == ["a", "b", "d"]
+    textsim("dedupe", "in.jsonl", "-o", "/dev/null")
+    assert stat.S_ISCHR(os.stat("/dev/null").st_mode)
+    assert sorted(os.listdir()) == ["in.jsonl", "out.jsonl", "pipe.jsonl", "report.jsonl"]
+    Path("in.parquet").write_bytes(as_parquet(rows()))
+    with subprocess.Popen(["cp", "pipe.jsonl", "out.parquet"]) as copier:
+        textsim("dedupe", "in.parquet", "-o", "pipe.jsonl")
+        assert copier.wait() == 0
+    assert ids_of("out.parquet") == ["a", "b", "d"]
+
+
+def test_a_report_takes_the_place_of_nothing(textsim: Textsim) -> None:
+    Path("in.jsonl").write_bytes(as_jsonl(rows()))
+    os.link("in.jsonl", "hard.jsonl")
+    os.symlink("in.jsonl", "link.jsonl")
+    os.symlink("new.jsonl", "dangling.jsonl")
+    for arguments, what in [
+        (["in.jsonl", "-o", "x.jsonl", "--report", "in.jsonl"], "INPUT"),
+        (["in.jsonl", "-o", "x.jsonl", "--report", "./link.jsonl"], "INPUT"),
+        (["link.jsonl", "-o", "x.jsonl", "--report", "hard.jsonl"], "INPUT"),
+        (["in.jsonl", "-o", "x.jsonl", "--report", "x.jsonl"], "OUTPUT"),
+        (["in.jsonl", "-o", "new.jsonl", "--report", "dangling.jsonl"], "OUTPUT"),
+    ]:
+        result = textsim("dedupe", *arguments, status=2)
+        message = f"{arguments[-1]} is {what} as well; name another file"
+        assert message in " ".join(result.stderr.replace("│", " ").split())
+        assert Path("in.jsonl").read_bytes() == as_jsonl(rows())
+        assert len(os.listdir()) == 4
+
+
+@pytest.mark.parametrize("what", ["INPUT", "OUTPUT"])
+def test_a_report_takes_the_place_of_no_stream(
+    database_url: str, tmp_path: Path, what: str
+) -> None:
+    file = tmp_path / "a.jsonl"
+    file.write_bytes(as_jsonl(rows()))
+    names = ["-", "-o", "x"] if what == "INPUT" else ["none.jsonl", "-o", "-"]
+    with file.open("r+b") as opened:
+        stream = {"stdin" if what == "INPUT" else "stdout": opened}
+        done = process("dedupe", *names, "--report", str(file), url=database_url, **stream)
+    _, told = done.communicate()
+    assert done.returncode == 2
+    assert f"is {what} as well" in " ".join(told.replace("│", " ").split())
+    assert file.read_bytes() == as_jsonl(rows())
+
+
+NAN: list[tuple[str, list[Any], str]] = [
+    ("max", [float("nan"), 1, 9, None], "c"),
+    ("min", [float("nan"), 9, 1, None], "c"),
+    ("max", [float("nan"), None, float("nan"), None], "a"),
+    ("max", [None, "9", "10", "nan"], "c"),
+    ("max", [None, "b", "a", ""], "b"),
+    ("max", [9007199254740992, 9007199254740993, 1.5, 0], "b"),
+    ("max", ["9007199254740992", "9007199254740993", "1.5", "inf"], "d"),
+    ("max", ["9007199254740992", "9007199254740993", "1.5", ""], "b"),
+    ("min", [2.5, True, 2, 1], "b"),
+]
+
+
+@pytest.mark.parametrize(("rule", "values", "kept"), NAN, ids=str)
+def test_values_of_a_column(textsim: Textsim, rule: str, values: list[Any], kept: str) -> None:
+    some: Rows = [{"id": i, "text": A, "score": v} for i, v in zip("abcd", values, strict=True)]
+    Path("in.jsonl").write_bytes(as_jsonl(some))
+    Path("in.csv").write_bytes(as_csv(some))
+    for kind in ("jsonl", "csv"):
+        if kind == "jsonl" or not any(value is True for value in values):
+            textsim("dedupe", f"in.{kind}", "-o", f"out.{kind}", "--keep", f"{rule}:score")
+            assert ids_of(f"out.{kind}") == [kept]
+
+
+def test_nan_in_parquet(textsim: Textsim) -> None:
+    scores = [1.0, float("nan"), 9.0, None]
+    some: Rows = [{"id": i, "text": A, "score": s} for i, s in zip("abcd", scores, strict=True)]
+    Path("in.parquet").write_bytes(as_parquet(some))
+    for rule, kept in (("max", "c"), ("min", "a")):
+        textsim("dedupe", "in.parquet", "-o", "out.parquet", "--keep", f"{rule}:score")
+        assert ids_of("out.parquet") == [kept]
+
+
+@pytest.mark.parametrize("kind", ["jsonl", "csv"])
+def test_numbers_among_texts(textsim: Textsim, kind: str) -> None:
+    values = ["", "9", "10", "n/a"]
+    some: Rows = [{"id": i, "text": A, "score": v} for i, v in zip("abcd", values, strict=True)]
+    Path(f"in.{kind}").write_bytes(KINDS[kind](some))
+    result = textsim("dedupe", f"in.{kind}", "-o", "x", "--keep", "max:score", status=2)
+    assert (
+        'keep is "max:score", but record 4 has "n/a" there, which is no number, and record 2 has 9; '
+        "expected only numbers or only texts" in result.stderr
+    )
+    assert os.listdir() == [f"in.{kind}"]
+
+
 def test_wrong_usage(textsim: Textsim) -> None:
     Path("in.jsonl").write_bytes(as_jsonl(rows()))
     Path("in.txt").write_bytes(b"text")
@@ -257,6 +386,11 @@ def test_a_full_disk(textsim: Textsim) -> None:
         pytest.raises(OSError, match="No space"),
     ):
         opened._copy(np.ones(5, bool), full, False)
+    for arguments in (["-o", "/dev/full"], ["-o", "full.jsonl"], ["--report", "full.jsonl"]):
+        if not Path("full.jsonl").exists():
+            os.symlink("/dev/full", "full.jsonl")
+        result = textsim("dedupe", "in.jsonl", *arguments, status=2)
+        assert f"{arguments[1]}: No space left on device" in result.stderr
 
 
 def run_sql(url: str, statement: str) -> list[Any]:
@@ -297,6 +431,46 @@ def test_tables(textsim: Textsim, database_url: str, keep: str) -> None:
     assert "twins exists already; name another table, or drop it" in again.stderr
 
 
+@pytest.mark.parametrize(
+    ("type_", "values", "kept"),
+    [
+        ("double precision", "'nan', 1, 9, NULL", {"max": 3, "min": 2}),
+        ("numeric", "'nan', 1, 9, NULL", {"max": 3, "min": 2}),
+        ("real", "NULL, 'nan', 'nan', NULL", {"max": 1, "min": 1}),
+        ("date", "'2024-01-01', NULL, 'infinity', '2023-01-01'", {"max": 3, "min": 4}),
+        ("text", "'b', NULL, 'c', 'a'", {"max": 3, "min": 4}),
+    ],
+)
+def test_values_of_tables(
+    textsim: Textsim, database_url: str, type_: str, values: str, kept: dict[str, int]
+) -> None:
+    run_sql(database_url, f"CREATE TABLE post (id int PRIMARY KEY, text text, score {type_})")
+    for number, value in enumerate(values.split(", "), start=1):
+        run_sql(database_url, f"INSERT INTO post VALUES ({number}, '{A}', {value})")
+    for rule, number in kept.items():
+        textsim("dedupe", "--table", "post", "--into", rule, "--keep", f"{rule}:score")
+        assert run_sql(database_url, f"SELECT DISTINCT kept FROM {rule}") == [(number,)]
+
+
+def test_a_target_that_cannot_be_is_told_first(
+    textsim: Textsim, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_sql(database_url, "CREATE TABLE post (id int, text text)")
+    run_sql(database_url, "CREATE VIEW there AS SELECT 1")
+    monkeypatch.setattr(dedupe_table, "documents", None)
+    for into, message in [
+        ("nowhere.x", 'nowhere.x cannot be created: schema "nowhere" does not exist'),
+        ("pg_catalog.x", "pg_catalog.x cannot be created: permission denied"),
+        ("there", "there exists already; name another table, or drop it"),
+        ("a.b.c.d", "a.b.c.d cannot be created"),
+    ]:
+        result = textsim("dedupe", "--table", "post", "--into", into, status=2)
+        assert message in result.stderr
+    with pytest.raises(TypeError):  # it would go on
+        textsim("dedupe", "--table", "post", "--into", "x")
+    assert run_sql(database_url, "SELECT to_regclass('x')") == [(None,)]
+
+
 def test_tables_that_cannot_be(textsim: Textsim, database_url: str) -> None:
     run_sql(database_url, "CREATE TABLE post (id int, body text)")
     run_sql(database_url, "INSERT INTO post VALUES (1, 'a'), (1, 'b')")
@@ -330,19 +504,23 @@ def test_what_an_interrupted_process_leaves(
     environment = {**os.environ, "TEXTSIM_DATABASE_URL": database_url}
     process = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE)
     with ts.connect(database_url) as db:
-        while not (names := db.corpora()):
+        while not (names := corpora.names(db.engine)):
             assert process.poll() is None
             time.sleep(0.01)
         assert names[0].startswith(PREFIX)
+        assert db.corpora() == []
         process.send_signal(how)
         _, messages = process.communicate()
         assert not Path("out.jsonl").exists()
         if how == signal.SIGINT:
             assert process.returncode == 130
             assert messages == b"interrupted\n"
-            assert db.corpora() == []
+            assert corpora.names(db.engine) == []
             return
-        assert db.corpora() == names
+        assert corpora.names(db.engine) == names
+        for command in (["corpus", "list"], ["status"], ["verify"]):
+            result = textsim(*command)
+            assert PREFIX not in result.stdout + result.stderr
         Path("small.jsonl").write_bytes(as_jsonl(rows()))
         textsim("dedupe", "small.jsonl", "-o", "out.jsonl")
-        assert db.corpora() == []
+        assert corpora.names(db.engine) == []

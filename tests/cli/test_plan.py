@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 
+import textsim_db as ts
 from benchmarks.generate import documents
 from tests.cli.test_cli import Textsim, textsim
+from textsim_db import measurement
 
 pytestmark = pytest.mark.one_server
 
@@ -43,6 +45,24 @@ def test_a_corpus_is_measured(textsim: Textsim) -> None:
     assert "recall: 0." in output.stderr
 
 
+def test_settings_are_refused_before_anything_is_measured(
+    textsim: Textsim, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    textsim("corpus", "create", "c")
+    monkeypatch.setattr(measurement, "measure", None)
+    message = "no bands of 128 hashes reach recall 1.0 at threshold 0.8"
+    assert message in textsim("plan", "c", "--recall", "1", status=2).stderr
+    with ts.connect(database_url) as db, pytest.raises(ts.ConfigurationError, match=message):
+        db.corpus("c").plan(recall=1)
+
+
+def test_bands_that_find_nearly_everything(textsim: Textsim) -> None:
+    textsim("corpus", "create", "c", "--bands", "64", "--rows", "2")
+    shown = textsim("plan", "c").stdout
+    assert [line.split()[:2] for line in shown.splitlines() if "yes" in line] == [["64", "2"]]
+    assert "rebuilt" in textsim("rebuild", "c", "--threshold", "0.7").stderr
+
+
 def test_a_corpus_without_pairs(textsim: Textsim) -> None:
     textsim("corpus", "create", "c")
     assert "no recall can be measured" in textsim("plan", "c").stdout
@@ -62,10 +82,26 @@ def test_wrong_usage(textsim: Textsim, monkeypatch: pytest.MonkeyPatch) -> None:
         (["--plot", "a.gif"], "a.gif: plots are written as .svg or .png"),
         (["--threshold", "2"], "threshold is 2.0; expected above 0, at most 1"),
         (["--recall", "1"], "no bands of 128 hashes reach recall 1.0"),
+        (["--threshold", "0"], "threshold is 0.0; expected above 0, at most 1"),
+        (["--recall", "0"], "recall is 0.0; expected above 0, at most 1"),
+        (["--num-hashes", "0"], "num_hashes is 0; expected 1 to 4096"),
+        (["--background", "2"], "background is 2.0; expected 0 or more, below 1"),
+        (["--background", "1e10"], "background is 10000000000.0; expected 0 or more, below 1"),
+        (["--background", "nan"], "background is nan; expected 0 or more, below 1"),
+        (["--documents=-5"], "documents is -5; expected 0 to"),
+        (["--words", "inf"], "words is inf; expected 0 to"),
         (["nothing"], 'corpus "nothing" does not exist'),
         (["--sample", "many"], '"many" is not a whole number'),
     ]:
         assert message in textsim("plan", *arguments, status=2).stderr
+    textsim("corpus", "create", "c")
+    for arguments, message in [
+        (["--threshold", "0"], "threshold is 0.0; expected above 0, at most 1"),
+        (["--recall", "0"], "recall is 0.0; expected above 0, at most 1"),
+        (["--num-hashes", "0"], "num_hashes is 0; expected 1 to 4096"),
+        (["--seed", "-1"], "seed is -1; expected 0 to"),
+    ]:
+        assert message in textsim("plan", "c", *arguments, status=2).stderr
     original = builtins.__import__
 
     def without(name: str, *arguments: Any) -> Any:

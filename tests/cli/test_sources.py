@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ import pytest
 import textsim_db as ts
 from tests.cli.test_cli import Textsim, process, textsim
 from tests.integration.test_sources import wait_for
+from textsim_db.db.engine import plain_url, sqlalchemy_url
 
 pytestmark = pytest.mark.one_server
 
@@ -68,8 +70,67 @@ def test_wrong_usage(textsim: Textsim, connection: Connection) -> None:
     result = textsim("attach", "news", "article", "--mode", "later", status=2)
     assert '"later" is not one of queue, inline' in result.stderr
     result = textsim("worker", "--poll", "0", status=2)
-    assert "poll is 0.0; expected seconds above 0" in result.stderr
+    assert "poll is 0.0; expected seconds above 0, at most 86400" in result.stderr
+    result = textsim("worker", "--poll", "100000", status=2)
+    assert "poll is 100000.0; expected seconds above 0, at most 86400" in result.stderr
+    for seconds in ("0", "nan", "inf", "1e9"):
+        result = textsim("status", "--watch", seconds, status=2)
+        assert "expected seconds above 0, at most 86400" in " ".join(
+            result.stderr.replace("│", " ").split()
+        )
     assert "there is no table" in textsim("attach", "news", "nothing", status=2).stderr
+
+
+def test_a_mistake_leaves_no_corpus_behind(
+    textsim: Textsim, connection: Connection, database_url: str
+) -> None:
+    for arguments, message in [
+        (["artcle"], "there is no table 'artcle'"),
+        (["article", "--key", "nr"], 'column "nr" does not exist'),
+        (["pg_tables"], "pg_tables"),
+    ]:
+        assert message in textsim("attach", "new", *arguments, "--create", status=2).stderr
+        with ts.connect(database_url) as db:
+            assert db.corpora() == []
+    textsim("corpus", "create", "there")
+    textsim("attach", "there", "artcle", "--create", status=2)
+    with ts.connect(database_url) as db:
+        assert db.corpora() == ["there"]
+
+
+def test_a_table_that_its_owner_cannot_index(
+    textsim: Textsim, connection: Connection, database_url: str
+) -> None:
+    role = f"owner_{random.randrange(10**9)}"
+    connection.execute(f"CREATE ROLE {role} LOGIN".encode())
+    try:
+        with ts.connect(database_url) as db:
+            db.create_corpus("news")
+        connection.execute("SELECT textsim.grant_writer(%s::regrole)", [role])
+        connection.execute(
+            f"ALTER TABLE article OWNER TO {role}; ALTER TABLE article ENABLE ROW LEVEL SECURITY; "
+            "ALTER TABLE article FORCE ROW LEVEL SECURITY".encode()
+        )
+        address = plain_url(sqlalchemy_url(database_url).set(username=role, password=None))
+        message = "table public.article is attached, but what it holds is not indexed: row security"
+        with (
+            ts.connect(address) as theirs,
+            pytest.raises(ts.ConfigurationError, match=message),
+        ):
+            theirs.corpus("news").attach("article", "id", "text")
+        textsim("detach", "news", "article")
+        command = ["attach", "news", "article", "--database-url", address]
+        assert message in textsim(*command, status=2).stderr
+        with ts.connect(database_url) as db:
+            assert [table.table for table in db.tables()] == ["article"]
+            # Who may, does what is left.
+            assert db.worker().run(until_idle=True).added == 2
+            assert len(db.corpus("news")) == 2
+    finally:
+        connection.execute(
+            f"REASSIGN OWNED BY {role} TO current_user; DROP OWNED BY {role}; "
+            f"DROP ROLE {role}".encode()
+        )
 
 
 def test_pending_and_retry(textsim: Textsim, connection: Connection) -> None:

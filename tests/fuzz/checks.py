@@ -128,7 +128,7 @@ class Checks:
             found = find_shingles(tokens, shingle)
             if shingle.unit == "word":
                 spans = text_kernels.word_shingles(
-                    copy, tokens.starts, tokens.ends, tokens.word_offsets, shingle.n
+                    tokens.starts, tokens.ends, tokens.word_offsets, shingle.n
                 )
             else:
                 spans = text_kernels.char_shingles(copy, tokens.normal_offsets, shingle.n)

@@ -13,6 +13,7 @@ import pytest
 import textsim_db as ts
 from benchmarks.generate import documents
 from textsim_db.database import connect
+from textsim_db.db import corpora
 
 pytestmark = pytest.mark.one_server
 
@@ -50,7 +51,7 @@ def small_disk(db: ts.Database, tmp_path: Path) -> Iterator[Path]:
             yield disk
             connection.execute(f'ALTER DATABASE "{name}" RESET default_tablespace'.encode())
             with ts.connect(db.url) as other:
-                for corpus in other.corpora():
+                for corpus in corpora.names(other.engine):
                     other.drop_corpus(corpus)
             connection.execute("DROP TABLESPACE small")
         finally:
@@ -110,6 +111,6 @@ def test_a_statement_that_is_cancelled(db: ts.Database, texts: Texts) -> None:
         holder.rollback()
         with pytest.raises(ts.DatabaseError, match="canceling statement due to statement timeout"):
             same.rebuild(shingle="char:5")
-    assert db.corpora() == ["c"]
+    assert corpora.names(db.engine) == ["c"]
     assert len(corpus) == len(texts)
     assert corpus.verify() == []

@@ -126,3 +126,11 @@ def test_plans_of_a_corpus(db: ts.Database) -> None:
     assert chosen.storage == pytest.approx(float(size) / 5000, rel=0.1)
     with pytest.raises(ts.ConfigurationError, match="sample is 0; expected 1 to"):
         corpus.plan(sample=0)
+
+
+@pytest.mark.parametrize("seed", [-1, 1.5, 2**63])
+def test_seeds_that_cannot_be(db: ts.Database, seed: int) -> None:
+    corpus = db.create_corpus("c")
+    with pytest.raises(ts.ConfigurationError, match=f"seed is {seed}; expected"):
+        corpus.measure_recall(seed=seed)
+    assert corpus.measure_recall(seed=2**63 - 1).pairs == 0

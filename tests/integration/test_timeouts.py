@@ -117,12 +117,12 @@ def test_clients(
         for what in some.values():
             with held(db, mode), pytest.raises(ts.DatabaseError, match=message):
                 what(hasty)
-    assert db.corpora() == ["c"]
+    assert corpora.names(db.engine) == ["c"]
     assert (len(corpus), corpus.verify()) == (1, [])
     # Without limits: what takes 200 ms depends on the machine.
     for what in (READS | WRITES).values():
         what(corpus)
-    assert db.corpora() == []
+    assert corpora.names(db.engine) == []
 
 
 @pytest.mark.parametrize("settings", [LOCK, STATEMENT])

@@ -9,15 +9,19 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, LiteralString
 
 import psycopg
 import pytest
 from psycopg import errors as pg
 from psycopg import sql
+from typer.testing import CliRunner
 
 import textsim_db as ts
 from tests.servers import Server
+from textsim_db.cli import app
+from textsim_db.database import URL_VARIABLE
 from textsim_db.db.engine import plain_url, sqlalchemy_url
 
 pytestmark = pytest.mark.one_server
@@ -459,6 +463,71 @@ def test_rights_of_one_corpus(stage: Stage) -> None:
             found = db.corpus("news").query(f"some words of a {what}")
             assert [match.key for match in found] == [key]
         assert db.corpus("news").add("again", "a text after the rebuild").added == 1
+
+
+def test_commands_over_all_corpora_leave_out_what_may_not_be_read(stage: Stage) -> None:
+    with stage.connect(stage.owner) as db:
+        db.create_corpus("a secret").add("s", "a text that is nobody's business")
+        db.create_corpus("secret too")
+    stage.run(stage.owner, f"SELECT textsim.grant_reader('\"{stage.other}\"', 'news')")
+    runner = CliRunner(env={URL_VARIABLE: as_role(stage.url, stage.other)})
+    for command in (["corpus", "list"], ["status"], ["verify"], ["db", "verify"]):
+        result = runner.invoke(app, command, catch_exceptions=False)
+        assert result.exit_code == 0, result.output
+        assert "news" in result.output
+        for name in ("a secret", "secret too"):
+            assert f'left out: this role may not read the corpus "{name}"' in result.stderr
+            assert name not in result.stdout
+    for command in (["status", "a secret"], ["verify", "a secret"]):
+        result = runner.invoke(app, command, catch_exceptions=False)
+        assert result.exit_code == 2
+        assert "permission denied" in result.stderr
+    # What is pending is common to all; only writers change it.
+    assert runner.invoke(app, ["pending"]).exit_code == 0
+    result = runner.invoke(app, ["pending", "--retry"])
+    assert (result.exit_code, "permission denied" in result.stderr) == (2, True)
+
+
+def test_who_makes_a_corpus_for_a_while_owns_the_schema(stage: Stage, tmp_path: Path) -> None:
+    file = tmp_path / "in.jsonl"
+    file.write_text('{"text": "some text"}\n')
+    for role, status in ((stage.writer, 2), (stage.owner, 0)):
+        runner = CliRunner(env={URL_VARIABLE: as_role(stage.url, role)})
+        for command in (
+            ["dedupe", str(file), "-o", str(tmp_path / "out.jsonl")],
+            ["rebuild", "news", "--seed", "7"],
+        ):
+            result = runner.invoke(app, command, catch_exceptions=False)
+            assert result.exit_code == status, result.output
+            assert ("permission denied" in result.stderr) == (role == stage.writer)
+
+
+def test_what_a_writer_of_one_corpus_can_do_to_others(stage: Stage) -> None:
+    """As the README says: it is not nothing."""
+    with stage.connect(stage.owner) as db:
+        db.create_corpus("other", stop_words=("whatever",))
+    stage.run(
+        stage.owner,
+        f"SELECT textsim.revoke_all('\"{stage.writer}\"')",
+        f"SELECT textsim.grant_writer('\"{stage.writer}\"', 'news')",
+        "CREATE TABLE private (id integer PRIMARY KEY, body text)",
+        "SELECT textsim.attach('other', 'private', 'id', 'body')",
+        "INSERT INTO private VALUES (77, 'a text')",
+    )
+    seen = "SELECT relation::text, key_column, text_column FROM textsim.sources"
+    assert stage.run(stage.writer, seen) == [("private", "id", "body")]
+    stop_words = "SELECT stop_words FROM textsim.corpus WHERE name = 'other'"
+    assert stage.run(stage.writer, stop_words) == [(["whatever"],)]
+    assert stage.run(stage.writer, "DELETE FROM textsim.pending RETURNING keys") != []
+    false = "INSERT INTO textsim.word (hash, word) VALUES (hashtextextended('new', 0), 'other')"
+    stage.run(stage.writer, false)
+    with stage.connect(stage.owner) as db:
+        db.worker().run(until_idle=True)
+        corpus = db.corpus("other")
+        assert len(corpus) == 0
+        assert corpus.reconcile().added == 1
+        with pytest.raises(ts.DocumentError, match='"new" has the same 64-bit hash'):
+            corpus.add("n", "a new word")
 
 
 @pytest.mark.parametrize("mode", ["queue", "inline"])

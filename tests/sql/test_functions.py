@@ -190,6 +190,10 @@ SETTINGS: list[dict[str, Any]] = [
     {"num_hashes": 1, "threshold": 0.9, "recall": 0.9, "seed": 0},
     {"num_hashes": 200, "bands": 20, "rows": 10, "seed": 2**40 + 77},
     {"threshold": 1.0, "recall": 1.0},
+    {"threshold": 1.0, "bands": 18, "rows": 7},
+    {"bands": 64, "rows": 2},
+    {"bands": 128, "rows": 1, "threshold": 0.999},
+    {"threshold": 0.5, "recall": 0.9999999999999999, "num_hashes": 256},
     {"num_hashes": 4096, "bands": 1, "rows": 20, "threshold": 0.3},
     {"num_hashes": 4096, "bands": 4096, "rows": 1, "threshold": 0.99},
 ]

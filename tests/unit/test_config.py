@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from textsim_db import ConfigurationError
-from textsim_db.config import Bands, Shingle, choose_bands, make_config
+from textsim_db.config import Bands, Shingle, changed_config, choose_bands, make_config
 
 
 def test_the_defaults_give_18_bands_of_7_rows() -> None:
@@ -59,6 +59,13 @@ def test_probability_by_the_formula() -> None:
     assert Bands(5, 5).probability(1.0) == 1.0
 
 
+@pytest.mark.parametrize("banding", [Bands(64, 2), Bands(128, 1), Bands(4096, 1)])
+def test_settings_change_where_the_recall_is_nearly_1(banding: Bands) -> None:
+    config = make_config(num_hashes=4096, bands=banding.bands, rows=banding.rows)
+    assert choose_bands(config.threshold, config.recall, 4096).rows >= banding.rows
+    assert changed_config(config, threshold=0.7).recall == config.recall
+
+
 def test_given_bands_and_rows() -> None:
     config = make_config(num_hashes=100, bands=20, rows=5, recall=0.1)
     assert config.banding == Bands(20, 5)
@@ -67,12 +74,14 @@ def test_given_bands_and_rows() -> None:
 
 
 def test_recall_1_is_for_copies_only() -> None:
-    # By the rounded formula 64 bands of 2 rows would reach it.
     with pytest.raises(ConfigurationError, match="expected a recall below 1"):
         make_config(recall=1)
     assert make_config(threshold=1, recall=1).banding == Bands(1, 128)
     assert make_config(recall=1, bands=18, rows=7).recall < 1
-    assert make_config(bands=128, rows=1).recall == 1
+    # By the rounded formula these reach it.
+    assert make_config(bands=64, rows=2).recall < 1
+    assert make_config(bands=128, rows=1).recall < 1
+    assert make_config(threshold=1, bands=128, rows=1).recall == 1
 
 
 @pytest.mark.parametrize(("threshold", "rows"), [(1e-9, 128), (0.1, 20)])

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Annotated, TypeVar
@@ -12,18 +13,21 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 import typer
 
 from textsim_db.cli.logs import COMMANDS, chosen
-from textsim_db.errors import EmbeddedServerError
+from textsim_db.errors import CorpusNotFound, DatabaseError, EmbeddedServerError, RecipeError
 from textsim_db.errors import shown as shown
 
 if TYPE_CHECKING:
+    from textsim_db.corpus import Corpus
     from textsim_db.database import Database
     from textsim_db.results import Refusal
 
 SHOWN_REFUSALS = 20
+_NO_RIGHT = "42501"
 
 log = logging.getLogger(COMMANDS)
 
 Choice = TypeVar("Choice", bound=StrEnum)
+Found = TypeVar("Found")
 
 
 def number(text: str) -> float:
@@ -151,6 +155,39 @@ def confirm(action: str, yes: bool) -> None:
     if not typer.confirm(f"{action[0].upper()}{action[1:]}?", err=True):
         complain("nothing was deleted")
         raise typer.Exit(2)
+
+
+def of_each(
+    db: Database, name: str | None, look: Callable[[Corpus], Found]
+) -> Iterator[tuple[Corpus, Found]]:
+    """Look at a corpus, or at each of them but for those that cannot be opened or read."""
+    if name is not None:
+        corpus = db.corpus(name)
+        yield corpus, look(corpus)
+        return
+    for each in db.corpora():
+        with passing_over(db, each):
+            try:
+                corpus = db.corpus(each)
+                found = look(corpus)
+            except RecipeError as error:
+                complain(f"left out: {error}", logging.WARNING, corpus=each)
+            else:
+                yield corpus, found
+
+
+@contextmanager
+def passing_over(db: Database, name: str) -> Iterator[None]:
+    """Go on to the next corpus where one has been dropped meanwhile, or this role may not read it."""
+    try:
+        yield
+    except (CorpusNotFound, DatabaseError) as error:
+        if name not in db.corpora():
+            return
+        if getattr(error.__cause__, "sqlstate", None) != _NO_RIGHT:
+            raise
+        message = f'left out: this role may not read the corpus "{shown(name)}"'
+        complain(message, logging.WARNING, corpus=name)
 
 
 class Refusals:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,6 +16,7 @@ from textsim_db.cli.common import (
     connect,
     count,
     number,
+    of_each,
     shown,
     whole_number,
 )
@@ -196,14 +196,9 @@ def list_(form: FormatOption = Format.TABLE, database_url: DatabaseUrl = None) -
     """List the corpora."""
     rows = []
     with connect(database_url) as db:
-        for name in db.corpora():
-            try:
-                corpus = db.corpus(name)
-            except RecipeError as error:
-                complain(f"left out: {error}", logging.WARNING, corpus=name)
-                continue
+        for corpus, documents in of_each(db, None, len):
             config = corpus.config
-            rows.append((name, len(corpus), str(config.shingle), Setting(config.threshold)))
+            rows.append((corpus.name, documents, str(config.shingle), Setting(config.threshold)))
     if not write(("corpus", "documents", "shingle", "threshold"), rows, form):
         complain("no corpus; create one with: textsim corpus create NAME")
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from textsim_db.cli.common import DatabaseUrl, Yes, complain, confirm, connect, count
+from textsim_db.cli.common import DatabaseUrl, Yes, complain, confirm, connect, count, passing_over
 from textsim_db.cli.logs import chosen
 from textsim_db.cli.output import Format, FormatOption, write
 from textsim_db.cli.progress import counting
@@ -76,7 +76,7 @@ def verify_database(form: FormatOption = Format.TABLE, database_url: DatabaseUrl
     Exit status 1 where something is wrong.
     """
     with connect(database_url) as db:
-        _verify(db, db.corpora(), form)
+        _verify(db, None, form)
 
 
 def verify(
@@ -92,7 +92,7 @@ def verify(
     Exit status 1 where something is.
     """
     with connect(database_url) as db:
-        _verify(db, db.corpora() if corpus is None else [db.corpus(corpus).name], form)
+        _verify(db, corpus, form)
 
 
 @app.command("sql")
@@ -138,26 +138,31 @@ def _engine(database_url: str | None) -> Iterator[Engine]:
         engine.dispose()
 
 
-def _verify(db: Database, names: list[str], form: Format) -> None:
-    rows = []
-    for name in names:
-        try:
-            corpus = db.corpus(name)
-        except RecipeError as error:
-            rows.append((name, "recipe", name, str(error)))
-            continue
-        problems = _problems(corpus)
-        rows += [(name, *problem) for problem in problems]
-        found = count(len(problems), "problem") if problems else "nothing wrong"
-        complain(
-            f'corpus "{name}": {count(len(corpus), "document")}, {found}',
-            logging.WARNING if problems else logging.INFO,
-            corpus=name,
-            problems=len(problems),
-        )
+def _verify(db: Database, name: str | None, form: Format) -> None:
+    rows: list[tuple[str, ...]] = []
+    for each in db.corpora() if name is None else [name]:
+        with passing_over(db, each) if name is None else nullcontext():
+            rows += _verified(db, each)
     write(("corpus", "kind", "subject", "detail"), rows, form)
     if rows:
         raise typer.Exit(1)
+
+
+def _verified(db: Database, name: str) -> list[tuple[str, ...]]:
+    try:
+        corpus = db.corpus(name)
+        problems = _problems(corpus)
+        documents = len(corpus)
+    except RecipeError as error:
+        return [(name, "recipe", name, str(error))]
+    found = count(len(problems), "problem") if problems else "nothing wrong"
+    complain(
+        f'corpus "{name}": {count(documents, "document")}, {found}',
+        logging.WARNING if problems else logging.INFO,
+        corpus=name,
+        problems=len(problems),
+    )
+    return [(name, *problem) for problem in problems]
 
 
 def _problems(corpus: Corpus) -> list[Problem]:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import IO, TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -90,7 +92,8 @@ def dedupe(
             parser=_keep,
             metavar="first|last|longest|shortest|max:COLUMN|min:COLUMN",
             help="Which document of several similar ones stays: by their order (in a table, that "
-            "of the keys), the length of the text, or the value of a column.",
+            "of the keys), the length of the text, or the value of a column, which must be all "
+            "numbers or all texts; one without a value, or with NaN, only where all are.",
         ),
     ] = "first",
     linkage: LinkageOption = "kept",
@@ -157,6 +160,19 @@ def _check_usage(
         raise typer.BadParameter("give --output, or --report, or both", param_hint="--output")
     if report is not None and not report.endswith((".jsonl", ".csv")):
         raise typer.BadParameter(f"{report} ends in neither .jsonl nor .csv", param_hint="--report")
+    for what, other, stream in (("INPUT", path, 0), ("OUTPUT", output, 1)):
+        if report is not None and other is not None and _is_same(report, other, stream):
+            raise typer.BadParameter(
+                f"{shown(report)} is {what} as well; name another file", param_hint="--report"
+            )
+
+
+def _is_same(report: str, other: str, stream: int) -> bool:
+    """Say whether two names are of one file; "-" is what the stream of that number leads to."""
+    with suppress(OSError):
+        found = os.fstat(stream) if other == "-" else os.stat(other)
+        return os.path.samestat(os.stat(report), found)
+    return os.path.realpath(report) == os.path.realpath(other)
 
 
 def _dedupe_file(
@@ -218,7 +234,7 @@ def _dedupe_table(
     start = time.monotonic()
     with connect(database_url) as db, database_errors():
         table = dedupe_table.find_table(db.engine, name, key, text, keep)
-        dedupe_table.check_target(db.engine, into)
+        dedupe_table.check_target(db.engine, table, into)
         documents = dedupe_table.documents(db.engine, table, keys)
         with loading(None, documents) as (watched, stored):
             found = deduplicate(db, watched, preference, settings, linkage, stored)

@@ -111,16 +111,16 @@ def plan(
     Examples: `textsim plan --threshold 0.7 --recall 0.99 --plot curve.svg`,
     `textsim plan news --sample 2000`
     """
-    from textsim_db import plots
-    from textsim_db.planning import Distribution, options
+    from textsim_db import planning, plots
 
     if plot is not None:
         plots.check_file(plot)
     report = None
     if corpus is None:
-        threshold, recall = threshold or 0.8, recall or 0.95
-        distribution = Distribution([background], [documents])
-        made = options(threshold, recall, num_hashes or 128, words, distribution)
+        threshold = 0.8 if threshold is None else threshold
+        recall = 0.95 if recall is None else recall
+        num_hashes = 128 if num_hashes is None else num_hashes
+        made = planning.plan(threshold, recall, num_hashes, words, documents, background)
         chosen = next(option for option in made if option.chosen)
         banding = Bands(chosen.bands, chosen.rows)
     else:
@@ -128,17 +128,15 @@ def plan(
 
         with connect(database_url) as db:
             opened = db.corpus(corpus)
+            config = opened.config
+            threshold = config.threshold if threshold is None else threshold
+            recall = config.recall if recall is None else recall
+            num_hashes = config.num_hashes if num_hashes is None else num_hashes
+            planning.choose(threshold, recall, num_hashes)
             with counting("comparing", "documents") as progress:
                 report = opened.measure_recall(threshold, sample, seed, progress)
-            config = opened.config
-        threshold, banding = report.threshold, config.banding
-        made = options(
-            threshold,
-            recall or config.recall,
-            num_hashes or config.num_hashes,
-            report.words,
-            measured(report),
-        )
+        banding = opened.config.banding
+        made = planning.options(threshold, recall, num_hashes, report.words, measured(report))
         _tell(report, banding, form)
     _write_options(made, threshold, every, form)
     if form is Format.TABLE:

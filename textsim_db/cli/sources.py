@@ -7,7 +7,7 @@ import logging
 import signal
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
@@ -21,6 +21,7 @@ from textsim_db.cli.common import (
     connect,
     count,
     number,
+    of_each,
     one_of,
     shown,
 )
@@ -28,18 +29,19 @@ from textsim_db.cli.logs import COMMANDS, tell_from
 from textsim_db.cli.output import Format, FormatOption, write
 from textsim_db.cli.progress import passing
 from textsim_db.config import Mode
-from textsim_db.errors import CorpusNotFound, RecipeError
+from textsim_db.errors import ConfigurationError, CorpusNotFound
 
 if TYPE_CHECKING:
     from textsim_db.corpus import Corpus
     from textsim_db.database import Database
-    from textsim_db.results import Activity, AttachedTable, ChangeReport, Status
+    from textsim_db.results import Activity, AttachedTable, ChangeReport, Failure, Status
     from textsim_db.worker import WorkReport
 
 log = logging.getLogger(f"{COMMANDS}.worker")
 
 _REPORT_SECONDS = 1.0
 _LATE_SECONDS = 60
+_LONGEST_WATCH = 86400
 _SHOWN_ERRORS = 3
 """Of each corpus, the last ones."""
 _MANY = 100
@@ -89,10 +91,18 @@ def attach(
     Example: `textsim attach news article --key id --text body --create`
     """
     with connect(database_url) as db:
-        opened = _opened(db, corpus, create)
+        opened, is_new = _opened(db, corpus, create)
         start = time.monotonic()
-        with passing("indexing", "rows") as done:
-            report = opened.attach(table, key, text, mode, done)
+        try:
+            with passing("indexing", "rows") as done:
+                report = opened.attach(table, key, text, mode, done)
+        except ConfigurationError:
+            # An empty corpus is not to be left behind by a mistake in the command; one that the
+            # table has been attached to stays.
+            if is_new and not len(opened):
+                with suppress(ConfigurationError):
+                    opened.drop()
+            raise
     _tell(corpus, report, time.monotonic() - start, table=table)
     complain(
         "what changes from now on is indexed by: textsim worker"
@@ -195,20 +205,20 @@ def status(
 
     Example: `textsim status --watch 10`
     """
-    if watch is not None and watch <= 0:
-        raise typer.BadParameter("expected seconds above 0", param_hint="--watch")
-    late = False
+    if watch is not None and not 0 < watch <= _LONGEST_WATCH:
+        raise typer.BadParameter(
+            f"expected seconds above 0, at most {_LONGEST_WATCH}", param_hint="--watch"
+        )
     before = _Sample({}, time.monotonic())
     with connect(database_url) as db:
         while True:
-            opened = list(_corpora(db, corpus))
-            sample = _Sample({each.name: (each.status(), each.activity()) for each in opened})
-            late = late or any((now.lag or 0) > _LATE_SECONDS for _, now in sample.found.values())
+            opened = list(of_each(db, corpus, _look))
+            sample = _Sample({each.name: found[:2] for each, found in opened})
             rates = sample.rates(before) if watch is not None else {}
             errors = [
                 Error(each.name, *failure)
-                for each in opened
-                for failure in each.failures(_SHOWN_ERRORS)
+                for each, (*_, failures) in opened
+                for failure in failures
             ]
             attached = [t for t in db.tables() if corpus in (None, t.corpus)]
             if as_json:
@@ -219,11 +229,15 @@ def status(
                 break
             before = sample
             time.sleep(watch)
-    if late:
+    if any((now.lag or 0) > _LATE_SECONDS for _, now in sample.found.values()):
         complain(
             "some changes are over a minute old: does a worker run? To start one: textsim worker",
             logging.WARNING,
         )
+
+
+def _look(corpus: Corpus) -> tuple[Status, Activity, list[Failure]]:
+    return corpus.status(), corpus.activity(), corpus.failures(_SHOWN_ERRORS)
 
 
 class Error(NamedTuple):
@@ -313,8 +327,8 @@ def pending(
     rows: list[tuple[Any, ...]] = []
     again = 0
     with connect(database_url) as db:
-        for opened in _corpora(db, corpus):
-            rows += [(opened.name, *failure) for failure in opened.failures()]
+        for opened, failures in of_each(db, corpus, lambda each: each.failures()):
+            rows += [(opened.name, *failure) for failure in failures]
             if retry:
                 again += opened.retry_failures()
     found = write(("corpus", "key", "table", "tries", "error"), rows, form)
@@ -354,22 +368,15 @@ def reconcile(
     _complain_of(report)
 
 
-def _opened(db: Database, name: str, create: bool) -> Corpus:
+def _opened(db: Database, name: str, create: bool) -> tuple[Corpus, bool]:
+    """Return the corpus, and whether it has just been created."""
     try:
-        return db.corpus(name)
+        return db.corpus(name), False
     except CorpusNotFound as error:
         if create:
-            return db.create_corpus(name)
+            return db.create_corpus(name), True
         error.add_note(f"to create it, add --create, or run: textsim corpus create {name}")
         raise
-
-
-def _corpora(db: Database, name: str | None) -> Iterator[Corpus]:
-    for each in db.corpora() if name is None else [name]:
-        try:
-            yield db.corpus(each)
-        except RecipeError as error:
-            complain(f"left out: {error}", logging.WARNING, corpus=each)
 
 
 def _summary(report: ChangeReport) -> str:

@@ -11,7 +11,6 @@ import logging
 import os
 import shutil
 import subprocess
-import sys
 import time
 import warnings
 from collections.abc import Iterator
@@ -303,8 +302,6 @@ unix_socket_permissions = 0700
 
 def _memory() -> int:
     """Return the machine's memory in MiB."""
-    if sys.platform == "win32":
-        return 4096
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // _MIB
 
 
