@@ -428,7 +428,7 @@ def test_tables(textsim: Textsim, database_url: str, keep: str) -> None:
     ) == [(True,)]
     assert run_sql(database_url, 'SELECT count(*) FROM "My Blog".post') == [(5,)]
     again = textsim("dedupe", *arguments, status=2)
-    assert "twins exists already; name another table, or drop it" in again.stderr
+    assert 'twins cannot be created: relation "twins" already exists' in again.stderr
 
 
 @pytest.mark.parametrize(
@@ -461,7 +461,7 @@ def test_a_target_that_cannot_be_is_told_first(
     for into, message in [
         ("nowhere.x", 'nowhere.x cannot be created: schema "nowhere" does not exist'),
         ("pg_catalog.x", "pg_catalog.x cannot be created: permission denied"),
-        ("there", "there exists already; name another table, or drop it"),
+        ("there", 'there cannot be created: relation "there" already exists'),
         ("a.b.c.d", "a.b.c.d cannot be created"),
     ]:
         result = textsim("dedupe", "--table", "post", "--into", into, status=2)
