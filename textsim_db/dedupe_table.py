@@ -131,11 +131,7 @@ def _create(connection: Connection, table: Table, into: str) -> sql.Identifier:
         connection.execute(table.statement(_CREATE, into=name))
     except pg.InvalidParameterValue as error:
         raise ConfigurationError(f"{into!r} is not the name of a table: {error}") from error
-    except pg.DuplicateTable as error:
-        raise ConfigurationError(
-            f"{into} exists already; name another table, or drop it"
-        ) from error
-    except psycopg.ProgrammingError as error:  # no such schema, or no right to create in it
+    except psycopg.ProgrammingError as error:  # it exists, or there is no right to create it
         raise ConfigurationError(
             f"{into} cannot be created: {error.diag.message_primary}"
         ) from error
