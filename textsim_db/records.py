@@ -244,7 +244,7 @@ class _Parquet(Records):
             texts = [f.name for f in schema if f.type in (pyarrow.string(), pyarrow.binary())]
             with parquet.ParquetFile(self._path, read_dictionary=texts) as file:
                 yield file, schema
-        except (pyarrow.ArrowException, OSError) as error:
+        except (pyarrow.ArrowException, OSError, UnicodeDecodeError) as error:
             if isinstance(error, OSError) and error.errno is not None:
                 raise
             raise InputError(f"damaged, or not Parquet: {' '.join(str(error).split())}") from error

@@ -251,6 +251,10 @@ def test_damaged_parquet_is_an_error_that_names_the_file(
     for _ in range(300):
         at = rng.randrange(len(data))
         damaged.append(data[:at] + rng.randbytes(rng.randrange(1, 9)) + data[at + 1 :])
+    # Names of columns that are not UTF-8, each where it stands.
+    for place in range(len(data) - 3):
+        if data[place : place + 4] == b"text":
+            damaged.append(data[:place] + b"te\xd2t" + data[place + 4 :])
     path = tmp_path / "damaged.parquet"
     refused = 0
     for some in damaged:
