@@ -42,6 +42,9 @@ from textsim_db.db import embedded
 hypothesis.settings.register_profile("textsim", deadline=None, database=None, print_blob=True)
 hypothesis.settings.load_profile("textsim")
 
+# A shell starts jobs in the background with it ignored, and so would those be that tests interrupt.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
 FOLDER = pytest.StashKey[Path]()
 SEED = pytest.StashKey[int]()
 

@@ -715,9 +715,10 @@ LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
-    EXECUTE format('GRANT INSERT ON textsim.word TO %s', role);
+    -- Not the ids, which are for the sequence alone to give.
+    EXECUTE format('GRANT INSERT (hash, word) ON textsim.word TO %s', role);
     EXECUTE format('GRANT INSERT, UPDATE, DELETE ON textsim.pending TO %s', role);
-    EXECUTE format('GRANT USAGE ON ALL SEQUENCES IN SCHEMA textsim TO %s', role);
+    EXECUTE format('GRANT USAGE ON SEQUENCE textsim.document_id TO %s', role);
     EXECUTE format('GRANT EXECUTE ON FUNCTION '
         'textsim._prepare_source(text, regclass, name, name, text), '
         'textsim._activate_source(integer), textsim._release_source(integer) TO %s', role);

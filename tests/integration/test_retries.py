@@ -264,7 +264,7 @@ def test_commits_of_a_worker_that_are_lost(
         commits = proxy.commits - before
         assert commits > 3
         for number in range(1, commits + 1):
-            connection.execute("UPDATE t SET body = body || %s", [f" {number}"])
+            connection.execute("UPDATE t SET body = body || %s", [f" new{number}"])
             proxy.cuts, proxy.cut = 0, cut_commit(number, when)
             through.worker().run(until_idle=True)
             assert proxy.cuts == 1
@@ -287,7 +287,7 @@ def test_commits_of_reconcile_that_are_lost(
         before = proxy.commits
         assert same.reconcile().added == 99
         for number in range(1, proxy.commits - before + 1):
-            connection.execute("UPDATE t SET body = body || %s", [f" {number}"])
+            connection.execute("UPDATE t SET body = body || %s", [f" new{number}"])
             proxy.cuts, proxy.cut = 0, cut_commit(number, when)
             report = same.reconcile()
             assert proxy.cuts == 1
