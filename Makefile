@@ -6,6 +6,8 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 p
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet install --constraint constraints.txt
 TESTS ?= tests
+# In order of their names: those of units are short, and last, so that no process waits for another.
+PARALLEL := -n auto --dist loadfile --no-loadscope-reorder
 
 .PHONY: help demo test test-all test-postgres soak soak-crash soak-clients soak-tests soak-fuzz soak-short soak-long check format benchmark compare clean
 
@@ -27,13 +29,13 @@ demo: .venv/.run
 	@$(BIN)/textsim demo
 
 test: .venv/.dev
-	$(BIN)/python -m pytest -n auto --dist loadfile $(TESTS)
+	$(BIN)/python -m pytest $(PARALLEL) $(TESTS)
 
 test-all: .venv/.dev
-	$(BIN)/python -m pytest -n auto --dist loadfile --every-server $(TESTS)
+	$(BIN)/python -m pytest $(PARALLEL) --every-server $(TESTS)
 
 test-postgres: .venv/.dev
-	$(BIN)/python -m tests.own_postgres '$(PG_BIN)' -n auto --dist loadfile $(TESTS)
+	$(BIN)/python -m tests.own_postgres '$(PG_BIN)' $(PARALLEL) $(TESTS)
 
 # What takes too long for every change. Another long test is a target of its own, named here.
 soak: soak-crash soak-clients soak-tests soak-fuzz soak-long
@@ -46,7 +48,7 @@ soak-clients: .venv/.dev
 		tests/integration/test_many_clients.py tests/integration/test_twins.py
 
 soak-tests: .venv/.dev
-	$(BIN)/python -m pytest -n auto --dist loadfile --long --postgres 18 -m long tests
+	$(BIN)/python -m pytest $(PARALLEL) --long --postgres 18 -m long tests
 
 soak-fuzz: .venv/.dev
 	$(BIN)/python -m tests.fuzz --inputs 10000000 --processes 2 --sql 20000

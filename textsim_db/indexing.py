@@ -50,12 +50,17 @@ BULK_SECONDS = 10.0
 SETTLE_DOCUMENTS = 10_000
 SETTLE_SHARE = 0.2
 """A load of so many documents, and of this share of the corpus, is followed by a VACUUM."""
+ANALYZE_DOCUMENTS = 100
+"""A load of so many documents into a corpus that has no statistics yet is followed by ANALYZE."""
 
 VACUUM_DOCUMENTS: LiteralString = """
 /* textsim-db: vacuum corpus {id} after a load */ VACUUM (ANALYZE, SKIP_LOCKED) {document}
 """
 VACUUM_BANDS: LiteralString = """
 /* textsim-db: vacuum corpus {id} after a load */ VACUUM (ANALYZE, SKIP_LOCKED) {band}
+"""
+_ANALYZE: LiteralString = """
+/* textsim-db: analyze corpus {id} after a load */ ANALYZE (SKIP_LOCKED) {document}, {band}
 """
 
 Progress = Callable[[AddReport], None]
@@ -265,14 +270,18 @@ def settle(
     """After a large load, do at once what autovacuum would do within minutes.
 
     Until the new pages are known to be visible to all, each band row of a look-up costs a page of
-    the table, and without statistics the plans are guesses. Nothing depends on it: a role that
-    does not own the tables is only warned by the server, and a failure is left to autovacuum.
+    the table, and without statistics the plans are guesses: candidate_pairs compares all documents
+    with each other then. Nothing depends on it: a role that does not own the tables is only warned
+    by the server, and a failure is left to autovacuum.
     """
-    if added < SETTLE_DOCUMENTS:
+    if added < ANALYZE_DOCUMENTS:
         return
     with suppress(psycopg.Error), autocommit(engine) as connection:
         row = connection.execute(corpus.statement(_ESTIMATED_DOCUMENTS)).fetchone()
-        if row is None or row[0] < added / SETTLE_SHARE:
+        if added < SETTLE_DOCUMENTS:
+            if row is not None and row[0] < 0 and VACUUM_BANDS in tables:
+                connection.execute(corpus.statement(_ANALYZE))
+        elif row is None or row[0] < added / SETTLE_SHARE:
             log.info("vacuum of corpus %s after a load", corpus.name, extra={"corpus": corpus.name})
             for table in tables:
                 connection.execute(corpus.statement(table))

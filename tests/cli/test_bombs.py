@@ -235,6 +235,7 @@ def test_a_parquet_dictionary_is_not_written_out(
     assert copied.column("id").to_pylist() == [0, 1, 2]
 
 
+@pytest.mark.long
 def test_a_parquet_text_that_is_too_long(parquet: Callable[..., Path]) -> None:
     path = parquet(3, False, text=["a", "x" * (2**27 + 1), "b"])
     found, error, _ = run(RECORDS, path)

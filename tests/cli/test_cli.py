@@ -21,6 +21,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 import textsim_db
+from tests.sampling import some
 from textsim_db.cli import app
 from textsim_db.database import URL_VARIABLE
 from textsim_db.db.embedded import DATA_DIR_VARIABLE
@@ -613,6 +614,7 @@ class TestProcess:
         assert len(output.splitlines()) == 4
         assert messages == "3 pairs found\n"
 
+    @pytest.mark.long
     def test_an_encoding_that_lacks_the_characters(
         self, textsim: Textsim, database_url: str
     ) -> None:
@@ -628,7 +630,7 @@ class TestProcess:
             assert shown in output
             assert messages == ""
 
-    @pytest.mark.parametrize("form", ["jsonl", "csv"])
+    @pytest.mark.parametrize("form", some(["jsonl", "csv"], 2))
     def test_a_reader_that_has_enough(self, form: str, textsim: Textsim, database_url: str) -> None:
         lines = (json.dumps({"id": i, "text": "the same few words"}) for i in range(500))
         textsim("index", "c", "-", "--create", input="\n".join(lines))

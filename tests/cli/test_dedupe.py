@@ -24,6 +24,7 @@ import pytest
 import textsim_db as ts
 from benchmarks.generate import documents
 from tests.cli.test_cli import Textsim, process, textsim
+from tests.sampling import some
 from textsim_db import dedupe_table, records
 from textsim_db.db import corpora
 from textsim_db.formats import CsvRecords
@@ -499,7 +500,7 @@ def test_tables_that_cannot_be(textsim: Textsim, database_url: str) -> None:
     assert run_sql(database_url, "SELECT count(*) FROM textsim.corpus") == [(0,)]
 
 
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
+@pytest.mark.parametrize("how", some([signal.SIGINT, signal.SIGKILL], 2))
 def test_what_an_interrupted_process_leaves(
     textsim: Textsim, database_url: str, how: signal.Signals
 ) -> None:

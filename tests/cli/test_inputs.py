@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from tests.sampling import some
 from textsim_db import formats, inputs
 from textsim_db.errors import InputError
 from textsim_db.formats import Kind
@@ -326,6 +327,7 @@ def test_read_text(tmp_path: Path) -> None:
         read_text(str(tmp_path))
 
 
+@pytest.mark.long
 def test_a_text_of_50_megabytes(read: Read) -> None:
     text = "word " * 10_000_000
     with Path("a.csv").open("w", newline="") as file:
@@ -354,7 +356,7 @@ def test_what_is_too_long_is_refused(read: Read, monkeypatch: pytest.MonkeyPatch
     ]
 
 
-@pytest.mark.parametrize("suffix", ["jsonl", "csv", "jsonl.gz"])
+@pytest.mark.parametrize("suffix", some(["jsonl.gz", "jsonl", "csv"], 3))
 def test_memory_does_not_grow_with_the_file(suffix: str, read: Read) -> None:
     line = '{"id": 1, "text": "some text to fill a line"}\n'
     content = line * 100_000 if "jsonl" in suffix else "id,text\n" + "1,some text\n" * 300_000

@@ -103,6 +103,7 @@ def test_errors_are_json_too(textsim: Textsim) -> None:
     assert "give --yes to confirm" in record["message"]
 
 
+@pytest.mark.long
 def test_levels(textsim: Textsim) -> None:
     write_texts("news.jsonl", 1500)
     textsim("corpus", "create", "news")

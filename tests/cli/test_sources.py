@@ -15,6 +15,7 @@ import pytest
 import textsim_db as ts
 from tests.cli.test_cli import Textsim, process, textsim
 from tests.integration.test_sources import wait_for
+from tests.sampling import some
 from textsim_db.db.engine import plain_url, sqlalchemy_url
 
 pytestmark = pytest.mark.one_server
@@ -162,7 +163,7 @@ def test_reconcile(textsim: Textsim, connection: Connection) -> None:
     assert "nothing differs" in textsim("reconcile", "news", "--check").stderr
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", some([signal.SIGTERM, signal.SIGINT], 2))
 def test_a_worker_ends_cleanly(
     database_url: str, textsim: Textsim, connection: Connection, number: signal.Signals
 ) -> None:

@@ -13,6 +13,7 @@ import pytest
 
 import textsim_db as ts
 from tests.integration.test_sources import wait_for
+from tests.sampling import some
 from textsim_db.db import corpora
 
 pytestmark = pytest.mark.one_server
@@ -67,7 +68,7 @@ def test_a_load_that_fails_builds_the_index(db: ts.Database) -> None:
     assert len(corpus) == 2000
 
 
-@pytest.mark.parametrize("then", ["search", "load"])
+@pytest.mark.parametrize("then", some(["search", "load"], 2))
 def test_a_load_that_is_killed(db: ts.Database, then: str) -> None:
     corpus = db.create_corpus("c")
     loading = subprocess.Popen([sys.executable, "-c", LOAD, db.url])

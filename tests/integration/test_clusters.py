@@ -11,6 +11,7 @@ import pytest
 
 import textsim_db as ts
 from benchmarks.generate import documents
+from tests.sampling import some
 from textsim_db import pairs
 from textsim_db.forest import Forest, Links
 from textsim_db.text import shingles
@@ -55,6 +56,7 @@ def test_thousands_of_copies_make_one_cluster(db: ts.Database) -> None:
 
 
 @pytest.mark.one_server
+@pytest.mark.long
 def test_long_documents_are_read_a_few_at_a_time(
     db: ts.Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -96,7 +98,7 @@ def test_long_documents_are_read_a_few_at_a_time(
 
 
 @pytest.mark.one_server
-@pytest.mark.parametrize("shingle", ["word:2", "char:5"])
+@pytest.mark.parametrize("shingle", some(["word:2", "char:5"], 2))
 def test_crowded_buckets_give_the_same_pairs_and_clusters(
     db: ts.Database, monkeypatch: pytest.MonkeyPatch, shingle: str
 ) -> None:

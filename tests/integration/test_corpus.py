@@ -13,6 +13,7 @@ import sqlalchemy
 
 import textsim_db as ts
 from tests import reference
+from textsim_db.indexing import ANALYZE_DOCUMENTS
 
 pytestmark = pytest.mark.one_server
 
@@ -418,3 +419,16 @@ def test_a_large_load_leaves_the_tables_settled(db: ts.Database, database_url: s
                 [f"^{relation}_[0-9]+$"],
             ).fetchall()
             assert found == [(rows,)]
+
+
+def test_a_first_load_leaves_statistics(db: ts.Database, database_url: str) -> None:
+    """Without them candidate_pairs would compare all documents with each other."""
+    corpus = db.create_corpus("c")
+    corpus.add_many(
+        (f"{i}", f"a few words and the number {i % 90}") for i in range(ANALYZE_DOCUMENTS)
+    )
+    query = "EXPLAIN SELECT * FROM textsim.candidate_pairs('c')"
+    with psycopg.connect(database_url) as connection:
+        plan = "\n".join(row[0] for row in connection.execute(query))
+    # Each document's buckets are looked up before it meets another one.
+    assert plan.index("band_1_bucket") < plan.index("document_1 e")

@@ -37,6 +37,7 @@ def add_shuffled(url: str, number: int, seed: int) -> int:
     return stored
 
 
+@pytest.mark.long
 def test_eight_processes_with_shuffled_words(db: ts.Database, seed: int) -> None:
     corpus = db.create_corpus("shared", "word:1", num_hashes=16)
     with multiprocessing.get_context("spawn").Pool(PROCESSES) as pool:

@@ -137,6 +137,7 @@ def test_connect_without_an_address(folder: Path) -> None:
         assert connection.execute("SELECT count(*) FROM textsim.document").fetchone() == (10,)
 
 
+@pytest.mark.long
 def test_two_processes_share_one_server(folder: Path) -> None:
     url = embedded.start(folder)
     assert run(START, folder).strip() == url

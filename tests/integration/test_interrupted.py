@@ -59,6 +59,7 @@ def small_disk(db: ts.Database, tmp_path: Path) -> Iterator[Path]:
             disk.rmdir()
 
 
+@pytest.mark.long
 def test_a_full_disk(db: ts.Database, small_disk: Path, texts: Texts) -> None:
     with connect(db.url) as full:
         corpus = full.create_corpus("c")

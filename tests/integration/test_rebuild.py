@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -356,7 +357,7 @@ def test_readers_of_what_was_replaced(
 def test_transactions_that_began_before(db: ts.Database) -> None:
     """Those with a snapshot of their own are told to begin again, and by the code for that."""
     corpus = db.create_corpus("c")
-    corpus.add_many(TEXTS.items())
+    corpus.add_many(islice(TEXTS.items(), 20))
     with psycopg.connect(db.url, autocommit=True) as connection:
         connection.execute("CREATE TABLE t (id text PRIMARY KEY, body text)")
     corpus.attach("t", "id", "body", "inline")
@@ -384,9 +385,9 @@ def test_transactions_that_began_before(db: ts.Database) -> None:
 def test_long_documents_are_copied_in_small_parts(
     db: ts.Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rebuild, "MAX_WEIGHT", 500_000)
+    monkeypatch.setattr(rebuild, "MAX_WEIGHT", 50_000)
     corpus = db.create_corpus("c", num_hashes=16)
-    longs = [(f"long {i}", " ".join(f"w{i}x{j}" for j in range(50_000))) for i in range(5)]
+    longs = [(f"long {i}", " ".join(f"w{i}x{j}" for j in range(5_000))) for i in range(5)]
     shorts = [(f"short {i}", f"some words of text {i}") for i in range(20)]
     corpus.add_many(longs + shorts)
     done: list[int] = []

@@ -20,6 +20,7 @@ from psycopg import errors as pg
 import textsim_db as ts
 from tests.integration.test_sources import Connection, expected, settle, stored, working
 from tests.proxy import COMMIT, Proxy, proxied
+from tests.sampling import some
 
 pytestmark = pytest.mark.one_server
 
@@ -115,7 +116,7 @@ SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_t
 
 
 @pytest.mark.usefixtures("small_batches")
-@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("when", some(["after", "before"], 2))
 def test_commits_that_are_lost(
     db: ts.Database, connection: Connection, proxy: Proxy, when: str
 ) -> None:
@@ -480,6 +481,7 @@ def test_a_worker_goes_on_after_a_cancel(
     settle(db, corpus)
 
 
+@pytest.mark.long
 def test_an_interrupt_ends_a_load(
     db: ts.Database, corpus: ts.Corpus, connection: Connection, rng: random.Random
 ) -> None:

@@ -637,7 +637,7 @@ def test_a_killed_worker(db: ts.Database, corpus: ts.Corpus, connection: Connect
         "INSERT INTO t SELECT i, 'text number ' || i || ' of ' || md5(i::text) "
         "FROM generate_series(1, 3000) i"
     )
-    for number in range(4):
+    for number in range(3):
         connection.execute(
             "UPDATE t SET body = body || %s WHERE id %% 10 = %s", [f" {number}", number]
         )

@@ -129,7 +129,9 @@ def test_brute_force_leaves_nothing_out() -> None:
 
 
 @pytest.mark.parametrize("shingle", ["word:3", pytest.param("char:5", marks=pytest.mark.long)])
-@pytest.mark.parametrize("name", CORPORA)
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=pytest.mark.long if n == "licences" else ()) for n in CORPORA]
+)
 def test_exact(db: ts.Database, name: str, shingle: str, rng: random.Random) -> None:
     texts = texts_of(name, shingle)
     corpus = db.create_corpus(name, shingle, threshold=THRESHOLD, recall=0.95)

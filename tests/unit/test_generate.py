@@ -36,6 +36,7 @@ def test_identical_documents_and_boilerplate() -> None:
     assert sum(text.startswith(start) for text in texts) == 150
 
 
+@pytest.mark.long
 def test_moved_sentences_change_little() -> None:
     plain = [text for _, text in documents(300, words=150, planted=0.5, seed=7)]
     moved = [text for _, text in documents(300, words=150, planted=0.5, seed=7, moved=1.0)]
