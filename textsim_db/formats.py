@@ -151,7 +151,9 @@ def json_object(line: bytes | None) -> dict[str, Any]:
         record = json.loads(text)
     except json.JSONDecodeError as error:
         raise InputError(f"malformed JSON at character {error.pos + 1}: {error.msg}") from error
-    except (ValueError, RecursionError) as error:  # a number too long, too deep
+    except RecursionError as error:
+        raise InputError("malformed JSON: it is nested too deeply") from error
+    except ValueError as error:  # a number of too many digits
         raise InputError(f"malformed JSON: {error}") from error
     if not isinstance(record, dict):
         raise InputError(f"a JSON object was expected, {json_type(record)} was found")

@@ -113,9 +113,9 @@ def test_arrays() -> None:
     ("call", "message"),
     [
         (lambda: jaccard(5, []), "expected a sequence of words, characters or integers, not 5"),  # type: ignore[arg-type]
-        (lambda: jaccard([[1]], []), "an item cannot be compared: unhashable type"),  # type: ignore[list-item]
-        (lambda: euclidean([[1]], []), "an item cannot be compared: unhashable type"),  # type: ignore[list-item]
-        (lambda: levenshtein([[1]], []), "an item cannot be compared: unhashable type"),  # type: ignore[list-item]
+        (lambda: jaccard([[1]], []), "an item cannot be compared: .*unhashable type"),  # type: ignore[list-item]
+        (lambda: euclidean([[1]], []), "an item cannot be compared: .*unhashable type"),  # type: ignore[list-item]
+        (lambda: levenshtein([[1]], []), "an item cannot be compared: .*unhashable type"),  # type: ignore[list-item]
         (lambda: euclidean({"a": -1}, {}), "the count of 'a' is -1; expected 0 to 2"),
         (lambda: euclidean({"a": math.nan}, {}), "the count of 'a' is nan; expected 0 to 2"),
         (lambda: euclidean({"a": math.inf}, {}), "the count of 'a' is inf; expected 0 to 2"),
@@ -130,8 +130,8 @@ def test_arrays() -> None:
         (lambda: euclidean({"a": None}, {}), "the count of 'a' is None; expected 0 to 2"),
         (lambda: lr_norm("a", "b", 10**400), "r is 10000"),
         (lambda: weighted_jaccard("a", "b", {"a": 1e300}), "the weight of 'a' is 1e.300"),
-        (lambda: Vocabulary([[1]]), "an item cannot be compared: unhashable"),  # type: ignore[list-item]
-        (lambda: signature_matrix([[[1]]]), "an item cannot be compared: unhashable"),  # type: ignore[list-item]
+        (lambda: Vocabulary([[1]]), "an item cannot be compared: .*unhashable"),  # type: ignore[list-item]
+        (lambda: signature_matrix([[[1]]]), "an item cannot be compared: .*unhashable"),  # type: ignore[list-item]
         (lambda: character_shingles("abc", 0), "n is 0; expected 1 or more"),
         (lambda: word_ngrams("abc", -1), "n is -1; expected 1 or more"),
         (lambda: measure_of(None), 'there is no measure "None"'),  # type: ignore[arg-type]
