@@ -105,7 +105,7 @@ def complain(message: str, level: int = logging.INFO, **fields: object) -> None:
 def explain(error: BaseException) -> str:
     """Return an error's message, with those of its causes that say something more, and its notes."""
     lines: list[str] = []
-    notes: list[str] = []
+    notes = getattr(error, "__notes__", [])
     cause: BaseException | None = error
     while cause is not None:
         # SQLAlchemy's own message adds the statement and an address; the driver's is inside.
@@ -116,7 +116,6 @@ def explain(error: BaseException) -> str:
         lines = [line.replace(quoted, message) for line in lines]
         if message and not any(message in line for line in lines):
             lines.append(message)
-        notes += getattr(cause, "__notes__", [])
         cause = cause.__cause__
     return "\n".join(["\n  because: ".join(lines), *notes])
 
