@@ -49,11 +49,6 @@ FOLDER = pytest.StashKey[Path]()
 SEED = pytest.StashKey[int]()
 
 
-def pytest_xdist_auto_num_workers() -> int:
-    """One process more than there are cores: half of the time a test waits for something."""
-    return (os.cpu_count() or 1) + 1
-
-
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("textsim-db")
     group.addoption(

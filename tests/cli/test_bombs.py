@@ -101,6 +101,7 @@ Parts = list[tuple[bytes, int]]
             ", line 2",
             "the line has more than 16,777,216 bytes beside its strings",
             id="JSON of 80 million arrays",
+            marks=pytest.mark.long,
         ),
         pytest.param(
             "jsonl",

@@ -136,6 +136,7 @@ def test_progress_becomes_records(textsim: Textsim, monkeypatch: pytest.MonkeyPa
         assert steps[-1].get("total", 12_000) == 12_000
 
 
+@pytest.mark.long
 def test_a_worker_logs_json(textsim: Textsim, database_url: str) -> None:
     with psycopg.connect(database_url, autocommit=True) as connection:
         connection.execute("CREATE TABLE article (id text PRIMARY KEY, text text)")

@@ -17,6 +17,7 @@ import psycopg
 import pytest
 
 import textsim_db as ts
+from tests.sampling import some
 from textsim_db.db.binary import (
     COPY_HEADER,
     COPY_TRAILER,
@@ -50,10 +51,10 @@ def check_parameters(connection: psycopg.Connection[Any]) -> None:
         (INT4, np.int32, "integer"),
         (INT8, np.int64, "bigint"),
     ):
-        for some in (values, []):
+        for numbers in (values, []):
             statement = f"SELECT %s, pg_typeof(%s)::text, cardinality(%s::{type_}[])"
-            [row] = query(connection, statement, *[Array(np.array(some, dtype))] * 3)
-            assert row == (some, f"{type_}[]", len(some))
+            [row] = query(connection, statement, *[Array(np.array(numbers, dtype))] * 3)
+            assert row == (numbers, f"{type_}[]", len(numbers))
 
 
 def check_bands(connection: psycopg.Connection[Any]) -> None:
@@ -131,7 +132,7 @@ def check_all(url: str) -> None:
         assert corpus.verify() == []
 
 
-@pytest.mark.parametrize("build", ["python", "binary"])
+@pytest.mark.parametrize("build", some(["binary", "python"], 2))
 def test_round_trip(database_url: str, build: str) -> None:
     program = (
         "import sys; from tests.integration.test_copy import check_all; check_all(sys.argv[1])"

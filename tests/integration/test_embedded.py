@@ -243,6 +243,7 @@ def test_initdb_is_killed(folder: Path) -> None:
     check_some(10)
 
 
+@pytest.mark.long
 def test_a_stale_lock_with_the_number_of_another_program(folder: Path) -> None:
     add_some(50)
     cluster = folder / f"postgresql-{VERSION}"

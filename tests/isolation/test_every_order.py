@@ -145,7 +145,10 @@ def serial(start: Contents, transactions: list[Transaction]) -> list[Contents]:
     "kind",
     [pytest.param(kind, marks=() if " and " in kind else pytest.mark.long) for kind in KINDS],
 )
-@pytest.mark.parametrize("name", SCENARIOS)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(n, marks=pytest.mark.long if n.startswith("three") else ()) for n in SCENARIOS],
+)
 def test_every_order(db: ts.Database, kind: str, name: str) -> None:
     start, transactions = SCENARIOS[name]
     corpus = db.create_corpus("c", "word:1", num_hashes=16)

@@ -166,6 +166,7 @@ def answers(stage: Stage) -> list[object]:
         ]
 
 
+@pytest.mark.long
 def test_a_dump_restores_everything(stage: Stage, extensible: Server, tmp_path: Path) -> None:
     stage.run(
         stage.writer,
