@@ -368,7 +368,6 @@ def test_transactions_that_began_before(db: ts.Database) -> None:
             "SELECT textsim.add('c', 'a', 'some words of a text')",
             "SELECT textsim.remove('c', 'a')",
             "SELECT * FROM textsim.pairs('c')",
-            "SELECT * FROM textsim.candidate_pairs('c')",
             "INSERT INTO t VALUES ('a', 'some words of a text')",
         )
     ):
