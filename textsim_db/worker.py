@@ -228,11 +228,11 @@ class Worker:
                 self._stop.wait(POLL_SECONDS)
             except (psycopg.Error, DatabaseError) as error:
                 cause = error if isinstance(error, psycopg.Error) else error.__cause__
-                lost = isinstance(error, DatabaseUnavailable) or (
+                trouble = isinstance(error, DatabaseUnavailable) or (
                     isinstance(cause, psycopg.Error) and is_trouble(cause)
                 )
                 cancelled = isinstance(cause, pg.QueryCanceled) and not until_idle
-                if not (self._connected and (lost or cancelled)) or (
+                if not (self._connected and (trouble or cancelled)) or (
                     until_idle and tries == MAX_TRIES
                 ):
                     raise
