@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import psycopg
 import sqlalchemy
+from psycopg import sql
 from sqlalchemy import Engine
 
 from textsim_db.db.engine import Connection, autocommit, database_errors
@@ -36,20 +38,34 @@ def resource(name: str) -> Path:
     return installed if installed.is_dir() else package.parent / name
 
 
-def run_file(name: str) -> None:
-    """Run one file of sql/upgrade/ on the connection of the current revision, byte for byte."""
+def run_files(pattern: str) -> None:
+    """Run files of sql/ on the connection of the current revision, byte for byte."""
     import alembic.op
 
-    script = (resource("sql") / "upgrade" / name).read_text(encoding="utf-8")
-    script = f"/* textsim-db: migration {name} */ {script}"
-    alembic.op.get_bind().exec_driver_sql(script, execution_options={"no_parameters": True})
+    for file in sorted(resource("sql").glob(pattern)):
+        script = f"/* textsim-db: migration {file.name} */ {file.read_text(encoding='utf-8')}"
+        options = {"no_parameters": True}
+        alembic.op.get_bind().exec_driver_sql(script, execution_options=options)
+
+
+@cache
+def first_revision() -> str:
+    """Return the revision that runs the files of sql/schema/, named by their checksum.
+
+    Until the first release the schema changes in place: a database that was made by other files is
+    at another revision.
+    """
+    digest = hashlib.sha256()
+    for file in sorted((resource("sql") / "schema").glob("*.sql")):
+        digest.update(file.read_bytes())
+    return f"0001_{digest.hexdigest()[:12]}"
 
 
 @cache
 def head() -> str:
     """Return the newest revision that this version of textsim-db has."""
-    files = (resource("sql") / "upgrade").glob("[0-9]*.sql")
-    return max(file.stem for file in files if not file.stem.endswith(".down"))
+    newest = max(file.stem for file in (resource("migrations") / "versions").glob("[0-9]*.py"))
+    return first_revision() if newest == "0001_schema" else newest
 
 
 def current(connection: Connection) -> str | None:
@@ -112,12 +128,40 @@ def downgrade(engine: Engine, revision: str = "base") -> None:
     """Take the schema back to a revision; "base" removes it and everything stored in it."""
     import alembic.command
 
-    with _changing(engine) as (connection, config):
-        # Partitions and their corpora go with the tables; the schema goes when nothing is left.
+    if revision == "base":
+        _remove(engine)
+        return
+    with _changing(engine) as (_, config):
         alembic.command.downgrade(config, revision)
-        if revision == "base":
-            connection.exec_driver_sql("DROP TABLE textsim.alembic_version")
-            connection.exec_driver_sql("DROP SCHEMA textsim")
+
+
+def _remove(engine: Engine) -> None:
+    """Remove the schema, whatever its revision."""
+    with database_errors(), autocommit(engine) as connection:
+        if connection.execute("SELECT to_regnamespace('textsim')").fetchone() == (None,):
+            return
+        if connection.execute("SELECT to_regclass('textsim.corpus')").fetchone() != (None,):
+            _remove_corpora(connection)
+    with _changing(engine) as (changing, _):
+        options = {"no_parameters": True}
+        script = (resource("sql") / "remove.sql").read_text(encoding="utf-8")
+        changing.exec_driver_sql(script, execution_options=options)
+        changing.exec_driver_sql("DROP TABLE IF EXISTS textsim.alembic_version")
+        changing.exec_driver_sql("DROP SCHEMA textsim")
+
+
+def _remove_corpora(connection: Connection) -> None:
+    """Remove each corpus in its own transaction: the server cannot lock hundreds at once."""
+    corpora = connection.execute("SELECT id FROM textsim.corpus ORDER BY id").fetchall()
+    for (corpus,) in corpora:
+        with connection.transaction():
+            sources = "SELECT id FROM textsim.source WHERE corpus_id = %s"
+            for (source,) in connection.execute(sources, [corpus]).fetchall():
+                function = sql.Identifier("textsim", f"_changes_{source}")
+                connection.execute(sql.SQL("DROP FUNCTION IF EXISTS {}() CASCADE").format(function))
+            connection.execute("DELETE FROM textsim.source WHERE corpus_id = %s", [corpus])
+            connection.execute("DELETE FROM textsim.corpus WHERE id = %s", [corpus])
+            connection.execute("SELECT textsim._drop_storage(%s)", [corpus])
 
 
 def script() -> str:

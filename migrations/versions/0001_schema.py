@@ -1,0 +1,14 @@
+"""The schema as sql/schema/ has it; sql/remove.sql takes it back."""
+
+from textsim_db.db import schema
+
+revision = schema.first_revision()
+down_revision = None
+
+
+def upgrade() -> None:
+    schema.run_files("schema/*.sql")
+
+
+def downgrade() -> None:
+    schema.run_files("remove.sql")

@@ -1,0 +1,38 @@
+-- Removes everything in the schema except the schema itself and Alembic's version. An object of a
+-- user that depends on something here, such as a view over textsim.jaccard, makes it fail.
+DO $$
+DECLARE
+    statement text;
+BEGIN
+    -- The triggers on attached tables go with their functions.
+    FOR statement IN
+        SELECT format('DROP FUNCTION %s CASCADE', p.oid::regprocedure) FROM pg_proc p
+        WHERE p.pronamespace = 'textsim'::regnamespace AND p.prorettype = 'trigger'::regtype
+    LOOP
+        EXECUTE statement;
+    END LOOP;
+    -- One statement for all objects of a kind, because they depend on each other.
+    FOR statement IN
+        SELECT format('DROP %s %s', kind, string_agg(name, ', '))
+        FROM (
+            SELECT CASE c.relkind WHEN 'v' THEN 'VIEW' WHEN 'S' THEN 'SEQUENCE' ELSE 'TABLE' END,
+                CASE c.relkind WHEN 'v' THEN 1 WHEN 'S' THEN 4 ELSE 3 END,
+                c.oid::regclass::text
+            FROM pg_class c
+            WHERE c.relnamespace = 'textsim'::regnamespace AND c.relkind IN ('r', 'p', 'v', 'S')
+                AND NOT c.relispartition AND c.relname <> 'alembic_version'
+                -- The sequences of identity columns go with their tables.
+                AND NOT (c.relkind = 'S' AND EXISTS (
+                    SELECT FROM pg_depend d WHERE d.classid = 'pg_class'::regclass
+                        AND d.objid = c.oid AND d.deptype = 'i'))
+            UNION ALL
+            SELECT 'ROUTINE', 2, p.oid::regprocedure::text FROM pg_proc p
+            WHERE p.pronamespace = 'textsim'::regnamespace
+        ) object (kind, place, name)
+        GROUP BY kind, place
+        ORDER BY place
+    LOOP
+        EXECUTE statement;
+    END LOOP;
+END
+$$;
