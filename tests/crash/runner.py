@@ -33,6 +33,7 @@ from tests.crash.works import Changes, Job, read
 from tests.integration.test_embedded import postmaster
 from tests.migration.test_migrations import catalog
 from tests.servers import Server
+from tests.steps import SECOND, second_step
 from textsim_db.db import embedded, schema
 
 PATIENCE_SECONDS = 60.0
@@ -452,6 +453,7 @@ class Migrate(Work):
     """The schema of a database with rows in it, taken back and up again."""
 
     target = "migrate"
+    newest = SECOND
     database = f"{embedded.DATABASE}_migrated"
 
     def prepare(self, db: ts.Database) -> None:
@@ -463,7 +465,11 @@ class Migrate(Work):
         self.rows = self.rows_of(url)
 
     def fill(self, url: str) -> None:
-        ts.install(url)
+        with second_step():
+            ts.install(url)
+            self.fill_corpus(url)
+
+    def fill_corpus(self, url: str) -> None:
         with ts.connect(url) as db, psycopg.connect(url, autocommit=True) as connection:
             corpus = db.create_corpus("c", **SETTINGS)
             connection.execute("CREATE TABLE t (id bigint PRIMARY KEY, body text)")
@@ -507,7 +513,7 @@ class Migrate(Work):
         self.server.url = stage.url
         self.url = self.server.address(self.database)
         (one,) = stage.running
-        possible = {self.first_revision()}
+        possible = {self.newest}
         for entry in one.entries:
             if "begin" in entry:
                 possible.add(entry["begin"])
@@ -522,15 +528,16 @@ class Migrate(Work):
             self.tally.broken.append(f"the schema is at {found}, which is none of {possible}")
         self.check_rows("right after the kill")
 
-    def first_revision(self) -> str:
-        return schema.head()
-
     def check_rows(self, when: str) -> None:
         if self.rows_of(self.url) != self.rows:
             self.tally.lost += 1
             self.tally.broken.append(f"rows of a migrated database differ {when}")
 
     def complete(self, stage: Stage, first: int) -> None:
+        with second_step():
+            self.upgrade()
+
+    def upgrade(self) -> None:
         ts.install(self.url)
         found = self.catalog_of(self.url)
         self.tally.broken += [
@@ -550,6 +557,7 @@ class Install(Migrate):
     """The schema of an empty database, installed and removed."""
 
     target = "install"
+    newest = schema.head()
     database = f"{embedded.DATABASE}_installed"
 
     def fill(self, url: str) -> None:

@@ -23,6 +23,7 @@ import psycopg
 from psycopg import errors as pg
 
 import textsim_db as ts
+from tests.steps import FIRST, second_step
 from textsim_db import batches
 from textsim_db.db import schema
 from textsim_db.db.engine import is_lost, open_engine
@@ -34,8 +35,6 @@ LOAD_BATCH = 1000
 KEYS = 400
 """Keys that each client changes."""
 LEASE_SECONDS = 0.5
-OLDEST_REVISION = "0003_sources"
-"""From this one on the schema has everything that the crash tests store."""
 
 Changes = dict[str, int | None]
 """What a transaction leaves: the version of each key's text, None where there is none."""
@@ -212,8 +211,9 @@ def rebuild(job: Job, journal: Journal) -> None:
 
 
 def migrate(job: Job, journal: Journal) -> None:
-    """Take the schema back to older revisions that keep everything, and up again."""
-    _migrate(job, journal, OLDEST_REVISION)
+    """Take the schema back by a made-up step that keeps everything, and up again."""
+    with second_step():
+        _migrate(job, journal, FIRST)
 
 
 def install(job: Job, journal: Journal) -> None:
@@ -221,12 +221,9 @@ def install(job: Job, journal: Journal) -> None:
     _migrate(job, journal, "base")
 
 
-def _migrate(job: Job, journal: Journal, oldest: str) -> None:
-    rng = random.Random(job.seed)
-    revisions = revisions_from(oldest)
+def _migrate(job: Job, journal: Journal, down: str) -> None:
     engine = open_engine(job.url)
     while not job.stopped:
-        down = rng.choice(revisions)
         for revision in (schema.head(), down):
             journal.note(begin=revision)
             if revision == down:
@@ -234,15 +231,6 @@ def _migrate(job: Job, journal: Journal, oldest: str) -> None:
             else:
                 schema.upgrade(engine)
             journal.note(done=revision)
-
-
-def revisions_from(oldest: str) -> list[str]:
-    """Return the revisions before the newest one, from one of them on."""
-    if oldest == "base":
-        return ["base"]
-    files = sorted(file.stem for file in (schema.resource("sql") / "upgrade").glob("[0-9]*.sql"))
-    names = [name for name in files if not name.endswith(".down")]
-    return names[names.index(oldest) : -1]
 
 
 def work(job: Job, journal: Journal) -> None:

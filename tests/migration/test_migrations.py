@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import ast
-import hashlib
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,14 +12,13 @@ import pytest
 from sqlalchemy import Engine
 
 import textsim_db as ts
+from scripts.freeze_schema import CHECKSUMS, checksums
 from tests.servers import Server
+from tests.steps import FIRST, SECOND, second_step
 from textsim_db.db import schema
-from textsim_db.db.corpora import load
 from textsim_db.db.engine import open_engine
 
 ROOT = Path(__file__).parents[2]
-UPGRADE = ROOT / "sql" / "upgrade"
-REVISIONS = sorted((ROOT / "migrations" / "versions").glob("*.py"))
 CATALOG = {
     "relations": """
         SELECT c.relname, c.relkind, c.relpersistence, c.relreplident, c.reloptions::text,
@@ -129,16 +127,60 @@ def test_down_and_up_again(engine: Engine, empty_database_url: str) -> None:
     assert catalog(empty_database_url) == first
 
 
-def test_down_step_by_step(engine: Engine, empty_database_url: str) -> None:
+@pytest.fixture
+def two_steps() -> Iterator[Path]:
+    """Have a schema of two steps; the folder with its files."""
+    with second_step() as root:
+        yield root
+
+
+def test_fresh_equals_upgraded_in_two_steps(
+    server: Server, engine: Engine, empty_database_url: str, two_steps: Path
+) -> None:
+    assert schema.upgrade(engine) == SECOND
+    upgraded = catalog(empty_database_url)
+    with server.database("ENCODING 'UTF8' TEMPLATE template0") as fresh_url:
+        run_script(fresh_url)
+        assert catalog(fresh_url) == upgraded
+
+
+def test_down_step_by_step(engine: Engine, empty_database_url: str, two_steps: Path) -> None:
+    schema.upgrade(engine)
+    complete = catalog(empty_database_url)
     reached = []
-    for number in range(1, len(REVISIONS) + 1):
-        schema.upgrade(engine)
-        for _ in range(number):
-            schema.downgrade(engine, "-1")
+    for _ in (SECOND, FIRST):
+        schema.downgrade(engine, "-1")
         reached.append(rows(empty_database_url, "SELECT * FROM textsim.alembic_version"))
-        schema.upgrade(engine)
-    assert reached[-1] == []
-    assert rows(empty_database_url, CATALOG["version"]) == [(schema.head(),)]
+    assert reached == [[(FIRST,)], []]
+    schema.upgrade(engine)
+    assert without_dropped_columns(catalog(empty_database_url)) == without_dropped_columns(complete)
+
+
+def without_dropped_columns(found: dict[str, list[tuple[Any, ...]]]) -> dict[str, list[Any]]:
+    """Leave out columns that were dropped, and the numbers of the others."""
+    columns = [(row[0], *row[2:]) for row in found["columns"] if not row[10]]
+    return found | {"columns": sorted(columns, key=repr)}
+
+
+def test_hundreds_of_corpora_are_removed(engine: Engine, empty_database_url: str) -> None:
+    """More than the server can lock in one transaction."""
+    before = catalog_of_all(empty_database_url)
+    schema.upgrade(engine)
+    with psycopg.connect(empty_database_url, autocommit=True) as connection:
+        connection.execute("CREATE TABLE article (id int PRIMARY KEY, body text)")
+        for first in range(0, 300, 50):
+            connection.execute(
+                "SELECT textsim.create_corpus('c' || i, num_hashes => 8) "
+                "FROM generate_series(%s::integer, %s) i",
+                [first, first + 49],
+            )
+        connection.execute("SELECT textsim.attach('c7', 'article', 'id', 'body')")
+        # A client that dies in a rebuild leaves a corpus with a trigger that refuses writes.
+        connection.execute("SELECT textsim._replace_corpus(1, 2)")
+        schema.downgrade(engine)
+        connection.execute("INSERT INTO article VALUES (1, 'a row of a table that was attached')")
+        connection.execute("DROP TABLE article")
+    assert catalog_of_all(empty_database_url) == before
 
 
 def test_up_and_down_with_rows(engine: Engine, empty_database_url: str) -> None:
@@ -147,13 +189,6 @@ def test_up_and_down_with_rows(engine: Engine, empty_database_url: str) -> None:
     with ts.connect(empty_database_url) as db:
         for name in ("one", "two"):
             db.create_corpus(name).add_many([("a", "some text"), ("b", "other text")])
-    if len(REVISIONS) > 1:
-        schema.downgrade(engine, "-1")
-        schema.upgrade(engine)
-        with ts.connect(empty_database_url) as db:
-            assert db.corpora() == ["one", "two"]
-            assert [m.key for m in db.corpus("two").query("some text")] == ["a"]
-            assert db.corpus("one").verify() == []
     schema.downgrade(engine)
     assert catalog_of_all(empty_database_url) == before
     schema.upgrade(engine)
@@ -174,50 +209,35 @@ def catalog_of_all(url: str) -> list[list[tuple[Any, ...]]]:
     ]
 
 
-@pytest.mark.parametrize("path", REVISIONS, ids=lambda path: path.stem)
-def test_revisions_only_name_files(path: Path) -> None:
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    named = [
-        call.args[0].value
-        for call in ast.walk(tree)
-        if isinstance(call, ast.Call) and isinstance(call.args[0], ast.Constant)
+def test_released_files_never_change(two_steps: Path) -> None:
+    """Nothing is released yet: the check must name what will be."""
+    assert changed_files(ROOT) == []
+    assert changed_files(two_steps) == []
+    file = two_steps / "sql" / "upgrade" / FIRST / "20_word.sql"
+    file.write_text(file.read_text(encoding="utf-8") + "\n", encoding="utf-8")
+    assert changed_files(two_steps) == [f"{FIRST}/20_word.sql"]
+
+
+def changed_files(root: Path) -> list[str]:
+    """Return the released files that are not what their checksums say."""
+    upgrade = root / "sql" / "upgrade"
+    if not upgrade.is_dir():
+        return []
+    lines = (upgrade / CHECKSUMS).read_text(encoding="utf-8").splitlines()
+    now = checksums(upgrade)
+    return [name for name, digest in map(str.split, lines) if now.get(name) != digest]
+
+
+def test_revision_is_that_of_the_extension() -> None:
+    command = [
+        "make",
+        "-C",
+        str(ROOT / "sql" / "extension"),
+        "--eval",
+        "print: ; @echo $(REVISION)",
     ]
-    assert named == [f"{path.stem}.sql", f"{path.stem}.down.sql"]
-    assert all((UPGRADE / str(name)).is_file() for name in named)
-    functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
-    assert [function.name for function in functions] == ["upgrade", "downgrade"]
-    assert all(len(function.body) == 1 for function in functions)
-    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
-    assert {ast.unparse(call.func) for call in calls} == {"run_file"}
-
-
-def test_every_upgrade_file_belongs_to_a_revision() -> None:
-    expected = {f"{path.stem}{end}" for path in REVISIONS for end in (".sql", ".down.sql")}
-    assert {path.name for path in UPGRADE.iterdir()} == expected
-
-
-def changed(listed: str) -> list[str]:
-    """Return the files that are not what a list of checksums says."""
-    lines = [line.split() for line in listed.splitlines() if line and not line.startswith("#")]
-    return [
-        name
-        for checksum, name in lines
-        if hashlib.sha256((UPGRADE / name).read_bytes()).hexdigest() != checksum
-    ]
-
-
-def test_released_files_never_change() -> None:
-    listed = (Path(__file__).parent / "checksums.txt").read_text(encoding="utf-8")
-    assert changed(listed) == [], "they were released and must not change"
-
-
-def test_a_released_file_that_changed_is_named() -> None:
-    """Nothing is listed before the first release: the check must find what will be."""
-    files = sorted(UPGRADE.iterdir())
-    lines = [f"{hashlib.sha256(file.read_bytes()).hexdigest()}  {file.name}" for file in files]
-    assert changed("\n".join(["# a comment", *lines])) == []
-    other = lines[1].replace(lines[1][:64], "0" * 64)
-    assert changed("\n".join([lines[0], other, *lines[2:]])) == [files[1].name]
+    done = subprocess.run([*command, "-s", "print"], capture_output=True, text=True, check=True)
+    assert schema.head() in done.stdout.split()
 
 
 @pytest.mark.parametrize(
@@ -314,12 +334,8 @@ STORED = {
 }
 
 
-def triggers(url: str) -> list[tuple[Any, ...]]:
-    return rows(url, "SELECT tgname FROM pg_trigger WHERE tgname LIKE 'textsim%'")
-
-
-def test_documents_survive_every_step(engine: Engine, empty_database_url: str) -> None:
-    """Down to the first revision and up again: only attaching is taken back, at its own revision."""
+def test_documents_survive_a_step(engine: Engine, empty_database_url: str, two_steps: Path) -> None:
+    """Down by a step and up again, under a table that stays attached."""
     url = empty_database_url
     schema.upgrade(engine)
     with psycopg.connect(url, autocommit=True) as connection:
@@ -332,67 +348,40 @@ def test_documents_survive_every_step(engine: Engine, empty_database_url: str) -
             connection.execute("INSERT INTO article VALUES (1, 'a row that is indexed')")
             db.worker().run(until_idle=True)
         connection.execute("INSERT INTO article VALUES (2, 'a row that is pending')")
-        connection.execute("DELETE FROM article WHERE id = 2")
         connection.execute("SELECT textsim.add('one', 'sql', 'words that wait for their ids')")
         stored = {name: rows(url, query) for name, query in STORED.items()}
-        reached = [path.stem for path in REVISIONS]
-        for revision in reversed(reached[:-1]):
-            schema.downgrade(engine, "-1")
-            assert {name: rows(url, query) for name, query in STORED.items()} == stored, revision
-            assert bool(triggers(url)) == (revision >= "0003"), revision
-            with pytest.raises(
-                ts.SchemaError, match=f"at revision {revision}.* needs {reached[-1]}"
-            ):
-                ts.connect(url)
-            # A table that was attached is written as any other.
-            connection.execute("UPDATE article SET body = body")
-        for revision in reached[1:]:
-            step(engine, revision)
-            assert {name: rows(url, query) for name, query in STORED.items()} == stored, revision
+        schema.downgrade(engine, "-1")
+        with pytest.raises(ts.SchemaError, match=f"at revision {FIRST}.* needs {SECOND}"):
+            ts.connect(url)
+        connection.execute("UPDATE article SET body = 'a row that was changed' WHERE id = 1")
+        schema.upgrade(engine)
         with ts.connect(url) as db:
-            assert db.tables() == []
-            for name, mode in (("one", "queue"), ("two", "inline")):
-                corpus = db.corpus(name)
-                assert corpus.verify() == []
-                assert [m.key for m in corpus.query("a row that is indexed")] == ["1"]
-                corpus.attach("article", "id", "body", mode)
-            connection.execute("UPDATE article SET body = 'a row that was changed'")
             db.worker().run(until_idle=True)
             for name in ("one", "two"):
                 corpus = db.corpus(name)
                 assert [m.key for m in corpus.query("a row that was changed")] == ["1"]
+                assert [m.key for m in corpus.query("a row that is pending")] == ["2"]
                 assert corpus.verify() == []
+        kept = {name: rows(url, query) for name, query in STORED.items()}
+        assert kept["corpus"] == stored["corpus"]
+        assert set(kept["word"]) > set(stored["word"])
 
 
-def test_a_corpus_that_was_replaced_is_no_obstacle(engine: Engine, empty_database_url: str) -> None:
-    """A client that dies in a rebuild leaves the old corpus, with a trigger that refuses writes."""
-    schema.upgrade(engine)
-    with ts.connect(empty_database_url) as db:
-        for name in ("old", "new"):
-            db.create_corpus(name)
-        numbers = [load(db.engine, name).id for name in ("old", "new")]
-        with psycopg.connect(empty_database_url, autocommit=True) as connection:
-            connection.execute("SELECT textsim._replace_corpus(%s, %s)", numbers)
-    schema.downgrade(engine, "0002_functions")
-    schema.upgrade(engine)
-    with ts.connect(empty_database_url) as db:
-        db.drop_corpus("new old")
-        db.corpus("old").add("a", "some text that is there")
-        assert db.corpus("old").verify() == []
-
-
-def step(engine: Engine, revision: str) -> None:
-    """Bring the schema to a revision that is not the newest."""
-    import alembic.command
-
-    with schema._changing(engine) as (_, config):
-        alembic.command.upgrade(config, revision)
+def test_removing_what_a_view_needs_is_refused(db: ts.Database) -> None:
+    """A view of the user's is not dropped along with the schema."""
+    db.create_corpus("news")
+    with psycopg.connect(db.url, autocommit=True) as connection:
+        connection.execute("CREATE VIEW mine AS SELECT textsim.jaccard('news', 'a b', 'a b')")
+        with pytest.raises(ts.DatabaseError, match="view mine depends on"):
+            schema.downgrade(db.engine)
+        connection.execute("DROP VIEW mine")
+    schema.downgrade(db.engine)
 
 
 def test_another_version_is_refused_by_name(database_url: str) -> None:
     """A client older than the schema, as a client newer than it, names what both are at."""
     with psycopg.connect(database_url, autocommit=True) as connection:
-        for found in ("0001_initial", "9999_later"):
+        for found in ("0001_000000000000", "9999_later"):
             connection.execute("UPDATE textsim.alembic_version SET version_num = %s", [found])
             with pytest.raises(ts.SchemaError, match=f"revision {found}.*needs {schema.head()}"):
                 ts.connect(database_url)
@@ -400,13 +389,12 @@ def test_another_version_is_refused_by_name(database_url: str) -> None:
     before = catalog(database_url)
     with pytest.raises(ts.SchemaError, match="9999_later"):
         ts.install(database_url)
-    engine = open_engine(database_url)
-    try:
-        with pytest.raises(ts.SchemaError, match="9999_later"):
-            schema.downgrade(engine)
-    finally:
-        engine.dispose()
     assert catalog(database_url) == before
+    # It can be removed, as the error says.
+    engine = open_engine(database_url)
+    schema.downgrade(engine)
+    assert schema.upgrade(engine) == schema.head()
+    engine.dispose()
 
 
 def test_a_newer_upgrade_while_a_client_works(db: ts.Database) -> None:

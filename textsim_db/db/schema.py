@@ -64,8 +64,9 @@ def first_revision() -> str:
 @cache
 def head() -> str:
     """Return the newest revision that this version of textsim-db has."""
-    newest = max(file.stem for file in (resource("migrations") / "versions").glob("[0-9]*.py"))
-    return first_revision() if newest == "0001_schema" else newest
+    if not (resource("sql") / "upgrade").is_dir():
+        return first_revision()
+    return max(file.stem for file in (resource("migrations") / "versions").glob("[0-9]*.py"))
 
 
 def current(connection: Connection) -> str | None:
@@ -88,8 +89,17 @@ def check_installed(engine: Engine) -> None:
     if found != head():
         raise SchemaError(
             f'database "{name}" has the schema at revision {found}; this version of textsim-db needs '
-            f"{head()}: run textsim db upgrade, or use the version of textsim-db that matches"
+            f"{head()}: {_way_out()}"
         )
+
+
+def _way_out() -> str:
+    if head() != first_revision():
+        return "run textsim db upgrade, or use the version of textsim-db that matches"
+    return (
+        "before the first release there is no upgrade; textsim db downgrade base removes the schema "
+        "with all corpora, and textsim db install creates it anew"
+    )
 
 
 def ensure_installed(engine: Engine) -> None:
@@ -226,7 +236,7 @@ def _changing(engine: Engine) -> Iterator[tuple[sqlalchemy.Connection, Config]]:
         try:
             yield connection, config
         except alembic.util.CommandError as error:
-            raise SchemaError(f"the schema cannot be changed: {error}") from error
+            raise SchemaError(f"the schema cannot be changed: {error}; {_way_out()}") from error
 
 
 def _config() -> Config:

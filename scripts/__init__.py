@@ -1,0 +1,1 @@
+"""What writes the generated files of the project, and freezes the schema."""
