@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import LiteralString
 
 from psycopg import errors as pg
@@ -13,65 +14,38 @@ from sqlalchemy import Engine
 
 from textsim_db.db.engine import Connection, autocommit, transaction, wait_at_most
 
+log = logging.getLogger("textsim_db.attached")
+
 READING_PATIENCE = "2s"
 """How long reading waits for a table that is being altered, before other tables have their turn."""
 
-# Whatever runs here, runs with the rights of the worker's role: only functions of pg_catalog and
-# textsim, by name (as unnest() of several arrays is anyway), and only operators and casts of types
-# that are not the users' own.
-_SOURCES = """
-SELECT s.id, s.corpus_id, s.relation::oid, n.nspname, r.relname, s.key_column, s.text_column,
-    s.mode,
-    CASE WHEN r.oid IS NOT NULL THEN pg_catalog.format('%%I.%%I', n.nspname, r.relname) END,
-    pg_catalog.format_type(textsim._base_type(k.atttypid), NULL),
-    textsim._unfit(s.relation), textsim._unfit_column(s.relation, s.key_column, true),
-    textsim._unfit_column(s.relation, s.text_column, false),
-    r.oid IS NOT NULL AND pg_catalog.row_security_active(r.oid),
-    pg_catalog.has_schema_privilege(n.oid, 'USAGE')
-        AND pg_catalog.has_table_privilege(r.oid, 'SELECT'),
-    pg_catalog.has_table_privilege(
-        pg_catalog.to_regclass('textsim.document_' || s.corpus_id), 'INSERT'),
-    EXISTS (
-        SELECT FROM pg_catalog.pg_trigger t
-        WHERE t.tgrelid = r.oid AND t.tgfoid = pg_catalog.to_regprocedure(
-            pg_catalog.format('textsim.%%I()', '_changes_' || s.id))
-    ),
-    -- Whoever plans a query computes what is constant in these expressions, with their own rights.
-    (
-        -- pg_partition_tree() would lock each of them, and wait for who is altering one.
-        WITH RECURSIVE part (oid) AS (
-            SELECT r.oid
-            UNION SELECT i.inhrelid FROM part p JOIN pg_catalog.pg_inherits i ON i.inhparent = p.oid
-        )
-        SELECT pg_catalog.min(pg_catalog.pg_describe_object(d.classid, d.objid, 0))
-        FROM part
-        CROSS JOIN LATERAL (
-            SELECT 'pg_catalog.pg_class'::pg_catalog.regclass, i.indexrelid
-            FROM pg_catalog.pg_index i WHERE i.indrelid = part.oid
-            UNION ALL SELECT 'pg_catalog.pg_constraint'::pg_catalog.regclass, c.oid
-            FROM pg_catalog.pg_constraint c WHERE c.conrelid = part.oid
-            UNION ALL SELECT 'pg_catalog.pg_statistic_ext'::pg_catalog.regclass, x.oid
-            FROM pg_catalog.pg_statistic_ext x WHERE x.stxrelid = part.oid
-        ) made (class, oid)
-        JOIN pg_catalog.pg_depend d ON d.classid = made.class AND d.objid = made.oid
-        LEFT JOIN pg_catalog.pg_proc f
-            ON d.refclassid = 'pg_catalog.pg_proc'::pg_catalog.regclass AND f.oid = d.refobjid
-        LEFT JOIN pg_catalog.pg_operator o
-            ON d.refclassid = 'pg_catalog.pg_operator'::pg_catalog.regclass AND o.oid = d.refobjid
-        LEFT JOIN pg_catalog.pg_type t
-            ON d.refclassid = 'pg_catalog.pg_type'::pg_catalog.regclass AND t.oid = d.refobjid
-            AND t.typtype = 'd'
-        JOIN pg_catalog.pg_roles w ON w.oid = coalesce(f.proowner, o.oprowner, t.typowner)
-        WHERE NOT w.rolsuper AND w.rolname <> current_user
-    )
+_SELECT = """
+SELECT s.id, s.corpus_id, s.relation::oid, n.nspname, r.relname, s.key_column, s.text_column, s.mode,
+    CASE WHEN r.oid IS NULL THEN pg_catalog.format('with the oid %%s', s.relation::oid)
+        ELSE pg_catalog.format('%%I.%%I', n.nspname, r.relname) END,
+    textsim._key_type(s), textsim._source_fault(s)
+"""
+_FROM = """
 FROM textsim.source s
 LEFT JOIN pg_catalog.pg_class r ON r.oid = s.relation
 LEFT JOIN pg_catalog.pg_namespace n ON n.oid = r.relnamespace
-LEFT JOIN pg_catalog.pg_attribute k
-    ON k.attrelid = r.oid AND k.attname = s.key_column AND NOT k.attisdropped
-WHERE s.active AND (%s::integer IS NULL OR s.id = %s::integer)
+WHERE s.active
+"""
+_SOURCE = f"{_SELECT} {_FROM} AND s.id = %s"
+_SOURCES = f"""
+{_SELECT}, s.shape <> textsim._shape(s), ARRAY(SELECT textsim._source_problems(s)) {_FROM}
 ORDER BY s.id
 """
+_COMPARE_CHANGED = """
+/* textsim-db: log what triggers missed */ SELECT textsim._compare_changed(%s)
+"""
+_RELEASE_DROPPED = """
+/* textsim-db: detach dropped tables */
+SELECT relation, documents FROM textsim._release_dropped(%s)
+"""
+# Reading a table runs with the rights of the worker's role: only functions of pg_catalog and textsim,
+# by name (as unnest() of several arrays is anyway), and only operators and casts of types that are
+# not the users' own.
 _HOLD = "/* textsim-db: hold an attached table */ LOCK TABLE ONLY {relation} IN ACCESS SHARE MODE"
 _READ = """
 /* textsim-db: read changed rows */
@@ -108,6 +82,8 @@ class Source:
     """An attached table as the connected role sees it.
 
     name: that of the table, as SQL takes it. fault: why this role cannot index it, or None.
+    differs: it may have changed in ways that triggers do not see. problems: what keeps it from
+    being kept indexed by anybody.
     """
 
     id: int
@@ -121,6 +97,13 @@ class Source:
     name: str
     key_type: str | None
     fault: str | None
+    differs: bool = field(default=False, compare=False)
+    problems: list[str] = field(default_factory=list, compare=False)
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether the table was dropped."""
+        return self.table is None
 
     def statement(self, text: LiteralString) -> bytes:
         """Return SQL with the names of the table and its columns filled in."""
@@ -141,8 +124,27 @@ class Source:
 def sources(engine: Engine) -> list[Source]:
     """Return all attached tables."""
     with autocommit(engine) as connection:
-        rows = connection.execute(_SOURCES, [None, None]).fetchall()
-    return [_source(*row) for row in rows]
+        rows = connection.execute(_SOURCES, []).fetchall()
+    return [Source(*row) for row in rows]
+
+
+def compare_changed(engine: Engine, source: Source) -> None:
+    """Log what triggers may have missed of a table."""
+    with transaction(engine) as connection:
+        connection.execute(_COMPARE_CHANGED, [source.id])
+
+
+def release_dropped(engine: Engine, corpus_id: int) -> int:
+    """Detach the dropped tables of a corpus, and return how many documents were removed."""
+    with transaction(engine) as connection:
+        rows = connection.execute(_RELEASE_DROPPED, [corpus_id]).fetchall()
+    for relation, documents in rows:
+        log.warning(
+            "table with the oid %s was dropped: it is detached, and its %s documents are removed",
+            *(relation, documents),
+            extra={"documents": documents},
+        )
+    return sum(documents for _, documents in rows)
 
 
 @contextmanager
@@ -160,8 +162,8 @@ def hold(connection: Connection, source: Source, patience: str) -> None:
     """
     wait_at_most(connection, patience)
     connection.execute(source.statement(_HOLD), [])
-    row = connection.execute(_SOURCES, [source.id, source.id]).fetchone()
-    if row is None or _source(*row) != source:
+    row = connection.execute(_SOURCE, [source.id]).fetchone()
+    if row is None or Source(*row) != source:
         raise pg.ObjectNotInPrerequisiteState(f"table {source.name} has just been altered")
 
 
@@ -190,56 +192,3 @@ def absent(connection: Connection, source: Source, keys: Sequence[str]) -> list[
     """Return those of some keys for which a table has no text."""
     rows = connection.execute(source.statement(_ABSENT), [list(keys)]).fetchall()
     return [key for (key,) in rows]
-
-
-def _source(
-    id_: int,
-    corpus_id: int,
-    relation: int,
-    schema: str | None,
-    table: str | None,
-    key: str,
-    text: str,
-    mode: str,
-    name: str | None,
-    key_type: str | None,
-    unfit: str | None,
-    unfit_key: str | None,
-    unfit_text: str | None,
-    blinded: bool,
-    readable: bool | None,
-    writable: bool | None,
-    triggered: bool,
-    foreign_code: str | None,
-) -> Source:
-    fault = None
-    if name is None:
-        fault = "the table is gone: detach it by its oid"
-        name = f"with the oid {relation}"
-    elif unfit:
-        fault = unfit
-    elif unfit_key or unfit_text:
-        column = key if unfit_key else text
-        fault = f'its column "{column}" {unfit_key or unfit_text}'
-    elif blinded:
-        fault = (
-            "row security hides rows of it from this role, which would take them for deleted; let a "
-            "worker run as a role with BYPASSRLS, or as the owner"
-        )
-    elif not readable:
-        fault = "this role may not read it (GRANT SELECT)"
-    elif not writable:
-        fault = "this role may not write to its corpus (textsim.grant_writer)"
-    elif not triggered:
-        # It may be another table: that of one that is gone is dumped as its oid, which in another
-        # database is the oid of anything.
-        fault = (
-            "it does not have the triggers that keep it indexed: detach it, and if it is the right "
-            "table, attach it again"
-        )
-    elif foreign_code:
-        fault = (
-            f"{foreign_code} calls a function of another role, which would run with the rights of "
-            "this one; let a worker run as the owner of that function"
-        )
-    return Source(id_, corpus_id, relation, schema, table, key, text, mode, name, key_type, fault)

@@ -57,7 +57,16 @@ _NEXT_OWN_KEYS = """
 /* textsim-db: sweep documents of corpus {id} */
 SELECT d.key FROM {document} d WHERE d.source_id = %s AND d.key > %s ORDER BY d.key LIMIT %s
 """
-_NAMES = "SELECT s.id, s.relation::text FROM textsim.source s WHERE s.id = ANY (%s::integer[])"
+_NAMES = """
+SELECT s.id, s.relation::text FROM textsim.source s WHERE s.id = ANY (%s::integer[]) AND s.active
+"""
+_WAITING_KEYS = """
+/* textsim-db: documents of corpus {id} whose words wait for ids */
+SELECT d.key FROM {document} d WHERE d.word_ids IS NULL AND d.key > %s ORDER BY d.key LIMIT %s
+"""
+_COMPARISONS = """
+SELECT p.id FROM textsim.pending p WHERE p.source_id = %s AND p.keys IS NULL AND p.error IS NULL
+"""
 _WAITING_SIZES = """
 SELECT d.key, pg_catalog.octet_length(d.normal_form) FROM {document} d
 WHERE d.key = ANY (%s::text[]) AND d.word_ids IS NULL
@@ -330,11 +339,42 @@ def reconcile(
     progress: Callable[[int], None] | None = None,
 ) -> ChangeReport:
     """Make a corpus equal to an attached table, whatever its triggers have missed."""
+    attached.compare_changed(engine, source)
+    with autocommit(engine) as connection:
+        comparisons = [id_ for (id_,) in connection.execute(_COMPARISONS, [source.id])]
+    report = _write_all(engine, dictionary, sweep(engine, corpus, source), progress)
+    # This was the comparison that they ask for.
+    with transaction(engine) as connection:
+        connection.execute(_FORGET_EVENTS, [comparisons])
+    return report
+
+
+def complete(engine: Engine, dictionary: Dictionary, corpus: StoredCorpus) -> ChangeReport:
+    """Give word ids to all documents of a corpus that wait for them, logged or not."""
+    return _write_all(engine, dictionary, _waiting_pieces(engine, corpus), None)
+
+
+def _waiting_pieces(engine: Engine, corpus: StoredCorpus) -> Iterator[Piece]:
+    last = ""
+    while True:
+        with autocommit(engine) as connection:
+            statement = corpus.statement(_WAITING_KEYS)
+            rows = connection.execute(statement, [last, BATCH_DOCUMENTS]).fetchall()
+        if not rows:
+            return
+        yield from pieces(engine, corpus, None, [key for (key,) in rows], (), 1)
+        last = rows[-1][0]
+
+
+def _write_all(
+    engine: Engine,
+    dictionary: Dictionary,
+    all_pieces: Iterator[Piece],
+    progress: Callable[[int], None] | None,
+) -> ChangeReport:
     report = ChangeReport()
     done = 0
-    with closing(
-        ahead(sweep(engine, corpus, source), lambda p: (p, resolve(engine, dictionary, p)))
-    ) as resolved:
+    with closing(ahead(all_pieces, lambda p: (p, resolve(engine, dictionary, p)))) as resolved:
         for piece, made in resolved:
             report.include(repeated(partial(_write_anew, engine, dictionary, piece, made)))
             done += len(piece.keys)
@@ -348,6 +388,19 @@ def _write_anew(
 ) -> ChangeReport:
     found = resolve(engine, dictionary, piece) if attempt else made
     return write(engine, dictionary, piece, found)
+
+
+def surplus(engine: Engine, corpus: StoredCorpus, source: Source) -> Iterator[Difference]:
+    """Yield the documents of a table that was dropped."""
+    statement = corpus.statement(_FIRST_OWN_KEYS)
+    start: list[Any] = [source.id]
+    while True:
+        with autocommit(engine) as connection:
+            rows = connection.execute(statement, [*start, BATCH_DOCUMENTS]).fetchall()
+        if not rows:
+            return
+        yield from (Difference(key, "surplus") for (key,) in rows)
+        statement, start = corpus.statement(_NEXT_OWN_KEYS), [source.id, rows[-1][0]]
 
 
 def differences(engine: Engine, dictionary: Dictionary, piece: Piece) -> list[Difference]:

@@ -14,6 +14,7 @@ from psycopg import errors as pg
 from sqlalchemy import Engine, Table
 
 from textsim_db import (
+    attached,
     changes,
     clusters,
     corpus_statistics,
@@ -483,17 +484,20 @@ class Corpus:
     def reconcile(self, progress: Callable[[int], None] | None = None) -> ChangeReport:
         """Make the corpus equal to its attached tables, by key and text.
 
-        It mends what triggers have missed: replication, disabled triggers, attached partitions.
-        progress is called with the number of rows compared.
+        It mends what triggers have missed: replication, disabled triggers, partitions and tables
+        that are gone. It also gives word ids to documents that wait for them. progress is called
+        with the number of rows compared.
         """
         with self._current():
-            report = ChangeReport()
+            removed = attached.release_dropped(self._engine, self._stored.id)
+            report = ChangeReport(removed=removed)
             for source in sources.usable(self._engine, self._stored):
                 report.include(
                     changes.reconcile(
                         self._engine, self._dictionary, self._stored, source, progress
                     )
                 )
+            report.include(changes.complete(self._engine, self._dictionary, self._stored))
             return report
 
     def differences(self) -> Generator[Difference, None, None]:
@@ -501,6 +505,8 @@ class Corpus:
 
         def found() -> Generator[Difference, None, None]:
             with self._current():
+                for source in sources.dropped(self._engine, self._stored):
+                    yield from changes.surplus(self._engine, self._stored, source)
                 for source in sources.usable(self._engine, self._stored):
                     for piece in changes.sweep(self._engine, self._stored, source):
                         yield from changes.differences(self._engine, self._dictionary, piece)

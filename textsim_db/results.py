@@ -130,14 +130,18 @@ class ChangeReport:
 class Status(NamedTuple):
     """How far a corpus is with its attached tables.
 
-    indexed: documents. pending: changes that no worker has indexed yet, the oldest of them since
-    oldest_pending. failed: documents set aside with an error.
+    indexed: documents. pending: documents that are to be indexed, the oldest of them since
+    oldest_pending; an estimate while a table is compared with the corpus, or with a million changes.
+    failed: documents set aside with an error. problems: what keeps attached tables from being kept
+    indexed, such as a disabled trigger.
     """
 
     indexed: int
     pending: int
     oldest_pending: datetime | None
     failed: int
+    is_estimate: bool
+    problems: list[str]
 
 
 class Activity(NamedTuple):

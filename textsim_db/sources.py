@@ -52,7 +52,7 @@ ORDER BY corpus, relation::text
 """
 _STATUS = """
 /* textsim-db: status of a corpus */
-SELECT indexed, pending, oldest_pending, failed FROM textsim.status(%s)
+SELECT indexed, pending, oldest_pending, failed, is_estimate, problems FROM textsim.status(%s)
 """
 _ACTIVITY = """
 SELECT (
@@ -117,12 +117,24 @@ def tables(engine: Engine) -> list[AttachedTable]:
 
 
 def usable(engine: Engine, corpus: StoredCorpus) -> list[Source]:
-    """Return the attached tables of a corpus; raises ConfigurationError where one is out of reach."""
-    found = [source for source in attached.sources(engine) if source.corpus_id == corpus.id]
-    for source in found:
+    """Return the attached tables of a corpus that were not dropped.
+
+    Raises ConfigurationError if this role cannot index one of them.
+    """
+    existing = [source for source in _of(engine, corpus) if not source.is_gone]
+    for source in existing:
         if source.fault is not None:
             raise ConfigurationError(f"table {source.name} cannot be read: {source.fault}")
-    return found
+    return existing
+
+
+def dropped(engine: Engine, corpus: StoredCorpus) -> list[Source]:
+    """Return the attached tables of a corpus that were dropped."""
+    return [source for source in _of(engine, corpus) if source.is_gone]
+
+
+def _of(engine: Engine, corpus: StoredCorpus) -> list[Source]:
+    return [source for source in attached.sources(engine) if source.corpus_id == corpus.id]
 
 
 def status(engine: Engine, corpus: StoredCorpus) -> Status:

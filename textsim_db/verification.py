@@ -48,6 +48,12 @@ WHERE d.word_ids IS NULL AND NOT EXISTS (
     WHERE p.corpus_id = %s AND k.key = d.key
 )
 """
+_SOURCES = """
+/* textsim-db: verify attached tables */
+SELECT s.relation::text, p.problem
+FROM textsim.source s CROSS JOIN LATERAL textsim._source_problems(s) p (problem)
+WHERE s.corpus_id = %s AND s.active
+"""
 # Rows that the signatures give against rows that are there, as multisets; negative counts are rows
 # too many.
 _BANDS = """
@@ -78,6 +84,7 @@ def verify(
             *_document_problems(connection, corpus, progress),
             *_forgotten(connection, corpus),
             *_band_problems(connection, corpus),
+            *_source_problems(connection, corpus),
         ]
 
 
@@ -132,6 +139,11 @@ def _check_documents(config: CorpusConfig, rows: list[tuple[Any, ...]]) -> Itera
 def _forgotten(connection: Connection, corpus: StoredCorpus) -> Iterator[Problem]:
     for (key,) in connection.execute(corpus.statement(_FORGOTTEN), [corpus.id]):
         yield Problem("words", key, "they wait for ids, but are not in the log of what is pending")
+
+
+def _source_problems(connection: Connection, corpus: StoredCorpus) -> Iterator[Problem]:
+    for table, problem in connection.execute(_SOURCES, [corpus.id]):
+        yield Problem("attached table", table, problem)
 
 
 def _band_problems(connection: Connection, corpus: StoredCorpus) -> Iterator[Problem]:

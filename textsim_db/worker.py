@@ -177,6 +177,7 @@ class Worker:
         self._report = report
         self._known = _Known()
         self._complaints: dict[object, str] = {}
+        self._problems: dict[int, set[str]] = {}
         self._foreign: set[int] = set()
         self._sweeps: list[_Sweep] = []
         self._added: dict[StoredCorpus, int] = {}
@@ -333,17 +334,41 @@ class Worker:
         for source in attached.sources(self._engine):
             if self._only not in (None, source.id):
                 continue
-            fault = source.fault
-            if fault is None:
-                try:
-                    self._corpus(source.corpus_id, known)
-                except RecipeError as error:
-                    fault = str(error)
+            if source.is_gone:
+                self._release_dropped(source)
+                continue
+            fault = self._fault(source, known)
             self._complain(source.name, fault)
             if fault is None:
                 known.usable[source.id] = source
+                self._look_for_changes(source)
         self._known = known
         return known
+
+    def _fault(self, source: Source, known: _Known) -> str | None:
+        """Return why a table cannot be indexed."""
+        if source.fault is None:
+            try:
+                self._corpus(source.corpus_id, known)
+            except RecipeError as error:
+                return str(error)
+        return source.fault
+
+    def _release_dropped(self, source: Source) -> None:
+        try:
+            attached.release_dropped(self._engine, source.corpus_id)
+        except pg.InsufficientPrivilege as error:
+            self._complain(source.name, f"{source.fault}: {error.diag.message_primary}")
+
+    def _look_for_changes(self, source: Source) -> None:
+        """Have a table compared if triggers may have missed something, and log why they would."""
+        if source.differs:
+            log.info("table %s changed as triggers do not see", source.name)
+            attached.compare_changed(self._engine, source)
+            return
+        for problem in set(source.problems) - self._problems.get(source.id, set()):
+            log.warning("table %s: %s", source.name, problem, extra={"table": source.name})
+        self._problems[source.id] = set(source.problems)
 
     def _complain(self, name: str, fault: str | None) -> None:
         if fault is None:

@@ -8,10 +8,12 @@ CREATE TABLE textsim.source (
     text_column name NOT NULL,
     mode text NOT NULL CHECK (mode IN ('queue', 'inline')),
     active boolean NOT NULL DEFAULT false,
+    shape text[] NOT NULL DEFAULT '{}',
     attached_at timestamptz NOT NULL DEFAULT now(),
     CONSTRAINT source_corpus_relation_key UNIQUE (corpus_id, relation)
 );
-COMMENT ON TABLE textsim.source IS 'tables of the users that are kept indexed';
+COMMENT ON TABLE textsim.source
+    IS 'tables of the users that are kept indexed, and those that were: their documents keep the id';
 COMMENT ON COLUMN textsim.source.id IS 'number in the name of the trigger function _changes_N';
 COMMENT ON COLUMN textsim.source.corpus_id IS 'where the rows are indexed';
 COMMENT ON COLUMN textsim.source.relation IS 'the attached table';
@@ -19,7 +21,10 @@ COMMENT ON COLUMN textsim.source.key_column IS 'the column that gives the keys o
 COMMENT ON COLUMN textsim.source.text_column IS 'the column that gives the texts';
 COMMENT ON COLUMN textsim.source.mode
     IS 'queue: a worker indexes what changed; inline: the transaction that changes it does';
-COMMENT ON COLUMN textsim.source.active IS 'whether the triggers have been seen in place';
+COMMENT ON COLUMN textsim.source.active
+    IS 'whether the table is attached: its triggers have been seen in place';
+COMMENT ON COLUMN textsim.source.shape
+    IS 'files of the table and state of its triggers when it was last compared with its documents';
 COMMENT ON COLUMN textsim.source.attached_at IS 'when the table was attached';
 
 -- An append-only log: an upsert for each key would make transactions of the users wait for each
@@ -38,6 +43,7 @@ CREATE TABLE textsim.pending (
     CHECK (source_id IS NOT NULL OR keys IS NOT NULL),
     CHECK (array_ndims(keys) = 1 AND array_position(keys, NULL) IS NULL)
 );
+CREATE INDEX pending_comparison ON textsim.pending (source_id) WHERE keys IS NULL AND error IS NULL;
 CREATE INDEX pending_error ON textsim.pending (corpus_id) WHERE error IS NOT NULL;
 ALTER TABLE textsim.pending ALTER COLUMN keys SET STORAGE EXTERNAL;
 -- Rows come and go: what is gone must not be read again and again.

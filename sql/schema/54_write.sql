@@ -30,18 +30,19 @@ COMMENT ON FUNCTION textsim._known(text) IS 'the corpus of a name, for what must
 
 CREATE FUNCTION textsim._is_live(source integer) RETURNS boolean
 LANGUAGE sql STABLE PARALLEL SAFE
-RETURN EXISTS (SELECT FROM textsim.source s WHERE s.id = source);
+RETURN EXISTS (SELECT FROM textsim.source s WHERE s.id = source AND s.active);
 COMMENT ON FUNCTION textsim._is_live(integer) IS 'whether a table is attached under this number';
 
-CREATE FUNCTION textsim._put(c textsim.corpus, source integer, document_key text, body text)
+CREATE FUNCTION textsim._put(
+    c textsim.corpus, source integer, document_key text, body text, logged boolean DEFAULT true)
 RETURNS boolean
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     form text := textsim._form(c, body);
-    shingles text[] := textsim._shingles_of_form(form, c.unit, c.shingle_length);
-    fresh integer[] := textsim._signature(shingles, c.a, c.b);
+    shingles text[];
+    fresh integer[];
     document_table text := 'document_' || c.id;
     band_table text := 'band_' || c.id;
     word_ids integer[] := CASE WHEN form = '' THEN '{}'::integer[] END;
@@ -56,6 +57,23 @@ BEGIN
             FROM textsim.%I d WHERE d.key = $1 FOR UPDATE
             $query$, document_table)
         INTO old USING document_key;
+        IF source <> old.source_id AND textsim._is_live(old.source_id) THEN
+            -- A worker sets it aside and says so; this transaction must not fail for it.
+            INSERT INTO textsim.pending (corpus_id, source_id, keys)
+            VALUES (c.id, source, ARRAY[document_key]);
+            RETURN false;
+        END IF;
+        IF form COLLATE "C" = coalesce(old.normal_form, textsim._normal_form_of(old.word_ids)) THEN
+            IF source IS NOT NULL AND source IS DISTINCT FROM old.source_id THEN
+                EXECUTE format('UPDATE textsim.%I SET source_id = $1 WHERE id = $2', document_table)
+                USING source, old.id;
+            END IF;
+            RETURN false;
+        END IF;
+        IF fresh IS NULL THEN
+            shingles := textsim._shingles_of_form(form, c.unit, c.shingle_length);
+            fresh := textsim._signature(shingles, c.a, c.b);
+        END IF;
         IF old.id IS NULL THEN
             EXECUTE format($query$
                 INSERT INTO textsim.%I (
@@ -68,21 +86,11 @@ BEGIN
             USING c.id, cardinality(shingles), source, document_key, word_ids, fresh,
                 nullif(form, ''), language;
             EXIT WHEN document_id IS NOT NULL;
-            CONTINUE;  -- another transaction has just added it
-        END IF;
-        IF source <> old.source_id AND textsim._is_live(old.source_id) THEN
-            -- A worker sets it aside and says so; this transaction must not fail for it.
-            INSERT INTO textsim.pending (corpus_id, source_id, keys)
-            VALUES (c.id, source, ARRAY[document_key]);
-            RETURN false;
-        END IF;
-        IF old.signature = fresh AND form COLLATE "C"
-            = coalesce(old.normal_form, textsim._normal_form_of(old.word_ids)) THEN
-            IF source IS NOT NULL AND source IS DISTINCT FROM old.source_id THEN
-                EXECUTE format('UPDATE textsim.%I SET source_id = $1 WHERE id = $2', document_table)
-                USING source, old.id;
+            IF NOT logged THEN
+                RAISE EXCEPTION 'another transaction has just added document "%"', document_key
+                    USING ERRCODE = 'unique_violation';
             END IF;
-            RETURN false;
+            CONTINUE;  -- another transaction has just added it
         END IF;
         document_id := old.id;
         EXECUTE format($query$
@@ -113,15 +121,15 @@ BEGIN
         ) q
         $query$, band_table)
     USING c.id, document_id, fresh, old.signature, c.bands, c.rows;
-    IF word_ids IS NULL THEN
+    IF logged AND word_ids IS NULL THEN
         INSERT INTO textsim.pending (corpus_id, source_id, keys)
         VALUES (c.id, source, ARRAY[document_key]);
     END IF;
     RETURN true;
 END
 $$;
-COMMENT ON FUNCTION textsim._put(textsim.corpus, integer, text, text)
-    IS 'add or replace a document; false where its words are what they were';
+COMMENT ON FUNCTION textsim._put(textsim.corpus, integer, text, text, boolean)
+    IS 'add or replace a document; false if its words are what they were. Not logged: the caller gives its words ids, and reads the text again after a unique_violation';
 
 CREATE FUNCTION textsim._take(c textsim.corpus, source integer, document_key text) RETURNS boolean
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
@@ -152,10 +160,12 @@ $$;
 COMMENT ON FUNCTION textsim._take(textsim.corpus, integer, text)
     IS 'remove a document, unless it is of another attached table; whether there was one';
 
-CREATE FUNCTION textsim._take_all(c textsim.corpus, source integer) RETURNS void
+CREATE FUNCTION textsim._take_all(c textsim.corpus, source integer) RETURNS bigint
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
 AS $$
+DECLARE
+    removed bigint;
 BEGIN
     -- First of all the documents: whoever is writing one of them has written band rows that a
     -- statement begun before that would not see.
@@ -168,10 +178,12 @@ BEGIN
         'band_' || c.id, 'document_' || c.id) USING source;
     EXECUTE format('DELETE FROM textsim.%I d WHERE d.source_id = $1', 'document_' || c.id)
     USING source;
+    GET DIAGNOSTICS removed = ROW_COUNT;
+    RETURN removed;
 END
 $$;
 COMMENT ON FUNCTION textsim._take_all(textsim.corpus, integer)
-    IS 'remove all documents of an attached table';
+    IS 'remove all documents of an attached table, and return how many there were';
 
 CREATE FUNCTION textsim.add(corpus text, key text, body text) RETURNS boolean
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE

@@ -102,8 +102,9 @@ DECLARE
 BEGIN
     SELECT * INTO c FROM textsim.corpus WHERE id = %1$s;
     IF NOT FOUND THEN
-        RAISE EXCEPTION 'the corpus was rebuilt after this transaction began; repeat it'
-            USING ERRCODE = 'serialization_failure';
+        RAISE EXCEPTION 'corpus %1$s is not there: it was rebuilt after this transaction began'
+            USING ERRCODE = 'serialization_failure',
+            HINT = 'Repeat the transaction. If it restores a data-only dump, use --disable-triggers.';
     END IF;
     IF TG_OP = 'TRUNCATE' THEN
         IF TG_RELID = (SELECT relation FROM textsim.source WHERE id = %2$s) THEN
@@ -116,7 +117,10 @@ BEGIN
         old_key := concat(OLD.%3$I);
     END IF;
     IF TG_OP = 'DELETE' THEN
-        PERFORM textsim._take(c, %2$s, old_key);
+        -- Without a document, a worker may just be indexing the row that goes: it looks again.
+        IF NOT textsim._take(c, %2$s, old_key) THEN
+            PERFORM textsim._enqueue(%1$s, %2$s, ARRAY[old_key]);
+        END IF;
         RETURN NULL;
     END IF;
     new_key := concat(NEW.%3$I);
@@ -128,7 +132,9 @@ BEGIN
         PERFORM textsim._take(c, %2$s, old_key);
     END IF;
     IF NEW.%4$I IS NULL THEN
-        PERFORM textsim._take(c, %2$s, new_key);
+        IF NOT textsim._take(c, %2$s, new_key) AND TG_OP = 'UPDATE' THEN
+            PERFORM textsim._enqueue(%1$s, %2$s, ARRAY[new_key]);
+        END IF;
     ELSIF textsim._fault(new_key, concat(NEW.%4$I)) IS NOT NULL THEN
         -- A worker sets it aside and says so; this transaction must not fail for it.
         PERFORM textsim._enqueue(%1$s, %2$s, ARRAY[new_key]);
@@ -190,12 +196,14 @@ BEGIN
         RAISE EXCEPTION 'no right to write to corpus "%"', corpus
             USING ERRCODE = 'insufficient_privilege';
     END IF;
-    -- What somebody prepared and could not finish, for want of the triggers, is in nobody's way.
-    PERFORM textsim._release_source(s.id) FROM textsim.source s
-    WHERE s.relation = _prepare_source.relation AND NOT s.active;
-    INSERT INTO textsim.source (corpus_id, relation, key_column, text_column, mode)
+    -- A table that was attached before keeps its id, and so its documents: those whose rows are
+    -- gone by now are removed.
+    INSERT INTO textsim.source AS s (corpus_id, relation, key_column, text_column, mode)
     VALUES ((textsim._corpus(corpus)).id, relation, key_column, text_column, mode)
-    ON CONFLICT ON CONSTRAINT source_corpus_relation_key DO NOTHING
+    ON CONFLICT ON CONSTRAINT source_corpus_relation_key DO UPDATE
+    SET key_column = excluded.key_column, text_column = excluded.text_column,
+        mode = excluded.mode, attached_at = excluded.attached_at
+    WHERE NOT s.active
     RETURNING * INTO made;
     IF made.id IS NULL THEN
         RAISE EXCEPTION 'table % is attached to corpus "%" already', relation, corpus
@@ -215,14 +223,14 @@ $$;
 COMMENT ON FUNCTION textsim._prepare_source(text, regclass, name, name, text)
     IS 'note a table that is being attached, and make its trigger function';
 
-CREATE FUNCTION textsim._activate_source(source integer) RETURNS void
+CREATE FUNCTION textsim._activate_source(source integer, compare boolean) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     activated textsim.source;
 BEGIN
-    UPDATE textsim.source s SET active = true
+    UPDATE textsim.source s SET active = true, shape = textsim._shape(s)
     WHERE s.id = source AND NOT s.active AND 4 = (
         SELECT count(DISTINCT t.tgname) FROM pg_trigger t
         WHERE t.tgrelid = s.relation AND t.tgparentid = 0 AND t.tgenabled = 'O'
@@ -232,11 +240,13 @@ BEGIN
         RAISE EXCEPTION 'source % has no triggers', source
             USING ERRCODE = 'object_not_in_prerequisite_state';
     END IF;
-    PERFORM textsim._enqueue(activated.corpus_id, activated.id, NULL);
+    IF compare THEN
+        PERFORM textsim._enqueue(activated.corpus_id, activated.id, NULL);
+    END IF;
 END
 $$;
-COMMENT ON FUNCTION textsim._activate_source(integer)
-    IS 'have a table indexed whose triggers are in place';
+COMMENT ON FUNCTION textsim._activate_source(integer, boolean)
+    IS 'note that the triggers of a table are in place, and have all its rows indexed if asked to';
 
 CREATE FUNCTION textsim._release_source(number integer) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SECURITY DEFINER
@@ -245,12 +255,42 @@ AS $$
 BEGIN
     -- Refused by the server as long as a trigger is there.
     EXECUTE format('DROP FUNCTION IF EXISTS textsim.%I()', '_changes_' || number);
-    DELETE FROM textsim.source s WHERE s.id = number;
+    UPDATE textsim.source s SET active = false WHERE s.id = number;
+    -- The words of documents that were written inline may still wait for ids.
+    UPDATE textsim.pending p SET source_id = NULL
+    FROM textsim.source s
+    WHERE p.source_id = number AND p.keys IS NOT NULL AND p.error IS NULL
+        AND s.id = number AND s.mode = 'inline';
     DELETE FROM textsim.pending p WHERE p.source_id = number;
 END
 $$;
 COMMENT ON FUNCTION textsim._release_source(integer)
     IS 'forget a table whose triggers are gone, but not its documents';
+
+CREATE FUNCTION textsim._release_dropped(corpus_id integer)
+RETURNS TABLE (relation oid, documents bigint)
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    c textsim.corpus;
+    dropped textsim.source;
+BEGIN
+    SELECT * INTO c FROM textsim.corpus WHERE id = corpus_id;
+    FOR dropped IN
+        SELECT * FROM textsim.source s
+        WHERE s.corpus_id = c.id AND s.active
+            AND NOT EXISTS (SELECT FROM pg_class r WHERE r.oid = s.relation)
+    LOOP
+        relation := dropped.relation;
+        documents := textsim._take_all(c, dropped.id);
+        PERFORM textsim._release_source(dropped.id);
+        RETURN NEXT;
+    END LOOP;
+END
+$$;
+COMMENT ON FUNCTION textsim._release_dropped(integer)
+    IS 'detach the tables of a corpus that were dropped, remove their documents, and return how many';
 
 CREATE FUNCTION textsim._unfit(relation regclass) RETURNS text
 LANGUAGE sql STABLE STRICT PARALLEL SAFE
@@ -329,6 +369,38 @@ $$;
 COMMENT ON FUNCTION textsim._check_owner(regclass, text)
     IS 'an error unless the caller has the rights of the table''s owner';
 
+CREATE FUNCTION textsim._lock_tree(relation regclass, mode text) RETURNS void
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    -- Less than deadlock_timeout, 1 s by default: the writer that waits for this goes on.
+    patience text := '500ms';
+    limit_before text := current_setting('lock_timeout');
+    start timestamptz := clock_timestamp();
+BEGIN
+    LOOP
+        BEGIN
+            PERFORM set_config('lock_timeout', CASE
+                WHEN limit_before::interval BETWEEN '1 us' AND patience::interval THEN limit_before
+                ELSE patience END, true);
+            -- The table first and then its partitions, in the order in which writers take them.
+            EXECUTE format('LOCK TABLE %s IN %s MODE', relation, mode);
+            PERFORM set_config('lock_timeout', limit_before, true);
+            RETURN;
+        EXCEPTION WHEN lock_not_available THEN
+            IF limit_before::interval > '0' AND clock_timestamp() - start > limit_before::interval
+            THEN
+                RAISE;
+            END IF;
+            PERFORM pg_sleep(random() * 0.1);
+        END;
+    END LOOP;
+END
+$$;
+COMMENT ON FUNCTION textsim._lock_tree(regclass, text)
+    IS 'lock a table with its partitions, and let writers pass until that works';
+
 CREATE FUNCTION textsim._changed(relation regclass, column_name name) RETURNS text
 LANGUAGE sql STABLE STRICT PARALLEL SAFE
 BEGIN ATOMIC
@@ -353,6 +425,7 @@ DECLARE
     source textsim.source;
     row_or_statement text;
     part regclass;
+    rows_left bigint;
 BEGIN
     IF relation IS NULL OR key_column IS NULL OR text_column IS NULL THEN
         RAISE EXCEPTION 'the table, the key column or the text column is NULL'
@@ -367,12 +440,13 @@ BEGIN
             'each text''s language, which only a worker identifies', relation, corpus
             USING ERRCODE = 'feature_not_supported', HINT = 'Attach it in mode queue.';
     END IF;
-    fault := textsim._unfit(relation);
+    fault := coalesce(textsim._unfit(relation), textsim._unlogged(relation));
     IF fault IS NOT NULL THEN
         RAISE EXCEPTION 'table % cannot be attached: %', relation, fault
             USING ERRCODE = 'feature_not_supported';
     END IF;
     PERFORM textsim._check_owner(relation, 'attach');
+    PERFORM textsim._lock_tree(relation, 'SHARE ROW EXCLUSIVE');
     fault := coalesce(
         format('column "%s" ', key_column) || textsim._unfit_column(relation, key_column, true),
         format('column "%s" ', text_column) || textsim._unfit_column(relation, text_column, false));
@@ -409,18 +483,17 @@ BEGIN
             'CREATE TRIGGER %I AFTER TRUNCATE ON %s FOR EACH STATEMENT EXECUTE FUNCTION textsim.%I()',
             format('textsim_%s_truncate', source.id), part, '_changes_' || source.id);
     END LOOP;
-    PERFORM textsim._activate_source(source.id);
-    IF mode = 'inline' THEN
-        -- A small table at once; what this leaves is for a worker, as all the rest is.
-        EXECUTE format($query$
-            SELECT count(textsim._put($1, $2, t.key, t.body))
-            FROM (
-                SELECT t.%1$I::text AS key, t.%2$I::text AS body FROM %3$s t
-                WHERE t.%2$I IS NOT NULL LIMIT 1000
-            ) t
-            WHERE textsim._fault(t.key, t.body) IS NULL
-            $query$, key_column, text_column, relation)
-        USING c, source.id;
+    EXECUTE format(
+        'SELECT count(*) FROM (SELECT FROM %s t WHERE t.%I IS NOT NULL LIMIT 100001) t',
+        relation, text_column) INTO rows_left;
+    -- An older snapshot may not show the rows of a table. One that was attached before has a shape,
+    -- and may have documents whose rows are gone.
+    PERFORM textsim._activate_source(source.id, rows_left > 0 OR source.shape <> '{}'
+        OR current_setting('transaction_isolation') <> 'read committed');
+    IF rows_left > 0 THEN
+        RAISE NOTICE '% of table % are not indexed yet', CASE WHEN rows_left > 100000
+            THEN 'more than 100000 rows' ELSE rows_left || ' rows' END, relation
+            USING HINT = format('Run textsim worker, or: CALL textsim.index_pending(%L)', corpus);
     END IF;
 END
 $$;
@@ -437,12 +510,21 @@ DECLARE
     made record;
 BEGIN
     SELECT s.id INTO source FROM textsim.source s
-    WHERE s.corpus_id = c.id AND s.relation = detach.relation;
+    WHERE s.corpus_id = c.id AND s.relation = detach.relation AND s.active;
     IF source IS NULL THEN
-        RAISE EXCEPTION 'table % is not attached to corpus "%"', relation, corpus
+        RAISE EXCEPTION 'table % is not attached to corpus "%"%', relation, corpus, coalesce((
+            SELECT format('; attached are %s, which were dropped: textsim worker, textsim reconcile or '
+                'CALL textsim.index_pending(%L) removes their documents',
+                string_agg(s.relation::oid::text, ', '), corpus)
+            FROM textsim.source s
+            WHERE s.corpus_id = c.id AND s.active
+                AND NOT EXISTS (SELECT FROM pg_class r WHERE r.oid = s.relation)), '')
             USING ERRCODE = 'undefined_object';
     END IF;
     PERFORM textsim._check_owner(relation, 'detach');
+    IF EXISTS (SELECT FROM pg_class r WHERE r.oid = relation) THEN
+        PERFORM textsim._lock_tree(relation, 'ACCESS EXCLUSIVE');
+    END IF;
     FOR made IN
         SELECT t.tgname, t.tgrelid::regclass AS relation FROM pg_trigger t
         WHERE t.tgfoid = to_regprocedure(format('textsim.%I()', '_changes_' || source))
@@ -468,26 +550,3 @@ COMMENT ON COLUMN textsim.sources.text_column IS 'the column that gives the text
 COMMENT ON COLUMN textsim.sources.mode
     IS 'queue: a worker indexes what changed; inline: the transaction that changes it does';
 COMMENT ON COLUMN textsim.sources.attached_at IS 'when the table was attached';
-
-CREATE FUNCTION textsim.status(corpus text)
-RETURNS TABLE (indexed bigint, pending bigint, oldest_pending timestamptz, failed bigint)
-LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE ROWS 1
-SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-    c textsim.corpus := textsim._corpus(corpus);
-BEGIN
-    EXECUTE format('SELECT count(*) FROM textsim.%I', 'document_' || c.id) INTO indexed;
-    SELECT coalesce(sum(coalesce(cardinality(p.keys), 1)) FILTER (WHERE p.error IS NULL), 0),
-        min(p.created_at) FILTER (WHERE p.error IS NULL),
-        count(*) FILTER (WHERE p.error IS NOT NULL)
-    INTO pending, oldest_pending, failed
-    FROM textsim.pending p
-    LEFT JOIN textsim.source s ON s.id = p.source_id
-    -- Some may have been logged while the corpus was rebuilt.
-    WHERE coalesce(s.corpus_id, p.corpus_id) = c.id;
-    RETURN NEXT;
-END
-$$;
-COMMENT ON FUNCTION textsim.status(text)
-    IS 'documents indexed, changes pending, since when, and documents set aside with an error';

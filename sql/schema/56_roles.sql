@@ -2,8 +2,9 @@
 -- rights of the schema's owner are for writers.
 
 REVOKE EXECUTE ON FUNCTION textsim._prepare_source(text, regclass, name, name, text) FROM PUBLIC;
-REVOKE EXECUTE ON FUNCTION textsim._activate_source(integer) FROM PUBLIC;
+REVOKE EXECUTE ON FUNCTION textsim._activate_source(integer, boolean) FROM PUBLIC;
 REVOKE EXECUTE ON FUNCTION textsim._release_source(integer) FROM PUBLIC;
+REVOKE EXECUTE ON FUNCTION textsim._note_shape(integer) FROM PUBLIC;
 
 CREATE FUNCTION textsim.grant_reader(role regrole) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
@@ -27,7 +28,8 @@ BEGIN
     EXECUTE format('GRANT USAGE ON SEQUENCE textsim.document_id TO %s', role);
     EXECUTE format('GRANT EXECUTE ON FUNCTION '
         'textsim._prepare_source(text, regclass, name, name, text), '
-        'textsim._activate_source(integer), textsim._release_source(integer) TO %s', role);
+        'textsim._activate_source(integer, boolean), textsim._release_source(integer), '
+        'textsim._note_shape(integer) TO %s', role);
 END
 $$;
 COMMENT ON FUNCTION textsim._grant_shared(regrole)

@@ -167,19 +167,38 @@ COMMENT ON FUNCTION textsim.create_corpus(
     text, text, double precision, double precision, integer, bigint, integer, integer, text[], text)
     IS 'create a corpus; bands and rows follow from threshold and recall unless given';
 
+CREATE FUNCTION textsim._drop_corpus(number integer) RETURNS void
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    attached text;
+BEGIN
+    PERFORM FROM textsim.corpus c WHERE c.id = number FOR UPDATE;
+    PERFORM textsim._release_source(s.id) FROM textsim.source s
+    WHERE s.corpus_id = number AND s.active
+        AND NOT EXISTS (SELECT FROM pg_class c WHERE c.oid = s.relation);
+    SELECT string_agg(s.relation::text, ', ' ORDER BY s.relation::text) INTO attached
+    FROM textsim.source s WHERE s.corpus_id = number AND s.active;
+    IF attached IS NOT NULL THEN
+        RAISE EXCEPTION 'corpus "%" has attached tables: detach them first (textsim detach): %',
+            (SELECT c.name FROM textsim.corpus c WHERE c.id = number), attached
+            USING ERRCODE = 'dependent_objects_still_exist';
+    END IF;
+    DELETE FROM textsim.source s WHERE s.corpus_id = number;
+    DELETE FROM textsim.corpus c WHERE c.id = number;
+    PERFORM textsim._drop_storage(number);
+END
+$$;
+COMMENT ON FUNCTION textsim._drop_corpus(integer)
+    IS 'remove a corpus that no table is attached to; those that were dropped do not count';
+
 CREATE FUNCTION textsim.drop_corpus(name text) RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
 AS $$
-DECLARE
-    c textsim.corpus := textsim._known(name);
 BEGIN
-    IF EXISTS (SELECT FROM textsim.source s WHERE s.corpus_id = c.id) THEN
-        RAISE EXCEPTION 'corpus "%" has attached tables; detach them first', name
-            USING ERRCODE = 'dependent_objects_still_exist';
-    END IF;
-    DELETE FROM textsim.corpus d WHERE d.id = c.id;
-    PERFORM textsim._drop_storage(c.id);
+    PERFORM textsim._drop_corpus((textsim._known(name)).id);
 END
 $$;
 COMMENT ON FUNCTION textsim.drop_corpus(text) IS 'remove a corpus with all its documents';

@@ -91,7 +91,7 @@ def test_tables_stay_attached(db: ts.Database) -> None:
         assert [match.key for match in corpus.query("the words of the last row")] == ["5"]
         assert corpus.status()[:2] == (4, 5)
         db.worker().run(until_idle=True)
-        assert corpus.status() == (6, 0, None, 0)
+        assert corpus.status()[:4] == (6, 0, None, 0)
         assert list(corpus.differences()) == []
         assert corpus.verify() == []
         connection.execute("DELETE FROM inline")
@@ -191,7 +191,7 @@ def test_a_worker_goes_on(db: ts.Database) -> None:
         finally:
             worker.stop()
             thread.join()
-    assert corpus.status() == (300, 0, None, 0)
+    assert corpus.status()[:4] == (300, 0, None, 0)
     assert list(corpus.differences()) == []
     assert corpus.verify() == []
 

@@ -200,8 +200,9 @@ def status(
 ) -> None:
     """Show the attached tables, and how far the workers are.
 
-    pending: changes that no worker has indexed yet, the oldest of them lag seconds old; failed:
-    documents that were set aside, the last of them with the reason, see `textsim pending`.
+    pending: documents that are to be indexed, the oldest of them lag seconds old; about: an estimate,
+    while a table is compared with its documents. failed: documents that were set aside, the last of
+    them with the reason, see `textsim pending`.
 
     Example: `textsim status --watch 10`
     """
@@ -229,6 +230,9 @@ def status(
                 break
             before = sample
             time.sleep(watch)
+    for status_, _ in sample.found.values():
+        for problem in status_.problems:
+            complain(problem, logging.WARNING)
     if any((now.lag or 0) > _LATE_SECONDS for _, now in sample.found.values()):
         complain(
             "some changes are over a minute old: does a worker run? To start one: textsim worker",
@@ -304,7 +308,10 @@ def _show_status(
         oldest = found.oldest_pending.isoformat() if found.oldest_pending else ""
         if form is Format.TABLE and activity.lag is not None:
             oldest = f"{activity.lag:,.1f} s ago"
-        row: tuple[Any, ...] = (name, found.indexed, found.pending, oldest, found.failed)
+        pending: int | str = found.pending
+        if form is Format.TABLE and found.is_estimate:
+            pending = f"about {found.pending}"
+        row: tuple[Any, ...] = (name, found.indexed, pending, oldest, found.failed)
         if rates:
             row += ("" if rates[name] is None else str(rates[name]),)
         rows.append(row)

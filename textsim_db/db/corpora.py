@@ -43,7 +43,7 @@ _BAND_INDEX = """
 /* textsim-db: build the band index of corpus {id} */
 CREATE INDEX IF NOT EXISTS {index} ON {band} (bucket, document_id)
 """
-_DROP_STORAGE = "/* textsim-db: drop a corpus */ SELECT textsim._drop_storage(%s)"
+_DROP = "/* textsim-db: drop a corpus */ SELECT textsim._drop_corpus(%s)"
 _WITHOUT_LIMIT = """
 SELECT pg_catalog.set_config(name, '0', true) FROM pg_catalog.pg_settings
 WHERE name IN ('statement_timeout', 'transaction_timeout')
@@ -207,14 +207,14 @@ def drop(engine: Engine, corpus: StoredCorpus, patience: str | None = None) -> N
 
     patience: how long to wait for those who use it; DatabaseError is raised then.
     """
-    statement = "DELETE FROM textsim.corpus WHERE id = %s RETURNING id"
+    statement = "SELECT id FROM textsim.corpus WHERE id = %s FOR UPDATE"
     if not _drop(engine, statement, corpus.id, patience):
         raise CorpusNotFound(corpus.name)
 
 
 def drop_named(engine: Engine, name: str, patience: str | None = None) -> None:
     """Remove a corpus by name, whatever its recipe, as drop() does."""
-    statement = "DELETE FROM textsim.corpus WHERE name = %s RETURNING id"
+    statement = "SELECT id FROM textsim.corpus WHERE name = %s FOR UPDATE"
     if not _drop(engine, statement, _storable(name), patience):
         raise CorpusNotFound(name, names(engine))
 
@@ -223,15 +223,14 @@ def _drop(engine: Engine, statement: LiteralString, value: int | str, patience: 
     with database_errors(), transaction(engine) as connection:
         if patience is not None:
             wait_at_most(connection, patience)
+        row = connection.execute(statement, [value]).fetchone()
+        if row is None:
+            return False
         try:
-            gone = connection.execute(statement, [value]).fetchone()
-        except pg.ForeignKeyViolation as error:
-            raise ConfigurationError(
-                "the corpus has attached tables; detach them first (textsim detach)"
-            ) from error
-        if gone is not None:
-            connection.execute(_DROP_STORAGE, [gone[0]])
-    return gone is not None
+            connection.execute(_DROP, row)
+        except pg.DependentObjectsStillExist as error:
+            raise ConfigurationError(error.diag.message_primary or str(error)) from error
+    return True
 
 
 def _corpus(row: tuple[Any, ...]) -> StoredCorpus:

@@ -1,0 +1,383 @@
+-- Indexing what is pending from SQL, as a worker does: the rows of attached tables, and the ids of
+-- words. Each step is a transaction of its own, and what it does may be done again: no lease is
+-- needed, and a worker may be at work beside it.
+
+CREATE FUNCTION textsim._prepare_indexing(corpus text) RETURNS void
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    c textsim.corpus := textsim._known(corpus);
+    dropped record;
+    source textsim.source;
+    fault text;
+BEGIN
+    IF c.language IS NOT NULL THEN
+        RAISE EXCEPTION 'corpus "%" identifies languages, which only a worker can', corpus
+            USING ERRCODE = 'feature_not_supported', HINT = 'Run textsim worker.';
+    END IF;
+    FOR dropped IN SELECT * FROM textsim._release_dropped(c.id) LOOP
+        RAISE WARNING 'table % was dropped: it is detached, and its % documents are removed',
+            dropped.relation, dropped.documents;
+    END LOOP;
+    FOR source IN SELECT * FROM textsim.source s WHERE s.corpus_id = c.id AND s.active LOOP
+        fault := textsim._source_fault(source);
+        IF fault IS NULL THEN
+            PERFORM textsim._compare_changed(source.id);
+        ELSE
+            RAISE WARNING 'table % is not indexed: %', source.relation, fault;
+        END IF;
+    END LOOP;
+END
+$$;
+COMMENT ON FUNCTION textsim._prepare_indexing(text)
+    IS 'look at the attached tables before their changes are indexed';
+
+CREATE FUNCTION textsim._pending_batch(
+    corpus text, OUT events bigint[], OUT source_id integer, OUT keys text[])
+LANGUAGE plpgsql STABLE PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    c textsim.corpus := textsim._known(corpus);
+    first textsim.pending;
+BEGIN
+    SELECT p.* INTO first
+    FROM textsim.pending p LEFT JOIN textsim.source s ON s.id = p.source_id
+    WHERE coalesce(s.corpus_id, p.corpus_id) = c.id AND p.error IS NULL
+        AND coalesce(p.lease_until < now(), true)
+        AND (s.id IS NULL OR s.active AND textsim._source_fault(s) IS NULL)
+    -- The changes first: a table may take long to compare.
+    ORDER BY p.keys IS NULL, p.id LIMIT 1;
+    source_id := first.source_id;
+    IF first.keys IS NULL THEN
+        events := CASE WHEN first.id IS NOT NULL THEN ARRAY[first.id] END;
+        RETURN;
+    END IF;
+    SELECT array_agg(p.id) INTO events
+    FROM (
+        SELECT p.id FROM textsim.pending p
+        WHERE p.corpus_id = first.corpus_id AND p.source_id IS NOT DISTINCT FROM first.source_id
+            AND p.error IS NULL AND p.keys IS NOT NULL AND coalesce(p.lease_until < now(), true)
+        ORDER BY p.id LIMIT 1000
+    ) p;
+    keys := array(
+        SELECT DISTINCT k COLLATE "C" FROM textsim.pending p CROSS JOIN unnest(p.keys) k
+        WHERE p.id = ANY (events) ORDER BY 1);
+END
+$$;
+COMMENT ON FUNCTION textsim._pending_batch(text)
+    IS 'changes to be indexed next: those of keys, or the comparison of a whole table if keys is NULL; events is NULL if there are none';
+
+CREATE FUNCTION textsim._hold_source(number integer) RETURNS textsim.source
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    source textsim.source;
+    fault text;
+BEGIN
+    SELECT * INTO source FROM textsim.source s WHERE s.id = number AND s.active;
+    IF source.id IS NULL THEN
+        RAISE EXCEPTION 'a table was detached meanwhile; repeat it'
+            USING ERRCODE = 'object_not_in_prerequisite_state';
+    END IF;
+    EXECUTE format('LOCK TABLE ONLY %s IN ACCESS SHARE MODE', source.relation);
+    fault := textsim._source_fault(source);
+    IF fault IS NOT NULL THEN
+        RAISE EXCEPTION 'table % cannot be indexed: %', source.relation, fault
+            USING ERRCODE = 'object_not_in_prerequisite_state';
+    END IF;
+    RETURN source;
+END
+$$;
+COMMENT ON FUNCTION textsim._hold_source(integer)
+    IS 'lock an attached table against being altered, and see that this role can index it';
+
+CREATE FUNCTION textsim._key_type(source textsim.source) RETURNS text
+LANGUAGE sql STABLE STRICT PARALLEL SAFE
+BEGIN ATOMIC
+    SELECT format_type(textsim._base_type(a.atttypid), NULL) FROM pg_attribute a
+    WHERE a.attrelid = source.relation AND a.attname = source.key_column;
+END;
+COMMENT ON FUNCTION textsim._key_type(textsim.source) IS 'the type of the key column of a table';
+
+-- Of a page of the table all keys; of a page of its documents those that it has no row for.
+CREATE FUNCTION textsim._next_page(
+    number integer, of_documents boolean, after text, OUT keys text[], OUT last text)
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    source textsim.source := textsim._hold_source(number);
+    key_type text := textsim._key_type(source);
+BEGIN
+    IF of_documents THEN
+        EXECUTE format($query$
+            SELECT array_agg(d.key) FILTER (WHERE NOT EXISTS (
+                    SELECT FROM %1$s t
+                    WHERE t.%2$I::%4$s = d.key::%4$s AND t.%3$I IS NOT NULL)),
+                max(d.key)
+            FROM (
+                SELECT d.key FROM textsim.%5$I d
+                WHERE d.source_id = $1 AND ($2 IS NULL OR d.key > $2) ORDER BY d.key LIMIT 1000
+            ) d
+            $query$, source.relation, source.key_column, source.text_column, key_type,
+            'document_' || source.corpus_id)
+        INTO keys, last USING number, after;
+    ELSE
+        EXECUTE format($query$
+            SELECT array_agg(t.key::text ORDER BY t.key), (array_agg(t.key::text ORDER BY t.key DESC))[1]
+            FROM (
+                SELECT t.%2$I::%4$s AS key FROM %1$s t
+                WHERE t.%3$I IS NOT NULL %5$s ORDER BY t.%2$I::%4$s LIMIT 1000
+            ) t
+            $query$, source.relation, source.key_column, source.text_column, key_type,
+            CASE WHEN after IS NOT NULL
+                THEN format('AND t.%I::%s > $1::%2$s', source.key_column, key_type) END)
+        INTO keys, last USING after;
+    END IF;
+    keys := coalesce(keys, '{}');
+END
+$$;
+COMMENT ON FUNCTION textsim._next_page(integer, boolean, text)
+    IS 'the next keys in the comparison of a table with its documents; last is NULL at the end';
+
+CREATE FUNCTION textsim._set_aside(c textsim.corpus, source integer, key text, reason text)
+RETURNS void
+LANGUAGE sql VOLATILE PARALLEL UNSAFE
+BEGIN ATOMIC
+    INSERT INTO textsim.pending (corpus_id, source_id, keys, tries, error)
+    VALUES ((c).id, source, ARRAY[key], 1, reason);
+END;
+COMMENT ON FUNCTION textsim._set_aside(textsim.corpus, integer, text, text)
+    IS 'log that a document cannot be indexed';
+
+CREATE FUNCTION textsim._index_rows(number integer, keys text[]) RETURNS boolean
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    source textsim.source;
+    c textsim.corpus;
+    changed record;
+    fault text;
+BEGIN
+    -- Several documents are not held while one of them is waited for: its writer may wait for us.
+    IF cardinality(keys) > 1 THEN
+        PERFORM set_config('lock_timeout', '100ms', true);
+    END IF;
+    source := textsim._hold_source(number);
+    SELECT * INTO c FROM textsim.corpus WHERE id = source.corpus_id;
+    DELETE FROM textsim.pending p
+    WHERE p.source_id = number AND p.error IS NOT NULL AND p.keys[1] = ANY (_index_rows.keys);
+    -- First the documents, then the table: a writer of both cannot come in between.
+    EXECUTE format(
+        'SELECT count(*) FROM (SELECT FROM textsim.%I d WHERE d.key = ANY ($1) ORDER BY d.key FOR UPDATE) d',
+        'document_' || c.id) USING keys;
+    FOR changed IN EXECUTE format($query$
+        SELECT q.key, r.body, s.relation AS other
+        FROM unnest($1) q (key)
+        LEFT JOIN (
+            SELECT t.%2$I::%4$s::text AS key, t.%3$I::text AS body FROM %1$s t
+            WHERE t.%2$I::%4$s = ANY ($1::%4$s[])
+        ) r ON r.key = q.key
+        LEFT JOIN textsim.%5$I d ON d.key = q.key AND d.source_id <> $2
+        LEFT JOIN textsim.source s ON s.id = d.source_id AND s.active
+        $query$, source.relation, source.key_column, source.text_column,
+        textsim._key_type(source), 'document_' || c.id) USING keys, number
+    LOOP
+        fault := CASE WHEN changed.body IS NOT NULL THEN coalesce(
+            textsim._fault(changed.key, changed.body),
+            'the corpus has this key from the table ' || changed.other) END;
+        IF fault IS NOT NULL THEN
+            PERFORM textsim._set_aside(c, number, changed.key, fault);
+        ELSIF changed.body IS NULL THEN
+            PERFORM textsim._take(c, number, changed.key);
+        ELSE
+            PERFORM textsim._put(c, number, changed.key, changed.body, false);
+        END IF;
+    END LOOP;
+    RETURN true;
+EXCEPTION WHEN lock_not_available OR unique_violation THEN
+    RETURN false;
+END
+$$;
+COMMENT ON FUNCTION textsim._index_rows(integer, text[])
+    IS 'make documents equal to their rows; false if another transaction was in the way';
+
+CREATE FUNCTION textsim._add_words(corpus text, keys text[]) RETURNS void
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    c textsim.corpus := textsim._known(corpus);
+BEGIN
+    -- In the order of the hashes, so that two writers wait for each other in one direction only.
+    EXECUTE format($query$
+        INSERT INTO textsim.word (hash, word)
+        SELECT DISTINCT ON (n.hash) n.hash, n.word
+        FROM (
+            SELECT hashtextextended(w.word COLLATE "C", 0) AS hash, w.word
+            FROM textsim.%I d CROSS JOIN LATERAL unnest(string_to_array(d.normal_form, ' ')) w (word)
+            WHERE d.key = ANY ($1) AND d.word_ids IS NULL
+        ) n
+        WHERE NOT EXISTS (SELECT FROM textsim.word k WHERE k.hash = n.hash)
+        ORDER BY n.hash
+        ON CONFLICT (hash) DO NOTHING
+        $query$, 'document_' || c.id) USING keys;
+END
+$$;
+COMMENT ON FUNCTION textsim._add_words(text, text[])
+    IS 'add the words of documents to the dictionary, in a transaction that writes nothing else';
+
+CREATE FUNCTION textsim._ids_of(form text) RETURNS integer[]
+LANGUAGE sql STABLE STRICT PARALLEL SAFE
+BEGIN ATOMIC
+    SELECT CASE WHEN bool_and(w.id IS NOT NULL) THEN array_agg(w.id ORDER BY u.place) END
+    FROM unnest(string_to_array(form, ' ')) WITH ORDINALITY u (word, place)
+    LEFT JOIN textsim.word w
+        ON w.hash = hashtextextended(u.word COLLATE "C", 0) AND w.word = u.word COLLATE "C";
+END;
+COMMENT ON FUNCTION textsim._ids_of(text)
+    IS 'the word ids of a normal form; NULL if the dictionary does not have all words';
+
+CREATE FUNCTION textsim._give_word_ids(corpus text, source integer, keys text[]) RETURNS void
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    c textsim.corpus := textsim._known(corpus);
+BEGIN
+    -- A document that a transaction is changing is left to the log of that change.
+    EXECUTE format($query$
+        UPDATE textsim.%1$I d SET word_ids = w.ids, normal_form = NULL
+        FROM (
+            SELECT d.id, textsim._ids_of(d.normal_form) AS ids FROM textsim.%1$I d
+            WHERE d.key = ANY ($1) AND d.word_ids IS NULL FOR UPDATE SKIP LOCKED
+        ) w
+        WHERE d.id = w.id AND w.ids IS NOT NULL
+        $query$, 'document_' || c.id) USING keys;
+    EXECUTE format($query$
+        SELECT textsim._set_aside($2, $3, h.key, format(
+            'the word "%%s" has the same 64-bit hash as another one', left(min(h.word), 40)))
+        FROM (
+            SELECT d.key, w.word FROM textsim.%I d
+            CROSS JOIN LATERAL unnest(string_to_array(d.normal_form, ' ')) w (word)
+            WHERE d.key = ANY ($1) AND d.word_ids IS NULL
+        ) h
+        JOIN textsim.word k
+            ON k.hash = hashtextextended(h.word COLLATE "C", 0) AND k.word <> h.word COLLATE "C"
+        GROUP BY h.key
+        $query$, 'document_' || c.id) USING keys, c, source;
+END
+$$;
+COMMENT ON FUNCTION textsim._give_word_ids(text, integer, text[])
+    IS 'replace the normal forms of documents by word ids';
+
+CREATE FUNCTION textsim._forget_events(events bigint[]) RETURNS void
+LANGUAGE sql VOLATILE STRICT PARALLEL UNSAFE
+BEGIN ATOMIC
+    DELETE FROM textsim.pending p WHERE p.id = ANY (events);
+END;
+COMMENT ON FUNCTION textsim._forget_events(bigint[]) IS 'delete changes that are indexed from the log';
+
+CREATE FUNCTION textsim._parts(keys text[]) RETURNS SETOF text[]
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+BEGIN ATOMIC
+    SELECT keys[first:first + 99] FROM generate_series(1, cardinality(keys), 100) first;
+END;
+COMMENT ON FUNCTION textsim._parts(text[]) IS 'keys in parts of a hundred, one for a transaction';
+
+CREATE FUNCTION textsim._report_unfinished(corpus text) RETURNS void
+LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    c textsim.corpus := textsim._known(corpus);
+    leased bigint;
+    refused bigint;
+BEGIN
+    SELECT count(*) FILTER (WHERE p.error IS NULL), count(*) FILTER (WHERE p.error IS NOT NULL)
+    INTO leased, refused
+    FROM textsim.pending p LEFT JOIN textsim.source s ON s.id = p.source_id
+    WHERE coalesce(s.corpus_id, p.corpus_id) = c.id;
+    IF leased > 0 THEN
+        RAISE NOTICE '% entries of the log are left: a worker has them in hand, or their table cannot be '
+            'indexed', leased;
+    END IF;
+    IF refused > 0 THEN
+        RAISE NOTICE '% documents are set aside; textsim.pending has the error of each', refused;
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION textsim._report_unfinished(text)
+    IS 'raise a notice of what index_pending left undone';
+
+-- A procedure with a SET clause may not commit. So the two procedures use no operator, which the
+-- caller's search_path could replace, and name the schema of each function.
+CREATE PROCEDURE textsim._index_keys(corpus text, source integer, keys text[])
+LANGUAGE plpgsql
+AS $$
+DECLARE
+    part text[];
+    single text;
+BEGIN
+    IF source IS NOT NULL THEN
+        FOR part IN SELECT textsim._parts(keys) LOOP
+            IF NOT textsim._index_rows(source, part) THEN
+                COMMIT;
+                FOREACH single IN ARRAY part LOOP
+                    WHILE NOT textsim._index_rows(source, ARRAY[single]) LOOP
+                        COMMIT;
+                    END LOOP;
+                    COMMIT;
+                END LOOP;
+            END IF;
+            COMMIT;
+        END LOOP;
+    END IF;
+    PERFORM textsim._add_words(corpus, keys);
+    COMMIT;
+    PERFORM textsim._give_word_ids(corpus, source, keys);
+    COMMIT;
+END
+$$;
+COMMENT ON PROCEDURE textsim._index_keys(text, integer, text[])
+    IS 'index some documents in transactions of up to a hundred';
+
+CREATE PROCEDURE textsim.index_pending(corpus text)
+LANGUAGE plpgsql
+AS $$
+DECLARE
+    batch record;
+    page record;
+    of_documents boolean;
+BEGIN
+    PERFORM textsim._prepare_indexing(corpus);
+    COMMIT;
+    LOOP
+        SELECT * INTO batch FROM textsim._pending_batch(corpus);
+        EXIT WHEN batch.events IS NULL;
+        IF batch.keys IS NOT NULL THEN
+            CALL textsim._index_keys(corpus, batch.source_id, batch.keys);
+        ELSE
+            FOREACH of_documents IN ARRAY ARRAY[false, true] LOOP
+                SELECT NULL::pg_catalog.text AS last INTO page;
+                LOOP
+                    SELECT * INTO page
+                    FROM textsim._next_page(batch.source_id, of_documents, page.last);
+                    COMMIT;
+                    EXIT WHEN page.last IS NULL;
+                    CALL textsim._index_keys(corpus, batch.source_id, page.keys);
+                END LOOP;
+            END LOOP;
+        END IF;
+        PERFORM textsim._forget_events(batch.events);
+        COMMIT;
+    END LOOP;
+    PERFORM textsim._report_unfinished(corpus);
+END
+$$;
+COMMENT ON PROCEDURE textsim.index_pending(text)
+    IS 'index what is pending in a corpus and give its words ids, as a worker does';

@@ -1,0 +1,282 @@
+"""What triggers do not see: partitions, dropped tables, disabled triggers, crashes, detached times.
+
+Afterwards documents would match whose rows are gone. A worker, reconcile and index_pending each mend
+it, and until then status and verify report it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, LiteralString
+
+import psycopg
+import pytest
+
+import textsim_db as ts
+from tests.integration.test_embedded import kill, own_folder
+from textsim_db.db import embedded
+from textsim_db.db.engine import autocommit
+
+pytestmark = pytest.mark.one_server
+
+Connection = psycopg.Connection[Any]
+MODES = ("queue", "inline")
+ROWS = 40
+FIRST_LATE = 100
+"""From this key on, rows are in a partition that was created after the table was attached."""
+
+
+def run_worker(db: ts.Database, corpus: ts.Corpus, connection: Connection) -> None:
+    db.worker().run(until_idle=True)
+
+
+def run_reconcile(db: ts.Database, corpus: ts.Corpus, connection: Connection) -> None:
+    corpus.reconcile()
+
+
+def run_index_pending(db: ts.Database, corpus: ts.Corpus, connection: Connection) -> None:
+    connection.execute("CALL textsim.index_pending('c')")
+
+
+MENDERS = (run_worker, run_reconcile, run_index_pending)
+Mender = Callable[[ts.Database, ts.Corpus, Connection], None]
+
+mending = pytest.mark.parametrize("mend", MENDERS, ids=lambda mend: mend.__name__)
+in_both_modes = pytest.mark.parametrize("mode", MODES)
+
+
+@pytest.fixture
+def corpus(db: ts.Database) -> ts.Corpus:
+    return db.create_corpus("c", shingle="word:2", threshold=0.7, num_hashes=16)
+
+
+@pytest.fixture
+def connection(database_url: str) -> Any:
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        yield connection
+
+
+def text_of(number: int) -> str:
+    return f"this is the text with the number {number} and {number} has other words than the rest"
+
+
+def insert_rows(connection: Connection, first: int = 0, rows: int = ROWS) -> None:
+    with connection.cursor() as cursor:
+        cursor.executemany(
+            "INSERT INTO t VALUES (%s, %s)", [(i, text_of(i)) for i in range(first, first + rows)]
+        )
+
+
+def make_table(connection: Connection) -> None:
+    connection.execute("CREATE TABLE t (id bigint PRIMARY KEY, body text)")
+    insert_rows(connection)
+
+
+def make_partitions(db: ts.Database, connection: Connection, corpus: ts.Corpus, mode: str) -> None:
+    """Attach a partitioned table, and then create the partition t_late and fill it."""
+    connection.execute("CREATE TABLE t (id bigint PRIMARY KEY, body text) PARTITION BY RANGE (id)")
+    connection.execute("CREATE TABLE t_early PARTITION OF t FOR VALUES FROM (0) TO (100)")
+    insert_rows(connection)
+    corpus.attach("t", "id", "body", mode)
+    connection.execute("CREATE TABLE t_late PARTITION OF t FOR VALUES FROM (100) TO (200)")
+    insert_rows(connection, FIRST_LATE)
+    db.worker().run(until_idle=True)
+    assert len(corpus) == 2 * ROWS
+
+
+def check_equal(corpus: ts.Corpus, keys: set[int]) -> None:
+    """See that a corpus has the documents of these keys, and that nothing is left to report."""
+    assert {int(key) for key in stored_keys(corpus)} == keys
+    assert list(corpus.differences()) == []
+    assert corpus.verify() == []
+    assert corpus.status().problems == []
+
+
+def stored_keys(corpus: ts.Corpus) -> list[str]:
+    with autocommit(corpus._engine) as connection:
+        return [key for (key,) in connection.execute("SELECT key FROM textsim.document")]
+
+
+def check_reported(corpus: ts.Corpus, message: str) -> None:
+    """See that both status and verify report a problem of the table."""
+    assert any(message in problem for problem in corpus.status().problems)
+    assert any(message in problem.detail for problem in corpus.verify())
+
+
+@mending
+@in_both_modes
+@pytest.mark.parametrize(
+    "statements",
+    [
+        ["TRUNCATE t_late"],
+        ["DROP TABLE t_late"],
+        ["ALTER TABLE t DETACH PARTITION t_late"],
+    ],
+    ids=["truncate", "drop", "detach"],
+)
+def test_partition_created_after_attach(
+    db: ts.Database,
+    corpus: ts.Corpus,
+    connection: Connection,
+    mode: str,
+    statements: list[LiteralString],
+    mend: Mender,
+) -> None:
+    make_partitions(db, connection, corpus, mode)
+    for statement in statements:
+        connection.execute(statement)
+    check_reported(corpus, "it changed as triggers do not see")
+    mend(db, corpus, connection)
+    check_equal(corpus, set(range(ROWS)))
+
+
+@mending
+@in_both_modes
+def test_partition_attached_with_rows(
+    db: ts.Database, corpus: ts.Corpus, connection: Connection, mode: str, mend: Mender
+) -> None:
+    """Only the rows of the new partition are read, not the whole table."""
+    make_partitions(db, connection, corpus, mode)
+    connection.execute("CREATE TABLE t_other (id bigint PRIMARY KEY, body text)")
+    connection.execute(
+        "INSERT INTO t_other "
+        "SELECT i, 'a row that was there before ' || i FROM generate_series(200, 205) i"
+    )
+    connection.execute("ALTER TABLE t ATTACH PARTITION t_other FOR VALUES FROM (200) TO (300)")
+    check_reported(corpus, "it changed as triggers do not see")
+    connection.execute("SELECT textsim._compare_changed(id) FROM textsim.source")
+    logged = connection.execute("SELECT keys FROM textsim.pending ORDER BY id").fetchall()
+    assert [sorted(keys) for (keys,) in logged] == [[str(i) for i in range(200, 206)]]
+    mend(db, corpus, connection)
+    late = set(range(FIRST_LATE, FIRST_LATE + ROWS))
+    check_equal(corpus, set(range(ROWS)) | late | set(range(200, 206)))
+
+
+@mending
+@in_both_modes
+def test_rows_deleted_while_detached(
+    db: ts.Database, corpus: ts.Corpus, connection: Connection, mode: str, mend: Mender
+) -> None:
+    make_table(connection)
+    corpus.attach("t", "id", "body", mode)
+    corpus.detach("t")
+    connection.execute("DELETE FROM t WHERE id < 10")
+    connection.execute("UPDATE t SET body = 'a text that changed' WHERE id = 10")
+    connection.execute("SELECT textsim.attach('c', 't', 'id', 'body', %s)", [mode])
+    mend(db, corpus, connection)
+    check_equal(corpus, set(range(10, ROWS)))
+
+
+@mending
+@in_both_modes
+@pytest.mark.parametrize("at_once", [False, True])
+def test_trigger_disabled(
+    db: ts.Database,
+    corpus: ts.Corpus,
+    connection: Connection,
+    mode: str,
+    at_once: bool,
+    mend: Mender,
+) -> None:
+    """Also one that was enabled again before anybody looked, as a restore does it."""
+    make_table(connection)
+    corpus.attach("t", "id", "body", mode)
+    connection.execute("ALTER TABLE t DISABLE TRIGGER USER")
+    connection.execute("DELETE FROM t WHERE id < 10")
+    if not at_once:
+        check_reported(corpus, "its trigger textsim_1_delete is disabled")
+        mend(db, corpus, connection)
+        assert list(corpus.differences()) == []
+        connection.execute("DELETE FROM t WHERE id = 10")
+    connection.execute("ALTER TABLE t ENABLE TRIGGER USER")
+    connection.execute("DELETE FROM t WHERE id = 11")
+    mend(db, corpus, connection)
+    expected = set(range(10, ROWS)) - ({11} if at_once else {10, 11})
+    check_equal(corpus, expected)
+
+
+@mending
+@in_both_modes
+@pytest.mark.parametrize("created_again", [False, True])
+def test_table_dropped(
+    db: ts.Database,
+    corpus: ts.Corpus,
+    connection: Connection,
+    mode: str,
+    created_again: bool,
+    mend: Mender,
+) -> None:
+    make_table(connection)
+    corpus.attach("t", "id", "body", mode)
+    corpus.add("by hand", "a text that no table has")
+    connection.execute("DROP TABLE t")
+    if created_again:
+        connection.execute("CREATE TABLE t (id bigint PRIMARY KEY, body text)")
+        insert_rows(connection, 5, 1)
+        with pytest.raises(ts.ConfigurationError, match=r"t is not attached .*which were dropped"):
+            corpus.detach("t")
+    check_reported(corpus, "it was dropped")
+    assert len(list(corpus.differences())) == ROWS
+    mend(db, corpus, connection)
+    assert stored_keys(corpus) == ["by hand"]
+    assert db.tables() == []
+    assert corpus.verify() == []
+    if created_again:
+        corpus.attach("t", "id", "body", mode)
+        assert set(stored_keys(corpus)) == {"by hand", "5"}
+        corpus.detach("t")
+    corpus.drop()
+
+
+@in_both_modes
+def test_corpus_of_a_dropped_table_can_be_dropped(
+    db: ts.Database, corpus: ts.Corpus, connection: Connection, mode: str
+) -> None:
+    make_table(connection)
+    corpus.attach("t", "id", "body", mode)
+    with pytest.raises(
+        ts.ConfigurationError, match=r"detach them first \(textsim detach\): public\.t"
+    ):
+        corpus.drop()
+    connection.execute("DROP TABLE t")
+    corpus.drop()
+    assert db.corpora() == []
+
+
+@in_both_modes
+def test_unlogged_table(
+    db: ts.Database, corpus: ts.Corpus, connection: Connection, mode: str
+) -> None:
+    make_table(connection)
+    connection.execute("ALTER TABLE t SET UNLOGGED")
+    with pytest.raises(ts.ConfigurationError, match="cannot be attached: it is unlogged"):
+        corpus.attach("t", "id", "body", mode)
+    connection.execute("ALTER TABLE t SET LOGGED")
+    corpus.attach("t", "id", "body", mode)
+    connection.execute("ALTER TABLE t SET UNLOGGED")
+    check_reported(corpus, "it is unlogged")
+
+
+@mending
+@in_both_modes
+def test_unlogged_table_after_a_crash(
+    monkeypatch: pytest.MonkeyPatch, mode: str, mend: Mender
+) -> None:
+    """A table that was altered after it was attached is empty after a crash of the server."""
+    with own_folder() as folder:
+        monkeypatch.setenv(embedded.DATA_DIR_VARIABLE, str(folder))
+        with ts.connect() as db, psycopg.connect(db.url, autocommit=True) as connection:
+            corpus = db.create_corpus("c", shingle="word:2", threshold=0.7, num_hashes=16)
+            make_table(connection)
+            corpus.attach("t", "id", "body", mode)
+            connection.execute("ALTER TABLE t SET UNLOGGED")
+            mend(db, corpus, connection)
+            connection.execute("CHECKPOINT")
+            kill(folder)
+        with ts.connect() as db, psycopg.connect(db.url, autocommit=True) as connection:
+            corpus = db.corpus("c")
+            assert connection.execute("SELECT count(*) FROM t").fetchone() == (0,)
+            assert len(corpus) == ROWS
+            check_reported(corpus, "it changed as triggers do not see")
+            mend(db, corpus, connection)
+            assert len(corpus) == 0
