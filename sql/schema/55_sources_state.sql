@@ -233,3 +233,25 @@ BEGIN ATOMIC
 END;
 COMMENT ON FUNCTION textsim._source_problems(textsim.source)
     IS 'what keeps an attached table from being kept indexed, whoever works for it';
+
+CREATE FUNCTION textsim._warn_unindexed(c textsim.corpus) RETURNS void
+LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    compared regclass;
+BEGIN
+    FOR compared IN
+        SELECT s.relation FROM textsim.source s
+        WHERE s.corpus_id = c.id AND s.active AND EXISTS (
+            SELECT FROM textsim.pending p
+            WHERE p.source_id = s.id AND p.keys IS NULL AND p.error IS NULL)
+    LOOP
+        RAISE WARNING 'table % is not wholly indexed in corpus "%": what it holds may be missing',
+            compared, c.name
+            USING HINT = format('Run textsim worker, or: CALL textsim.index_pending(%L)', c.name);
+    END LOOP;
+END
+$$;
+COMMENT ON FUNCTION textsim._warn_unindexed(textsim.corpus)
+    IS 'raise a warning for each attached table that is still to be compared with its documents';

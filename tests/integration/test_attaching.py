@@ -1,0 +1,195 @@
+"""Attaching and detaching: under writers, with words that wait for ids, and what status counts."""
+
+from __future__ import annotations
+
+import random
+import threading
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg import errors as pg
+
+import textsim_db as ts
+from textsim_db.db.engine import transaction
+
+pytestmark = pytest.mark.one_server
+
+Connection = psycopg.Connection[Any]
+in_both_modes = pytest.mark.parametrize("mode", ["queue", "inline"])
+
+
+@pytest.fixture
+def corpus(db: ts.Database) -> ts.Corpus:
+    return db.create_corpus("c", shingle="word:2", threshold=0.7, num_hashes=16)
+
+
+@pytest.fixture
+def connection(database_url: str) -> Any:
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        yield connection
+
+
+def create_table(connection: Connection, rows: int) -> None:
+    connection.execute("CREATE TABLE t (id bigint PRIMARY KEY, body text)")
+    connection.execute(
+        "INSERT INTO t SELECT i, 'a text with the number ' || i FROM generate_series(1, %s) i",
+        [rows],
+    )
+
+
+def without_word_ids(connection: Connection) -> list[str]:
+    rows = connection.execute("SELECT key FROM textsim.document WHERE word_ids IS NULL ORDER BY 1")
+    return [key for (key,) in rows]
+
+
+@in_both_modes
+def test_words_get_ids_after_detach(
+    db: ts.Database, corpus: ts.Corpus, connection: Connection, mode: str
+) -> None:
+    create_table(connection, 3)
+    corpus.attach("t", "id", "body", mode)
+    connection.execute("INSERT INTO t VALUES (10, 'a row whose words wait for ids')")
+    corpus.detach("t")
+    assert without_word_ids(connection) == (["10"] if mode == "inline" else [])
+    db.worker().run(until_idle=True)
+    assert without_word_ids(connection) == []
+    assert corpus.verify() == []
+    assert corpus.status().pending == 0
+
+
+def test_words_that_were_forgotten_get_ids(corpus: ts.Corpus, connection: Connection) -> None:
+    """A role that may write to the log may also delete from it."""
+    connection.execute(
+        "SELECT textsim.add('c', 'k' || i, 'a text ' || i) FROM generate_series(1, 5) i"
+    )
+    connection.execute("DELETE FROM textsim.pending")
+    assert len(corpus.verify()) == 5
+    assert corpus.reconcile().completed == 5
+    assert corpus.verify() == []
+
+
+@in_both_modes
+def test_status_counts_documents(
+    db: ts.Database, corpus: ts.Corpus, connection: Connection, mode: str
+) -> None:
+    create_table(connection, 1500)
+    connection.execute("SELECT textsim.attach('c', 't', 'id', 'body', %s)", [mode])
+    status = corpus.status()
+    assert (status.indexed, status.pending, status.is_estimate) == (0, 1500, True)
+    assert status.oldest_pending is not None
+    age = connection.execute("SELECT pending_age > '0' FROM textsim.status('c')").fetchone()
+    assert age == (True,)
+    db.worker().run(until_idle=True)
+    assert corpus.status()[:5] == (1500, 0, None, 0, False)
+    for number in range(10):
+        connection.execute("UPDATE t SET body = %s WHERE id = 1", [f"version {number} of it"])
+    assert (corpus.status().pending, corpus.status().is_estimate) == (1, False)
+    connection.execute("UPDATE t SET body = body || ' changed' WHERE id < 100")
+    assert corpus.status().pending == 99
+
+
+def test_status_of_a_large_backlog(corpus: ts.Corpus, connection: Connection) -> None:
+    """Neither a large table nor a log of millions of keys is counted exactly."""
+    create_table(connection, 0)
+    corpus.attach("t", "id", "body")
+    connection.execute("ALTER TABLE t ADD COLUMN filler text DEFAULT repeat('x', 1500)")
+    connection.execute("INSERT INTO t SELECT i, 'a text ' || i FROM generate_series(1, 50000) i")
+    connection.execute("ANALYZE t")
+    status = corpus.status()
+    assert (status.pending, status.is_estimate) == (50_000, False)
+    connection.execute("DELETE FROM textsim.pending")
+    connection.execute(
+        "INSERT INTO textsim.pending (corpus_id, source_id) SELECT corpus_id, id FROM textsim.source"
+    )
+    status = corpus.status()
+    assert status.is_estimate
+    assert 40_000 < status.pending < 60_000
+    connection.execute("DELETE FROM textsim.pending")
+    connection.execute(
+        "INSERT INTO textsim.pending (corpus_id, source_id, keys) "
+        "SELECT s.corpus_id, s.id, array(SELECT i::text FROM generate_series(1, 10000) i) "
+        "FROM textsim.source s CROSS JOIN generate_series(1, 101)"
+    )
+    status = corpus.status()
+    assert (status.pending, status.is_estimate) == (1_010_000, True)
+
+
+@in_both_modes
+def test_partitioned_table_under_writers(
+    db: ts.Database, corpus: ts.Corpus, database_url: str, mode: str, rng: random.Random
+) -> None:
+    """Neither the writers nor attach and detach end by a deadlock."""
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        connection.execute(
+            "CREATE TABLE t (id bigint PRIMARY KEY, body text) PARTITION BY RANGE (id)"
+        )
+        for i in range(4):
+            bounds = f"FROM ({i * 100}) TO ({i * 100 + 100})"
+            connection.execute(f"CREATE TABLE t_{i} PARTITION OF t FOR VALUES {bounds}".encode())
+        connection.execute("INSERT INTO t SELECT i, 'text ' || i FROM generate_series(0, 399) i")
+    stop = threading.Event()
+    errors: list[str] = []
+    seeds = [rng.random() for _ in range(6)]
+
+    def write(number: int) -> None:
+        own_random = random.Random(seeds[number])
+        with psycopg.connect(database_url, autocommit=True) as own:
+            while not stop.is_set():
+                # Rows of its own, so that writers do not wait for each other.
+                low, high = sorted(own_random.sample(range(66), 2))
+                first, last = (own_random.randrange(4) * 100 for _ in range(2))
+                try:
+                    with own.transaction():
+                        for key in (first + low, last + high):
+                            table = own_random.choice(["t", f"t_{key // 100}"])
+                            own.execute(
+                                f"UPDATE {table} SET body = body || 'x' WHERE id = %s".encode(),
+                                [key // 6 * 6 % 100 + key // 100 * 100 + number],
+                            )
+                except pg.DeadlockDetected as error:
+                    errors.append(f"writer {number}: {error}")
+                except (pg.SerializationFailure, pg.CheckViolation):
+                    pass
+
+    threads = [threading.Thread(target=write, args=[i]) for i in range(6)]
+    for thread in threads:
+        thread.start()
+    try:
+        with transaction(db.engine) as checker:
+            checker.execute("SELECT 1")
+        for _ in range(8):
+            with psycopg.connect(database_url, autocommit=True) as own:
+                own.execute("SELECT textsim.attach('c', 't', 'id', 'body', %s)", [mode])
+                own.execute("SELECT textsim.detach('c', 't')")
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+    assert errors == []
+    assert db.tables() == []
+
+
+def test_lock_timeout_limits_attach(
+    corpus: ts.Corpus, connection: Connection, database_url: str
+) -> None:
+    create_table(connection, 1)
+    with psycopg.connect(database_url) as writer:
+        writer.execute("UPDATE t SET body = body || ' and more'")
+        connection.execute("SET lock_timeout = '50ms'")
+        with pytest.raises(pg.LockNotAvailable):
+            connection.execute("SELECT textsim.attach('c', 't', 'id', 'body')")
+    connection.execute("SELECT textsim.attach('c', 't', 'id', 'body')")
+    assert connection.execute("SHOW lock_timeout").fetchone() == ("50ms",)
+
+
+def test_a_data_only_restore_is_told_what_to_do(corpus: ts.Corpus, connection: Connection) -> None:
+    """Its rows come before those of the corpus, and the trigger finds none."""
+    create_table(connection, 1)
+    corpus.attach("t", "id", "body", "inline")
+    with connection.transaction(force_rollback=True):
+        connection.execute("ALTER TABLE textsim.source DROP CONSTRAINT source_corpus_id_fkey")
+        connection.execute("DELETE FROM textsim.corpus")
+        with pytest.raises(pg.SerializationFailure, match="corpus 1 is not there") as caught:
+            connection.execute("INSERT INTO t VALUES (2, 'a row of the dump')")
+        assert "--disable-triggers" in str(caught.value.diag.message_hint)

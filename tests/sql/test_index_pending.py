@@ -1,0 +1,228 @@
+"""CALL textsim.index_pending: tables are indexed and words get ids without any Python."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg import errors as pg
+
+import textsim_db as ts
+from tests.collision import FIRST, SECOND
+
+ROWS = 2500
+"""More than a part of an index run (100), a page of a comparison (1,000) and a batch of events."""
+
+Connection = psycopg.Connection[Any]
+in_both_modes = pytest.mark.parametrize("mode", ["queue", "inline"])
+
+
+@pytest.fixture
+def connection(database_url: str) -> Any:
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        yield connection
+
+
+def create_corpus(connection: Connection) -> None:
+    connection.execute("SELECT textsim.create_corpus('c', 'word:2', 0.7, num_hashes => 16)")
+
+
+def create_table(connection: Connection, rows: int = ROWS) -> None:
+    """Create a table in which each text has one near-duplicate."""
+    connection.execute("CREATE TABLE t (id bigint PRIMARY KEY, body text)")
+    connection.execute(
+        "INSERT INTO t SELECT i, (SELECT string_agg(md5(i / 2 || ' ' || j), ' ') "
+        "FROM generate_series(1, 12) j) || ' ' || i FROM generate_series(0, %s) i",
+        [rows - 1],
+    )
+
+
+def counts(connection: Connection) -> tuple[Any, ...]:
+    """Return the documents, those whose words wait for ids, and the entries of the log."""
+    row = connection.execute(
+        "SELECT count(*), count(*) FILTER (WHERE word_ids IS NULL), "
+        "(SELECT count(*) FROM textsim.pending) FROM textsim.document"
+    ).fetchone()
+    assert row is not None
+    return row
+
+
+@in_both_modes
+def test_every_row_is_indexed(db: ts.Database, connection: Connection, mode: str) -> None:
+    create_corpus(connection)
+    create_table(connection)
+    notices: list[str] = []
+    connection.add_notice_handler(lambda notice: notices.append(str(notice.message_primary)))
+    connection.execute("SELECT textsim.attach('c', 't', 'id', 'body', %s)", [mode])
+    assert notices == [f"{ROWS} rows of table public.t are not indexed yet"]
+    assert counts(connection)[0] == 0
+    connection.execute("CALL textsim.index_pending('c')")
+    assert counts(connection) == (ROWS, 0, 0)
+    pairs = connection.execute("SELECT a, b FROM textsim.pairs('c')").fetchall()
+    rows = connection.execute("SELECT id::text, body FROM t").fetchall()
+    other = db.create_corpus("other", shingle="word:2", threshold=0.7, num_hashes=16)
+    other.add_many(rows)
+    expected = connection.execute("SELECT a, b FROM textsim.pairs('other')").fetchall()
+    assert len(expected) > ROWS / 4
+    assert sorted(pairs) == sorted(expected)
+    assert db.corpus("c").verify() == []
+    assert list(db.corpus("c").differences()) == []
+
+
+@in_both_modes
+def test_changes_are_indexed(db: ts.Database, connection: Connection, mode: str) -> None:
+    create_corpus(connection)
+    create_table(connection, 10)
+    connection.execute("SELECT textsim.attach('c', 't', 'id', 'body', %s)", [mode])
+    connection.execute("CALL textsim.index_pending('c')")
+    connection.execute("SELECT textsim.add('c', 'by hand', 'words that wait for their ids')")
+    connection.execute("UPDATE t SET body = 'a text that was changed' WHERE id = 1")
+    connection.execute("DELETE FROM t WHERE id = 2")
+    connection.execute("UPDATE t SET body = NULL WHERE id = 3")
+    connection.execute("UPDATE t SET id = 30 WHERE id = 4")
+    connection.execute("INSERT INTO t VALUES (11, 'a new text that is there')")
+    connection.execute("CALL textsim.index_pending('c')")
+    assert counts(connection) == (10, 0, 0)
+    assert db.corpus("c").verify() == []
+    assert list(db.corpus("c").differences()) == []
+
+
+def test_what_cannot_be_indexed_is_set_aside(db: ts.Database, connection: Connection) -> None:
+    create_corpus(connection)
+    connection.execute("CREATE TABLE t (id text PRIMARY KEY, body text)")
+    connection.execute("CREATE TABLE u (id text PRIMARY KEY, body text)")
+    connection.execute("SELECT textsim.add('c', 'first', %s)", [f"one {FIRST} three"])
+    connection.execute("CALL textsim.index_pending('c')")
+    connection.execute("INSERT INTO t VALUES ('k', 'fine'), (repeat('k', 1001), 'a long key')")
+    connection.execute("INSERT INTO t VALUES ('collides', %s)", [f"one {SECOND} three"])
+    connection.execute("INSERT INTO u VALUES ('k', 'of two tables')")
+    for table in "tu":
+        connection.execute("SELECT textsim.attach('c', %s, 'id', 'body')", [table])
+    notices: list[str] = []
+    connection.add_notice_handler(lambda notice: notices.append(str(notice.message_primary)))
+    connection.execute("CALL textsim.index_pending('c')")
+    assert notices == ["3 documents are set aside; textsim.pending has the error of each"]
+    failures = {(failure.key or "")[:8]: failure.error for failure in db.corpus("c").failures()}
+    assert failures["kkkkkkkk"] == "the key is 1001 bytes long; at most 1000 are possible"
+    assert failures["k"] == "the corpus has this key from the table public.t"
+    assert "has the same 64-bit hash as another one" in failures["collides"]
+    # And the errors go when what caused them is gone.
+    connection.execute("DELETE FROM t WHERE id <> 'k'")
+    connection.execute("DELETE FROM u")
+    connection.execute("CALL textsim.index_pending('c')")
+    assert db.corpus("c").failures() == []
+    assert counts(connection)[:2] == (2, 0)
+
+
+def test_writers_and_a_worker_beside_it(
+    db: ts.Database, connection: Connection, database_url: str
+) -> None:
+    """Nobody gets an error, and in the end the corpus equals the table."""
+    create_corpus(connection)
+    create_table(connection, 400)
+    connection.execute("SELECT textsim.attach('c', 't', 'id', 'body', 'inline')")
+    errors: list[Exception] = []
+
+    def write(first: int) -> None:
+        try:
+            with psycopg.connect(database_url, autocommit=True) as own:
+                for i in range(first, 400, 4):
+                    with own.transaction():
+                        for key in (i, (i * 7) % 400):
+                            own.execute("UPDATE t SET body = body || ' new' WHERE id = %s", [key])
+                    own.execute("DELETE FROM t WHERE id = %s AND id %% 8 = 0", [i])
+        except pg.DeadlockDetected:
+            pass  # two writers of the same rows, with or without an index
+        except Exception as error:
+            errors.append(error)
+
+    def index() -> None:
+        try:
+            with psycopg.connect(database_url, autocommit=True) as own:
+                for _ in range(3):
+                    own.execute("CALL textsim.index_pending('c')")
+        except Exception as error:
+            errors.append(error)
+
+    worker = db.worker()
+    threads = [threading.Thread(target=write, args=[i]) for i in range(4)]
+    threads += [threading.Thread(target=index) for _ in range(2)]
+    threads.append(threading.Thread(target=worker.run))
+    for thread in threads:
+        thread.start()
+    for thread in threads[:-1]:
+        thread.join()
+    worker.stop()
+    threads[-1].join()
+    assert errors == []
+    connection.execute("CALL textsim.index_pending('c')")
+    assert counts(connection)[1:] == (0, 0)
+    assert list(db.corpus("c").differences()) == []
+    assert db.corpus("c").verify() == []
+
+
+def test_it_waits_for_a_document_that_is_held(
+    db: ts.Database, connection: Connection, database_url: str
+) -> None:
+    create_corpus(connection)
+    create_table(connection, 5)
+    connection.execute("SELECT textsim.attach('c', 't', 'id', 'body', 'inline')")
+    with psycopg.connect(database_url) as holder:
+        holder.execute("UPDATE t SET body = 'a text that is not committed yet' WHERE id = 3")
+        thread = threading.Thread(
+            target=connection.execute, args=["CALL textsim.index_pending('c')"]
+        )
+        thread.start()
+        with psycopg.connect(database_url, autocommit=True) as watcher:
+            while (
+                watcher.execute(
+                    "SELECT FROM pg_locks WHERE NOT granted AND locktype IN ('transactionid', 'tuple')"
+                ).fetchone()
+                is None
+            ):
+                time.sleep(0.01)
+        holder.commit()
+    thread.join()
+    assert list(db.corpus("c").differences()) == []
+    assert counts(connection) == (5, 0, 0)
+
+
+def test_what_is_refused(connection: Connection) -> None:
+    create_corpus(connection)
+    with pytest.raises(pg.UndefinedObject, match='corpus "nix" does not exist'):
+        connection.execute("CALL textsim.index_pending('nix')")
+    with pytest.raises(pg.InvalidParameterValue, match="name of the corpus is NULL"):
+        connection.execute("CALL textsim.index_pending(NULL)")
+    connection.execute("SELECT textsim.create_corpus('auto', language => 'auto', num_hashes => 16)")
+    with pytest.raises(pg.FeatureNotSupported, match="identifies languages"):
+        connection.execute("CALL textsim.index_pending('auto')")
+    with connection.transaction(), pytest.raises(pg.InvalidTransactionTermination):
+        connection.execute("CALL textsim.index_pending('c')")
+
+
+def test_searches_warn_until_a_table_is_indexed(connection: Connection) -> None:
+    create_corpus(connection)
+    create_table(connection, 10)
+    connection.execute("SELECT textsim.attach('c', 't', 'id', 'body', 'inline')")
+    connection.execute("INSERT INTO t VALUES (100, 'a row that is indexed at once')")
+    notices: list[str] = []
+    connection.add_notice_handler(lambda notice: notices.append(str(notice.message_primary)))
+    warning = 'table public.t is not wholly indexed in corpus "c": what it holds may be missing'
+    searches = (
+        "SELECT * FROM textsim.matches('c', 'a row that is indexed at once')",
+        "SELECT * FROM textsim.candidates('c', 'a row that is indexed at once')",
+        "SELECT * FROM textsim.neighbours('c', '100')",
+        "SELECT * FROM textsim.pairs('c')",
+        "SELECT * FROM textsim.candidate_pairs('c')",
+    )
+    for search in searches:
+        connection.execute(search)
+        assert notices == [warning], search
+        notices.clear()
+    connection.execute("CALL textsim.index_pending('c')")
+    for search in searches:
+        connection.execute(search)
+    assert notices == []
