@@ -40,13 +40,12 @@ def create_table(connection: Connection, rows: int = ROWS) -> None:
     )
 
 
-def counts(connection: Connection) -> tuple[Any, ...]:
+def counts(connection: Connection) -> Any:
     """Return the documents, those whose words wait for ids, and the entries of the log."""
     row = connection.execute(
         "SELECT count(*), count(*) FILTER (WHERE word_ids IS NULL), "
         "(SELECT count(*) FROM textsim.pending) FROM textsim.document"
     ).fetchone()
-    assert row is not None
     return row
 
 
