@@ -1,10 +1,29 @@
 -- From text to normal form, words and shingles: what textsim_db.text computes, bit for bit.
 
-CREATE FUNCTION textsim._form_of_piece(body text) RETURNS text
+-- Code points that are not assigned go first: only assigned ones are normalised alike by every
+-- version of Unicode. Runs of marks are capped next: NFKC takes quadratic time to sort them.
+CREATE FUNCTION textsim._prepared(body text) RETURNS text
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-RETURN textsim._fold(textsim._split(textsim._spaced(normalize(body, NFKC))));
+RETURN CASE
+    WHEN octet_length(body) = length(body) THEN body
+    ELSE textsim._capped(textsim._assigned(body))
+END;
+COMMENT ON FUNCTION textsim._prepared(text) IS 'a text as NFKC takes it';
+
+CREATE FUNCTION textsim._form_of_piece(body text) RETURNS text
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    IF octet_length(body) = length(body) THEN
+        RETURN regexp_replace(lower(body COLLATE "C"), '[^a-z0-9]+', ' ', 'g');
+    END IF;
+    body := textsim._spaced(normalize(body, NFKC));
+    RETURN textsim._fold(textsim._split(body));
+END
+$$;
 COMMENT ON FUNCTION textsim._form_of_piece(text)
-    IS 'the normal form of a capped text, with spaces where separators begin or end it';
+    IS 'the normal form of a prepared text, with a space where a separator begins or ends it';
 
 CREATE FUNCTION textsim._form_of_pieces(body text) RETURNS text
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
@@ -26,8 +45,8 @@ BEGIN
         WHILE stop < size AND get_byte(bytes, stop) & 192 = 128 LOOP
             stop := stop + 1;
         END LOOP;
-        piece := textsim._capped(textsim._assigned(
-            unfinished || convert_from(substr(bytes, start + 1, stop - start), 'UTF8')));
+        piece := unfinished || convert_from(substr(bytes, start + 1, stop - start), 'UTF8');
+        piece := textsim._prepared(piece);
         start := stop;
         IF start < size THEN
             unfinished := textsim._unfinished(piece);
@@ -53,15 +72,10 @@ LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
-    IF octet_length(body) = length(body) THEN
-        RETURN btrim(regexp_replace(lower(body COLLATE "C"), '[^a-z0-9]+', ' ', 'g'));
-    END IF;
     IF octet_length(body) > 65536 THEN
         RETURN textsim._form_of_pieces(body);
     END IF;
-    -- Code points that are not assigned go first: only assigned ones are normalised alike by every
-    -- version of Unicode. Runs of marks are capped next: NFKC takes quadratic time to sort them.
-    RETURN btrim(textsim._form_of_piece(textsim._capped(textsim._assigned(body))));
+    RETURN btrim(textsim._form_of_piece(textsim._prepared(body)));
 END
 $$;
 COMMENT ON FUNCTION textsim.normal_form(text)
