@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from itertools import groupby
 
 import unicodedataplus as unicode
 
@@ -94,6 +95,18 @@ def runs() -> Iterator[tuple[int, int, int]]:
             previous = now
 
 
+def numerals() -> Iterator[tuple[int, int]]:
+    """Yield the first and last code points of each run of characters with a numeric value."""
+    points = [
+        point
+        for point in range(sys.maxunicode + 1)
+        if assigned(point) and unicode.numeric(chr(point), None) is not None
+    ]
+    for _, group in groupby(enumerate(points), lambda pair: pair[1] - pair[0]):
+        run = [point for _, point in group]
+        yield run[0], run[-1]
+
+
 def main() -> None:
     """Write the module to standard output."""
     print(
@@ -111,6 +124,14 @@ def main() -> None:
     print("RUNS = (")
     for first, kind_, order_ in runs():
         print(f"    (0x{first:X}, {kind_}, {order_}),")
+    print(")")
+    print()
+    print(
+        "# First and last code points of runs with a numeric value: digits, fractions, Han numerals."
+    )
+    print("NUMERALS = (")
+    for first, last in numerals():
+        print(f"    (0x{first:X}, 0x{last:X}),")
     print(")")
     print()
     print("# Code point to its simple (one-to-one) lower case.")

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from textsim_db.unicode_data import LOWER, RUNS
+from textsim_db.unicode_data import LOWER, NUMERALS, RUNS
 
 POINTS = 0x110000
 SEPARATOR, WORD, MARK, SPACELESS = range(4)
@@ -35,3 +35,9 @@ def tables() -> Tables:
     lower = np.arange(POINTS, dtype=np.int32)
     lower[list(LOWER)] = list(LOWER.values())
     return Tables(kind, order, lower)
+
+
+@cache
+def numerals() -> frozenset[str]:
+    """Return the characters that have a numeric value, such as digits, fractions and Han numerals."""
+    return frozenset(chr(point) for first, last in NUMERALS for point in range(first, last + 1))
