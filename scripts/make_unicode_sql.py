@@ -14,7 +14,16 @@ from itertools import groupby
 import numpy as np
 
 from textsim_db.unicode_data import LOWER, VERSION
-from textsim_db.unicode_tables import MARK, SEPARATOR, SPACELESS, UNASSIGNED, WORD, tables
+from textsim_db.unicode_tables import (
+    JOINING,
+    MARK,
+    MAX_MARKS,
+    SEPARATOR,
+    SPACELESS,
+    UNASSIGNED,
+    WORD,
+    tables,
+)
 
 # A text is folded block by block, and only by those blocks whose capitals it has: translate()
 # looks through its whole table for each character.
@@ -96,6 +105,7 @@ def main() -> None:
     unassigned = escaped(points_where(table.order == UNASSIGNED))
     spaceless = escaped(points_where(table.kind == SPACELESS))
     marks = escaped(points_where(table.kind == MARK))
+    joining = escaped(points_where((table.order == JOINING) & (table.kind != MARK)))
     kept = escaped(points_where(table.kind != SEPARATOR))
     print(
         f"-- Unicode {VERSION} as the normal form sees it; written by scripts/make_unicode_sql.py."
@@ -110,6 +120,30 @@ def main() -> None:
     )
     print(
         function(
+            "_capped",
+            f"drop the marks past the {MAX_MARKS}th of each run",
+            f"RETURN regexp_replace(body, '([{marks}]{{{MAX_MARKS}}})[{marks}]+', '\\1', 'g')",
+        )
+    )
+    # The last of three places: before a character that never joins, one after a mark, and one after
+    # two Hangul vowels or finals. One of them is among the last 64 characters of a capped text.
+    places = "|".join(
+        (
+            f"(?=[^{joining}{marks}])",
+            f"(?<=[{marks}])(?=[^{marks}])",
+            f"(?<=[{joining}]{{2}})(?=[^{marks}])",
+        )
+    )
+    print(
+        function(
+            "_unfinished",
+            "the end of a capped text, from where NFKC may join it to more text",
+            f"RETURN coalesce(substring(right(body, 64) FROM '^.*((?:{places}).*)$'),\n"
+            "    right(body, 64))",
+        )
+    )
+    print(
+        function(
             "_spaced",
             "put spaces around each character of a script written without them, with its marks",
             f"RETURN regexp_replace(body, '[{spaceless}][{marks}]*', ' \\& ', 'g')",
@@ -119,7 +153,7 @@ def main() -> None:
         function(
             "_split",
             "put one space for each run of what is no letter, mark or number",
-            f"RETURN btrim(regexp_replace(body, '[^{kept}]+', ' ', 'g'))",
+            f"RETURN regexp_replace(body, '[^{kept}]+', ' ', 'g')",
         )
     )
     print(fold(), end="")

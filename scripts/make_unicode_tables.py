@@ -12,13 +12,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from itertools import groupby
 
 import unicodedataplus as unicode
 
 VERSION = (13, 0)
 SPACELESS_SCRIPTS = {"Han", "Hiragana", "Katakana", "Thai", "Lao", "Khmer", "Myanmar"}
 SEPARATOR, WORD, MARK, SPACELESS = range(4)
-UNASSIGNED, UNSTABLE = 254, 255
+UNSTABLE, UNASSIGNED, JOINING = 253, 254, 255
 HANGUL_VOWELS_AND_TAILS = [*range(0x1161, 0x1176), *range(0x11A8, 0x11C3)]
 
 
@@ -42,11 +43,15 @@ def composes_with_previous() -> set[int]:
 
 
 def kind(point: int) -> int:
-    """Return what the code point is to the splitter."""
+    """Return what the code point is to the splitter.
+
+    A letter that NFKC turns into a mark (U+FF9E and U+FF9F) counts as a mark: otherwise it would
+    end a run of marks that NFKC then joins again.
+    """
     if not assigned(point):
         return SEPARATOR
     category = unicode.category(chr(point))[0]
-    if category == "M":
+    if category == "M" or unicode.combining(unicode.normalize("NFKD", chr(point))[0]):
         return MARK
     if category not in "LN":
         return SEPARATOR
@@ -58,8 +63,11 @@ def order(point: int, seconds: set[int]) -> int:
     character = chr(point)
     if not assigned(point):
         return UNASSIGNED
-    if point in seconds or unicode.normalize("NFKC", character) != character:
-        return UNSTABLE
+    if point in seconds:
+        return JOINING
+    if unicode.normalize("NFKC", character) != character:
+        first = unicode.normalize("NFKD", character)[0]
+        return JOINING if ord(first) in seconds or unicode.combining(first) else UNSTABLE
     return int(unicode.combining(character))
 
 
@@ -87,6 +95,18 @@ def runs() -> Iterator[tuple[int, int, int]]:
             previous = now
 
 
+def numerals() -> Iterator[tuple[int, int]]:
+    """Yield the first and last code points of each run of characters with a numeric value."""
+    points = [
+        point
+        for point in range(sys.maxunicode + 1)
+        if assigned(point) and unicode.numeric(chr(point), None) is not None
+    ]
+    for _, group in groupby(enumerate(points), lambda pair: pair[1] - pair[0]):
+        run = [point for _, point in group]
+        yield run[0], run[-1]
+
+
 def main() -> None:
     """Write the module to standard output."""
     print(
@@ -99,10 +119,19 @@ def main() -> None:
     print(
         "# Kinds: 0 separator, 1 letter or number, 2 mark, 3 letter or number of a spaceless script."
     )
-    print("# Markers: 254 not assigned, 255 NFKC may change it or join it with what stands before.")
+    print("# Markers: 253 NFKC changes it, 254 not assigned, 255 NFKC may join it with the")
+    print("# characters before it.")
     print("RUNS = (")
     for first, kind_, order_ in runs():
         print(f"    (0x{first:X}, {kind_}, {order_}),")
+    print(")")
+    print()
+    print(
+        "# First and last code points of runs with a numeric value: digits, fractions, Han numerals."
+    )
+    print("NUMERALS = (")
+    for first, last in numerals():
+        print(f"    (0x{first:X}, 0x{last:X}),")
     print(")")
     print()
     print("# Code point to its simple (one-to-one) lower case.")

@@ -36,15 +36,36 @@ def kind(character: str) -> str:
 
 
 @cache
+def is_counted_mark(character: str) -> bool:
+    """Say whether the character is a mark, or a half-width one that NFKC turns into a mark."""
+    return unicodedataplus.category(character)[0] == "M" or character in "\uff9e\uff9f"
+
+
+def without_long_runs(text: str) -> str:
+    """Drop the marks past the 30th of each run."""
+    kept: list[str] = []
+    run = 0
+    for character in text:
+        run = run + 1 if is_counted_mark(character) else 0
+        if run <= 30:
+            kept.append(character)
+    return "".join(kept)
+
+
+@cache
 def simple_lower(character: str) -> str:
     lower = "i" if character == "\u0130" else character.lower()
     assert len(lower) == 1
     return lower if is_assigned(lower) else character
 
 
+def prepared(text: str) -> str:
+    """Return what NFKC is applied to."""
+    return without_long_runs("".join(c if is_assigned(c) else " " for c in text))
+
+
 def words(text: str) -> list[str]:
-    assigned = "".join(c if is_assigned(c) else " " for c in text)
-    lower = "".join(map(simple_lower, unicodedata.normalize("NFKC", assigned)))
+    lower = "".join(map(simple_lower, unicodedata.normalize("NFKC", prepared(text))))
     kinds = "".join(map(kind, lower))
     return [lower[found.start() : found.end()] for found in re.finditer("SM*|[WM]+", kinds)]
 

@@ -11,9 +11,19 @@ from typing import NamedTuple
 
 from textsim_db.measures.alignment import alignment
 from textsim_db.text import to_bytes, tokenize
-from textsim_db.unicode_tables import SPACELESS, tables
+from textsim_db.unicode_tables import (
+    MARK,
+    SEPARATOR,
+    SPACELESS,
+    UNASSIGNED,
+    numerals,
+    tables,
+)
 
-_CONTRACTION = re.compile(r"(\w+?)(n['’]t\b.*)|(can)(not\b.*)", re.IGNORECASE | re.DOTALL)
+_SPACE = r"\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
+_PIECES = re.compile(f"[{_SPACE}]+|[^{_SPACE}]+[{_SPACE}]*")
+_CANNOT = re.compile("cannot", re.IGNORECASE | re.ASCII)
+_CONTRACTED = ("n'", "n’", "N'", "N’")
 _FULL = {"ca": "can", "wo": "will", "sha": "shall"}
 _NEGATIONS = """
 not no never none nor neither nobody nothing nowhere without cannot
@@ -78,16 +88,15 @@ def tokens(text: str) -> list[Token]:
     "n't", and the end of "cannot", counts as the word "not". A text without words is one token, with
     an empty word. Raises DocumentError for NUL and lone surrogates.
     """
-    pieces = re.findall(r"\s+|\S+\s*", text)
+    pieces = _PIECES.findall(text)
     found: list[Token] = []
     for piece, words in zip(pieces, _words(pieces), strict=True):
-        if contraction := _CONTRACTION.fullmatch(piece):
-            stem, rest = (part for part in contraction.groups() if part is not None)
-            word = " ".join(_words([stem])[0])
-            found += [Token(_FULL.get(word, word), stem), Token("not", rest)]
-        elif len(words) > 1:
+        if len(words) > 1:
             smaller = list(_split(piece))
-            found += map(_token, smaller, _words(smaller))
+            found += _with_not(list(map(_token, smaller, _words(smaller))))
+        elif words == ["cannot"] and (cannot := _CANNOT.search(piece)):
+            middle = cannot.start() + len("can")
+            found += [Token("can", piece[:middle]), Token("not", piece[middle:])]
         else:
             found.append(_token(piece, words))
     return list(_attached(found))
@@ -121,12 +130,14 @@ def _kinds(left: str, right: str) -> set[str]:
     if left and right and _without_digits(left) == _without_digits(right):
         return {"numbers"}
     return {
-        "numbers" if word[0].isnumeric() else _KINDS.get(word, "") for word in (left, right) if word
+        "numbers" if word[0] in numerals() else _KINDS.get(word, "")
+        for word in (left, right)
+        if word
     }
 
 
 def _without_digits(word: str) -> str:
-    return "".join(character for character in word if not character.isnumeric())
+    return "".join(character for character in word if character not in numerals())
 
 
 def _part(same: bool, run: list[tuple[bool, str, str]]) -> Part:
@@ -146,20 +157,47 @@ def _words(pieces: list[str]) -> list[list[str]]:
 
 
 def _split(piece: str) -> Iterator[str]:
-    """Cut a piece where a word may begin: after what is no letter, at one of a script without spaces."""
-    kinds = tables().kind
-    start, is_inside, was_alone = 0, False, False
+    """Cut a piece before each character in which a word begins, by the kinds of its NFKC.
+
+    There is no cut before a character that also continues a word, as the fraction does in "x½".
+    """
+    start, inside = 0, SEPARATOR
     for i, character in enumerate(piece):
-        category = unicodedata.category(character)[0]
-        if category in "LN":
-            is_alone = bool(kinds[ord(character)] == SPACELESS)
-            if i > start and (not is_inside or is_alone or was_alone):
-                yield piece[start:i]
-                start = i
-            is_inside, was_alone = True, is_alone
-        elif category != "M":
-            is_inside = False
+        begins, continues = False, False
+        for k, now in enumerate(_kinds_of(character)):
+            if now == SEPARATOR:
+                inside = SEPARATOR
+            elif inside == SEPARATOR or now == SPACELESS or (inside == SPACELESS and now != MARK):
+                begins, inside = True, now
+            else:
+                continues |= k == 0
+        if begins and not continues and i > start:
+            yield piece[start:i]
+            start = i
     yield piece[start:]
+
+
+def _kinds_of(character: str) -> list[int]:
+    """Return what a character is to the splitter of words, once NFKC has replaced it."""
+    kind, order, _ = tables()
+    if order[ord(character)] == UNASSIGNED:
+        return [SEPARATOR]
+    return [int(kind[ord(each)]) for each in unicodedata.normalize("NFKC", character)]
+
+
+def _with_not(tokens: list[Token]) -> Iterator[Token]:
+    """Replace the words of contractions such as "don't" by "do" and "not"."""
+    waiting = tokens[0]
+    for token in tokens[1:]:
+        stem, end = waiting.text[:-2], waiting.text[-2:]
+        if token.word == "t" and end in _CONTRACTED and (words := _words([stem])[0]):
+            word = " ".join(words)
+            yield Token(_FULL.get(word, word), stem)
+            waiting = Token("not", end + token.text)
+        else:
+            yield waiting
+            waiting = token
+    yield waiting
 
 
 def _token(text: str, words: list[str]) -> Token:

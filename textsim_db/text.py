@@ -1,9 +1,13 @@
 """From text to normal form, words and shingles; pure, with no database.
 
-The normal form: code points not assigned in Unicode 13.0 become spaces; NFKC; simple (one-to-one)
-lower case; every maximal run of letters, marks and numbers is a word, except that a letter or
-number of a script written without spaces (Han, Hiragana, Katakana, Thai, Lao, Khmer, Myanmar),
-with the marks that follow it, is a word of its own. Words are joined by one space.
+The normal form: code points not assigned in Unicode 13.0 become spaces; the marks past the 30th of a
+run are dropped; NFKC; simple (one-to-one) lower case; every maximal run of letters, marks and numbers
+is a word, except that a letter or number of a script written without spaces (Han, Hiragana, Katakana,
+Thai, Lao, Khmer, Myanmar), with the marks that follow it, is a word of its own. Words are joined by
+one space.
+
+Only NFKC's sorting of marks is not linear, and no script writes 30 of them. Counted as marks are
+category M and the half-width U+FF9E and U+FF9F, which NFKC turns into marks.
 """
 
 from __future__ import annotations
@@ -11,6 +15,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -18,12 +23,15 @@ import numpy.typing as npt
 from textsim_db import text_kernels
 from textsim_db.config import Shingle
 from textsim_db.errors import DocumentError
-from textsim_db.unicode_tables import tables, unassigned_pattern
+from textsim_db.unicode_tables import Tables, tables
 
 MAX_BYTES = 128 * 1024 * 1024
 """The longest document in bytes of UTF-8: its word ids must fit one PostgreSQL value."""
 MAX_BATCH_BYTES = 2**30 - 16
 """The most that is taken at once: normal forms may be twice as long, and spans are int32."""
+
+PIECE_BYTES = 64 * 1024
+"""NFKC takes this many bytes at a time: it holds the GIL, and signals wait until it returns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,11 +106,11 @@ def tokenize(texts: Sequence[bytes]) -> Tokens:
     """Bring several texts in UTF-8 (see to_bytes) into normal form and find their words."""
     table = tables()
     data, offsets = _concatenate(texts)
-    unstable = np.flatnonzero(text_kernels.find_unstable(data, offsets, table.order))
+    unstable = np.flatnonzero(text_kernels.find_unstable(data, offsets, table.order, table.kind))
     if len(unstable):
         mended = list(texts)
         for i in unstable:
-            mended[i] = _compose(mended[i])
+            mended[i] = _compose(mended[i], table)
         data, offsets = _concatenate(mended)
     return Tokens(*text_kernels.split_words(data, offsets, table.kind, table.lower))
 
@@ -158,18 +166,30 @@ def shingles(text: str, shingle: str) -> list[str]:
     return [tokens.span(a, b) for a, b in zip(firsts.tolist(), lasts.tolist(), strict=True)]
 
 
-def _compose(text: bytes) -> bytes:
-    # Points that are not assigned go first: only for assigned ones does every version of
-    # Unicode normalise alike.
-    assigned = unassigned_pattern().sub(" ", text.decode())
-    return unicodedata.normalize("NFKC", assigned).encode()
+def _compose(text: bytes, table: Tables) -> bytes:
+    """Return the text in NFKC, as every version of Unicode since 13.0 computes it."""
+    data, cuts = text_kernels.prepare_pieces(
+        np.frombuffer(text, np.uint8), table.order, table.kind, PIECE_BYTES
+    )
+    pieces: list[bytes] = []
+    size = 0
+    for start, end in pairwise(cuts.tolist()):
+        piece = str(data.data[start:end], "utf-8")
+        pieces.append(unicodedata.normalize("NFKC", piece).encode())
+        size += len(pieces[-1])
+        _check_batch_size(size)
+    return b"".join(pieces)
 
 
 def _concatenate(texts: Sequence[bytes]) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
     offsets = np.zeros(len(texts) + 1, np.int64)
     np.cumsum(np.fromiter(map(len, texts), np.int64, len(texts)), out=offsets[1:])
-    if offsets[-1] > MAX_BATCH_BYTES:
-        raise DocumentError(
-            f"the texts of a batch are {offsets[-1]} bytes long; at most {MAX_BATCH_BYTES} can be"
-        )
+    _check_batch_size(int(offsets[-1]))
     return np.frombuffer(b"".join(texts), np.uint8), offsets
+
+
+def _check_batch_size(size: int) -> None:
+    if size > MAX_BATCH_BYTES:
+        raise DocumentError(
+            f"the texts of a batch are {size} bytes long; at most {MAX_BATCH_BYTES} can be"
+        )

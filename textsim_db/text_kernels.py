@@ -7,7 +7,16 @@ import numpy.typing as npt
 
 from textsim_db.hashing import PADDING, hash_span
 from textsim_db.kernels import kernel
-from textsim_db.unicode_tables import MARK, SEPARATOR, SPACELESS, UNASSIGNED, UNSTABLE, WORD
+from textsim_db.unicode_tables import (
+    JOINING,
+    MARK,
+    MAX_MARKS,
+    SEPARATOR,
+    SPACELESS,
+    UNASSIGNED,
+    UNSTABLE,
+    WORD,
+)
 
 SPACE = ord(" ")
 
@@ -56,9 +65,9 @@ def _encode(out: Bytes, at: int, point: int) -> int:
 
 @kernel
 def find_unstable(
-    data: Bytes, offsets: Offsets, order: npt.NDArray[np.uint8]
+    data: Bytes, offsets: Offsets, order: npt.NDArray[np.uint8], kind: npt.NDArray[np.uint8]
 ) -> npt.NDArray[np.bool_]:
-    """Mark the documents that NFKC may change.
+    """Mark the documents that NFKC may change, and those with too many marks in a run.
 
     This is the quick check of Unicode Standard Annex 15, section 9: a text is normalised when each
     of its characters is stable and combining classes never fall within a run of marks.
@@ -71,17 +80,59 @@ def find_unstable(
             any_high |= data[k]
         if any_high < 0x80:
             continue
-        last = 0
+        last, marks = 0, 0
         while at < end:
             point, at = _decode(data, at)
-            now = 0 if point < 0x80 else order[point]
-            if now == UNASSIGNED:
-                now = 0
-            if now == UNSTABLE or (now != 0 and now < last):
+            if point < 0x80:
+                last, marks = 0, 0
+                continue
+            now = 0 if order[point] == UNASSIGNED else order[point]
+            marks = marks + 1 if kind[point] == MARK else 0
+            if now >= UNSTABLE or (now != 0 and now < last) or marks > MAX_MARKS:
                 unstable[i] = True
                 break
             last = now
     return unstable
+
+
+@kernel
+def prepare_pieces(
+    data: Bytes, order: npt.NDArray[np.uint8], kind: npt.NDArray[np.uint8], piece_bytes: int
+) -> tuple[Bytes, Offsets]:
+    """Make one text fit for NFKC, and cut it into pieces that NFKC treats independently.
+
+    Code points that are not assigned become spaces; then marks past the 30th of a run are dropped.
+    Returns the text and the offsets of its pieces (pieces + 1), each of at least piece_bytes except
+    the last. A piece ends before a character that
+    NFKC cannot join to what precedes it. That is one that never joins, one after a mark, or the third
+    of several Hangul vowels and finals: only the first two of them can belong to a syllable.
+    """
+    out = np.empty(len(data), np.uint8)
+    cuts = np.zeros(len(data) // piece_bytes + 2, np.int64)
+    pieces, position, at = 0, 0, 0
+    marks, joining = 0, 0
+    while at < len(data):
+        start = at
+        point, at = _decode(data, at)
+        if kind[point] == MARK:
+            marks, joining = marks + 1, 0
+            if marks > MAX_MARKS:
+                continue
+        else:
+            joins = order[point] == JOINING and marks == 0 and joining < 2
+            if not joins and position - cuts[pieces] >= piece_bytes:
+                pieces += 1
+                cuts[pieces] = position
+            marks, joining = 0, joining + 1 if order[point] == JOINING else 0
+        if order[point] == UNASSIGNED:
+            out[position] = SPACE
+            position += 1
+        else:
+            for k in range(start, at):
+                out[position] = data[k]
+                position += 1
+    cuts[pieces + 1] = position
+    return out[:position], cuts[: pieces + 2]
 
 
 @kernel

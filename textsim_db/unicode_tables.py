@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from functools import cache
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from textsim_db.unicode_data import LOWER, RUNS
+from textsim_db.unicode_data import LOWER, NUMERALS, RUNS
 
 POINTS = 0x110000
 SEPARATOR, WORD, MARK, SPACELESS = range(4)
-UNASSIGNED, UNSTABLE = 254, 255
+UNSTABLE, UNASSIGNED, JOINING = 253, 254, 255
+MAX_MARKS = 30
+"""Marks past this one of a run are dropped before NFKC, which takes quadratic time to sort them."""
 
 
 class Tables(NamedTuple):
@@ -37,12 +38,6 @@ def tables() -> Tables:
 
 
 @cache
-def unassigned_pattern() -> re.Pattern[str]:
-    """Return a pattern that matches one code point that is not assigned in the frozen version."""
-    ends = [run[0] for run in RUNS[1:]] + [POINTS]
-    ranges = [
-        f"{re.escape(chr(first))}-{re.escape(chr(end - 1))}"
-        for (first, _, order), end in zip(RUNS, ends, strict=True)
-        if order == UNASSIGNED
-    ]
-    return re.compile(f"[{''.join(ranges)}]")
+def numerals() -> frozenset[str]:
+    """Return the characters that have a numeric value, such as digits, fractions and Han numerals."""
+    return frozenset(chr(point) for first, last in NUMERALS for point in range(first, last + 1))

@@ -19,7 +19,7 @@ from textsim_db.changes import Piece, Resolved
 from textsim_db.db import corpora
 from textsim_db.db.corpora import StoredCorpus
 from textsim_db.db.dictionary import Dictionary
-from textsim_db.db.engine import database_errors, is_pooled, is_trouble, transaction
+from textsim_db.db.engine import database_errors, is_pooled, is_trouble, transaction, wait_at_most
 from textsim_db.db.schema import check_installed
 from textsim_db.errors import ConfigurationError, DatabaseError, DatabaseUnavailable, RecipeError
 from textsim_db.indexing import settle
@@ -188,6 +188,12 @@ class Worker:
     def stop(self) -> None:
         """Have run() end after the batch in hand; may be called from a signal handler."""
         self._stop.set()
+
+    def abandon(self) -> None:
+        """Let other workers take the batch in hand, for a process that ends before run() returns."""
+        with suppress(psycopg.Error, DatabaseError), transaction(self._engine) as connection:
+            wait_at_most(connection, "1s")
+            connection.execute(_RELEASE, [1, sorted(self._in_hand.copy())])
 
     @property
     def unusable(self) -> dict[str, str]:

@@ -1,21 +1,85 @@
 -- From text to normal form, words and shingles: what textsim_db.text computes, bit for bit.
 
-CREATE FUNCTION textsim.normal_form(body text) RETURNS text
+-- Code points that are not assigned go first: only assigned ones are normalised alike by every
+-- version of Unicode. Runs of marks are capped next: NFKC takes quadratic time to sort them.
+CREATE FUNCTION textsim._prepared(body text) RETURNS text
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+RETURN CASE
+    WHEN octet_length(body) = length(body) THEN body
+    ELSE textsim._capped(textsim._assigned(body))
+END;
+COMMENT ON FUNCTION textsim._prepared(text) IS 'a text as NFKC takes it';
+
+CREATE FUNCTION textsim._form_of_piece(body text) RETURNS text
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
     IF octet_length(body) = length(body) THEN
-        RETURN btrim(regexp_replace(lower(body COLLATE "C"), '[^a-z0-9]+', ' ', 'g'));
+        RETURN regexp_replace(lower(body COLLATE "C"), '[^a-z0-9]+', ' ', 'g');
     END IF;
-    -- What is not assigned goes first: only assigned characters are normalised alike by every
-    -- version of Unicode.
-    body := textsim._spaced(normalize(textsim._assigned(body), NFKC));
+    body := textsim._spaced(normalize(body, NFKC));
     RETURN textsim._fold(textsim._split(body));
 END
 $$;
+COMMENT ON FUNCTION textsim._form_of_piece(text)
+    IS 'the normal form of a prepared text, with a space where a separator begins or ends it';
+
+CREATE FUNCTION textsim._form_of_pieces(body text) RETURNS text
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    -- Slices of a bytea are copied at once; those of a text are counted from its beginning.
+    bytes bytea := convert_to(body, 'UTF8');
+    size integer := octet_length(bytes);
+    start integer := 0;
+    stop integer;
+    piece text := '';
+    unfinished text := '';
+    forms text[] := '{}';
+    after_space boolean := true;
+BEGIN
+    WHILE start < size LOOP
+        stop := least(start + 65536, size);
+        WHILE stop < size AND get_byte(bytes, stop) & 192 = 128 LOOP
+            stop := stop + 1;
+        END LOOP;
+        piece := unfinished || convert_from(substr(bytes, start + 1, stop - start), 'UTF8');
+        piece := textsim._prepared(piece);
+        start := stop;
+        IF start < size THEN
+            unfinished := textsim._unfinished(piece);
+            piece := left(piece, length(piece) - length(unfinished));
+        END IF;
+        piece := textsim._form_of_piece(piece);
+        IF after_space THEN
+            piece := ltrim(piece);
+        END IF;
+        IF piece <> '' THEN
+            after_space := right(piece, 1) = ' ';
+            forms := forms || piece;
+        END IF;
+    END LOOP;
+    RETURN rtrim(array_to_string(forms, ''));
+END
+$$;
+COMMENT ON FUNCTION textsim._form_of_pieces(text)
+    IS 'the normal form of a long text, in pieces: between two of them a statement can be cancelled';
+
+CREATE FUNCTION textsim.normal_form(body text) RETURNS text
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    IF octet_length(body) > 65536 THEN
+        RETURN textsim._form_of_pieces(body);
+    END IF;
+    RETURN btrim(textsim._form_of_piece(textsim._prepared(body)));
+END
+$$;
 COMMENT ON FUNCTION textsim.normal_form(text)
-    IS 'NFKC, lower case, words of letters, marks and numbers joined by one space (Unicode 13.0)';
+    IS 'NFKC with at most 30 marks in a run, lower case, words joined by one space (Unicode 13.0)';
 
 CREATE FUNCTION textsim.words(body text) RETURNS text[]
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE

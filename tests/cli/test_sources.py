@@ -188,6 +188,38 @@ def test_a_worker_ends_cleanly(
             worker.communicate()
 
 
+def test_a_worker_ends_although_its_batch_does_not(
+    database_url: str, textsim: Textsim, connection: Connection
+) -> None:
+    textsim("attach", "news", "article", "--create")
+    worker = process("worker", url=database_url)
+    try:
+        # A batch that waits for the dictionary stands for one that computes for minutes.
+        with psycopg.connect(database_url) as blocking:
+            blocking.execute("LOCK TABLE textsim.word IN ACCESS EXCLUSIVE MODE")
+            connection.execute("INSERT INTO article VALUES ('c', 'words that nobody has used')")
+            wait_for(lambda: is_waited_for(connection), 60)
+            worker.send_signal(signal.SIGTERM)
+            _, told = worker.communicate(timeout=60)
+            assert worker.returncode == 0, told
+            assert "ended within a batch, which is left to another worker" in told
+            query = "SELECT lease_until <= now(), tries FROM textsim.pending"
+            assert connection.execute(query).fetchall() == [(True, 0)]
+        assert "1 added" in textsim("worker", "--once").stderr
+    finally:
+        if worker.poll() is None:
+            worker.kill()
+            worker.communicate()
+
+
+def is_waited_for(connection: Connection) -> bool:
+    query = (
+        "SELECT count(*) FROM pg_locks WHERE relation = 'textsim.word'::regclass AND NOT granted"
+    )
+    row = connection.execute(query).fetchone()
+    return row is not None and row[0] > 0
+
+
 def test_once_fails_where_a_table_cannot_be_read(
     database_url: str, textsim: Textsim, connection: Connection
 ) -> None:

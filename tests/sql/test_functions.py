@@ -13,10 +13,12 @@ import pytest
 
 import textsim_db as ts
 from benchmarks.generate import documents
+from tests import reference
 from tests.parity import create_corpora, differences, real_texts
 from tests.sampling import some
-from tests.unit.test_text import random_text
+from tests.unit.test_text import ALPHABET, JAMO, MARKS, random_text
 from textsim_db.recipe import GOLDEN_TEXT
+from textsim_db.text import normal_form
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
 Connection = psycopg.Connection[Any]
@@ -138,6 +140,24 @@ def test_small_functions(db: ts.Database, connection: Connection) -> None:
     for corpus, body in (("c", None), ("stopped", None), (None, "a")):
         assert one(connection, "SELECT textsim.signature(%s, %s)", corpus, body) is None
         assert one(connection, "SELECT textsim.jaccard(%s, 'a', %s)", corpus, body) is None
+
+
+@pytest.mark.parametrize("marks", ["\u0301\u0316", "\u0316\uff9e", "\u0344\u0316"])
+def test_millions_of_marks_take_linear_time(connection: Connection, marks: str) -> None:
+    half = 2_000_000
+    for text in ("a" + marks * half, "a" + marks[0] * half + marks[1] * half):
+        form = one(connection, "SELECT textsim.normal_form(%s)", text)
+        assert form == reference.normal_form(text[:31])
+
+
+@pytest.mark.parametrize(
+    "alphabet", [ALPHABET, JAMO + MARKS, JAMO, "\u1161", "ﷺ", "漢\u0301", "a é-"]
+)
+def test_texts_of_several_pieces(connection: Connection, alphabet: str, rng: random.Random) -> None:
+    # Pieces are of 65,536 bytes: separators, marks and syllables lie across their edges.
+    for _ in range(4):
+        text = "".join(rng.choices(alphabet, k=150_000)) + "é"
+        assert one(connection, "SELECT textsim.normal_form(%s)", text) == normal_form(text)
 
 
 @pytest.mark.parametrize(

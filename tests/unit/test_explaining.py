@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.unit.test_text import random_text
 from textsim_db import pages
 from textsim_db.config import make_config
 from textsim_db.differences import Change, differences, tokens
@@ -16,6 +17,7 @@ from textsim_db.errors import ConfigurationError, DocumentError
 from textsim_db.explaining import explain
 from textsim_db.measures import MEASURES, jaccard, levenshtein, minhash_estimate, shingles, words
 from textsim_db.recipe import signature
+from textsim_db.text import normal_form
 
 TEXTS = st.lists(
     st.sampled_from(
@@ -46,6 +48,30 @@ def test_parts_lead_from_one_text_to_the_other(a: str, b: str) -> None:
             assert [t.word for t in tokens(left)] == [t.word for t in tokens(right)]
     changed = any(part.change is not Change.SAME for part in found)
     assert changed == ([t.word for t in one] != [t.word for t in other])
+
+
+def test_tokens_have_the_words_of_the_normal_form(rng: random.Random) -> None:
+    for _ in range(3000):
+        text = random_text(rng)
+        found = tokens(text)
+        assert "".join(token.text for token in found) == text
+        assert " ".join(token.word for token in found if token.word) == normal_form(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("-\u0301a b", ["-\u0301a ", "b"]),  # a mark begins a word
+        ("a-x™b", ["a-", "x™b"]),  # NFKC makes letters of a symbol
+        ("a\u0870'a", ["a\u0870'", "a"]),  # a letter of Unicode 14.0 separates words
+        ("don\u0870't", ["don\u0870'", "t"]),
+        ("x½ 5½", ["x½ ", "5½"]),
+        ("(don't) 'CANNOT'", ["(do", "n't) ", "'CAN", "NOT'"]),
+        ("n't", ["n'", "t"]),
+    ],
+)
+def test_tokens_of_hard_cases(text: str, expected: list[str]) -> None:
+    assert [token.text for token in tokens(text)] == expected
 
 
 def test_tokens() -> None:

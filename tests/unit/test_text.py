@@ -5,8 +5,11 @@ from __future__ import annotations
 import random
 import subprocess
 import sys
+import unicodedata
+from itertools import pairwise
 from pathlib import Path
 
+import numpy as np
 import pytest
 import unicodedataplus
 from hypothesis import example, given
@@ -15,20 +18,33 @@ from hypothesis import strategies as st
 from tests import reference
 from textsim_db import ConfigurationError, DocumentError
 from textsim_db.config import Shingle
-from textsim_db.text import Tokens, find_shingles, normal_form, shingles, to_bytes, tokenize, words
+from textsim_db.text import (
+    PIECE_BYTES,
+    Tokens,
+    find_shingles,
+    normal_form,
+    shingles,
+    to_bytes,
+    tokenize,
+    words,
+)
+from textsim_db.text_kernels import prepare_pieces
+from textsim_db.unicode_tables import tables
 
 ROOT = Path(__file__).parents[2]
 CODE_POINTS = [point for point in range(1, 0x110000) if not 0xD800 <= point <= 0xDFFF]
 
 # What a uniform choice of code points would hardly ever bring together.
-MARKS = "\u0301\u0327\u0323\u0308\u0345\u0315\u05b0\u05b1\u0e48\u0e38\u3099\u309a\u1dc0\U0001d165"
+MARKS = "\u0316\uff9e\uff9f\u0344\u0f73"
+MARKS += "\u0301\u0327\u0323\u0308\u0345\u0315\u05b0\u05b1\u0e48\u0e38\u3099\u309a\u1dc0\U0001d165"
 LETTERS = "aAeEßẞSsςσΣıİIiﬁǅǆΩΩKŉẛ가각ᄀ\u1161\u11a8نﷺकक्ष"
+JAMO = "\u1100\u1161\u11a8\u314f\u3133\uffc2\uffa1가각"
 SPACELESS = "漢字かがカｶﾞกําເປំកမ々〇㈱"
 OTHERS = (
     " \t\n\u00a0\u2028\u200b\u200d\u00ad-_'’.½²①Ⅷ٣३\U0001f98a\ufe0f\ue000\uffff\u0378\U0001fbff"
 )
 UNASSIGNED = "\u0870\u1c89\u2c2f\ua7c0\U00010570\U0001e030\U00011f00\U0001fae8\U000323b0"
-ALPHABET = MARKS + LETTERS + SPACELESS + OTHERS + UNASSIGNED
+ALPHABET = MARKS + LETTERS + JAMO + SPACELESS + OTHERS + UNASSIGNED
 
 any_text = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"))
 tricky_text = st.text(st.sampled_from(ALPHABET))
@@ -69,6 +85,50 @@ def test_every_assigned_code_point_among_others() -> None:
 @pytest.mark.parametrize("length", [1, 15, 16, 17, 1000, 4097])
 def test_long_runs(run: str, length: int) -> None:
     assert normal_form(run * length) == reference.normal_form(run * length)
+
+
+@pytest.mark.parametrize("before", ["", " ", "a", "漢", "カ", "\u0378", "a\u0378", "\u1100", "ﷺ"])
+@pytest.mark.parametrize("marks", ["\u0316", "\u0301\u0316", "\u0903", "\uff9e\u0301", "\u0f81"])
+@pytest.mark.parametrize("length", [29, 30, 31, 32, 1000])
+def test_marks_past_the_thirtieth_of_a_run_are_dropped(
+    before: str, marks: str, length: int
+) -> None:
+    run = (marks * length)[:length]
+    kept = run[:30]
+    assert normal_form(before + run + "z") == reference.normal_form(before + kept + "z")
+    assert normal_form(f"{before}{run}z{run}") == normal_form(f"{before}{kept}z{kept}")
+    assert normal_form(f"{before}{run}\u0378{run}") == normal_form(f"{before}{kept} {kept}")
+
+
+@pytest.mark.parametrize("alphabet", [ALPHABET, JAMO, JAMO + MARKS, "\u1161", "ﷺ", "\u0301\u0316"])
+def test_pieces_are_normalised_independently(alphabet: str, rng: random.Random) -> None:
+    table = tables()
+    for piece_bytes in (1, 5, 100):
+        text = "".join(rng.choices(alphabet, k=5000))
+        data = np.frombuffer(text.encode(), np.uint8)
+        ready, cuts = prepare_pieces(data, table.order, table.kind, piece_bytes)
+        pieces = [ready[a:b].tobytes().decode() for a, b in pairwise(cuts.tolist())]
+        assert "".join(pieces) == reference.prepared(text)
+        normal = [unicodedata.normalize("NFKC", piece) for piece in pieces]
+        assert "".join(normal) == unicodedata.normalize("NFKC", "".join(pieces))
+        # A piece ends at the next of places that are never further apart than this.
+        assert max(map(len, pieces)) <= piece_bytes + 34
+        assert all(len(piece.encode()) >= piece_bytes for piece in pieces[:-1])
+
+
+@pytest.mark.parametrize("alphabet", [ALPHABET, JAMO + MARKS, "a漢\u0301"])
+def test_texts_of_several_pieces(alphabet: str, rng: random.Random) -> None:
+    text = "".join(rng.choices(alphabet, k=60_000))
+    assert len(text.encode()) > PIECE_BYTES
+    assert normal_form(text) == reference.normal_form(text)
+
+
+@pytest.mark.parametrize("marks", ["\u0301\u0316", "\u0316\uff9e", "\u0344\u0316"])
+def test_millions_of_marks_take_linear_time(marks: str) -> None:
+    half = 2_000_000
+    alternating, halves = "a" + marks * half, "a" + marks[0] * half + marks[1] * half
+    assert normal_form(alternating) == reference.normal_form(alternating[:31])
+    assert normal_form(halves) == reference.normal_form(halves[:31])
 
 
 @pytest.mark.parametrize("character", ["\u023a", "\u023e", "\u1e9e", "\u2126", "\u212a", "\u0130"])
@@ -179,6 +239,17 @@ def words_of(tokens: Tokens, document: int) -> list[str]:
 
 def random_text(rng: random.Random) -> str:
     length = rng.choice([0, 1, 2, 3, 10, 40, 200])
-    if rng.random() < 0.5:
+    what = rng.random()
+    if what < 0.1:
+        return random_runs_of_marks(rng)
+    if what < 0.5:
         return "".join(rng.choices(ALPHABET, k=length))
     return "".join(map(chr, rng.choices(CODE_POINTS, k=length)))
+
+
+def random_runs_of_marks(rng: random.Random) -> str:
+    """Return characters, each with a run of marks about as long as the cap."""
+    return "".join(
+        rng.choice(ALPHABET) + "".join(rng.choices(MARKS, k=rng.choice((0, 1, 28, 30, 31, 33, 70))))
+        for _ in range(rng.randrange(1, 5))
+    )

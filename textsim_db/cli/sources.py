@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import signal
+import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -30,17 +32,20 @@ from textsim_db.cli.output import Format, FormatOption, write
 from textsim_db.cli.progress import passing
 from textsim_db.config import Mode
 from textsim_db.errors import ConfigurationError, CorpusNotFound
+from textsim_db.stopping import Stop
 
 if TYPE_CHECKING:
     from textsim_db.corpus import Corpus
     from textsim_db.database import Database
     from textsim_db.results import Activity, AttachedTable, ChangeReport, Failure, Status
-    from textsim_db.worker import WorkReport
+    from textsim_db.worker import Worker, WorkReport
 
 log = logging.getLogger(f"{COMMANDS}.worker")
 
 _REPORT_SECONDS = 1.0
 _LATE_SECONDS = 60
+_GRACE_SECONDS = 5.0
+"""Containers are killed 10 s after SIGTERM: until then other workers would wait for the lease."""
 _LONGEST_WATCH = 86400
 _SHOWN_ERRORS = 3
 """Of each corpus, the last ones."""
@@ -158,7 +163,8 @@ def worker(
     """Index what changes in attached tables, until it is stopped.
 
     Any number of workers may run, on any machine. SIGTERM and Ctrl-C end one after the batch that
-    it has in hand; nothing is lost however it ends.
+    it has in hand. A batch that takes longer than 5 seconds more is left to another worker. Nothing
+    is lost however a worker ends.
 
     Examples: `textsim worker`, `textsim worker --once`
     """
@@ -168,7 +174,7 @@ def worker(
     with connect(database_url) as db:
         news = _News()
         made = db.worker(listen=listen, report=news.add, **times)
-        with _stopping(made.stop):
+        with _stopping(made):
             address = db.engine.url.render_as_string(hide_password=True)
             log.info("working for %s", address, extra={"database": address})
             if not db.tables():
@@ -422,19 +428,37 @@ def _complain_of(report: ChangeReport) -> None:
 
 
 @contextmanager
-def _stopping(stop: Callable[[], None]) -> Iterator[None]:
-    """Have SIGTERM and the first SIGINT end the work in good order."""
+def _stopping(worker: Worker) -> Iterator[None]:
+    """Have SIGTERM and the first SIGINT end the work after the batch in hand, or without it."""
+    stop, ended = Stop(), threading.Event()
 
     def handle(number: int, frame: object) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-        stop()
+        worker.stop()
+        stop.set()
 
     before = {n: signal.signal(n, handle) for n in (signal.SIGTERM, signal.SIGINT)}
+    threading.Thread(target=_end_process, args=(worker, stop, ended), daemon=True).start()
     try:
         yield
     finally:
+        ended.set()
+        stop.set()
         for n, handler in before.items():
             signal.signal(n, handler)
+
+
+def _end_process(worker: Worker, stop: Stop, ended: threading.Event) -> None:
+    """End the process when a batch is not finished soon after the worker was stopped.
+
+    Threads cannot be interrupted in a kernel or in a statement, and the largest texts take minutes.
+    A transaction that is cut off is rolled back, as when a worker is killed.
+    """
+    stop.wait(float("inf"))
+    if not ended.wait(_GRACE_SECONDS):
+        worker.abandon()
+        log.warning("ended within a batch, which is left to another worker")
+        os._exit(0)
 
 
 class _News:
