@@ -15,6 +15,7 @@ from textsim_db.corpus import Corpus
 from textsim_db.db import corpora, embedded, schema
 from textsim_db.db import engine as engines
 from textsim_db.db.dictionary import Dictionary
+from textsim_db.db.forking import renew_after_fork
 from textsim_db.errors import ConfigurationError, CorpusExists
 from textsim_db.results import AttachedTable
 from textsim_db.stop_words import with_lists
@@ -31,6 +32,7 @@ class Database:
         self._engine = engine
         self._owned = owned
         self._dictionary = Dictionary(engine)
+        renew_after_fork(engine)
 
     def __enter__(self) -> Database:
         return self
