@@ -60,6 +60,12 @@ corpus.add_many(documents("first"))
 assert corpus.query("document number 7 of first with some words")
 ready, begin = os.pipe()
 
+def ask(statement):
+    with db.engine.connect() as connection:
+        return [value for value, in connection.exec_driver_sql(statement)]
+
+sessions = ask("SELECT pid FROM pg_stat_activity WHERE datname = current_database()")
+
 def write(name):
     for round in range(5):
         corpus.add_many(documents(f"{{name}}-{{round}}"))
@@ -70,6 +76,7 @@ def write(name):
 def child(number):
     os.close(begin)
     os.read(ready, 1)  # until the parent closes the other end
+    assert not set(ask("SELECT pg_backend_pid()")) & set(sessions)
     write(f"child-{{number}}")
 
 children = [fork(lambda: child(number)) for number in range(8)]
