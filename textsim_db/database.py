@@ -156,7 +156,8 @@ def connect(
     address is a URL such as postgresql://user@host/name, or a SQLAlchemy engine with psycopg 3.
     Without one it is TEXTSIM_DATABASE_URL, and without that the embedded PostgreSQL, which is
     started and, alone of all, given the schema. application_name is what pg_stat_activity shows,
-    unless the address or PGAPPNAME says something else, or an engine is given.
+    unless the address or PGAPPNAME says something else, or an engine is given. A process that is
+    forked later gets connections of its own; in it the pool of the engine is replaced.
     Raises SchemaError where the schema is missing or of another version, DatabaseUnavailable, and
     ConfigurationError for an address that cannot be.
     """
