@@ -19,7 +19,7 @@ import textsim_db as ts
 
 pytestmark = pytest.mark.one_server
 
-PATIENCE = 30.0
+PATIENCE = 300.0
 """Seconds after which a script counts as hung; it needs a few."""
 
 START = """

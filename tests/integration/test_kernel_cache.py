@@ -32,10 +32,7 @@ print(add(np.arange(3)))
 
 COMPILING = """
 from numba.core.compiler_lock import global_compiler_lock
-from textsim_db.config import make_config
-from textsim_db.recipe import signature
-
-config = make_config(shingle="word:2", num_hashes=16)
+from textsim_db.seen import SeenKeys
 
 def compiles():
     if global_compiler_lock._lock.acquire(blocking=False):
@@ -43,11 +40,11 @@ def compiles():
         return False
     return True
 
-thread = threading.Thread(target=signature, args=["some words", config])
+thread = threading.Thread(target=SeenKeys().meet, args=[["key"]])
 thread.start()
 while not compiles():
     assert thread.is_alive()
-wait_for([fork(lambda: signature("other words", config))])
+wait_for([fork(lambda: SeenKeys().meet(["key"]))])
 thread.join()
 """
 
