@@ -15,6 +15,7 @@ from textsim_db.corpus import Corpus
 from textsim_db.db import corpora, embedded, schema
 from textsim_db.db import engine as engines
 from textsim_db.db.dictionary import Dictionary
+from textsim_db.db.forking import renew_after_fork
 from textsim_db.errors import ConfigurationError, CorpusExists
 from textsim_db.results import AttachedTable
 from textsim_db.stop_words import with_lists
@@ -31,6 +32,7 @@ class Database:
         self._engine = engine
         self._owned = owned
         self._dictionary = Dictionary(engine)
+        renew_after_fork(engine)
 
     def __enter__(self) -> Database:
         return self
@@ -154,7 +156,8 @@ def connect(
     address is a URL such as postgresql://user@host/name, or a SQLAlchemy engine with psycopg 3.
     Without one it is TEXTSIM_DATABASE_URL, and without that the embedded PostgreSQL, which is
     started and, alone of all, given the schema. application_name is what pg_stat_activity shows,
-    unless the address or PGAPPNAME says something else, or an engine is given.
+    unless the address or PGAPPNAME says something else, or an engine is given. A process that is
+    forked later gets connections of its own; in it the pool of the engine is replaced.
     Raises SchemaError where the schema is missing or of another version, DatabaseUnavailable, and
     ConfigurationError for an address that cannot be.
     """

@@ -1,12 +1,15 @@
 """How the project compiles its kernels: one decorator, so that every kernel is compiled alike.
 
-Compiled code is cached beside the source (or in the user's cache folder where that cannot be
-written) and the GIL is released while a kernel runs.
+Compiled code is cached beside the source, or in the user's cache folder if the source's folder
+cannot be written. NUMBA_CACHE_DIR names another folder. The GIL is released while a kernel runs.
 """
 
 from __future__ import annotations
 
+import logging
+import os
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, TypeVar, cast
 
 import numba
@@ -14,14 +17,70 @@ import numpy as np
 import numpy.typing as npt
 from llvmlite import ir
 from numba.core import types
+from numba.core.caching import FunctionCache
+from numba.core.compiler_lock import global_compiler_lock
 from numba.extending import intrinsic
 
+log = logging.getLogger("textsim_db.kernels")
+
+_FunctionCache: Any = FunctionCache  # Numba does not annotate it
 Function = TypeVar("Function", bound=Callable[..., object])
+
+# A child that is forked while a thread compiles would wait for Numba's lock for ever.
+os.register_at_fork(
+    before=global_compiler_lock.acquire,
+    after_in_parent=global_compiler_lock.release,
+    after_in_child=global_compiler_lock.release,
+)
 
 
 def kernel(function: Function) -> Function:
-    """Compile a function over NumPy arrays and integers with Numba."""
-    return cast(Function, numba.njit(nogil=True, cache=True)(function))
+    """Compile a function over NumPy arrays and integers with Numba.
+
+    A kernel that cannot be cached works all the same: each process compiles it again.
+    """
+    dispatcher: Any = numba.njit(nogil=True)(function)
+    try:
+        dispatcher._cache = _Cache(function)
+    except RuntimeError:  # Numba tried every folder
+        _warn_once("no folder for them can be written")
+    return cast(Function, dispatcher)
+
+
+class _Cache(_FunctionCache):  # type: ignore[misc]
+    """Numba's cache of one kernel, whose files may turn out to be unreadable or the disk full."""
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """Return the compiled code, or None if it cannot be read."""
+        try:
+            return super().load_overload(sig, target_context)
+        except OSError as error:
+            _warn_once(str(error))
+            return None
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """Save the compiled code if that is possible."""
+        try:
+            super().save_overload(sig, data)
+        except OSError as error:
+            # The index is written first, and may name a file that holds the code of older source.
+            with suppress(OSError):
+                os.unlink(self._cache_file._index_path)
+            _warn_once(str(error))
+
+
+_has_warned = False
+
+
+def _warn_once(reason: str) -> None:
+    global _has_warned
+    if not _has_warned:
+        log.warning(
+            "compiled kernels cannot be cached, so every process compiles them again: %s; set "
+            "NUMBA_CACHE_DIR to a folder that can be written",
+            reason,
+        )
+    _has_warned = True
 
 
 def _load64(typing_context: Any, data: Any, at: Any) -> Any:

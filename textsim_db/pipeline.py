@@ -28,8 +28,7 @@ def ahead(items: Iterable[Given], function: Callable[[Given], Made]) -> Generato
             waiting = submitted
         if waiting is not None:
             yield waiting.result()
-    if source.failure is not None:
-        raise source.failure
+    source.raise_failure()
 
 
 def cut(
@@ -49,8 +48,7 @@ def cut(
             some, weight = [], 0
     if some:
         yield some
-    if source.failure is not None:
-        raise source.failure
+    source.raise_failure()
 
 
 class _Source(Iterator[Given]):
@@ -58,7 +56,7 @@ class _Source(Iterator[Given]):
 
     def __init__(self, items: Iterable[Given]) -> None:
         self._items = iter(items)
-        self.failure: Exception | None = None
+        self._failure: Exception | None = None
 
     def __next__(self) -> Given:
         try:
@@ -66,5 +64,18 @@ class _Source(Iterator[Given]):
         except StopIteration:
             raise
         except Exception as error:
-            self.failure = error
+            self._failure = error
             raise StopIteration from None
+
+    def raise_failure(self) -> None:
+        """Raise the failure of the iterable, if it failed.
+
+        An error refers to the frames that it passed. A frame that refers to the error would keep
+        the items of the stream in memory, so both references end here.
+        """
+        failure, self._failure = self._failure, None
+        try:
+            if failure is not None:
+                raise failure
+        finally:
+            del failure

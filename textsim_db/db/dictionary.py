@@ -6,8 +6,10 @@ would wait for each other.
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterable
+from weakref import WeakSet
 
 import numpy as np
 import numpy.typing as npt
@@ -62,6 +64,7 @@ class Dictionary:
         self._lock = threading.Lock()
         self._cache = WordCache()
         self._texts: dict[int, str] = {}
+        _dictionaries.add(self)
 
     def find(self, tokens: Tokens) -> npt.NDArray[np.int32]:
         """Return the id of each word, 0 for those the dictionary does not have; adds none."""
@@ -100,6 +103,12 @@ class Dictionary:
         with autocommit(self._engine) as connection:
             (last,) = connection.execute(_LAST).fetchone() or (0,)
         return int(last)
+
+    def _renew_lock(self) -> None:
+        """Drop a lock, and the cache that it protects, if a thread of the parent holds it."""
+        if self._lock.locked():
+            self._lock = threading.Lock()
+            self._cache = WordCache()
 
     def _resolve(self, tokens: Tokens, add: bool) -> npt.NDArray[np.int32]:
         hashes = hash_spans(tokens.normal, tokens.starts, tokens.ends)
@@ -152,6 +161,17 @@ class Dictionary:
         return self._ensure_some(hashes[:middle], wanted) + self._ensure_some(
             hashes[middle:], wanted
         )
+
+
+_dictionaries: WeakSet[Dictionary] = WeakSet()
+
+
+def _renew_locks() -> None:
+    for dictionary in list(_dictionaries):
+        dictionary._renew_lock()
+
+
+os.register_at_fork(after_in_child=_renew_locks)
 
 
 def unknown_word(word_id: int) -> DatabaseError:

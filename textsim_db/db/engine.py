@@ -17,6 +17,7 @@ from sqlalchemy.engine import URL, make_url
 from sqlalchemy.pool import PoolProxiedConnection
 
 from textsim_db.db import binary
+from textsim_db.db.forking import cut_after_fork
 from textsim_db.errors import ConfigurationError, DatabaseError, DatabaseUnavailable
 
 Connection = psycopg.Connection[tuple[Any, ...]]
@@ -237,6 +238,7 @@ def is_pooled(engine: Engine) -> bool:
 
 
 def _get_ready(connection: Connection, info: Any) -> None:
+    cut_after_fork(connection)
     binary.register(connection)
     info[_POOLED] = _is_pooled(connection)
 

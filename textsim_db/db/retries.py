@@ -59,24 +59,25 @@ def _wait(attempt: int, error: psycopg.Error) -> None:
 
 
 def in_parts(engine: Engine, keys: Sequence[str], work: Callable[[slice], Result]) -> list[Result]:
-    """Run work for all keys, in halves where that takes longer than the server allows, and so on.
+    """Run work on all keys at once, and on halves of a part that takes longer than the server allows.
 
-    Raises DatabaseError that names the document where a single one takes too long.
+    Raises DatabaseError that names the document if a single document takes too long.
     """
-
-    def run(start: int, stop: int) -> list[Result]:
+    results: list[Result] = []
+    parts = [slice(0, len(keys))]
+    while parts:
+        part = parts.pop()
         try:
-            return [work(slice(start, stop))]
+            results.append(work(part))
         except psycopg.Error as error:
             if not isinstance(error, pg.LockNotAvailable) and not is_timeout(engine, error):
                 raise
-            if stop - start < 2:
-                key = "".join(keys[start:stop])
+            if part.stop - part.start < 2:
+                key = "".join(keys[part])
                 raise DatabaseError(f'document "{key[:100]}": {translated(error)}') from error
-        middle = (start + stop) // 2
-        return run(start, middle) + run(middle, stop)
-
-    return run(0, len(keys))
+            middle = (part.start + part.stop) // 2
+            parts += [slice(middle, part.stop), slice(part.start, middle)]
+    return results
 
 
 def is_timeout(engine: Engine, error: psycopg.Error) -> bool:

@@ -1,0 +1,211 @@
+"""Processes that are forked after connect(): a child has connections and locks of its own.
+
+Each test runs a script in a process of its own, because a fork copies the threads' locks of whatever
+process it happens in. A script that hangs is killed, which fails its test.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from contextlib import suppress
+
+import psycopg
+import pytest
+
+import textsim_db as ts
+
+pytestmark = pytest.mark.one_server
+
+PATIENCE = 300.0
+"""Seconds after which a script counts as hung; it needs a few."""
+
+START = """
+import logging, os, sys, threading
+import psycopg, sqlalchemy
+import textsim_db as ts
+
+url = sys.argv[1]
+
+def fork(work):
+    # Run work in a child, and return the child's process id.
+    child = os.fork()
+    if child == 0:
+        try:
+            work()
+            os._exit(0)
+        except BaseException:
+            import traceback
+            traceback.print_exc()
+        finally:
+            os._exit(1)
+    return child
+
+def wait_for(children):
+    for child in children:
+        _, status = os.waitpid(child, 0)
+        assert os.waitstatus_to_exitcode(status) == 0
+
+def documents(name):
+    return [(f"{name}-{i}", f"document number {i} of {name} with some words") for i in range(100)]
+"""
+
+WRITERS = """
+address = sqlalchemy.create_engine(url.replace("postgresql:", "postgresql+psycopg:")) if {own} else url
+db = ts.connect(address)
+corpus = db.create_corpus("c", "word:2", num_hashes=16)
+corpus.add_many(documents("first"))
+assert corpus.query("document number 7 of first with some words")
+ready, begin = os.pipe()
+
+def ask(statement):
+    with db.engine.connect() as connection:
+        return [value for value, in connection.exec_driver_sql(statement)]
+
+sessions = ask("SELECT pid FROM pg_stat_activity WHERE datname = current_database()")
+
+def write(name):
+    for round in range(5):
+        corpus.add_many(documents(f"{{name}}-{{round}}"))
+        key = f"{{name}}-{{round}}-7"
+        match = corpus.query(f"document number 7 of {{name}}-{{round}} with some words", 1.0)
+        assert [m.key for m in match] == [key], match
+
+def child(number):
+    os.close(begin)
+    os.read(ready, 1)  # until the parent closes the other end
+    assert not set(ask("SELECT pg_backend_pid()")) & set(sessions)
+    write(f"child-{{number}}")
+
+children = [fork(lambda: child(number)) for number in range(8)]
+os.close(begin)
+write("parent")
+wait_for(children)
+assert len(corpus) == 100 * (1 + 5 * 9), len(corpus)
+assert corpus.verify() == []
+"""
+
+POOL = """
+import multiprocessing
+
+db = ts.connect(url)
+corpus = db.create_corpus("c", "word:2", num_hashes=16)
+
+def write(name):
+    corpus.add_many(documents(name))
+    return len(corpus.query(f"document number 7 of {name} with some words", 1.0))
+
+assert write("parent") == 1
+with multiprocessing.get_context("fork").Pool(8) as pool:
+    assert pool.map(write, map(str, range(40)), 1) == [1] * 40
+assert len(corpus) == 100 * 41
+assert corpus.verify() == []
+"""
+
+LOCKED = """
+db = ts.connect(url)
+corpus = db.create_corpus("c", "word:2", num_hashes=16)
+corpus.add_many(documents("first"))
+with psycopg.connect(url) as connection:
+    connection.execute("LOCK TABLE textsim.word IN SHARE ROW EXCLUSIVE MODE")
+    writer = threading.Thread(target=corpus.add_many, args=[[("k", "words that nobody knows yet")]])
+    writer.start()
+    waiting = "SELECT FROM pg_locks WHERE NOT granted AND relation = 'textsim.word'::regclass"
+    with psycopg.connect(url, autocommit=True) as other:
+        while not other.execute(waiting).fetchall():
+            pass
+    # The thread holds the dictionary while it waits for the server.
+    wait_for([fork(lambda: corpus.query("document number 7 of first with other words"))])
+    connection.rollback()
+writer.join()
+assert len(corpus) == 101
+"""
+
+IN_USE = """
+logging.getLogger("psycopg").setLevel(logging.ERROR)  # it warns of a rollback that fails
+db = ts.connect(url)
+corpus = db.create_corpus("c", "word:2", threshold=0.5, num_hashes=16)
+corpus.add_many(documents("first"))
+every = sorted(corpus.pairs())
+pairs = corpus.pairs()
+first = next(pairs)
+
+def child():
+    try:
+        for pair in pairs:
+            pass
+    except ts.DatabaseUnavailable:
+        pairs.close()
+        assert sorted(corpus.pairs()) == every
+    else:
+        raise AssertionError("the child went on with a transaction of its parent")
+
+wait_for([fork(child), fork(pairs.close)])
+assert sorted([first, *pairs]) == every
+"""
+
+KILLED = """
+import signal
+
+db = ts.connect(url + ("&" if "?" in url else "?") + "application_name=parent")
+corpus = db.create_corpus("c", "word:2", threshold=0.5, num_hashes=16)
+corpus.add_many(documents("first"))
+pairs = corpus.pairs()
+next(pairs)
+
+def child():
+    os.kill(os.getppid(), signal.SIGKILL)
+    with psycopg.connect(url, autocommit=True) as connection:
+        count = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'parent'"
+        while connection.execute(count).fetchone() != (0,):
+            pass
+    print("the server noticed", flush=True)
+
+fork(child)
+threading.Event().wait()
+"""
+
+
+def run(script: str, url: str) -> tuple[int, str, str]:
+    """Run a script and return its exit status and output; end its children as well."""
+    command = [sys.executable, "-c", START + script, url]
+    with subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as process:
+        try:
+            output, errors = process.communicate(timeout=PATIENCE)
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+    return process.returncode, output, errors
+
+
+@pytest.mark.parametrize("own", [False, True], ids=["address", "engine"])
+def test_children_write_while_the_parent_goes_on(database_url: str, own: bool) -> None:
+    assert run(WRITERS.format(own=own), database_url) == (0, "", "")
+
+
+def test_a_pool_of_forked_processes(database_url: str) -> None:
+    assert run(POOL, database_url) == (0, "", "")
+
+
+def test_a_lock_that_is_held_during_the_fork(database_url: str) -> None:
+    assert run(LOCKED, database_url) == (0, "", "")
+
+
+def test_a_child_cannot_go_on_with_a_transaction_of_its_parent(database_url: str) -> None:
+    assert run(IN_USE, database_url) == (0, "", "")
+
+
+def test_the_server_notices_the_death_of_a_parent(database_url: str) -> None:
+    _, output, errors = run(KILLED, database_url)
+    assert (output, errors) == ("the server noticed\n", "")
+    with psycopg.connect(database_url) as connection, ts.connect(database_url) as db:
+        assert connection.execute("SELECT 1").fetchone() == (1,)
+        assert db.corpus("c").verify() == []

@@ -1,0 +1,117 @@
+"""The cache of compiled kernels: everything works without it, and one warning says how to get it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import textsim_db
+from tests.integration.test_fork import run
+
+pytestmark = pytest.mark.one_server
+
+WARNING = "compiled kernels cannot be cached, so every process compiles them again"
+
+# A process that may write no more than 2,000 bytes to a file: enough for the index of the cache.
+FULL_DISK = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))"
+KERNEL = """
+import numpy as np
+from textsim_db.kernels import kernel
+
+@kernel
+def add(values):
+    return values.sum() + {number}
+
+print(add(np.arange(3)))
+"""
+
+COMPILING = """
+from numba.core.compiler_lock import global_compiler_lock
+from textsim_db.seen import SeenKeys
+
+def compiles():
+    if global_compiler_lock._lock.acquire(blocking=False):
+        global_compiler_lock._lock.release()
+        return False
+    return True
+
+thread = threading.Thread(target=SeenKeys().meet, args=[["key"]])
+thread.start()
+while not compiles():
+    assert thread.is_alive()
+wait_for([fork(lambda: SeenKeys().meet(["key"]))])
+thread.join()
+"""
+
+
+@pytest.fixture
+def package(tmp_path: Path) -> Path:
+    """A copy of the package beside which nobody can cache anything, not even the superuser."""
+    root = Path(textsim_db.__file__).parents[1]
+    ignored = shutil.ignore_patterns("__pycache__")
+    for name in ("textsim_db", "sql", "migrations"):
+        shutil.copytree(root / name, tmp_path / name, ignore=ignored)
+    for folder, _, _ in os.walk(tmp_path / "textsim_db"):
+        Path(folder, "__pycache__").touch()  # a file, so no folder of this name can be made
+    return tmp_path
+
+
+def run_homeless(package: Path, *arguments: str, text: str = "") -> tuple[int, str, str]:
+    """Run the command line of the copy without a home and return its exit status and output."""
+    names = ("NUMBA_CACHE_DIR", "XDG_CACHE_HOME", "TEXTSIM_DATA_DIR")
+    environment = {name: value for name, value in os.environ.items() if name not in names}
+    environment |= {"HOME": "/dev/null", "PYTHONPATH": str(package)}
+    result = subprocess.run(
+        [sys.executable, "-m", "textsim_db.cli", *arguments],
+        input=text,
+        env=environment,
+        cwd=package,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return result.returncode, result.stdout, result.stderr
+
+
+def test_commands_work_where_no_cache_can_be_written(package: Path, database_url: str) -> None:
+    address = ("--database-url", database_url)
+    status, _, errors = run_homeless(package, "corpus", "create", "c", *address)
+    assert status == 0, errors
+    status, output, errors = run_homeless(package, "corpus", "list", *address)
+    assert (status, "c" in output.split()) == (0, True), errors
+    assert errors.count(WARNING) == errors.count("NUMBA_CACHE_DIR") == 1
+    document = '{"id": "one", "text": "the words of a document"}\n'
+    status, _, errors = run_homeless(package, "index", "c", "-", *address, text=document)
+    assert (status, errors.count(WARNING)) == (0, 1), errors
+
+
+def run_kernel(folder: Path, number: int, setup: str = "") -> tuple[str, str]:
+    """Run a kernel that is cached in the folder, and return its output and errors."""
+    path = folder / "module.py"
+    path.write_text(setup + KERNEL.format(number=number), encoding="utf-8")
+    result = subprocess.run(
+        [sys.executable, str(path)],
+        env={**os.environ, "NUMBA_CACHE_DIR": str(folder / "cache")},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return result.stdout, result.stderr
+
+
+def test_a_full_disk_neither_ends_a_process_nor_leaves_older_code(tmp_path: Path) -> None:
+    assert run_kernel(tmp_path, 1) == ("4\n", "")
+    output, errors = run_kernel(tmp_path, 2, FULL_DISK)
+    assert output == "5\n"
+    assert errors.count(WARNING) == errors.count("NUMBA_CACHE_DIR") == 1
+    assert run_kernel(tmp_path, 2) == ("5\n", "")
+
+
+def test_a_fork_while_a_thread_compiles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    assert run(COMPILING, "") == (0, "", "")

@@ -1,0 +1,89 @@
+"""Memory: what a batch leaves behind is freed at once, and not by a rare full collection."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Iterator
+
+import psycopg
+import pytest
+
+import textsim_db as ts
+from textsim_db.dedupe import deduplicate
+from textsim_db.preference import Preference
+
+pytestmark = pytest.mark.one_server
+
+DOCUMENTS = [(f"k{i}", f"document number {i} of many w{i % 97} v{i % 7}") for i in range(1000)]
+
+
+@pytest.fixture
+def connection(database_url: str) -> Iterator[psycopg.Connection[tuple[object, ...]]]:
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        yield connection
+
+
+@pytest.fixture(autouse=True)
+def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in ("batches", "changes", "indexing"):
+        monkeypatch.setattr(f"textsim_db.{module}.BATCH_DOCUMENTS", 100)
+
+
+def assert_no_cycles(work: Callable[[], object]) -> None:
+    """Do the work twice; the first time it compiles kernels, which leaves cycles of Numba."""
+    work()
+    gc.collect()
+    gc.disable()
+    try:
+        work()
+        assert gc.collect() == 0
+    finally:
+        gc.enable()
+
+
+def test_writing_and_searching_leave_no_cycles(db: ts.Database) -> None:
+    corpus = db.create_corpus("c", "word:2", num_hashes=16)
+    assert_no_cycles(lambda: corpus.add_many(DOCUMENTS))
+    assert_no_cycles(lambda: corpus.add_many(DOCUMENTS + [(k, f"{t} more") for k, t in DOCUMENTS]))
+    assert_no_cycles(lambda: corpus.query_many([text for _, text in DOCUMENTS[:20]]))
+    assert_no_cycles(lambda: sum(1 for _ in corpus.pairs()))
+    assert_no_cycles(lambda: sum(1 for _ in corpus.duplicates()))
+    assert_no_cycles(lambda: corpus.remove([key for key, _ in DOCUMENTS]))
+
+
+def test_a_load_whose_documents_end_with_an_error_leaves_no_cycles(db: ts.Database) -> None:
+    corpus = db.create_corpus("c", "word:2", num_hashes=16)
+
+    def documents() -> Iterator[tuple[str, str]]:
+        yield from DOCUMENTS
+        raise LookupError("no more documents")
+
+    def load() -> None:
+        with pytest.raises(LookupError, match="no more documents"):
+            corpus.add_many(documents())
+
+    assert_no_cycles(load)
+
+
+def test_a_worker_leaves_no_cycles(
+    db: ts.Database, connection: psycopg.Connection[tuple[object, ...]]
+) -> None:
+    connection.execute("CREATE TABLE t (id text PRIMARY KEY, body text)")
+    connection.cursor().executemany("INSERT INTO t VALUES (%s, %s)", DOCUMENTS)
+    corpus = db.create_corpus("c", "word:2", num_hashes=16)
+    corpus.attach("t", "id", "body")
+    worker = db.worker()
+
+    def work() -> None:
+        connection.execute("UPDATE t SET body = body || ' more'")
+        assert worker.run(until_idle=True).replaced == len(DOCUMENTS)
+
+    assert_no_cycles(work)
+    assert_no_cycles(corpus.reconcile)
+
+
+def test_deduplication_leaves_no_cycles(db: ts.Database) -> None:
+    documents = [(text, None) for _, text in DOCUMENTS]
+    first = Preference.parse("first")
+    settings = {"shingle": "word:2", "num_hashes": 16}
+    assert_no_cycles(lambda: deduplicate(db, documents, first, settings))
