@@ -19,7 +19,13 @@ from textsim_db.changes import Piece, Resolved
 from textsim_db.db import corpora
 from textsim_db.db.corpora import StoredCorpus
 from textsim_db.db.dictionary import Dictionary
-from textsim_db.db.engine import database_errors, is_pooled, is_trouble, transaction
+from textsim_db.db.engine import (
+    database_errors,
+    detach_connection,
+    is_pooled,
+    is_trouble,
+    transaction,
+)
 from textsim_db.db.schema import check_installed
 from textsim_db.errors import ConfigurationError, DatabaseError, DatabaseUnavailable, RecipeError
 from textsim_db.indexing import settle
@@ -499,13 +505,8 @@ class _Bell:
         if self._listen and is_pooled(self._engine):
             log.warning("notifications do not come through a pooler such as pgbouncer: polling")
         elif self._listen:
-            lent = self._engine.raw_connection()
-            connection = lent.driver_connection
-            lent.detach()
-            assert connection is not None
-            connection.autocommit = True
-            connection.execute("LISTEN textsim")
-            self._connection = connection
+            self._connection = detach_connection(self._engine)
+            self._connection.execute("LISTEN textsim")
         return self
 
     def __exit__(self, *error: object) -> None:
