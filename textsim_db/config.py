@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from enum import StrEnum
 from typing import Any, NamedTuple
@@ -136,6 +136,16 @@ def check_count(value: int, what: str, low: int, high: int) -> int:
     if isinstance(value, bool) or not low <= number <= high:
         raise ConfigurationError(f"{what} is {value}; expected {low} to {high}")
     return number
+
+
+def check_several(values: object, expected: str) -> None:
+    """Raise ConfigurationError unless the values are several: an iterable, but no str and no table.
+
+    A str would give its characters, and a data frame the names of its columns.
+    """
+    one = isinstance(values, str | bytes | bytearray | memoryview) or hasattr(values, "columns")
+    if one or not isinstance(values, Iterable):
+        raise ConfigurationError(f"{expected}; it got one {type(values).__name__}")
 
 
 def choose_bands(threshold: float, recall: float, num_hashes: int) -> Bands:
