@@ -33,6 +33,7 @@ from textsim_db.config import (
     AUTO,
     CorpusConfig,
     changed_config,
+    check_callable,
     check_count,
     check_linkage,
     check_several,
@@ -137,6 +138,7 @@ class Corpus:
         DatabaseError; batches before it are stored, and running the call again does
         only what is missing. Where the iterable itself fails, what it gave before that is stored.
         """
+        check_callable(progress, "progress")
         stream = stream_documents(documents, key, text)
         with self._errors():
             return indexing.add_many(self._engine, self._dictionary, self._stored, stream, progress)
@@ -180,11 +182,11 @@ class Corpus:
         Raises DocumentError for a text that could not be stored, MeasureError, and
         ConfigurationError.
         """
-        check = self._check(measure, threshold, language)
+        check, most = self._check(measure, threshold, language), _limit(limit)
         found = self._search(
             lambda: search.query(self._engine, self._dictionary, self._stored, text, check)
         )
-        return found[: _limit(limit)]
+        return found[:most]
 
     def query_many(
         self,
@@ -203,11 +205,11 @@ class Corpus:
             raise ConfigurationError(
                 f"query_many() takes texts in an order, such as [text]; it got a {type(texts).__name__}"
             )
-        check = self._check(measure, threshold, language)
+        check, most = self._check(measure, threshold, language), _limit(limit)
         found = self._search(
             lambda: search.query_many(self._engine, self._dictionary, self._stored, texts, check)
         )
-        return [matches[: _limit(limit)] for matches in found]
+        return [matches[:most] for matches in found]
 
     def neighbours(
         self,
@@ -223,13 +225,13 @@ class Corpus:
         MeasureError and ConfigurationError.
         """
         stored_key = self._key(key)
-        check = self._check(measure, threshold, language)
+        check, most = self._check(measure, threshold, language), _limit(limit)
         found = self._search(
             lambda: search.neighbours(
                 self._engine, self._dictionary, self._stored, stored_key, check
             )
         )
-        return found[: _limit(limit)]
+        return found[:most]
 
     def explain(self, a: Key, b: Key) -> Explanation:
         """Compare two indexed documents by every measure and word by word.
@@ -293,6 +295,7 @@ class Corpus:
         language limits the documents.
         """
         check, how = self._check(JACCARD.name, threshold, language), check_linkage(linkage)
+        check_callable(rank, "rank")
 
         def found() -> Generator[Cluster, None, None]:
             with self._errors():
@@ -317,6 +320,7 @@ class Corpus:
         may be lower. language limits the documents.
         """
         check, how = self._check(JACCARD.name, threshold, language), check_linkage(linkage)
+        check_callable(rank, "rank")
 
         def found() -> Generator[Duplicate, None, None]:
             with self._errors():
@@ -339,6 +343,7 @@ class Corpus:
         done, and their number. Raises ConfigurationError.
         """
         checked = self._threshold(threshold)
+        check_callable(progress, "progress")
         check_count(sample, "sample", 1, 2**31)
         if seed is not None:
             check_count(seed, "seed", 0, 2**63 - 1)
@@ -385,6 +390,7 @@ class Corpus:
         those done, and their number. language limits the documents. Raises ConfigurationError.
         """
         limit = self._language(language)
+        check_callable(progress, "progress")
         check_count(words, "words", 0, 2**31)
         check_count(sample, "sample", 0, 2**31)
         check_count(seed, "seed", 0, 2**63 - 1)
@@ -425,6 +431,7 @@ class Corpus:
 
         progress is called with the number of documents checked so far.
         """
+        check_callable(progress, "progress")
         with self._errors():
             return verification.verify(self._engine, self._stored, progress)
 
@@ -447,6 +454,7 @@ class Corpus:
         for row security. The rows are indexed after the table is attached: where that is interrupted,
         a worker does the rest.
         """
+        check_callable(progress, "progress")
         with self._current():
             source = sources.attach(
                 self._engine, self._stored, *sources.names(table, key, text), mode
@@ -482,7 +490,7 @@ class Corpus:
 
     def failures(self, last: int | None = None) -> list[Failure]:
         """Return the documents that were set aside, with the reason for each, or the last of them."""
-        checked = _limit(last)
+        checked = _limit(last, "last")
         with self._current():
             return sources.failures(self._engine, self._stored, checked)
 
@@ -497,6 +505,7 @@ class Corpus:
         It mends what triggers have missed: replication, disabled triggers, attached partitions.
         progress is called with the number of rows compared.
         """
+        check_callable(progress, "progress")
         with self._current():
             report = ChangeReport()
             for source in sources.usable(self._engine, self._stored):
@@ -538,6 +547,7 @@ class Corpus:
         done, and their number. Returns False where the settings are what they were. Raises
         ConfigurationError; where it fails or is interrupted, everything is as before.
         """
+        check_callable(progress, "progress")
         given = {
             "shingle": shingle,
             "threshold": threshold,
@@ -662,5 +672,5 @@ class Corpus:
         return changed
 
 
-def _limit(limit: int | None) -> int | None:
-    return None if limit is None else check_count(limit, "limit", 1, 2**63 - 1)
+def _limit(limit: int | None, what: str = "limit") -> int | None:
+    return None if limit is None else check_count(limit, what, 1, 2**63 - 1)

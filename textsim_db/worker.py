@@ -16,6 +16,7 @@ from sqlalchemy import Engine
 from textsim_db import attached, changes, languages
 from textsim_db.attached import Source
 from textsim_db.changes import Piece, Resolved
+from textsim_db.config import check_callable, is_number
 from textsim_db.db import corpora
 from textsim_db.db.corpora import StoredCorpus
 from textsim_db.db.dictionary import Dictionary
@@ -169,15 +170,16 @@ class Worker:
         report: Callable[[WorkReport], None] | None = None,
     ) -> None:
         """Take times in seconds; only is the number of the one source to work for."""
+        check_callable(report, "report")
         for name, value in (("poll", poll), ("lease", lease)):
-            if not isinstance(value, int | float) or not 0 < value <= 86_400:
+            if not is_number(value) or not 0 < value <= 86_400:
                 raise ConfigurationError(
                     f"{name} is {value!r}; expected seconds above 0, at most 86400"
                 )
         self._engine = engine
         self._dictionary = dictionary
-        self._poll = poll
-        self._lease = lease
+        self._poll = float(poll)
+        self._lease = float(lease)
         self._listen = listen
         self._only = only
         self._report = report

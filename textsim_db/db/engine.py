@@ -108,6 +108,12 @@ def open_engine(address: str, application_name: str = APPLICATION_NAME) -> Engin
     return engine
 
 
+def check_application_name(name: object) -> None:
+    """Raise ConfigurationError unless this is a text that can be sent to the server."""
+    if not isinstance(name, str) or name != name.encode(errors="replace").decode():
+        raise ConfigurationError(f"application_name is {name!r:.100}; expected a str")
+
+
 def check_engine(engine: Engine) -> Engine:
     """Return the engine; raise ConfigurationError unless it is one for psycopg 3 that we can use.
 
