@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Set
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from numbers import Integral
 from typing import Any
+from uuid import UUID
 
 import numpy as np
 import numpy.typing as npt
@@ -112,35 +114,53 @@ def _length(item: Any) -> int:
 
 
 def _accept(item: Any) -> tuple[str, bytes]:
+    # These unpack as well, but a str is not a pair of its characters, and a set has no order.
+    if isinstance(item, str | bytes | bytearray | memoryview | Mapping | Set):
+        raise DocumentError(
+            f"the item is of type {type(item).__name__}; expected a pair of key and text"
+        )
     try:
         key, text = item
     except (TypeError, ValueError):
         raise DocumentError("the item is not a pair of key and text") from None
+    return stored_key(key), to_bytes(text)
+
+
+def stored_key(key: object) -> str:
+    """Return a key as it is stored; raise DocumentError for what cannot be one.
+
+    Integers, also those of NumPy, and UUIDs are stored as their text.
+    """
     if not isinstance(key, str):
-        raise DocumentError(f"the key is of type {type(key).__name__}; expected str")
-    if fault := _key_fault(key):
-        raise DocumentError(fault)
-    return key, to_bytes(text)
-
-
-def is_possible_key(key: object) -> bool:
-    """Say whether a document can have this key."""
-    return isinstance(key, str) and _key_fault(key) is None
-
-
-def _key_fault(key: str) -> str | None:
+        if isinstance(key, bool) or not isinstance(key, Integral | UUID):
+            raise DocumentError(
+                f"the key is of type {type(key).__name__}; expected str, an integer or a UUID"
+            )
+        if isinstance(key, Integral) and abs(int(key)) >= 10**MAX_KEY_BYTES:
+            raise DocumentError(f"the key is longer than {MAX_KEY_BYTES} digits")
+        key = str(key) if isinstance(key, UUID) else str(int(key))
     try:
         data = key.encode()
     except UnicodeEncodeError:
-        return "the key has a lone surrogate"
+        raise DocumentError("the key has a lone surrogate") from None
     if b"\0" in data:
-        return "the key has a NUL character"
+        raise DocumentError("the key has a NUL character")
     if len(data) > MAX_KEY_BYTES:
-        return f"the key is {len(data)} bytes long; at most {MAX_KEY_BYTES} are possible"
+        raise DocumentError(
+            f"the key is {len(data)} bytes long; at most {MAX_KEY_BYTES} are possible"
+        )
+    return key
+
+
+def possible_key(key: object) -> str | None:
+    """Return a key as it is stored, None for what no document can have."""
+    with suppress(DocumentError):
+        return stored_key(key)
     return None
 
 
 def _shown_key(item: Any) -> str:
     if isinstance(item, tuple | list) and len(item) == 2:
-        return item[0] if isinstance(item[0], str) else repr(item[0])
+        key = item[0]
+        return key if isinstance(key, str) else possible_key(key) or repr(key)[:80]
     return repr(item)[:80]

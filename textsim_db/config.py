@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from enum import StrEnum
+from numbers import Real
 from typing import Any, NamedTuple
 
 from textsim_db.errors import ConfigurationError
@@ -109,9 +110,20 @@ class CorpusConfig:
         return Bands(self.bands, self.rows)
 
 
+def is_number(value: object) -> bool:
+    """Say whether this is a real number, also one of NumPy; a bool is not."""
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
+def check_callable(value: object, what: str) -> None:
+    """Raise ConfigurationError unless this is a function, or None."""
+    if value is not None and not callable(value):
+        raise ConfigurationError(f"{what} is {value!r:.100}; expected a function of yours")
+
+
 def check_threshold(threshold: float, what: str = "threshold") -> float:
     """Return the threshold as a float; raise ConfigurationError unless it is in (0, 1]."""
-    if isinstance(threshold, bool) or not isinstance(threshold, (int, float)):
+    if not is_number(threshold):
         raise ConfigurationError(f"{what} is {threshold!r}; expected a number above 0, at most 1")
     if not 0 < threshold <= 1:
         raise ConfigurationError(f"{what} is {threshold}; expected above 0, at most 1")
@@ -136,6 +148,16 @@ def check_count(value: int, what: str, low: int, high: int) -> int:
     if isinstance(value, bool) or not low <= number <= high:
         raise ConfigurationError(f"{what} is {value}; expected {low} to {high}")
     return number
+
+
+def check_several(values: object, expected: str) -> None:
+    """Raise ConfigurationError unless the values are several: an iterable, but no str and no table.
+
+    A str would give its characters, and a data frame the names of its columns.
+    """
+    one = isinstance(values, str | bytes | bytearray | memoryview) or hasattr(values, "columns")
+    if one or not isinstance(values, Iterable):
+        raise ConfigurationError(f"{expected}; it got one {type(values).__name__}")
 
 
 def choose_bands(threshold: float, recall: float, num_hashes: int) -> Bands:

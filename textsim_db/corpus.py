@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager, suppress
 from functools import partial
 from math import log
@@ -28,20 +28,23 @@ from textsim_db import (
     sources,
     verification,
 )
-from textsim_db.batches import is_possible_key
+from textsim_db.batches import possible_key
 from textsim_db.comparison import Check
 from textsim_db.config import (
     AUTO,
     CorpusConfig,
     changed_config,
+    check_callable,
     check_count,
     check_linkage,
+    check_several,
     check_threshold,
 )
 from textsim_db.db import corpora
 from textsim_db.db.corpora import StoredCorpus
 from textsim_db.db.dictionary import Dictionary
 from textsim_db.db.engine import autocommit, database_errors
+from textsim_db.document_stream import Documents, Key, stream_documents
 from textsim_db.errors import (
     ConfigurationError,
     CorpusChanged,
@@ -110,42 +113,51 @@ class Corpus:
 
     def add_many(
         self,
-        documents: Iterable[tuple[str, str]],
+        documents: Documents,
         progress: Callable[[AddReport], None] | None = None,
+        *,
+        key: str | None = None,
+        text: str | None = None,
     ) -> AddReport:
-        """Add documents given as (key, text), replacing those whose key is there already.
+        """Add documents, replacing those whose key is there already.
 
-        Any iterable will do; it is read in batches, and each batch is one transaction. A document
-        whose words are unchanged is not written. What cannot be stored (NUL characters, lone
-        surrogates, a key over 1,000 bytes, a text over 128 MiB) is refused with its reason while
-        the others go in. Of documents with the same key the last one wins. progress is called
-        after each batch with the report so far.
+        documents is an iterable of (key, text) or a mapping of key to text. With key and text, the
+        names of two columns, it is a data frame of pandas or Polars, any table with the Arrow
+        PyCapsule interface (which needs PyArrow), or an iterable of records such as dicts. A key is
+        a str, or an integer or a UUID, which are stored as their text.
+
+        The documents are read in batches, and each batch is one transaction. A document whose words
+        are unchanged is not written. What cannot be stored (NUL characters, lone surrogates, a key
+        over 1,000 bytes, a text over 128 MiB, another type) is refused with its reason while the
+        others go in. Of documents with the same key the last one wins. progress is called after each
+        batch with the report so far.
 
         A batch that meets a deadlock or a lost connection is written again, for some 10 seconds; so
         what others wrote under its keys in between may be replaced. One that takes longer than a
         time-out of the server is written in halves, down to single documents, which the error then
-        names. Raises DatabaseError; batches before it are stored, and running the call again does
+        names. Raises ConfigurationError for documents of another kind, such as a list of texts, and
+        DatabaseError; batches before it are stored, and running the call again does
         only what is missing. Where the iterable itself fails, what it gave before that is stored.
         """
+        check_callable(progress, "progress")
+        stream = stream_documents(documents, key, text)
         with self._errors():
-            return indexing.add_many(
-                self._engine, self._dictionary, self._stored, documents, progress
-            )
+            return indexing.add_many(self._engine, self._dictionary, self._stored, stream, progress)
 
-    def add(self, key: str, text: str) -> AddReport:
+    def add(self, key: Key, text: str) -> AddReport:
         """Add or replace one document; raises DocumentError where add_many would refuse it."""
         report = self.add_many([(key, text)])
         if report.refused:
             raise DocumentError(f'document "{report.refused[0].key}": {report.refused[0].reason}')
         return report
 
-    def remove(self, keys: Iterable[str]) -> int:
-        """Remove documents by key and return how many there were; unknown keys are passed over.
+    def remove(self, keys: Iterable[Key]) -> int:
+        """Remove documents by key and return how many there were; unknown keys are skipped.
 
-        Raises DatabaseError; lost connections and time-outs are treated as in add_many.
+        Raises ConfigurationError for a single key, and DatabaseError; lost connections and time-outs
+        are treated as in add_many.
         """
-        if isinstance(keys, str):
-            raise ConfigurationError("remove() takes several keys, such as [key]; it got one str")
+        check_several(keys, "remove() takes several keys, such as [key]")
         with self._errors():
             return indexing.remove(self._engine, self._stored, keys)
 
@@ -171,11 +183,11 @@ class Corpus:
         Raises DocumentError for a text that could not be stored, MeasureError, and
         ConfigurationError.
         """
-        check = self._check(measure, threshold, language)
+        check, most = self._check(measure, threshold, language), _limit(limit)
         found = self._search(
             lambda: search.query(self._engine, self._dictionary, self._stored, text, check)
         )
-        return found[: _limit(limit)]
+        return found[:most]
 
     def query_many(
         self,
@@ -189,17 +201,20 @@ class Corpus:
 
         Raises DocumentError for a text that could not be stored, with its number.
         """
-        if isinstance(texts, str):
-            raise ConfigurationError("query_many() takes several texts; it got one str")
-        check = self._check(measure, threshold, language)
+        check_several(texts, "query_many() takes several texts, such as [text]")
+        if isinstance(texts, Mapping | Set):
+            raise ConfigurationError(
+                f"query_many() takes texts in an order, such as [text]; it got a {type(texts).__name__}"
+            )
+        check, most = self._check(measure, threshold, language), _limit(limit)
         found = self._search(
             lambda: search.query_many(self._engine, self._dictionary, self._stored, texts, check)
         )
-        return [matches[: _limit(limit)] for matches in found]
+        return [matches[:most] for matches in found]
 
     def neighbours(
         self,
-        key: str,
+        key: Key,
         threshold: float | None = None,
         limit: int | None = None,
         measure: str = "jaccard",
@@ -210,27 +225,25 @@ class Corpus:
         threshold, limit, measure and language are those of query(). Raises DocumentNotFound,
         MeasureError and ConfigurationError.
         """
-        self._check_key(key)
-        check = self._check(measure, threshold, language)
+        stored_key = self._key(key)
+        check, most = self._check(measure, threshold, language), _limit(limit)
         found = self._search(
-            lambda: search.neighbours(self._engine, self._dictionary, self._stored, key, check)
+            lambda: search.neighbours(
+                self._engine, self._dictionary, self._stored, stored_key, check
+            )
         )
-        return found[: _limit(limit)]
+        return found[:most]
 
-    def explain(self, a: str, b: str) -> Explanation:
+    def explain(self, a: Key, b: Key) -> Explanation:
         """Compare two indexed documents by every measure and word by word.
 
         Of documents only the words are stored: they are shown in normal form. Raises
         DocumentNotFound, and MeasureError for millions of words with little in common.
         """
-        sides = []
-        for key in (a, b):
-            self._check_key(key)
-            sides.append(
-                self._search(
-                    partial(search.side_of, self._engine, self._dictionary, self._stored, key)
-                )
-            )
+        sides = [
+            self._search(partial(search.side_of, self._engine, self._dictionary, self._stored, key))
+            for key in (self._key(a), self._key(b))
+        ]
         return explain_sides(*sides)
 
     def candidates(self, text: str, language: str | None = None) -> list[Candidate]:
@@ -283,6 +296,7 @@ class Corpus:
         language limits the documents.
         """
         check, how = self._check(JACCARD.name, threshold, language), check_linkage(linkage)
+        check_callable(rank, "rank")
 
         def found() -> Generator[Cluster, None, None]:
             with self._errors():
@@ -307,6 +321,7 @@ class Corpus:
         may be lower. language limits the documents.
         """
         check, how = self._check(JACCARD.name, threshold, language), check_linkage(linkage)
+        check_callable(rank, "rank")
 
         def found() -> Generator[Duplicate, None, None]:
             with self._errors():
@@ -329,6 +344,7 @@ class Corpus:
         done, and their number. Raises ConfigurationError.
         """
         checked = self._threshold(threshold)
+        check_callable(progress, "progress")
         check_count(sample, "sample", 1, 2**31)
         if seed is not None:
             check_count(seed, "seed", 0, 2**63 - 1)
@@ -375,6 +391,7 @@ class Corpus:
         those done, and their number. language limits the documents. Raises ConfigurationError.
         """
         limit = self._language(language)
+        check_callable(progress, "progress")
         check_count(words, "words", 0, 2**31)
         check_count(sample, "sample", 0, 2**31)
         check_count(seed, "seed", 0, 2**63 - 1)
@@ -415,6 +432,7 @@ class Corpus:
 
         progress is called with the number of documents checked so far.
         """
+        check_callable(progress, "progress")
         with self._errors():
             return verification.verify(self._engine, self._stored, progress)
 
@@ -437,6 +455,7 @@ class Corpus:
         for row security. The rows are indexed after the table is attached: where that is interrupted,
         a worker does the rest.
         """
+        check_callable(progress, "progress")
         with self._current():
             source = sources.attach(
                 self._engine, self._stored, *sources.names(table, key, text), mode
@@ -472,7 +491,7 @@ class Corpus:
 
     def failures(self, last: int | None = None) -> list[Failure]:
         """Return the documents that were set aside, with the reason for each, or the last of them."""
-        checked = _limit(last)
+        checked = _limit(last, "last")
         with self._current():
             return sources.failures(self._engine, self._stored, checked)
 
@@ -488,6 +507,7 @@ class Corpus:
         that are gone. It also gives word ids to documents that wait for them. progress is called
         with the number of rows compared.
         """
+        check_callable(progress, "progress")
         with self._current():
             removed = attached.release_dropped(self._engine, self._stored.id)
             report = ChangeReport(removed=removed)
@@ -533,6 +553,7 @@ class Corpus:
         done, and their number. Returns False where the settings are what they were. Raises
         ConfigurationError; where it fails or is interrupted, everything is as before.
         """
+        check_callable(progress, "progress")
         given = {
             "shingle": shingle,
             "threshold": threshold,
@@ -565,9 +586,8 @@ class Corpus:
         return True
 
     def __contains__(self, key: object) -> bool:
-        if not is_possible_key(key):
-            return False
-        return bool(self._read(lambda: self._value(_CONTAINS, [key])))
+        stored = possible_key(key)
+        return stored is not None and bool(self._read(lambda: self._value(_CONTAINS, [stored])))
 
     def _value(self, statement: LiteralString, parameters: list[Any]) -> Any:
         with autocommit(self._engine) as connection:
@@ -578,9 +598,11 @@ class Corpus:
     def _threshold(self, threshold: float | None) -> float:
         return self.config.threshold if threshold is None else check_threshold(threshold)
 
-    def _check_key(self, key: str) -> None:
-        if not is_possible_key(key):
+    def _key(self, key: Key) -> str:
+        stored = possible_key(key)
+        if stored is None:
             raise DocumentNotFound(f'corpus "{self.name}" has no document {key!r}')
+        return stored
 
     def _check(self, measure: str, threshold: float | None, language: str | None) -> Check:
         found = measure_of(measure)
@@ -656,5 +678,5 @@ class Corpus:
         return changed
 
 
-def _limit(limit: int | None) -> int | None:
-    return None if limit is None else check_count(limit, "limit", 1, 2**63 - 1)
+def _limit(limit: int | None, what: str = "limit") -> int | None:
+    return None if limit is None else check_count(limit, what, 1, 2**63 - 1)

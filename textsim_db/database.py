@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from types import TracebackType
 from typing import Any
 
-from sqlalchemy import Engine
+from sqlalchemy import URL, Engine
 
 from textsim_db import sources
 from textsim_db.config import differing_settings, make_config
@@ -149,11 +149,12 @@ class Database:
 
 
 def connect(
-    address: str | Engine | None = None, application_name: str = engines.APPLICATION_NAME
+    address: str | URL | Engine | None = None, application_name: str = engines.APPLICATION_NAME
 ) -> Database:
     """Open a database that has the schema.
 
-    address is a URL such as postgresql://user@host/name, or a SQLAlchemy engine with psycopg 3.
+    address is a URL such as postgresql://user@host/name, also as a SQLAlchemy URL, or a SQLAlchemy
+    engine with psycopg 3.
     Without one it is TEXTSIM_DATABASE_URL, and without that the embedded PostgreSQL, which is
     started and, alone of all, given the schema. application_name is what pg_stat_activity shows,
     unless the address or PGAPPNAME says something else, or an engine is given. A process that is
@@ -174,7 +175,7 @@ def connect(
     return Database(engine, ours)
 
 
-def install(address: str | Engine | None = None) -> str:
+def install(address: str | URL | Engine | None = None) -> str:
     """Install the schema, or bring it to this version, and return its revision.
 
     Raises SchemaError where the server cannot carry it: older than PostgreSQL 14, or not UTF8.
@@ -188,16 +189,19 @@ def install(address: str | Engine | None = None) -> str:
 
 
 def resolve(
-    address: str | Engine | None, application_name: str = engines.APPLICATION_NAME
+    address: str | URL | Engine | None, application_name: str = engines.APPLICATION_NAME
 ) -> tuple[Engine, bool, bool]:
     """Return an engine for an address, whether it is ours to close, and whether it is embedded."""
     if isinstance(address, Engine):
         return engines.check_engine(address), False, False
-    address = address or os.environ.get(URL_VARIABLE)
+    if isinstance(address, URL):
+        address = address.render_as_string(hide_password=False)
     if address is not None and not isinstance(address, str):
         raise ConfigurationError(
             f"the address is of type {type(address).__name__}; expected a URL or a SQLAlchemy engine"
         )
+    engines.check_application_name(application_name)
+    address = address or os.environ.get(URL_VARIABLE)
     if address:
         return engines.open_engine(address, application_name), True, False
     return engines.open_engine(embedded.start(), application_name), True, True

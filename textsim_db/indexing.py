@@ -27,7 +27,7 @@ from textsim_db.batches import (
     BATCH_DOCUMENTS,
     Batch,
     in_batches,
-    is_possible_key,
+    possible_key,
     prepare,
     without_words,
 )
@@ -35,6 +35,7 @@ from textsim_db.db.corpora import StoredCorpus, build_band_index, drop_band_inde
 from textsim_db.db.dictionary import Dictionary
 from textsim_db.db.engine import autocommit, is_lost, transaction
 from textsim_db.db.retries import in_parts, repeated
+from textsim_db.document_stream import Key
 from textsim_db.pipeline import ahead
 from textsim_db.results import AddReport
 from textsim_db.seen import SeenKeys
@@ -79,10 +80,10 @@ def add_many(
     engine: Engine,
     dictionary: Dictionary,
     corpus: StoredCorpus,
-    documents: Iterable[tuple[str, str]],
+    documents: Iterable[Any],
     progress: Progress | None = None,
 ) -> AddReport:
-    """Add or replace documents; see Corpus.add_many."""
+    """Add or replace documents, given as (key, text); see Corpus.add_many."""
     report = AddReport()
     seen = SeenKeys()
     with (
@@ -164,10 +165,11 @@ class _BandIndex:
         self._dropped = False
 
 
-def remove(engine: Engine, corpus: StoredCorpus, keys: Iterable[str]) -> int:
-    """Remove documents by key and return how many there were; unknown keys are passed over."""
+def remove(engine: Engine, corpus: StoredCorpus, keys: Iterable[Key]) -> int:
+    """Remove documents by key and return how many there were; unknown keys are skipped."""
     removed = 0
-    for some in _chunks(filter(is_possible_key, keys), BATCH_DOCUMENTS):
+    possible = (stored for key in keys if (stored := possible_key(key)) is not None)
+    for some in _chunks(possible, BATCH_DOCUMENTS):
         removed += _remove(engine, corpus, sorted(set(some)))
     return removed
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from math import sqrt
 from typing import NamedTuple
 
-from textsim_db.config import Bands, check_count, check_threshold, choose_bands
+from textsim_db.config import Bands, check_count, check_threshold, choose_bands, is_number
 from textsim_db.errors import ConfigurationError
 
 MAX_WORDS = 10_000_000
@@ -64,9 +64,9 @@ def plan(
     ConfigurationError.
     """
     check_count(documents, "documents", 0, 2**63 - 1)
-    if not 0 <= background < 1:
-        raise ConfigurationError(f"background is {background}; expected 0 or more, below 1")
-    distribution = Distribution([background], [documents])
+    if not is_number(background) or not 0 <= background < 1:
+        raise ConfigurationError(f"background is {background!r}; expected 0 or more, below 1")
+    distribution = Distribution([float(background)], [documents])
     return options(threshold, recall, num_hashes, words, distribution)
 
 
@@ -75,8 +75,8 @@ def options(
 ) -> list[Option]:
     """Return the possible bandings for documents whose similarities are distributed like that."""
     chosen = choose(threshold, recall, num_hashes)
-    if not 0 <= words <= MAX_WORDS:
-        raise ConfigurationError(f"words is {words}; expected 0 to {MAX_WORDS}")
+    if not is_number(words) or not 0 <= words <= MAX_WORDS:
+        raise ConfigurationError(f"words is {words!r}; expected 0 to {MAX_WORDS}")
     made = []
     for rows in range(1, num_hashes + 1):
         banding = Bands(num_hashes // rows, rows)

@@ -184,13 +184,17 @@ def _call(connection: Connection, statement: str, parameters: list[Any]) -> None
     except _REFUSED as error:
         message = error.diag.message_primary or str(error)
         raise ConfigurationError(message) from error
+    except (psycopg.DataError, UnicodeEncodeError) as error:
+        raise ConfigurationError(
+            f"the name of a column has a NUL character or a lone surrogate: {error}"
+        ) from error
 
 
 def find(connection: Connection, name: str) -> int:
     """Return the oid of a table by its name as SQL takes it; raises ConfigurationError."""
     try:
         row = connection.execute(_FIND, {"name": name}).fetchone()
-    except (pg.InvalidName, pg.SyntaxError, psycopg.DataError) as error:
+    except (pg.InvalidName, pg.SyntaxError, psycopg.DataError, UnicodeEncodeError) as error:
         raise ConfigurationError(f"{name!r} is not the name of a table") from error
     if row is None or row[0] is None:
         raise ConfigurationError(

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from textsim_db.config import AUTO, WordsByLanguage
+from textsim_db.config import AUTO, WordsByLanguage, check_several
 from textsim_db.errors import ConfigurationError, suggestion
 from textsim_db.hashing import PADDING, hash_spans
 from textsim_db.text import Tokens, to_bytes, tokenize
@@ -50,6 +50,7 @@ def stop_words(words: str | Iterable[str]) -> tuple[str, ...]:
     """
     if isinstance(words, str):
         words = _of_language(words)
+    check_several(words, "stop_words is the code of a language or several words")
     texts = []
     for word in words:
         if not isinstance(word, str):

@@ -16,10 +16,18 @@ from sqlalchemy import Engine
 from textsim_db import attached, changes, languages
 from textsim_db.attached import Source
 from textsim_db.changes import Piece, Resolved
+from textsim_db.config import check_callable, is_number
 from textsim_db.db import corpora
 from textsim_db.db.corpora import StoredCorpus
 from textsim_db.db.dictionary import Dictionary
-from textsim_db.db.engine import database_errors, is_pooled, is_trouble, transaction, wait_at_most
+from textsim_db.db.engine import (
+    database_errors,
+    detach_connection,
+    is_pooled,
+    is_trouble,
+    transaction,
+    wait_at_most,
+)
 from textsim_db.db.schema import check_installed
 from textsim_db.errors import ConfigurationError, DatabaseError, DatabaseUnavailable, RecipeError
 from textsim_db.indexing import settle
@@ -163,15 +171,16 @@ class Worker:
         report: Callable[[WorkReport], None] | None = None,
     ) -> None:
         """Take times in seconds; only is the number of the one source to work for."""
+        check_callable(report, "report")
         for name, value in (("poll", poll), ("lease", lease)):
-            if not isinstance(value, int | float) or not 0 < value <= 86_400:
+            if not is_number(value) or not 0 < value <= 86_400:
                 raise ConfigurationError(
                     f"{name} is {value!r}; expected seconds above 0, at most 86400"
                 )
         self._engine = engine
         self._dictionary = dictionary
-        self._poll = poll
-        self._lease = lease
+        self._poll = float(poll)
+        self._lease = float(lease)
         self._listen = listen
         self._only = only
         self._report = report
@@ -530,13 +539,8 @@ class _Bell:
         if self._listen and is_pooled(self._engine):
             log.warning("notifications do not come through a pooler such as pgbouncer: polling")
         elif self._listen:
-            lent = self._engine.raw_connection()
-            connection = lent.driver_connection
-            lent.detach()
-            assert connection is not None
-            connection.autocommit = True
-            connection.execute("LISTEN textsim")
-            self._connection = connection
+            self._connection = detach_connection(self._engine)
+            self._connection.execute("LISTEN textsim")
         return self
 
     def __exit__(self, *error: object) -> None:

@@ -736,3 +736,26 @@ def test_stop_words(textsim: Textsim, tmp_path: Path) -> None:
     file.write_text('{"id": 1, "text": "the bridge of"}\n{"id": 2, "text": "of the bridge"}\n')
     result = textsim("dedupe", str(file), "-o", "-", "--stop-words", "en", "--shingle", "word:1")
     assert result.stdout.splitlines() == ['{"id": 1, "text": "the bridge of"}']
+
+
+def test_an_empty_pattern_is_refused(textsim: Textsim, tmp_path: Path) -> None:
+    refused = textsim("index", "news", str(tmp_path), "--glob", "", "--create", status=2)
+    assert "expected a pattern" in refused.stderr
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("stats", "none", "--plot", "no/x.svg"),
+        ("plan", "none", "--plot", "no/x.svg"),
+        ("compare", "a", "b", "--corpus", "none", "--html", "no/x.svg"),
+        ("dedupe", "none.jsonl", "--output", "no/x.svg"),
+        ("dedupe", "none.jsonl", "--output", "x.jsonl", "--report", "no/x.csv"),
+    ],
+)
+def test_outputs_are_checked_before_the_work(textsim: Textsim, command: tuple[str, ...]) -> None:
+    missing = textsim(*command, status=2).stderr
+    assert "cannot be written: there is no folder" in missing  # and not that the input is missing
+    Path("no").mkdir()
+    Path(command[-1]).mkdir()
+    assert "is a folder; a file was expected" in textsim(*command, status=2).stderr

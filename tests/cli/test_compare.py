@@ -13,6 +13,7 @@ import pytest
 import textsim_db as ts
 from tests.cli.test_cli import Textsim, textsim
 from textsim_db.measures import minhash_estimate
+from textsim_db.text import MAX_BYTES
 
 __all__ = ["textsim"]
 
@@ -32,7 +33,10 @@ def test_files(textsim: Textsim, tmp_path: Path) -> None:
     assert page.read_text().startswith("<!DOCTYPE html>")
     assert "there is no such file" in textsim("compare", str(old), "nothing", status=2).stderr
     old.write_bytes(b"\xff")
-    assert "not UTF-8 at byte 1" in textsim("compare", str(old), str(new), status=2).stderr
+    assert (
+        "not UTF-8: byte 0xff at offset 0"
+        in textsim("compare", str(old), str(new), status=2).stderr
+    )
     wrong = textsim("compare", "a", "b", "--html", str(tmp_path / "no" / "page"), status=2)
     assert "cannot be written" in wrong.stderr
 
@@ -53,6 +57,18 @@ def test_standard_input_pipes_and_what_is_in_texts(tmp_path: Path) -> None:
         assert "dog" in done.stdout
         assert "\x1b" not in done.stdout
         assert "compared as texts" not in done.stderr
+
+
+def test_files_have_the_limit_of_texts(textsim: Textsim, tmp_path: Path) -> None:
+    huge, small = tmp_path / "huge.txt", tmp_path / "small.txt"
+    huge.touch()
+    os.truncate(huge, MAX_BYTES + 1)
+    small.write_text("one")
+    for names in ((huge, small), (small, huge)):
+        refused = textsim("compare", *map(str, names), status=2).stderr
+        assert "huge.txt: the file is larger than 134,217,728 bytes" in refused
+    twice = textsim("compare", "-", "-", status=2)
+    assert "is one text; two were expected" in twice.stderr
 
 
 def test_an_input_is_not_overwritten(textsim: Textsim, tmp_path: Path) -> None:

@@ -346,7 +346,7 @@ def test_wrong_usage(textsim: Textsim) -> None:
         (["in.txt", "-o", "x"], "in.txt: expected a file that ends in .jsonl, .csv"),
         (["none.jsonl", "-o", "x"], "none.jsonl: No such file or directory"),
         ([".", "-o", "x"], "is a folder"),
-        (["in.jsonl", "-o", "no/x"], "No such file or directory"),
+        (["in.jsonl", "-o", "no/x"], "no/x: cannot be written: there is no folder"),
         (["in.jsonl", "-o", "x", "--text", "body"], "stays: line 1"),
         (["bad.csv", "-o", "x"], "bad.csv: from line 2 on: a quotation mark is opened"),
         (["bad.csv", "-o", "x", "--keep", "max:size"], 'bad.csv: there is no column "size"'),

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import numpy as np
 import psycopg
 import pytest
 import sqlalchemy
@@ -68,9 +69,13 @@ def test_refused_query_is_named_by_its_number(corpus: ts.Corpus, text: Any, reas
         ("\udc00", "the key has a lone surrogate"),
         ("k" * 1001, "the key is 1001 bytes long; at most 1000"),
         ("ü" * 501, "the key is 1002 bytes long; at most 1000"),
-        (7, "the key is of type int; expected str"),
-        (None, "the key is of type NoneType; expected str"),
+        (None, "the key is of type NoneType; expected str, an integer or a UUID"),
         (("a", "b"), "the key is of type tuple; expected str"),
+        (True, "the key is of type bool; expected str"),
+        (np.bool_(True), "the key is of type bool"),
+        (1.0, "the key is of type float; expected str"),
+        (b"a", "the key is of type bytes; expected str"),
+        (10**1000, "the key is longer than 1000 digits"),
     ],
 )
 def test_refused_keys(corpus: ts.Corpus, key: Any, reason: str) -> None:
@@ -83,14 +88,26 @@ def test_refused_keys(corpus: ts.Corpus, key: Any, reason: str) -> None:
     assert len(corpus) == 1
 
 
-@pytest.mark.parametrize("item", [None, 5, "ab", "abc", ("a",), ("a", "b", "c"), [], {"a": "b"}])
+@pytest.mark.parametrize(
+    "item",
+    [
+        None,
+        5,
+        "ab",
+        b"ab",
+        "abc",
+        ("a",),
+        ("a", "b", "c"),
+        [],
+        {"a": "b"},
+        {"a": 1, "b": 2},
+        {"a", "b"},
+    ],
+)
 def test_items_that_are_no_pairs(corpus: ts.Corpus, item: Any) -> None:
     report = corpus.add_many([("good", "text"), item])
-    if item == "ab":  # a str of two characters cannot be told from a pair of them
-        assert report.added == 2
-    else:
-        assert report.added == 1
-        assert len(report.refused) == 1
+    assert report.added == 1
+    assert [r.reason.endswith("pair of key and text") for r in report.refused] == [True]
     assert corpus.verify() == []
 
 

@@ -130,6 +130,17 @@ def test_start_join_and_stop(folder: Path, version: int) -> None:
     assert not embedded.stop(folder, version)
 
 
+def test_stop_waits_for_the_processes_and_not_only_for_their_lock_file(folder: Path) -> None:
+    embedded.start(folder)
+    cluster = folder / f"postgresql-{VERSION}"
+    program = folder / "postgres"  # a process of the cluster that ends after the lock file has gone
+    program.symlink_to("/bin/bash")
+    script = f"while [ -e {cluster}/postmaster.pid ]; do sleep 0.01; done; sleep 1; :"
+    with subprocess.Popen([program, "-c", script], cwd=cluster) as last:
+        assert embedded.stop(folder)
+        assert not is_running(last.pid)
+
+
 def test_connect_without_an_address(folder: Path) -> None:
     add_some(10)
     check_some(10)

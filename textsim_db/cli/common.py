@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -13,7 +14,13 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 import typer
 
 from textsim_db.cli.logs import COMMANDS, chosen
-from textsim_db.errors import CorpusNotFound, DatabaseError, EmbeddedServerError, RecipeError
+from textsim_db.errors import (
+    CorpusNotFound,
+    DatabaseError,
+    EmbeddedServerError,
+    InputError,
+    RecipeError,
+)
 from textsim_db.errors import shown as shown
 
 if TYPE_CHECKING:
@@ -100,6 +107,19 @@ def connect(database_url: str | None) -> Database:
 def complain(message: str, level: int = logging.INFO, **fields: object) -> None:
     """Print a message on standard error; the fields go with it where it is logged as JSON."""
     log.log(level, "%s", message, extra=fields)
+
+
+def check_output(path: str) -> None:
+    """Raise InputError unless a file can be written there, before the work that fills it."""
+    if path == "-":
+        return
+    if os.path.isdir(path):
+        raise InputError(f"{shown(path)} is a folder; a file was expected")
+    folder = os.path.dirname(os.path.realpath(path))
+    if not os.path.isdir(folder):
+        raise InputError(f"{shown(path)}: cannot be written: there is no folder {shown(folder)}")
+    if not os.access(path if os.path.exists(path) else folder, os.W_OK):
+        raise InputError(f"{shown(path)}: cannot be written: this user has no right to")
 
 
 def explain(error: BaseException) -> str:

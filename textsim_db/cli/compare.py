@@ -5,13 +5,19 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from textsim_db.cli.common import DatabaseUrl, complain, connect, count, whole_number
+from textsim_db.cli.common import (
+    DatabaseUrl,
+    check_output,
+    complain,
+    connect,
+    count,
+    whole_number,
+)
 from textsim_db.cli.output import Format, FormatOption, console, table, write
 from textsim_db.errors import ConfigurationError, InputError, shown
 
@@ -67,6 +73,8 @@ def compare(
 
     if shingles < 0:
         raise typer.BadParameter(f"{shingles} is too low; expected 0 or more")
+    if html is not None:
+        _check_page(html, a, b)
     if corpus is None:
         texts = _texts(a, b)
         found = explain(*texts, shingle=shingle or "word:3")
@@ -76,7 +84,6 @@ def compare(
         with connect(database_url) as db:
             found = db.corpus(corpus).explain(a, b)
     if html is not None:
-        _check_output(html, a, b)
         page = pages.comparison(found, _shortened(a), _shortened(b))
         try:
             Path(html).write_bytes(page.encode("utf-8", "replace"))
@@ -94,6 +101,8 @@ def compare(
 
 def _texts(a: str, b: str) -> tuple[str, str]:
     """Return the texts of two files, or what was given where neither is one."""
+    from textsim_db.inputs import read_text
+
     are_files = [_is_file(name) for name in (a, b)]
     if not any(are_files):
         complain("compared as texts: there are no files of these names")
@@ -101,7 +110,9 @@ def _texts(a: str, b: str) -> tuple[str, str]:
     for name, is_file in zip((a, b), are_files, strict=True):
         if not is_file:
             raise InputError(f"{_shortened(name)}: there is no such file")
-    return _read(a), _read(b)
+    if a == b == "-":
+        raise InputError('standard input, "-", is one text; two were expected')
+    return read_text(a), read_text(b)
 
 
 def _is_file(name: str) -> bool:
@@ -111,21 +122,12 @@ def _is_file(name: str) -> bool:
         return False  # a text too long for a name, or with NUL
 
 
-def _read(name: str) -> str:
-    try:
-        data = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise InputError(f"{name}: not UTF-8 at byte {error.start + 1}") from error
-    except OSError as error:
-        raise InputError(f"{name}: cannot be read: {error.strerror}") from error
-
-
 def _shortened(name: str) -> str:
     return shown(name if len(name) <= _NAME else f"{name[: _NAME - 3]}...")
 
 
-def _check_output(html: str, *inputs: str) -> None:
+def _check_page(html: str, *inputs: str) -> None:
+    check_output(html)
     for name in inputs:
         if _is_file(name) and Path(html).exists() and Path(html).samefile(name):
             raise InputError(f"{shown(html)}: the page would overwrite what is compared")

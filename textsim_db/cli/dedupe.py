@@ -13,7 +13,7 @@ from typing import IO, TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from textsim_db.cli.common import DatabaseUrl, complain, connect, count
+from textsim_db.cli.common import DatabaseUrl, check_output, complain, connect, count
 from textsim_db.cli.corpora import (
     Bands,
     CorpusThreshold,
@@ -160,6 +160,8 @@ def _check_usage(
         raise typer.BadParameter("give --output, or --report, or both", param_hint="--output")
     if report is not None and not report.endswith((".jsonl", ".csv")):
         raise typer.BadParameter(f"{report} ends in neither .jsonl nor .csv", param_hint="--report")
+    for written in filter(None, (output, report)):
+        check_output(written)
     for what, other, stream in (("INPUT", path, 0), ("OUTPUT", output, 1)):
         if report is not None and other is not None and _is_same(report, other, stream):
             raise typer.BadParameter(

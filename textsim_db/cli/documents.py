@@ -99,6 +99,10 @@ def index(
     from textsim_db.formats import Kind
     from textsim_db.inputs import Inputs
 
+    if not glob:
+        raise typer.BadParameter(
+            'it is empty; expected a pattern such as "*.md"', param_hint="--glob"
+        )
     settings = given(
         shingle=shingle,
         threshold=threshold,

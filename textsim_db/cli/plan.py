@@ -9,6 +9,7 @@ import typer
 
 from textsim_db.cli.common import (
     DatabaseUrl,
+    check_output,
     complain,
     connect,
     count,
@@ -115,6 +116,7 @@ def plan(
 
     if plot is not None:
         plots.check_file(plot)
+        check_output(plot)
     report = None
     if corpus is None:
         threshold = 0.8 if threshold is None else threshold

@@ -12,6 +12,7 @@ from textsim_db.cli.common import (
     CorpusName,
     DatabaseUrl,
     LanguageLimit,
+    check_output,
     complain,
     connect,
     shown,
@@ -65,6 +66,7 @@ def stats(
         raise ConfigurationError("the statistics are no table; take --format jsonl")
     if plot is not None:
         plots.check_file(plot)
+        check_output(plot)
     with connect(database_url) as db:
         opened = db.corpus(corpus)
         with counting("reading", "documents") as progress:

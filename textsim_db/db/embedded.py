@@ -154,9 +154,7 @@ class _Server:
                     f"a server that textsim-db did not set up is running in {self.cluster}"
                 )
             # A cluster without the settings file was never completed, so it holds nothing.
-            deadline = time.monotonic() + START_SECONDS
-            while self.leftovers() and time.monotonic() < deadline:
-                time.sleep(0.1)
+            self.wait_for_leftovers()
             shutil.rmtree(self.cluster)
         self.cluster.mkdir(mode=0o700)
         try:
@@ -189,7 +187,7 @@ class _Server:
         return pid if alive else None
 
     def leftovers(self) -> bool:
-        """Say whether processes of a killed server have not ended yet; they do within a moment."""
+        """Say whether processes of a server that ended are still there; they go within a moment."""
         import psutil
 
         for process in psutil.process_iter(["name", "status"]):
@@ -205,6 +203,11 @@ class _Server:
             except (OSError, psutil.Error):
                 continue
         return False
+
+    def wait_for_leftovers(self) -> None:
+        deadline = time.monotonic() + START_SECONDS
+        while self.leftovers() and time.monotonic() < deadline:
+            time.sleep(0.01)
 
     def recorded_pid(self) -> int | None:
         """Return the process id in the server's lock file, or None."""
@@ -265,6 +268,8 @@ class _Server:
         server = self.make()
         server.ensure_postgres_running()
         server.stop()
+        # The lock file goes a moment before its process, and only the lock file is waited for.
+        self.wait_for_leftovers()
         return True
 
 

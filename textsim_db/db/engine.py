@@ -12,9 +12,10 @@ import psycopg
 import sqlalchemy
 from psycopg import errors as pg
 from psycopg import pq
+from psycopg.rows import tuple_row
 from sqlalchemy import Engine
 from sqlalchemy.engine import URL, make_url
-from sqlalchemy.pool import PoolProxiedConnection
+from sqlalchemy.pool import AssertionPool, PoolProxiedConnection, SingletonThreadPool, StaticPool
 
 from textsim_db.db import binary
 from textsim_db.db.forking import cut_after_fork
@@ -24,6 +25,8 @@ Connection = psycopg.Connection[tuple[Any, ...]]
 APPLICATION_NAME = "textsim-db"
 _DEFAULT_THRESHOLD = 5  # psycopg's
 _POOLED = "textsim-db: behind a pooler"
+_ENCODING = "UTF8"
+_SINGLE_CONNECTION_POOLS = (AssertionPool, SingletonThreadPool, StaticPool)
 
 # Seconds, and milliseconds, after which a host that says nothing any more is taken for lost; by
 # default that would be minutes, or hours.
@@ -90,12 +93,12 @@ def open_engine(address: str, application_name: str = APPLICATION_NAME) -> Engin
     application_name is what the server shows, unless the address or PGAPPNAME says something else.
     """
     url = sqlalchemy_url(address)
-    # A database in SQL_ASCII would have texts come as bytes, before its encoding can be refused.
-    arguments = {"client_encoding": "UTF8", "fallback_application_name": application_name}
-    arguments |= _SILENCE
+    arguments = {"fallback_application_name": application_name} | _SILENCE
     if "PGCONNECT_TIMEOUT" in os.environ:
         del arguments["connect_timeout"]
     arguments = {name: value for name, value in arguments.items() if name not in url.query}
+    # It prevails over the address, PGCLIENTENCODING and ALTER ROLE SET.
+    arguments["client_encoding"] = _ENCODING
     engine = sqlalchemy.create_engine(url, pool_size=5, max_overflow=20, connect_args=arguments)
 
     @sqlalchemy.event.listens_for(engine, "connect")
@@ -106,12 +109,27 @@ def open_engine(address: str, application_name: str = APPLICATION_NAME) -> Engin
     return engine
 
 
+def check_application_name(name: object) -> None:
+    """Raise ConfigurationError unless this is a text that can be sent to the server."""
+    if not isinstance(name, str) or name != name.encode(errors="replace").decode():
+        raise ConfigurationError(f"application_name is {name!r:.100}; expected a str")
+
+
 def check_engine(engine: Engine) -> Engine:
-    """Return the engine; raise ConfigurationError unless it speaks to PostgreSQL by psycopg 3."""
+    """Return the engine; raise ConfigurationError unless it is one for psycopg 3 that we can use.
+
+    Its pool must lend several connections at once: word ids never come from the connection that
+    writes the documents.
+    """
     if engine.dialect.name != "postgresql" or engine.dialect.driver != "psycopg":
         raise ConfigurationError(
             f"the engine uses {engine.dialect.name}+{engine.dialect.driver}; "
             "expected postgresql+psycopg (psycopg 3)"
+        )
+    if isinstance(engine.pool, _SINGLE_CONNECTION_POOLS):
+        raise ConfigurationError(
+            f"the engine's pool, {type(engine.pool).__name__}, has a single connection; "
+            "expected a pool that lends several at once, such as QueuePool or NullPool"
         )
     return engine
 
@@ -124,7 +142,10 @@ def database_errors() -> Iterator[None]:
     except sqlalchemy.exc.DBAPIError as error:
         raise translated(cast("psycopg.Error", error.orig)) from error
     except sqlalchemy.exc.TimeoutError as error:
-        raise DatabaseUnavailable("no connection of the pool became free in time") from error
+        raise DatabaseUnavailable(
+            "no connection of the engine's pool became free in time; raise its pool_size or "
+            "max_overflow"
+        ) from error
     except psycopg.Error as error:
         raise translated(error) from error
 
@@ -158,14 +179,11 @@ def translated(error: psycopg.Error) -> DatabaseError:
 def autocommit(engine: Engine) -> Iterator[Connection]:
     """Lend a connection on which each statement is a transaction of its own."""
     with _lent(engine) as connection:
-        before = connection.autocommit
-        connection.autocommit = True
         try:
             yield connection
         finally:
             if not connection.closed:
                 connection.rollback()
-                connection.autocommit = before
 
 
 @contextmanager
@@ -184,6 +202,16 @@ def transaction(engine: Engine) -> Iterator[Connection]:
         finally:
             if _is_idle(connection):
                 connection.isolation_level = before
+
+
+def detach_connection(engine: Engine) -> Connection:
+    """Take a connection out of the pool, in autocommit mode; the caller closes it."""
+    lent = _connect(engine)
+    connection = cast(Connection, lent.driver_connection)
+    lent.detach()
+    _end_transaction(connection)
+    connection.autocommit = True
+    return connection
 
 
 # current_setting() gives it with a unit, such as 50ms or 2min, or 0 where there is no limit.
@@ -215,20 +243,68 @@ def _lent(engine: Engine) -> Iterator[Connection]:
         lent.invalidate()
         lent.close()
         lent = _connect(engine)
-    connection = cast(Connection, lent.driver_connection)
-    if _POOLED not in lent.info:
-        _get_ready(connection, lent.info)
-    before = connection.prepare_threshold
-    connection.prepare_threshold = _prepare_threshold(connection, lent.info)
     try:
-        yield connection
-    except BaseException:
-        if not _is_idle(connection):
-            lent.invalidate()
-        raise
+        with adapted(lent) as connection:
+            yield connection
     finally:
-        connection.prepare_threshold = before
         lent.close()
+
+
+@contextmanager
+def adapted(lent: PoolProxiedConnection, autocommit: bool = True) -> Iterator[Connection]:
+    """Give a pooled connection all that our statements need, and put back what it had.
+
+    Its owner may have set factories of cursors and rows, or an encoding that cannot hold every text.
+    COPY in binary sends UTF-8, which the server would take for text in that encoding. A connection
+    that cannot be put back leaves the pool.
+    """
+    connection = cast(Connection, lent.driver_connection)
+    _end_transaction(connection)
+    before = (
+        connection.autocommit,
+        connection.row_factory,
+        connection.cursor_factory,
+        connection.server_cursor_factory,
+        connection.prepare_threshold,
+    )
+    encoding = connection.info.parameter_status("client_encoding") or _ENCODING
+    try:
+        connection.autocommit = True
+        connection.row_factory = tuple_row
+        connection.cursor_factory = psycopg.Cursor
+        connection.server_cursor_factory = psycopg.ServerCursor
+        _set_encoding(connection, _ENCODING)
+        if _POOLED not in lent.info:
+            _get_ready(connection, lent.info)
+        connection.prepare_threshold = _prepare_threshold(connection, lent.info)
+        connection.autocommit = autocommit
+        yield connection
+    finally:
+        try:
+            connection.autocommit = True
+            _set_encoding(connection, encoding)
+            (
+                connection.autocommit,
+                connection.row_factory,
+                connection.cursor_factory,
+                connection.server_cursor_factory,
+                connection.prepare_threshold,
+            ) = before
+        except psycopg.Error:  # it is lost, or still in a transaction
+            lent.invalidate()
+
+
+def _end_transaction(connection: Connection) -> None:
+    """Commit what a listener of the user's engine has left open, such as SET."""
+    if not _is_idle(connection):
+        connection.commit()
+
+
+def _set_encoding(connection: Connection, encoding: str) -> None:
+    """Set the encoding of a session unless it has it, which libpq knows without asking."""
+    if connection.info.parameter_status("client_encoding") != encoding:
+        statement = "SELECT pg_catalog.set_config('client_encoding', %s, false)"
+        connection.execute(statement, [encoding], prepare=False)
 
 
 def is_pooled(engine: Engine) -> bool:
@@ -267,6 +343,12 @@ def _connect(engine: Engine) -> PoolProxiedConnection:
         return engine.raw_connection()
     except sqlalchemy.exc.DBAPIError as error:
         raise cast("psycopg.Error", error.orig) from error
+    except (AssertionError, LookupError, TypeError) as error:
+        # SQLAlchemy asks the server for its version on an engine's first connection.
+        raise ConfigurationError(
+            f"SQLAlchemy cannot read the engine's connections ({type(error).__name__}: {error}); "
+            "leave client_encoding, row_factory and cursor_factory out of its connect_args"
+        ) from error
 
 
 def _is_idle(connection: Connection) -> bool:

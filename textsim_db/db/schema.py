@@ -16,7 +16,7 @@ import sqlalchemy
 from psycopg import sql
 from sqlalchemy import Engine
 
-from textsim_db.db.engine import Connection, autocommit, database_errors
+from textsim_db.db.engine import Connection, adapted, autocommit, database_errors
 from textsim_db.errors import SchemaError
 from textsim_db.hashing import hash_bands, hash_texts
 
@@ -226,7 +226,9 @@ def _changing(engine: Engine) -> Iterator[tuple[sqlalchemy.Connection, Config]]:
     # READ COMMITTED whatever the default: who has waited has to see what was done meanwhile.
     with (
         database_errors(),
-        engine.execution_options(isolation_level="READ COMMITTED").begin() as connection,
+        engine.execution_options(isolation_level="READ COMMITTED").connect() as connection,
+        adapted(connection.connection, autocommit=False),
+        connection.begin(),
     ):
         connection.exec_driver_sql(
             f"/* textsim-db: wait for a migration */ SELECT pg_advisory_xact_lock({_LOCK})"

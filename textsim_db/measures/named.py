@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from textsim_db.config import is_number
 from textsim_db.errors import MeasureError, suggestion
 from textsim_db.measures.counts import jaccard_of_counts
 from textsim_db.measures.edits import levenshtein, levenshtein_similarity
@@ -35,8 +36,9 @@ class Measure:
     def check_threshold(self, threshold: float) -> float:
         """Return the threshold; raise MeasureError where the measure has no such value."""
         most = MAX_COUNT if self.most is None else self.most
-        is_number = isinstance(threshold, int | float) and not isinstance(threshold, bool)
-        least_fits = is_number and (threshold >= 0 if self.is_distance else threshold > 0)
+        least_fits = is_number(threshold) and (
+            threshold >= 0 if self.is_distance else threshold > 0
+        )
         if not least_fits or threshold > most:
             least = "0 or more" if self.is_distance else "above 0"
             limit = "" if self.most is None else f", at most {most:g}"

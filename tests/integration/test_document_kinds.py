@@ -1,0 +1,279 @@
+"""What add_many takes, and keys that are integers or UUIDs."""
+
+from __future__ import annotations
+
+import csv
+import io
+import subprocess
+import sys
+import tracemalloc
+import uuid
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import textsim_db as ts
+from textsim_db.document_stream import ROWS, stream_documents
+
+pytestmark = pytest.mark.one_server
+
+TEXTS = {"a": "one two three four", "b": "one two three four five", "c": "quite another text"}
+UUIDS = [uuid.UUID(int=i) for i in range(3)]
+
+
+@pytest.fixture
+def corpus(db: ts.Database) -> ts.Corpus:
+    return db.create_corpus("c", "word:1")
+
+
+def columns(keys: Any = tuple(TEXTS)) -> dict[str, Any]:
+    return {"other": [1.5, 2.5, None], "id": list(keys), "body": list(TEXTS.values())}
+
+
+def records(keys: Any = tuple(TEXTS)) -> list[dict[str, Any]]:
+    return [{"id": key, "body": text} for key, text in zip(keys, TEXTS.values(), strict=True)]
+
+
+def pandas_frame(values: dict[str, Any]) -> Any:
+    return pytest.importorskip("pandas").DataFrame(values)
+
+
+def pandas_frame_with_an_index(values: dict[str, Any]) -> Any:
+    return pandas_frame(values).set_index(np.array([2.0, 1.0, 0.0]))
+
+
+def polars_frame(values: dict[str, Any]) -> Any:
+    polars = pytest.importorskip("polars")
+    return polars.DataFrame({n: list(map(str, v)) if n == "id" else v for n, v in values.items()})
+
+
+def arrow(values: dict[str, Any]) -> pa.Table:
+    keys = values["id"]
+    return pa.table(
+        values | {"id": list(map(str, keys)) if isinstance(keys[0], uuid.UUID) else keys}
+    )
+
+
+def in_pieces(values: dict[str, Any]) -> pa.Table:
+    table = arrow(values)
+    return pa.concat_tables([table.slice(0, 1), table.slice(1, 0), table.slice(1)])
+
+
+class Capsules:
+    """A table that shows nothing but the PyCapsule interface."""
+
+    def __init__(self, table: pa.Table) -> None:
+        self._table = table
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        return self._table.__arrow_c_stream__(requested_schema)
+
+
+TABLES: list[Callable[[dict[str, Any]], Any]] = [
+    pandas_frame,
+    pandas_frame_with_an_index,
+    polars_frame,
+    arrow,
+    in_pieces,
+    lambda values: in_pieces(values).to_reader(),
+    lambda values: arrow(values).to_batches()[0],
+    lambda values: Capsules(arrow(values)),
+    lambda values: records(values["id"]),
+    lambda values: iter(records(values["id"])),
+    lambda values: csv.DictReader(
+        io.StringIO(
+            "id,body\n" + "".join(f"{r['id']},{r['body']}\n" for r in records(values["id"]))
+        )
+    ),
+]
+
+
+@pytest.mark.parametrize("number", range(len(TABLES)))
+@pytest.mark.parametrize("keys", [list("abc"), [3, 20, 100], UUIDS], ids=["str", "int", "uuid"])
+def test_tables_and_records(corpus: ts.Corpus, number: int, keys: list[Any]) -> None:
+    report = corpus.add_many(TABLES[number](columns(keys)), key="id", text="body")
+    assert (report.added, report.refused) == (3, [])
+    assert all(key in corpus for key in keys)
+    assert [m.key for m in corpus.query(TEXTS["a"])] == [str(keys[0]), str(keys[1])]
+
+
+@pytest.mark.parametrize("kind", [dict, OrderedDict, MappingProxyType])
+def test_mappings_of_key_to_text(corpus: ts.Corpus, kind: Any) -> None:
+    assert corpus.add_many(kind(TEXTS)).added == 3
+    assert [m.key for m in corpus.query(TEXTS["a"])] == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    "pair", [["a", "t"], np.array(["a", "t"]), np.array(["a", "t"], object), iter(["a", "t"])]
+)
+def test_pairs_of_other_types(corpus: ts.Corpus, pair: Any) -> None:
+    assert corpus.add_many([pair]).added == 1
+    assert [m.key for m in corpus.query("t")] == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("key", "stored"),
+    [
+        (7, "7"),
+        (-(2**70), str(-(2**70))),
+        (np.int64(-5), "-5"),
+        (np.uint8(200), "200"),
+        (np.str_("ä"), "ä"),
+        (UUIDS[2], "00000000-0000-0000-0000-000000000002"),
+    ],
+)
+def test_keys_that_are_kept_as_their_text(corpus: ts.Corpus, key: Any, stored: str) -> None:
+    corpus.add_many({"a": TEXTS["a"]})
+    assert corpus.add(key, TEXTS["b"]).added == 1
+    assert corpus.add_many([(key, TEXTS["b"]), (stored, TEXTS["b"])]).duplicates == 1
+    assert key in corpus
+    assert stored in corpus
+    assert [m.key for m in corpus.neighbours(key)] == ["a"]
+    assert corpus.explain(key, "a").words == (5, 4)
+    assert [m.key for m in corpus.query(TEXTS["a"])] == ["a", stored]
+    without_text: Any = [(key, None), ("z", "z")]
+    assert [r.key for r in corpus.add_many(without_text).refused] == [stored]
+    assert corpus.remove([key]) == 1
+    assert key not in corpus
+
+
+def test_a_bool_is_no_key(corpus: ts.Corpus) -> None:
+    corpus.add(1, "a text")
+    corpus.add("True", "a text")
+    assert 1 in corpus
+    assert True not in corpus
+    assert corpus.remove([True]) == 0
+    with pytest.raises(ts.DocumentNotFound, match="True"):
+        corpus.neighbours(True)
+
+
+WRONG: list[tuple[Any, dict[str, Any], str]] = [
+    (["ab", "cd"], {}, "type list with items of type str; expected pairs"),
+    (iter(["ab", "cd"]), {}, "items of type str; expected pairs"),
+    ("ab", {}, "type str; expected pairs"),
+    (b"ab", {}, "type bytes; expected pairs"),
+    ([b"ab"], {}, "items of type bytes"),
+    (5, {}, "type int; expected pairs"),
+    (None, {}, "type NoneType; expected pairs"),
+    (records(), {}, r"items of type dict; .*with key= and text="),
+    (arrow(columns()), {}, "type Table; .*with key= and text="),
+    (arrow(columns())["body"], {}, "type ChunkedArray;"),
+    (arrow(columns())["body"], {"key": "id", "text": "body"}, "type ChunkedArray;"),
+    (TEXTS, {"key": "id", "text": "body"}, "type dict; expected pairs"),
+    (TEXTS.items(), {"key": "id", "text": "body"}, "items of type tuple"),
+    (arrow(columns()), {"key": "id"}, "go together"),
+    (arrow(columns()), {"text": "id"}, "go together"),
+    (
+        arrow(columns()),
+        {"key": "id", "text": "nö"},
+        "text='nö' names no column .*'other', 'id', 'body'",
+    ),
+    (records(), {"key": "ID", "text": "body"}, "key='ID' names no column .*'id', 'body'"),
+    (
+        arrow(columns()).rename_columns(["id", "id", "body"]),
+        {"key": "id", "text": "body"},
+        "2 columns",
+    ),
+]
+
+
+@pytest.mark.parametrize("number", range(len(WRONG)))
+def test_other_documents_are_refused_by_type(corpus: ts.Corpus, number: int) -> None:
+    documents, names, message = WRONG[number]
+    add_many: Any = corpus.add_many
+    with pytest.raises(ts.ConfigurationError, match=message):
+        add_many(documents, **names)
+    assert len(corpus) == 0
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_other_frames_are_refused_by_type(corpus: ts.Corpus, library: str) -> None:
+    module = pytest.importorskip(library)
+    frame = module.DataFrame(columns())
+    add_many: Any = corpus.add_many
+    for documents, names in (
+        (frame, {}),
+        (frame["body"], {}),
+        (frame["body"], {"key": "id", "text": "body"}),
+        (frame, {"key": "id", "text": "nowhere"}),
+    ):
+        with pytest.raises(ts.ConfigurationError, match="expected"):
+            add_many(documents, **names)
+    for function in (corpus.remove, corpus.query_many):
+        with pytest.raises(ts.ConfigurationError, match="DataFrame"):
+            function(frame)
+    assert len(corpus) == 0
+
+
+def test_what_a_table_is_missing_is_refused(corpus: ts.Corpus) -> None:
+    table = pa.table({"id": [1, None, 3], "body": ["some text", "other text", None]})
+    report = corpus.add_many(table, key="id", text="body")
+    assert report.added == 1
+    assert [(r.key, r.reason[:28]) for r in report.refused] == [
+        ("None", "the key is of type NoneType;"),
+        ("3", "the text is of type NoneType"),
+    ]
+    more: list[dict[str, Any]] = [{"id": 5, "body": "text"}, {"id": 6}, {"body": "text"}]
+    assert len(corpus.add_many(more, key="id", text="body").refused) == 2
+    assert corpus.add_many([], key="id", text="body").given == 0
+
+
+def test_a_table_is_read_as_it_is_needed() -> None:
+    taken = 0
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        nonlocal taken
+        for i in range(1000):
+            taken += 1
+            yield pa.record_batch({"id": [str(i)], "body": ["text"]})
+
+    schema = pa.schema({"id": pa.string(), "body": pa.string()})
+    stream = stream_documents(pa.RecordBatchReader.from_batches(schema, batches()), "id", "body")
+    assert [next(stream) for _ in range(3)] == [(str(i), "text") for i in range(3)]
+    assert taken <= 4
+
+
+@pytest.mark.parametrize("number", range(4))
+def test_a_table_becomes_objects_in_slices(number: int) -> None:
+    rows = 200 * ROWS
+    values = {"id": range(rows), "body": ["a text of some length, " * 20] * rows}
+    table = TABLES[number](values) if number != 1 else arrow(values)
+    tracemalloc.start()
+    try:
+        count = sum(1 for _ in stream_documents(table, "id", "body"))
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert count == rows
+    assert peak < 4_000_000
+
+
+def test_only_arrow_needs_pyarrow() -> None:
+    program = """
+import sys
+sys.modules["pyarrow"] = None  # as if it were not installed
+from textsim_db.document_stream import stream_documents
+from textsim_db.errors import ConfigurationError
+
+class Capsules:
+    def __arrow_c_stream__(self, requested_schema=None):
+        raise NotImplementedError
+
+print(list(stream_documents([{"id": 1, "body": "text"}], "id", "body")))
+try:
+    stream_documents(Capsules(), "id", "body")
+except ConfigurationError as error:
+    print(error)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
+    assert done.stderr == ""
+    assert done.stdout == (
+        "[(1, 'text')]\ndocuments of type Capsules need PyArrow: pip install pyarrow\n"
+    )

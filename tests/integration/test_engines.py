@@ -1,0 +1,233 @@
+"""Engines of the user's, and sessions with settings of their own: nothing depends on either."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import psycopg
+import pytest
+import sqlalchemy
+from psycopg.rows import dict_row, namedtuple_row
+from sqlalchemy import Engine
+
+import textsim_db as ts
+
+pytestmark = pytest.mark.one_server
+
+TEXTS = {"clé1": "un texte avec des mots", "€ 漢": "un texte avec des mots, et le même"}
+
+
+@contextmanager
+def engine_of(address: str, **options: Any) -> Iterator[Engine]:
+    url = sqlalchemy.make_url(address).set(drivername="postgresql+psycopg")
+    engine = sqlalchemy.create_engine(url, **options)
+    try:
+        yield engine
+    finally:
+        engine.dispose()
+
+
+def do_everything(address: str | Engine) -> None:
+    with ts.connect(address) as db:
+        corpus = db.create_corpus("c", "word:1")
+        assert corpus.add_many(TEXTS.items()).added == 2
+        assert corpus.add("clé1", "autre").replaced == 1
+        assert corpus.add("clé1", TEXTS["clé1"]).replaced == 1
+        assert [m.key for m in corpus.query(TEXTS["clé1"], 0.5)] == list(TEXTS)
+        assert [m.key for m in corpus.neighbours("€ 漢", 0.5)] == ["clé1"]
+        assert [pair[:2] for pair in corpus.pairs(0.5)] == [("clé1", "€ 漢")]
+        assert [c.keys for c in corpus.clusters(0.5)] == [tuple(TEXTS)]
+        assert "clé1" in corpus
+        assert corpus.explain(*TEXTS).words == (5, 8)
+        assert corpus.rebuild(threshold=0.7)
+        with db.engine.begin() as connection:
+            connection.exec_driver_sql("CREATE TABLE t (id text PRIMARY KEY, body text)")
+        corpus.attach("t", "id", "body")
+        with db.engine.begin() as connection:
+            connection.exec_driver_sql(
+                "INSERT INTO t VALUES ('dé', 'un mot'), ('x', repeat('a', 9))"
+            )
+        assert db.worker(listen=True).run(until_idle=True).added == 2
+        corpus.reconcile()
+        assert corpus.statistics().documents == len(corpus) == 4
+        assert corpus.status().indexed == 4
+        assert corpus.failures() == []
+        assert corpus.remove(["clé1"]) == 1
+        assert corpus.verify() == []
+        keys = sorted(["dé", "x", "€ 漢"])
+    with psycopg.connect(db.url, client_encoding="UTF8") as connection:
+        rows = connection.execute('SELECT key FROM textsim.document ORDER BY key COLLATE "C"')
+        assert [key for (key,) in rows] == keys
+
+
+@contextmanager
+def database_setting(address: str, setting: str) -> Iterator[None]:
+    """Have every session of a database begin with a setting."""
+    with psycopg.connect(address, autocommit=True) as connection:
+        name = connection.info.dbname
+        connection.execute(f'ALTER DATABASE "{name}" SET {setting}'.encode())
+        yield
+
+
+@pytest.mark.parametrize("encoding", ["LATIN1", "SQL_ASCII", "EUC_JP"])
+@pytest.mark.parametrize("way", ["address", "options", "environment", "database"])
+def test_another_client_encoding_of_our_own_connections(
+    database_url: str, monkeypatch: pytest.MonkeyPatch, encoding: str, way: str
+) -> None:
+    mark = "&" if "?" in database_url else "?"
+    if way == "address":
+        do_everything(f"{database_url}{mark}client_encoding={encoding}")
+    elif way == "options":
+        do_everything(f"{database_url}{mark}options=-c%20client_encoding%3D{encoding}")
+    elif way == "environment":
+        monkeypatch.setenv("PGCLIENTENCODING", encoding)
+        do_everything(database_url)
+    else:
+        with database_setting(database_url, f"client_encoding = {encoding}"):
+            do_everything(database_url)
+
+
+@pytest.mark.parametrize("encoding", ["LATIN1", "EUC_JP"])
+@pytest.mark.parametrize("way", ["arguments", "environment", "database"])
+def test_another_client_encoding_of_an_engine(
+    database_url: str, monkeypatch: pytest.MonkeyPatch, encoding: str, way: str
+) -> None:
+    options: dict[str, Any] = {"pool_size": 2}
+    if way == "arguments":
+        options["connect_args"] = {"client_encoding": encoding}
+    elif way == "environment":
+        monkeypatch.setenv("PGCLIENTENCODING", encoding)
+    with (
+        database_setting(
+            database_url, f"client_encoding = {encoding if way == 'database' else 'UTF8'}"
+        ),
+        engine_of(database_url, **options) as engine,
+    ):
+        do_everything(engine)
+        with engine.connect() as connection:  # it is as it was for its owner
+            shown = connection.exec_driver_sql("SHOW client_encoding").scalar_one()
+            assert shown == encoding
+            assert connection.exec_driver_sql("SELECT 'é'").scalar_one() == "é"
+
+
+def test_a_session_that_its_owner_gave_another_encoding(db: ts.Database) -> None:
+    corpus = db.create_corpus("c")
+    with db.engine.connect() as connection:
+        connection.exec_driver_sql("SET client_encoding = 'LATIN1'")
+        connection.commit()
+    assert corpus.add("clé1", "un texte").added == 1
+    assert "clé1" in corpus
+    assert [m.key for m in corpus.query("un texte")] == ["clé1"]
+
+
+def test_the_schema_is_installed_through_another_encoding(empty_database_url: str) -> None:
+    with engine_of(
+        empty_database_url,
+        connect_args={"client_encoding": "LATIN1", "row_factory": namedtuple_row},
+    ) as engine:
+        ts.install(engine)
+        do_everything(engine)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"row_factory": namedtuple_row},
+        {"cursor_factory": psycopg.ClientCursor},
+        {"autocommit": True},
+        {"prepare_threshold": 0},
+        {"options": "-c DateStyle=German -c IntervalStyle=sql_standard -c bytea_output=escape"},
+        {"options": "-c default_transaction_isolation=serializable -c search_path=nowhere,public"},
+    ],
+)
+def test_connections_with_settings_of_their_own(
+    database_url: str, arguments: dict[str, Any]
+) -> None:
+    with engine_of(database_url, connect_args=arguments) as engine:
+        do_everything(engine)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("row_factory", dict_row),
+        ("cursor_factory", psycopg.RawCursor),
+        ("cursor_factory", psycopg.ClientCursor),
+        ("server_cursor_factory", psycopg.RawServerCursor),
+        ("prepare_threshold", 1),
+    ],
+)
+def test_what_a_listener_sets_stays(database_url: str, name: str, value: Any) -> None:
+    with engine_of(database_url, pool_size=3) as engine:
+        with engine.connect():  # SQLAlchemy asks for the version of the server first
+            pass
+        engine.dispose()
+        made: list[Any] = []
+
+        @sqlalchemy.event.listens_for(engine, "connect")
+        def prepare(connection: Any, record: Any) -> None:
+            setattr(connection, name, value)
+            made.append(connection)
+
+        with ts.connect(engine) as db:
+            corpus = db.create_corpus("c", "word:1")
+            assert corpus.add_many(TEXTS.items()).added == 2
+            assert [pair[:2] for pair in corpus.pairs(0.5)] == [("clé1", "€ 漢")]
+            assert corpus.rebuild(threshold=0.7)
+            assert corpus.verify() == []
+        assert made
+        assert all(getattr(connection, name) == value for connection in made)
+        assert not any(connection.autocommit for connection in made)
+
+
+def test_a_listener_that_leaves_a_transaction_open(database_url: str) -> None:
+    with engine_of(database_url) as engine:
+
+        @sqlalchemy.event.listens_for(engine, "checkout")
+        def prepare(connection: Any, record: Any, proxy: Any) -> None:
+            connection.execute("SET application_name = 'set by a listener'")
+
+        do_everything(engine)
+
+
+@pytest.mark.parametrize(
+    "pool",
+    [
+        sqlalchemy.StaticPool,
+        sqlalchemy.AssertionPool,
+        sqlalchemy.pool.SingletonThreadPool,
+    ],
+)
+def test_pools_with_a_single_connection_are_refused(database_url: str, pool: Any) -> None:
+    with engine_of(database_url, poolclass=pool) as engine:
+        for function in (ts.connect, ts.install):
+            with pytest.raises(ts.ConfigurationError, match=f"{pool.__name__}.*QueuePool or Null"):
+                function(engine)
+
+
+def test_a_pool_that_is_used_up_says_so(database_url: str) -> None:
+    options = {"pool_size": 1, "max_overflow": 0, "pool_timeout": 0.1}
+    with engine_of(database_url, **options) as engine:
+        db = ts.connect(engine)
+        with engine.connect(), pytest.raises(ts.DatabaseUnavailable, match="raise its pool_size"):
+            db.corpora()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"row_factory": dict_row},
+        {"cursor_factory": psycopg.RawCursor},
+        {"client_encoding": "SQL_ASCII"},
+    ],
+)
+def test_connections_that_sqlalchemy_cannot_read(
+    database_url: str, arguments: dict[str, Any]
+) -> None:
+    with (
+        engine_of(database_url, connect_args=arguments) as engine,
+        pytest.raises(ts.ConfigurationError, match="out of its connect_args"),
+    ):
+        ts.connect(engine)

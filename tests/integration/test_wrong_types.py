@@ -1,0 +1,163 @@
+"""Values of wrong types: refused by name, and before any work is done."""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import pytest
+import sqlalchemy
+
+import textsim_db as ts
+
+pytestmark = pytest.mark.one_server
+
+WRONG: list[Any] = [
+    True,
+    b"x",
+    -1,
+    float("nan"),
+    10**400,
+    Path("a"),
+    [["a"]],
+    object(),
+    "x\0",
+    "\udc00",
+    uuid.UUID(int=1),
+]
+NO_FUNCTIONS: list[Any] = [True, 5, "id", b"x", [print]]
+
+
+@pytest.fixture
+def corpus(db: ts.Database) -> ts.Corpus:
+    corpus = db.create_corpus("c", "word:1")
+    corpus.add_many({"a": "one two three", "b": "one two three four"})
+    return corpus
+
+
+NUMBERS: dict[str, Callable[[ts.Corpus, Any], object]] = {
+    "threshold": lambda corpus, value: corpus.query("one", value),
+    "threshold of a count": lambda corpus, value: corpus.query("a", value, measure="levenshtein"),
+    "limit": lambda corpus, value: corpus.query("one", limit=value),
+    "limit of many": lambda corpus, value: corpus.query_many(["one"], limit=value),
+    "limit of neighbours": lambda corpus, value: corpus.neighbours("a", limit=value),
+    "last": lambda corpus, value: corpus.failures(last=value),
+    "sample": lambda corpus, value: corpus.measure_recall(sample=value),
+    "recall": lambda corpus, value: corpus.plan(recall=value),
+    "words": lambda corpus, value: corpus.statistics(words=value),
+    "rebuild": lambda corpus, value: corpus.rebuild(threshold=value),
+    "words of a plan": lambda corpus, value: ts.plan(words=value),
+    "background": lambda corpus, value: ts.plan(background=value),
+}
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_numbers(corpus: ts.Corpus, name: str) -> None:
+    for value in WRONG:
+        with pytest.raises(
+            (ts.ConfigurationError, ts.MeasureError), match=f"{name.split()[0]}|is "
+        ):
+            NUMBERS[name](corpus, value)
+
+
+@pytest.mark.parametrize(
+    "name", ["limit", "limit of many", "limit of neighbours", "last", "sample", "words"]
+)
+def test_limits_are_checked_before_the_search(corpus: ts.Corpus, name: str) -> None:
+    corpus.drop()  # any work would raise CorpusNotFound
+    with pytest.raises(ts.ConfigurationError, match=f"^{name.split()[0]} is -1; expected"):
+        NUMBERS[name](corpus, -1)
+    with pytest.raises(ts.CorpusNotFound):
+        NUMBERS[name](corpus, 1)
+
+
+def test_numbers_of_numpy_and_fractions(corpus: ts.Corpus, db: ts.Database) -> None:
+    thresholds: list[Any] = [np.float32(0.5), np.float64(0.5), Fraction(1, 2)]
+    for threshold in thresholds:
+        assert [m.key for m in corpus.query("one two three", threshold)] == ["a", "b"]
+        assert db.create_corpus("d", threshold=threshold).config.threshold == 0.5
+        db.drop_corpus("d")
+    one, half = cast(int, np.int64(1)), cast(float, np.float32(0.5))
+    assert len(corpus.query("one two three", 0.5, limit=one)) == 1
+    assert db.worker(poll=half).run(until_idle=True).written == 0
+
+
+FUNCTIONS: dict[str, Callable[[ts.Corpus, Any], object]] = {
+    "progress": lambda corpus, value: corpus.add_many([("z", "z")], value),
+    "progress of attach": lambda corpus, value: corpus.attach("t", "id", "body", progress=value),
+    "progress of recall": lambda corpus, value: corpus.measure_recall(progress=value),
+    "progress of statistics": lambda corpus, value: corpus.statistics(progress=value),
+    "progress of verify": lambda corpus, value: corpus.verify(value),
+    "progress of reconcile": lambda corpus, value: corpus.reconcile(value),
+    "progress of rebuild": lambda corpus, value: corpus.rebuild(threshold=0.7, progress=value),
+    "rank": lambda corpus, value: corpus.clusters(rank=value),
+    "rank of duplicates": lambda corpus, value: corpus.duplicates(rank=value),
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_functions(corpus: ts.Corpus, name: str) -> None:
+    for value in NO_FUNCTIONS:
+        with pytest.raises(ts.ConfigurationError, match=f"^{name.split()[0]} is .* a function"):
+            FUNCTIONS[name](corpus, value)
+    assert len(corpus) == 2
+
+
+def test_a_report_of_a_worker(db: ts.Database) -> None:
+    with pytest.raises(ts.ConfigurationError, match="report is 'x'"):
+        db.worker(report="x")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("value", [None, True, 5, b"ab", Path("a"), object()])
+def test_several_are_expected(corpus: ts.Corpus, db: ts.Database, value: Any) -> None:
+    for function in (
+        corpus.remove,
+        corpus.query_many,
+        lambda words: db.create_corpus("d", stop_words=words),
+    ):
+        with pytest.raises(ts.ConfigurationError, match=f"several.*one {type(value).__name__}"):
+            function(value)
+    assert db.corpora() == ["c"]
+
+
+@pytest.mark.parametrize("value", [{"a": "one"}, {"one"}])
+def test_texts_have_an_order(corpus: ts.Corpus, value: Any) -> None:
+    with pytest.raises(ts.ConfigurationError, match=f"got a {type(value).__name__}"):
+        corpus.query_many(value)
+
+
+@pytest.mark.parametrize("value", ["\udc00", "a\0b"])
+def test_names_of_tables_that_cannot_be(corpus: ts.Corpus, db: ts.Database, value: str) -> None:
+    with db.engine.begin() as connection:
+        connection.exec_driver_sql("CREATE TABLE t (id int PRIMARY KEY, body text)")
+    for function in (
+        lambda: corpus.attach(value, "id", "body"),
+        lambda: corpus.attach("t", value, "body"),
+        lambda: corpus.attach("t", "id", value),
+        lambda: corpus.detach(value),
+    ):
+        with pytest.raises(ts.ConfigurationError, match="name of a"):
+            function()
+
+
+@pytest.mark.parametrize("value", [0, False, [], {}, b"", Path("a"), object()])
+def test_addresses_of_other_types(value: Any) -> None:
+    for function in (ts.connect, ts.install):
+        with pytest.raises(ts.ConfigurationError, match="the address is of type"):
+            function(value)
+
+
+def test_an_address_as_a_url_of_sqlalchemy(database_url: str) -> None:
+    url = sqlalchemy.make_url(database_url)
+    with ts.connect(url) as db:
+        assert db.corpora() == []
+    with ts.connect(url.set(drivername="postgresql+psycopg")) as db:
+        assert db.corpora() == []
+    for name in (5, None, "\udc00"):
+        with pytest.raises(ts.ConfigurationError, match=re.escape(f"application_name is {name!r}")):
+            ts.connect(url, name)  # type: ignore[arg-type]
