@@ -191,9 +191,9 @@ BEGIN
         'SELECT d.word_ids, d.normal_form, d.signature, d.shingle_count FROM textsim.%I d '
         'WHERE d.key = $1', 'document_' || c.id)
     INTO own_ids, own_form, own_signature, own_count USING document_key;
+    -- A row of a LATERAL join that is not indexed yet must not end the whole statement.
     IF own_signature IS NULL THEN
-        RAISE EXCEPTION 'corpus "%" has no document "%"', corpus, document_key
-            USING ERRCODE = 'no_data_found';
+        RETURN;
     END IF;
     RETURN QUERY SELECT * FROM textsim._matches(
         c, own_signature, textsim._stored(own_ids, own_form, c.unit, c.shingle_length), own_count,
@@ -213,7 +213,7 @@ BEGIN ATOMIC
     SELECT n.key, n.similarity FROM textsim._neighbours($1, $2, $3, $4, $5) n;
 END;
 COMMENT ON FUNCTION textsim.neighbours(text, text, double precision, integer, text)
-    IS 'the documents similar to an indexed one, itself left out, best first';
+    IS 'the documents similar to an indexed one, itself left out, best first; none if it is not indexed';
 
 CREATE FUNCTION textsim._shared_bands(a integer[], b integer[], bands integer, rows integer)
 RETURNS integer[]
