@@ -230,7 +230,10 @@ def _drop(engine: Engine, statement: LiteralString, value: int | str, patience: 
                 "the corpus has attached tables; detach them first (textsim detach)"
             ) from error
         if gone is not None:
-            connection.execute(_DROP_STORAGE, [gone[0]])
+            try:
+                connection.execute(_DROP_STORAGE, [gone[0]])
+            except pg.DependentObjectsStillExist as error:  # a view, which the message names
+                raise ConfigurationError(str(error.diag.message_primary)) from error
     return gone is not None
 
 
