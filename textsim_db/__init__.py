@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from textsim_db.database import Database, connect, install
     from textsim_db.errors import (
         ConfigurationError,
+        CorpusBusy,
         CorpusChanged,
         CorpusExists,
         CorpusNotFound,
@@ -56,6 +57,7 @@ _HOMES = {
     "textsim_db.database": ["Database", "connect", "install"],
     "textsim_db.errors": [
         "ConfigurationError",
+        "CorpusBusy",
         "CorpusChanged",
         "CorpusExists",
         "CorpusNotFound",
@@ -103,6 +105,7 @@ __all__ = [
     "Cluster",
     "ConfigurationError",
     "Corpus",
+    "CorpusBusy",
     "CorpusChanged",
     "CorpusConfig",
     "CorpusExists",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from itertools import pairwise
 from typing import Any
 
@@ -35,7 +35,7 @@ def clusters(
     check: Check,
     linkage: Linkage = Linkage.SINGLE,
     rank: Rank | None = None,
-) -> Iterator[Cluster]:
+) -> Generator[Cluster, None, None]:
     """Yield the clusters of the pairs that pass a check by Jaccard similarity, the largest first.
 
     Memory grows with the documents in clusters, not with the pairs; with complete linkage, with
@@ -59,7 +59,7 @@ def duplicates(
     check: Check,
     linkage: Linkage = Linkage.KEPT,
     rank: Rank | None = None,
-) -> Iterator[Duplicate]:
+) -> Generator[Duplicate, None, None]:
     """Yield the documents to remove so that one of each cluster is left, with the one that is."""
     with snapshot(engine) as connection:
         finder = PairFinder(connection, dictionary, corpus, check)

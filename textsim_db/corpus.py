@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence, Set
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from functools import partial
 from math import log
 from typing import Any, LiteralString, TypeVar
@@ -272,11 +272,9 @@ class Corpus:
         if not check.measure.is_symmetric:
             raise MeasureError(f"{measure} depends on the order of two documents; try overlap")
 
-        def found() -> Generator[Pair, None, None]:
-            with self._errors():
-                yield from pairs.pairs(self._engine, self._dictionary, self._stored, check)
-
-        return found()
+        return self._streamed(
+            lambda: pairs.pairs(self._engine, self._dictionary, self._stored, check)
+        )
 
     def clusters(
         self,
@@ -298,13 +296,11 @@ class Corpus:
         check, how = self._check(JACCARD.name, threshold, language), check_linkage(linkage)
         check_callable(rank, "rank")
 
-        def found() -> Generator[Cluster, None, None]:
-            with self._errors():
-                yield from clusters.clusters(
-                    self._engine, self._dictionary, self._stored, check, how, rank
-                )
-
-        return found()
+        return self._streamed(
+            lambda: clusters.clusters(
+                self._engine, self._dictionary, self._stored, check, how, rank
+            )
+        )
 
     def duplicates(
         self,
@@ -323,13 +319,11 @@ class Corpus:
         check, how = self._check(JACCARD.name, threshold, language), check_linkage(linkage)
         check_callable(rank, "rank")
 
-        def found() -> Generator[Duplicate, None, None]:
-            with self._errors():
-                yield from clusters.duplicates(
-                    self._engine, self._dictionary, self._stored, check, how, rank
-                )
-
-        return found()
+        return self._streamed(
+            lambda: clusters.duplicates(
+                self._engine, self._dictionary, self._stored, check, how, rank
+            )
+        )
 
     def measure_recall(
         self,
@@ -433,8 +427,7 @@ class Corpus:
         progress is called with the number of documents checked so far.
         """
         check_callable(progress, "progress")
-        with self._errors():
-            return verification.verify(self._engine, self._stored, progress)
+        return self._read(lambda: verification.verify(self._engine, self._stored, progress))
 
     def attach(
         self,
@@ -547,11 +540,13 @@ class Corpus:
         """Build the corpus anew with other settings, those not given as they are, while it is used.
 
         Searches use the old one until the new one is complete; then it is put in its place in one
-        transaction, with the attached tables. Who writes goes on as well, but for the moments of
-        the last step. Other Corpus objects of it are brought up to date by their next search; a
-        write through one of them raises CorpusChanged once. progress is called with the documents
-        done, and their number. Returns False where the settings are what they were. Raises
-        ConfigurationError; where it fails or is interrupted, everything is as before.
+        transaction, with the attached tables and the views of textsim.create_view. Writers go on as
+        well, except in the moments of the last step. Other Corpus objects of it are brought up to date
+        by their next search; a write through one of them raises CorpusChanged once. progress is called
+        with the documents done, and their number. Returns False if the settings are what they were.
+        Raises ConfigurationError, also for a view that cannot read the new corpus instead, and
+        CorpusBusy while another session rebuilds the corpus; if it fails or is interrupted, everything
+        is as before.
         """
         check_callable(progress, "progress")
         given = {
@@ -638,13 +633,30 @@ class Corpus:
         return self._read(search)
 
     def _read(self, function: Callable[[], Found]) -> Found:
-        """Read something, and a second time where the corpus has just been rebuilt."""
-        try:
-            with self._errors():
+        """Read something, and again whenever the corpus was rebuilt meanwhile."""
+        while True:
+            with suppress(CorpusChanged), self._errors():
                 return function()
-        except CorpusChanged:
-            with self._errors():
-                return function()
+
+    def _streamed(
+        self, function: Callable[[], Generator[Found, None, None]]
+    ) -> Generator[Found, None, None]:
+        """Yield what a function yields; begin again if the corpus was rebuilt before the first item.
+
+        After the first item a transaction of the reader protects the tables, and no rebuild drops them.
+        """
+        while True:
+            is_begun = False
+            try:
+                with self._errors(), closing(function()) as items:
+                    for item in items:
+                        is_begun = True
+                        yield item
+            except CorpusChanged:
+                if is_begun:
+                    raise
+            else:
+                return
 
     @contextmanager
     def _errors(self) -> Iterator[None]:

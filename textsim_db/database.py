@@ -19,7 +19,7 @@ from textsim_db.db.forking import renew_after_fork
 from textsim_db.errors import ConfigurationError, CorpusExists
 from textsim_db.results import AttachedTable
 from textsim_db.stop_words import with_lists
-from textsim_db.temporary import is_temporary
+from textsim_db.temporary import check_not_reserved, is_temporary
 from textsim_db.worker import POLL_SECONDS, Worker, WorkReport
 
 URL_VARIABLE = "TEXTSIM_DATABASE_URL"
@@ -86,6 +86,7 @@ class Database:
         to one; with stop_words "auto" the words that are left out are those of that language. Raises
         ConfigurationError, and CorpusExists, also with exist_ok where the configuration differs.
         """
+        check_not_reserved(name)
         settings: dict[str, Any] = {
             "shingle": shingle,
             "threshold": threshold,

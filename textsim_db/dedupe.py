@@ -10,9 +10,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from textsim_db.config import make_config
+from textsim_db.db import corpora
 from textsim_db.errors import CorpusNotFound
 from textsim_db.preference import Preference
 from textsim_db.results import AddReport
+from textsim_db.stop_words import with_lists
 from textsim_db.temporary import temporary_name
 
 if TYPE_CHECKING:
@@ -88,7 +91,8 @@ def deduplicate(
 def temporary_corpus(database: Database, settings: dict[str, Any]) -> Iterator[Corpus]:
     """Lend a corpus that is dropped in the end."""
     with temporary_name(database.engine) as name:
-        corpus = database.create_corpus(name, **settings)
+        corpora.create(database.engine, name, make_config(**with_lists(settings)))
+        corpus = database.corpus(name)
         try:
             yield corpus
         finally:

@@ -54,6 +54,10 @@ class CorpusExists(TextsimError):
     """A corpus of that name exists already."""
 
 
+class CorpusBusy(TextsimError):
+    """Another session is rebuilding the corpus."""
+
+
 class CorpusChanged(TextsimError):
     """The corpus was rebuilt by somebody else while it was in use; the same call again will do."""
 

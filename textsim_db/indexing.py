@@ -272,9 +272,9 @@ def settle(
     """After a large load, do at once what autovacuum would do within minutes.
 
     Until the new pages are known to be visible to all, each band row of a look-up costs a page of
-    the table, and without statistics the plans are guesses: candidate_pairs compares all documents
-    with each other then. Nothing depends on it: a role that does not own the tables is only warned
-    by the server, and a failure is left to autovacuum.
+    the table, and without statistics the plans are guesses: a view of candidate pairs compares all
+    documents with each other then. Nothing depends on it: a role that does not own the tables is only
+    warned by the server, and a failure is left to autovacuum.
     """
     if added < ANALYZE_DOCUMENTS:
         return

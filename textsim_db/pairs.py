@@ -6,7 +6,7 @@ ten thousand copies of a template cost what one does, and are unfolded again for
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from itertools import combinations
 from typing import Any, NamedTuple
@@ -95,7 +95,7 @@ class _Crowd(NamedTuple):
 
 def pairs(
     engine: Engine, dictionary: Dictionary, corpus: StoredCorpus, check: Check
-) -> Iterator[Pair]:
+) -> Generator[Pair, None, None]:
     """Yield every candidate pair that passes the check, each once.
 
     All of it is read in one snapshot. Memory is bounded: pairs are verified in chunks, whose

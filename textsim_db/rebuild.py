@@ -11,7 +11,7 @@ import logging
 import random
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, suppress
+from contextlib import closing, contextmanager, suppress
 from itertools import groupby
 from typing import Any, NamedTuple
 
@@ -30,11 +30,17 @@ from textsim_db.db.dictionary import Dictionary
 from textsim_db.db.engine import Connection, autocommit, is_lost, transaction, wait_at_most
 from textsim_db.db.retries import repeated
 from textsim_db.documents import normal_forms
-from textsim_db.errors import CorpusNotFound, TextsimError
+from textsim_db.errors import (
+    ConfigurationError,
+    CorpusBusy,
+    CorpusChanged,
+    CorpusNotFound,
+    TextsimError,
+)
 from textsim_db.indexing import settle
 from textsim_db.pipeline import ahead
 from textsim_db.recipe import Sketches, sketch_tokens
-from textsim_db.temporary import temporary_name
+from textsim_db.temporary import locked, temporary_name
 from textsim_db.text import tokens_of
 from textsim_db.writing import Stored
 
@@ -48,6 +54,8 @@ PATIENCE = "100ms"
 """How long other writers wait behind this one for one that is at work, before it lets them."""
 DROP_PATIENCE = "60s"
 """How long the end of a rebuild waits for who still reads the corpus that was replaced."""
+OLDER_SECONDS = 2.0
+"""How long the replaced corpus stays for transactions that began before; larger delays rebuild()."""
 MAX_WEIGHT = 16 * 1024 * 1024
 """Bytes of stored words that are copied at once, unless a single document has more."""
 
@@ -82,6 +90,16 @@ _LOCK = """
 /* textsim-db: rebuild corpus {id}: wait for writers */
 LOCK TABLE {document} IN SHARE ROW EXCLUSIVE MODE
 """
+_REFUSE_FIXED_VIEWS = "SELECT textsim._refuse_fixed_views(%s)"
+_MOVE_VIEWS = "/* textsim-db: move the views of a corpus */ SELECT textsim._move_views(%s, %s)"
+# Sessions that hold an advisory lock are rebuilds, writers and migrations, which look for nothing.
+_OPEN_TRANSACTIONS = """
+/* textsim-db: transactions that may look for a replaced corpus */
+SELECT l.virtualtransaction FROM pg_catalog.pg_locks l
+WHERE l.locktype = 'virtualxid' AND l.granted AND l.pid <> pg_catalog.pg_backend_pid()
+    AND l.pid NOT IN (
+        SELECT a.pid FROM pg_catalog.pg_locks a WHERE a.locktype = 'advisory' AND a.pid IS NOT NULL)
+"""
 _IS_IN_PLACE = "SELECT EXISTS (SELECT FROM textsim.corpus WHERE id = %s AND name = %s)"
 _REPLACE = "/* textsim-db: replace a corpus */ SELECT textsim._replace_corpus(%s, %s)"
 
@@ -114,9 +132,10 @@ def rebuild(
     """Build the corpus anew and put it in the place of the old one; return the new one.
 
     progress is called with the documents that are done and their number. Where it fails or is
-    interrupted, everything is as before.
+    interrupted, everything is as before. Raises CorpusBusy while another session rebuilds it, and
+    ConfigurationError for a view that cannot read the new corpus instead.
     """
-    with temporary_name(engine) as name:
+    with _only_one(engine, corpus), temporary_name(engine) as name:
         new = corpora.create(engine, name, config)
         try:
             copier = _Copier(engine, dictionary, corpus, new, progress)
@@ -129,8 +148,29 @@ def rebuild(
                 with suppress(TextsimError):
                     corpora.drop_named(engine, name)
                 raise
+        _wait_for_readers(engine)
         _drop_replaced(engine, corpus)
     return StoredCorpus(new.id, corpus.name, config, corpus.origin)
+
+
+@contextmanager
+def _only_one(engine: Engine, corpus: StoredCorpus) -> Iterator[None]:
+    """Hold the lock of a corpus's rebuild; sessions that create a view over the corpus share it."""
+    with locked(engine, f"textsim rebuild of corpus {corpus.id}") as ours:
+        if ours is None:
+            raise CorpusBusy(
+                f'corpus "{corpus.name}" is being rebuilt, or a view of it created, by another '
+                "session; try again when that is done"
+            )
+        with autocommit(engine) as connection:
+            row = connection.execute(_IS_IN_PLACE, [corpus.id, corpus.name]).fetchone()
+            if row != (True,):
+                raise CorpusChanged(f'corpus "{corpus.name}" was rebuilt meanwhile; try again')
+            try:
+                connection.execute(_REFUSE_FIXED_VIEWS, [corpus.id])
+            except pg.DependentObjectsStillExist as error:
+                raise ConfigurationError(str(error.diag.message_primary)) from error
+        yield
 
 
 def _is_in_place(engine: Engine, name: str, new: StoredCorpus) -> bool:
@@ -141,6 +181,24 @@ def _is_in_place(engine: Engine, name: str, new: StoredCorpus) -> bool:
             return connection.execute(_IS_IN_PLACE, [new.id, name]).fetchone() == (True,)
 
     return repeated(look)
+
+
+def _wait_for_readers(engine: Engine) -> None:
+    """Wait for transactions that may have read the old number, and have not locked its tables yet.
+
+    A search in SQL by such a transaction would fail, because the tables are gone.
+    """
+    end = time.monotonic() + OLDER_SECONDS
+    with suppress(psycopg.Error):
+        older = _open_transactions(engine)
+        while older and time.monotonic() < end:
+            time.sleep(0.02)
+            older &= _open_transactions(engine)
+
+
+def _open_transactions(engine: Engine) -> set[str]:
+    with autocommit(engine) as connection:
+        return {row[0] for row in connection.execute(_OPEN_TRANSACTIONS)}
 
 
 def _drop_replaced(engine: Engine, old: StoredCorpus) -> None:
@@ -210,6 +268,8 @@ class _Copier:
                 with transaction(self._engine) as connection:
                     given, limit = wait_at_most(connection, PATIENCE)
                     connection.execute(self._old.statement(_LOCK))
+                    # Waits for sessions that read a view; then this is tried again, like the lock.
+                    connection.execute(_MOVE_VIEWS, [self._old.id, self._new.id])
                     connection.execute(_WAIT_AS_BEFORE, [given])
                     self._take_place(connection)
                 return

@@ -12,7 +12,7 @@ from sqlalchemy import Engine
 
 from textsim_db.db import corpora
 from textsim_db.db.engine import autocommit
-from textsim_db.errors import TextsimError
+from textsim_db.errors import ConfigurationError, TextsimError
 
 PREFIX = "textsim temporary "
 # " old" is what a rebuild adds to the name of the corpus that it has replaced.
@@ -35,6 +35,15 @@ def is_temporary(name: str) -> bool:
     return _NAME.fullmatch(name) is not None
 
 
+def check_not_reserved(name: object) -> None:
+    """Raise ConfigurationError for a name that begins as those of temporary corpora do."""
+    if isinstance(name, str) and name.startswith(PREFIX):
+        raise ConfigurationError(
+            f"the name of the corpus is {name[:40]!r}; names that begin with {PREFIX!r} are reserved "
+            "for rebuilds"
+        )
+
+
 @contextmanager
 def temporary_name(engine: Engine) -> Iterator[str]:
     """Lend a name for a corpus; what is left under it when this process dies is dropped by the next.
@@ -43,7 +52,7 @@ def temporary_name(engine: Engine) -> Iterator[str]:
     dropped first.
     """
     _drop_abandoned(engine)
-    with _locked(engine, PREFIX + secrets.token_hex(8)) as name:
+    with locked(engine, PREFIX + secrets.token_hex(8)) as name:
         assert name is not None
         yield name
 
@@ -51,13 +60,14 @@ def temporary_name(engine: Engine) -> Iterator[str]:
 def _drop_abandoned(engine: Engine) -> None:
     for name in corpora.names(engine):
         if is_temporary(name):
-            with _locked(engine, name) as ours, suppress(TextsimError):
+            with locked(engine, name) as ours, suppress(TextsimError):
                 if ours is not None:
                     corpora.drop_named(engine, name, PATIENCE)
 
 
 @contextmanager
-def _locked(engine: Engine, name: str) -> Iterator[str | None]:
+def locked(engine: Engine, name: str) -> Iterator[str | None]:
+    """Hold the advisory lock of a name on a connection of its own; yield None if it is taken."""
     with autocommit(engine) as connection:
         connection.execute(_BEGIN)
         connection.execute(_PATIENCE)

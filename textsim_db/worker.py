@@ -449,6 +449,8 @@ class Worker:
         """Take note of a table that cannot be read; its changes come again after the lease."""
         if is_trouble(error):
             raise error
+        if isinstance(error, changes.STALE) and not self._is_current(corpus):
+            raise _Replaced from error
         if isinstance(error, changes.IN_THE_WAY):
             # It is only locked: that is not to count as a worker that ended over it.
             with transaction(self._engine) as connection:
@@ -456,6 +458,11 @@ class Worker:
         name = f"of corpus {corpus.name}" if source is None else source.name
         self._complain(name, " ".join(str(error).split()))
         self._in_hand.difference_update(events)
+
+    def _is_current(self, corpus: StoredCorpus) -> bool:
+        """Say whether a corpus still has the number that this worker knows, or a rebuild replaced it."""
+        stored = corpora.load_number(self._engine, corpus.id)
+        return stored is not None and stored.name == corpus.name
 
     def _give_up(self, event: _Event) -> None:
         reason = f"a worker ended {GIVE_UP_TRIES} times while it had this in hand"

@@ -73,6 +73,7 @@ DECLARE
     patience interval := current_setting('lock_timeout')::interval;
     start timestamptz := clock_timestamp();
 BEGIN
+    PERFORM textsim._refuse_views(corpus_id);
     -- DROP TABLE alone would lock the parents, and with them every other corpus, while it waits
     -- for who still uses this one. Searches lock band rows first: waiting there is safe. Who
     -- holds anything else may wait for that in turn: then let go, and try again.

@@ -191,9 +191,9 @@ BEGIN
         'SELECT d.word_ids, d.normal_form, d.signature, d.shingle_count FROM textsim.%I d '
         'WHERE d.key = $1', 'document_' || c.id)
     INTO own_ids, own_form, own_signature, own_count USING document_key;
+    -- A row of a LATERAL join that is not indexed yet must not end the whole statement.
     IF own_signature IS NULL THEN
-        RAISE EXCEPTION 'corpus "%" has no document "%"', corpus, document_key
-            USING ERRCODE = 'no_data_found';
+        RETURN;
     END IF;
     RETURN QUERY SELECT * FROM textsim._matches(
         c, own_signature, textsim._stored(own_ids, own_form, c.unit, c.shingle_length), own_count,
@@ -213,7 +213,21 @@ BEGIN ATOMIC
     SELECT n.key, n.similarity FROM textsim._neighbours($1, $2, $3, $4, $5) n;
 END;
 COMMENT ON FUNCTION textsim.neighbours(text, text, double precision, integer, text)
-    IS 'the documents similar to an indexed one, itself left out, best first';
+    IS 'the documents similar to an indexed one, itself left out, best first; none if it is not indexed';
+
+CREATE FUNCTION textsim._was_replaced(c textsim.corpus, name text) RETURNS boolean
+LANGUAGE sql STABLE PARALLEL SAFE
+RETURN
+    -- At the other levels a repetition has the same snapshot, which never sees the new corpus.
+    current_setting('transaction_isolation') IN ('read committed', 'read uncommitted')
+    AND NOT EXISTS (
+        SELECT FROM textsim.corpus o
+        WHERE o.name = _was_replaced.name AND (
+            o.id = (c).id
+            OR to_regclass('textsim.document_' || o.id) IS NULL
+            OR to_regclass('textsim.band_' || o.id) IS NULL));
+COMMENT ON FUNCTION textsim._was_replaced(textsim.corpus, text)
+    IS 'whether a statement that failed can be repeated, because a rebuild replaced the corpus';
 
 CREATE FUNCTION textsim._shared_bands(a integer[], b integer[], bands integer, rows integer)
 RETURNS integer[]
@@ -226,64 +240,119 @@ RETURN array(
 COMMENT ON FUNCTION textsim._shared_bands(integer[], integer[], integer, integer)
     IS 'the numbers of the bands in which two signatures are equal';
 
--- No GROUP BY and no plpgsql, so that the planner sees through it: a condition on a, or a join
--- with a table of the user's on it, starts from those documents and looks their buckets up.
+-- The lists are VOLATILE so that a repetition has a snapshot of its own, which sees what a rebuild
+-- has put in place. A block with EXCEPTION cannot run in a parallel worker.
 CREATE FUNCTION textsim.candidate_pairs(corpus text)
 RETURNS TABLE (a text, b text, bands integer)
-LANGUAGE sql STABLE PARALLEL SAFE ROWS 1000
-BEGIN ATOMIC
-    SELECT d.key, e.key, cardinality(s.shared)
-    FROM textsim.corpus c
-    JOIN textsim.document d ON d.corpus_id = c.id
-    -- From an array, of which the planner expects ten rows and not a thousand.
-    CROSS JOIN LATERAL unnest(array(
-        SELECT hash_array_extended(d.signature[j * c.rows + 1:(j + 1) * c.rows], j)
-        FROM generate_series(0, c.bands - 1) j
-        WHERE cardinality(d.signature) > 0
-        ORDER BY j
-    )) WITH ORDINALITY q (bucket, place)
-    JOIN textsim.band r ON r.corpus_id = c.id AND r.bucket = q.bucket
-    JOIN textsim.document e ON e.corpus_id = c.id AND e.id = r.document_id
-    CROSS JOIN LATERAL (
-        SELECT textsim._shared_bands(d.signature, e.signature, c.bands, c.rows) AS shared
-    ) s
-    WHERE c.id = (SELECT (textsim._corpus(corpus)).id)
-        AND d.key COLLATE "C" < e.key COLLATE "C"
-        AND q.place - 1 = s.shared[1];
-END;
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE ROWS 1000
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    c textsim.corpus;
+BEGIN
+    LOOP
+        BEGIN
+            c := textsim._corpus(corpus);
+            IF c.id IS NOT NULL THEN
+                RETURN QUERY EXECUTE format($query$
+                    SELECT least(d.key COLLATE "C", e.key), greatest(d.key COLLATE "C", e.key), p.bands
+                    FROM (
+                        SELECT x.document_id AS x, y.document_id AS y, count(*)::integer AS bands
+                        FROM textsim.%1$I x
+                        JOIN textsim.%1$I y ON y.bucket = x.bucket AND x.document_id < y.document_id
+                        GROUP BY x.document_id, y.document_id
+                    ) p
+                    JOIN textsim.%2$I d ON d.id = p.x
+                    JOIN textsim.%2$I e ON e.id = p.y
+                    $query$, 'band_' || c.id, 'document_' || c.id);
+            END IF;
+            RETURN;
+        EXCEPTION WHEN undefined_table OR serialization_failure THEN
+            IF NOT textsim._was_replaced(c, corpus) THEN
+                RAISE;
+            END IF;
+        END;
+    END LOOP;
+END
+$$;
 COMMENT ON FUNCTION textsim.candidate_pairs(text)
     IS 'the pairs of documents that share a bucket, a < b, and how many buckets; nothing is verified';
 
-CREATE FUNCTION textsim.pairs(
-    corpus text, threshold double precision DEFAULT NULL, language text DEFAULT NULL)
-RETURNS TABLE (a text, b text, similarity double precision)
-LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 1000
+-- Not the same function with a default: a NULL in a LATERAL join must not list the whole corpus.
+CREATE FUNCTION textsim.candidate_pairs(corpus text, key text)
+RETURNS TABLE (a text, b text, bands integer)
+LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 10
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     c textsim.corpus := textsim._corpus(corpus);
 BEGIN
+    IF c.id IS NULL OR key IS NULL THEN
+        RETURN;
+    END IF;
     RETURN QUERY EXECUTE format($query$
-        SELECT least(m.a COLLATE "C", m.b), greatest(m.a COLLATE "C", m.b), m.similarity
+        SELECT $1, e.key, p.bands
         FROM (
-            SELECT d.key AS a, e.key AS b,
-                textsim._similarity(
-                    textsim._stored(d.word_ids, d.normal_form, $1, $2), d.shingle_count,
-                    textsim._stored(e.word_ids, e.normal_form, $1, $2), e.shingle_count) AS similarity
-            FROM (
-                SELECT DISTINCT x.document_id AS x, y.document_id AS y
-                FROM textsim.%1$I x
-                JOIN textsim.%1$I y ON y.bucket = x.bucket AND x.document_id < y.document_id
-            ) p
-            JOIN textsim.%2$I d ON d.id = p.x
-            JOIN textsim.%2$I e ON e.id = p.y
-            WHERE $4 IS NULL OR d.language = $4 AND e.language = $4
-            OFFSET 0  -- computed once, not in WHERE and SELECT
-        ) m
-        WHERE m.similarity >= $3
+            SELECT y.document_id, count(*)::integer AS bands
+            FROM textsim.%2$I d
+            CROSS JOIN LATERAL textsim._buckets(d.signature, $2, $3) q
+            JOIN textsim.%1$I y ON y.bucket = q.bucket AND y.document_id <> d.id
+            WHERE d.key = $1
+            GROUP BY y.document_id
+        ) p
+        JOIN textsim.%2$I e ON e.id = p.document_id
         $query$, 'band_' || c.id, 'document_' || c.id)
-    USING c.unit, c.shingle_length, coalesce(textsim._check_threshold(threshold), c.threshold),
-        textsim._check_language(c, language);
+    USING key, c.bands, c.rows;
+END
+$$;
+COMMENT ON FUNCTION textsim.candidate_pairs(text, text)
+    IS 'the pairs of one document, which is a, with all that share a bucket; nothing is verified';
+
+CREATE FUNCTION textsim.pairs(
+    corpus text, threshold double precision DEFAULT NULL, language text DEFAULT NULL)
+RETURNS TABLE (a text, b text, similarity double precision)
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE ROWS 1000
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    c textsim.corpus;
+BEGIN
+    LOOP
+        BEGIN
+            c := textsim._corpus(corpus);
+            IF c.id IS NOT NULL THEN
+                RETURN QUERY EXECUTE format($query$
+                    SELECT least(m.a COLLATE "C", m.b), greatest(m.a COLLATE "C", m.b), m.similarity
+                    FROM (
+                        SELECT d.key AS a, e.key AS b,
+                            textsim._similarity(
+                                textsim._stored(d.word_ids, d.normal_form, $1, $2), d.shingle_count,
+                                textsim._stored(e.word_ids, e.normal_form, $1, $2), e.shingle_count)
+                                AS similarity
+                        FROM (
+                            SELECT DISTINCT x.document_id AS x, y.document_id AS y
+                            FROM textsim.%1$I x
+                            JOIN textsim.%1$I y
+                                ON y.bucket = x.bucket AND x.document_id < y.document_id
+                        ) p
+                        JOIN textsim.%2$I d ON d.id = p.x
+                        JOIN textsim.%2$I e ON e.id = p.y
+                        WHERE $4 IS NULL OR d.language = $4 AND e.language = $4
+                        OFFSET 0  -- computed once, not in WHERE and SELECT
+                    ) m
+                    WHERE m.similarity >= $3
+                    $query$, 'band_' || c.id, 'document_' || c.id)
+                USING c.unit, c.shingle_length,
+                    coalesce(textsim._check_threshold(threshold), c.threshold),
+                    textsim._check_language(c, language);
+            END IF;
+            RETURN;
+        EXCEPTION WHEN undefined_table OR serialization_failure THEN
+            IF NOT textsim._was_replaced(c, corpus) THEN
+                RAISE;
+            END IF;
+        END;
+    END LOOP;
 END
 $$;
 COMMENT ON FUNCTION textsim.pairs(text, double precision, text)

@@ -72,6 +72,9 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN CASE
     WHEN name IS NULL OR btrim(name) = '' OR octet_length(name) > 200 THEN
         format('the name of the corpus is %L; expected 1 to 200 bytes', left(name, 40))
+    WHEN starts_with(name, 'textsim temporary ') THEN
+        format('the name of the corpus is %L; names that begin with "textsim temporary " are '
+            'reserved for rebuilds', left(name, 40))
     WHEN shingle IS NULL OR shingle !~ '^(word|char):[0-9]{1,4}$'
             OR split_part(shingle, ':', 2)::integer NOT BETWEEN 1 AND 1000 THEN
         format('shingle is %L; expected "word:N" or "char:N", N from 1 to 1000', shingle)

@@ -23,6 +23,7 @@ from sqlalchemy.engine import make_url
 
 import textsim_db as ts
 from benchmarks.generate import documents
+from textsim_db.config import make_config
 from textsim_db.db import corpora
 from textsim_db.db.engine import is_pooled, open_engine, sqlalchemy_url
 from textsim_db.temporary import temporary_name
@@ -198,8 +199,7 @@ def test_a_temporary_corpus_is_held(pooled_url: str) -> None:
     ours, theirs = open_engine(pooled_url), open_engine(pooled_url)
     try:
         with temporary_name(ours) as name:
-            with ts.connect(pooled_url) as db:
-                db.create_corpus(name)
+            corpora.create(ours, name, make_config())
             for _ in range(20):
                 with temporary_name(theirs):
                     assert name in corpora.names(theirs)

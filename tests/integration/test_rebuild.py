@@ -20,7 +20,7 @@ from benchmarks.generate import documents
 from tests.integration.test_retries import cut_commit
 from tests.proxy import proxied
 from tests.sampling import some
-from textsim_db import rebuild
+from textsim_db import attached, changes, rebuild
 from textsim_db.db import corpora
 from textsim_db.temporary import PREFIX
 
@@ -172,6 +172,115 @@ def test_readers_and_writers_go_on(
     assert corpora.names(db.engine) == ["c", "fresh"]
 
 
+def test_one_rebuild_at_a_time(db: ts.Database) -> None:
+    corpus, other = db.create_corpus("c"), db.create_corpus("other")
+    corpus.add_many(islice(TEXTS.items(), 20))
+    begun, ended = threading.Event(), threading.Event()
+
+    def hold(done: int, documents: int) -> None:
+        begun.set()
+        ended.wait()
+
+    first = db.corpus("c")
+    thread = threading.Thread(target=first.rebuild, kwargs={"seed": 3, "progress": hold})
+    thread.start()
+    try:
+        begun.wait()
+        with pytest.raises(ts.CorpusBusy, match='corpus "c" is being rebuilt'):
+            corpus.rebuild(seed=4)
+        with psycopg.connect(db.url) as connection, pytest.raises(pg.ObjectInUse):
+            connection.execute("SELECT textsim.create_view('c', 'v')")
+        assert other.rebuild(seed=4)
+    finally:
+        ended.set()
+        thread.join()
+    assert db.corpus("c").config.seed == 3
+    assert corpus.rebuild(seed=4)
+    assert corpora.names(db.engine) == ["c", "other"]
+
+
+def test_many_rebuilds_at_once(db: ts.Database) -> None:
+    """Each one is done, or refused by name."""
+    db.create_corpus("c").add_many(islice(TEXTS.items(), 20))
+    seeds = iter(range(2, 1000))
+    outcomes: list[type[BaseException] | bool] = []
+
+    def rebuild_once() -> None:
+        try:
+            outcomes.append(db.corpus("c").rebuild(seed=next(seeds)))
+        except (ts.CorpusBusy, ts.CorpusChanged) as error:
+            outcomes.append(type(error))
+
+    with running(rebuild_once, rebuild_once, rebuild_once):
+        while outcomes.count(True) < 10:
+            time.sleep(0.01)
+    assert corpora.names(db.engine) == ["c"]
+    assert db.corpus("c").verify() == []
+
+
+def test_lists_go_on(db: ts.Database) -> None:
+    corpus, reading = db.create_corpus("c"), db.corpus("c")
+    corpus.add_many(TEXTS.items())
+    assert corpus.rebuild(threshold=0.5, num_hashes=256)
+    copies = {f"{key} again": text for key, text in list(TEXTS.items())[:10]}
+    corpus.add_many(copies.items())
+    with psycopg.connect(db.url, autocommit=True) as connection:
+
+        def read_sql() -> None:
+            for query in ("pairs('c', 0.95)", "candidate_pairs('c')"):
+                rows = connection.execute(f"SELECT a, b FROM textsim.{query}".encode()).fetchall()
+                assert (
+                    {f"{b} again" for b in TEXTS} >= {b for _, b in rows if "again" in b} != set()
+                )
+
+        def read_python() -> None:
+            pairs = [(pair.a, pair.b) for pair in reading.pairs(0.95)]
+            assert set(zip(list(TEXTS)[:10], copies, strict=True)) <= set(pairs)
+            assert len(list(reading.duplicates(0.95))) >= 10
+            assert len(list(reading.clusters(0.95))) >= 10
+            assert reading.verify() == []
+
+        with running(read_sql, read_python):
+            for seed in range(2, 10):
+                assert corpus.rebuild(seed=seed)
+
+
+def test_a_worker_that_meets_a_rebuild_logs_no_error(
+    db: ts.Database, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The rebuild comes just before the worker reads what it has claimed."""
+    corpus = db.create_corpus("c")
+    with psycopg.connect(db.url, autocommit=True) as connection:
+        connection.execute("CREATE TABLE t (id int PRIMARY KEY, body text)")
+        corpus.attach("t", "id", "body")
+        pieces, seeds = changes.pieces, iter((2, 3))
+
+        def rebuilt_first(*arguments: Any) -> Iterator[changes.Piece]:
+            for seed in islice(seeds, 1):
+                db.corpus("c").rebuild(seed=seed)
+            yield from pieces(*arguments)
+
+        monkeypatch.setattr(changes, "pieces", rebuilt_first)
+        for write in (
+            "INSERT INTO t VALUES (1, 'the words of a row')",
+            "SELECT textsim.add('c', 'by hand', 'words that wait for their ids')",
+        ):
+            connection.execute(write.encode())
+            db.worker().run(until_idle=True)
+    assert next(seeds, None) is None
+    assert corpus.status()[:4] == (2, 0, None, 0)
+    assert [r.getMessage() for r in caplog.records if r.levelname in ("WARNING", "ERROR")] == []
+
+
+def test_a_source_whose_corpus_was_just_replaced_lacks_no_right(db: ts.Database) -> None:
+    """The number of the corpus comes from a snapshot, and the name of its table does not."""
+    with psycopg.connect(db.url, autocommit=True) as connection:
+        connection.execute("CREATE TABLE t (id int PRIMARY KEY, body text)")
+        db.create_corpus("c").attach("t", "id", "body")
+        connection.execute("DROP TABLE textsim.document_1")
+    assert [source.fault for source in attached.sources(db.engine)] == [None]
+
+
 def test_a_worker_goes_on(db: ts.Database) -> None:
     with psycopg.connect(db.url, autocommit=True) as connection:
         connection.execute("CREATE TABLE t (id int PRIMARY KEY, body text)")
@@ -299,11 +408,13 @@ def test_what_is_interrupted_leaves_no_trace(db: ts.Database) -> None:
     assert corpora.names(db.engine) == ["c"]
     assert contents(db, "c") == before
     corpus.add("more", "the corpus is as it was before")
-    db.create_corpus(PREFIX + "0123456789abcdef")  # left behind by a process that died
-    db.create_corpus(PREFIX + "data")  # a user's own
-    assert db.corpora() == ["c", PREFIX + "data"]
+    # left behind by a process that died
+    corpora.create(db.engine, PREFIX + "0123456789abcdef", corpus.config)
+    with pytest.raises(ts.ConfigurationError, match="are reserved for rebuilds"):
+        db.create_corpus(PREFIX + "data")
+    assert db.corpora() == ["c"]
     assert corpus.rebuild(seed=3)
-    assert corpora.names(db.engine) == ["c", PREFIX + "data"]
+    assert corpora.names(db.engine) == ["c"]
 
 
 @pytest.mark.parametrize("when", some(["after", "before"], 2))

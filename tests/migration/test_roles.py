@@ -444,6 +444,18 @@ def test_rights_of_one_corpus(stage: Stage) -> None:
                 with pytest.raises(ts.DatabaseError, match="permission denied"):
                     call()
     assert stage.allowed(stage.other, ["SELECT textsim.add('news', 'x', 'text')"]) == []
+    listed = "SELECT a, b, bands FROM textsim.candidate_pairs('news')"
+    assert stage.run(stage.other, listed) == stage.run(stage.owner, listed) != []
+    assert stage.run(stage.other, listed.replace("'news'", "'news', 'a'")) != []
+    assert stage.allowed(stage.other, ["SELECT textsim.create_view('secret', 'hidden')"]) == []
+    stage.run(stage.other, "SELECT textsim.create_view('news', 'seen')")
+    assert len(stage.run(stage.other, "SELECT * FROM seen")) == 2 * len(
+        stage.run(stage.other, listed)
+    )
+    # The owner of the schema may not replace a view of another role.
+    with stage.connect(stage.owner) as db, pytest.raises(ts.ConfigurationError, match="DROP VIEW"):
+        db.corpus("news").rebuild(seed=4)
+    stage.run(stage.other, "DROP VIEW seen")
     stage.run(
         stage.writer,
         "SELECT textsim.add('news', 'by hand', 'some words of a text')",

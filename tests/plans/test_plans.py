@@ -58,6 +58,15 @@ def explain(url: str, statement: str, parameters: list[Any]) -> tuple[Node, str]
     return plan, json.dumps(plan, indent=1)
 
 
+def explained(connection: psycopg.Connection[Any], statement: str) -> tuple[Node, str]:
+    row = connection.execute(
+        f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {statement}".encode()
+    ).fetchone()
+    assert row is not None
+    plan = row[0][0]["Plan"]
+    return plan, json.dumps(plan, indent=1)
+
+
 def rows_read(node: Node) -> float:
     gone = node.get("Rows Removed by Filter", 0) + node.get("Rows Removed by Index Recheck", 0)
     return float((node["Actual Rows"] + gone) * node["Actual Loops"])
@@ -136,6 +145,54 @@ def test_verify_compares_no_document_with_every_row_of_the_log(db: ts.Database) 
     assert joins, shown
 
 
+def test_candidate_pairs_of_one_corpus_of_many(
+    db: ts.Database, corpus: ts.Corpus, texts: dict[str, str], rng: random.Random
+) -> None:
+    """Filters and joins on a start from those documents, and read nothing of other corpora."""
+    db.create_corpus("other").add_many(texts.items())
+    for number in range(10):
+        db.create_corpus(f"small {number}").add_many(list(texts.items())[:50])
+    keys = rng.sample(sorted(texts), 5)
+    with psycopg.connect(db.url, autocommit=True) as connection:
+        connection.execute("SELECT textsim.create_view('plans', 'candidate')")
+        connection.execute("CREATE TABLE mine (key text PRIMARY KEY)")
+        connection.execute("INSERT INTO mine SELECT unnest(%s::text[])", [keys])
+        connection.execute("VACUUM ANALYZE")
+        listed = connection.execute("SELECT * FROM textsim.candidate_pairs('plans')").fetchall()
+        partners = [
+            (key, b, bands)
+            for pair in listed
+            for key, b, bands in (pair, swapped(pair))
+            if key in keys
+        ]
+        assert partners
+        for statement, most in (
+            (f"SELECT * FROM candidate WHERE a = '{keys[0]}'", 300),
+            ("SELECT p.* FROM mine m JOIN candidate p ON p.a = m.key", 1200),
+            (
+                "SELECT p.* FROM mine m CROSS JOIN LATERAL textsim.candidate_pairs('plans', m.key) p",
+                1200,
+            ),
+        ):
+            expected = [pair for pair in partners if pair[0] == keys[0] or "mine" in statement]
+            found = connection.execute(statement.encode()).fetchall()
+            assert sorted(found) == sorted(expected), statement
+            plan, shown = explained(connection, statement)
+            assert pages(plan) <= most, f"{pages(plan)} pages read, at most {most}: {shown}"
+            if "candidate p" in statement or "candidate W" in statement:
+                assert not any(name.startswith("Seq Scan band") for name in scans(plan)), shown
+        plan, shown = explained(connection, "SELECT * FROM candidate")
+        truth = 2 * len(listed)
+        assert truth / 50 < plan["Plan Rows"] < truth * 10, (
+            f"{plan['Plan Rows']} of {truth}: {shown}"
+        )
+
+
+def swapped(pair: tuple[Any, ...]) -> tuple[Any, ...]:
+    a, b, bands = pair
+    return b, a, bands
+
+
 JOINS = {
     "textsim.candidates('plans', {text}) c ON c.key = m.key": 200,
     "textsim.matches('plans', {text}, 0.5) c ON c.key = m.key": 300,
@@ -147,10 +204,7 @@ def check_join(connection: psycopg.Connection[Any], join: str, most: int) -> Non
     """What a function reads is not in the plan, but its pages are: a scan would read thousands."""
     text = f"SELECT m.*, c.* FROM mine m JOIN {join} WHERE m.owner >= 0"
     connection.execute(text.encode())  # what functions plan is not asked for
-    row = connection.execute(f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {text}".encode()).fetchone()
-    assert row is not None
-    plan = row[0][0]["Plan"]
-    shown = json.dumps(plan, indent=1)
+    plan, shown = explained(connection, text)
     assert plan["Actual Rows"] >= 2, shown
     assert "Index Scan mine pkey" in scans(plan), shown
     assert pages(plan) <= most, f"{pages(plan)} pages read, at most {most}: {shown}"

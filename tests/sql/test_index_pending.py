@@ -42,11 +42,10 @@ def create_table(connection: Connection, rows: int = ROWS) -> None:
 
 def counts(connection: Connection) -> Any:
     """Return the documents, those whose words wait for ids, and the entries of the log."""
-    row = connection.execute(
+    return connection.execute(
         "SELECT count(*), count(*) FILTER (WHERE word_ids IS NULL), "
         "(SELECT count(*) FROM textsim.pending) FROM textsim.document"
     ).fetchone()
-    return row
 
 
 @in_both_modes

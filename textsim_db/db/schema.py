@@ -29,6 +29,18 @@ log = logging.getLogger("textsim_db.schema")
 
 OLDEST_SERVER = 14
 _LOCK = 7_310_583_202_611_201  # any number, the same everywhere: one installation at a time
+_VIEW_OVER_SCHEMA = """
+SELECT CASE v.relkind WHEN 'm' THEN 'MATERIALIZED VIEW' ELSE 'VIEW' END, v.oid::regclass::text
+FROM pg_depend d
+JOIN pg_rewrite r ON r.oid = d.objid
+JOIN pg_class v ON v.oid = r.ev_class
+LEFT JOIN pg_class t ON d.refclassid = 'pg_class'::regclass AND t.oid = d.refobjid
+LEFT JOIN pg_proc f ON d.refclassid = 'pg_proc'::regclass AND f.oid = d.refobjid
+WHERE d.classid = 'pg_rewrite'::regclass
+    AND 'textsim'::regnamespace IN (t.relnamespace, f.pronamespace)
+    AND v.relnamespace <> 'textsim'::regnamespace
+ORDER BY 2 LIMIT 1
+"""
 
 
 def resource(name: str) -> Path:
@@ -150,6 +162,11 @@ def _remove(engine: Engine) -> None:
     with database_errors(), autocommit(engine) as connection:
         if connection.execute("SELECT to_regnamespace('textsim')").fetchone() == (None,):
             return
+        if view := connection.execute(_VIEW_OVER_SCHEMA).fetchone():
+            raise SchemaError(
+                f"{view[0].lower()} {view[1]} reads the schema textsim; drop the view first: "
+                f"DROP {view[0]} {view[1]}"
+            )
         if connection.execute("SELECT to_regclass('textsim.corpus')").fetchone() != (None,):
             _remove_corpora(connection)
     with _changing(engine) as (changing, _):
