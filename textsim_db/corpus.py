@@ -649,6 +649,7 @@ class Corpus:
             is_begun = False
             try:
                 with self._errors(), closing(function()) as items:
+                    sources.warn_unindexed(self._engine, self._stored)
                     for item in items:
                         is_begun = True
                         yield item

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from typing import Any
 
@@ -19,6 +20,8 @@ from textsim_db.db.engine import Connection, autocommit, transaction
 from textsim_db.errors import ConfigurationError
 from textsim_db.results import Activity, AttachedTable, Failure, Status
 from textsim_db.worker import WorkReport
+
+log = logging.getLogger("textsim_db.sources")
 
 Column = str | sqlalchemy.Column[Any] | InstrumentedAttribute[Any]
 
@@ -74,6 +77,7 @@ LEFT JOIN LATERAL pg_catalog.unnest(p.keys) k (key) ON true
 WHERE coalesce(s.corpus_id, p.corpus_id) = %s AND p.error IS NOT NULL
 ORDER BY p.id DESC LIMIT %s
 """
+_UNINDEXED = "SELECT textsim._unindexed(%s)::text"
 _RETRY = """
 UPDATE textsim.pending p SET error = NULL, tries = 0, lease_until = NULL
 WHERE p.error IS NOT NULL AND %s = coalesce(
@@ -164,6 +168,17 @@ def retry(engine: Engine, corpus: StoredCorpus) -> int:
     """Have what was set aside tried again."""
     with transaction(engine) as connection:
         return connection.execute(_RETRY, [corpus.id]).rowcount
+
+
+def warn_unindexed(engine: Engine, corpus: StoredCorpus) -> None:
+    """Log the attached tables that are still to be compared with their documents."""
+    with autocommit(engine) as connection:
+        for (table,) in connection.execute(_UNINDEXED, [corpus.id]):
+            log.warning(
+                "table %s is not wholly indexed in corpus %s: what it holds may be missing",
+                *(table, corpus.name),
+                extra={"table": table, "corpus": corpus.name},
+            )
 
 
 def counted(progress: Callable[[int], None]) -> Callable[[WorkReport], None]:

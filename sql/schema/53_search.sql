@@ -91,6 +91,7 @@ BEGIN
     IF c.id IS NULL OR form IS NULL THEN
         RETURN;
     END IF;
+    PERFORM textsim._warn_unindexed(c);
     RETURN QUERY EXECUTE format($query$
         SELECT d.key, f.bands::integer
         FROM (
@@ -162,6 +163,7 @@ BEGIN
     IF c.id IS NULL OR form IS NULL OR form = '' THEN
         RETURN;
     END IF;
+    PERFORM textsim._warn_unindexed(c);
     RETURN QUERY SELECT * FROM textsim._matches(
         c, textsim._signature(shingles, c.a, c.b),
         textsim._comparable(form, c.unit, c.shingle_length), cardinality(shingles),
@@ -187,6 +189,7 @@ BEGIN
     IF c.id IS NULL OR document_key IS NULL THEN
         RETURN;
     END IF;
+    PERFORM textsim._warn_unindexed(c);
     EXECUTE format(
         'SELECT d.word_ids, d.normal_form, d.signature, d.shingle_count FROM textsim.%I d '
         'WHERE d.key = $1', 'document_' || c.id)
@@ -254,6 +257,7 @@ BEGIN
         BEGIN
             c := textsim._corpus(corpus);
             IF c.id IS NOT NULL THEN
+                PERFORM textsim._warn_unindexed(c);
                 RETURN QUERY EXECUTE format($query$
                     SELECT least(d.key COLLATE "C", e.key), greatest(d.key COLLATE "C", e.key), p.bands
                     FROM (
@@ -290,6 +294,7 @@ BEGIN
     IF c.id IS NULL OR key IS NULL THEN
         RETURN;
     END IF;
+    PERFORM textsim._warn_unindexed(c);
     RETURN QUERY EXECUTE format($query$
         SELECT $1, e.key, p.bands
         FROM (
@@ -321,6 +326,7 @@ BEGIN
         BEGIN
             c := textsim._corpus(corpus);
             IF c.id IS NOT NULL THEN
+                PERFORM textsim._warn_unindexed(c);
                 RETURN QUERY EXECUTE format($query$
                     SELECT least(m.a COLLATE "C", m.b), greatest(m.a COLLATE "C", m.b), m.similarity
                     FROM (

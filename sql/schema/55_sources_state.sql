@@ -234,6 +234,17 @@ END;
 COMMENT ON FUNCTION textsim._source_problems(textsim.source)
     IS 'what keeps an attached table from being kept indexed, whoever works for it';
 
+CREATE FUNCTION textsim._unindexed(corpus_id integer) RETURNS SETOF regclass
+LANGUAGE sql STABLE STRICT PARALLEL SAFE ROWS 1
+BEGIN ATOMIC
+    SELECT s.relation FROM textsim.source s
+    WHERE s.corpus_id = _unindexed.corpus_id AND s.active AND EXISTS (
+        SELECT FROM textsim.pending p
+        WHERE p.source_id = s.id AND p.keys IS NULL AND p.error IS NULL);
+END;
+COMMENT ON FUNCTION textsim._unindexed(integer)
+    IS 'the attached tables that are still to be compared with their documents';
+
 CREATE FUNCTION textsim._warn_unindexed(c textsim.corpus) RETURNS void
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
@@ -241,12 +252,7 @@ AS $$
 DECLARE
     compared regclass;
 BEGIN
-    FOR compared IN
-        SELECT s.relation FROM textsim.source s
-        WHERE s.corpus_id = c.id AND s.active AND EXISTS (
-            SELECT FROM textsim.pending p
-            WHERE p.source_id = s.id AND p.keys IS NULL AND p.error IS NULL)
-    LOOP
+    FOR compared IN SELECT textsim._unindexed(c.id) LOOP
         RAISE WARNING 'table % is not wholly indexed in corpus "%": what it holds may be missing',
             compared, c.name
             USING HINT = format('Run textsim worker, or: CALL textsim.index_pending(%L)', c.name);
