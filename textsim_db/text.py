@@ -12,6 +12,7 @@ category M and the half-width U+FF9E and U+FF9F, which NFKC turns into marks.
 
 from __future__ import annotations
 
+import secrets
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -32,6 +33,8 @@ MAX_BATCH_BYTES = 2**30 - 16
 
 PIECE_BYTES = 64 * 1024
 """NFKC takes this many bytes at a time: it holds the GIL, and signals wait until it returns."""
+
+_SPREAD = np.uint64(secrets.randbits(64) | 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +143,9 @@ def find_shingles(tokens: Tokens, shingle: Shingle) -> Shingles:
         firsts, lasts, offsets = text_kernels.char_shingles(
             tokens.normal, tokens.normal_offsets, shingle.n
         )
-    hashes, chosen, offsets = text_kernels.distinct_shingles(tokens.normal, firsts, lasts, offsets)
+    hashes, chosen, offsets = text_kernels.distinct_shingles(
+        tokens.normal, firsts, lasts, offsets, _SPREAD
+    )
     return Shingles(hashes, offsets, firsts, lasts, chosen)
 
 

@@ -52,6 +52,7 @@ CONFIGS = (
     make_config("char:5", threshold=0.7, num_hashes=64),
 )
 STOP_WORDS = stop_words.stop_words(["the", "a", "of", "é", "漢", "ı", "1", "ⱥ", "x" * 40])
+SPREAD = np.uint64(0x9E3779B97F4A7C15)
 DOCUMENTS = 96
 """So many of a batch are compared with each other."""
 SAMPLE = 8
@@ -132,7 +133,7 @@ class Checks:
                 )
             else:
                 spans = text_kernels.char_shingles(copy, tokens.normal_offsets, shingle.n)
-            again = text_kernels.distinct_shingles(copy, *spans)
+            again = text_kernels.distinct_shingles(copy, *spans, SPREAD)
             assert np.array_equal(again[0], found.hashes)
             assert np.array_equal(again[1], found.chosen)
             assert np.array_equal(again[2], found.offsets)
@@ -364,7 +365,7 @@ def _check_spans(rng: random.Random, data: bytes) -> None:
     cuts = np.unique([0, len(data), *(rng.randrange(len(data) + 1) for _ in range(200))])
     starts, ends = cuts[:-1].astype(np.int32), cuts[1:].astype(np.int32)
     offsets = np.array([0, len(starts) // 3, len(starts)], np.int64)
-    hashes, chosen, distinct = text_kernels.distinct_shingles(bytes_, starts, ends, offsets)
+    hashes, chosen, distinct = text_kernels.distinct_shingles(bytes_, starts, ends, offsets, SPREAD)
     all_hashes = hashing.hash_spans(bytes_, starts, ends)
     assert np.array_equal(all_hashes[chosen].astype(np.uint64), hashes)
     pieces = [data[start:end] for start, end in zip(starts, ends, strict=True)]

@@ -193,6 +193,8 @@ def test_texts_of_several_pieces(connection: Connection, alphabet: str, rng: ran
     for _ in range(4):
         text = "".join(rng.choices(alphabet, k=150_000)) + "é"
         assert one(connection, "SELECT textsim.normal_form(%s)", text) == normal_form(text)
+    for text in ("-" * 150_000, "é" + "-" * 150_000, "-" * 150_000 + "é"):
+        assert one(connection, "SELECT textsim.normal_form(%s)", text) == normal_form(text)
 
 
 @pytest.mark.parametrize(
