@@ -369,7 +369,7 @@ $$;
 COMMENT ON FUNCTION textsim._check_owner(regclass, text)
     IS 'an error unless the caller has the rights of the table''s owner';
 
-CREATE FUNCTION textsim._lock_tree(relation regclass, mode text) RETURNS void
+CREATE FUNCTION textsim._lock_tree(relation regclass, against_readers boolean) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
 AS $$
@@ -385,7 +385,8 @@ BEGIN
                 WHEN limit_before::interval BETWEEN '1 us' AND patience::interval THEN limit_before
                 ELSE patience END, true);
             -- The table first and then its partitions, in the order in which writers take them.
-            EXECUTE format('LOCK TABLE %s IN %s MODE', relation, mode);
+            EXECUTE format('LOCK TABLE %s IN %s MODE', relation,
+                CASE WHEN against_readers THEN 'ACCESS EXCLUSIVE' ELSE 'SHARE ROW EXCLUSIVE' END);
             PERFORM set_config('lock_timeout', limit_before, true);
             RETURN;
         EXCEPTION WHEN lock_not_available THEN
@@ -398,7 +399,7 @@ BEGIN
     END LOOP;
 END
 $$;
-COMMENT ON FUNCTION textsim._lock_tree(regclass, text)
+COMMENT ON FUNCTION textsim._lock_tree(regclass, boolean)
     IS 'lock a table with its partitions, and let writers pass until that works';
 
 CREATE FUNCTION textsim._changed(relation regclass, column_name name) RETURNS text
@@ -446,7 +447,7 @@ BEGIN
             USING ERRCODE = 'feature_not_supported';
     END IF;
     PERFORM textsim._check_owner(relation, 'attach');
-    PERFORM textsim._lock_tree(relation, 'SHARE ROW EXCLUSIVE');
+    PERFORM textsim._lock_tree(relation, false);
     fault := coalesce(
         format('column "%s" ', key_column) || textsim._unfit_column(relation, key_column, true),
         format('column "%s" ', text_column) || textsim._unfit_column(relation, text_column, false));
@@ -523,7 +524,7 @@ BEGIN
     END IF;
     PERFORM textsim._check_owner(relation, 'detach');
     IF EXISTS (SELECT FROM pg_class r WHERE r.oid = relation) THEN
-        PERFORM textsim._lock_tree(relation, 'ACCESS EXCLUSIVE');
+        PERFORM textsim._lock_tree(relation, true);
     END IF;
     FOR made IN
         SELECT t.tgname, t.tgrelid::regclass AS relation FROM pg_trigger t

@@ -231,7 +231,7 @@ def test_a_reader_changes_nothing(stage: Stage) -> None:
         "SELECT textsim.remove('news', 'a')",
         "SELECT textsim.attach('news', 'article', 'id', 'body')",
         "SELECT textsim._prepare_source('news', 'article', 'id', 'body', 'queue')",
-        "SELECT textsim._activate_source(1)",
+        "SELECT textsim._activate_source(1, true)",
         "SELECT textsim._release_source(1)",
         "SELECT textsim._enqueue(1, NULL, NULL)",
         "SELECT textsim._wake()",
@@ -383,7 +383,7 @@ def test_only_the_owner_of_the_table_uses_its_trigger_function(stage: Stage) -> 
     with pytest.raises(pg.InsufficientPrivilege, match="permission denied"):
         stage.run(stage.writer, create.format("other", 2))
     with pytest.raises(pg.ObjectNotInPrerequisiteState, match="source 2 has no triggers"):
-        stage.run(stage.writer, "SELECT textsim._activate_source(2)")
+        stage.run(stage.writer, "SELECT textsim._activate_source(2, true)")
     with pytest.raises(pg.DependentObjectsStillExist):
         stage.run(stage.writer, "SELECT textsim._release_source(1)")
     stage.run(stage.owner, f"SELECT textsim.grant_reader('\"{stage.other}\"')")
