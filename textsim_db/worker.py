@@ -239,8 +239,10 @@ class Worker:
                             del total.refused[:-KEPT_REFUSALS]
                 return total
             except _Replaced:
-                # Let all that is in the pipeline go, and take it again as things are now.
+                # Let all that is in the pipeline go, and take it again as things are now: no worker
+                # ended over it.
                 self._known, self._sweeps = _Known(), []
+                spared = 1
                 self._stop.wait(POLL_SECONDS)
             except (psycopg.Error, DatabaseError) as error:
                 cause = error if isinstance(error, psycopg.Error) else error.__cause__

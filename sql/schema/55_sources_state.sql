@@ -18,7 +18,7 @@ COMMENT ON FUNCTION textsim._partitions(oid)
 CREATE FUNCTION textsim._unlogged(relation oid) RETURNS text
 LANGUAGE sql STABLE STRICT PARALLEL SAFE
 BEGIN ATOMIC
-    SELECT 'it is unlogged: a crash of the server would empty it, and no trigger see that'
+    SELECT 'it is unlogged: a crash of the server would empty it, and no trigger see that' AS fault
     FROM textsim._partitions(relation) p (oid) JOIN pg_class c ON c.oid = p.oid
     WHERE c.relpersistence = 'u'
     LIMIT 1;
@@ -201,7 +201,7 @@ COMMENT ON FUNCTION textsim._source_fault(textsim.source)
 CREATE FUNCTION textsim._source_problems(source textsim.source) RETURNS SETOF text
 LANGUAGE sql STABLE STRICT PARALLEL SAFE
 BEGIN ATOMIC
-    SELECT 'it was dropped, and its documents are still there'
+    SELECT 'it was dropped, and its documents are still there' AS problem
     WHERE NOT EXISTS (SELECT FROM pg_class c WHERE c.oid = source.relation)
     UNION ALL SELECT textsim._unlogged(source.relation)
     WHERE textsim._unlogged(source.relation) IS NOT NULL
@@ -223,7 +223,7 @@ BEGIN ATOMIC
     WHERE t.tgfoid = textsim._trigger_function(source.id) AND t.tgenabled NOT IN ('O', 'A')
     UNION ALL
     SELECT 'it changed as triggers do not see (a partition, TRUNCATE, a trigger that was disabled): '
-        'textsim worker, textsim reconcile or textsim.index_pending compares it'
+        'textsim worker, textsim reconcile or textsim.index_pending compares it' AS problem
     WHERE source.shape <> textsim._shape(source)
         AND EXISTS (SELECT FROM pg_class c WHERE c.oid = source.relation)
         -- TRUNCATE with its trigger, for one, logs that the table is to be compared.

@@ -65,7 +65,8 @@ $$;
 COMMENT ON FUNCTION textsim._refuse_fixed_views(integer)
     IS 'an error where a view reads a corpus that a rebuild by this role cannot move along';
 
-CREATE FUNCTION textsim._write_view(c textsim.corpus, command text, view text, options text)
+CREATE FUNCTION textsim._write_view(
+    c textsim.corpus, view_schema name, view_name name, replaced regclass)
 RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
@@ -74,7 +75,7 @@ BEGIN
     -- A pair meets in each band that it shares, and is listed in the first of them. Of that condition
     -- the planner expects one row in 200: about one pair for eleven documents.
     EXECUTE format($query$
-        %1$s VIEW %2$s %3$s AS
+        CREATE %1$s VIEW %2$s %3$s AS
         SELECT d.key AS a, e.key AS b, cardinality(s.shared) AS bands
         FROM textsim.%4$I d
         CROSS JOIN generate_series(0, %6$s - 1) q (band)
@@ -87,11 +88,15 @@ BEGIN
             SELECT textsim._shared_bands(d.signature, e.signature, %6$s, %7$s) AS shared
         ) s
         WHERE q.band = s.shared[1]
-        $query$, command, view, options, 'document_' || c.id, 'band_' || c.id, c.bands, c.rows);
+        $query$, CASE WHEN replaced IS NULL THEN '' ELSE 'OR REPLACE' END,
+        format('%I.%I', view_schema, view_name),
+        (SELECT 'WITH (' || array_to_string(r.reloptions, ', ') || ')' FROM pg_class r
+         WHERE r.oid = replaced),
+        'document_' || c.id, 'band_' || c.id, c.bands, c.rows);
 END
 $$;
-COMMENT ON FUNCTION textsim._write_view(textsim.corpus, text, text, text)
-    IS 'create or replace a view over the candidate pairs of a corpus';
+COMMENT ON FUNCTION textsim._write_view(textsim.corpus, name, name, regclass)
+    IS 'create a view over the candidate pairs of a corpus, or replace one';
 
 CREATE FUNCTION textsim._create_view(corpus text, view_name text, default_schema text) RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
@@ -100,7 +105,6 @@ AS $$
 DECLARE
     c textsim.corpus := textsim._known(corpus);
     parts text[] := parse_ident(view_name);
-    view text;
 BEGIN
     IF cardinality(parts) = 1 THEN
         parts := default_schema || parts;
@@ -128,9 +132,8 @@ BEGIN
         RAISE EXCEPTION 'no right to read corpus "%"; a view runs with the rights of its owner', corpus
             USING ERRCODE = 'insufficient_privilege';
     END IF;
-    view := format('%I.%I', parts[1], parts[2]);
-    PERFORM textsim._write_view(c, 'CREATE', view, '');
-    EXECUTE format('COMMENT ON VIEW %s IS %L', view,
+    PERFORM textsim._write_view(c, parts[1], parts[2], NULL);
+    EXECUTE format('COMMENT ON VIEW %I.%I IS %L', parts[1], parts[2],
         format('candidate pairs of corpus "%s", each in both orders', corpus));
 END
 $$;
@@ -151,10 +154,11 @@ SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
     PERFORM textsim._refuse_fixed_views(old);
-    PERFORM textsim._write_view(c, 'CREATE OR REPLACE', v.view::text,
-        (SELECT 'WITH (' || array_to_string(r.reloptions, ', ') || ')' FROM pg_class r
-         WHERE r.oid = v.view))
-    FROM textsim._views(old) v CROSS JOIN textsim.corpus c
+    PERFORM textsim._write_view(c, n.nspname, r.relname, v.view)
+    FROM textsim._views(old) v
+    JOIN pg_class r ON r.oid = v.view
+    JOIN pg_namespace n ON n.oid = r.relnamespace
+    CROSS JOIN textsim.corpus c
     WHERE c.id = new;
 END
 $$;
