@@ -71,12 +71,35 @@ def prepare(items: list[Any], config: CorpusConfig) -> Batch:
             refused.append(Refusal(_shown_key(item), str(error)))
         else:
             accepted[key] = data
+    duplicates = len(items) - len(refused) - len(accepted)
+    try:
+        return _sketch(accepted, config, refused, duplicates)
+    except DocumentError:
+        # NFKC can make a text eleven times as long: such a text must not refuse its neighbours.
+        refused += _take_out_expanding(accepted, config)
+        return _sketch(accepted, config, refused, duplicates)
+
+
+def _sketch(
+    accepted: dict[str, bytes], config: CorpusConfig, refused: list[Refusal], duplicates: int
+) -> Batch:
     # In order of the keys, so that two writers wait for each other in one direction only.
     keys = sorted(accepted)
     texts = [accepted[key] for key in keys]
-    duplicates = len(items) - len(refused) - len(keys)
     tokens, languages = tokens_and_languages(texts, config)
     return Batch(keys, texts, sketch_tokens(tokens, config), refused, duplicates, languages)
+
+
+def _take_out_expanding(accepted: dict[str, bytes], config: CorpusConfig) -> list[Refusal]:
+    """Remove the texts whose normal form is longer than a batch may be, and refuse them."""
+    refused = []
+    for key, text in list(accepted.items()):
+        try:
+            tokens_and_languages([text], config)
+        except DocumentError as error:
+            refused.append(Refusal(key, str(error)))
+            del accepted[key]
+    return refused
 
 
 def without_words(batch: Batch, hidden: npt.NDArray[np.int64], config: CorpusConfig) -> Batch:
