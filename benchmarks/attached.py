@@ -37,24 +37,13 @@ def milliseconds(function: Callable[[], object]) -> float:
 def make_tables(db: ts.Database, connection: Connection) -> None:
     """Make the same table three times, and attach two of them."""
     connection.execute("DROP SCHEMA IF EXISTS bench CASCADE")
-    for name in (*TABLES, "bulk"):
-        drop(db, name)
+    for name in {*TABLES, "bulk", "sql"} & set(db.corpora()):
+        db.drop_corpus(name)
     connection.execute("CREATE SCHEMA bench")
     for name in TABLES:
         create_table(connection, name)
         if name != "plain":
             db.create_corpus(name).attach(f"bench.{name}", "id", "body", name)
-
-
-def drop(db: ts.Database, name: str) -> None:
-    """Drop a corpus of an earlier run; its table is gone."""
-    if name in db.corpora():
-        with psycopg.connect(db.url) as connection:
-            connection.execute(
-                "SELECT textsim.detach(corpus, relation) FROM textsim.sources WHERE corpus = %s",
-                [name],
-            )
-        db.drop_corpus(name)
 
 
 def create_table(connection: Connection, name: str) -> None:
@@ -173,6 +162,18 @@ def throughput(db: ts.Database, connection: Connection, count: int) -> None:
     print(f"reconcile, nothing to mend: {count / seconds:,.0f} rows/s")
 
 
+def index_pending(db: ts.Database, connection: Connection, count: int) -> None:
+    """Print how fast SQL alone indexes a table that was filled before."""
+    create_table(connection, "sql")
+    texts = [text for _, text in documents(count, 200, seed=11)]
+    insert_many(connection, "sql", 0, texts)
+    corpus = db.create_corpus("sql")
+    connection.execute("SELECT textsim.attach('sql', 'bench.sql', 'id', 'body')")
+    seconds = milliseconds(lambda: connection.execute("CALL textsim.index_pending('sql')")) / 1000
+    assert len(corpus) == count
+    print(f"index_pending, {count:,} rows of 200 words: {count / seconds:,.0f} documents/s")
+
+
 def main() -> None:
     """Run the benchmark and print its figures."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
@@ -191,6 +192,7 @@ def main() -> None:
         db.worker().run(until_idle=True)
         latency(db, connection, 200)
         throughput(db, connection, arguments.documents)
+        index_pending(db, connection, 5_000)
 
 
 if __name__ == "__main__":

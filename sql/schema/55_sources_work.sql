@@ -248,8 +248,8 @@ SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     c textsim.corpus := textsim._known(corpus);
+    waiting record;
 BEGIN
-    -- A document that a transaction is changing is left to the log of that change.
     EXECUTE format($query$
         UPDATE textsim.%1$I d SET word_ids = w.ids, normal_form = NULL
         FROM (
@@ -258,18 +258,25 @@ BEGIN
         ) w
         WHERE d.id = w.id AND w.ids IS NOT NULL
         $query$, 'document_' || c.id) USING keys;
-    EXECUTE format($query$
-        SELECT textsim._set_aside($2, $3, h.key, format(
-            'the word "%%s" has the same 64-bit hash as another one', left(min(h.word), 40)))
-        FROM (
-            SELECT d.key, w.word FROM textsim.%I d
-            CROSS JOIN LATERAL unnest(string_to_array(d.normal_form, ' ')) w (word)
-            WHERE d.key = ANY ($1) AND d.word_ids IS NULL
-        ) h
-        JOIN textsim.word k
-            ON k.hash = hashtextextended(h.word COLLATE "C", 0) AND k.word <> h.word COLLATE "C"
-        GROUP BY h.key
-        $query$, 'document_' || c.id) USING keys, c, source;
+    FOR waiting IN EXECUTE format($query$
+        SELECT d.key, (
+            SELECT min(w.word)
+            FROM unnest(string_to_array(d.normal_form, ' ')) w (word)
+            JOIN textsim.word k ON k.hash = hashtextextended(w.word COLLATE "C", 0)
+                AND k.word <> w.word COLLATE "C"
+        ) AS collision
+        FROM textsim.%I d WHERE d.key = ANY ($1) AND d.word_ids IS NULL
+        $query$, 'document_' || c.id) USING keys
+    LOOP
+        IF waiting.collision IS NOT NULL THEN
+            PERFORM textsim._set_aside(c, source, waiting.key, format(
+                'the word "%s" has the same 64-bit hash as another one', left(waiting.collision, 40)));
+        ELSE
+            -- Another transaction held it, and may roll back.
+            INSERT INTO textsim.pending (corpus_id, keys, lease_until)
+            VALUES (c.id, ARRAY[waiting.key], now() + interval '1 s');
+        END IF;
+    END LOOP;
 END
 $$;
 COMMENT ON FUNCTION textsim._give_word_ids(text, integer, text[])

@@ -188,6 +188,22 @@ def test_it_waits_for_a_document_that_is_held(
     assert counts(connection) == (5, 0, 0)
 
 
+def test_a_document_that_is_held_is_logged_again(
+    db: ts.Database, connection: Connection, database_url: str
+) -> None:
+    """Its holder may roll back, and then nothing else would say that its words wait for ids."""
+    create_corpus(connection)
+    connection.execute("SELECT textsim.add('c', 'k', 'words that wait for their ids')")
+    with psycopg.connect(database_url) as holder:
+        holder.execute("SELECT textsim.add('c', 'k', 'words of a transaction that rolls back')")
+        connection.execute("CALL textsim.index_pending('c')")
+        holder.rollback()
+    assert counts(connection) == (1, 1, 1)
+    connection.execute("UPDATE textsim.pending SET lease_until = NULL")
+    connection.execute("CALL textsim.index_pending('c')")
+    assert counts(connection) == (1, 0, 0)
+
+
 def test_what_is_refused(connection: Connection) -> None:
     create_corpus(connection)
     with pytest.raises(pg.UndefinedObject, match='corpus "nix" does not exist'):

@@ -236,9 +236,6 @@ def status(
                 break
             before = sample
             time.sleep(watch)
-    for status_, _ in sample.found.values():
-        for problem in status_.problems:
-            complain(problem, logging.WARNING)
     if any((now.lag or 0) > _LATE_SECONDS for _, now in sample.found.values()):
         complain(
             "some changes are over a minute old: does a worker run? To start one: textsim worker",
@@ -326,6 +323,9 @@ def _show_status(
         write(("corpus", "table", "key", "text", "mode"), attached, form)
         if errors:
             write(Error._fields, errors, form)
+    for found, _ in sample.found.values():
+        for problem in found.problems:
+            complain(problem, logging.WARNING)
 
 
 def pending(
