@@ -224,8 +224,20 @@ def test_once_fails_where_a_table_cannot_be_read(
     database_url: str, textsim: Textsim, connection: Connection
 ) -> None:
     textsim("attach", "news", "article", "--create")
-    connection.execute("DROP TABLE article")
+    connection.execute("ALTER TABLE article RENAME COLUMN text TO content")
     done = process("worker", "--once", url=database_url, stdin=subprocess.DEVNULL)
     _, told = done.communicate(timeout=60)
     assert done.returncode == 1
-    assert "the table is gone: detach it by its oid" in told
+    assert 'its column "text" does not exist' in told
+
+
+def test_once_detaches_a_table_that_was_dropped(
+    database_url: str, textsim: Textsim, connection: Connection
+) -> None:
+    textsim("attach", "news", "article", "--create")
+    connection.execute("DROP TABLE article")
+    assert "it was dropped, and its documents are still there" in textsim("status").stderr
+    done = process("worker", "--once", url=database_url, stdin=subprocess.DEVNULL)
+    _, told = done.communicate(timeout=60)
+    assert done.returncode == 0
+    assert "was dropped: it is detached, and its 2 documents are removed" in told

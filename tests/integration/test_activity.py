@@ -111,11 +111,11 @@ def test_what_runs_for_long_says_what_it_is(db: ts.Database) -> None:
 
 def test_a_migration_says_what_it_is(db: ts.Database) -> None:
     def migration() -> bool:
-        return "migration 0003_sources.down.sql" in explained(seen)
+        return "migration remove.sql" in explained(seen)
 
     with watched(db.url) as seen, psycopg.connect(db.url, application_name="other") as other:
         other.execute("LOCK TABLE textsim.source")
-        migrating = threading.Thread(target=schema.downgrade, args=(db.engine, "0002_functions"))
+        migrating = threading.Thread(target=schema.downgrade, args=(db.engine, "-1"))
         migrating.start()
         try:
             wait_for(migration, 60)
