@@ -18,11 +18,11 @@ import psycopg
 
 import textsim_db as ts
 from benchmarks.generate import documents
-from textsim_db import lsh
-from textsim_db.config import Bands, make_config
 from textsim_db.db import binary
 from textsim_db.db.binary import COPY_HEADER, COPY_TRAILER, copy_bands, load_int4_arrays
-from textsim_db.recipe import sketch
+from textsim_db.settings import Bands, make_config
+from textsim_db.sketch import lsh
+from textsim_db.sketch.recipe import sketch
 
 Connection = psycopg.Connection[Any]
 

@@ -17,11 +17,11 @@ from contextlib import suppress
 import psycopg
 
 import textsim_db as ts
-from textsim_db.config import make_config
 from textsim_db.db import embedded
 from textsim_db.errors import DocumentError
-from textsim_db.recipe import sketch_tokens
-from textsim_db.text import MAX_BYTES, Tokens, tokenize
+from textsim_db.settings import make_config
+from textsim_db.sketch.recipe import sketch_tokens
+from textsim_db.text.tokens import MAX_BYTES, Tokens, tokenize
 
 TEXTS = {
     "marks of two classes": "\u0301\u0316",

@@ -18,8 +18,8 @@ from pathlib import Path
 
 from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
-from textsim_db.languages import identify
-from textsim_db.text import to_bytes, tokenize
+from textsim_db.text.languages import identify
+from textsim_db.text.tokens import to_bytes, tokenize
 
 
 def main() -> None:

@@ -20,9 +20,9 @@ from rapidfuzz.distance import Levenshtein
 
 from benchmarks.generate import documents
 from textsim_db import measures
-from textsim_db.comparison import Check, values_of_pairs
+from textsim_db.compare.comparison import Check, values_of_pairs
+from textsim_db.compare.similarity import jaccard_pairs
 from textsim_db.measures import MEASURES, words
-from textsim_db.similarity import jaccard_pairs
 
 SHINGLE = 3
 LOOSEST = {True: 1e9, False: 0.0}

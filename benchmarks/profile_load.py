@@ -23,11 +23,11 @@ import psutil
 
 import textsim_db as ts
 from benchmarks.generate import documents
-from textsim_db import indexing, writing
-from textsim_db.batches import in_batches, prepare
 from textsim_db.db import corpora
 from textsim_db.db.dictionary import Dictionary
 from textsim_db.db.engine import transaction
+from textsim_db.write import indexing, writing
+from textsim_db.write.batches import in_batches, prepare
 
 Documents = list[tuple[str, str]]
 

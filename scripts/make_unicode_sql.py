@@ -1,6 +1,6 @@
 """Generate sql/schema/50_unicode.sql: the frozen Unicode tables as bracket expressions for SQL.
 
-Made from textsim_db/unicode_data.py, so that SQL and Python cannot differ in their tables.
+Made from textsim_db/text/unicode_data.py, so that SQL and Python cannot differ in their tables.
 
     python scripts/make_unicode_sql.py > sql/schema/50_unicode.sql
 """
@@ -13,8 +13,8 @@ from itertools import groupby
 
 import numpy as np
 
-from textsim_db.unicode_data import LOWER, VERSION
-from textsim_db.unicode_tables import (
+from textsim_db.text.unicode_data import LOWER, VERSION
+from textsim_db.text.unicode_tables import (
     JOINING,
     MARK,
     MAX_MARKS,

@@ -1,11 +1,11 @@
-"""Generate textsim_db/unicode_data.py: the frozen Unicode tables of the normal form.
+"""Generate textsim_db/text/unicode_data.py: the frozen Unicode tables of the normal form.
 
 The tables are frozen at Unicode 13.0, the oldest version that a supported server's
 normalize() knows (PostgreSQL 14), so that a newer Python, ICU or libc changes nothing.
 Run this by hand (it needs the development dependency unicodedataplus) and commit what it writes;
 a test runs it again and compares.
 
-    python scripts/make_unicode_tables.py > textsim_db/unicode_data.py
+    python scripts/make_unicode_tables.py > textsim_db/text/unicode_data.py
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from textsim_db.config import CorpusConfig, make_config
+from textsim_db.settings import CorpusConfig, make_config
 
 
 class Golden(NamedTuple):

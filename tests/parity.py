@@ -21,10 +21,10 @@ import psycopg
 
 import textsim_db as ts
 from tests.unit.test_text import random_text
-from textsim_db import recipe
-from textsim_db.config import CorpusConfig
-from textsim_db.stop_words import stop_words
-from textsim_db.text import normal_form, shingles, words
+from textsim_db.settings import CorpusConfig
+from textsim_db.sketch import recipe
+from textsim_db.text.stop_words import stop_words
+from textsim_db.text.tokens import normal_form, shingles, words
 
 CORPORA = ("word:1", "word:3", "char:5")
 STOP_WORDS = ("the", "a", "of", "é", "漢", "ı", "1", "don't")

@@ -6,9 +6,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from textsim_db.config import CorpusConfig, Linkage, Mode
     from textsim_db.corpus import Corpus
     from textsim_db.database import Database, connect, install
+    from textsim_db.diff.explaining import Explanation, explain
     from textsim_db.errors import (
         ConfigurationError,
         CorpusBusy,
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
         SchemaError,
         TextsimError,
     )
-    from textsim_db.explaining import Explanation, explain
-    from textsim_db.planning import Option, plan
     from textsim_db.results import (
         Activity,
         AddReport,
@@ -46,13 +44,15 @@ if TYPE_CHECKING:
         Statistics,
         Status,
     )
-    from textsim_db.worker import Worker, WorkReport
+    from textsim_db.settings import CorpusConfig, Linkage, Mode
+    from textsim_db.sketch.planning import Option, plan
+    from textsim_db.sync.worker import Worker, WorkReport
 
 __version__ = "0.1.0"
 
 # Loaded when first used, so that the command line can answer before NumPy and Numba are in.
 _HOMES = {
-    "textsim_db.config": ["CorpusConfig", "Linkage", "Mode"],
+    "textsim_db.settings": ["CorpusConfig", "Linkage", "Mode"],
     "textsim_db.corpus": ["Corpus"],
     "textsim_db.database": ["Database", "connect", "install"],
     "textsim_db.errors": [
@@ -72,8 +72,8 @@ _HOMES = {
         "SchemaError",
         "TextsimError",
     ],
-    "textsim_db.explaining": ["Explanation", "explain"],
-    "textsim_db.planning": ["Option", "plan"],
+    "textsim_db.diff.explaining": ["Explanation", "explain"],
+    "textsim_db.sketch.planning": ["Option", "plan"],
     "textsim_db.results": [
         "Activity",
         "AddReport",
@@ -92,7 +92,7 @@ _HOMES = {
         "Statistics",
         "Status",
     ],
-    "textsim_db.worker": ["WorkReport", "Worker"],
+    "textsim_db.sync.worker": ["WorkReport", "Worker"],
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
 

@@ -13,38 +13,12 @@ import numpy.typing as npt
 from psycopg import errors as pg
 from sqlalchemy import Engine, Table
 
-from textsim_db import (
-    attached,
-    changes,
-    clusters,
-    corpus_statistics,
-    indexing,
-    measurement,
-    pairs,
-    planning,
-    rebuild,
-    recipe,
-    search,
-    sources,
-    verification,
-)
-from textsim_db.batches import possible_key
-from textsim_db.comparison import Check
-from textsim_db.config import (
-    AUTO,
-    CorpusConfig,
-    changed_config,
-    check_callable,
-    check_count,
-    check_linkage,
-    check_several,
-    check_threshold,
-)
+from textsim_db.compare.comparison import Check
 from textsim_db.db import corpora
 from textsim_db.db.corpora import StoredCorpus
 from textsim_db.db.dictionary import Dictionary
 from textsim_db.db.engine import autocommit, database_errors
-from textsim_db.document_stream import Documents, Key, stream_documents
+from textsim_db.diff.explaining import Explanation, explain_sides
 from textsim_db.errors import (
     ConfigurationError,
     CorpusChanged,
@@ -53,10 +27,8 @@ from textsim_db.errors import (
     DocumentNotFound,
     MeasureError,
 )
-from textsim_db.explaining import Explanation, explain_sides
-from textsim_db.languages import check_language
 from textsim_db.measures.named import JACCARD, measure_of
-from textsim_db.planning import Option
+from textsim_db.read import clusters, corpus_statistics, measurement, pairs, search, verification
 from textsim_db.results import (
     Activity,
     AddReport,
@@ -73,8 +45,25 @@ from textsim_db.results import (
     Statistics,
     Status,
 )
-from textsim_db.sources import Column
-from textsim_db.worker import Worker
+from textsim_db.settings import (
+    AUTO,
+    CorpusConfig,
+    changed_config,
+    check_callable,
+    check_count,
+    check_linkage,
+    check_several,
+    check_threshold,
+)
+from textsim_db.sketch import planning, recipe
+from textsim_db.sketch.planning import Option
+from textsim_db.sync import attached, changes, sources
+from textsim_db.sync.sources import Column
+from textsim_db.sync.worker import Worker
+from textsim_db.text.languages import check_language
+from textsim_db.write import indexing, rebuild
+from textsim_db.write.batches import possible_key
+from textsim_db.write.document_stream import Documents, Key, stream_documents
 
 INDEX_PATIENCE = "100ms"
 """How long a search that finds no index waits for those who write, before it does without."""

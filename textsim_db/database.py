@@ -9,8 +9,6 @@ from typing import Any
 
 from sqlalchemy import URL, Engine
 
-from textsim_db import sources
-from textsim_db.config import differing_settings, make_config
 from textsim_db.corpus import Corpus
 from textsim_db.db import corpora, embedded, schema
 from textsim_db.db import engine as engines
@@ -18,9 +16,11 @@ from textsim_db.db.dictionary import Dictionary
 from textsim_db.db.forking import renew_after_fork
 from textsim_db.errors import ConfigurationError, CorpusExists
 from textsim_db.results import AttachedTable
-from textsim_db.stop_words import with_lists
-from textsim_db.temporary import check_not_reserved, is_temporary
-from textsim_db.worker import POLL_SECONDS, Worker, WorkReport
+from textsim_db.settings import differing_settings, make_config
+from textsim_db.sync import sources
+from textsim_db.sync.worker import POLL_SECONDS, Worker, WorkReport
+from textsim_db.text.stop_words import with_lists
+from textsim_db.write.temporary import check_not_reserved, is_temporary
 
 URL_VARIABLE = "TEXTSIM_DATABASE_URL"
 

@@ -25,11 +25,12 @@ import textsim_db as ts
 from benchmarks.generate import documents
 from tests.cli.test_cli import Textsim, process, textsim
 from tests.sampling import some
-from textsim_db import dedupe_table, records
 from textsim_db.db import corpora
-from textsim_db.formats import CsvRecords
-from textsim_db.temporary import PREFIX
-from textsim_db.text import shingles
+from textsim_db.dedupe import tables
+from textsim_db.files import records
+from textsim_db.files.formats import CsvRecords
+from textsim_db.text.tokens import shingles
+from textsim_db.write.temporary import PREFIX
 
 pytestmark = pytest.mark.one_server
 
@@ -463,7 +464,7 @@ def test_a_target_that_cannot_be_is_told_first(
 ) -> None:
     run_sql(database_url, "CREATE TABLE post (id int, text text)")
     run_sql(database_url, "CREATE VIEW there AS SELECT 1")
-    monkeypatch.setattr(dedupe_table, "documents", None)
+    monkeypatch.setattr(tables, "documents", None)
     for into, message in [
         ("nowhere.x", 'nowhere.x cannot be created: schema "nowhere" does not exist'),
         ("pg_catalog.x", "pg_catalog.x cannot be created: permission denied"),

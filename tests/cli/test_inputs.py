@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 
 from tests.sampling import some
-from textsim_db import formats, inputs
 from textsim_db.errors import InputError
-from textsim_db.formats import Kind
-from textsim_db.inputs import Inputs, read_text
+from textsim_db.files import formats, inputs
+from textsim_db.files.formats import Kind
+from textsim_db.files.inputs import Inputs, read_text
 from textsim_db.results import Refusal
 
 Read = Callable[..., tuple[list[tuple[str, str]], list[Refusal]]]

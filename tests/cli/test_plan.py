@@ -12,7 +12,7 @@ import pytest
 import textsim_db as ts
 from benchmarks.generate import documents
 from tests.cli.test_cli import Textsim, textsim
-from textsim_db import measurement
+from textsim_db.read import measurement
 
 pytestmark = pytest.mark.one_server
 

@@ -12,7 +12,7 @@ import psycopg
 import textsim_db as ts
 from tests.crash.works import Changes, text_of
 from textsim_db.db import corpora
-from textsim_db.temporary import PREFIX
+from textsim_db.write.temporary import PREFIX
 
 Connection = psycopg.Connection[Any]
 Texts = Mapping[str, str]

@@ -24,9 +24,9 @@ from psycopg import errors as pg
 
 import textsim_db as ts
 from tests.steps import FIRST, second_step
-from textsim_db import batches
 from textsim_db.db import schema
 from textsim_db.db.engine import is_lost, open_engine
+from textsim_db.write import batches
 
 WORDS = [f"w{i}" for i in range(200)]
 LOADED = 6000

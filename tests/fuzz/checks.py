@@ -19,32 +19,26 @@ import numpy.typing as npt
 from tests import reference
 from tests.fuzz import generate
 from tests.fuzz.memory import Guarded
-from textsim_db import (
-    batches,
-    crowded,
-    forest,
-    hashing,
-    keeping,
-    minhash,
-    overlap,
-    stop_words,
-    text_kernels,
-)
-from textsim_db.comparison import Check, values_of_pairs
-from textsim_db.config import CorpusConfig, Shingle, make_config
+from textsim_db.cluster import crowded, forest, keeping
+from textsim_db.compare import overlap
+from textsim_db.compare.comparison import Check, values_of_pairs
+from textsim_db.compare.prefixes import Rows
+from textsim_db.compare.similarity import jaccard_pairs, shares_earlier_band
 from textsim_db.db import binary
 from textsim_db.db.word_cache import WordCache
-from textsim_db.kernels import kernel
-from textsim_db.languages import identify
-from textsim_db.lsh import buckets
 from textsim_db.measures import edits, named
 from textsim_db.measures.alignment import alignment
-from textsim_db.prefixes import Rows
-from textsim_db.recipe import sketch_tokens
-from textsim_db.seen import SeenKeys
-from textsim_db.similarity import jaccard_pairs, shares_earlier_band
-from textsim_db.tally import Tally, words_at
-from textsim_db.text import Tokens, find_shingles, to_bytes, tokenize, tokens_of
+from textsim_db.read.tally import Tally, words_at
+from textsim_db.settings import CorpusConfig, Shingle, make_config
+from textsim_db.sketch import minhash
+from textsim_db.sketch.lsh import buckets
+from textsim_db.sketch.recipe import sketch_tokens
+from textsim_db.text import hashing, stop_words, text_kernels
+from textsim_db.text.kernels import kernel
+from textsim_db.text.languages import identify
+from textsim_db.text.tokens import Tokens, find_shingles, to_bytes, tokenize, tokens_of
+from textsim_db.write import batches
+from textsim_db.write.seen import SeenKeys
 
 CONFIGS = (
     make_config("word:1", threshold=0.5, num_hashes=32),

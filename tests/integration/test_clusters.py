@@ -12,9 +12,9 @@ import pytest
 import textsim_db as ts
 from benchmarks.generate import documents
 from tests.sampling import some
-from textsim_db import pairs
-from textsim_db.forest import Forest, Links
-from textsim_db.text import shingles
+from textsim_db.cluster.forest import Forest, Links
+from textsim_db.read import pairs
+from textsim_db.text.tokens import shingles
 
 
 def test_copies_are_folded_and_unfolded(db: ts.Database) -> None:

@@ -12,8 +12,8 @@ import pytest
 import textsim_db as ts
 from tests import collision
 from textsim_db.db.engine import plain_url, sqlalchemy_url
-from textsim_db.hashing import hash_texts
-from textsim_db.text import words
+from textsim_db.text.hashing import hash_texts
+from textsim_db.text.tokens import words
 
 pytestmark = pytest.mark.one_server
 

@@ -19,13 +19,13 @@ import pytest
 
 import textsim_db as ts
 from tests.cli.test_cli import Textsim, textsim
-from textsim_db import languages
-from textsim_db.batches import prepare
-from textsim_db.indexing import _part
-from textsim_db.languages import READ_BYTES, UNDETERMINED, identify
 from textsim_db.measures import without_stop_words
-from textsim_db.stop_words import stop_words, stop_words_by_language
-from textsim_db.text import normal_form, to_bytes, tokenize
+from textsim_db.text import languages
+from textsim_db.text.languages import READ_BYTES, UNDETERMINED, identify
+from textsim_db.text.stop_words import stop_words, stop_words_by_language
+from textsim_db.text.tokens import normal_form, to_bytes, tokenize
+from textsim_db.write.batches import prepare
+from textsim_db.write.indexing import _part
 
 __all__ = ["textsim"]
 

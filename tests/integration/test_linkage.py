@@ -12,7 +12,7 @@ import pytest
 
 import textsim_db as ts
 from benchmarks.generate import documents
-from textsim_db import clusters as module
+from textsim_db.read import clusters as module
 
 pytestmark = pytest.mark.one_server
 

@@ -11,8 +11,8 @@ import pytest
 import textsim_db as ts
 from benchmarks.generate import documents
 from tests.sampling import some
-from textsim_db import pairs
 from textsim_db.measures import MEASURES, Measure, shingles, words
+from textsim_db.read import pairs
 
 pytestmark = pytest.mark.one_server
 

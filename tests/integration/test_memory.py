@@ -9,8 +9,8 @@ import psycopg
 import pytest
 
 import textsim_db as ts
-from textsim_db.dedupe import deduplicate
-from textsim_db.preference import Preference
+from textsim_db.cluster.preference import Preference
+from textsim_db.dedupe.files import deduplicate
 
 pytestmark = pytest.mark.one_server
 
@@ -25,7 +25,7 @@ def connection(database_url: str) -> Iterator[psycopg.Connection[tuple[object, .
 
 @pytest.fixture(autouse=True)
 def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("batches", "changes", "indexing"):
+    for module in ("write.batches", "sync.changes", "write.indexing"):
         monkeypatch.setattr(f"textsim_db.{module}.BATCH_DOCUMENTS", 100)
 
 

@@ -23,10 +23,10 @@ from sqlalchemy.engine import make_url
 
 import textsim_db as ts
 from benchmarks.generate import documents
-from textsim_db.config import make_config
 from textsim_db.db import corpora
 from textsim_db.db.engine import is_pooled, open_engine, sqlalchemy_url
-from textsim_db.temporary import temporary_name
+from textsim_db.settings import make_config
+from textsim_db.write.temporary import temporary_name
 
 pytestmark = pytest.mark.one_server
 

@@ -20,9 +20,10 @@ from benchmarks.generate import documents
 from tests.integration.test_retries import cut_commit
 from tests.proxy import proxied
 from tests.sampling import some
-from textsim_db import attached, changes, rebuild
 from textsim_db.db import corpora
-from textsim_db.temporary import PREFIX
+from textsim_db.sync import attached, changes
+from textsim_db.write import rebuild
+from textsim_db.write.temporary import PREFIX
 
 pytestmark = pytest.mark.one_server
 

@@ -19,9 +19,9 @@ from sqlalchemy import Table, Text, cast, func, select
 from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column
 
 import textsim_db as ts
-from textsim_db import attached, changes
 from textsim_db.db.engine import plain_url, sqlalchemy_url
-from textsim_db.worker import GIVE_UP_TRIES
+from textsim_db.sync import attached, changes
+from textsim_db.sync.worker import GIVE_UP_TRIES
 
 pytestmark = pytest.mark.one_server
 

@@ -13,7 +13,6 @@ import textsim_db as ts
 from benchmarks.generate import documents
 from tests.cli.test_cli import Textsim, textsim
 from tests.sampling import some
-from textsim_db import corpus_statistics
 from textsim_db.measures import (
     document_frequencies,
     idf_weights,
@@ -21,6 +20,7 @@ from textsim_db.measures import (
     shingles,
     words,
 )
+from textsim_db.read import corpus_statistics
 
 __all__ = ["textsim"]
 

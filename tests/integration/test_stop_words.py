@@ -10,10 +10,10 @@ import pytest
 import textsim_db as ts
 from benchmarks.generate import documents
 from tests.sampling import some
-from textsim_db import recipe
 from textsim_db.measures import without_stop_words
-from textsim_db.stop_words import stop_words, without
-from textsim_db.text import to_bytes, tokenize
+from textsim_db.sketch import recipe
+from textsim_db.text.stop_words import stop_words, without
+from textsim_db.text.tokens import to_bytes, tokenize
 
 pytestmark = pytest.mark.one_server
 

@@ -16,9 +16,9 @@ from psycopg import sql
 import textsim_db as ts
 from benchmarks.generate import documents
 from tests.integration.test_sources import wait_for
-from textsim_db import attached, changes
 from textsim_db.db import corpora
 from textsim_db.db.engine import plain_url, sqlalchemy_url, transaction, wait_at_most
+from textsim_db.sync import attached, changes
 
 pytestmark = pytest.mark.one_server
 

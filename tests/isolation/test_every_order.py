@@ -13,10 +13,10 @@ import pytest
 import textsim_db as ts
 from tests.integration.test_sources import stored
 from tests.isolation.clients import Client, Isolation, clients
-from textsim_db import indexing, writing
-from textsim_db.batches import prepare
 from textsim_db.db import corpora
 from textsim_db.db.dictionary import Dictionary
+from textsim_db.write import indexing, writing
+from textsim_db.write.batches import prepare
 
 pytestmark = pytest.mark.one_server
 

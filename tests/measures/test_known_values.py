@@ -8,7 +8,6 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from textsim_db.config import Bands, make_config
 from textsim_db.errors import MeasureError
 from textsim_db.measures import (
     MEASURES,
@@ -46,7 +45,8 @@ from textsim_db.measures import (
     word_ngrams,
     words,
 )
-from textsim_db.recipe import signature
+from textsim_db.settings import Bands, make_config
+from textsim_db.sketch.recipe import signature
 
 
 def test_jaccard() -> None:

@@ -12,10 +12,10 @@ import pytest
 
 import textsim_db as ts
 from tests.golden import GOLDEN, Golden, golden_config
-from textsim_db import recipe
-from textsim_db.hashing import hash_bands, hash_texts
-from textsim_db.recipe import GOLDEN_TEXT
-from textsim_db.text import shingles
+from textsim_db.sketch import recipe
+from textsim_db.sketch.recipe import GOLDEN_TEXT
+from textsim_db.text.hashing import hash_bands, hash_texts
+from textsim_db.text.tokens import shingles
 
 PRIME = 2**31 - 1
 SIGNATURE = """

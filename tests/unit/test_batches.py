@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from textsim_db import text
-from textsim_db.batches import prepare
-from textsim_db.config import make_config
+from textsim_db.settings import make_config
+from textsim_db.text import tokens
+from textsim_db.write.batches import prepare
 
 
 def test_a_text_that_nfkc_makes_too_long_is_refused_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """At the real limit of 1 GiB it takes a minute."""
-    monkeypatch.setattr(text, "MAX_BATCH_BYTES", 5_000)
+    monkeypatch.setattr(tokens, "MAX_BATCH_BYTES", 5_000)
     items = [("a", "a text that is fine"), ("b", "\ufdfa" * 600), ("c", "another text")]
     batch = prepare(items, make_config())
     assert batch.keys == ["a", "c"]

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from textsim_db import ConfigurationError
-from textsim_db.config import Bands, Shingle, changed_config, choose_bands, make_config
+from textsim_db.settings import Bands, Shingle, changed_config, choose_bands, make_config
 
 
 def test_the_defaults_give_18_bands_of_7_rows() -> None:

@@ -10,14 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.test_text import random_text
-from textsim_db import pages
-from textsim_db.config import make_config
-from textsim_db.differences import Change, differences, tokens
+from textsim_db.diff import pages
+from textsim_db.diff.differences import Change, differences, tokens
+from textsim_db.diff.explaining import explain
 from textsim_db.errors import ConfigurationError, DocumentError
-from textsim_db.explaining import explain
 from textsim_db.measures import MEASURES, jaccard, levenshtein, minhash_estimate, shingles, words
-from textsim_db.recipe import signature
-from textsim_db.text import normal_form
+from textsim_db.settings import make_config
+from textsim_db.sketch.recipe import signature
+from textsim_db.text.tokens import normal_form
 
 TEXTS = st.lists(
     st.sampled_from(

@@ -46,7 +46,7 @@ def test_memory_that_may_not_be_read_ends_the_process() -> None:
     """What the hashes read without a check would be found out."""
     program = (
         "import numpy as np; from tests.fuzz.memory import Guarded; "
-        "from textsim_db.hashing import hash_spans; "
+        "from textsim_db.text.hashing import hash_spans; "
         "data = Guarded(4096).copy(np.zeros(20, np.uint8), bytes({})); "
         "print(hash_spans(data, np.array([0], np.int32), np.array([20], np.int32)))"
     )

@@ -6,10 +6,10 @@ import pytest
 
 from tests import reference
 from tests.golden import GOLDEN, Golden, golden_config
-from textsim_db import recipe
-from textsim_db.hashing import hash_texts
-from textsim_db.minhash import coefficients
-from textsim_db.text import normal_form, shingles
+from textsim_db.sketch import recipe
+from textsim_db.sketch.minhash import coefficients
+from textsim_db.text.hashing import hash_texts
+from textsim_db.text.tokens import normal_form, shingles
 
 parametrized = pytest.mark.parametrize(
     "golden", GOLDEN, ids=lambda golden: f"{golden.name} {golden.shingle}"

@@ -8,8 +8,8 @@ import random
 import numpy as np
 import pytest
 
-from textsim_db import minhash
-from textsim_db.minhash import PRIME, coefficients, estimates, signatures
+from textsim_db.sketch import minhash
+from textsim_db.sketch.minhash import PRIME, coefficients, estimates, signatures
 
 SEEDS = 300
 NUM_HASHES = 64

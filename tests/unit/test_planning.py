@@ -7,8 +7,8 @@ from itertools import pairwise
 import pytest
 
 import textsim_db as ts
-from textsim_db.config import Bands, choose_bands
-from textsim_db.planning import Distribution, options, wilson
+from textsim_db.settings import Bands, choose_bands
+from textsim_db.sketch.planning import Distribution, options, wilson
 
 
 def test_what_the_defaults_of_others_find_at_their_threshold() -> None:

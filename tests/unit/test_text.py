@@ -17,8 +17,9 @@ from hypothesis import strategies as st
 
 from tests import reference
 from textsim_db import ConfigurationError, DocumentError
-from textsim_db.config import Shingle
-from textsim_db.text import (
+from textsim_db.settings import Shingle
+from textsim_db.text.text_kernels import prepare_pieces
+from textsim_db.text.tokens import (
     PIECE_BYTES,
     Tokens,
     find_shingles,
@@ -28,8 +29,7 @@ from textsim_db.text import (
     tokenize,
     words,
 )
-from textsim_db.text_kernels import prepare_pieces
-from textsim_db.unicode_tables import tables
+from textsim_db.text.unicode_tables import tables
 
 ROOT = Path(__file__).parents[2]
 CODE_POINTS = [point for point in range(1, 0x110000) if not 0xD800 <= point <= 0xDFFF]
@@ -219,7 +219,7 @@ def test_the_tables_are_what_the_script_makes() -> None:
         capture_output=True,
         check=True,
     ).stdout
-    assert made == (ROOT / "textsim_db" / "unicode_data.py").read_bytes()
+    assert made == (ROOT / "textsim_db" / "text" / "unicode_data.py").read_bytes()
 
 
 def assert_tokens(texts: list[str]) -> None:

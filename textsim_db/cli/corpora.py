@@ -25,8 +25,8 @@ from textsim_db.cli.progress import counting
 from textsim_db.errors import CorpusExists, RecipeError
 
 if TYPE_CHECKING:
-    from textsim_db.config import CorpusConfig
     from textsim_db.corpus import Corpus
+    from textsim_db.settings import CorpusConfig
 
 app = typer.Typer(no_args_is_help=True, help="Create, list, show and drop corpora.")
 
@@ -120,8 +120,8 @@ def chosen_stop_words(choice: str | None) -> str | tuple[str, ...] | None:
     """Return the stop words of a language or a file."""
     if choice in (None, "auto"):
         return choice
-    from textsim_db.inputs import read_text
-    from textsim_db.stop_words import stop_words
+    from textsim_db.files.inputs import read_text
+    from textsim_db.text.stop_words import stop_words
 
     is_file = "." in choice or "/" in choice
     return stop_words(read_text(choice).splitlines() if is_file else choice)
@@ -129,8 +129,8 @@ def chosen_stop_words(choice: str | None) -> str | tuple[str, ...] | None:
 
 def check(settings: dict[str, Any]) -> None:
     """Raise ConfigurationError unless a corpus can be made with these settings."""
-    from textsim_db.config import make_config
-    from textsim_db.stop_words import with_lists
+    from textsim_db.settings import make_config
+    from textsim_db.text.stop_words import with_lists
 
     make_config(**with_lists(settings))
 
@@ -142,8 +142,8 @@ def given(**settings: Any) -> dict[str, Any]:
 
 def check_settings(corpus: Corpus, settings: dict[str, Any]) -> None:
     """Raise CorpusExists unless the corpus is what these settings would make."""
-    from textsim_db.config import differing_settings
-    from textsim_db.stop_words import with_lists
+    from textsim_db.settings import differing_settings
+    from textsim_db.text.stop_words import with_lists
 
     if differing := differing_settings(corpus.config, with_lists(settings)):
         raise CorpusExists(f'corpus "{corpus.name}" exists with other settings: {differing}')

@@ -32,15 +32,15 @@ from textsim_db.cli.searches import LinkageOption
 from textsim_db.errors import ConfigurationError, shown
 
 if TYPE_CHECKING:
-    from textsim_db.dedupe import Deduplication
-    from textsim_db.preference import Preference
-    from textsim_db.records import Records
+    from textsim_db.cluster.preference import Preference
+    from textsim_db.dedupe.files import Deduplication
+    from textsim_db.files.records import Records
 
 _SHOWN_FAULTS = 20
 
 
 def _keep(text: str) -> Preference:
-    from textsim_db.preference import Preference
+    from textsim_db.cluster.preference import Preference
 
     try:
         return Preference.parse(text)
@@ -135,7 +135,7 @@ def dedupe(
         _dedupe_table(table, into, key or "id", text, keep, settings, linkage, database_url)
         return
     assert path is not None
-    from textsim_db.records import Columns, open_records
+    from textsim_db.files.records import Columns, open_records
 
     columns = Columns(text, key or "id", keep.column, key is not None)
     with open_records(path, columns, kind) as records:
@@ -186,7 +186,7 @@ def _dedupe_file(
     linkage: str,
     database_url: str | None,
 ) -> None:
-    from textsim_db.dedupe import deduplicate
+    from textsim_db.dedupe.files import deduplicate
 
     keys: list[str | None] = []
     faults: list[str] = []
@@ -225,22 +225,22 @@ def _dedupe_table(
     linkage: str,
     database_url: str | None,
 ) -> None:
-    from textsim_db import dedupe_table
+    from textsim_db.cluster.preference import Preference
     from textsim_db.db.engine import database_errors
-    from textsim_db.dedupe import deduplicate
-    from textsim_db.preference import Preference
+    from textsim_db.dedupe import tables
+    from textsim_db.dedupe.files import deduplicate
 
     keys: list[str] = []
     # The server has put the values of a column in order.
     preference = Preference("min", "place") if keep.column is not None else keep
     start = time.monotonic()
     with connect(database_url) as db, database_errors():
-        table = dedupe_table.find_table(db.engine, name, key, text, keep)
-        dedupe_table.check_target(db.engine, table, into)
-        documents = dedupe_table.documents(db.engine, table, keys)
+        table = tables.find_table(db.engine, name, key, text, keep)
+        tables.check_target(db.engine, table, into)
+        documents = tables.documents(db.engine, table, keys)
         with loading(None, documents) as (watched, stored):
             found = deduplicate(db, watched, preference, settings, linkage, stored)
-        dedupe_table.write_clusters(db.engine, table, into, keys, found)
+        tables.write_clusters(db.engine, table, into, keys, found)
     complain(_summary(found, "to remove", time.monotonic() - start))
     for number, reason in found.refused[:_SHOWN_FAULTS]:
         complain(f'cannot be compared: the row with key "{keys[number]}": {reason}')
@@ -259,7 +259,7 @@ def _summary(found: Deduplication, gone: str, seconds: float) -> str:
 
 
 def _write_report(path: str, found: Deduplication, keys: list[str | None]) -> None:
-    from textsim_db.records import replacing
+    from textsim_db.files.records import replacing
 
     with replacing(path) as raw:
         file = io.TextIOWrapper(raw, "utf-8", newline="")

@@ -20,11 +20,11 @@ from textsim_db.cli.common import (
 from textsim_db.cli.output import Format, FormatOption, Setting, console, table, write
 from textsim_db.cli.output import similarity as shown_similarity
 from textsim_db.cli.progress import counting
-from textsim_db.config import Bands
+from textsim_db.settings import Bands
 
 if TYPE_CHECKING:
-    from textsim_db.planning import Option
     from textsim_db.results import RecallReport
+    from textsim_db.sketch.planning import Option
 
 _AROUND = 3
 _SHOWN = 10
@@ -112,7 +112,7 @@ def plan(
     Examples: `textsim plan --threshold 0.7 --recall 0.99 --plot curve.svg`,
     `textsim plan news --sample 2000`
     """
-    from textsim_db import planning, plots
+    from textsim_db.sketch import planning, plots
 
     if plot is not None:
         plots.check_file(plot)
@@ -126,7 +126,7 @@ def plan(
         chosen = next(option for option in made if option.chosen)
         banding = Bands(chosen.bands, chosen.rows)
     else:
-        from textsim_db.measurement import distribution as measured
+        from textsim_db.read.measurement import distribution as measured
 
         with connect(database_url) as db:
             opened = db.corpus(corpus)

@@ -22,9 +22,9 @@ from textsim_db.cli.common import (
 from textsim_db.cli.output import Format, FormatOption, write
 
 if TYPE_CHECKING:
-    from textsim_db.config import Linkage
     from textsim_db.corpus import Corpus
     from textsim_db.results import Cluster, Match
+    from textsim_db.settings import Linkage
 
 _JACCARD = "jaccard"
 
@@ -53,7 +53,7 @@ Limit = Annotated[
 
 
 def _linkage(text: str) -> Linkage:
-    from textsim_db.config import Linkage
+    from textsim_db.settings import Linkage
 
     return one_of(Linkage, text)
 
@@ -98,8 +98,8 @@ def query(
         raise typer.BadParameter("give either a text or --file", param_hint="TEXT")
     name = "-" if text == "-" else file
     if name is not None:
-        from textsim_db.formats import Kind, kind_of
-        from textsim_db.inputs import read_text
+        from textsim_db.files.formats import Kind, kind_of
+        from textsim_db.files.inputs import read_text
 
         text = read_text(name)
         if name != "-" and kind_of(name) is not Kind.TEXT:

@@ -30,15 +30,15 @@ from textsim_db.cli.common import (
 from textsim_db.cli.logs import COMMANDS, tell_from
 from textsim_db.cli.output import Format, FormatOption, write
 from textsim_db.cli.progress import passing
-from textsim_db.config import Mode
 from textsim_db.errors import ConfigurationError, CorpusNotFound
-from textsim_db.stopping import Stop
+from textsim_db.settings import Mode
+from textsim_db.sync.stopping import Stop
 
 if TYPE_CHECKING:
     from textsim_db.corpus import Corpus
     from textsim_db.database import Database
     from textsim_db.results import Activity, AttachedTable, ChangeReport, Failure, Status
-    from textsim_db.worker import Worker, WorkReport
+    from textsim_db.sync.worker import Worker, WorkReport
 
 log = logging.getLogger(f"{COMMANDS}.worker")
 

@@ -60,7 +60,7 @@ def stats(
 
     Example: `textsim stats news --plot news.svg`
     """
-    from textsim_db import plots
+    from textsim_db.sketch import plots
 
     if form is Format.CSV:
         raise ConfigurationError("the statistics are no table; take --format jsonl")

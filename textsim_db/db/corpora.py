@@ -15,11 +15,11 @@ from psycopg import sql
 from psycopg.types.json import Jsonb
 from sqlalchemy import Engine
 
-from textsim_db import minhash, recipe
-from textsim_db.config import CorpusConfig, Shingle
 from textsim_db.db.engine import autocommit, database_errors, transaction, wait_at_most
 from textsim_db.db.retries import repeated
 from textsim_db.errors import ConfigurationError, CorpusExists, CorpusNotFound
+from textsim_db.settings import CorpusConfig, Shingle
+from textsim_db.sketch import minhash, recipe
 
 log = logging.getLogger("textsim_db.corpora")
 

@@ -21,8 +21,8 @@ from textsim_db.db.engine import Connection, autocommit
 from textsim_db.db.retries import is_timeout, repeated
 from textsim_db.db.word_cache import WordCache
 from textsim_db.errors import DatabaseError
-from textsim_db.hashing import hash_spans
-from textsim_db.text import Tokens
+from textsim_db.text.hashing import hash_spans
+from textsim_db.text.tokens import Tokens
 
 INSERT_WORDS = 10_000
 MAX_TEXTS = 500_000

@@ -18,7 +18,7 @@ from sqlalchemy import Engine
 
 from textsim_db.db.engine import Connection, adapted, autocommit, database_errors
 from textsim_db.errors import SchemaError
-from textsim_db.hashing import hash_bands, hash_texts
+from textsim_db.text.hashing import hash_bands, hash_texts
 
 if TYPE_CHECKING:
     from alembic.config import Config

@@ -8,8 +8,8 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from textsim_db.kernels import kernel
-from textsim_db.text import Tokens
+from textsim_db.text.kernels import kernel
+from textsim_db.text.tokens import Tokens
 
 Scalar = TypeVar("Scalar", bound=np.generic)
 

@@ -39,7 +39,7 @@ from textsim_db.measures.views import (
 )
 from textsim_db.measures.vocabulary import Vocabulary
 from textsim_db.measures.weights import document_frequencies, idf_weights
-from textsim_db.text import normal_form, shingles, words
+from textsim_db.text.tokens import normal_form, shingles, words
 
 __all__ = [
     "MEASURES",

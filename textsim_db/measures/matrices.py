@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 import numpy as np
 import numpy.typing as npt
 
-from textsim_db import minhash
-from textsim_db.config import MAX_HASHES, check_count
 from textsim_db.errors import ConfigurationError
-from textsim_db.hashing import hash_texts
 from textsim_db.measures.named import measure_of
 from textsim_db.measures.sequences import Sequence, hashable, items_of
 from textsim_db.measures.vocabulary import Vocabulary
+from textsim_db.settings import MAX_HASHES, check_count
+from textsim_db.sketch import minhash
+from textsim_db.text.hashing import hash_texts
 
 if TYPE_CHECKING:
     from scipy.sparse import csc_array

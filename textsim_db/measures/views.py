@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Collection
 
 from textsim_db.errors import MeasureError
-from textsim_db.text import normal_form, words
+from textsim_db.text.tokens import normal_form, words
 
 
 def bag_of_words(text: str) -> set[str]:

@@ -1,0 +1,68 @@
+"""Verified links among many documents of one bucket, without listing all its pairs; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from textsim_db.cluster.forest import Links, join, roots
+from textsim_db.compare.prefixes import Numbers, Rows, promising_pairs
+from textsim_db.compare.similarity import jaccard_pairs
+
+MAX_STARS = 64
+_POOR_STARS = 3
+_RICH = 0.02
+
+
+def all_links(rows: Rows, threshold: float) -> Iterator[Links]:
+    """Yield every pair of documents, by number, whose similarity reaches the threshold."""
+    for left, right in promising_pairs(rows, np.arange(len(rows.shingle_counts)), threshold):
+        yield _verified(rows, left, right, threshold)
+
+
+def joining_links(rows: Rows, groups: Numbers, threshold: float) -> Iterator[Links]:
+    """Yield links, by number, that join all groups of documents that any links would join.
+
+    groups: (documents,), who is joined already. A document is compared with all others first, then
+    one that it did not reach, and so on: templates with small differences are joined by few of
+    these. Only pairs across what is not joined then are looked for.
+    """
+    _, parents = np.unique(groups, return_inverse=True)
+    firsts = np.full(parents.max(initial=-1) + 1, len(groups), np.int64)
+    np.minimum.at(firsts, parents, np.arange(len(groups)))
+    parents = firsts[parents]
+    for links in _stars(rows, parents, threshold):
+        yield links
+    for left, right in promising_pairs(rows, roots(parents), threshold):
+        apart = parents[left] != parents[right]
+        links = _verified(rows, left[apart], right[apart], threshold)
+        join(parents, links.left, links.right)
+        parents = roots(parents)
+        yield links
+
+
+def _stars(rows: Rows, parents: Numbers, threshold: float) -> Iterator[Links]:
+    """Yield the links of some documents with all that they are not joined with; joins parents."""
+    centres: list[int] = []
+    poor = 0
+    while len(centres) < MAX_STARS and poor < _POOR_STARS:
+        parents[:] = roots(parents)
+        left_over = np.flatnonzero(~np.isin(parents, parents[centres]))
+        if not len(left_over):
+            return
+        centre = int(left_over[0])
+        centres.append(centre)
+        others = np.flatnonzero(parents != parents[centre])
+        links = _verified(rows, np.full(len(others), centre), others, threshold)
+        join(parents, links.left, links.right)
+        poor += len(links.left) < _RICH * len(others)
+        yield links
+
+
+def _verified(rows: Rows, left: Numbers, right: Numbers, threshold: float) -> Links:
+    order = np.argsort(left, kind="stable")
+    left, right = left[order], right[order]
+    similarity = jaccard_pairs(rows.tokens, rows.offsets, rows.shingle_counts, left, right, rows.n)
+    reached = similarity >= threshold
+    return Links(left[reached], right[reached], similarity[reached])

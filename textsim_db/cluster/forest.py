@@ -1,0 +1,113 @@
+"""A spanning forest of verified pairs, kept while they stream by; pure, with no database."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from textsim_db.text.kernels import kernel
+
+MERGE_LINKS = 500_000
+
+Ids = npt.NDArray[np.int64]
+
+
+class Links(NamedTuple):
+    """Verified pairs by document id, with their similarities; all arrays of shape (pairs,)."""
+
+    left: Ids
+    right: Ids
+    similarity: npt.NDArray[np.float64]
+
+
+class Forest:
+    """A maximum spanning forest of links, kept while they stream by.
+
+    Its lightest link in a component is the weakest that holds the component together. Kruskal, "On
+    the shortest spanning subtree of a graph", 1956; a link that is heaviest on no cut of those seen
+    so far never becomes so, which is why only the forest need be kept.
+    """
+
+    def __init__(self) -> None:
+        self._kept = Links(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
+        self._waiting: list[Links] = []
+        self._count = 0
+
+    def add(self, links: Links) -> None:
+        """Take in some links."""
+        self._waiting.append(links)
+        self._count += len(links.left)
+        if self._count > max(MERGE_LINKS, len(self._kept.left)):
+            self._merge()
+
+    def components(
+        self,
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+        """Return members, the number of each one's component, and each component's weakest link.
+
+        Members and numbers have the shape (members,), the links (components,).
+        """
+        self._merge()
+        members, ends = np.unique(np.concatenate(self._kept[:2]), return_inverse=True)
+        left, right = ends[: len(ends) // 2], ends[len(ends) // 2 :]
+        parents = np.arange(len(members))
+        join(parents, left, right)
+        _, labels = np.unique(roots(parents), return_inverse=True)
+        weakest = np.ones(labels.max() + 1 if len(labels) else 0)
+        np.minimum.at(weakest, labels[left], self._kept.similarity)
+        return members, labels, weakest
+
+    def labels(self, ids: Ids) -> Ids:
+        """Return the number of the component that each id is in, another negative one if in none."""
+        members, numbers, _ = self.components()
+        if not len(members):
+            return -1 - np.arange(len(ids))
+        places = np.minimum(np.searchsorted(members, ids), len(members) - 1)
+        return np.where(members[places] == ids, numbers[places], -1 - np.arange(len(ids)))
+
+    def _merge(self) -> None:
+        links = [self._kept, *self._waiting]
+        left, right, weight = (np.concatenate(column) for column in zip(*links, strict=True))
+        order = np.argsort(-weight, kind="stable")
+        left, right, weight = left[order], right[order], weight[order]
+        members, ends = np.unique(np.concatenate((left, right)), return_inverse=True)
+        joining = join(np.arange(len(members)), ends[: len(left)], ends[len(left) :])
+        self._kept = Links(left[joining], right[joining], weight[joining])
+        self._waiting, self._count = [], 0
+
+
+@kernel
+def _root(parents: npt.NDArray[np.int64], node: int) -> int:
+    while parents[node] != node:
+        parents[node] = parents[parents[node]]
+        node = parents[node]
+    return node
+
+
+@kernel
+def join(
+    parents: npt.NDArray[np.int64], left: npt.NDArray[np.int64], right: npt.NDArray[np.int64]
+) -> npt.NDArray[np.bool_]:
+    """Join the ends of each link in turn, and say which links joined two components.
+
+    Path halving; the lower root wins, which is as good as by size on shuffled input. Tarjan and
+    van Leeuwen, "Worst-case analysis of set union algorithms", 1984.
+    """
+    joining = np.zeros(len(left), np.bool_)
+    for i in range(len(left)):
+        a, b = _root(parents, left[i]), _root(parents, right[i])
+        if a != b:
+            parents[max(a, b)] = min(a, b)
+            joining[i] = True
+    return joining
+
+
+@kernel
+def roots(parents: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Return the root of each node."""
+    found = np.empty(len(parents), np.int64)
+    for i in range(len(parents)):
+        found[i] = _root(parents, i)
+    return found

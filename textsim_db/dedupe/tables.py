@@ -1,0 +1,138 @@
+"""The documents of a table, and the table of their clusters that is made of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, LiteralString, NamedTuple
+
+import psycopg
+from psycopg import errors as pg
+from psycopg import sql
+from sqlalchemy import Engine
+
+from textsim_db.cluster.preference import Preference
+from textsim_db.db.engine import Connection, transaction
+from textsim_db.dedupe.files import Deduplication
+from textsim_db.errors import ConfigurationError
+from textsim_db.read.pairs import snapshot
+from textsim_db.sync import sources
+
+_CHUNK = 2000
+_TABLE = """
+SELECT n.nspname, c.relname FROM pg_catalog.pg_class c
+JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = %s
+"""
+_COLUMNS = """
+SELECT a.attname, pg_catalog.format_type(a.atttypid, a.atttypmod) FROM pg_catalog.pg_attribute a
+WHERE a.attrelid = %s AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum
+"""
+_DOCUMENTS = "SELECT t.{key}::text, t.{text}::text, {place} FROM {table} t ORDER BY t.{key}"
+# NaN would be the greatest of all numbers.
+_VALUE: LiteralString = "CASE WHEN t.{value}::text <> 'NaN' THEN t.{value} END"
+_PLACE: dict[str, LiteralString] = {
+    "max": f"pg_catalog.row_number() OVER (ORDER BY {_VALUE} DESC NULLS LAST, t.{{key}})",
+    "min": f"pg_catalog.row_number() OVER (ORDER BY {_VALUE} NULLS LAST, t.{{key}})",
+}
+_CREATE = """
+CREATE TABLE {into} (
+    key {type} PRIMARY KEY,
+    cluster bigint NOT NULL,
+    kept {type} NOT NULL,
+    similarity double precision NOT NULL
+)
+"""
+_COMMENTS = (
+    "COMMENT ON COLUMN {into}.cluster IS 'number of the cluster'",
+    "COMMENT ON COLUMN {into}.kept IS 'the member that stands for the others, its own key'",
+    "COMMENT ON COLUMN {into}.similarity IS 'Jaccard similarity to the member that is kept'",
+)
+
+
+class Table(NamedTuple):
+    """A table with texts, its columns checked; names as SQL takes them."""
+
+    name: sql.Composable
+    key: str
+    text: str
+    key_type: str
+    preference: Preference
+
+    def statement(self, text: LiteralString, **parts: sql.Composable) -> sql.Composed:
+        """Return SQL with the names filled in."""
+        value = sql.Identifier(self.preference.column or self.key)
+        names = {"key": sql.Identifier(self.key), "text": sql.Identifier(self.text)}
+        return sql.SQL(text).format(
+            table=self.name, type=sql.SQL(self.key_type), value=value, **names, **parts
+        )
+
+
+def find_table(engine: Engine, name: str, key: str, text: str, preference: Preference) -> Table:
+    """Look up a table and its columns; raises ConfigurationError."""
+    with transaction(engine) as connection:
+        relation = sources.find(connection, name)
+        row = connection.execute(_TABLE, [relation]).fetchone()
+        types = dict(connection.execute(_COLUMNS, [relation]).fetchall())
+    assert row is not None
+    for column in filter(None, (key, text, preference.column)):
+        if column not in types:
+            found = ", ".join(f'"{other}"' for other in list(types)[:12])
+            raise ConfigurationError(f'table {name} has no column "{column}"; it has {found}')
+    return Table(sql.Identifier(*row), key, text, types[key], preference)
+
+
+def documents(engine: Engine, table: Table, keys: list[str]) -> Iterator[tuple[str | None, Any]]:
+    """Yield (text or None, value) of each row in order of the keys, which are put into the list.
+
+    All of one snapshot. Raises ConfigurationError where a key is NULL or comes twice.
+    """
+    place = _PLACE.get(table.preference.rule, "NULL::bigint")
+    statement = table.statement(_DOCUMENTS, place=table.statement(place))
+    with snapshot(engine) as connection, connection.cursor("textsim-db: dedupe") as cursor:
+        cursor.itersize = _CHUNK
+        for key, text, value in cursor.execute(statement):
+            if key is None or (keys and keys[-1] == key):
+                fault = "NULL" if key is None else f'"{key}" twice'
+                raise ConfigurationError(
+                    f'the column "{table.key}" has {fault}; keys must be unique and NOT NULL'
+                )
+            keys.append(key)
+            yield text, value
+
+
+def check_target(engine: Engine, table: Table, into: str) -> None:
+    """Raise ConfigurationError where a table of that name cannot be made; it is, and taken back."""
+    with transaction(engine) as connection:
+        _create(connection, table, into)
+        raise psycopg.Rollback
+
+
+def write_clusters(
+    engine: Engine, table: Table, into: str, keys: list[str], found: Deduplication
+) -> None:
+    """Create a table with one row for each member of each cluster, in one transaction."""
+    with transaction(engine) as connection:
+        name = _create(connection, table, into)
+        for comment in _COMMENTS:
+            connection.execute(table.statement(comment, into=name))
+        statement = sql.SQL("/* textsim-db: write clusters */ COPY {} FROM STDIN").format(name)
+        with connection.cursor() as cursor, cursor.copy(statement) as copy:
+            for number, removals in enumerate(found.clusters(), start=1):
+                kept = keys[removals[0].kept]
+                copy.write_row((kept, number, kept, 1.0))
+                for removal in removals:
+                    copy.write_row((keys[removal.number], number, kept, removal.similarity))
+
+
+def _create(connection: Connection, table: Table, into: str) -> sql.Identifier:
+    try:
+        row = connection.execute("SELECT pg_catalog.parse_ident(%s)", [into]).fetchone()
+        assert row is not None
+        name = sql.Identifier(*row[0])
+        connection.execute(table.statement(_CREATE, into=name))
+    except pg.InvalidParameterValue as error:
+        raise ConfigurationError(f"{into!r} is not the name of a table: {error}") from error
+    except psycopg.ProgrammingError as error:  # it exists, or there is no right to create it
+        raise ConfigurationError(
+            f"{into} cannot be created: {error.diag.message_primary}"
+        ) from error
+    return name

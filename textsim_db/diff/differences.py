@@ -1,0 +1,217 @@
+"""Where two texts differ, word by word, in the texts as they were written; pure."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator
+from enum import StrEnum
+from itertools import groupby, pairwise
+from typing import NamedTuple
+
+from textsim_db.measures.alignment import alignment
+from textsim_db.text.tokens import to_bytes, tokenize
+from textsim_db.text.unicode_tables import (
+    MARK,
+    SEPARATOR,
+    SPACELESS,
+    UNASSIGNED,
+    numerals,
+    tables,
+)
+
+_SPACE = r"\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
+_PIECES = re.compile(f"[{_SPACE}]+|[^{_SPACE}]+[{_SPACE}]*")
+_CANNOT = re.compile("cannot", re.IGNORECASE | re.ASCII)
+_CONTRACTED = ("n'", "n’", "N'", "N’")
+_FULL = {"ca": "can", "wo": "will", "sha": "shall"}
+_NEGATIONS = """
+not no never none nor neither nobody nothing nowhere without cannot
+nicht kein keine keinen keinem keiner keines nie niemals nichts ohne
+ne pas jamais rien aucun aucune sans nunca nada ningún ninguna sin
+non mai senza não nem sem niet geen nooit zonder
+inte ingen inget aldrig ikke ei не нет ни никогда без bez
+"""
+"""In English, German, French, Spanish, Italian, Portuguese, Dutch, Scandinavian and Slavic languages."""
+_DATES = """
+january february march april june july august september october november december monday
+tuesday wednesday thursday friday saturday sunday today tomorrow yesterday januar februar märz
+mai juni juli oktober dezember montag dienstag mittwoch donnerstag freitag samstag sonntag
+heute morgen gestern janvier février mars avril juin juillet août septembre octobre novembre
+décembre lundi mardi mercredi jeudi vendredi samedi dimanche enero febrero marzo abril mayo
+junio julio agosto septiembre octubre noviembre diciembre lunes martes miércoles jueves viernes
+sábado domingo
+"""
+"""Months and days in English, German, French and Spanish; a date in figures is a number."""
+_KINDS = dict.fromkeys(_NEGATIONS.split(), "negations") | dict.fromkeys(_DATES.split(), "dates")
+
+
+class Change(StrEnum):
+    """What became of a run of words."""
+
+    SAME = "same"
+    CHANGED = "changed"
+    REMOVED = "removed"
+    ADDED = "added"
+
+
+class Part(NamedTuple):
+    """A run of words of either text, one of them empty where words were removed or added."""
+
+    change: Change
+    a: str
+    b: str
+
+
+class Token(NamedTuple):
+    """A word in normal form, and the text from it up to the next one."""
+
+    word: str
+    text: str
+
+
+class Differences(NamedTuple):
+    """Two texts by their runs of words, in order, and in what alone they differ.
+
+    distinctions names the kinds of words that differ if these are only "dates", "negations" and
+    "numbers": such near-duplicates may both have to be kept. It is empty where other words differ as
+    well, or none.
+    """
+
+    parts: list[Part]
+    distinctions: list[str]
+
+
+def tokens(text: str) -> list[Token]:
+    """Cut a text into words with all that stands between them: the texts together are the text.
+
+    "n't", and the end of "cannot", counts as the word "not". A text without words is one token, with
+    an empty word. Raises DocumentError for NUL and lone surrogates.
+    """
+    pieces = _PIECES.findall(text)
+    found: list[Token] = []
+    for piece, words in zip(pieces, _words(pieces), strict=True):
+        if len(words) > 1:
+            smaller = list(_split(piece))
+            found += _with_not(list(map(_token, smaller, _words(smaller))))
+        elif words == ["cannot"] and (cannot := _CANNOT.search(piece)):
+            middle = cannot.start() + len("can")
+            found += [Token("can", piece[:middle]), Token("not", piece[middle:])]
+        else:
+            found.append(_token(piece, words))
+    return list(_attached(found))
+
+
+def differences(a: Iterable[Token], b: Iterable[Token]) -> Differences:
+    """Align two texts word by word.
+
+    Raises MeasureError for texts of millions of words that have little in common.
+    """
+    one, other = list(a), list(b)
+    lefts, rights = iter(one), iter(other)
+    pairs: list[tuple[bool, str, str]] = []
+    kinds: set[str] = set()
+    words = alignment([token.word for token in one], [token.word for token in other])
+    for left, right in zip(*words, strict=True):
+        if left != right:
+            kinds |= _kinds(str(left or ""), str(right or ""))
+        texts = (
+            "" if left is None else next(lefts).text,
+            "" if right is None else next(rights).text,
+        )
+        pairs.append((left == right, *texts))
+    parts = [_part(same, list(run)) for same, run in groupby(pairs, lambda pair: pair[0])]
+    have_words = any(token.word for token in one) and any(token.word for token in other)
+    return Differences(parts, sorted(kinds) if have_words and "" not in kinds else [])
+
+
+def _kinds(left: str, right: str) -> set[str]:
+    """Return the kinds of two words that stand for each other, one of them empty for none."""
+    if left and right and _without_digits(left) == _without_digits(right):
+        return {"numbers"}
+    return {
+        "numbers" if word[0] in numerals() else _KINDS.get(word, "")
+        for word in (left, right)
+        if word
+    }
+
+
+def _without_digits(word: str) -> str:
+    return "".join(character for character in word if character not in numerals())
+
+
+def _part(same: bool, run: list[tuple[bool, str, str]]) -> Part:
+    a, b = "".join(left for _, left, _ in run), "".join(right for _, _, right in run)
+    if same:
+        return Part(Change.SAME, a, b)
+    return Part(Change.CHANGED if a and b else Change.REMOVED if a else Change.ADDED, a, b)
+
+
+def _words(pieces: list[str]) -> list[list[str]]:
+    """Return the words of each piece of a text."""
+    made = tokenize([to_bytes(piece) for piece in pieces])
+    offsets = made.word_offsets.tolist()
+    spans = zip(made.starts.tolist(), made.ends.tolist(), strict=True)
+    words = [made.span(start, end) for start, end in spans]
+    return [words[i:j] for i, j in pairwise(offsets)]
+
+
+def _split(piece: str) -> Iterator[str]:
+    """Cut a piece before each character in which a word begins, by the kinds of its NFKC.
+
+    There is no cut before a character that also continues a word, as the fraction does in "x½".
+    """
+    start, inside = 0, SEPARATOR
+    for i, character in enumerate(piece):
+        begins, continues = False, False
+        for k, now in enumerate(_kinds_of(character)):
+            if now == SEPARATOR:
+                inside = SEPARATOR
+            elif inside == SEPARATOR or now == SPACELESS or (inside == SPACELESS and now != MARK):
+                begins, inside = True, now
+            else:
+                continues |= k == 0
+        if begins and not continues and i > start:
+            yield piece[start:i]
+            start = i
+    yield piece[start:]
+
+
+def _kinds_of(character: str) -> list[int]:
+    """Return what a character is to the splitter of words, once NFKC has replaced it."""
+    kind, order, _ = tables()
+    if order[ord(character)] == UNASSIGNED:
+        return [SEPARATOR]
+    return [int(kind[ord(each)]) for each in unicodedata.normalize("NFKC", character)]
+
+
+def _with_not(tokens: list[Token]) -> Iterator[Token]:
+    """Replace the words of contractions such as "don't" by "do" and "not"."""
+    waiting = tokens[0]
+    for token in tokens[1:]:
+        stem, end = waiting.text[:-2], waiting.text[-2:]
+        if token.word == "t" and end in _CONTRACTED and (words := _words([stem])[0]):
+            word = " ".join(words)
+            yield Token(_FULL.get(word, word), stem)
+            waiting = Token("not", end + token.text)
+        else:
+            yield waiting
+            waiting = token
+    yield waiting
+
+
+def _token(text: str, words: list[str]) -> Token:
+    return Token(" ".join(words), text)
+
+
+def _attached(found: Iterable[Token]) -> Iterator[Token]:
+    """Give what has no word to the token before it, or at the start to the one after it."""
+    word, texts = "", list[str]()
+    for token in found:
+        if word and token.word:
+            yield Token(word, "".join(texts))
+            word, texts = "", []
+        word = word or token.word
+        texts.append(token.text)
+    if texts:
+        yield Token(word, "".join(texts))

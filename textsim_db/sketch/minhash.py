@@ -1,0 +1,85 @@
+"""MinHash signatures of shingle sets; pure, with no database.
+
+h_i = min over the shingle values x of (a_i * x + b_i) mod p, with p = 2^31 - 1. Broder, Charikar,
+Frieze and Mitzenmacher, "Min-wise independent permutations", 2000.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from textsim_db.text.kernels import kernel
+
+PRIME = 2**31 - 1
+_MASK64 = 2**64 - 1
+
+
+class Coefficients(NamedTuple):
+    """The hash functions: int64 arrays a in [1, p - 1] and b in [0, p - 1], one pair a hash."""
+
+    a: npt.NDArray[np.int64]
+    b: npt.NDArray[np.int64]
+
+
+@lru_cache(maxsize=64)
+def coefficients(seed: int, num_hashes: int) -> Coefficients:
+    """Draw the coefficients from splitmix64, a and b of each hash in turn.
+
+    Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014, figure 17.
+    """
+    state = seed
+    draws = []
+    for _ in range(2 * num_hashes):
+        state = (state + 0x9E3779B97F4A7C15) & _MASK64
+        z = ((state ^ (state >> 30)) * 0xBF58476D1CE4E5B9) & _MASK64
+        z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & _MASK64
+        draws.append(z ^ (z >> 31))
+    a = np.array([1 + draw % (PRIME - 1) for draw in draws[0::2]], np.int64)
+    b = np.array([draw % PRIME for draw in draws[1::2]], np.int64)
+    return Coefficients(a, b)
+
+
+@kernel
+def signatures(
+    hashes: npt.NDArray[np.uint64],
+    offsets: npt.NDArray[np.int64],
+    a: npt.NDArray[np.int64],
+    b: npt.NDArray[np.int64],
+) -> npt.NDArray[np.int32]:
+    """Return the signatures of several documents: int32 of shape (documents, num_hashes).
+
+    hashes are the 64-bit hashes of the distinct shingles, of which the low 31 bits count; offsets
+    has the shape (documents + 1,). The row of a document with no shingles is all p.
+    """
+    prime = np.uint64(PRIME)
+    num_hashes = len(a)
+    result = np.empty((len(offsets) - 1, num_hashes), np.int32)
+    lowest = np.empty(num_hashes, np.uint32)
+    for i in range(len(result)):
+        lowest[:] = PRIME
+        for j in range(offsets[i], offsets[i + 1]):
+            x = hashes[j] & prime
+            for k in range(num_hashes):
+                # Below p^2, so that one fold and one subtraction reduce it; the subtraction wraps
+                # to a huge number where there is nothing to subtract.
+                value = np.uint64(a[k]) * x + np.uint64(b[k])
+                folded = np.uint32((value & prime) + (value >> np.uint64(31)))
+                reduced = min(folded, np.uint32(folded - np.uint32(PRIME)))
+                lowest[k] = min(lowest[k], reduced)
+        for k in range(num_hashes):
+            result[i, k] = np.int32(lowest[k])
+    return result
+
+
+def estimates(left: npt.NDArray[np.int32], right: npt.NDArray[np.int32]) -> npt.NDArray[np.float64]:
+    """Return the estimated Jaccard similarity of pairs of signatures: the share of equal values.
+
+    left and right have the shape (pairs, num_hashes), or left (num_hashes,) for one against
+    several. The standard error is sqrt(s * (1 - s) / num_hashes).
+    """
+    shares: npt.NDArray[np.float64] = np.mean(left == right, axis=1, dtype=np.float64)
+    return shares

@@ -1,0 +1,134 @@
+"""Bands and rows to choose from, with what each would find, cost and store; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import sqrt
+from typing import NamedTuple
+
+from textsim_db.errors import ConfigurationError
+from textsim_db.settings import Bands, check_count, check_threshold, choose_bands, is_number
+
+MAX_WORDS = 10_000_000
+_PAGE = 8168  # bytes of a page of 8 kB without its header
+_FULL = 0.9  # how full the server packs the pages of a B-tree
+_KEY = 12  # bytes of a key, where nothing is known of them
+
+
+class Option(NamedTuple):
+    """A banding of num_hashes values, and what it means.
+
+    recall: the probability that a pair exactly at the threshold is found. storage: bytes for a
+    document, all indexes included. candidates: how many of so many documents are expected to be
+    looked at for each. chosen: whether it is the one that create_corpus would take.
+    """
+
+    bands: int
+    rows: int
+    recall: float
+    storage: int
+    candidates: float
+    chosen: bool
+
+    def probability(self, similarity: float) -> float:
+        """Return the probability that a pair of this similarity becomes a candidate."""
+        return Bands(self.bands, self.rows).probability(similarity)
+
+
+class Distribution(NamedTuple):
+    """How similar documents are to others: of each document, how many at each similarity."""
+
+    similarities: Sequence[float]
+    documents: Sequence[float]
+
+    def candidates(self, banding: Bands) -> float:
+        """Return how many documents a banding is expected to give as candidates of one."""
+        return sum(
+            count * banding.probability(similarity)
+            for similarity, count in zip(self.similarities, self.documents, strict=True)
+        )
+
+
+def plan(
+    threshold: float = 0.8,
+    recall: float = 0.95,
+    num_hashes: int = 128,
+    words: float = 200,
+    documents: int = 1_000_000,
+    background: float = 0.05,
+) -> list[Option]:
+    """Return the possible bandings, one for each number of rows.
+
+    words: in a document. documents: in the corpus. background: the similarity that two documents
+    have that are nothing to each other, from which the expected candidates follow. Raises
+    ConfigurationError.
+    """
+    check_count(documents, "documents", 0, 2**63 - 1)
+    if not is_number(background) or not 0 <= background < 1:
+        raise ConfigurationError(f"background is {background!r}; expected 0 or more, below 1")
+    distribution = Distribution([float(background)], [documents])
+    return options(threshold, recall, num_hashes, words, distribution)
+
+
+def options(
+    threshold: float, recall: float, num_hashes: int, words: float, distribution: Distribution
+) -> list[Option]:
+    """Return the possible bandings for documents whose similarities are distributed like that."""
+    chosen = choose(threshold, recall, num_hashes)
+    if not is_number(words) or not 0 <= words <= MAX_WORDS:
+        raise ConfigurationError(f"words is {words!r}; expected 0 to {MAX_WORDS}")
+    made = []
+    for rows in range(1, num_hashes + 1):
+        banding = Bands(num_hashes // rows, rows)
+        made.append(
+            Option(
+                *banding,
+                banding.probability(threshold),
+                round(storage(words, num_hashes, banding.bands)),
+                distribution.candidates(banding),
+                banding == chosen,
+            )
+        )
+    return made
+
+
+def choose(threshold: float, recall: float, num_hashes: int) -> Bands:
+    """Return the banding that create_corpus would take; raises ConfigurationError."""
+    return choose_bands(
+        check_threshold(threshold),
+        check_threshold(recall, "recall"),
+        check_count(num_hashes, "num_hashes", 1, 4096),
+    )
+
+
+def storage(words: float, num_hashes: int, bands: int) -> float:
+    """Return the bytes that a document takes, its indexes and its share of unused space included.
+
+    By the layout of PostgreSQL's pages: "Database Physical Storage" in its documentation.
+    """
+    row = 24 + 16 + 1 + _KEY + 3 + (24 + 4 * words) + (24 + 4 * num_hashes)
+    row = _aligned(row) + 4
+    # A page holds whole rows, of which half a one is left over: of one length, all or none of it.
+    document = _PAGE / max(_PAGE / row - 0.5, 1) if row < _PAGE else row + 200
+    by_id, by_key = 16 + 4, _aligned(8 + 1 + _KEY) + 4
+    band, by_bucket = 48 + 4, 32 + 4
+    return document + (by_id + by_key) / _FULL + bands * (band + by_bucket / _FULL)
+
+
+def wilson(found: int, pairs: int) -> tuple[float, float]:
+    """Return the interval in which a share lies with 95 %, given that many of so many.
+
+    Wilson, "Probable inference, the law of succession, and statistical inference", 1927.
+    """
+    if not pairs:
+        return 0.0, 1.0
+    z = 1.959963984540054
+    share = found / pairs
+    centre = share + z * z / (2 * pairs)
+    spread = z * sqrt(share * (1 - share) / pairs + z * z / (4 * pairs * pairs))
+    scale = 1 + z * z / pairs
+    return max(0.0, (centre - spread) / scale), min(1.0, (centre + spread) / scale)
+
+
+def _aligned(size: float) -> float:
+    return -(-size // 8) * 8

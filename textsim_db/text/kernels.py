@@ -1,0 +1,101 @@
+"""How the project compiles its kernels: one decorator, so that every kernel is compiled alike.
+
+Compiled code is cached beside the source, or in the user's cache folder if the source's folder
+cannot be written. NUMBA_CACHE_DIR names another folder. The GIL is released while a kernel runs.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, TypeVar, cast
+
+import numba
+import numpy as np
+import numpy.typing as npt
+from llvmlite import ir
+from numba.core import types
+from numba.core.caching import FunctionCache
+from numba.core.compiler_lock import global_compiler_lock
+from numba.extending import intrinsic
+
+log = logging.getLogger("textsim_db.text.kernels")
+
+_FunctionCache: Any = FunctionCache  # Numba does not annotate it
+Function = TypeVar("Function", bound=Callable[..., object])
+
+# A child that is forked while a thread compiles would wait for Numba's lock for ever.
+os.register_at_fork(
+    before=global_compiler_lock.acquire,
+    after_in_parent=global_compiler_lock.release,
+    after_in_child=global_compiler_lock.release,
+)
+
+
+def kernel(function: Function) -> Function:
+    """Compile a function over NumPy arrays and integers with Numba.
+
+    A kernel that cannot be cached works all the same: each process compiles it again.
+    """
+    dispatcher: Any = numba.njit(nogil=True)(function)
+    try:
+        dispatcher._cache = _Cache(function)
+    except RuntimeError:  # Numba tried every folder
+        _warn_once("no folder for them can be written")
+    return cast(Function, dispatcher)
+
+
+class _Cache(_FunctionCache):  # type: ignore[misc]
+    """Numba's cache of one kernel, whose files may turn out to be unreadable or the disk full."""
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """Return the compiled code, or None if it cannot be read."""
+        try:
+            return super().load_overload(sig, target_context)
+        except OSError as error:
+            _warn_once(str(error))
+            return None
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """Save the compiled code if that is possible."""
+        try:
+            super().save_overload(sig, data)
+        except OSError as error:
+            # The index is written first, and may name a file that holds the code of older source.
+            with suppress(OSError):
+                os.unlink(self._cache_file._index_path)
+            _warn_once(str(error))
+
+
+_has_warned = False
+
+
+def _warn_once(reason: str) -> None:
+    global _has_warned
+    if not _has_warned:
+        log.warning(
+            "compiled kernels cannot be cached, so every process compiles them again: %s; set "
+            "NUMBA_CACHE_DIR to a folder that can be written",
+            reason,
+        )
+    _has_warned = True
+
+
+def _load64(typing_context: Any, data: Any, at: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        array = context.make_array(signature.args[0])(context, builder, arguments[0])
+        pointer = builder.gep(array.data, [arguments[1]])
+        wide = builder.bitcast(pointer, ir.IntType(64).as_pointer())
+        return builder.load(wide, align=1)
+
+    return types.uint64(data, at), generate
+
+
+load64 = cast(Callable[[npt.NDArray[np.uint8], int], np.uint64], intrinsic(_load64))
+"""Return the eight bytes of data from at on as one little-endian number, in a kernel.
+
+One machine instruction, where eight indexed loads are forty; data must have the eight bytes, for
+nothing checks.
+"""

@@ -1,0 +1,43 @@
+"""The frozen Unicode tables as arrays that kernels index by code point."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from textsim_db.text.unicode_data import LOWER, NUMERALS, RUNS
+
+POINTS = 0x110000
+SEPARATOR, WORD, MARK, SPACELESS = range(4)
+UNSTABLE, UNASSIGNED, JOINING = 253, 254, 255
+MAX_MARKS = 30
+"""Marks past this one of a run are dropped before NFKC, which takes quadratic time to sort them."""
+
+
+class Tables(NamedTuple):
+    """Properties by code point: uint8 kind, uint8 order (combining class or marker), int32 lower."""
+
+    kind: npt.NDArray[np.uint8]
+    order: npt.NDArray[np.uint8]
+    lower: npt.NDArray[np.int32]
+
+
+@cache
+def tables() -> Tables:
+    """Expand the generated runs: about 6.5 MB, made once in a process."""
+    firsts = np.array([run[0] for run in RUNS] + [POINTS])
+    lengths = np.diff(firsts)
+    kind = np.repeat(np.array([run[1] for run in RUNS], np.uint8), lengths)
+    order = np.repeat(np.array([run[2] for run in RUNS], np.uint8), lengths)
+    lower = np.arange(POINTS, dtype=np.int32)
+    lower[list(LOWER)] = list(LOWER.values())
+    return Tables(kind, order, lower)
+
+
+@cache
+def numerals() -> frozenset[str]:
+    """Return the characters that have a numeric value, such as digits, fractions and Han numerals."""
+    return frozenset(chr(point) for first, last in NUMERALS for point in range(first, last + 1))

@@ -1,0 +1,189 @@
+"""Documents in batches, checked and computed, on their way into the database; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Set
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from numbers import Integral
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+import numpy.typing as npt
+
+from textsim_db.errors import DocumentError
+from textsim_db.results import Refusal
+from textsim_db.settings import CorpusConfig
+from textsim_db.sketch.recipe import Sketches, sketch_tokens, tokens_and_languages
+from textsim_db.text.pipeline import cut
+from textsim_db.text.tokens import to_bytes
+
+BATCH_DOCUMENTS = 10_000
+MAX_KEY_BYTES = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Documents on their way into the database, in order of their keys, each key once."""
+
+    keys: list[str]
+    texts: list[bytes]
+    sketches: Sketches
+    refused: list[Refusal]
+    duplicates: int
+    languages: list[str] | None = None
+    word_ids: npt.NDArray[np.int32] = field(default_factory=lambda: np.empty(0, np.int32))
+
+    def words_of(self, i: int) -> npt.NDArray[np.int32]:
+        """Return the word ids of a document."""
+        offsets = self.sketches.tokens.word_offsets
+        return self.word_ids[int(offsets[i]) : int(offsets[i + 1])]
+
+    def signature_of(self, i: int) -> npt.NDArray[np.int32]:
+        """Return the signature of a document as stored: none without shingles."""
+        stored: npt.NDArray[np.int32] = self.sketches.signatures[i]
+        return stored if self.sketches.shingle_counts[i] else stored[:0]
+
+    def language_of(self, i: int) -> str | None:
+        """Return the language of a document, None where languages are not identified."""
+        return None if self.languages is None else self.languages[i]
+
+    def form_of(self, i: int) -> str:
+        """Return the normal form of a document."""
+        tokens = self.sketches.tokens
+        return tokens.span(int(tokens.normal_offsets[i]), int(tokens.normal_offsets[i + 1]))
+
+
+def in_batches(documents: Iterable[Any]) -> Iterator[list[Any]]:
+    """Cut a stream of (key, text) into lists of at most so many documents and characters."""
+    return cut(documents, BATCH_DOCUMENTS, _length)
+
+
+def prepare(items: list[Any], config: CorpusConfig) -> Batch:
+    """Check documents and compute their words, signatures and buckets; of equal keys, the last."""
+    accepted: dict[str, bytes] = {}
+    refused: list[Refusal] = []
+    for item in items:
+        try:
+            key, data = _accept(item)
+        except DocumentError as error:
+            refused.append(Refusal(_shown_key(item), str(error)))
+        else:
+            accepted[key] = data
+    duplicates = len(items) - len(refused) - len(accepted)
+    try:
+        return _sketch(accepted, config, refused, duplicates)
+    except DocumentError:
+        # NFKC can make a text eleven times as long: such a text must not refuse its neighbours.
+        refused += _take_out_expanding(accepted, config)
+        return _sketch(accepted, config, refused, duplicates)
+
+
+def _sketch(
+    accepted: dict[str, bytes], config: CorpusConfig, refused: list[Refusal], duplicates: int
+) -> Batch:
+    # In order of the keys, so that two writers wait for each other in one direction only.
+    keys = sorted(accepted)
+    texts = [accepted[key] for key in keys]
+    tokens, languages = tokens_and_languages(texts, config)
+    return Batch(keys, texts, sketch_tokens(tokens, config), refused, duplicates, languages)
+
+
+def _take_out_expanding(accepted: dict[str, bytes], config: CorpusConfig) -> list[Refusal]:
+    """Remove the texts whose normal form is longer than a batch may be, and refuse them."""
+    refused = []
+    for key, text in list(accepted.items()):
+        try:
+            tokens_and_languages([text], config)
+        except DocumentError as error:
+            refused.append(Refusal(key, str(error)))
+            del accepted[key]
+    return refused
+
+
+def without_words(batch: Batch, hidden: npt.NDArray[np.int64], config: CorpusConfig) -> Batch:
+    """Refuse the documents with words that hash like other words of the dictionary.
+
+    hidden: (words,), the numbers of those words in the batch.
+    """
+    tokens = batch.sketches.tokens
+    owners = np.searchsorted(tokens.word_offsets, hidden, "right") - 1
+    faults = dict(zip(owners.tolist(), tokens.words(hidden), strict=True))
+    refused = [
+        Refusal(
+            batch.keys[i],
+            f'the word "{word[:40]}" has the same 64-bit hash as another word of the dictionary',
+        )
+        for i, word in faults.items()
+    ]
+    kept = [i for i in range(len(batch.keys)) if i not in faults]
+    texts = [batch.texts[i] for i in kept]
+    left, languages = tokens_and_languages(texts, config)
+    return replace(
+        batch,
+        keys=[batch.keys[i] for i in kept],
+        texts=texts,
+        sketches=sketch_tokens(left, config),
+        refused=batch.refused + refused,
+        languages=languages,
+    )
+
+
+def _length(item: Any) -> int:
+    with suppress(TypeError, IndexError, KeyError):  # refused when the batch is prepared
+        return len(item[1])
+    return 0
+
+
+def _accept(item: Any) -> tuple[str, bytes]:
+    # These unpack as well, but a str is not a pair of its characters, and a set has no order.
+    if isinstance(item, str | bytes | bytearray | memoryview | Mapping | Set):
+        raise DocumentError(
+            f"the item is of type {type(item).__name__}; expected a pair of key and text"
+        )
+    try:
+        key, text = item
+    except (TypeError, ValueError):
+        raise DocumentError("the item is not a pair of key and text") from None
+    return stored_key(key), to_bytes(text)
+
+
+def stored_key(key: object) -> str:
+    """Return a key as it is stored; raise DocumentError for what cannot be one.
+
+    Integers, also those of NumPy, and UUIDs are stored as their text.
+    """
+    if not isinstance(key, str):
+        if isinstance(key, bool) or not isinstance(key, Integral | UUID):
+            raise DocumentError(
+                f"the key is of type {type(key).__name__}; expected str, an integer or a UUID"
+            )
+        if isinstance(key, Integral) and abs(int(key)) >= 10**MAX_KEY_BYTES:
+            raise DocumentError(f"the key is longer than {MAX_KEY_BYTES} digits")
+        key = str(key) if isinstance(key, UUID) else str(int(key))
+    try:
+        data = key.encode()
+    except UnicodeEncodeError:
+        raise DocumentError("the key has a lone surrogate") from None
+    if b"\0" in data:
+        raise DocumentError("the key has a NUL character")
+    if len(data) > MAX_KEY_BYTES:
+        raise DocumentError(
+            f"the key is {len(data)} bytes long; at most {MAX_KEY_BYTES} are possible"
+        )
+    return key
+
+
+def possible_key(key: object) -> str | None:
+    """Return a key as it is stored, None for what no document can have."""
+    with suppress(DocumentError):
+        return stored_key(key)
+    return None
+
+
+def _shown_key(item: Any) -> str:
+    if isinstance(item, tuple | list) and len(item) == 2:
+        key = item[0]
+        return key if isinstance(key, str) else possible_key(key) or repr(key)[:80]
+    return repr(item)[:80]
