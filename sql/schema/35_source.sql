@@ -5,6 +5,7 @@ CREATE TABLE textsim.source (
     corpus_id integer NOT NULL REFERENCES textsim.corpus,
     relation regclass NOT NULL,
     key_column name NOT NULL,
+    key_type regtype NOT NULL,
     text_column name NOT NULL,
     mode text NOT NULL CHECK (mode IN ('queue', 'inline')),
     active boolean NOT NULL DEFAULT false,
@@ -18,6 +19,7 @@ COMMENT ON COLUMN textsim.source.id IS 'number in the name of the trigger functi
 COMMENT ON COLUMN textsim.source.corpus_id IS 'where the rows are indexed';
 COMMENT ON COLUMN textsim.source.relation IS 'the attached table';
 COMMENT ON COLUMN textsim.source.key_column IS 'the column that gives the keys of the documents';
+COMMENT ON COLUMN textsim.source.key_type IS 'its type, or the type that its domain is made of';
 COMMENT ON COLUMN textsim.source.text_column IS 'the column that gives the texts';
 COMMENT ON COLUMN textsim.source.mode
     IS 'queue: a worker indexes what changed; inline: the transaction that changes it does';

@@ -34,7 +34,7 @@ RETURN EXISTS (SELECT FROM textsim.source s WHERE s.id = source AND s.active);
 COMMENT ON FUNCTION textsim._is_live(integer) IS 'whether a table is attached under this number';
 
 CREATE FUNCTION textsim._put(
-    c textsim.corpus, source integer, document_key text, body text, logged boolean DEFAULT true)
+    c textsim.corpus, source integer, document_key text, body text, was_there boolean DEFAULT NULL)
 RETURNS boolean
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
@@ -57,6 +57,10 @@ BEGIN
             FROM textsim.%I d WHERE d.key = $1 FOR UPDATE
             $query$, document_table)
         INTO old USING document_key;
+        IF NOT was_there AND old.id IS NOT NULL THEN
+            RAISE EXCEPTION 'another transaction has just added document "%"', document_key
+                USING ERRCODE = 'unique_violation';
+        END IF;
         IF source <> old.source_id AND textsim._is_live(old.source_id) THEN
             -- A worker sets it aside and says so; this transaction must not fail for it.
             INSERT INTO textsim.pending (corpus_id, source_id, keys)
@@ -86,10 +90,6 @@ BEGIN
             USING c.id, cardinality(shingles), source, document_key, word_ids, fresh,
                 nullif(form, ''), language;
             EXIT WHEN document_id IS NOT NULL;
-            IF NOT logged THEN
-                RAISE EXCEPTION 'another transaction has just added document "%"', document_key
-                    USING ERRCODE = 'unique_violation';
-            END IF;
             CONTINUE;  -- another transaction has just added it
         END IF;
         document_id := old.id;
@@ -121,7 +121,7 @@ BEGIN
         ) q
         $query$, band_table)
     USING c.id, document_id, fresh, old.signature, c.bands, c.rows;
-    IF logged AND word_ids IS NULL THEN
+    IF was_there IS NULL AND word_ids IS NULL THEN
         INSERT INTO textsim.pending (corpus_id, source_id, keys)
         VALUES (c.id, source, ARRAY[document_key]);
     END IF;
@@ -129,7 +129,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION textsim._put(textsim.corpus, integer, text, text, boolean)
-    IS 'add or replace a document; false if its words are what they were. Not logged: the caller gives its words ids, and reads the text again after a unique_violation';
+    IS 'add or replace a document; false if its words are what they were. was_there: whether the caller has locked the document, logs the words, and reads the text again after a unique_violation';
 
 CREATE FUNCTION textsim._take(c textsim.corpus, source integer, document_key text) RETURNS boolean
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE

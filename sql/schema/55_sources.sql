@@ -181,6 +181,9 @@ DECLARE
     made textsim.source;
     trigger_function text;
     document_table regclass := format('textsim.%I', 'document_' || (textsim._corpus(corpus)).id);
+    new_type regtype := (
+        SELECT textsim._base_type(a.atttypid) FROM pg_attribute a
+        WHERE a.attrelid = relation AND a.attname = key_column AND NOT a.attisdropped);
 BEGIN
     -- The role of the session, for here it is the schema's owner who is asking.
     IF NOT pg_has_role(session_user, (SELECT relowner FROM pg_class WHERE oid = relation), 'MEMBER')
@@ -196,13 +199,16 @@ BEGIN
         RAISE EXCEPTION 'no right to write to corpus "%"', corpus
             USING ERRCODE = 'insufficient_privilege';
     END IF;
-    -- A table that was attached before keeps its id, and so its documents: those whose rows are
-    -- gone by now are removed.
-    INSERT INTO textsim.source AS s (corpus_id, relation, key_column, text_column, mode)
-    VALUES ((textsim._corpus(corpus)).id, relation, key_column, text_column, mode)
+    -- A table that was attached before by the same key keeps its id, and so its documents: those
+    -- whose rows are gone by now are removed. Keys of another column or type are not its keys.
+    DELETE FROM textsim.source s
+    WHERE s.corpus_id = (textsim._corpus(corpus)).id AND s.relation = _prepare_source.relation
+        AND NOT s.active
+        AND (s.key_column, s.key_type) <> (_prepare_source.key_column, new_type);
+    INSERT INTO textsim.source AS s (corpus_id, relation, key_column, key_type, text_column, mode)
+    VALUES ((textsim._corpus(corpus)).id, relation, key_column, new_type, text_column, mode)
     ON CONFLICT ON CONSTRAINT source_corpus_relation_key DO UPDATE
-    SET key_column = excluded.key_column, text_column = excluded.text_column,
-        mode = excluded.mode, attached_at = excluded.attached_at
+    SET text_column = excluded.text_column, mode = excluded.mode, attached_at = excluded.attached_at
     WHERE NOT s.active
     RETURNING * INTO made;
     IF made.id IS NULL THEN
@@ -487,9 +493,10 @@ BEGIN
     EXECUTE format(
         'SELECT count(*) FROM (SELECT FROM %s t WHERE t.%I IS NOT NULL LIMIT 100001) t',
         relation, text_column) INTO rows_left;
-    -- An older snapshot may not show the rows of a table. One that was attached before has a shape,
-    -- and may have documents whose rows are gone.
+    -- An older snapshot and row security may hide rows. A table that was attached before has a
+    -- shape, and may have documents whose rows are gone.
     PERFORM textsim._activate_source(source.id, rows_left > 0 OR source.shape <> '{}'
+        OR row_security_active(relation)
         OR current_setting('transaction_isolation') <> 'read committed');
     IF rows_left > 0 THEN
         RAISE NOTICE '% of table % are not indexed yet', CASE WHEN rows_left > 100000

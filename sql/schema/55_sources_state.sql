@@ -33,8 +33,8 @@ COMMENT ON FUNCTION textsim._trigger_function(integer)
 
 -- TRUNCATE gives a table another file, also without a trigger. A trigger that was disabled, and
 -- even one that was enabled again at once, is another version of its row in the catalog. A crash
--- of the server empties what is unlogged. All of it is compared by name: an element begins with
--- the number of the relation.
+-- of the server empties what is unlogged. Renamed columns may stand for other columns. Each element
+-- begins with the number of the relation.
 CREATE FUNCTION textsim._shape(source textsim.source) RETURNS text[]
 LANGUAGE sql STABLE STRICT PARALLEL SAFE
 BEGIN ATOMIC
@@ -45,47 +45,69 @@ BEGIN ATOMIC
                 extract(epoch FROM pg_postmaster_start_time())) END)
         FROM textsim._partitions(source.relation) p (oid) JOIN pg_class c ON c.oid = p.oid
         UNION ALL
-        SELECT concat_ws(' ', t.tgrelid, 'trigger', t.oid, t.xmin, t.tgenabled)
+        SELECT concat_ws(' ', t.tgrelid, 'trigger', t.oid, t.xmin, t.ctid, t.tgenabled)
         FROM textsim._partitions(source.relation) p (oid) JOIN pg_trigger t ON t.tgrelid = p.oid
         WHERE t.tgfoid = textsim._trigger_function(source.id)
+        UNION ALL
+        SELECT concat_ws(' ', a.attrelid, 'column', a.attname, a.attnum) FROM pg_attribute a
+        WHERE a.attrelid = source.relation AND a.attname IN (source.key_column, source.text_column)
     ) e (element);
 END;
 COMMENT ON FUNCTION textsim._shape(textsim.source)
     IS 'files of a table and its partitions, and the state of its triggers';
 
-CREATE FUNCTION textsim._note_shape(number integer) RETURNS oid[]
+CREATE FUNCTION textsim._new_partitions(before text[], after text[]) RETURNS oid[]
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+BEGIN ATOMIC
+    WITH added AS (
+        SELECT split_part(e, ' ', 1)::oid AS relation FROM unnest(after) e WHERE e <> ALL (before)
+    ), known AS (
+        SELECT split_part(e, ' ', 1)::oid AS relation FROM unnest(before) e
+    )
+    SELECT CASE WHEN before <@ after AND NOT EXISTS (SELECT FROM added JOIN known USING (relation))
+        THEN array(SELECT DISTINCT a.relation FROM added a) END;
+END;
+COMMENT ON FUNCTION textsim._new_partitions(text[], text[])
+    IS 'the partitions that are new in a shape; NULL if anything else differs';
+
+CREATE FUNCTION textsim._note_shape(number integer, before text[], after text[]) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 AS $$
-DECLARE
-    source textsim.source;
-    current_shape text[];
-    new_partitions oid[];
 BEGIN
-    SELECT * INTO source FROM textsim.source s WHERE s.id = number AND s.active FOR UPDATE;
-    current_shape := textsim._shape(source);
-    IF source.shape = current_shape THEN
-        RETURN '{}';
-    END IF;
-    UPDATE textsim.source s SET shape = current_shape WHERE s.id = number;
-    IF source.shape <@ current_shape THEN
-        new_partitions := array(
-            SELECT DISTINCT split_part(e, ' ', 1)::oid FROM unnest(current_shape) e
-            EXCEPT SELECT split_part(e, ' ', 1)::oid FROM unnest(source.shape) e);
-        -- And nothing about the others is new.
-        IF NOT EXISTS (
-            SELECT FROM unnest(current_shape) e
-            WHERE e <> ALL (source.shape) AND split_part(e, ' ', 1)::oid <> ALL (new_partitions))
-        THEN
-            RETURN new_partitions;
-        END IF;
-    END IF;
-    PERFORM textsim._enqueue(source.corpus_id, source.id, NULL);
-    RETURN '{}';
+    UPDATE textsim.source s SET shape = after WHERE s.id = number AND s.shape = before;
 END
 $$;
-COMMENT ON FUNCTION textsim._note_shape(integer)
-    IS 'have a table compared that triggers may have missed something of; new partitions only are returned instead';
+COMMENT ON FUNCTION textsim._note_shape(integer, text[], text[])
+    IS 'note the shape of a table for which everything that triggers missed was logged';
+
+CREATE FUNCTION textsim._log_partition(source textsim.source, part regclass) RETURNS void
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    PERFORM set_config('lock_timeout', '100ms', true);
+    EXECUTE format('LOCK TABLE ONLY %s IN ACCESS SHARE MODE', part);
+    IF row_security_active(part) THEN
+        RAISE EXCEPTION 'row security hides rows' USING ERRCODE = 'insufficient_privilege';
+    END IF;
+    EXECUTE format($query$
+        INSERT INTO textsim.pending (corpus_id, source_id, keys)
+        SELECT $1, $2, array_agg(r.key)
+        FROM (
+            SELECT concat(t.%1$I) AS key, (row_number() OVER () - 1) / 10000 AS number
+            FROM ONLY %2$s t WHERE t.%3$I IS NOT NULL
+        ) r
+        GROUP BY r.number
+        $query$, source.key_column, part, source.text_column)
+    USING source.corpus_id, source.id;
+-- It is locked, was dropped, or this role may not read it: the whole table is compared.
+EXCEPTION WHEN OTHERS THEN
+    INSERT INTO textsim.pending (corpus_id, source_id) VALUES (source.corpus_id, source.id);
+END
+$$;
+COMMENT ON FUNCTION textsim._log_partition(textsim.source, regclass)
+    IS 'log the rows of a new partition';
 
 CREATE FUNCTION textsim._compare_changed(number integer) RETURNS boolean
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
@@ -93,31 +115,23 @@ SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     source textsim.source;
-    part regclass;
+    current_shape text[];
+    partitions oid[];
 BEGIN
     SELECT * INTO source FROM textsim.source s WHERE s.id = number AND s.active;
-    IF source.id IS NULL OR source.shape = textsim._shape(source) THEN
+    current_shape := textsim._shape(source);
+    IF source.id IS NULL OR source.shape = current_shape THEN
         RETURN false;
     END IF;
-    FOR part IN
-        SELECT c.oid FROM unnest(textsim._note_shape(number)) p (oid)
-        JOIN pg_class c ON c.oid = p.oid AND c.relkind = 'r'
-    LOOP
-        IF row_security_active(part) OR NOT has_table_privilege(part, 'SELECT') THEN
-            INSERT INTO textsim.pending (corpus_id, source_id) VALUES (source.corpus_id, number);
-        ELSE
-            EXECUTE format($query$
-                INSERT INTO textsim.pending (corpus_id, source_id, keys)
-                SELECT $1, $2, array_agg(r.key)
-                FROM (
-                    SELECT concat(t.%1$I) AS key, (row_number() OVER () - 1) / 10000 AS number
-                    FROM ONLY %2$s t WHERE t.%3$I IS NOT NULL
-                ) r
-                GROUP BY r.number
-                $query$, source.key_column, part, source.text_column)
-            USING source.corpus_id, number;
-        END IF;
-    END LOOP;
+    partitions := textsim._new_partitions(source.shape, current_shape);
+    IF partitions IS NULL THEN
+        INSERT INTO textsim.pending (corpus_id, source_id) VALUES (source.corpus_id, number);
+    ELSE
+        PERFORM textsim._log_partition(source, p.oid::regclass)
+        FROM unnest(partitions) p (oid) JOIN pg_class c ON c.oid = p.oid AND c.relkind = 'r';
+    END IF;
+    -- Last, because nobody can detach the table until the end of this transaction from here on.
+    PERFORM textsim._note_shape(number, source.shape, current_shape);
     RETURN true;
 END
 $$;
@@ -147,6 +161,17 @@ END;
 COMMENT ON FUNCTION textsim._foreign_code(oid)
     IS 'an index, constraint or statistic with code of another role, which planning a query may run; or NULL';
 
+CREATE FUNCTION textsim._table_fault(source textsim.source) RETURNS text
+LANGUAGE sql STABLE STRICT PARALLEL SAFE
+RETURN coalesce(
+    textsim._unfit(source.relation),
+    format('its column "%s" ', source.key_column)
+        || textsim._unfit_column(source.relation, source.key_column, true),
+    format('its column "%s" ', source.text_column)
+        || textsim._unfit_column(source.relation, source.text_column, false));
+COMMENT ON FUNCTION textsim._table_fault(textsim.source)
+    IS 'why nobody can index an attached table, or NULL';
+
 CREATE FUNCTION textsim._source_fault(source textsim.source) RETURNS text
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
@@ -159,12 +184,7 @@ BEGIN
     IF table_row.oid IS NULL THEN
         RETURN 'the table was dropped';
     END IF;
-    fault := coalesce(
-        textsim._unfit(source.relation),
-        format('its column "%s" ', source.key_column)
-            || textsim._unfit_column(source.relation, source.key_column, true),
-        format('its column "%s" ', source.text_column)
-            || textsim._unfit_column(source.relation, source.text_column, false));
+    fault := textsim._table_fault(source);
     IF fault IS NOT NULL THEN
         RETURN fault;
     END IF;
@@ -205,6 +225,26 @@ BEGIN ATOMIC
     WHERE NOT EXISTS (SELECT FROM pg_class c WHERE c.oid = source.relation)
     UNION ALL SELECT textsim._unlogged(source.relation)
     WHERE textsim._unlogged(source.relation) IS NOT NULL
+    UNION ALL SELECT textsim._table_fault(source)
+    WHERE textsim._table_fault(source) IS NOT NULL
+        AND EXISTS (SELECT FROM pg_class c WHERE c.oid = source.relation)
+    UNION ALL
+    SELECT 'it has become a partition: changes through its parent are missed; detach and attach it'
+    FROM pg_class c JOIN pg_trigger t ON t.tgrelid = c.oid
+    WHERE c.oid = source.relation AND c.relispartition AND t.tgname = format('textsim_%s_insert', source.id)
+        AND (t.tgtype & 1) = 0
+    UNION ALL
+    SELECT format('its column "%s" is not the one that was attached: changes are missed; detach and attach it',
+        a.attname)
+    FROM pg_attribute a
+    JOIN pg_trigger t
+        ON t.tgrelid = a.attrelid AND t.tgname = format('textsim_%s_update', source.id)
+    WHERE a.attrelid = source.relation AND a.attname IN (source.key_column, source.text_column)
+        AND NOT EXISTS (
+            SELECT FROM pg_depend d
+            WHERE d.classid = 'pg_trigger'::regclass AND d.objid = t.oid
+                AND d.refclassid = 'pg_class'::regclass AND d.refobjid = a.attrelid
+                AND d.refobjsubid = a.attnum)
     UNION ALL
     SELECT format('its trigger %I is missing: changes are missed; detach and attach it', w.name)
     FROM pg_class c

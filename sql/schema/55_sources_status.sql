@@ -7,7 +7,7 @@ AS $$
 DECLARE
     documents text := format('textsim.%I', 'document_' || source.corpus_id);
     readable boolean := textsim._source_fault(source) IS NULL;
-    key_type text := textsim._key_type(source);
+    key_type text := format_type(source.key_type, NULL);
     is_small boolean := (
         SELECT sum(pg_relation_size(p.oid)) < 67108864 FROM textsim._partitions(source.relation) p (oid));
 BEGIN

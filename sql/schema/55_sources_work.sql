@@ -40,13 +40,14 @@ SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     c textsim.corpus := textsim._known(corpus);
+    usable integer[] := array(
+        SELECT s.id FROM textsim.source s
+        WHERE s.corpus_id = c.id AND s.active AND textsim._source_fault(s) IS NULL);
     first textsim.pending;
 BEGIN
-    SELECT p.* INTO first
-    FROM textsim.pending p LEFT JOIN textsim.source s ON s.id = p.source_id
-    WHERE coalesce(s.corpus_id, p.corpus_id) = c.id AND p.error IS NULL
-        AND coalesce(p.lease_until < now(), true)
-        AND (s.id IS NULL OR s.active AND textsim._source_fault(s) IS NULL)
+    SELECT p.* INTO first FROM textsim.pending p
+    WHERE (p.source_id = ANY (usable) OR p.source_id IS NULL AND p.corpus_id = c.id)
+        AND p.error IS NULL AND coalesce(p.lease_until < now(), true)
     -- The changes first: a table may take long to compare.
     ORDER BY p.keys IS NULL, p.id LIMIT 1;
     source_id := first.source_id;
@@ -56,11 +57,16 @@ BEGIN
     END IF;
     SELECT array_agg(p.id) INTO events
     FROM (
-        SELECT p.id FROM textsim.pending p
-        WHERE p.corpus_id = first.corpus_id AND p.source_id IS NOT DISTINCT FROM first.source_id
-            AND p.error IS NULL AND p.keys IS NOT NULL AND coalesce(p.lease_until < now(), true)
-        ORDER BY p.id LIMIT 1000
-    ) p;
+        SELECT p.id, sum(cardinality(p.keys)) OVER (ORDER BY p.id) - cardinality(p.keys) AS before
+        FROM (
+            SELECT p.id, p.keys FROM textsim.pending p
+            WHERE p.source_id IS NOT DISTINCT FROM first.source_id
+                AND (p.source_id IS NOT NULL OR p.corpus_id = c.id)
+                AND p.error IS NULL AND p.keys IS NOT NULL AND coalesce(p.lease_until < now(), true)
+            ORDER BY p.id LIMIT 1000
+        ) p
+    ) p
+    WHERE p.before < 1000;
     keys := array(
         SELECT DISTINCT k COLLATE "C" FROM textsim.pending p CROSS JOIN unnest(p.keys) k
         WHERE p.id = ANY (events) ORDER BY 1);
@@ -94,14 +100,6 @@ $$;
 COMMENT ON FUNCTION textsim._hold_source(integer)
     IS 'lock an attached table against being altered, and see that this role can index it';
 
-CREATE FUNCTION textsim._key_type(source textsim.source) RETURNS text
-LANGUAGE sql STABLE STRICT PARALLEL SAFE
-BEGIN ATOMIC
-    SELECT format_type(textsim._base_type(a.atttypid), NULL) FROM pg_attribute a
-    WHERE a.attrelid = source.relation AND a.attname = source.key_column;
-END;
-COMMENT ON FUNCTION textsim._key_type(textsim.source) IS 'the type of the key column of a table';
-
 -- Of a page of the table all keys; of a page of its documents those that it has no row for.
 CREATE FUNCTION textsim._next_page(
     number integer, of_documents boolean, after text, OUT keys text[], OUT last text)
@@ -110,7 +108,7 @@ SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     source textsim.source := textsim._hold_source(number);
-    key_type text := textsim._key_type(source);
+    key_type text := format_type(source.key_type, NULL);
 BEGIN
     IF of_documents THEN
         EXECUTE format($query$
@@ -153,6 +151,52 @@ END;
 COMMENT ON FUNCTION textsim._set_aside(textsim.corpus, integer, text, text)
     IS 'log that a document cannot be indexed';
 
+CREATE FUNCTION textsim._rows_of(source textsim.source, keys text[])
+RETURNS TABLE (key text, body text)
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    RETURN QUERY EXECUTE format($query$
+        SELECT q.key, t.body
+        FROM unnest($1) q (key)
+        LEFT JOIN (
+            SELECT t.%2$I::%4$s::text AS key, t.%3$I::text AS body FROM %1$s t
+            WHERE t.%2$I::%4$s = ANY ($1::%4$s[])
+        ) t ON t.key = q.key
+        $query$, source.relation, source.key_column, source.text_column,
+        format_type(source.key_type, NULL)) USING keys;
+END
+$$;
+COMMENT ON FUNCTION textsim._rows_of(textsim.source, text[])
+    IS 'the texts that a table has now for some keys; NULL for those without a row';
+
+CREATE FUNCTION textsim._index_row(
+    c textsim.corpus, source integer, document_key text, body text, owner integer)
+RETURNS void
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    fault text := textsim._fault(document_key, body);
+    other regclass := (
+        SELECT s.relation FROM textsim.source s WHERE s.id = owner AND s.id <> source AND s.active);
+BEGIN
+    IF body IS NULL THEN
+        PERFORM textsim._take(c, source, document_key);
+    ELSIF fault IS NOT NULL THEN
+        PERFORM textsim._set_aside(c, source, document_key, fault);
+    ELSIF other IS NOT NULL THEN
+        PERFORM textsim._set_aside(
+            c, source, document_key, 'the corpus has this key from the table ' || other);
+    ELSE
+        PERFORM textsim._put(c, source, document_key, body, owner IS NOT NULL);
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION textsim._index_row(textsim.corpus, integer, text, text, integer)
+    IS 'make a document equal to its row; owner: the source of the document, 0 for none, NULL if there is no document';
+
 CREATE FUNCTION textsim._index_rows(number integer, keys text[]) RETURNS boolean
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
@@ -160,51 +204,54 @@ AS $$
 DECLARE
     source textsim.source;
     c textsim.corpus;
+    owners jsonb;
     changed record;
-    fault text;
+    digests jsonb := '{}';
+    is_changed boolean;
 BEGIN
-    -- Several documents are not held while one of them is waited for: its writer may wait for us.
-    IF cardinality(keys) > 1 THEN
-        PERFORM set_config('lock_timeout', '100ms', true);
-    END IF;
+    SELECT k.* INTO c FROM textsim.source s JOIN textsim.corpus k ON k.id = s.corpus_id
+    WHERE s.id = number;
+    -- As workers do, wait for other writers of the corpus while nothing is held, and not long for
+    -- anything after that: what is waited for may wait for us.
+    PERFORM pg_advisory_xact_lock(hashtext('textsim-db writers'), c.id);
+    PERFORM set_config('lock_timeout', '100ms', true);
     source := textsim._hold_source(number);
-    SELECT * INTO c FROM textsim.corpus WHERE id = source.corpus_id;
     DELETE FROM textsim.pending p
-    WHERE p.source_id = number AND p.error IS NOT NULL AND p.keys[1] = ANY (_index_rows.keys);
+    WHERE (p.source_id = number OR p.source_id IS NULL AND p.corpus_id = c.id)
+        AND p.error IS NOT NULL AND p.keys[1] = ANY (_index_rows.keys);
     -- First the documents, then the table: a writer of both cannot come in between.
-    EXECUTE format(
-        'SELECT count(*) FROM (SELECT FROM textsim.%I d WHERE d.key = ANY ($1) ORDER BY d.key FOR UPDATE) d',
-        'document_' || c.id) USING keys;
-    FOR changed IN EXECUTE format($query$
-        SELECT q.key, r.body, s.relation AS other
-        FROM unnest($1) q (key)
-        LEFT JOIN (
-            SELECT t.%2$I::%4$s::text AS key, t.%3$I::text AS body FROM %1$s t
-            WHERE t.%2$I::%4$s = ANY ($1::%4$s[])
-        ) r ON r.key = q.key
-        LEFT JOIN textsim.%5$I d ON d.key = q.key AND d.source_id <> $2
-        LEFT JOIN textsim.source s ON s.id = d.source_id AND s.active
-        $query$, source.relation, source.key_column, source.text_column,
-        textsim._key_type(source), 'document_' || c.id) USING keys, number
-    LOOP
-        fault := CASE WHEN changed.body IS NOT NULL THEN coalesce(
-            textsim._fault(changed.key, changed.body),
-            'the corpus has this key from the table ' || changed.other) END;
-        IF fault IS NOT NULL THEN
-            PERFORM textsim._set_aside(c, number, changed.key, fault);
-        ELSIF changed.body IS NULL THEN
-            PERFORM textsim._take(c, number, changed.key);
-        ELSE
-            PERFORM textsim._put(c, number, changed.key, changed.body, false);
-        END IF;
+    EXECUTE format($query$
+        SELECT coalesce(jsonb_object_agg(d.key, coalesce(d.source_id, 0)), '{}')
+        FROM (
+            SELECT d.key, d.source_id FROM textsim.%I d
+            WHERE d.key = ANY ($1) ORDER BY d.key FOR UPDATE
+        ) d
+        $query$, 'document_' || c.id) INTO owners USING keys;
+    FOR changed IN SELECT * FROM textsim._rows_of(source, keys) LOOP
+        PERFORM textsim._index_row(
+            c, number, changed.key, changed.body, (owners ->> changed.key)::integer);
+        digests := digests || jsonb_build_object(changed.key, md5(changed.body));
     END LOOP;
+    -- A row that was changed and removed again before its document was written has left no log. A
+    -- later writer of the row finds the document, or logs that there is none.
+    SELECT bool_or(md5(r.body) IS DISTINCT FROM digests ->> r.key) INTO is_changed
+    FROM textsim._rows_of(source, keys) r;
+    IF is_changed THEN
+        RAISE EXCEPTION 'rows of table % have just been changed', source.relation
+            USING ERRCODE = 'unique_violation';
+    END IF;
+    EXECUTE format($query$
+        INSERT INTO textsim.pending (corpus_id, keys)
+        SELECT $2, array_agg(d.key) FROM textsim.%I d WHERE d.key = ANY ($1) AND d.word_ids IS NULL
+        HAVING count(*) > 0
+        $query$, 'document_' || c.id) USING keys, c.id;
     RETURN true;
 EXCEPTION WHEN lock_not_available OR unique_violation THEN
     RETURN false;
 END
 $$;
 COMMENT ON FUNCTION textsim._index_rows(integer, text[])
-    IS 'make documents equal to their rows; false if another transaction was in the way';
+    IS 'make documents equal to their rows, and log words that wait for ids; false if another transaction was in the way';
 
 CREATE FUNCTION textsim._add_words(corpus text, keys text[]) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
@@ -242,7 +289,7 @@ END;
 COMMENT ON FUNCTION textsim._ids_of(text)
     IS 'the word ids of a normal form; NULL if the dictionary does not have all words';
 
-CREATE FUNCTION textsim._give_word_ids(corpus text, source integer, keys text[]) RETURNS void
+CREATE FUNCTION textsim._give_word_ids(corpus text, keys text[]) RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
 AS $$
@@ -269,7 +316,7 @@ BEGIN
         $query$, 'document_' || c.id) USING keys
     LOOP
         IF waiting.collision IS NOT NULL THEN
-            PERFORM textsim._set_aside(c, source, waiting.key, format(
+            PERFORM textsim._set_aside(c, NULL, waiting.key, format(
                 'the word "%s" has the same 64-bit hash as another one', left(waiting.collision, 40)));
         ELSE
             -- Another transaction held it, and may roll back.
@@ -279,7 +326,7 @@ BEGIN
     END LOOP;
 END
 $$;
-COMMENT ON FUNCTION textsim._give_word_ids(text, integer, text[])
+COMMENT ON FUNCTION textsim._give_word_ids(text, text[])
     IS 'replace the normal forms of documents by word ids';
 
 CREATE FUNCTION textsim._forget_events(events bigint[]) RETURNS void
@@ -321,37 +368,48 @@ $$;
 COMMENT ON FUNCTION textsim._report_unfinished(text)
     IS 'raise a notice of what index_pending left undone';
 
--- A procedure with a SET clause may not commit. So the two procedures use no operator, which the
+-- A procedure with a SET clause may not commit. So the procedures use no operator, which the
 -- caller's search_path could replace, and name the schema of each function.
-CREATE PROCEDURE textsim._index_keys(corpus text, source integer, keys text[])
+CREATE PROCEDURE textsim._index_keys(source integer, keys text[])
 LANGUAGE plpgsql
 AS $$
 DECLARE
     part text[];
     single text;
 BEGIN
-    IF source IS NOT NULL THEN
-        FOR part IN SELECT textsim._parts(keys) LOOP
-            IF NOT textsim._index_rows(source, part) THEN
-                COMMIT;
-                FOREACH single IN ARRAY part LOOP
-                    WHILE NOT textsim._index_rows(source, ARRAY[single]) LOOP
-                        COMMIT;
-                    END LOOP;
+    FOR part IN SELECT textsim._parts(keys) LOOP
+        IF NOT textsim._index_rows(source, part) THEN
+            COMMIT;
+            FOREACH single IN ARRAY part LOOP
+                WHILE NOT textsim._index_rows(source, ARRAY[single]) LOOP
                     COMMIT;
                 END LOOP;
-            END IF;
-            COMMIT;
-        END LOOP;
-    END IF;
-    PERFORM textsim._add_words(corpus, keys);
-    COMMIT;
-    PERFORM textsim._give_word_ids(corpus, source, keys);
-    COMMIT;
+                COMMIT;
+            END LOOP;
+        END IF;
+        COMMIT;
+    END LOOP;
 END
 $$;
-COMMENT ON PROCEDURE textsim._index_keys(text, integer, text[])
-    IS 'index some documents in transactions of up to a hundred';
+COMMENT ON PROCEDURE textsim._index_keys(integer, text[])
+    IS 'make documents equal to their rows in transactions of up to a hundred';
+
+CREATE PROCEDURE textsim._give_ids(corpus text, keys text[])
+LANGUAGE plpgsql
+AS $$
+DECLARE
+    part text[];
+BEGIN
+    FOR part IN SELECT textsim._parts(keys) LOOP
+        PERFORM textsim._add_words(corpus, part);
+        COMMIT;
+        PERFORM textsim._give_word_ids(corpus, part);
+        COMMIT;
+    END LOOP;
+END
+$$;
+COMMENT ON PROCEDURE textsim._give_ids(text, text[])
+    IS 'give the words of documents their ids in transactions of up to a hundred documents';
 
 CREATE PROCEDURE textsim.index_pending(corpus text)
 LANGUAGE plpgsql
@@ -366,8 +424,10 @@ BEGIN
     LOOP
         SELECT * INTO batch FROM textsim._pending_batch(corpus);
         EXIT WHEN batch.events IS NULL;
-        IF batch.keys IS NOT NULL THEN
-            CALL textsim._index_keys(corpus, batch.source_id, batch.keys);
+        IF batch.source_id IS NULL THEN
+            CALL textsim._give_ids(corpus, batch.keys);
+        ELSIF batch.keys IS NOT NULL THEN
+            CALL textsim._index_keys(batch.source_id, batch.keys);
         ELSE
             FOREACH of_documents IN ARRAY ARRAY[false, true] LOOP
                 SELECT NULL::pg_catalog.text AS last INTO page;
@@ -376,7 +436,7 @@ BEGIN
                     FROM textsim._next_page(batch.source_id, of_documents, page.last);
                     COMMIT;
                     EXIT WHEN page.last IS NULL;
-                    CALL textsim._index_keys(corpus, batch.source_id, page.keys);
+                    CALL textsim._index_keys(batch.source_id, page.keys);
                 END LOOP;
             END LOOP;
         END IF;

@@ -4,7 +4,7 @@
 REVOKE EXECUTE ON FUNCTION textsim._prepare_source(text, regclass, name, name, text) FROM PUBLIC;
 REVOKE EXECUTE ON FUNCTION textsim._activate_source(integer, boolean) FROM PUBLIC;
 REVOKE EXECUTE ON FUNCTION textsim._release_source(integer) FROM PUBLIC;
-REVOKE EXECUTE ON FUNCTION textsim._note_shape(integer) FROM PUBLIC;
+REVOKE EXECUTE ON FUNCTION textsim._note_shape(integer, text[], text[]) FROM PUBLIC;
 
 CREATE FUNCTION textsim.grant_reader(role regrole) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
@@ -29,7 +29,7 @@ BEGIN
     EXECUTE format('GRANT EXECUTE ON FUNCTION '
         'textsim._prepare_source(text, regclass, name, name, text), '
         'textsim._activate_source(integer, boolean), textsim._release_source(integer), '
-        'textsim._note_shape(integer) TO %s', role);
+        'textsim._note_shape(integer, text[], text[]) TO %s', role);
 END
 $$;
 COMMENT ON FUNCTION textsim._grant_shared(regrole)

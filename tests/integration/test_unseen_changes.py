@@ -280,3 +280,87 @@ def test_unlogged_table_after_a_crash(
             check_reported(corpus, "it changed as triggers do not see")
             mend(db, corpus, connection)
             assert len(corpus) == 0
+
+
+@mending
+@in_both_modes
+def test_trigger_disabled_by_the_transaction_that_attaches(
+    db: ts.Database, corpus: ts.Corpus, connection: Connection, mode: str, mend: Mender
+) -> None:
+    connection.execute("CREATE TABLE t (id bigint PRIMARY KEY, body text)")
+    with connection.transaction():
+        connection.execute("SELECT textsim.attach('c', 't', 'id', 'body', %s)", [mode])
+        connection.execute("ALTER TABLE t DISABLE TRIGGER USER")
+        insert_rows(connection)
+        connection.execute("ALTER TABLE t ENABLE TRIGGER USER")
+    mend(db, corpus, connection)
+    check_equal(corpus, set(range(ROWS)))
+
+
+@mending
+@in_both_modes
+def test_attached_again_by_another_key(
+    db: ts.Database, corpus: ts.Corpus, connection: Connection, mode: str, mend: Mender
+) -> None:
+    """The documents of the old keys stay, as after any detach."""
+    connection.execute(
+        "CREATE TABLE t (id bigint PRIMARY KEY, name text UNIQUE NOT NULL, body text)"
+    )
+    connection.execute("INSERT INTO t VALUES (1, 'one', 'a text'), (2, 'two', 'another text')")
+    corpus.attach("t", "name", "body", mode)
+    corpus.detach("t")
+    connection.execute("DELETE FROM t WHERE id = 2")
+    connection.execute("SELECT textsim.attach('c', 't', 'id', 'body', %s)", [mode])
+    mend(db, corpus, connection)
+    assert sorted(stored_keys(corpus)) == ["1", "one", "two"]
+    assert list(corpus.differences()) == []
+    assert corpus.verify() == []
+
+
+@in_both_modes
+def test_columns_that_changed_their_names(
+    db: ts.Database, corpus: ts.Corpus, connection: Connection, mode: str
+) -> None:
+    connection.execute("CREATE TABLE t (id bigint PRIMARY KEY, body text, title text)")
+    connection.execute("INSERT INTO t VALUES (1, 'a text', 'a title')")
+    corpus.attach("t", "id", "body", mode)
+    connection.execute("ALTER TABLE t RENAME body TO old")
+    connection.execute("ALTER TABLE t RENAME title TO body")
+    check_reported(corpus, 'its column "body" is not the one that was attached')
+    db.worker().run(until_idle=True)
+    assert list(corpus.differences()) == []
+
+
+def test_table_that_becomes_a_partition(corpus: ts.Corpus, connection: Connection) -> None:
+    make_table(connection)
+    corpus.attach("t", "id", "body")
+    connection.execute("CREATE TABLE parent (id bigint, body text) PARTITION BY RANGE (id)")
+    connection.execute("ALTER TABLE parent ATTACH PARTITION t FOR VALUES FROM (0) TO (100)")
+    check_reported(corpus, "it has become a partition")
+
+
+def test_index_that_keys_need_is_dropped(corpus: ts.Corpus, connection: Connection) -> None:
+    make_table(connection)
+    corpus.attach("t", "id", "body")
+    connection.execute("ALTER TABLE t DROP CONSTRAINT t_pkey")
+    check_reported(corpus, 'its column "id" is not unique by itself')
+
+
+def test_new_partition_that_is_locked(
+    db: ts.Database, corpus: ts.Corpus, connection: Connection, database_url: str
+) -> None:
+    """It holds up neither a worker nor the owner of the table."""
+    make_partitions(db, connection, corpus, "queue")
+    connection.execute("CREATE TABLE other (id bigint PRIMARY KEY, body text)")
+    db.create_corpus("other").attach("other", "id", "body")
+    with psycopg.connect(database_url) as holder:
+        connection.execute("CREATE TABLE t_next PARTITION OF t FOR VALUES FROM (200) TO (300)")
+        insert_rows(connection, 200, 3)
+        holder.execute("LOCK TABLE t_next")
+        connection.execute("INSERT INTO other VALUES (1, 'a row of another table')")
+        db.worker().run(until_idle=True)
+        assert len(db.corpus("other")) == 1
+        holder.rollback()
+    db.worker(lease=0.1).run(until_idle=True)
+    corpus.reconcile()
+    check_equal(corpus, {*range(ROWS), *range(100, 100 + ROWS), 200, 201, 202})

@@ -188,6 +188,63 @@ def test_it_waits_for_a_document_that_is_held(
     assert counts(connection) == (5, 0, 0)
 
 
+def test_a_writer_that_it_waits_for_is_no_victim(connection: Connection, database_url: str) -> None:
+    """A user's transaction that holds a document may still lock the whole table."""
+    create_corpus(connection)
+    create_table(connection, 1)
+    connection.execute("SELECT textsim.attach('c', 't', 'id', 'body', 'inline')")
+    connection.execute("CALL textsim.index_pending('c')")
+    connection.execute("UPDATE t SET body = 'a text that is pending'")
+    with (
+        psycopg.connect(database_url) as writer,
+        psycopg.connect(database_url, autocommit=True) as watcher,
+    ):
+        writer.execute("UPDATE t SET body = 'a text that is not committed'")
+        thread = threading.Thread(
+            target=connection.execute, args=["CALL textsim.index_pending('c')"]
+        )
+        thread.start()
+        while watcher.execute("SELECT 1 FROM pg_locks WHERE NOT granted").fetchone() is None:
+            time.sleep(0.01)
+        writer.execute("TRUNCATE t")
+        writer.commit()
+        thread.join()
+    connection.execute("CALL textsim.index_pending('c')")
+    assert counts(connection) == (0, 0, 0)
+
+
+@in_both_modes
+def test_words_get_ids_although_the_call_was_cut_off(
+    db: ts.Database, connection: Connection, mode: str
+) -> None:
+    create_corpus(connection)
+    create_table(connection, 1500)
+    connection.execute("SELECT textsim.attach('c', 't', 'id', 'body', %s)", [mode])
+    failures: list[Exception] = []
+
+    def call() -> None:
+        try:
+            connection.execute("CALL textsim.index_pending('c')")
+        except pg.QueryCanceled as error:
+            failures.append(error)
+
+    thread = threading.Thread(target=call)
+    thread.start()
+    with psycopg.connect(db.url, autocommit=True) as watcher:
+        while not counts(watcher)[0]:
+            time.sleep(0.01)
+        watcher.execute("SELECT pg_cancel_backend(%s)", [connection.info.backend_pid])
+    thread.join()
+    assert len(failures) == 1
+    documents, waiting, _ = counts(connection)
+    assert 0 < waiting <= documents < 1500
+    assert db.corpus("c").verify() == []
+    connection.execute("SELECT textsim.detach('c', 't')")
+    assert db.corpus("c").verify() == []
+    connection.execute("CALL textsim.index_pending('c')")
+    assert counts(connection) == (documents, 0, 0)
+
+
 def test_a_document_that_is_held_is_logged_again(
     db: ts.Database, connection: Connection, database_url: str
 ) -> None:

@@ -23,7 +23,7 @@ _SELECT = """
 SELECT s.id, s.corpus_id, s.relation::oid, n.nspname, r.relname, s.key_column, s.text_column, s.mode,
     CASE WHEN r.oid IS NULL THEN pg_catalog.format('with the oid %%s', s.relation::oid)
         ELSE pg_catalog.format('%%I.%%I', n.nspname, r.relname) END,
-    textsim._key_type(s), textsim._source_fault(s)
+    pg_catalog.format_type(s.key_type, NULL), textsim._source_fault(s)
 """
 _FROM = """
 FROM textsim.source s

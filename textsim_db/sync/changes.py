@@ -89,7 +89,7 @@ SELECT d.key FROM {document} d WHERE d.key = ANY (%s::text[]) AND d.word_ids IS 
 _FORGET_EVENTS = "DELETE FROM textsim.pending WHERE id = ANY (%s::bigint[])"
 _FORGET_ERRORS = """
 DELETE FROM textsim.pending p
-WHERE p.corpus_id = %s AND p.error IS NOT NULL AND p.source_id IS NOT DISTINCT FROM %s
+WHERE p.corpus_id = %s AND p.error IS NOT NULL AND (p.source_id IS NULL OR p.source_id = %s)
     AND p.keys[1] = ANY (%s::text[])
 """
 _SET_ASIDE = """
@@ -503,6 +503,9 @@ def _apply(
         kept = {key: text for key, text in texts.items() if key not in others}
         batch = _batch(kept, corpus, dictionary)
     outcome = writing.write(cursor, corpus, batch, source.id, existing)
+    added = [key for key, what in zip(batch.keys, outcome, strict=True) if what == writing.ADDED]
+    if source.mode == "inline" and added:
+        _check_unchanged(connection, source, texts, added)
     gone = [existing[key] for key in existing.keys() - set(batch.keys)]
     return ChangeReport(
         added=int(np.count_nonzero(outcome == writing.ADDED)),
@@ -512,6 +515,19 @@ def _apply(
         removed=writing.remove_locked(cursor, corpus, gone),
         refused=[*batch.refused, *refused],
     )
+
+
+def _check_unchanged(
+    connection: Connection, source: Source, texts: dict[str, str], added: list[str]
+) -> None:
+    """Raise SerializationFailure if a row changed before its document was added.
+
+    A row that was indexed inline and removed again in between has left no log. A later writer of the
+    row waits for the document, or logs that there is none.
+    """
+    now = attached.read(connection, source, added)
+    if now != {key: texts[key] for key in added}:
+        raise pg.SerializationFailure("rows changed before their documents were added")
 
 
 def _others(connection: Connection, existing: writing.Existing, source: Source) -> dict[str, str]:

@@ -382,7 +382,12 @@ class Worker:
         """Have a table compared if triggers may have missed something, and log why they would."""
         if source.differs:
             log.info("table %s changed as triggers do not see", source.name)
-            attached.compare_changed(self._engine, source)
+            try:
+                attached.compare_changed(self._engine, source)
+            except psycopg.Error as error:
+                if is_trouble(error):
+                    raise
+                self._complain(source.name, " ".join(str(error).split()))
             return
         for problem in set(source.problems) - self._problems.get(source.id, set()):
             log.warning("table %s: %s", source.name, problem, extra={"table": source.name})
