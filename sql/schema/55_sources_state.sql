@@ -18,7 +18,7 @@ COMMENT ON FUNCTION textsim._partitions(oid)
 CREATE FUNCTION textsim._unlogged(relation oid) RETURNS text
 LANGUAGE sql STABLE STRICT PARALLEL SAFE
 BEGIN ATOMIC
-    SELECT 'it is unlogged: a crash of the server would empty it, and no trigger see that' AS fault
+    SELECT 'it is unlogged: a crash of the server empties it, which no trigger sees' AS fault
     FROM textsim._partitions(relation) p (oid) JOIN pg_class c ON c.oid = p.oid
     WHERE c.relpersistence = 'u'
     LIMIT 1;
