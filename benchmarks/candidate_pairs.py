@@ -2,7 +2,7 @@
 
     python -m benchmarks.candidate_pairs [--database-url URL] [--documents 60000] [--small 100]
 
-Two corpora of so many documents and many small ones; every statement is cancelled after --limit
+Two corpora of --documents each and --small corpora of 100; every statement is cancelled after --limit
 seconds. The estimates are those of the planner for the statement above them.
 """
 

@@ -1,1 +1,1 @@
-"""What writes the generated files of the project, and freezes the schema."""
+"""Scripts that write generated files, and the one that freezes the schema for a release."""
