@@ -230,6 +230,7 @@ BEGIN ATOMIC
         AND EXISTS (SELECT FROM pg_class c WHERE c.oid = source.relation)
     UNION ALL
     SELECT 'it has become a partition: changes through its parent are missed; detach and attach it'
+        AS problem
     FROM pg_class c JOIN pg_trigger t ON t.tgrelid = c.oid
     WHERE c.oid = source.relation AND c.relispartition AND t.tgname = format('textsim_%s_insert', source.id)
         AND (t.tgtype & 1) = 0
