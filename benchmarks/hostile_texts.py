@@ -46,7 +46,7 @@ CANCELS = 5
 
 
 def text_of(pattern: str, size: int) -> str:
-    """Return a text of at most so many bytes that repeats the pattern."""
+    """Return the pattern repeated to a text of at most this size, in bytes."""
     return pattern * (size // len(pattern.encode()))
 
 

@@ -116,10 +116,10 @@ class Corpus:
         a str, or an integer or a UUID, which are stored as their text.
 
         The documents are read in batches, and each batch is one transaction. A document whose words
-        are unchanged is not written. What cannot be stored (NUL characters, lone surrogates, a key
-        over 1,000 bytes, a text over 128 MiB, another type) is refused with its reason while the
-        others go in. Of documents with the same key the last one wins. progress is called after each
-        batch with the report so far.
+        are unchanged is not written. A document that cannot be stored (NUL characters, lone
+        surrogates, a key over 1,000 bytes, a text over 128 MiB, another type) is refused with its
+        reason while the others go in. If several documents have the same key, the last one wins.
+        progress is called after each batch with the report so far.
 
         A batch that meets a deadlock or a lost connection is written again, for some 10 seconds; so
         what others wrote under its keys in between may be replaced. One that takes longer than a

@@ -1,4 +1,4 @@
-"""What add_many takes, and keys that are integers or UUIDs."""
+"""add_many takes pairs, mappings, records and tables; keys may be integers or UUIDs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What triggers do not see: partitions, dropped tables, disabled triggers, crashes, detached times.
+"""Changes that bypass triggers: partitions, dropped tables, disabled triggers, crashes.
 
 Afterwards documents would match whose rows are gone. A worker, reconcile and index_pending each mend
 it, and until then status and verify report it.

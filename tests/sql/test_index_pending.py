@@ -156,7 +156,7 @@ def test_writers_and_a_worker_beside_it(
     worker.stop()
     threads[-1].join()
     assert errors == []
-    # What another transaction held is put off by a second.
+    # A document that another transaction held is tried again after a second.
     connection.execute("UPDATE textsim.pending SET lease_until = NULL")
     connection.execute("CALL textsim.index_pending('c')")
     assert counts(connection)[1:] == (0, 0)
