@@ -18,11 +18,11 @@ import psycopg
 
 import textsim_db as ts
 from benchmarks.generate import documents
-from textsim_db.db import binary
-from textsim_db.db.binary import COPY_HEADER, COPY_TRAILER, copy_bands, load_int4_arrays
+from textsim_db.db import binary_format
+from textsim_db.db.binary_format import COPY_HEADER, COPY_TRAILER, copy_bands, load_int4_arrays
 from textsim_db.settings import Bands, make_config
-from textsim_db.sketch import lsh
-from textsim_db.sketch.recipe import sketch
+from textsim_db.sketch import band_buckets
+from textsim_db.sketch.sketches import sketch
 
 Connection = psycopg.Connection[Any]
 
@@ -57,7 +57,7 @@ def store_buckets(connection: Connection, banding: Bands) -> float:
     rows = cursor.execute("SELECT id, array_send(signature) FROM classic_signature").fetchall()
     values, offsets = load_int4_arrays([row[1] for row in rows])
     signatures = values.reshape(len(offsets) - 1, -1)
-    buckets = lsh.buckets(signatures, banding)
+    buckets = band_buckets.buckets(signatures, banding)
     ids = np.repeat(np.array([row[0] for row in rows], np.int64), banding.bands)
     bands = np.tile(np.arange(banding.bands, dtype=np.int16), len(rows))
     with connection.transaction():
@@ -90,7 +90,7 @@ def main() -> None:
         ts.connect(given.database_url) as db,
         psycopg.connect(db.url, autocommit=True) as connection,
     ):
-        binary.register(connection)
+        binary_format.register(connection)
         make_signatures(connection, given.documents, given.hashes)
         store_buckets(connection, banding)
         stored = [store_buckets(connection, banding) for _ in range(given.rounds)]

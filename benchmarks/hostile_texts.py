@@ -17,10 +17,10 @@ from contextlib import suppress
 import psycopg
 
 import textsim_db as ts
-from textsim_db.db import embedded
+from textsim_db.db import embedded_server
 from textsim_db.errors import DocumentError
 from textsim_db.settings import make_config
-from textsim_db.sketch.recipe import sketch_tokens
+from textsim_db.sketch.sketches import sketch_tokens
 from textsim_db.text.tokens import MAX_BYTES, Tokens, tokenize
 
 TEXTS = {
@@ -113,7 +113,7 @@ def main() -> None:
     python_seconds("é a")
     url = None
     if not given.no_sql:
-        url = embedded.start()
+        url = embedded_server.start()
         ts.install(url)
     print("| text | MiB | Python: normal form | the rest | SQL: normal form | cancelled after |")
     print("|---|---|---|---|---|---|")

@@ -23,11 +23,11 @@ import psutil
 
 import textsim_db as ts
 from benchmarks.generate import documents
-from textsim_db.db import corpora
+from textsim_db.db import stored_corpus
 from textsim_db.db.dictionary import Dictionary
 from textsim_db.db.engine import transaction
-from textsim_db.write import indexing, writing
-from textsim_db.write.batches import in_batches, prepare
+from textsim_db.write import bulk_load, write_batch
+from textsim_db.write.prepared_batch import in_batches, prepare
 
 Documents = list[tuple[str, str]]
 
@@ -81,27 +81,27 @@ class Report:
 def stages(db: ts.Database, some: Documents, report: Report) -> None:
     """Measure each stage alone."""
     corpus = db.create_corpus("profile stages")
-    stored = corpora.load(db.engine, corpus.name)
+    stored = stored_corpus.load(db.engine, corpus.name)
     batches, seconds = timed(lambda: [prepare(batch, corpus.config) for batch in in_batches(some)])
     report.line("text to buckets, one core", seconds)
     cold = Dictionary(db.engine)
-    look_up = partial(indexing.with_word_ids, corpus=stored, dictionary=cold)
+    look_up = partial(bulk_load.with_word_ids, corpus=stored, dictionary=cold)
     _, seconds = timed(lambda: [look_up(batch) for batch in batches])
     report.line("word ids, no word known at first", seconds)
     ready, seconds = timed(lambda: [look_up(batch) for batch in batches])
     report.line("word ids, all words known", seconds)
-    corpora.drop_band_index(db.engine, stored)
+    stored_corpus.drop_band_index(db.engine, stored)
 
     def write() -> None:
         for batch in ready:
             with transaction(db.engine) as connection:
-                writing.write(connection.cursor(binary=True), stored, batch)
+                write_batch.write(connection.cursor(binary=True), stored, batch)
 
     _, seconds = timed(write)
     report.line("COPY of documents and band rows, durable", seconds)
-    _, seconds = timed(lambda: corpora.build_band_index(db.engine, stored))
+    _, seconds = timed(lambda: stored_corpus.build_band_index(db.engine, stored))
     report.line("index on the band rows", seconds)
-    _, seconds = timed(lambda: indexing.settle(db.engine, stored, len(some)))
+    _, seconds = timed(lambda: bulk_load.settle(db.engine, stored, len(some)))
     report.line("VACUUM and ANALYZE", seconds)
     corpus.drop()
 

@@ -37,7 +37,7 @@ from tests.servers import (
     start_embedded,
 )
 from textsim_db.database import URL_VARIABLE as DATABASE_URL_VARIABLE
-from textsim_db.db import embedded
+from textsim_db.db import embedded_server
 
 hypothesis.settings.register_profile("textsim", deadline=None, database=None, print_blob=True)
 hypothesis.settings.load_profile("textsim")
@@ -110,7 +110,7 @@ def _clean(folder: Path) -> None:
     with ExitStack() as stack:
         stack.callback(shutil.rmtree, folder, ignore_errors=True)
         for version in EMBEDDED_VERSIONS:
-            stack.callback(embedded.stop, folder, version)
+            stack.callback(embedded_server.stop, folder, version)
         url = os.environ.get(URL_VARIABLE)
         if url and (folder / "used").exists():
             stack.callback(Server(url, _prefix(folder)).drop_all)

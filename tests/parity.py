@@ -22,7 +22,7 @@ import psycopg
 import textsim_db as ts
 from tests.unit.test_text import random_text
 from textsim_db.settings import CorpusConfig
-from textsim_db.sketch import recipe
+from textsim_db.sketch import sketches
 from textsim_db.text.stop_words import stop_words
 from textsim_db.text.tokens import normal_form, shingles, words
 
@@ -68,8 +68,8 @@ def differences(
             normal_form(body),
             words(body),
             shingles(body, str(config.shingle)),
-            recipe.signature(body, config).tolist(),
-            recipe.buckets(body, config).tolist(),
+            sketches.signature(body, config).tolist(),
+            sketches.buckets(body, config).tolist(),
         )
         if expected != (form, found, cut, signature, buckets):
             yield f"{name} of {body!r}: Python {expected[:3]!r}, SQL {(form, found, cut)!r}"
@@ -98,9 +98,9 @@ def main() -> None:
     arguments = parser.parse_args()
     url = arguments.database_url
     if url is None:
-        from textsim_db.db import embedded
+        from textsim_db.db import embedded_server
 
-        url = embedded.start(version=arguments.postgres)
+        url = embedded_server.start(version=arguments.postgres)
         ts.install(url)
     rng = random.Random(arguments.seed)
     sources: dict[str, Iterator[str]] = {

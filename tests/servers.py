@@ -20,7 +20,7 @@ import pytest
 from psycopg import sql
 
 import textsim_db
-from textsim_db.db import embedded
+from textsim_db.db import embedded_server
 from textsim_db.db.engine import plain_url, sqlalchemy_url
 
 URL_VARIABLE = "TEXTSIM_TEST_DATABASE_URL"
@@ -121,7 +121,7 @@ def start_embedded(folder: Path, version: int) -> str:
 
     What makes commits durable is switched off: nothing on this server outlives the run.
     """
-    address = embedded.start(folder, version)
+    address = embedded_server.start(folder, version)
     with psycopg.connect(address, autocommit=True) as connection:
         for setting in ("fsync", "full_page_writes", "synchronous_commit"):
             connection.execute(sql.SQL("ALTER SYSTEM SET {} = off").format(sql.Identifier(setting)))

@@ -33,7 +33,7 @@ import psycopg
 import textsim_db as ts
 from benchmarks.generate import vocabulary
 from tests.integration.test_embedded import own_folder
-from textsim_db.db import embedded
+from textsim_db.db import embedded_server
 
 Connection = psycopg.Connection[Any]
 WORDS = 60
@@ -362,7 +362,7 @@ def soak(seconds: float, load: Load, seed: int) -> tuple[list[Sample], list[str]
     """Run the load for so long; return what was measured and what is wrong."""
     interval = max(5.0, min(60.0, seconds / 20))
     with own_folder() as folder:
-        url = embedded.start(folder)
+        url = embedded_server.start(folder)
         ts.install(url)
         with (
             ts.connect(f"{url}&application_name=soak-watch") as db,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from textsim_db.corpus import Corpus
     from textsim_db.database import Database, connect, install
-    from textsim_db.diff.explaining import Explanation, explain
+    from textsim_db.diff.explanation import Explanation, explain
     from textsim_db.errors import (
         ConfigurationError,
         CorpusBusy,
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
         Status,
     )
     from textsim_db.settings import CorpusConfig, Linkage, Mode
-    from textsim_db.sketch.planning import Option, plan
+    from textsim_db.sketch.band_options import Option, plan
     from textsim_db.sync.worker import Worker, WorkReport
 
 __version__ = "0.1.0"
@@ -72,8 +72,8 @@ _HOMES = {
         "SchemaError",
         "TextsimError",
     ],
-    "textsim_db.diff.explaining": ["Explanation", "explain"],
-    "textsim_db.sketch.planning": ["Option", "plan"],
+    "textsim_db.diff.explanation": ["Explanation", "explain"],
+    "textsim_db.sketch.band_options": ["Option", "plan"],
     "textsim_db.results": [
         "Activity",
         "AddReport",

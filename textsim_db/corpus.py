@@ -13,12 +13,12 @@ import numpy.typing as npt
 from psycopg import errors as pg
 from sqlalchemy import Engine, Table
 
-from textsim_db.compare.comparison import Check
-from textsim_db.db import corpora
-from textsim_db.db.corpora import StoredCorpus
+from textsim_db.compare.verify import Check
+from textsim_db.db import stored_corpus
 from textsim_db.db.dictionary import Dictionary
 from textsim_db.db.engine import autocommit, database_errors
-from textsim_db.diff.explaining import Explanation, explain_sides
+from textsim_db.db.stored_corpus import StoredCorpus
+from textsim_db.diff.explanation import Explanation, explain_sides
 from textsim_db.errors import (
     ConfigurationError,
     CorpusChanged,
@@ -27,8 +27,8 @@ from textsim_db.errors import (
     DocumentNotFound,
     MeasureError,
 )
-from textsim_db.measures.named import JACCARD, measure_of
-from textsim_db.read import clusters, corpus_statistics, measurement, pairs, search, verification
+from textsim_db.measures.by_name import JACCARD, measure_of
+from textsim_db.read import clusters, corpus_statistics, integrity, measure_recall, pairs, search
 from textsim_db.results import (
     Activity,
     AddReport,
@@ -55,15 +55,15 @@ from textsim_db.settings import (
     check_several,
     check_threshold,
 )
-from textsim_db.sketch import planning, recipe
-from textsim_db.sketch.planning import Option
-from textsim_db.sync import attached, changes, sources
+from textsim_db.sketch import band_options, sketches
+from textsim_db.sketch.band_options import Option
+from textsim_db.sync import source_changes, source_rows, sources
 from textsim_db.sync.sources import Column
 from textsim_db.sync.worker import Worker
 from textsim_db.text.languages import check_language
-from textsim_db.write import indexing, rebuild
-from textsim_db.write.batches import possible_key
-from textsim_db.write.document_stream import Documents, Key, stream_documents
+from textsim_db.write import bulk_load, rebuild
+from textsim_db.write.document_inputs import Documents, Key, stream_documents
+from textsim_db.write.prepared_batch import possible_key
 
 INDEX_PATIENCE = "100ms"
 """How long a search that finds no index waits for those who write, before it does without."""
@@ -131,7 +131,9 @@ class Corpus:
         check_callable(progress, "progress")
         stream = stream_documents(documents, key, text)
         with self._errors():
-            return indexing.add_many(self._engine, self._dictionary, self._stored, stream, progress)
+            return bulk_load.add_many(
+                self._engine, self._dictionary, self._stored, stream, progress
+            )
 
     def add(self, key: Key, text: str) -> AddReport:
         """Add or replace one document; raises DocumentError where add_many would refuse it."""
@@ -148,7 +150,7 @@ class Corpus:
         """
         check_several(keys, "remove() takes several keys, such as [key]")
         with self._errors():
-            return indexing.remove(self._engine, self._stored, keys)
+            return bulk_load.remove(self._engine, self._stored, keys)
 
     def query(
         self,
@@ -332,7 +334,7 @@ class Corpus:
         if seed is not None:
             check_count(seed, "seed", 0, 2**63 - 1)
         return self._search(
-            lambda: measurement.measure(
+            lambda: measure_recall.measure(
                 self._engine, self._dictionary, self._stored, checked, sample, seed, progress
             )
         )
@@ -353,10 +355,10 @@ class Corpus:
         threshold = self._threshold(threshold)
         recall = self.config.recall if recall is None else recall
         num_hashes = self.config.num_hashes if num_hashes is None else num_hashes
-        planning.choose(threshold, recall, num_hashes)  # what cannot be is told before the work
+        band_options.choose(threshold, recall, num_hashes)  # what cannot be is told before the work
         report = self.measure_recall(threshold, sample, seed)
-        return planning.options(
-            threshold, recall, num_hashes, report.words, measurement.distribution(report)
+        return band_options.options(
+            threshold, recall, num_hashes, report.words, measure_recall.distribution(report)
         )
 
     def statistics(
@@ -401,14 +403,14 @@ class Corpus:
 
         Raises DocumentError for a text that could not be stored.
         """
-        return recipe.signature(text, self.config)
+        return sketches.signature(text, self.config)
 
     def buckets(self, text: str) -> npt.NDArray[np.int64]:
         """Return the buckets that would be stored: int64, (bands,), or (0,) without words.
 
         Raises DocumentError for a text that could not be stored.
         """
-        return recipe.buckets(text, self.config)
+        return sketches.buckets(text, self.config)
 
     def verify(self, progress: Callable[[int], None] | None = None) -> list[Problem]:
         """Check every invariant of the stored rows and return what is wrong.
@@ -416,7 +418,7 @@ class Corpus:
         progress is called with the number of documents checked so far.
         """
         check_callable(progress, "progress")
-        return self._read(lambda: verification.verify(self._engine, self._stored, progress))
+        return self._read(lambda: integrity.verify(self._engine, self._stored, progress))
 
     def attach(
         self,
@@ -491,15 +493,15 @@ class Corpus:
         """
         check_callable(progress, "progress")
         with self._current():
-            removed = attached.release_dropped(self._engine, self._stored.id)
+            removed = source_rows.release_dropped(self._engine, self._stored.id)
             report = ChangeReport(removed=removed)
             for source in sources.usable(self._engine, self._stored):
                 report.include(
-                    changes.reconcile(
+                    source_changes.reconcile(
                         self._engine, self._dictionary, self._stored, source, progress
                     )
                 )
-            report.include(changes.complete(self._engine, self._dictionary, self._stored))
+            report.include(source_changes.complete(self._engine, self._dictionary, self._stored))
             return report
 
     def differences(self) -> Generator[Difference, None, None]:
@@ -508,10 +510,10 @@ class Corpus:
         def found() -> Generator[Difference, None, None]:
             with self._current():
                 for source in sources.dropped(self._engine, self._stored):
-                    yield from changes.surplus(self._engine, self._stored, source)
+                    yield from source_changes.surplus(self._engine, self._stored, source)
                 for source in sources.usable(self._engine, self._stored):
-                    for piece in changes.sweep(self._engine, self._stored, source):
-                        yield from changes.differences(self._engine, self._dictionary, piece)
+                    for piece in source_changes.sweep(self._engine, self._stored, source):
+                        yield from source_changes.differences(self._engine, self._dictionary, piece)
 
         return found()
 
@@ -560,7 +562,7 @@ class Corpus:
     def drop(self) -> None:
         """Remove the corpus with all its documents; raises CorpusNotFound if it is gone."""
         with self._current():
-            corpora.drop(self._engine, self._stored)
+            stored_corpus.drop(self._engine, self._stored)
 
     def __len__(self) -> int:
         return int(self._read(lambda: self._value(_COUNT, [])))
@@ -615,7 +617,7 @@ class Corpus:
                 # A bulk load that was interrupted has left the index to be built. One that is under
                 # way will build it; a search without it is slow, and no more than that.
                 with suppress(pg.Error):
-                    corpora.build_band_index(self._engine, self._stored, INDEX_PATIENCE)
+                    stored_corpus.build_band_index(self._engine, self._stored, INDEX_PATIENCE)
                     self._searched = True
             return function()
 
@@ -670,7 +672,7 @@ class Corpus:
     def _refresh(self, cause: Exception | None = None) -> bool:
         """Read the configuration again where the corpus was rebuilt, and say whether it was."""
         try:
-            stored = corpora.load(self._engine, self.name)
+            stored = stored_corpus.load(self._engine, self.name)
         except CorpusNotFound:
             raise CorpusNotFound(self.name) from cause
         if stored.origin != self._stored.origin:  # another one by the same name

@@ -10,17 +10,17 @@ from typing import Any
 from sqlalchemy import URL, Engine
 
 from textsim_db.corpus import Corpus
-from textsim_db.db import corpora, embedded, schema
+from textsim_db.db import embedded_server, schema, stored_corpus
 from textsim_db.db import engine as engines
 from textsim_db.db.dictionary import Dictionary
-from textsim_db.db.forking import renew_after_fork
+from textsim_db.db.fork import renew_after_fork
 from textsim_db.errors import ConfigurationError, CorpusExists
 from textsim_db.results import AttachedTable
 from textsim_db.settings import differing_settings, make_config
 from textsim_db.sync import sources
 from textsim_db.sync.worker import POLL_SECONDS, Worker, WorkReport
 from textsim_db.text.stop_words import with_lists
-from textsim_db.write.temporary import check_not_reserved, is_temporary
+from textsim_db.write.temporary_corpora import check_not_reserved, is_temporary
 
 URL_VARIABLE = "TEXTSIM_DATABASE_URL"
 
@@ -101,11 +101,11 @@ class Database:
         settings = with_lists(settings | {"stop_words": stop_words})
         config = make_config(**settings)
         try:
-            stored = corpora.create(self._engine, name, config)
+            stored = stored_corpus.create(self._engine, name, config)
         except CorpusExists:
             if not exist_ok:
                 raise
-            stored = corpora.load(self._engine, name)
+            stored = stored_corpus.load(self._engine, name)
             if differing := differing_settings(stored.config, settings):
                 raise CorpusExists(
                     f'corpus "{name}" exists with other settings: {differing}'
@@ -114,14 +114,14 @@ class Database:
 
     def corpus(self, name: str) -> Corpus:
         """Open a corpus; raises CorpusNotFound, and RecipeError where this code hashes otherwise."""
-        return Corpus(self._engine, self._dictionary, corpora.load(self._engine, name))
+        return Corpus(self._engine, self._dictionary, stored_corpus.load(self._engine, name))
 
     def drop_corpus(self, name: str) -> None:
         """Remove a corpus with all its documents, also one of another recipe.
 
         Raises CorpusNotFound.
         """
-        corpora.drop_named(self._engine, name)
+        stored_corpus.drop_named(self._engine, name)
 
     def worker(
         self,
@@ -146,7 +146,7 @@ class Database:
 
     def corpora(self) -> list[str]:
         """Return the names of all corpora in order, but for temporary ones."""
-        return [n for n in corpora.names(self._engine) if not is_temporary(n)]
+        return [n for n in stored_corpus.names(self._engine) if not is_temporary(n)]
 
 
 def connect(
@@ -205,4 +205,4 @@ def resolve(
     address = address or os.environ.get(URL_VARIABLE)
     if address:
         return engines.open_engine(address, application_name), True, False
-    return engines.open_engine(embedded.start(), application_name), True, True
+    return engines.open_engine(embedded_server.start(), application_name), True, True

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from textsim_db.errors import InputError
-from textsim_db.files.records import Columns, open_records
+from textsim_db.files.record_files import Columns, open_records
 
 BLOCK = 2**24
 GOOD = b'{"id": 1, "text": "some good text"}\n'
@@ -25,7 +25,7 @@ MEGABYTES = 1000
 # Prints what was read and refused, and the most memory that the process had.
 READ = """
 import json, resource, sys
-from textsim_db.files.inputs import Inputs
+from textsim_db.files.read_documents import Inputs
 refused = []
 documents = [key[:40] for key, _ in Inputs(sys.argv[1:], refused.append)]
 most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
@@ -35,7 +35,7 @@ RECORDS = """
 import json, resource, sys
 import numpy as np
 from textsim_db.errors import InputError
-from textsim_db.files.records import Columns, open_records
+from textsim_db.files.record_files import Columns, open_records
 found, error = [], None
 try:
     with open_records(sys.argv[1], Columns("text", "id")) as records:

@@ -24,7 +24,7 @@ import textsim_db
 from tests.sampling import some
 from textsim_db.cli import app
 from textsim_db.database import URL_VARIABLE
-from textsim_db.db.embedded import DATA_DIR_VARIABLE
+from textsim_db.db.embedded_server import DATA_DIR_VARIABLE
 from textsim_db.db.schema import head
 
 pytestmark = pytest.mark.one_server

@@ -25,12 +25,12 @@ import textsim_db as ts
 from benchmarks.generate import documents
 from tests.cli.test_cli import Textsim, process, textsim
 from tests.sampling import some
-from textsim_db.db import corpora
+from textsim_db.db import stored_corpus
 from textsim_db.dedupe import tables
-from textsim_db.files import records
-from textsim_db.files.formats import CsvRecords
+from textsim_db.files import record_files
+from textsim_db.files.record_formats import CsvRecords
 from textsim_db.text.tokens import shingles
-from textsim_db.write.temporary import PREFIX
+from textsim_db.write.temporary_corpora import PREFIX
 
 pytestmark = pytest.mark.one_server
 
@@ -365,14 +365,14 @@ def test_a_file_that_changes_while_it_is_read(
     textsim: Textsim, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     Path("in.jsonl").write_bytes(as_jsonl(rows()))
-    copy = records._JsonLines._copy
+    copy = record_files._JsonLines._copy
 
     def changing(self: Any, *arguments: Any) -> None:
         copy(self, *arguments)
         with open("in.jsonl", "ab") as file:
             file.write(b'{"text": "more"}\n')
 
-    monkeypatch.setattr(records._JsonLines, "_copy", changing)
+    monkeypatch.setattr(record_files._JsonLines, "_copy", changing)
     result = textsim("dedupe", "in.jsonl", "-o", "out.jsonl", status=2)
     assert "in.jsonl was changed while it was read" in result.stderr
     assert os.listdir() == ["in.jsonl"]
@@ -384,7 +384,7 @@ def test_a_full_disk(textsim: Textsim) -> None:
     Path("in.jsonl").write_bytes(as_jsonl(rows()))
     with (
         Path("/dev/full").open("wb", buffering=0) as full,
-        records.open_records("in.jsonl", records.Columns("text")) as opened,
+        record_files.open_records("in.jsonl", record_files.Columns("text")) as opened,
         pytest.raises(OSError, match="No space"),
     ):
         opened._copy(np.ones(5, bool), full, False)
@@ -511,7 +511,7 @@ def test_what_an_interrupted_process_leaves(
     environment = {**os.environ, "TEXTSIM_DATABASE_URL": database_url}
     process = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE)
     with ts.connect(database_url) as db:
-        while not (names := corpora.names(db.engine)):
+        while not (names := stored_corpus.names(db.engine)):
             assert process.poll() is None
             time.sleep(0.01)
         assert names[0].startswith(PREFIX)
@@ -522,12 +522,12 @@ def test_what_an_interrupted_process_leaves(
         if how == signal.SIGINT:
             assert process.returncode == 130
             assert messages == b"interrupted\n"
-            assert corpora.names(db.engine) == []
+            assert stored_corpus.names(db.engine) == []
             return
-        assert corpora.names(db.engine) == names
+        assert stored_corpus.names(db.engine) == names
         for command in (["corpus", "list"], ["status"], ["verify"]):
             result = textsim(*command)
             assert PREFIX not in result.stdout + result.stderr
         Path("small.jsonl").write_bytes(as_jsonl(rows()))
         textsim("dedupe", "small.jsonl", "-o", "out.jsonl")
-        assert corpora.names(db.engine) == []
+        assert stored_corpus.names(db.engine) == []

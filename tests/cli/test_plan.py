@@ -12,7 +12,7 @@ import pytest
 import textsim_db as ts
 from benchmarks.generate import documents
 from tests.cli.test_cli import Textsim, textsim
-from textsim_db.read import measurement
+from textsim_db.read import measure_recall
 
 pytestmark = pytest.mark.one_server
 
@@ -49,7 +49,7 @@ def test_settings_are_refused_before_anything_is_measured(
     textsim: Textsim, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     textsim("corpus", "create", "c")
-    monkeypatch.setattr(measurement, "measure", None)
+    monkeypatch.setattr(measure_recall, "measure", None)
     message = "no bands of 128 hashes reach recall 1.0 at threshold 0.8"
     assert message in textsim("plan", "c", "--recall", "1", status=2).stderr
     with ts.connect(database_url) as db, pytest.raises(ts.ConfigurationError, match=message):

@@ -11,8 +11,8 @@ import psycopg
 
 import textsim_db as ts
 from tests.crash.works import Changes, text_of
-from textsim_db.db import corpora
-from textsim_db.write.temporary import PREFIX
+from textsim_db.db import stored_corpus
+from textsim_db.write.temporary_corpora import PREFIX
 
 Connection = psycopg.Connection[Any]
 Texts = Mapping[str, str]
@@ -114,7 +114,7 @@ def check_found(corpus: ts.Corpus, expected: Texts, tally: Tally) -> None:
 
 def check_leftovers(db: ts.Database, connection: Connection, tally: Tally) -> None:
     """See that nothing is left of what was killed, once the work was done again."""
-    temporary = [name for name in corpora.names(db.engine) if name.startswith(PREFIX)]
+    temporary = [name for name in stored_corpus.names(db.engine) if name.startswith(PREFIX)]
     if temporary:
         tally.broken.append(f"{len(temporary)} temporary corpora are left")
     found = connection.execute("""

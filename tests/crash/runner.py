@@ -34,7 +34,7 @@ from tests.integration.test_embedded import postmaster
 from tests.migration.test_migrations import catalog
 from tests.servers import Server
 from tests.steps import SECOND, second_step
-from textsim_db.db import embedded, schema
+from textsim_db.db import embedded_server, schema
 
 PATIENCE_SECONDS = 60.0
 KINDS = ("client", "worker", "backend", "server", "group")
@@ -69,7 +69,7 @@ class Stage:
     def __init__(self, folder: Path, seed: int, fsync: bool) -> None:
         self.folder = folder
         self.rng = random.Random(f"{seed} crash")
-        self.url = embedded.start(folder)
+        self.url = embedded_server.start(folder)
         with psycopg.connect(self.url, autocommit=True) as connection:
             if not fsync:
                 connection.execute("ALTER SYSTEM SET fsync = off")
@@ -140,7 +140,7 @@ class Stage:
 
         Some of them have tried again what they were at, and go on.
         """
-        self.url = embedded.start(self.folder)
+        self.url = embedded_server.start(self.folder)
         self._stop_clients.touch()
         for one in self.running:
             if not one.is_worker:
@@ -193,7 +193,7 @@ def _is_client(process: psutil.Process) -> bool:
         title = " ".join(process.cmdline())
     except psutil.Error:
         return False
-    return title.startswith(f"postgres: postgres {embedded.DATABASE}")
+    return title.startswith(f"postgres: postgres {embedded_server.DATABASE}")
 
 
 def _is_at_work(one: Running) -> bool:
@@ -454,7 +454,7 @@ class Migrate(Work):
 
     target = "migrate"
     newest = SECOND
-    database = f"{embedded.DATABASE}_migrated"
+    database = f"{embedded_server.DATABASE}_migrated"
 
     def prepare(self, db: ts.Database) -> None:
         self.server = Server(db.url, "")
@@ -558,7 +558,7 @@ class Install(Migrate):
 
     target = "install"
     newest = schema.head()
-    database = f"{embedded.DATABASE}_installed"
+    database = f"{embedded_server.DATABASE}_installed"
 
     def fill(self, url: str) -> None:
         ts.install(url)

@@ -21,7 +21,7 @@ from tests.crash.checks import (
 from tests.crash.runner import crash, table
 from tests.crash.works import Journal, read, text_of
 from tests.integration.test_embedded import own_folder
-from textsim_db.db import corpora
+from textsim_db.db import stored_corpus
 
 pytestmark = pytest.mark.one_server
 
@@ -111,7 +111,7 @@ def test_the_checks_find_a_missing_index(db: ts.Database, corpus: ts.Corpus) -> 
 
 
 def test_the_checks_find_a_temporary_corpus(db: ts.Database, corpus: ts.Corpus) -> None:
-    corpora.create(db.engine, "textsim temporary 1", corpus.config)
+    stored_corpus.create(db.engine, "textsim temporary 1", corpus.config)
     assert checked(db).broken == ["1 temporary corpora are left"]
 
 

@@ -26,7 +26,7 @@ import textsim_db as ts
 from tests.steps import FIRST, second_step
 from textsim_db.db import schema
 from textsim_db.db.engine import is_lost, open_engine
-from textsim_db.write import batches
+from textsim_db.write import prepared_batch
 
 WORDS = [f"w{i}" for i in range(200)]
 LOADED = 6000
@@ -99,7 +99,7 @@ def run(job: Job) -> None:
 
 def load(job: Job, journal: Journal) -> None:
     """Load the same keys again and again, in new versions."""
-    batches.BATCH_DOCUMENTS = LOAD_BATCH
+    prepared_batch.BATCH_DOCUMENTS = LOAD_BATCH
     with ts.connect(job.url) as db:
         corpus = db.corpus("loaded")
         for version in count(job.first):

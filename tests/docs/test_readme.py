@@ -17,8 +17,8 @@ import yaml
 from platformdirs.unix import Unix
 
 from textsim_db.cli import app
-from textsim_db.db import embedded
-from textsim_db.db.embedded import DATA_DIR_VARIABLE
+from textsim_db.db import embedded_server
+from textsim_db.db.embedded_server import DATA_DIR_VARIABLE
 
 pytestmark = pytest.mark.one_server
 
@@ -84,7 +84,7 @@ def test_the_data_directory_is_where_it_says(monkeypatch: pytest.MonkeyPatch) ->
     for name in ("XDG_DATA_HOME", DATA_DIR_VARIABLE):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(platformdirs, "user_data_path", lambda name: Unix(name).user_data_path)
-    path = f"~/{embedded.data_dir().relative_to(Path.home()).as_posix()}"
+    path = f"~/{embedded_server.data_dir().relative_to(Path.home()).as_posix()}"
     assert README.count(path) == 2
 
 

@@ -19,26 +19,26 @@ import numpy.typing as npt
 from tests import reference
 from tests.fuzz import generate
 from tests.fuzz.memory import Guarded
-from textsim_db.cluster import crowded, forest, keeping
-from textsim_db.compare import overlap
-from textsim_db.compare.comparison import Check, values_of_pairs
-from textsim_db.compare.prefixes import Rows
-from textsim_db.compare.similarity import jaccard_pairs, shares_earlier_band
-from textsim_db.db import binary
+from textsim_db.cluster import keep_representatives, large_buckets, spanning_forest
+from textsim_db.compare import brute_force
+from textsim_db.compare.jaccard import jaccard_pairs, shares_earlier_band
+from textsim_db.compare.prefix_filter import Rows
+from textsim_db.compare.verify import Check, values_of_pairs
+from textsim_db.db import binary_format
 from textsim_db.db.word_cache import WordCache
-from textsim_db.measures import edits, named
+from textsim_db.measures import by_name, edits
 from textsim_db.measures.alignment import alignment
-from textsim_db.read.tally import Tally, words_at
+from textsim_db.read.word_counts import Tally, words_at
 from textsim_db.settings import CorpusConfig, Shingle, make_config
 from textsim_db.sketch import minhash
-from textsim_db.sketch.lsh import buckets
-from textsim_db.sketch.recipe import sketch_tokens
+from textsim_db.sketch.band_buckets import buckets
+from textsim_db.sketch.sketches import sketch_tokens
 from textsim_db.text import hashing, stop_words, text_kernels
-from textsim_db.text.kernels import kernel
+from textsim_db.text.compiler import kernel
 from textsim_db.text.languages import identify
 from textsim_db.text.tokens import Tokens, find_shingles, to_bytes, tokenize, tokens_of
-from textsim_db.write import batches
-from textsim_db.write.seen import SeenKeys
+from textsim_db.write import prepared_batch
+from textsim_db.write.key_set import SeenKeys
 
 CONFIGS = (
     make_config("word:1", threshold=0.5, num_hashes=32),
@@ -239,15 +239,15 @@ def _check_documents(
     wrong = [rng.choice((-(2**31), -5, 0, 1, 2, 2**31 - 1)) for _ in rows]
     offsets = np.cumsum([0, *map(len, points)])
     damaged = Rows(np.concatenate(points), offsets, np.array(wrong, np.int64), 5)
-    for links in crowded.all_links(damaged, 0.5):
+    for links in large_buckets.all_links(damaged, 0.5):
         assert len(links.left) == len(links.right)
-    index = overlap.make_index(damaged)
-    overlap.overlaps(index, damaged, 0.5)
+    index = brute_force.make_index(damaged)
+    brute_force.overlaps(index, damaged, 0.5)
     everyone = np.arange(len(points))
     pairs = jaccard_pairs(*damaged[:3], everyone, everyone[::-1], 5)
     assert ((pairs >= 0) & (pairs <= 1)).all()
     places = np.array([[rng.randrange(3)] for _ in points], np.int64)
-    keeping.keep(*damaged, places, rng.randrange(3), 0.5)
+    keep_representatives.keep(*damaged, places, rng.randrange(3), 0.5)
     signatures = np.array([[rng.randrange(2) for _ in range(8)] for _ in points], np.int32)
     bands = np.array([rng.randrange(5) for _ in points], np.int16)
     shares_earlier_band(signatures, everyone, everyone[::-1], bands, 2)
@@ -278,7 +278,7 @@ def _check_similarities(rng: random.Random, rows: Rows, sets: list[set[Any]]) ->
         if value >= threshold
     }
     found: dict[tuple[int, int], float] = {}
-    for links in crowded.all_links(rows, threshold):
+    for links in large_buckets.all_links(rows, threshold):
         for a, b, value in zip(*links, strict=True):
             assert (min(a, b), max(a, b)) not in found
             found[int(min(a, b)), int(max(a, b))] = value
@@ -286,24 +286,26 @@ def _check_similarities(rng: random.Random, rows: Rows, sets: list[set[Any]]) ->
     # The same components, whether all links are known or those that join something.
     parents = np.arange(count)
     ends = np.array(list(expected) or np.empty((0, 2)), np.int64)
-    forest.join(parents, ends[:, 0].copy(), ends[:, 1].copy())
+    spanning_forest.join(parents, ends[:, 0].copy(), ends[:, 1].copy())
     joined = np.arange(count)
-    for links in crowded.joining_links(rows, np.arange(count), threshold):
-        forest.join(joined, links.left, links.right)
-    assert np.array_equal(forest.roots(parents), forest.roots(joined))
+    for links in large_buckets.joining_links(rows, np.arange(count), threshold):
+        spanning_forest.join(joined, links.left, links.right)
+    assert np.array_equal(spanning_forest.roots(parents), spanning_forest.roots(joined))
     half = count // 2
     middle = rows.offsets[half]
     few = Rows(rows.tokens[:middle], rows.offsets[: half + 1], rows.shingle_counts[:half], rows.n)
     many = Rows(
         rows.tokens[middle:], rows.offsets[half:] - middle, rows.shingle_counts[half:], rows.n
     )
-    across = overlap.overlaps(overlap.make_index(few), many, threshold)
+    across = brute_force.overlaps(brute_force.make_index(few), many, threshold)
     assert set(zip(across.few.tolist(), (across.many + half).tolist(), strict=True)) == {
         (a, b) for a, b in expected if a < half <= b
     }
     assert across.histogram.sum() == np.count_nonzero(values[(left < half) & (right >= half)])
     # All in one bucket: everything that is removed is like what is kept, all that is kept is not.
-    kept_by, similarity = keeping.keep(*rows, np.zeros((count, 1), np.int64), 0, threshold)
+    kept_by, similarity = keep_representatives.keep(
+        *rows, np.zeros((count, 1), np.int64), 0, threshold
+    )
     for x in range(count):
         y = int(kept_by[x])
         assert kept_by[y] == y
@@ -319,7 +321,7 @@ def _check_measures(rng: random.Random, rows: Rows) -> None:
     short = [i for i, row in enumerate(documents) if len(row) <= 200] or [0]
     left = np.sort(np.array(rng.choices(short, k=SAMPLE), np.int64))
     right = np.array(rng.choices(short, k=SAMPLE), np.int64)
-    for measure in named.MEASURES.values():
+    for measure in by_name.MEASURES.values():
         check = Check(measure, 0.0 if not measure.is_distance else 1e9)
         values = values_of_pairs(check, *rows[:3], left, right, 1)
         for a, b, value in zip(left.tolist(), right.tolist(), values.tolist(), strict=True):
@@ -342,7 +344,7 @@ def _check_measures(rng: random.Random, rows: Rows) -> None:
 
 def _check_arrays(given: list[bytes]) -> None:
     """Malformed arrays are read somehow, and never further than they go; good ones exactly."""
-    values, offsets = binary.load_int4_arrays(given)
+    values, offsets = binary_format.load_int4_arrays(given)
     assert offsets[0] == 0
     assert offsets[-1] == len(values)
     for data, (start, end) in zip(given, pairwise(offsets.tolist()), strict=True):
@@ -350,7 +352,7 @@ def _check_arrays(given: list[bytes]) -> None:
         expected = [struct.unpack_from(">i", data, 24 + 8 * k)[0] for k in range(end - start)]
         assert values[start:end].tolist() == expected
         if (len(data) - 20) % 8 == 0 or len(data) <= 20:
-            assert binary.load_int4_array(data).tolist() == expected
+            assert binary_format.load_int4_array(data).tolist() == expected
 
 
 def _check_spans(rng: random.Random, data: bytes) -> None:
@@ -396,13 +398,13 @@ def _check_rows(
     rng: random.Random, tokens: Tokens, numbers: npt.NDArray[np.int32], chosen: Numbers
 ) -> None:
     """What is written for COPY is what any other reader of the format finds in it."""
-    keys = [rng.randbytes(rng.choice((0, 1, 30, batches.MAX_KEY_BYTES))) for _ in chosen]
+    keys = [rng.randbytes(rng.choice((0, 1, 30, prepared_batch.MAX_KEY_BYTES))) for _ in chosen]
     ids = np.array([rng.randrange(2**63) for _ in chosen], np.int64)
     counts = np.diff(tokens.word_offsets)
     signatures = np.repeat(np.arange(4, dtype=np.int32)[np.newaxis], len(tokens), axis=0)
     source = rng.choice((None, 0, 7, 2**31 - 1))
     languages = [rng.choice((b"", b"en", rng.randbytes(35))) for _ in chosen]
-    data = binary.copy_documents(
+    data = binary_format.copy_documents(
         3, ids, keys, counts, numbers, tokens.word_offsets, chosen, signatures, source, languages
     ).tobytes()
     at = 0
@@ -423,8 +425,8 @@ def _check_rows(
             None if source is None else struct.pack(">i", source),
             keys[row],
             languages[row] or None,
-            binary.dump_array(words),
-            binary.dump_array(signatures[i][: 4 if counts[i] else 0]),
+            binary_format.dump_array(words),
+            binary_format.dump_array(signatures[i][: 4 if counts[i] else 0]),
         ]
         assert values == expected
     assert at == len(data)

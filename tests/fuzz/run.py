@@ -133,9 +133,9 @@ def _server(arguments: argparse.Namespace) -> str:
     if arguments.database_url is not None:
         return str(arguments.database_url)
     import textsim_db as ts
-    from textsim_db.db import embedded
+    from textsim_db.db import embedded_server
 
-    url = embedded.start(version=arguments.postgres)
+    url = embedded_server.start(version=arguments.postgres)
     ts.install(url)
     return url
 

@@ -15,7 +15,7 @@ import sqlalchemy
 import textsim_db as ts
 from tests.sampling import some
 from tests.servers import Server
-from textsim_db.write.batches import BATCH_DOCUMENTS
+from textsim_db.write.prepared_batch import BATCH_DOCUMENTS
 
 pytestmark = pytest.mark.one_server
 

@@ -14,7 +14,7 @@ import pytest
 import textsim_db as ts
 from tests.integration.test_sources import wait_for
 from tests.sampling import some
-from textsim_db.db import corpora
+from textsim_db.db import stored_corpus
 
 pytestmark = pytest.mark.one_server
 
@@ -99,7 +99,9 @@ def test_two_loads_that_end_at_once(db: ts.Database) -> None:
         writer.commit()
         writer.execute("INSERT INTO textsim.band_1 VALUES (1, 0, 0, 0)")
         building = [
-            pool.submit(corpora.build_band_index, db.engine, corpora.load(db.engine, "c"))
+            pool.submit(
+                stored_corpus.build_band_index, db.engine, stored_corpus.load(db.engine, "c")
+            )
             for _ in range(4)
         ]
         # All of them have seen that there is no index, and wait for the writer.

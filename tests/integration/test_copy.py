@@ -18,7 +18,7 @@ import pytest
 
 import textsim_db as ts
 from tests.sampling import some
-from textsim_db.db.binary import (
+from textsim_db.db.binary_format import (
     COPY_HEADER,
     COPY_TRAILER,
     Array,

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pytest
 
 import textsim_db as ts
-from textsim_db.write.document_stream import ROWS, stream_documents
+from textsim_db.write.document_inputs import ROWS, stream_documents
 
 pytestmark = pytest.mark.one_server
 
@@ -257,7 +257,7 @@ def test_only_arrow_needs_pyarrow() -> None:
     program = """
 import sys
 sys.modules["pyarrow"] = None  # as if it were not installed
-from textsim_db.write.document_stream import stream_documents
+from textsim_db.write.document_inputs import stream_documents
 from textsim_db.errors import ConfigurationError
 
 class Capsules:

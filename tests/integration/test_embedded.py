@@ -24,12 +24,12 @@ import psycopg
 import pytest
 
 import textsim_db as ts
-from textsim_db.db import embedded
+from textsim_db.db import embedded_server
 
 ROOT = Path(__file__).parents[2]
-VERSION = embedded.VERSION
-START = "import sys, pathlib; from textsim_db.db import embedded; "
-START += "print(embedded.start(pathlib.Path(sys.argv[1])), flush=True)"
+VERSION = embedded_server.VERSION
+START = "import sys, pathlib; from textsim_db.db import embedded_server; "
+START += "print(embedded_server.start(pathlib.Path(sys.argv[1])), flush=True)"
 ADD_FOREVER = """
 import sys, itertools, textsim_db as ts
 with ts.connect() as db:
@@ -54,14 +54,14 @@ def own_folder() -> Iterator[Path]:
         with ExitStack() as stack:
             stack.callback(shutil.rmtree, folder)
             for version in (16, 18):
-                stack.callback(embedded.stop, folder, version)
+                stack.callback(embedded_server.stop, folder, version)
 
 
 @pytest.fixture
 def folder(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A data folder of the test's own, which connect() without an address uses."""
     with own_folder() as made:
-        monkeypatch.setenv(embedded.DATA_DIR_VARIABLE, str(made))
+        monkeypatch.setenv(embedded_server.DATA_DIR_VARIABLE, str(made))
         yield made
 
 
@@ -115,9 +115,9 @@ def check_some(count: int) -> None:
 
 @pytest.mark.parametrize("version", [16, 18])
 def test_start_join_and_stop(folder: Path, version: int) -> None:
-    url = embedded.start(folder, version)
+    url = embedded_server.start(folder, version)
     pid = postmaster(folder, version).pid
-    assert embedded.start(folder, version) == url
+    assert embedded_server.start(folder, version) == url
     assert postmaster(folder, version).pid == pid
     with psycopg.connect(url) as connection:
         assert connection.info.server_version // 10_000 == version
@@ -125,19 +125,19 @@ def test_start_join_and_stop(folder: Path, version: int) -> None:
             assert connection.execute(f"SHOW {setting}".encode()).fetchone() == ("on",)
         assert connection.execute("SHOW listen_addresses").fetchone() == ("",)
         assert connection.execute("SHOW server_encoding").fetchone() == ("UTF8",)
-    assert embedded.stop(folder, version)
+    assert embedded_server.stop(folder, version)
     assert not is_running(pid)
-    assert not embedded.stop(folder, version)
+    assert not embedded_server.stop(folder, version)
 
 
 def test_stop_waits_for_the_processes_and_not_only_for_their_lock_file(folder: Path) -> None:
-    embedded.start(folder)
+    embedded_server.start(folder)
     cluster = folder / f"postgresql-{VERSION}"
     program = folder / "postgres"  # a process of the cluster that ends after the lock file has gone
     program.symlink_to("/bin/bash")
     script = f"while [ -e {cluster}/postmaster.pid ]; do sleep 0.01; done; sleep 1; :"
     with subprocess.Popen([program, "-c", script], cwd=cluster) as last:
-        assert embedded.stop(folder)
+        assert embedded_server.stop(folder)
         assert not is_running(last.pid)
 
 
@@ -150,7 +150,7 @@ def test_connect_without_an_address(folder: Path) -> None:
 
 @pytest.mark.long
 def test_two_processes_share_one_server(folder: Path) -> None:
-    url = embedded.start(folder)
+    url = embedded_server.start(folder)
     assert run(START, folder).strip() == url
     add_some(10)
     assert run("import textsim_db; print(len(textsim_db.connect().corpus('news')))") == "10\n"
@@ -165,12 +165,12 @@ def test_several_processes_start_it_at_once(folder: Path) -> None:
     ]
     urls = {process.communicate(timeout=120)[0] for process in starting}
     assert [process.returncode for process in starting] == [0] * 4
-    assert urls == {embedded.start(folder) + "\n"}
+    assert urls == {embedded_server.start(folder) + "\n"}
 
 
 @pytest.mark.long
 def test_the_client_is_killed(folder: Path) -> None:
-    url = embedded.start(folder)
+    url = embedded_server.start(folder)
     client = subprocess.Popen(
         [sys.executable, "-c", ADD_FOREVER], cwd=ROOT, stdout=subprocess.PIPE, text=True
     )
@@ -261,7 +261,7 @@ def test_a_stale_lock_with_the_number_of_another_program(folder: Path) -> None:
     lock = (cluster / "postmaster.pid").read_text()
     kill(folder)
     deadline = time.monotonic() + 30
-    while embedded._Server(cluster, VERSION).leftovers() and time.monotonic() < deadline:
+    while embedded_server._Server(cluster, VERSION).leftovers() and time.monotonic() < deadline:
         time.sleep(0.05)
     with subprocess.Popen(["sleep", "600"]) as other:
         try:
@@ -277,25 +277,25 @@ def test_a_stale_lock_with_the_number_of_another_program(folder: Path) -> None:
 
 def test_a_path_too_long_for_a_socket(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     long = folder / ("long" * 30) / "way down"
-    monkeypatch.setenv(embedded.DATA_DIR_VARIABLE, str(long))
+    monkeypatch.setenv(embedded_server.DATA_DIR_VARIABLE, str(long))
     try:
         assert len(str(long)) > 107
         add_some(10)
         check_some(10)
     finally:
-        embedded.stop(long)
+        embedded_server.stop(long)
 
 
 def test_a_folder_that_cannot_be_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_text("")
-    monkeypatch.setenv(embedded.DATA_DIR_VARIABLE, str(tmp_path / "file" / "below"))
+    monkeypatch.setenv(embedded_server.DATA_DIR_VARIABLE, str(tmp_path / "file" / "below"))
     with pytest.raises(ts.EmbeddedServerError, match="set TEXTSIM_DATA_DIR to another"):
         ts.connect()
 
 
 def test_versions_there_are_not(folder: Path) -> None:
     with pytest.raises(ts.ConfigurationError, match=r"no embedded PostgreSQL 9.*\[16, 18\]"):
-        embedded.start(folder, 9)
+        embedded_server.start(folder, 9)
 
 
 @pytest.mark.long
@@ -309,7 +309,7 @@ def test_as_an_ordinary_user() -> None:
             "PATH": os.environ["PATH"],
             "PYTHONPATH": str(ROOT),
             "NUMBA_CACHE_DIR": f"{home}/numba",
-            embedded.DATA_DIR_VARIABLE: f"{home}/data",
+            embedded_server.DATA_DIR_VARIABLE: f"{home}/data",
         }
 
         def as_user(program: str) -> subprocess.CompletedProcess[str]:
@@ -340,5 +340,7 @@ def test_as_an_ordinary_user() -> None:
             owner = Path(home, "data", f"postgresql-{VERSION}").stat().st_uid
             assert owner == user.pw_uid
         finally:
-            stopped = as_user("from textsim_db.db import embedded; print(embedded.stop())")
+            stopped = as_user(
+                "from textsim_db.db import embedded_server; print(embedded_server.stop())"
+            )
         assert stopped.stdout == "True\n", stopped.stderr

@@ -13,7 +13,7 @@ import pytest
 import textsim_db as ts
 from benchmarks.generate import documents
 from textsim_db.database import connect
-from textsim_db.db import corpora
+from textsim_db.db import stored_corpus
 
 pytestmark = pytest.mark.one_server
 
@@ -51,7 +51,7 @@ def small_disk(db: ts.Database, tmp_path: Path) -> Iterator[Path]:
             yield disk
             connection.execute(f'ALTER DATABASE "{name}" RESET default_tablespace'.encode())
             with ts.connect(db.url) as other:
-                for corpus in corpora.names(other.engine):
+                for corpus in stored_corpus.names(other.engine):
                     other.drop_corpus(corpus)
             connection.execute("DROP TABLESPACE small")
         finally:
@@ -112,6 +112,6 @@ def test_a_statement_that_is_cancelled(db: ts.Database, texts: Texts) -> None:
         holder.rollback()
         with pytest.raises(ts.DatabaseError, match="canceling statement due to statement timeout"):
             same.rebuild(shingle="char:5")
-    assert corpora.names(db.engine) == ["c"]
+    assert stored_corpus.names(db.engine) == ["c"]
     assert len(corpus) == len(texts)
     assert corpus.verify() == []

@@ -24,8 +24,8 @@ from textsim_db.text import languages
 from textsim_db.text.languages import READ_BYTES, UNDETERMINED, identify
 from textsim_db.text.stop_words import stop_words, stop_words_by_language
 from textsim_db.text.tokens import normal_form, to_bytes, tokenize
-from textsim_db.write.batches import prepare
-from textsim_db.write.indexing import _part
+from textsim_db.write.bulk_load import _part
+from textsim_db.write.prepared_batch import prepare
 
 __all__ = ["textsim"]
 

@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 import textsim_db as ts
-from textsim_db.cluster.preference import Preference
+from textsim_db.cluster.keep_rule import Preference
 from textsim_db.dedupe.files import deduplicate
 
 pytestmark = pytest.mark.one_server
@@ -25,7 +25,7 @@ def connection(database_url: str) -> Iterator[psycopg.Connection[tuple[object, .
 
 @pytest.fixture(autouse=True)
 def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("write.batches", "sync.changes", "write.indexing"):
+    for module in ("write.prepared_batch", "sync.source_changes", "write.bulk_load"):
         monkeypatch.setattr(f"textsim_db.{module}.BATCH_DOCUMENTS", 100)
 
 

@@ -23,10 +23,10 @@ from sqlalchemy.engine import make_url
 
 import textsim_db as ts
 from benchmarks.generate import documents
-from textsim_db.db import corpora
+from textsim_db.db import stored_corpus
 from textsim_db.db.engine import is_pooled, open_engine, sqlalchemy_url
 from textsim_db.settings import make_config
-from textsim_db.write.temporary import temporary_name
+from textsim_db.write.temporary_corpora import temporary_name
 
 pytestmark = pytest.mark.one_server
 
@@ -199,12 +199,12 @@ def test_a_temporary_corpus_is_held(pooled_url: str) -> None:
     ours, theirs = open_engine(pooled_url), open_engine(pooled_url)
     try:
         with temporary_name(ours) as name:
-            corpora.create(ours, name, make_config())
+            stored_corpus.create(ours, name, make_config())
             for _ in range(20):
                 with temporary_name(theirs):
-                    assert name in corpora.names(theirs)
+                    assert name in stored_corpus.names(theirs)
         with temporary_name(theirs):
-            assert corpora.names(theirs) == []
+            assert stored_corpus.names(theirs) == []
     finally:
         ours.dispose()
         theirs.dispose()
@@ -235,7 +235,7 @@ def test_the_threshold_of_a_given_engine_comes_back(pooled_url: str) -> None:
         make_url(pooled_url).set(drivername="postgresql+psycopg"), pool_size=1, max_overflow=0
     )
     try:
-        corpora.names(engine)
+        stored_corpus.names(engine)
         with engine.connect() as connection:
             driver = connection.connection.driver_connection
             assert driver is not None

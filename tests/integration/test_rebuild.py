@@ -20,10 +20,10 @@ from benchmarks.generate import documents
 from tests.integration.test_retries import cut_commit
 from tests.proxy import proxied
 from tests.sampling import some
-from textsim_db.db import corpora
-from textsim_db.sync import attached, changes
+from textsim_db.db import stored_corpus
+from textsim_db.sync import source_changes, source_rows
 from textsim_db.write import rebuild
-from textsim_db.write.temporary import PREFIX
+from textsim_db.write.temporary_corpora import PREFIX
 
 pytestmark = pytest.mark.one_server
 
@@ -68,7 +68,7 @@ def test_it_is_what_a_new_corpus_would_be(db: ts.Database, settings: dict[str, A
     assert contents(db, "c") == contents(db, "fresh")
     assert corpus.verify() == []
     assert sorted(corpus.pairs(0.5)) == sorted(fresh.pairs(0.5))
-    assert corpora.names(db.engine) == ["c", "fresh"]
+    assert stored_corpus.names(db.engine) == ["c", "fresh"]
     assert not corpus.rebuild(**settings)
 
 
@@ -170,7 +170,7 @@ def test_readers_and_writers_go_on(
     fresh = db.create_corpus("fresh", shingle="char:4", num_hashes=60, seed=5)
     fresh.add_many(model.items())
     assert contents(db, "c") == contents(db, "fresh")
-    assert corpora.names(db.engine) == ["c", "fresh"]
+    assert stored_corpus.names(db.engine) == ["c", "fresh"]
 
 
 def test_one_rebuild_at_a_time(db: ts.Database) -> None:
@@ -197,7 +197,7 @@ def test_one_rebuild_at_a_time(db: ts.Database) -> None:
         thread.join()
     assert db.corpus("c").config.seed == 3
     assert corpus.rebuild(seed=4)
-    assert corpora.names(db.engine) == ["c", "other"]
+    assert stored_corpus.names(db.engine) == ["c", "other"]
 
 
 def test_many_rebuilds_at_once(db: ts.Database) -> None:
@@ -215,7 +215,7 @@ def test_many_rebuilds_at_once(db: ts.Database) -> None:
     with running(rebuild_once, rebuild_once, rebuild_once):
         while outcomes.count(True) < 10:
             time.sleep(0.01)
-    assert corpora.names(db.engine) == ["c"]
+    assert stored_corpus.names(db.engine) == ["c"]
     assert db.corpus("c").verify() == []
 
 
@@ -254,14 +254,14 @@ def test_a_worker_that_meets_a_rebuild_logs_no_error(
     with psycopg.connect(db.url, autocommit=True) as connection:
         connection.execute("CREATE TABLE t (id int PRIMARY KEY, body text)")
         corpus.attach("t", "id", "body")
-        pieces, seeds = changes.pieces, iter((2, 3))
+        pieces, seeds = source_changes.pieces, iter((2, 3))
 
-        def rebuilt_first(*arguments: Any) -> Iterator[changes.Piece]:
+        def rebuilt_first(*arguments: Any) -> Iterator[source_changes.Piece]:
             for seed in islice(seeds, 1):
                 db.corpus("c").rebuild(seed=seed)
             yield from pieces(*arguments)
 
-        monkeypatch.setattr(changes, "pieces", rebuilt_first)
+        monkeypatch.setattr(source_changes, "pieces", rebuilt_first)
         for write in (
             "INSERT INTO t VALUES (1, 'the words of a row')",
             "SELECT textsim.add('c', 'by hand', 'words that wait for their ids')",
@@ -279,7 +279,7 @@ def test_a_source_whose_corpus_was_just_replaced_lacks_no_right(db: ts.Database)
         connection.execute("CREATE TABLE t (id int PRIMARY KEY, body text)")
         db.create_corpus("c").attach("t", "id", "body")
         connection.execute("DROP TABLE textsim.document_1")
-    assert [source.fault for source in attached.sources(db.engine)] == [None]
+    assert [source.fault for source in source_rows.sources(db.engine)] == [None]
 
 
 def test_a_worker_goes_on(db: ts.Database) -> None:
@@ -406,16 +406,16 @@ def test_what_is_interrupted_leaves_no_trace(db: ts.Database) -> None:
 
     with pytest.raises(KeyboardInterrupt):
         corpus.rebuild(seed=3, progress=fail)
-    assert corpora.names(db.engine) == ["c"]
+    assert stored_corpus.names(db.engine) == ["c"]
     assert contents(db, "c") == before
     corpus.add("more", "the corpus is as it was before")
     # left behind by a process that died
-    corpora.create(db.engine, PREFIX + "0123456789abcdef", corpus.config)
+    stored_corpus.create(db.engine, PREFIX + "0123456789abcdef", corpus.config)
     with pytest.raises(ts.ConfigurationError, match="are reserved for rebuilds"):
         db.create_corpus(PREFIX + "data")
     assert db.corpora() == ["c"]
     assert corpus.rebuild(seed=3)
-    assert corpora.names(db.engine) == ["c"]
+    assert stored_corpus.names(db.engine) == ["c"]
 
 
 @pytest.mark.parametrize("when", some(["after", "before"], 2))

@@ -51,7 +51,7 @@ def corpus(db: ts.Database) -> ts.Corpus:
 
 @pytest.fixture
 def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("write.batches", "write.indexing"):
+    for module in ("write.prepared_batch", "write.bulk_load"):
         monkeypatch.setattr(f"textsim_db.{module}.BATCH_DOCUMENTS", BATCH)
 
 

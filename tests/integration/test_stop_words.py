@@ -11,7 +11,7 @@ import textsim_db as ts
 from benchmarks.generate import documents
 from tests.sampling import some
 from textsim_db.measures import without_stop_words
-from textsim_db.sketch import recipe
+from textsim_db.sketch import sketches
 from textsim_db.text.stop_words import stop_words, without
 from textsim_db.text.tokens import to_bytes, tokenize
 
@@ -102,8 +102,8 @@ def test_settings(db: ts.Database) -> None:
         db.create_corpus("c", exist_ok=True)
     with pytest.raises(ts.CorpusExists, match=r"stop words is .* there, not 1 words \(x\)"):
         db.create_corpus("c", stop_words=["x"], exist_ok=True)
-    assert recipe.signature("the of and", corpus.config).tolist() == []
+    assert sketches.signature("the of and", corpus.config).tolist() == []
     assert corpus.query("the of and") == []
-    everything = recipe.GOLDEN_TEXT
+    everything = sketches.GOLDEN_TEXT
     nothing = db.create_corpus("nothing", stop_words=[everything])
     assert db.corpus("nothing").config == nothing.config

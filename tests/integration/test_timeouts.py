@@ -16,9 +16,9 @@ from psycopg import sql
 import textsim_db as ts
 from benchmarks.generate import documents
 from tests.integration.test_sources import wait_for
-from textsim_db.db import corpora
+from textsim_db.db import stored_corpus
 from textsim_db.db.engine import plain_url, sqlalchemy_url, transaction, wait_at_most
-from textsim_db.sync import attached, changes
+from textsim_db.sync import source_changes, source_rows
 
 pytestmark = pytest.mark.one_server
 
@@ -117,12 +117,12 @@ def test_clients(
         for what in some.values():
             with held(db, mode), pytest.raises(ts.DatabaseError, match=message):
                 what(hasty)
-    assert corpora.names(db.engine) == ["c"]
+    assert stored_corpus.names(db.engine) == ["c"]
     assert (len(corpus), corpus.verify()) == (1, [])
     # Without limits: what takes 200 ms depends on the machine.
     for what in (READS | WRITES).values():
         what(corpus)
-    assert corpora.names(db.engine) == []
+    assert stored_corpus.names(db.engine) == []
 
 
 @pytest.mark.parametrize("settings", [LOCK, STATEMENT])
@@ -181,14 +181,14 @@ def test_the_shorter_one_counts(
         connection.execute("CREATE TABLE t (id text PRIMARY KEY, body text)")
     corpus.attach("t", "id", "body")
     hasty = limited(**LOCK)
-    (source,) = attached.sources(hasty.engine)
+    (source,) = source_rows.sources(hasty.engine)
 
     def waits(database: ts.Database) -> str:
-        with attached.reading(database.engine, source) as connection:
+        with source_rows.reading(database.engine, source) as connection:
             return str(connection.execute("SHOW lock_timeout").fetchall()[0][0])
 
     assert waits(hasty) == "50ms"
-    assert waits(db) == attached.READING_PATIENCE
+    assert waits(db) == source_rows.READING_PATIENCE
     for given, before, after in (
         ("50ms", ("50ms", 0.05), "50ms"),
         ("100ms", ("100ms", 0.1), "100ms"),
@@ -199,7 +199,7 @@ def test_the_shorter_one_counts(
     ):
         with transaction(db.engine) as connection:
             connection.execute(f"SET LOCAL lock_timeout = '{given}'".encode())
-            assert wait_at_most(connection, changes.PATIENCE) == before
+            assert wait_at_most(connection, source_changes.PATIENCE) == before
             assert connection.execute("SHOW lock_timeout").fetchone() == (after,)
 
 
@@ -232,11 +232,11 @@ def test_the_index_is_built_however_long_it_takes(
             pytest.skip("transaction_timeout came with PostgreSQL 17")
         connection.execute("DROP INDEX textsim.band_1_bucket")
         hasty = limited(**{setting: "200ms"})
-        stored = corpora.load(hasty.engine, "c")
+        stored = stored_corpus.load(hasty.engine, "c")
         with psycopg.connect(db.url) as holder:
             holder.execute("LOCK TABLE textsim.band_1 IN ROW EXCLUSIVE MODE")
             thread = threading.Thread(
-                target=corpora.build_band_index, args=[hasty.engine, stored], daemon=True
+                target=stored_corpus.build_band_index, args=[hasty.engine, stored], daemon=True
             )
             thread.start()
             time.sleep(0.6)

@@ -14,7 +14,7 @@ import pytest
 
 import textsim_db as ts
 from tests.integration.test_embedded import kill, own_folder
-from textsim_db.db import embedded
+from textsim_db.db import embedded_server
 from textsim_db.db.engine import autocommit
 
 pytestmark = pytest.mark.one_server
@@ -264,7 +264,7 @@ def test_unlogged_table_after_a_crash(
 ) -> None:
     """A table that was altered after it was attached is empty after a crash of the server."""
     with own_folder() as folder:
-        monkeypatch.setenv(embedded.DATA_DIR_VARIABLE, str(folder))
+        monkeypatch.setenv(embedded_server.DATA_DIR_VARIABLE, str(folder))
         with ts.connect() as db, psycopg.connect(db.url, autocommit=True) as connection:
             corpus = db.create_corpus("c", shingle="word:2", threshold=0.7, num_hashes=16)
             make_table(connection)

@@ -8,7 +8,7 @@ from psycopg import errors as pg
 
 import textsim_db as ts
 from benchmarks.generate import documents
-from textsim_db.db import corpora, schema
+from textsim_db.db import schema, stored_corpus
 
 TEXTS = dict(documents(300, words=40, planted=0.3, seed=8))
 
@@ -48,7 +48,7 @@ def test_a_view_follows(db: ts.Database) -> None:
             "DROP MATERIALIZED VIEW public.own",
         ):
             corpus.rebuild(seed=9)
-        assert corpora.names(db.engine) == ["c"]
+        assert stored_corpus.names(db.engine) == ["c"]
         connection.execute('DROP MATERIALIZED VIEW own; DROP VIEW counted; DROP VIEW mine."Near"')
     assert corpus.rebuild(seed=9)
     corpus.drop()

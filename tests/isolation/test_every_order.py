@@ -13,10 +13,10 @@ import pytest
 import textsim_db as ts
 from tests.integration.test_sources import stored
 from tests.isolation.clients import Client, Isolation, clients
-from textsim_db.db import corpora
+from textsim_db.db import stored_corpus
 from textsim_db.db.dictionary import Dictionary
-from textsim_db.write import indexing, writing
-from textsim_db.write.batches import prepare
+from textsim_db.write import bulk_load, write_batch
+from textsim_db.write.prepared_batch import prepare
 
 pytestmark = pytest.mark.one_server
 
@@ -108,13 +108,13 @@ class Writer:
                 return connection.execute("SELECT textsim.remove('c', %s)", [write.key])
             return connection.execute("SELECT textsim.add('c', %s, %s)", [write.key, write.text])
         engine = self.client.db.engine
-        corpus = corpora.load(engine, "c")
+        corpus = stored_corpus.load(engine, "c")
         cursor = connection.cursor(binary=True)
         if write.text is None:
-            return writing.remove(cursor, corpus, [write.key])
+            return write_batch.remove(cursor, corpus, [write.key])
         batch = prepare([(write.key, write.text)], corpus.config)
-        batch = indexing.with_word_ids(batch, corpus, Dictionary(engine))
-        return writing.write(cursor, corpus, batch)
+        batch = bulk_load.with_word_ids(batch, corpus, Dictionary(engine))
+        return write_batch.write(cursor, corpus, batch)
 
 
 def orders(steps: list[int]) -> Iterator[list[int]]:

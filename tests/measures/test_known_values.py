@@ -46,7 +46,7 @@ from textsim_db.measures import (
     words,
 )
 from textsim_db.settings import Bands, make_config
-from textsim_db.sketch.recipe import signature
+from textsim_db.sketch.sketches import signature
 
 
 def test_jaccard() -> None:

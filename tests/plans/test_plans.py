@@ -12,9 +12,9 @@ import pytest
 from psycopg import sql
 
 import textsim_db as ts
-from textsim_db.db.corpora import load
+from textsim_db.db.stored_corpus import load
+from textsim_db.read.integrity import _FORGOTTEN
 from textsim_db.read.search import _BY_KEY, _CANDIDATE_DOCUMENTS, _CANDIDATES_OF_MANY
-from textsim_db.read.verification import _FORGOTTEN
 
 DOCUMENTS = 20_000
 FAMILY = 5

@@ -16,7 +16,7 @@ from tests import reference
 from tests.parity import create_corpora, differences, real_texts
 from tests.sampling import some
 from tests.unit.test_text import ALPHABET, JAMO, MARKS, random_text
-from textsim_db.sketch.recipe import GOLDEN_TEXT
+from textsim_db.sketch.sketches import GOLDEN_TEXT
 from textsim_db.text.tokens import normal_form
 
 DATA = Path(__file__).parents[3] / "shared" / "data"

@@ -12,8 +12,8 @@ import pytest
 
 import textsim_db as ts
 from tests.golden import GOLDEN, Golden, golden_config
-from textsim_db.sketch import recipe
-from textsim_db.sketch.recipe import GOLDEN_TEXT
+from textsim_db.sketch import sketches
+from textsim_db.sketch.sketches import GOLDEN_TEXT
 from textsim_db.text.hashing import hash_bands, hash_texts
 from textsim_db.text.tokens import shingles
 
@@ -140,7 +140,7 @@ def test_a_corpus_stores_what_its_recipe_says(
     ).fetchall()
     assert len(rows) == len(texts)
     for key, signature, buckets in rows:
-        assert signature == recipe.signature(texts[key], corpus.config).tolist()
-        assert buckets == recipe.buckets(texts[key], corpus.config).tolist()
+        assert signature == sketches.signature(texts[key], corpus.config).tolist()
+        assert buckets == sketches.buckets(texts[key], corpus.config).tolist()
         if signature:
             assert value(connection, BUCKETS, signature, "stored") == buckets

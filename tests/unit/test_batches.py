@@ -6,7 +6,7 @@ import pytest
 
 from textsim_db.settings import make_config
 from textsim_db.text import tokens
-from textsim_db.write.batches import prepare
+from textsim_db.write.prepared_batch import prepare
 
 
 def test_a_text_that_nfkc_makes_too_long_is_refused_alone(monkeypatch: pytest.MonkeyPatch) -> None:

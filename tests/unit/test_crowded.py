@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from tests.reference import jaccard
-from textsim_db.cluster.crowded import all_links, joining_links
-from textsim_db.compare.prefixes import Rows
+from textsim_db.cluster.large_buckets import all_links, joining_links
+from textsim_db.compare.prefix_filter import Rows
 
 Documents = list[list[int]]
 

@@ -10,13 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.test_text import random_text
-from textsim_db.diff import pages
-from textsim_db.diff.differences import Change, differences, tokens
-from textsim_db.diff.explaining import explain
+from textsim_db.diff import html_page
+from textsim_db.diff.explanation import explain
+from textsim_db.diff.word_diff import Change, differences, tokens
 from textsim_db.errors import ConfigurationError, DocumentError
 from textsim_db.measures import MEASURES, jaccard, levenshtein, minhash_estimate, shingles, words
 from textsim_db.settings import make_config
-from textsim_db.sketch.recipe import signature
+from textsim_db.sketch.sketches import signature
 from textsim_db.text.tokens import normal_form
 
 TEXTS = st.lists(
@@ -170,7 +170,7 @@ class Checker(HTMLParser):
 def test_a_page(rng: random.Random) -> None:
     a = "if x < 3 && y > 2: <script>alert('hi')</script> the rest of it"
     b = "if x < 4 && y > 2: <b>alert('hi')</b> the $rest of it"
-    page = pages.comparison(explain(a, b), "<one>", 'the "other"')
+    page = html_page.comparison(explain(a, b), "<one>", 'the "other"')
     checker = Checker()
     checker.feed(page)
     assert checker.open == []
@@ -181,4 +181,4 @@ def test_a_page(rng: random.Random) -> None:
     assert any(text.startswith("3") for text in checker.marked["del"])
     assert any(text.startswith("4") for text in checker.marked["ins"])
     assert "both may have to be kept" not in page
-    assert "only in numbers: both" in pages.comparison(explain("1 a", "2 a"), "a", "b")
+    assert "only in numbers: both" in html_page.comparison(explain("1 a", "2 a"), "a", "b")

@@ -6,7 +6,7 @@ import pytest
 
 from tests import reference
 from tests.golden import GOLDEN, Golden, golden_config
-from textsim_db.sketch import recipe
+from textsim_db.sketch import sketches
 from textsim_db.sketch.minhash import coefficients
 from textsim_db.text.hashing import hash_texts
 from textsim_db.text.tokens import normal_form, shingles
@@ -31,13 +31,13 @@ def test_shingle_values(golden: Golden) -> None:
 @parametrized
 def test_signature(golden: Golden) -> None:
     config = golden_config(golden.shingle)
-    assert recipe.signature(golden.text, config).tolist() == golden.signature
+    assert sketches.signature(golden.text, config).tolist() == golden.signature
 
 
 @parametrized
 def test_buckets(golden: Golden) -> None:
     config = golden_config(golden.shingle)
-    assert recipe.buckets(golden.text, config).tolist() == golden.buckets
+    assert sketches.buckets(golden.text, config).tolist() == golden.buckets
 
 
 def test_coefficients() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 import textsim_db as ts
 from textsim_db.settings import Bands, choose_bands
-from textsim_db.sketch.planning import Distribution, options, wilson
+from textsim_db.sketch.band_options import Distribution, options, wilson
 
 
 def test_what_the_defaults_of_others_find_at_their_threshold() -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.reference import jaccard
-from textsim_db.compare.similarity import jaccard_pairs, shares_earlier_band
+from textsim_db.compare.jaccard import jaccard_pairs, shares_earlier_band
 
 
 def grams(tokens: list[int], n: int) -> set[tuple[int, ...]]:

@@ -8,12 +8,12 @@ import sys
 import threading
 import time
 
-from textsim_db.sync.stopping import Stop
+from textsim_db.sync.stop_flag import Stop
 
 # With threading.Event in its place this hangs within a second.
 INTERRUPTED = """
 import random, signal, sys
-from textsim_db.sync.stopping import Stop
+from textsim_db.sync.stop_flag import Stop
 
 chance = random.Random(int(sys.argv[1]))
 for _ in range(5000):

@@ -24,7 +24,7 @@ from textsim_db.errors import ConfigurationError, InputError, shown
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from textsim_db.diff.explaining import Explanation
+    from textsim_db.diff.explanation import Explanation
 
 _NAME = 60
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
@@ -68,8 +68,8 @@ def compare(
     Examples: `textsim compare old.txt new.txt --html differences.html`,
     `textsim compare "a text" "another text"`, `textsim compare key1 key2 --corpus news`
     """
-    from textsim_db.diff import pages
-    from textsim_db.diff.explaining import explain
+    from textsim_db.diff import html_page
+    from textsim_db.diff.explanation import explain
 
     if shingles < 0:
         raise typer.BadParameter(f"{shingles} is too low; expected 0 or more")
@@ -84,7 +84,7 @@ def compare(
         with connect(database_url) as db:
             found = db.corpus(corpus).explain(a, b)
     if html is not None:
-        page = pages.comparison(found, _shortened(a), _shortened(b))
+        page = html_page.comparison(found, _shortened(a), _shortened(b))
         try:
             Path(html).write_bytes(page.encode("utf-8", "replace"))
         except OSError as error:
@@ -96,12 +96,12 @@ def compare(
     else:
         print(json.dumps(dataclasses.asdict(found), ensure_ascii=False))
     if found.distinctions:
-        complain(pages.warning(found.distinctions))
+        complain(html_page.warning(found.distinctions))
 
 
 def _texts(a: str, b: str) -> tuple[str, str]:
     """Return the texts of two files, or what was given where neither is one."""
-    from textsim_db.files.inputs import read_text
+    from textsim_db.files.read_documents import read_text
 
     are_files = [_is_file(name) for name in (a, b)]
     if not any(are_files):
@@ -141,7 +141,7 @@ def _printable(text: str) -> str:
 def _show(found: Explanation, shingles: int) -> None:
     from rich.text import Text
 
-    from textsim_db.diff.pages import measure_rows
+    from textsim_db.diff.html_page import measure_rows
 
     out = console()
     out.print(_differences(found))
@@ -164,7 +164,7 @@ def _differences(found: Explanation) -> Text:
     """Return both texts as one: what was removed in [-brackets-], and what was added in {+braces+}."""
     from rich.text import Text
 
-    from textsim_db.diff.differences import Change
+    from textsim_db.diff.word_diff import Change
 
     made = Text()
     for change, a, b in found.parts:

@@ -120,7 +120,7 @@ def chosen_stop_words(choice: str | None) -> str | tuple[str, ...] | None:
     """Return the stop words of a language or a file."""
     if choice in (None, "auto"):
         return choice
-    from textsim_db.files.inputs import read_text
+    from textsim_db.files.read_documents import read_text
     from textsim_db.text.stop_words import stop_words
 
     is_file = "." in choice or "/" in choice

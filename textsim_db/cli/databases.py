@@ -121,9 +121,9 @@ def url(database_url: DatabaseUrl = None) -> None:
 @app.command("stop")
 def stop() -> None:
     """Stop the embedded PostgreSQL; the next command that needs it starts it again."""
-    from textsim_db.db import embedded
+    from textsim_db.db import embedded_server
 
-    stopped = embedded.stop()
+    stopped = embedded_server.stop()
     complain("the embedded PostgreSQL " + ("was stopped" if stopped else "was not running"))
 
 

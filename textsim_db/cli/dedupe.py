@@ -32,15 +32,15 @@ from textsim_db.cli.searches import LinkageOption
 from textsim_db.errors import ConfigurationError, shown
 
 if TYPE_CHECKING:
-    from textsim_db.cluster.preference import Preference
+    from textsim_db.cluster.keep_rule import Preference
     from textsim_db.dedupe.files import Deduplication
-    from textsim_db.files.records import Records
+    from textsim_db.files.record_files import Records
 
 _SHOWN_FAULTS = 20
 
 
 def _keep(text: str) -> Preference:
-    from textsim_db.cluster.preference import Preference
+    from textsim_db.cluster.keep_rule import Preference
 
     try:
         return Preference.parse(text)
@@ -135,7 +135,7 @@ def dedupe(
         _dedupe_table(table, into, key or "id", text, keep, settings, linkage, database_url)
         return
     assert path is not None
-    from textsim_db.files.records import Columns, open_records
+    from textsim_db.files.record_files import Columns, open_records
 
     columns = Columns(text, key or "id", keep.column, key is not None)
     with open_records(path, columns, kind) as records:
@@ -225,7 +225,7 @@ def _dedupe_table(
     linkage: str,
     database_url: str | None,
 ) -> None:
-    from textsim_db.cluster.preference import Preference
+    from textsim_db.cluster.keep_rule import Preference
     from textsim_db.db.engine import database_errors
     from textsim_db.dedupe import tables
     from textsim_db.dedupe.files import deduplicate
@@ -259,7 +259,7 @@ def _summary(found: Deduplication, gone: str, seconds: float) -> str:
 
 
 def _write_report(path: str, found: Deduplication, keys: list[str | None]) -> None:
-    from textsim_db.files.records import replacing
+    from textsim_db.files.record_files import replacing
 
     with replacing(path) as raw:
         file = io.TextIOWrapper(raw, "utf-8", newline="")

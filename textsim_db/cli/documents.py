@@ -40,15 +40,15 @@ from textsim_db.errors import CorpusNotFound, DatabaseError, InputError
 if TYPE_CHECKING:
     from textsim_db.corpus import Corpus
     from textsim_db.database import Database
-    from textsim_db.files.formats import Kind
-    from textsim_db.files.inputs import Document, Inputs
+    from textsim_db.files.read_documents import Document, Inputs
+    from textsim_db.files.record_formats import Kind
     from textsim_db.results import AddReport
 
 _MANY = 1000  # documents, from which their speed says something
 
 
 def _kind(text: str) -> Kind:
-    from textsim_db.files.formats import Kind
+    from textsim_db.files.record_formats import Kind
 
     return one_of(Kind, text)
 
@@ -96,8 +96,8 @@ def index(
     Examples: `textsim index news articles.jsonl.gz --create`,
     `textsim index code src --glob "*.py"`
     """
-    from textsim_db.files.formats import Kind
-    from textsim_db.files.inputs import Inputs
+    from textsim_db.files.read_documents import Inputs
+    from textsim_db.files.record_formats import Kind
 
     if not glob:
         raise typer.BadParameter(

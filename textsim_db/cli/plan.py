@@ -24,7 +24,7 @@ from textsim_db.settings import Bands
 
 if TYPE_CHECKING:
     from textsim_db.results import RecallReport
-    from textsim_db.sketch.planning import Option
+    from textsim_db.sketch.band_options import Option
 
 _AROUND = 3
 _SHOWN = 10
@@ -112,21 +112,21 @@ def plan(
     Examples: `textsim plan --threshold 0.7 --recall 0.99 --plot curve.svg`,
     `textsim plan news --sample 2000`
     """
-    from textsim_db.sketch import planning, plots
+    from textsim_db.sketch import band_options, recall_plots
 
     if plot is not None:
-        plots.check_file(plot)
+        recall_plots.check_file(plot)
         check_output(plot)
     report = None
     if corpus is None:
         threshold = 0.8 if threshold is None else threshold
         recall = 0.95 if recall is None else recall
         num_hashes = 128 if num_hashes is None else num_hashes
-        made = planning.plan(threshold, recall, num_hashes, words, documents, background)
+        made = band_options.plan(threshold, recall, num_hashes, words, documents, background)
         chosen = next(option for option in made if option.chosen)
         banding = Bands(chosen.bands, chosen.rows)
     else:
-        from textsim_db.read.measurement import distribution as measured
+        from textsim_db.read.measure_recall import distribution as measured
 
         with connect(database_url) as db:
             opened = db.corpus(corpus)
@@ -134,18 +134,18 @@ def plan(
             threshold = config.threshold if threshold is None else threshold
             recall = config.recall if recall is None else recall
             num_hashes = config.num_hashes if num_hashes is None else num_hashes
-            planning.choose(threshold, recall, num_hashes)
+            band_options.choose(threshold, recall, num_hashes)
             with counting("comparing", "documents") as progress:
                 report = opened.measure_recall(threshold, sample, seed, progress)
         banding = opened.config.banding
-        made = planning.options(threshold, recall, num_hashes, report.words, measured(report))
+        made = band_options.options(threshold, recall, num_hashes, report.words, measured(report))
         _tell(report, banding, form)
     _write_options(made, threshold, every, form)
     if form is Format.TABLE:
         _draw(banding, threshold)
     if plot is not None:
         near = [Bands(o.bands, o.rows) for o in _near(made) if (o.bands, o.rows) != banding]
-        plots.s_curve(plot, [banding, *near], threshold, report)
+        recall_plots.s_curve(plot, [banding, *near], threshold, report)
         complain(f"drawn: {shown(plot)}")
 
 

@@ -98,8 +98,8 @@ def query(
         raise typer.BadParameter("give either a text or --file", param_hint="TEXT")
     name = "-" if text == "-" else file
     if name is not None:
-        from textsim_db.files.formats import Kind, kind_of
-        from textsim_db.files.inputs import read_text
+        from textsim_db.files.read_documents import read_text
+        from textsim_db.files.record_formats import Kind, kind_of
 
         text = read_text(name)
         if name != "-" and kind_of(name) is not Kind.TEXT:
@@ -206,13 +206,13 @@ def _write_matches(
 
 
 def _column(measure: str) -> str:
-    from textsim_db.measures.named import measure_of
+    from textsim_db.measures.by_name import measure_of
 
     return "similarity" if measure == _JACCARD else measure_of(measure).name
 
 
 def _is_distance(measure: str) -> bool:
-    from textsim_db.measures.named import measure_of
+    from textsim_db.measures.by_name import measure_of
 
     return measure_of(measure).is_distance
 

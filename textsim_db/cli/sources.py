@@ -32,7 +32,7 @@ from textsim_db.cli.output import Format, FormatOption, write
 from textsim_db.cli.progress import passing
 from textsim_db.errors import ConfigurationError, CorpusNotFound
 from textsim_db.settings import Mode
-from textsim_db.sync.stopping import Stop
+from textsim_db.sync.stop_flag import Stop
 
 if TYPE_CHECKING:
     from textsim_db.corpus import Corpus

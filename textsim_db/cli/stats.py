@@ -60,12 +60,12 @@ def stats(
 
     Example: `textsim stats news --plot news.svg`
     """
-    from textsim_db.sketch import plots
+    from textsim_db.sketch import recall_plots
 
     if form is Format.CSV:
         raise ConfigurationError("the statistics are no table; take --format jsonl")
     if plot is not None:
-        plots.check_file(plot)
+        recall_plots.check_file(plot)
         check_output(plot)
     with connect(database_url) as db:
         opened = db.corpus(corpus)
@@ -76,7 +76,7 @@ def stats(
     else:
         print(json.dumps(dataclasses.asdict(found), ensure_ascii=False))
     if plot is not None:
-        plots.corpus(plot, corpus, found)
+        recall_plots.corpus(plot, corpus, found)
         complain(f"drawn: {shown(plot)}")
 
 

@@ -16,7 +16,7 @@ import numpy.typing as npt
 import psycopg
 from sqlalchemy import Engine
 
-from textsim_db.db.binary import Array
+from textsim_db.db.binary_format import Array
 from textsim_db.db.engine import Connection, autocommit
 from textsim_db.db.retries import is_timeout, repeated
 from textsim_db.db.word_cache import WordCache

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 # Alembic itself is imported where it is used: most connections only compare revisions.
 
-log = logging.getLogger("textsim_db.schema")
+log = logging.getLogger(__name__)
 
 OLDEST_SERVER = 14
 _LOCK = 7_310_583_202_611_201  # any number, the same everywhere: one installation at a time

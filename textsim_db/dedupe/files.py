@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from textsim_db.cluster.preference import Preference
-from textsim_db.db import corpora
+from textsim_db.cluster.keep_rule import Preference
+from textsim_db.db import stored_corpus
 from textsim_db.errors import CorpusNotFound
 from textsim_db.results import AddReport
 from textsim_db.settings import make_config
 from textsim_db.text.stop_words import with_lists
-from textsim_db.write.temporary import temporary_name
+from textsim_db.write.temporary_corpora import temporary_name
 
 if TYPE_CHECKING:
     from textsim_db.corpus import Corpus
@@ -91,7 +91,7 @@ def deduplicate(
 def temporary_corpus(database: Database, settings: dict[str, Any]) -> Iterator[Corpus]:
     """Lend a corpus that is dropped in the end."""
     with temporary_name(database.engine) as name:
-        corpora.create(database.engine, name, make_config(**with_lists(settings)))
+        stored_corpus.create(database.engine, name, make_config(**with_lists(settings)))
         corpus = database.corpus(name)
         try:
             yield corpus

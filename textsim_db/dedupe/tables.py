@@ -10,7 +10,7 @@ from psycopg import errors as pg
 from psycopg import sql
 from sqlalchemy import Engine
 
-from textsim_db.cluster.preference import Preference
+from textsim_db.cluster.keep_rule import Preference
 from textsim_db.db.engine import Connection, transaction
 from textsim_db.dedupe.files import Deduplication
 from textsim_db.errors import ConfigurationError

@@ -12,16 +12,23 @@ distances that count what differs are 0. Nothing is ever NaN.
 from __future__ import annotations
 
 from textsim_db.measures.alignment import Arrow, EditTable, alignment, edit_table
-from textsim_db.measures.counts import Frequencies, counts, frequencies, jaccard_of_counts
+from textsim_db.measures.bags_and_ngrams import (
+    bag_of_words,
+    character_shingles,
+    without_stop_words,
+    word_counts,
+    word_ngrams,
+)
+from textsim_db.measures.by_name import MEASURES, Measure, measure_of
 from textsim_db.measures.edits import levenshtein, levenshtein_similarity
 from textsim_db.measures.estimates import Estimate, minhash_estimate
+from textsim_db.measures.frequencies import Frequencies, counts, frequencies, jaccard_of_counts
 from textsim_db.measures.matrices import (
     CharacteristicMatrix,
     characteristic_matrix,
     pairwise_matrix,
     signature_matrix,
 )
-from textsim_db.measures.named import MEASURES, Measure, measure_of
 from textsim_db.measures.sets import containment, dice, jaccard, overlap, weighted_jaccard
 from textsim_db.measures.vectors import (
     cosine_distance,
@@ -29,13 +36,6 @@ from textsim_db.measures.vectors import (
     euclidean,
     lr_norm,
     manhattan,
-)
-from textsim_db.measures.views import (
-    bag_of_words,
-    character_shingles,
-    without_stop_words,
-    word_counts,
-    word_ngrams,
 )
 from textsim_db.measures.vocabulary import Vocabulary
 from textsim_db.measures.weights import document_frequencies, idf_weights

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from textsim_db.errors import ConfigurationError
-from textsim_db.measures.named import measure_of
+from textsim_db.measures.by_name import measure_of
 from textsim_db.measures.sequences import Sequence, hashable, items_of
 from textsim_db.measures.vocabulary import Vocabulary
 from textsim_db.settings import MAX_HASHES, check_count

@@ -10,17 +10,17 @@ import numpy as np
 import numpy.typing as npt
 from sqlalchemy import Engine
 
-from textsim_db.cluster import linkage as linkages
-from textsim_db.cluster.forest import Forest, Ids, Links
-from textsim_db.cluster.keeping import keep
-from textsim_db.compare.comparison import Check
-from textsim_db.compare.similarity import jaccard_pairs
-from textsim_db.db.corpora import StoredCorpus
+from textsim_db.cluster import complete_linkage as linkages
+from textsim_db.cluster.keep_representatives import keep
+from textsim_db.cluster.spanning_forest import Forest, Ids, Links
+from textsim_db.compare.jaccard import jaccard_pairs
+from textsim_db.compare.verify import Check
 from textsim_db.db.dictionary import Dictionary
+from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.read.pairs import PairFinder, snapshot
 from textsim_db.results import Cluster, Duplicate
 from textsim_db.settings import Linkage
-from textsim_db.sketch import lsh
+from textsim_db.sketch import band_buckets
 
 CHUNK_DOCUMENTS = 10_000
 
@@ -150,7 +150,7 @@ def _kept_by(finder: PairFinder, ids: Ids, settled: int) -> tuple[Ids, npt.NDArr
         documents.offsets,
         documents.shingle_counts,
         config.shingle.n,
-        lsh.buckets(signatures, config.banding),
+        band_buckets.buckets(signatures, config.banding),
         settled,
         finder.threshold,
     )

@@ -8,18 +8,18 @@ from typing import Any
 import numpy as np
 from sqlalchemy import Engine
 
-from textsim_db.compare.comparison import Check
-from textsim_db.db.binary import load_int4_arrays
-from textsim_db.db.corpora import StoredCorpus
+from textsim_db.compare.verify import Check
+from textsim_db.db.binary_format import load_int4_arrays
 from textsim_db.db.dictionary import Dictionary, unknown_word
 from textsim_db.db.engine import Connection
-from textsim_db.measures.named import JACCARD
+from textsim_db.db.stored_corpus import StoredCorpus
+from textsim_db.measures.by_name import JACCARD
 from textsim_db.read import search
-from textsim_db.read.documents import Vocabulary, normal_forms, word_rows
 from textsim_db.read.pairs import snapshot
-from textsim_db.read.tally import Tally, words_at
+from textsim_db.read.stored_documents import Vocabulary, normal_forms, word_rows
+from textsim_db.read.word_counts import Tally, words_at
 from textsim_db.results import Frequency, Growth, Statistics
-from textsim_db.text.pipeline import cut
+from textsim_db.text.streams import cut
 
 CHUNK = 5000
 STEPS = 20

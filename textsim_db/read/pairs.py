@@ -15,19 +15,19 @@ import numpy as np
 import numpy.typing as npt
 from sqlalchemy import Engine
 
-from textsim_db.cluster import crowded
-from textsim_db.cluster.forest import Ids, Links
-from textsim_db.compare import similarity
-from textsim_db.compare.comparison import Check, values_of_pairs
-from textsim_db.compare.prefixes import Rows
-from textsim_db.db.binary import Array
-from textsim_db.db.corpora import StoredCorpus
+from textsim_db.cluster import large_buckets
+from textsim_db.cluster.spanning_forest import Ids, Links
+from textsim_db.compare import jaccard
+from textsim_db.compare.prefix_filter import Rows
+from textsim_db.compare.verify import Check, values_of_pairs
+from textsim_db.db.binary_format import Array
 from textsim_db.db.dictionary import Dictionary
 from textsim_db.db.engine import Connection, transaction
+from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.errors import DatabaseError
-from textsim_db.read.documents import Documents, Vocabulary
+from textsim_db.read.stored_documents import Documents, Vocabulary
 from textsim_db.results import Pair
-from textsim_db.sketch import lsh
+from textsim_db.sketch import band_buckets
 
 CHUNK_PAIRS = 200_000
 CHUNK_KEYS = 10_000
@@ -236,11 +236,11 @@ class PairFinder:
         documents = self.documents(ids)
         rows = Rows(documents.tokens, documents.offsets, documents.shingle_counts, config.shingle.n)
         if groups is not None:
-            for left, right, value in crowded.joining_links(rows, groups, self.threshold):
+            for left, right, value in large_buckets.joining_links(rows, groups, self.threshold):
                 yield Links(ids[left], ids[right], value)
             return
         signatures = documents.signatures(np.arange(len(ids)), config.num_hashes)
-        for left, right, value in crowded.all_links(rows, self.threshold):
+        for left, right, value in large_buckets.all_links(rows, self.threshold):
             buckets = np.full(len(left), crowd.bucket)
             new = self._first_time(signatures, left, right, buckets)
             yield Links(ids[left[new]], ids[right[new]], value[new])
@@ -250,9 +250,9 @@ class PairFinder:
     ) -> npt.NDArray[np.bool_]:
         """Say which pairs meet in these buckets in the first of the bands that they share."""
         config = self.corpus.config
-        of_left = lsh.buckets(signatures, config.banding)[left]
+        of_left = band_buckets.buckets(signatures, config.banding)[left]
         bands = np.argmax(of_left == buckets[:, np.newaxis], axis=1).astype(np.int16)
-        return ~similarity.shares_earlier_band(signatures, left, right, bands, config.rows)
+        return ~jaccard.shares_earlier_band(signatures, left, right, bands, config.rows)
 
     def _verified(self, chunk: _Candidates) -> Iterator[Links]:
         ids = np.unique(np.concatenate((chunk.left, chunk.right)))

@@ -11,18 +11,24 @@ import numpy as np
 import numpy.typing as npt
 from sqlalchemy import Engine
 
-from textsim_db.compare.comparison import Check, values_of_pairs
-from textsim_db.db.binary import Array, load_int4_array, load_int4_arrays
-from textsim_db.db.corpora import StoredCorpus
+from textsim_db.compare.verify import Check, values_of_pairs
+from textsim_db.db.binary_format import Array, load_int4_array, load_int4_arrays
 from textsim_db.db.dictionary import Dictionary
 from textsim_db.db.engine import autocommit
-from textsim_db.diff.explaining import Side, side_of_form
+from textsim_db.db.stored_corpus import StoredCorpus
+from textsim_db.diff.explanation import Side, side_of_form
 from textsim_db.errors import DocumentError, DocumentNotFound
-from textsim_db.read.documents import Documents, Rows, Vocabulary, characters_of, normal_forms
+from textsim_db.read.stored_documents import (
+    Documents,
+    Rows,
+    Vocabulary,
+    characters_of,
+    normal_forms,
+)
 from textsim_db.results import Candidate, Match
-from textsim_db.sketch import lsh, minhash
-from textsim_db.sketch.recipe import Sketches, sketch, sketch_tokens
-from textsim_db.text.pipeline import ahead, cut
+from textsim_db.sketch import band_buckets, minhash
+from textsim_db.sketch.sketches import Sketches, sketch, sketch_tokens
+from textsim_db.text.streams import ahead, cut
 from textsim_db.text.tokens import to_bytes, tokens_of
 
 CHUNK_QUERIES = 500
@@ -152,7 +158,7 @@ def neighbours(
     signature = load_int4_array(own[4])
     if not len(signature):
         return []
-    buckets = lsh.buckets(signature[np.newaxis], corpus.config.banding)[0]
+    buckets = band_buckets.buckets(signature[np.newaxis], corpus.config.banding)[0]
     found = _candidate_documents(engine, corpus, buckets, check.language)
     rows = [row for row in found if row[0] != own[0]]
     if not rows:

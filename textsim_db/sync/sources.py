@@ -13,15 +13,15 @@ from psycopg import sql
 from sqlalchemy import Engine, Table
 from sqlalchemy.orm import InstrumentedAttribute
 
-from textsim_db.db.corpora import StoredCorpus
 from textsim_db.db.engine import Connection, autocommit, transaction
+from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.errors import ConfigurationError
 from textsim_db.results import Activity, AttachedTable, Failure, Status
-from textsim_db.sync import attached
-from textsim_db.sync.attached import Source
+from textsim_db.sync import source_rows
+from textsim_db.sync.source_rows import Source
 from textsim_db.sync.worker import WorkReport
 
-log = logging.getLogger("textsim_db.sync.sources")
+log = logging.getLogger(__name__)
 
 Column = str | sqlalchemy.Column[Any] | InstrumentedAttribute[Any]
 
@@ -138,7 +138,7 @@ def dropped(engine: Engine, corpus: StoredCorpus) -> list[Source]:
 
 
 def _of(engine: Engine, corpus: StoredCorpus) -> list[Source]:
-    return [source for source in attached.sources(engine) if source.corpus_id == corpus.id]
+    return [source for source in source_rows.sources(engine) if source.corpus_id == corpus.id]
 
 
 def status(engine: Engine, corpus: StoredCorpus) -> Status:

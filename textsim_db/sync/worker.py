@@ -13,8 +13,7 @@ import psycopg
 from psycopg import errors as pg
 from sqlalchemy import Engine
 
-from textsim_db.db import corpora
-from textsim_db.db.corpora import StoredCorpus
+from textsim_db.db import stored_corpus
 from textsim_db.db.dictionary import Dictionary
 from textsim_db.db.engine import (
     database_errors,
@@ -25,18 +24,19 @@ from textsim_db.db.engine import (
     wait_at_most,
 )
 from textsim_db.db.schema import check_installed
+from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.errors import ConfigurationError, DatabaseError, DatabaseUnavailable, RecipeError
 from textsim_db.results import ChangeReport
 from textsim_db.settings import check_callable, is_number
-from textsim_db.sync import attached, changes
-from textsim_db.sync.attached import Source
-from textsim_db.sync.changes import Piece, Resolved
-from textsim_db.sync.stopping import SLICE_SECONDS, Stop
+from textsim_db.sync import source_changes, source_rows
+from textsim_db.sync.source_changes import Piece, Resolved
+from textsim_db.sync.source_rows import Source
+from textsim_db.sync.stop_flag import SLICE_SECONDS, Stop
 from textsim_db.text import languages
-from textsim_db.text.pipeline import ahead
-from textsim_db.write.indexing import settle
+from textsim_db.text.streams import ahead
+from textsim_db.write.bulk_load import settle
 
-log = logging.getLogger("textsim_db.sync.worker")
+log = logging.getLogger(__name__)
 
 CLAIM_KEYS = 10_000
 FLUSH = 2
@@ -349,7 +349,7 @@ class Worker:
         known = _Known(read_at=time.monotonic())
         # What another version has made of the schema is not this one's to write to.
         check_installed(self._engine)
-        for source in attached.sources(self._engine):
+        for source in source_rows.sources(self._engine):
             if self._only not in (None, source.id):
                 continue
             if source.is_gone:
@@ -374,7 +374,7 @@ class Worker:
 
     def _release_dropped(self, source: Source) -> None:
         try:
-            attached.release_dropped(self._engine, source.corpus_id)
+            source_rows.release_dropped(self._engine, source.corpus_id)
         except pg.InsufficientPrivilege as error:
             self._complain(source.name, f"{source.fault}: {error.diag.message_primary}")
 
@@ -383,7 +383,7 @@ class Worker:
         if source.differs:
             log.info("table %s changed as triggers do not see", source.name)
             try:
-                attached.compare_changed(self._engine, source)
+                source_rows.compare_changed(self._engine, source)
             except psycopg.Error as error:
                 if is_trouble(error):
                     raise
@@ -403,7 +403,7 @@ class Worker:
     def _corpus(self, number: int, known: _Known | None = None) -> StoredCorpus | None:
         known = known or self._known
         if number not in known.corpora:
-            corpus = corpora.load_number(self._engine, number)
+            corpus = stored_corpus.load_number(self._engine, number)
             if corpus is not None and corpus.config.language is not None:
                 try:
                     languages.check_installed()
@@ -447,7 +447,7 @@ class Worker:
             keys = [key for event in some for key in event.keys or ()]
             tries = max(event.tries for event in some)
             try:
-                yield from changes.pieces(self._engine, corpus, source, keys, ids, tries)
+                yield from source_changes.pieces(self._engine, corpus, source, keys, ids, tries)
             except psycopg.Error as error:
                 self._unusable(corpus, source, ids, error)
 
@@ -457,9 +457,9 @@ class Worker:
         """Take note of a table that cannot be read; its changes come again after the lease."""
         if is_trouble(error):
             raise error
-        if isinstance(error, changes.STALE) and not self._is_current(corpus):
+        if isinstance(error, source_changes.STALE) and not self._is_current(corpus):
             raise _Replaced from error
-        if isinstance(error, changes.IN_THE_WAY):
+        if isinstance(error, source_changes.IN_THE_WAY):
             # It is only locked: that is not to count as a worker that ended over it.
             with transaction(self._engine) as connection:
                 connection.execute(_SPARE, [events])
@@ -469,7 +469,7 @@ class Worker:
 
     def _is_current(self, corpus: StoredCorpus) -> bool:
         """Say whether a corpus still has the number that this worker knows, or a rebuild replaced it."""
-        stored = corpora.load_number(self._engine, corpus.id)
+        stored = stored_corpus.load_number(self._engine, corpus.id)
         return stored is not None and stored.name == corpus.name
 
     def _give_up(self, event: _Event) -> None:
@@ -498,7 +498,7 @@ class Worker:
         if sweep.pieces is None:
             names = {"table": sweep.source.name, "corpus": sweep.corpus.name}
             log.info("comparing table %s with corpus %s", *names.values(), extra=names)
-            sweep.pieces = changes.sweep(self._engine, sweep.corpus, sweep.source)
+            sweep.pieces = source_changes.sweep(self._engine, sweep.corpus, sweep.source)
         try:
             piece = next(sweep.pieces, None)
         except psycopg.Error as error:
@@ -514,13 +514,13 @@ class Worker:
         if piece is None:
             return None
         start = time.monotonic()
-        return _Made(piece, changes.resolve(self._engine, self._dictionary, piece), start)
+        return _Made(piece, source_changes.resolve(self._engine, self._dictionary, piece), start)
 
     def _write(self, made: _Made) -> ChangeReport:
         piece = made.piece
         try:
-            report = changes.write(self._engine, self._dictionary, piece, made.result)
-        except changes.STALE as error:
+            report = source_changes.write(self._engine, self._dictionary, piece, made.result)
+        except source_changes.STALE as error:
             raise _Replaced from error
         self._in_hand.difference_update(piece.events)
         self._added[piece.corpus] = self._added.get(piece.corpus, 0) + report.added

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from textsim_db.errors import ConfigurationError
-from textsim_db.text.kernels import kernel
+from textsim_db.text.compiler import kernel
 from textsim_db.text.tokens import Tokens
 
 UNDETERMINED = "und"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from textsim_db.text.compiler import kernel
 from textsim_db.text.hashing import PADDING, hash_span
-from textsim_db.text.kernels import kernel
 from textsim_db.text.unicode_tables import (
     JOINING,
     MARK,

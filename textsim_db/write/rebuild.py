@@ -21,12 +21,12 @@ import psycopg
 from psycopg import errors as pg
 from sqlalchemy import Engine
 
-from textsim_db.db import corpora
-from textsim_db.db.binary import Array, load_int4_arrays
-from textsim_db.db.corpora import StoredCorpus
+from textsim_db.db import stored_corpus
+from textsim_db.db.binary_format import Array, load_int4_arrays
 from textsim_db.db.dictionary import Dictionary
 from textsim_db.db.engine import Connection, autocommit, is_lost, transaction, wait_at_most
 from textsim_db.db.retries import repeated
+from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.errors import (
     ConfigurationError,
     CorpusBusy,
@@ -34,17 +34,17 @@ from textsim_db.errors import (
     CorpusNotFound,
     TextsimError,
 )
-from textsim_db.read.documents import normal_forms
+from textsim_db.read.stored_documents import normal_forms
 from textsim_db.settings import CorpusConfig
-from textsim_db.sketch.recipe import Sketches, sketch_tokens
-from textsim_db.text.pipeline import ahead
+from textsim_db.sketch.sketches import Sketches, sketch_tokens
+from textsim_db.text.streams import ahead
 from textsim_db.text.tokens import tokens_of
-from textsim_db.write import writing
-from textsim_db.write.indexing import settle
-from textsim_db.write.temporary import locked, temporary_name
-from textsim_db.write.writing import Stored
+from textsim_db.write import write_batch
+from textsim_db.write.bulk_load import settle
+from textsim_db.write.temporary_corpora import locked, temporary_name
+from textsim_db.write.write_batch import Stored
 
-log = logging.getLogger("textsim_db.write.rebuild")
+log = logging.getLogger(__name__)
 
 CHUNK = 5000
 FEW = 2000
@@ -136,7 +136,7 @@ def rebuild(
     ConfigurationError for a view that cannot read the new corpus instead.
     """
     with _only_one(engine, corpus), temporary_name(engine) as name:
-        new = corpora.create(engine, name, config)
+        new = stored_corpus.create(engine, name, config)
         try:
             copier = _Copier(engine, dictionary, corpus, new, progress)
             copier.copy()
@@ -146,7 +146,7 @@ def rebuild(
             if not (lost and _is_in_place(engine, corpus.name, new)):
                 # By the name that it has until it is in place, which it may be without our knowing.
                 with suppress(TextsimError):
-                    corpora.drop_named(engine, name)
+                    stored_corpus.drop_named(engine, name)
                 raise
         _wait_for_readers(engine)
         _drop_replaced(engine, corpus)
@@ -204,7 +204,7 @@ def _open_transactions(engine: Engine) -> set[str]:
 def _drop_replaced(engine: Engine, old: StoredCorpus) -> None:
     """Drop what was replaced; where others still read it, the next one that rebuilds will."""
     try:
-        corpora.drop(engine, old, DROP_PATIENCE)
+        stored_corpus.drop(engine, old, DROP_PATIENCE)
     except CorpusNotFound:
         pass  # somebody else has cleared it away
     except TextsimError as error:
@@ -236,7 +236,7 @@ class _Copier:
 
     def copy(self) -> None:
         """Copy everything, and then what has changed meanwhile, until that is little."""
-        corpora.drop_band_index(self._engine, self._new)
+        stored_corpus.drop_band_index(self._engine, self._new)
         for number in range(MAX_ROUNDS):
             with transaction(self._engine) as connection:
                 found = self._versions(connection.cursor(binary=True))
@@ -246,7 +246,7 @@ class _Copier:
             self._done = found
             copied = len(changed.ids)
             if number == 0:
-                corpora.build_band_index(self._engine, self._new)
+                stored_corpus.build_band_index(self._engine, self._new)
                 settle(self._engine, self._new, copied)
             log.info(
                 "corpus %s: round %s of the rebuild, %s documents copied, %s removed",
@@ -342,7 +342,7 @@ class _Copier:
             ids = np.array([rows[i][0] for i in chosen.tolist()], np.int64)
             keys = [rows[i][1].encode() for i in chosen.tolist()]
             languages = [rows[i][5] for i in chosen.tolist()]
-            writing.insert(
+            write_batch.insert(
                 cursor,
                 self._new,
                 ids,
@@ -365,14 +365,14 @@ class _Copier:
             parameters.append((self._new.id, int(made.shingle_counts[i]), *values))
         cursor.executemany(self._new.statement(_INSERT_WAITING), parameters)
         ids = np.array([rows[i][0] for i in chosen.tolist()], np.int64)
-        bands = writing.band_rows(self._new, made.buckets[chosen], ids)
-        writing.copy_band_rows(cursor, self._new, *bands)
+        bands = write_batch.band_rows(self._new, made.buckets[chosen], ids)
+        write_batch.copy_band_rows(cursor, self._new, *bands)
 
     def _remove(self, cursor: Cursor, ids: Ids) -> None:
         if len(ids):
             found = cursor.execute(self._new.statement(_STORED), [Array(ids)]).fetchall()
             stored = [Stored(id_, None, None, None, None, signature) for id_, signature in found]
-            writing.remove_locked(cursor, self._new, stored)
+            write_batch.remove_locked(cursor, self._new, stored)
 
 
 def _parts(documents: _Versions) -> Iterator[Ids]:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from textsim_db.errors import ConfigurationError, RecipeError
 from textsim_db.settings import RECIPE, CorpusConfig
-from textsim_db.sketch import lsh, minhash
+from textsim_db.sketch import band_buckets, minhash
 from textsim_db.text.languages import identify
 from textsim_db.text.stop_words import without, without_by_language
 from textsim_db.text.tokens import Tokens, find_shingles, to_bytes, tokenize
@@ -80,7 +80,10 @@ def sketch_tokens(tokens: Tokens, config: CorpusConfig) -> Sketches:
     coefficients = minhash.coefficients(config.seed, config.num_hashes)
     signatures = minhash.signatures(shingles.hashes, shingles.offsets, *coefficients)
     return Sketches(
-        tokens, np.diff(shingles.offsets), signatures, lsh.buckets(signatures, config.banding)
+        tokens,
+        np.diff(shingles.offsets),
+        signatures,
+        band_buckets.buckets(signatures, config.banding),
     )
 
 

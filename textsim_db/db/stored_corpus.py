@@ -19,9 +19,9 @@ from textsim_db.db.engine import autocommit, database_errors, transaction, wait_
 from textsim_db.db.retries import repeated
 from textsim_db.errors import ConfigurationError, CorpusExists, CorpusNotFound
 from textsim_db.settings import CorpusConfig, Shingle
-from textsim_db.sketch import minhash, recipe
+from textsim_db.sketch import minhash, sketches
 
-log = logging.getLogger("textsim_db.corpora")
+log = logging.getLogger(__name__)
 
 _COLUMNS = (
     "id, name, unit, shingle_length, threshold, recall, num_hashes, bands, rows, seed, recipe, "
@@ -113,8 +113,8 @@ def create(engine: Engine, name: str, config: CorpusConfig) -> StoredCorpus:
         Jsonb(dict(config.stop_words_by_language)),
         coefficients.a.tolist(),
         coefficients.b.tolist(),
-        recipe.signature(recipe.GOLDEN_TEXT, config).tolist(),
-        recipe.buckets(recipe.GOLDEN_TEXT, config).tolist(),
+        sketches.signature(sketches.GOLDEN_TEXT, config).tolist(),
+        sketches.buckets(sketches.GOLDEN_TEXT, config).tolist(),
     ]
     with database_errors(), transaction(engine) as connection:
         row = connection.execute(_INSERT, values).fetchone()
@@ -145,7 +145,7 @@ def _row(engine: Engine, statement: LiteralString, value: str | int) -> tuple[An
 
 def _checked(row: tuple[Any, ...]) -> StoredCorpus:
     corpus = _corpus(row)
-    recipe.check_recipe(corpus.name, corpus.config, row[11], row[12])
+    sketches.check_recipe(corpus.name, corpus.config, row[11], row[12])
     return corpus
 
 

@@ -14,8 +14,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from textsim_db.compare.similarity import most_shingles, rolling_hashes, width_of
-from textsim_db.text.kernels import kernel
+from textsim_db.compare.jaccard import most_shingles, rolling_hashes, width_of
+from textsim_db.text.compiler import kernel
 
 CHUNK_PAIRS = 200_000
 _SLOTS = 20

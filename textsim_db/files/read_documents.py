@@ -15,7 +15,7 @@ from pathlib import PurePath
 from typing import IO
 
 from textsim_db.errors import InputError
-from textsim_db.files.formats import (
+from textsim_db.files.record_formats import (
     STDIN,
     CsvRecords,
     Kind,

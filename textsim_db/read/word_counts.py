@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from textsim_db.text.kernels import kernel
+from textsim_db.text.compiler import kernel
 
 Numbers = npt.NDArray[np.int64]
 

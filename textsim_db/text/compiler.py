@@ -21,7 +21,7 @@ from numba.core.caching import FunctionCache
 from numba.core.compiler_lock import global_compiler_lock
 from numba.extending import intrinsic
 
-log = logging.getLogger("textsim_db.text.kernels")
+log = logging.getLogger(__name__)
 
 _FunctionCache: Any = FunctionCache  # Numba does not annotate it
 Function = TypeVar("Function", bound=Callable[..., object])

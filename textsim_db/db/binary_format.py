@@ -16,7 +16,7 @@ from psycopg import pq
 from psycopg.abc import Buffer
 from psycopg.adapt import Dumper
 
-from textsim_db.text.kernels import kernel
+from textsim_db.text.compiler import kernel
 
 COPY_HEADER = b"PGCOPY\n\xff\r\n\0" + bytes(8)
 COPY_TRAILER = b"\xff\xff"

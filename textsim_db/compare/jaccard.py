@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from textsim_db.text.kernels import kernel
+from textsim_db.text.compiler import kernel
 
 _BASE = 0x9E3779B97F4A7C15  # any odd number with well mixed bits: 2^64 divided by the golden ratio
 

@@ -8,20 +8,20 @@ from typing import Any
 import numpy as np
 from sqlalchemy import Engine
 
-from textsim_db.cluster.forest import Ids
-from textsim_db.compare import similarity
-from textsim_db.compare.overlap import BINS, Index, make_index, overlaps
-from textsim_db.compare.prefixes import Rows
-from textsim_db.db.binary import Array
-from textsim_db.db.corpora import StoredCorpus
+from textsim_db.cluster.spanning_forest import Ids
+from textsim_db.compare import jaccard
+from textsim_db.compare.brute_force import BINS, Index, make_index, overlaps
+from textsim_db.compare.prefix_filter import Rows
+from textsim_db.db.binary_format import Array
 from textsim_db.db.dictionary import Dictionary
 from textsim_db.db.engine import Connection
-from textsim_db.read.documents import Documents, Vocabulary
+from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.read.pairs import snapshot
+from textsim_db.read.stored_documents import Documents, Vocabulary
 from textsim_db.results import Pair, RecallReport
-from textsim_db.sketch import lsh
-from textsim_db.sketch.planning import Distribution, wilson
-from textsim_db.text.pipeline import cut
+from textsim_db.sketch import band_buckets
+from textsim_db.sketch.band_options import Distribution, wilson
+from textsim_db.text.streams import cut
 
 CHUNK = 5000
 Row = tuple[Any, ...]
@@ -161,7 +161,7 @@ class _Measured:
     def _exact(self, documents: Documents, few: Ids, many: Ids) -> Any:
         order = np.argsort(few, kind="stable")
         values = np.empty(len(few))
-        values[order] = similarity.jaccard_pairs(
+        values[order] = jaccard.jaccard_pairs(
             np.concatenate((self._sample.tokens, documents.tokens)),
             np.concatenate(
                 (self._sample.offsets, documents.offsets[1:] + self._sample.offsets[-1])
@@ -180,14 +180,14 @@ class _Measured:
             (self._signatures, documents.signatures(others, config.num_hashes))
         )
         after_last = np.full(len(few), config.bands, np.int16)
-        return similarity.shares_earlier_band(
+        return jaccard.shares_earlier_band(
             signatures, few, places + len(self._ids), after_last, config.rows
         )
 
     def _candidates(self) -> list[int]:
         """Return how many others share a bucket with each document of the sample."""
         config = self._corpus.config
-        buckets = lsh.buckets(self._signatures, config.banding)
+        buckets = band_buckets.buckets(self._signatures, config.banding)
         parameters = [
             Array(np.repeat(np.arange(len(buckets), dtype=np.int32), config.bands)),
             Array(buckets.ravel()),

@@ -15,8 +15,8 @@ import numpy.typing as npt
 from textsim_db.errors import DocumentError
 from textsim_db.results import Refusal
 from textsim_db.settings import CorpusConfig
-from textsim_db.sketch.recipe import Sketches, sketch_tokens, tokens_and_languages
-from textsim_db.text.pipeline import cut
+from textsim_db.sketch.sketches import Sketches, sketch_tokens, tokens_and_languages
+from textsim_db.text.streams import cut
 from textsim_db.text.tokens import to_bytes
 
 BATCH_DOCUMENTS = 10_000

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from textsim_db.diff.differences import Part, Token, differences, tokens
+from textsim_db.diff.word_diff import Part, Token, differences, tokens
+from textsim_db.measures.by_name import MEASURES, Measure
 from textsim_db.measures.estimates import Estimate, minhash_estimate
-from textsim_db.measures.named import MEASURES, Measure
 from textsim_db.measures.sets import containment
 from textsim_db.settings import CorpusConfig, make_config
 from textsim_db.sketch.minhash import coefficients, signatures
-from textsim_db.sketch.recipe import tokens_without
+from textsim_db.sketch.sketches import tokens_without
 from textsim_db.text.tokens import Tokens, find_shingles, to_bytes, tokens_of
 
 

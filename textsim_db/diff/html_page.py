@@ -5,9 +5,9 @@ from __future__ import annotations
 from html import escape
 from string import Template
 
-from textsim_db.diff.differences import Change, Part
-from textsim_db.diff.explaining import Explanation
-from textsim_db.measures.named import MEASURES
+from textsim_db.diff.explanation import Explanation
+from textsim_db.diff.word_diff import Change, Part
+from textsim_db.measures.by_name import MEASURES
 
 _PAGE = Template("""<!DOCTYPE html>
 <html lang="en">

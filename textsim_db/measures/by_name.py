@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from textsim_db.errors import MeasureError, suggestion
-from textsim_db.measures.counts import jaccard_of_counts
 from textsim_db.measures.edits import levenshtein, levenshtein_similarity
+from textsim_db.measures.frequencies import jaccard_of_counts
 from textsim_db.measures.sequences import MAX_COUNT
 from textsim_db.measures.sets import containment, dice, jaccard, overlap
 from textsim_db.measures.vectors import cosine_distance, cosine_similarity, euclidean, manhattan

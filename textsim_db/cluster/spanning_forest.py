@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from textsim_db.text.kernels import kernel
+from textsim_db.text.compiler import kernel
 
 MERGE_LINKS = 500_000
 

@@ -15,10 +15,10 @@ import numpy.typing as npt
 from rapidfuzz import process
 from rapidfuzz.distance import Levenshtein
 
-from textsim_db.compare.counting import Sums, sums_of_pairs
-from textsim_db.compare.similarity import jaccard_pairs
+from textsim_db.compare.jaccard import jaccard_pairs
+from textsim_db.compare.shared_counts import Sums, sums_of_pairs
+from textsim_db.measures.by_name import Measure
 from textsim_db.measures.edits import as_text
-from textsim_db.measures.named import Measure
 
 Values = npt.NDArray[np.float64]
 Numbers = npt.NDArray[np.int64]

@@ -14,7 +14,7 @@ from sqlalchemy import Engine
 
 from textsim_db.db.engine import Connection, autocommit, transaction, wait_at_most
 
-log = logging.getLogger("textsim_db.sync.attached")
+log = logging.getLogger(__name__)
 
 READING_PATIENCE = "2s"
 """How long reading waits for a table that is being altered, before other tables have their turn."""

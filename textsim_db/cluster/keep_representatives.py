@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from textsim_db.compare.similarity import enter, shared_with, similarity_of, slots_for
-from textsim_db.text.kernels import kernel
+from textsim_db.compare.jaccard import enter, shared_with, similarity_of, slots_for
+from textsim_db.text.compiler import kernel
 
 Numbers = npt.NDArray[np.int64]
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from textsim_db.cluster.forest import Links, join, roots
-from textsim_db.compare.prefixes import Numbers, Rows, promising_pairs
-from textsim_db.compare.similarity import jaccard_pairs
+from textsim_db.cluster.spanning_forest import Links, join, roots
+from textsim_db.compare.jaccard import jaccard_pairs
+from textsim_db.compare.prefix_filter import Numbers, Rows, promising_pairs
 
 MAX_STARS = 64
 _POOR_STARS = 3

@@ -20,22 +20,22 @@ import psycopg
 from psycopg import errors as pg
 from sqlalchemy import Engine
 
-from textsim_db.db.binary import Array
-from textsim_db.db.corpora import StoredCorpus
+from textsim_db.db.binary_format import Array
 from textsim_db.db.dictionary import Dictionary
 from textsim_db.db.engine import Connection, autocommit, is_trouble, transaction, wait_at_most
 from textsim_db.db.retries import PASSING, is_timeout, repeated
+from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.errors import TextsimError
 from textsim_db.results import ChangeReport, Difference, Refusal
 from textsim_db.settings import CorpusConfig
-from textsim_db.sync import attached
-from textsim_db.sync.attached import Source
+from textsim_db.sync import source_rows
+from textsim_db.sync.source_rows import Source
 from textsim_db.text.languages import identify
-from textsim_db.text.pipeline import MAX_WEIGHT, ahead
+from textsim_db.text.streams import MAX_WEIGHT, ahead
 from textsim_db.text.tokens import tokens_of
-from textsim_db.write import writing
-from textsim_db.write.batches import BATCH_DOCUMENTS, Batch, prepare
-from textsim_db.write.indexing import QUEUE, with_word_ids
+from textsim_db.write import write_batch
+from textsim_db.write.bulk_load import QUEUE, with_word_ids
+from textsim_db.write.prepared_batch import BATCH_DOCUMENTS, Batch, prepare
 
 PATIENCE = "100ms"
 """How long a batch waits for a lock: for a key that another transaction is just adding.
@@ -161,8 +161,8 @@ def pieces(
             rows = connection.execute(corpus.statement(_WAITING_SIZES), [distinct]).fetchall()
         sizes: dict[str, int] = dict(rows)
     else:
-        with attached.reading(engine, source) as connection:
-            sizes = attached.sizes(connection, source, distinct)
+        with source_rows.reading(engine, source) as connection:
+            sizes = source_rows.sizes(connection, source, distinct)
     cuts = list(_fitting(distinct, sizes, _most(source)))
     for number, some in enumerate(cuts, start=1):
         done = tuple(events) if number == len(cuts) else ()
@@ -212,18 +212,18 @@ def sweep(engine: Engine, corpus: StoredCorpus, source: Source) -> Iterator[Piec
 
 
 def _page(engine: Engine, source: Source, last: str | None, _: int) -> list[tuple[str, int]]:
-    with attached.reading(engine, source) as connection:
-        return attached.page(connection, source, last, BATCH_DOCUMENTS)
+    with source_rows.reading(engine, source) as connection:
+        return source_rows.page(connection, source, last, BATCH_DOCUMENTS)
 
 
 def _own_page(
     engine: Engine, source: Source, statement: str, start: list[Any], _: int
 ) -> tuple[list[str], list[str]]:
     """Return the next documents of a source, and those that its table has no more."""
-    with attached.reading(engine, source) as connection:
+    with source_rows.reading(engine, source) as connection:
         rows = connection.execute(statement.encode(), [*start, BATCH_DOCUMENTS]).fetchall()
         keys = [key for (key,) in rows]
-        return keys, attached.absent(connection, source, keys)
+        return keys, source_rows.absent(connection, source, keys)
 
 
 def resolve(engine: Engine, dictionary: Dictionary, piece: Piece) -> Resolved:
@@ -247,8 +247,8 @@ def _resolve(engine: Engine, dictionary: Dictionary, piece: Piece) -> Changed | 
     texts, stored = _read_both(engine, piece.corpus, piece.source, piece.keys, piece.skip)
     batch = _batch(texts, piece.corpus, dictionary)
     if piece.skip and len(batch.keys) == len(piece.keys):
-        outcome, adopted = writing.outcomes(batch, stored, piece.source.id)
-        if not adopted and np.all(outcome == writing.UNCHANGED):
+        outcome, adopted = write_batch.outcomes(batch, stored, piece.source.id)
+        if not adopted and np.all(outcome == write_batch.UNCHANGED):
             return None
     return Changed(texts, batch)
 
@@ -340,7 +340,7 @@ def reconcile(
     progress: Callable[[int], None] | None = None,
 ) -> ChangeReport:
     """Make a corpus equal to an attached table, whatever its triggers have missed."""
-    attached.compare_changed(engine, source)
+    source_rows.compare_changed(engine, source)
     with autocommit(engine) as connection:
         comparisons = [id_ for (id_,) in connection.execute(_COMPARISONS, [source.id])]
     report = _write_all(engine, dictionary, sweep(engine, corpus, source), progress)
@@ -409,11 +409,11 @@ def differences(engine: Engine, dictionary: Dictionary, piece: Piece) -> list[Di
     assert piece.source is not None
     texts, stored = _read_both(engine, piece.corpus, piece.source, piece.keys)
     batch = _batch(texts, piece.corpus, dictionary)
-    outcome, _ = writing.outcomes(batch, stored, piece.source.id)
+    outcome, _ = write_batch.outcomes(batch, stored, piece.source.id)
     found = [
-        Difference(key, "missing" if what == writing.ADDED else "different")
+        Difference(key, "missing" if what == write_batch.ADDED else "different")
         for key, what in zip(batch.keys, outcome.tolist(), strict=True)
-        if what in (writing.ADDED, writing.REPLACED)
+        if what in (write_batch.ADDED, write_batch.REPLACED)
     ]
     if not piece.skip:
         found += [Difference(key, "surplus") for key in piece.keys if key not in texts]
@@ -422,12 +422,12 @@ def differences(engine: Engine, dictionary: Dictionary, piece: Piece) -> list[Di
 
 def _read_both(
     engine: Engine, corpus: StoredCorpus, source: Source, keys: list[str], both: bool = True
-) -> tuple[dict[str, str], writing.Existing]:
+) -> tuple[dict[str, str], write_batch.Existing]:
     """Return what the table has of some keys, and what the corpus has."""
-    with attached.reading(engine, source) as connection:
-        texts = attached.read(connection, source, keys)
+    with source_rows.reading(engine, source) as connection:
+        texts = source_rows.read(connection, source, keys)
         cursor = connection.cursor(binary=True)
-        return texts, writing.find(cursor, corpus, keys) if both else {}
+        return texts, write_batch.find(cursor, corpus, keys) if both else {}
 
 
 def _batch(texts: dict[str, str], corpus: StoredCorpus, dictionary: Dictionary) -> Batch:
@@ -481,15 +481,15 @@ def _apply(
     assert source is not None
     wait_at_most(connection, QUEUE_PATIENCE)
     connection.execute(QUEUE, [corpus.id])
-    attached.hold(connection, source, PATIENCE)
+    source_rows.hold(connection, source, PATIENCE)
     # First the documents, then the table: who writes both, as inline triggers do, cannot come in
     # between, and what it adds meanwhile is a unique violation here.
     cursor = connection.cursor(binary=True)
-    existing, busy = writing.lock_free(cursor, corpus, piece.keys)
+    existing, busy = write_batch.lock_free(cursor, corpus, piece.keys)
     if busy:
         connection.execute(_POSTPONE, [corpus.id, source.id, sorted(busy), 0, 1])
     keys = [key for key in piece.keys if key not in busy]
-    texts = attached.read(connection, source, keys)
+    texts = source_rows.read(connection, source, keys)
     batch = made.batch if texts == made.texts else _batch(texts, corpus, dictionary)
     refused = []
     others = _others(connection, existing, source)
@@ -502,17 +502,19 @@ def _apply(
         ]
         kept = {key: text for key, text in texts.items() if key not in others}
         batch = _batch(kept, corpus, dictionary)
-    outcome = writing.write(cursor, corpus, batch, source.id, existing)
-    added = [key for key, what in zip(batch.keys, outcome, strict=True) if what == writing.ADDED]
+    outcome = write_batch.write(cursor, corpus, batch, source.id, existing)
+    added = [
+        key for key, what in zip(batch.keys, outcome, strict=True) if what == write_batch.ADDED
+    ]
     if source.mode == "inline" and added:
         _check_unchanged(connection, source, texts, added)
     gone = [existing[key] for key in existing.keys() - set(batch.keys)]
     return ChangeReport(
-        added=int(np.count_nonzero(outcome == writing.ADDED)),
-        replaced=int(np.count_nonzero(outcome == writing.REPLACED)),
-        unchanged=int(np.count_nonzero(outcome == writing.UNCHANGED)),
-        completed=int(np.count_nonzero(outcome == writing.COMPLETED)),
-        removed=writing.remove_locked(cursor, corpus, gone),
+        added=int(np.count_nonzero(outcome == write_batch.ADDED)),
+        replaced=int(np.count_nonzero(outcome == write_batch.REPLACED)),
+        unchanged=int(np.count_nonzero(outcome == write_batch.UNCHANGED)),
+        completed=int(np.count_nonzero(outcome == write_batch.COMPLETED)),
+        removed=write_batch.remove_locked(cursor, corpus, gone),
         refused=[*batch.refused, *refused],
     )
 
@@ -525,12 +527,14 @@ def _check_unchanged(
     A row that was indexed inline and removed again in between has left no log. A later writer of the
     row waits for the document, or logs that there is none.
     """
-    now = attached.read(connection, source, added)
+    now = source_rows.read(connection, source, added)
     if now != {key: texts[key] for key in added}:
         raise pg.SerializationFailure("rows changed before their documents were added")
 
 
-def _others(connection: Connection, existing: writing.Existing, source: Source) -> dict[str, str]:
+def _others(
+    connection: Connection, existing: write_batch.Existing, source: Source
+) -> dict[str, str]:
     """Return the keys that another attached table has given, with the name of the table."""
     numbers = {stored.source_id for stored in existing.values()} - {None, source.id}
     if not numbers:

@@ -10,9 +10,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from textsim_db.compare.prefixes import Numbers, Rows
-from textsim_db.compare.similarity import most_shingles, rolling_hashes, similarity_of, width_of
-from textsim_db.text.kernels import kernel
+from textsim_db.compare.jaccard import most_shingles, rolling_hashes, similarity_of, width_of
+from textsim_db.compare.prefix_filter import Numbers, Rows
+from textsim_db.text.compiler import kernel
 
 BINS = 100
 

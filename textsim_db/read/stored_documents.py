@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from textsim_db.db.binary import dump_array, load_int4_arrays
-from textsim_db.db.corpora import StoredCorpus
+from textsim_db.db.binary_format import dump_array, load_int4_arrays
 from textsim_db.db.dictionary import Dictionary, unknown_word
+from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.errors import DatabaseError
 from textsim_db.text.hashing import hash_spans
 from textsim_db.text.tokens import Tokens, tokens_of

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import psycopg
 from psycopg import errors as pg
 
-from textsim_db.db.binary import (
+from textsim_db.db.binary_format import (
     COPY_HEADER,
     COPY_TRAILER,
     Array,
@@ -18,11 +18,11 @@ from textsim_db.db.binary import (
     copy_documents,
     load_int4_array,
 )
-from textsim_db.db.corpora import StoredCorpus
+from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.errors import DatabaseError
-from textsim_db.sketch import lsh
-from textsim_db.sketch.recipe import Sketches
-from textsim_db.write.batches import Batch
+from textsim_db.sketch import band_buckets
+from textsim_db.sketch.sketches import Sketches
+from textsim_db.write.prepared_batch import Batch
 
 _EXISTING = """
 /* textsim-db: find documents of corpus {id} */
@@ -304,7 +304,7 @@ def _old_bands(corpus: StoredCorpus, documents: Sequence[Stored]) -> BandRows:
             )
     ids = np.array([id_ for id_, _ in filled], np.int64)
     stacked = np.array([signature for _, signature in filled], np.int32).reshape(-1, num_hashes)
-    return band_rows(corpus, lsh.buckets(stacked, corpus.config.banding), ids)
+    return band_rows(corpus, band_buckets.buckets(stacked, corpus.config.banding), ids)
 
 
 def _delete_bands(

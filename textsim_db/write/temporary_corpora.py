@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 import psycopg
 from sqlalchemy import Engine
 
-from textsim_db.db import corpora
+from textsim_db.db import stored_corpus
 from textsim_db.db.engine import autocommit
 from textsim_db.errors import ConfigurationError, TextsimError
 
@@ -58,11 +58,11 @@ def temporary_name(engine: Engine) -> Iterator[str]:
 
 
 def _drop_abandoned(engine: Engine) -> None:
-    for name in corpora.names(engine):
+    for name in stored_corpus.names(engine):
         if is_temporary(name):
             with locked(engine, name) as ours, suppress(TextsimError):
                 if ours is not None:
-                    corpora.drop_named(engine, name, PATIENCE)
+                    stored_corpus.drop_named(engine, name, PATIENCE)
 
 
 @contextmanager

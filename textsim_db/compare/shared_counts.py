@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from textsim_db.compare.similarity import slots_for
-from textsim_db.text.kernels import kernel
+from textsim_db.compare.jaccard import slots_for
+from textsim_db.text.compiler import kernel
 
 _SPREAD = 0x9E3779B97F4A7C15
 

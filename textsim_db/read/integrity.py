@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 from sqlalchemy import Engine
 
-from textsim_db.db.binary import load_int4_array
-from textsim_db.db.corpora import StoredCorpus
+from textsim_db.db.binary_format import load_int4_array
 from textsim_db.db.engine import Connection, transaction
+from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.results import Problem
 from textsim_db.settings import CorpusConfig
-from textsim_db.sketch.recipe import sketch_tokens
-from textsim_db.text.pipeline import cut
+from textsim_db.sketch.sketches import sketch_tokens
+from textsim_db.text.streams import cut
 from textsim_db.text.tokens import tokens_of
 
 CHUNK = 2_000

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 import numpy.typing as npt
 
-from textsim_db.text.kernels import kernel
+from textsim_db.text.compiler import kernel
 
 
 class SeenKeys:

@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from textsim_db.errors import InputError
-from textsim_db.files.formats import (
+from textsim_db.files.record_formats import (
     STDIN,
     CsvRecords,
     expect_names,

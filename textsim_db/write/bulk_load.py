@@ -22,14 +22,16 @@ import numpy.typing as npt
 import psycopg
 from sqlalchemy import Engine
 
-from textsim_db.db.corpora import StoredCorpus, build_band_index, drop_band_index
 from textsim_db.db.dictionary import Dictionary
 from textsim_db.db.engine import autocommit, is_lost, transaction
 from textsim_db.db.retries import in_parts, repeated
+from textsim_db.db.stored_corpus import StoredCorpus, build_band_index, drop_band_index
 from textsim_db.results import AddReport
-from textsim_db.text.pipeline import ahead
-from textsim_db.write import writing
-from textsim_db.write.batches import (
+from textsim_db.text.streams import ahead
+from textsim_db.write import write_batch
+from textsim_db.write.document_inputs import Key
+from textsim_db.write.key_set import SeenKeys
+from textsim_db.write.prepared_batch import (
     BATCH_DOCUMENTS,
     Batch,
     in_batches,
@@ -37,10 +39,8 @@ from textsim_db.write.batches import (
     prepare,
     without_words,
 )
-from textsim_db.write.document_stream import Key
-from textsim_db.write.seen import SeenKeys
 
-log = logging.getLogger("textsim_db.write.indexing")
+log = logging.getLogger(__name__)
 
 QUEUE_FROM = 2
 """The repetition from which writers of the same keys wait for each other instead of colliding."""
@@ -100,11 +100,11 @@ def add_many(
             report.refused += batch.refused
             # A key that an earlier batch of this call has written is a duplicate, not replaced.
             again = seen.meet(batch.keys)
-            report.added += int(np.count_nonzero(outcome == writing.ADDED))
-            report.replaced += int(np.count_nonzero((outcome == writing.REPLACED) & ~again))
-            same = (outcome == writing.UNCHANGED) | (outcome == writing.COMPLETED)
+            report.added += int(np.count_nonzero(outcome == write_batch.ADDED))
+            report.replaced += int(np.count_nonzero((outcome == write_batch.REPLACED) & ~again))
+            same = (outcome == write_batch.UNCHANGED) | (outcome == write_batch.COMPLETED)
             report.unchanged += int(np.count_nonzero(same & ~again))
-            again &= outcome != writing.ADDED
+            again &= outcome != write_batch.ADDED
             report.duplicates += int(np.count_nonzero(again))
             report.duplicates += batch.duplicates
             log.debug(
@@ -180,9 +180,9 @@ def _write(engine: Engine, corpus: StoredCorpus, batch: Batch) -> npt.NDArray[np
         return with_retries(
             engine,
             corpus,
-            partial(writing.write, corpus=corpus, batch=some),
+            partial(write_batch.write, corpus=corpus, batch=some),
             # What is now as it should be was made so by the transaction whose end is not known.
-            lambda before, now: np.where(now == writing.UNCHANGED, before, now),
+            lambda before, now: np.where(now == write_batch.UNCHANGED, before, now),
         )
 
     return np.concatenate(in_parts(engine, batch.keys, write))
@@ -218,7 +218,7 @@ def _part(batch: Batch, part: slice) -> Batch:
 
 def _remove(engine: Engine, corpus: StoredCorpus, keys: list[str]) -> int:
     def remove(part: slice) -> int:
-        run = partial(writing.remove, corpus=corpus, keys=keys[part])
+        run = partial(write_batch.remove, corpus=corpus, keys=keys[part])
         return with_retries(engine, corpus, run, max)
 
     return sum(in_parts(engine, keys, remove))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from textsim_db.cluster.forest import Ids, Links
+from textsim_db.cluster.spanning_forest import Ids, Links
 
 
 def complete(links: Links) -> list[tuple[Ids, float]]:
