@@ -21,7 +21,7 @@ from rapidfuzz.distance import Levenshtein
 from benchmarks.generate import documents
 from textsim_db import measures
 from textsim_db.compare.jaccard import jaccard_pairs
-from textsim_db.compare.verify import Check, values_of_pairs
+from textsim_db.compare.verify import Criterion, values_of_pairs
 from textsim_db.measures import MEASURES, words
 
 SHINGLE = 3
@@ -66,7 +66,7 @@ def main() -> None:
     tasks: dict[str, Callable[[], object]] = {
         f"batch: {measure.name}": partial(
             values_of_pairs,
-            Check(measure, LOOSEST[measure.is_distance]),
+            Criterion(measure, LOOSEST[measure.is_distance]),
             tokens,
             offsets,
             shingles,

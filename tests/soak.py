@@ -6,7 +6,7 @@ On a server of its own, autovacuum at its defaults, a table of texts is attached
 updated and deleted at a steady rate, so that their number stays what it is, and queries run beside.
 What is measured is printed for each interval. Exits 1, and says why, where the worker's memory
 grows, connections or what is pending do, the band rows or their index take twice the room of a
-fresh copy, writes or queries get slower, or verify finds anything at the end.
+fresh copy, writes or queries get slower, or check finds anything at the end.
 """
 
 from __future__ import annotations
@@ -455,8 +455,8 @@ def finish(connection: Connection, corpus: ts.Corpus) -> list[str]:
         time.sleep(0.1)
     if status.pending or status.failed:
         wrong.append(f"at the end there are {status.pending} changes, {status.failed} failures")
-    wrong += [f"verify: {problem}" for problem in corpus.verify()[:10]]
-    wrong += [f"differs: {found}" for found in list(corpus.differences())[:10]]
+    wrong += [f"check: {problem}" for problem in corpus.check()[:10]]
+    wrong += [f"differs: {found}" for found in list(corpus.drift())[:10]]
     row = connection.execute("SELECT count(*) FROM t").fetchone()
     if row != (len(corpus),):
         wrong.append(f"the table has {row} rows, the corpus {len(corpus)} documents")

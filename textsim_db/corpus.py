@@ -13,7 +13,7 @@ import numpy.typing as npt
 from psycopg import errors as pg
 from sqlalchemy import Engine, Table
 
-from textsim_db.compare.verify import Check
+from textsim_db.compare.verify import Criterion
 from textsim_db.db import stored_corpus
 from textsim_db.db.dictionary import Dictionary
 from textsim_db.db.engine import autocommit, database_errors
@@ -35,7 +35,7 @@ from textsim_db.results import (
     Candidate,
     ChangeReport,
     Cluster,
-    Difference,
+    Drift,
     Duplicate,
     Failure,
     Match,
@@ -174,9 +174,9 @@ class Corpus:
         Raises DocumentError for a text that could not be stored, MeasureError, and
         ConfigurationError.
         """
-        check, most = self._check(measure, threshold, language), _limit(limit)
+        criterion, most = self._criterion(measure, threshold, language), _limit(limit)
         found = self._search(
-            lambda: search.query(self._engine, self._dictionary, self._stored, text, check)
+            lambda: search.query(self._engine, self._dictionary, self._stored, text, criterion)
         )
         return found[:most]
 
@@ -197,9 +197,11 @@ class Corpus:
             raise ConfigurationError(
                 f"query_many() takes texts in an order, such as [text]; it got a {type(texts).__name__}"
             )
-        check, most = self._check(measure, threshold, language), _limit(limit)
+        criterion, most = self._criterion(measure, threshold, language), _limit(limit)
         found = self._search(
-            lambda: search.query_many(self._engine, self._dictionary, self._stored, texts, check)
+            lambda: search.query_many(
+                self._engine, self._dictionary, self._stored, texts, criterion
+            )
         )
         return [matches[:most] for matches in found]
 
@@ -217,10 +219,10 @@ class Corpus:
         MeasureError and ConfigurationError.
         """
         stored_key = self._key(key)
-        check, most = self._check(measure, threshold, language), _limit(limit)
+        criterion, most = self._criterion(measure, threshold, language), _limit(limit)
         found = self._search(
             lambda: search.neighbours(
-                self._engine, self._dictionary, self._stored, stored_key, check
+                self._engine, self._dictionary, self._stored, stored_key, criterion
             )
         )
         return found[:most]
@@ -259,12 +261,12 @@ class Corpus:
         containment does. The pairs come from one snapshot, whose transaction stays open until the
         iterator is finished or closed.
         """
-        check = self._check(measure, threshold, language)
-        if not check.measure.is_symmetric:
+        criterion = self._criterion(measure, threshold, language)
+        if not criterion.measure.is_symmetric:
             raise MeasureError(f"{measure} depends on the order of two documents; try overlap")
 
         return self._streamed(
-            lambda: pairs.pairs(self._engine, self._dictionary, self._stored, check)
+            lambda: pairs.pairs(self._engine, self._dictionary, self._stored, criterion)
         )
 
     def clusters(
@@ -284,12 +286,12 @@ class Corpus:
         more than 256 different documents share a bucket, of links that do, if not the strongest.
         language limits the documents.
         """
-        check, how = self._check(JACCARD.name, threshold, language), check_linkage(linkage)
+        criterion, how = self._criterion(JACCARD.name, threshold, language), check_linkage(linkage)
         check_callable(rank, "rank")
 
         return self._streamed(
             lambda: clusters.clusters(
-                self._engine, self._dictionary, self._stored, check, how, rank
+                self._engine, self._dictionary, self._stored, criterion, how, rank
             )
         )
 
@@ -307,12 +309,12 @@ class Corpus:
         one that is kept in its place; with the others, those of clusters(), its similarity to that
         may be lower. language limits the documents.
         """
-        check, how = self._check(JACCARD.name, threshold, language), check_linkage(linkage)
+        criterion, how = self._criterion(JACCARD.name, threshold, language), check_linkage(linkage)
         check_callable(rank, "rank")
 
         return self._streamed(
             lambda: clusters.duplicates(
-                self._engine, self._dictionary, self._stored, check, how, rank
+                self._engine, self._dictionary, self._stored, criterion, how, rank
             )
         )
 
@@ -412,13 +414,13 @@ class Corpus:
         """
         return sketches.buckets(text, self.config)
 
-    def verify(self, progress: Callable[[int], None] | None = None) -> list[Problem]:
+    def check(self, progress: Callable[[int], None] | None = None) -> list[Problem]:
         """Check every invariant of the stored rows and return what is wrong.
 
         progress is called with the number of documents checked so far.
         """
         check_callable(progress, "progress")
-        return self._read(lambda: integrity.verify(self._engine, self._stored, progress))
+        return self._read(lambda: integrity.check(self._engine, self._stored, progress))
 
     def attach(
         self,
@@ -504,16 +506,16 @@ class Corpus:
             report.include(source_changes.complete(self._engine, self._dictionary, self._stored))
             return report
 
-    def differences(self) -> Generator[Difference, None, None]:
+    def drift(self) -> Generator[Drift, None, None]:
         """Yield what reconcile() would mend; changes that are pending are among it."""
 
-        def found() -> Generator[Difference, None, None]:
+        def found() -> Generator[Drift, None, None]:
             with self._current():
                 for source in sources.dropped(self._engine, self._stored):
                     yield from source_changes.surplus(self._engine, self._stored, source)
                 for source in sources.usable(self._engine, self._stored):
                     for piece in source_changes.sweep(self._engine, self._stored, source):
-                        yield from source_changes.differences(self._engine, self._dictionary, piece)
+                        yield from source_changes.drift(self._engine, self._dictionary, piece)
 
         return found()
 
@@ -590,14 +592,14 @@ class Corpus:
             raise DocumentNotFound(f'corpus "{self.name}" has no document {key!r}')
         return stored
 
-    def _check(self, measure: str, threshold: float | None, language: str | None) -> Check:
+    def _criterion(self, measure: str, threshold: float | None, language: str | None) -> Criterion:
         found = measure_of(measure)
         limit = self._language(language)
         if found is JACCARD:
-            return Check(found, self._threshold(threshold), limit)
+            return Criterion(found, self._threshold(threshold), limit)
         if threshold is None:
             raise MeasureError(f"{found.name} needs a threshold: the corpus's is one of jaccard")
-        return Check(found, found.check_threshold(threshold), limit)
+        return Criterion(found, found.check_threshold(threshold), limit)
 
     def _language(self, language: str | None) -> str | None:
         if language is None:

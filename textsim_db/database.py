@@ -15,7 +15,7 @@ from textsim_db.db import engine as engines
 from textsim_db.db.dictionary import Dictionary
 from textsim_db.db.fork import renew_after_fork
 from textsim_db.errors import ConfigurationError, CorpusExists
-from textsim_db.results import AttachedTable
+from textsim_db.results import Source
 from textsim_db.settings import differing_settings, make_config
 from textsim_db.sync import sources
 from textsim_db.sync.worker import POLL_SECONDS, Worker, WorkReport
@@ -139,10 +139,10 @@ class Database:
         """
         return Worker(self._engine, self._dictionary, poll, lease, listen, report=report)
 
-    def tables(self) -> list[AttachedTable]:
+    def sources(self) -> list[Source]:
         """Return the attached tables of all corpora."""
         with engines.database_errors():
-            return sources.tables(self._engine)
+            return sources.attached(self._engine)
 
     def corpora(self) -> list[str]:
         """Return the names of all corpora in order, but for temporary ones."""

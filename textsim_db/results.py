@@ -156,7 +156,7 @@ class Activity(NamedTuple):
     written: int
 
 
-class Difference(NamedTuple):
+class Drift(NamedTuple):
     """A key by which a corpus differs from its table: missing, different or surplus."""
 
     key: str
@@ -199,7 +199,7 @@ class RecallReport(NamedTuple):
     lost: list[str]
 
 
-class AttachedTable(NamedTuple):
+class Source(NamedTuple):
     """A table that is kept indexed: in which corpus, by which columns, in which mode."""
 
     corpus: str

@@ -108,14 +108,14 @@ COMMANDS = {
     "status",
     "pending",
     "reconcile",
-    *("demo", "index", "remove", "query", "neighbours", "pairs", "clusters", "verify"),
+    *("demo", "index", "remove", "query", "neighbours", "pairs", "clusters", "check"),
     "compare",
     "stats",
     "dedupe",
     "plan",
     "rebuild",
     *("corpus", "corpus create", "corpus list", "corpus show", "corpus drop"),
-    *("db", "db install", "db upgrade", "db downgrade", "db verify"),
+    *("db", "db install", "db upgrade", "db downgrade", "db check"),
     *("db sql", "db url", "db stop"),
 }
 
@@ -232,7 +232,7 @@ class TestCorpus:
             ["corpus", "show"],
             ["pairs"],
             ["clusters"],
-            ["verify"],
+            ["check"],
             ["corpus", "drop"],
         ):
             result = news(*command, "newz", status=2)
@@ -475,30 +475,30 @@ class TestSearch:
 
 
 class TestDatabase:
-    def test_verify(self, news: Textsim, database_url: str) -> None:
-        for command in (["verify"], ["verify", "news"], ["db", "verify"]):
+    def test_check(self, news: Textsim, database_url: str) -> None:
+        for command in (["check"], ["check", "news"], ["db", "check"]):
             result = news(*command)
             assert result.stdout == ""
             assert result.stderr == 'corpus "news": 4 documents, nothing wrong\n'
         with psycopg.connect(database_url) as connection:
             connection.execute("UPDATE textsim.document SET shingle_count = 77 WHERE key = 'd'")
-        result = news("verify", "--format", "jsonl", status=1)
+        result = news("check", "--format", "jsonl", status=1)
         assert [(row["corpus"], row["kind"], row["subject"]) for row in rows(result)] == [
             ("news", "shingle count", "d")
         ]
-        assert "shingle count" in news("db", "verify", status=1).stdout
+        assert "shingle count" in news("db", "check", status=1).stdout
 
     def test_another_recipe_is_reported(self, news: Textsim, database_url: str) -> None:
         with psycopg.connect(database_url) as connection:
             connection.execute("UPDATE textsim.corpus SET recipe = 99")
-        (row,) = rows(news("verify", "--format", "jsonl", status=1))
+        (row,) = rows(news("check", "--format", "jsonl", status=1))
         assert row["kind"] == "recipe"
         assert "99" in row["detail"]
         assert "left out: " in news("corpus", "list").stderr
         assert "99" in news("query", "news", "text", status=2).stderr
 
     @pytest.mark.parametrize(
-        "command", [["corpus", "list"], ["status"], ["pending"], ["verify"], ["db", "verify"]]
+        "command", [["corpus", "list"], ["status"], ["pending"], ["check"], ["db", "check"]]
     )
     def test_a_corpus_that_is_dropped_meanwhile(
         self, news: Textsim, monkeypatch: pytest.MonkeyPatch, command: list[str]
@@ -708,7 +708,7 @@ class TestDemo:
     def test_demo_twice(self, textsim: Textsim) -> None:
         for _ in range(2):
             result = textsim("demo")
-        for step in ("connect", "index", "clusters", "query", "verify"):
+        for step in ("connect", "index", "clusters", "query", "check"):
             assert any(line.startswith(f"{step} ") for line in result.stdout.splitlines())
         assert "Clusters of near-duplicates" in result.stdout
         assert "encodings/cp1252.py" in result.stdout

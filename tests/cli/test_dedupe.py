@@ -525,7 +525,7 @@ def test_what_an_interrupted_process_leaves(
             assert stored_corpus.names(db.engine) == []
             return
         assert stored_corpus.names(db.engine) == names
-        for command in (["corpus", "list"], ["status"], ["verify"]):
+        for command in (["corpus", "list"], ["status"], ["check"]):
             result = textsim(*command)
             assert PREFIX not in result.stdout + result.stderr
         Path("small.jsonl").write_bytes(as_jsonl(rows()))

@@ -70,7 +70,7 @@ def test_corpora_and_keys(textsim: Textsim, database_url: str, name: str) -> Non
         assert textsim("neighbours", "--format", "csv", "--", name, key).stdout
     table = textsim("query", "--limit", "99", "--", name, TEXT).stdout
     assert all(c == "\n" or c.isprintable() for c in table)
-    for command in ("pairs", "clusters", "stats", "status", "pending", "verify"):
+    for command in ("pairs", "clusters", "stats", "status", "pending", "check"):
         lines(textsim(command, "--", name))
     lines(textsim("remove", "--", name, *NAMES))
     assert len(lines(textsim("remove", "--", name, NAMES[0], status=2))) == 2

@@ -45,8 +45,8 @@ COMMANDS = [
     ("pending",),
     ("reconcile", "news"),
     ("rebuild", "news", "--threshold", "0.5"),
-    ("verify",),
-    ("db", "verify"),
+    ("check",),
+    ("db", "check"),
     ("db", "install"),
     ("detach", "news", "article"),
     ("corpus", "drop", "news", "--yes"),
@@ -124,7 +124,7 @@ def test_progress_becomes_records(textsim: Textsim, monkeypatch: pytest.MonkeyPa
     write_texts("news.jsonl", 12_000)
     for args, what in (
         (("index", "news", "news.jsonl", "--create"), "indexing"),
-        (("verify", "news"), "verifying"),
+        (("check", "news"), "checking"),
         (("rebuild", "news", "--threshold", "0.7"), "rebuilding"),
         (("stats", "news"), "reading"),
     ):

@@ -123,7 +123,7 @@ def test_a_table_that_its_owner_cannot_index(
         command = ["attach", "news", "article", "--database-url", address]
         assert message in textsim(*command, status=2).stderr
         with ts.connect(database_url) as db:
-            assert [table.table for table in db.tables()] == ["article"]
+            assert [table.table for table in db.sources()] == ["article"]
             # Who may, does what is left.
             assert db.worker().run(until_idle=True).added == 2
             assert len(db.corpus("news")) == 2
@@ -180,7 +180,7 @@ def test_a_worker_ends_cleanly(
             assert "working for postgresql" in told
             assert "from article: 1 added" in told or "from public.article: 1 added" in told
             assert "ended: 1 added" in told
-            assert corpus.verify() == []
+            assert corpus.check() == []
             assert corpus.status().pending == 0
     finally:
         if worker.poll() is None:

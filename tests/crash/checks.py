@@ -98,11 +98,11 @@ def check_contents(found: Iterable[tuple[str, str]], expected: Texts, tally: Tal
 
 def check_corpus(corpus: ts.Corpus, tally: Tally) -> None:
     """Check all invariants, band rows included."""
-    for problem in corpus.verify():
+    for problem in corpus.check():
         if problem.kind == "extra band row":
             tally.duplicated += 1
         else:
-            tally.broken.append(f"verify: {problem}")
+            tally.broken.append(f"check: {problem}")
 
 
 def check_found(corpus: ts.Corpus, expected: Texts, tally: Tally) -> None:

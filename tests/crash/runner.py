@@ -361,7 +361,7 @@ class Transactions(Work):
             self.finish(stage, db, first)
             corpus = db.corpus(self.corpus)
             check_contents(documents(connection, self.corpus), self.model.texts, self.tally)
-            self.tally.broken += [f"differs: {found}" for found in corpus.differences()]
+            self.tally.broken += [f"differs: {found}" for found in corpus.drift()]
             check_corpus(corpus, self.tally)
             check_found(corpus, self.model.texts, self.tally)
             check_leftovers(db, connection, self.tally)

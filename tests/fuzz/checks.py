@@ -23,7 +23,7 @@ from textsim_db.cluster import keep_representatives, large_buckets, spanning_for
 from textsim_db.compare import brute_force
 from textsim_db.compare.jaccard import jaccard_pairs, shares_earlier_band
 from textsim_db.compare.prefix_filter import Rows
-from textsim_db.compare.verify import Check, values_of_pairs
+from textsim_db.compare.verify import Criterion, values_of_pairs
 from textsim_db.db import binary_format
 from textsim_db.db.word_cache import WordCache
 from textsim_db.measures import by_name, edits
@@ -322,8 +322,8 @@ def _check_measures(rng: random.Random, rows: Rows) -> None:
     left = np.sort(np.array(rng.choices(short, k=SAMPLE), np.int64))
     right = np.array(rng.choices(short, k=SAMPLE), np.int64)
     for measure in by_name.MEASURES.values():
-        check = Check(measure, 0.0 if not measure.is_distance else 1e9)
-        values = values_of_pairs(check, *rows[:3], left, right, 1)
+        criterion = Criterion(measure, 0.0 if not measure.is_distance else 1e9)
+        values = values_of_pairs(criterion, *rows[:3], left, right, 1)
         for a, b, value in zip(left.tolist(), right.tolist(), values.tolist(), strict=True):
             expected = measure.function(documents[a], documents[b])
             assert abs(value - expected) < 1e-6, (measure.name, documents[a], documents[b])

@@ -70,7 +70,7 @@ def test_what_runs_for_long_says_what_it_is(db: ts.Database) -> None:
         corpus.add_many(texts)
         list(corpus.pairs(0.5))
         corpus.query_many([text for _, text in texts[:3000]])
-        assert corpus.verify() == []
+        assert corpus.check() == []
         corpus.statistics()
         corpus.measure_recall(sample=200)
         corpus.rebuild(threshold=0.6)
@@ -90,9 +90,9 @@ def test_what_runs_for_long_says_what_it_is(db: ts.Database) -> None:
         "pairs of corpus 1",
         "pairs of corpus 1: documents",
         "candidates of many texts in corpus 1",
-        "verify the dictionary",
-        "verify documents of corpus 1",
-        "verify corpus 1: band rows",
+        "check the dictionary",
+        "check documents of corpus 1",
+        "check corpus 1: band rows",
         "words of corpus 1",
         "statistics of corpus 1: buckets",
         "measure recall of corpus 1",

@@ -53,7 +53,7 @@ def test_words_get_ids_after_detach(
     assert without_word_ids(connection) == (["10"] if mode == "inline" else [])
     db.worker().run(until_idle=True)
     assert without_word_ids(connection) == []
-    assert corpus.verify() == []
+    assert corpus.check() == []
     assert corpus.status().pending == 0
 
 
@@ -63,9 +63,9 @@ def test_words_that_were_forgotten_get_ids(corpus: ts.Corpus, connection: Connec
         "SELECT textsim.add('c', 'k' || i, 'a text ' || i) FROM generate_series(1, 5) i"
     )
     connection.execute("DELETE FROM textsim.pending")
-    assert len(corpus.verify()) == 5
+    assert len(corpus.check()) == 5
     assert corpus.reconcile().completed == 5
-    assert corpus.verify() == []
+    assert corpus.check() == []
 
 
 @in_both_modes
@@ -164,7 +164,7 @@ def test_partitioned_table_under_writers(
         for thread in threads:
             thread.join()
     assert errors == []
-    assert db.tables() == []
+    assert db.sources() == []
 
 
 def test_lock_timeout_limits_attach(

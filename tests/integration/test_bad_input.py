@@ -52,7 +52,7 @@ def test_refused_texts(corpus: ts.Corpus, text: Any, reason: str) -> None:
     for function in (corpus.query, corpus.candidates, corpus.signature, corpus.buckets):
         with pytest.raises(ts.DocumentError):
             function(text)
-    assert corpus.verify() == []
+    assert corpus.check() == []
 
 
 @pytest.mark.parametrize(("text", "reason"), BAD_TEXTS)
@@ -108,7 +108,7 @@ def test_items_that_are_no_pairs(corpus: ts.Corpus, item: Any) -> None:
     report = corpus.add_many([("good", "text"), item])
     assert report.added == 1
     assert [r.reason.endswith("pair of key and text") for r in report.refused] == [True]
-    assert corpus.verify() == []
+    assert corpus.check() == []
 
 
 @pytest.mark.parametrize("key", ["neighbours of a\0", "\udc00", "k" * 1001])
@@ -132,7 +132,7 @@ def test_duplicate_keys_in_a_batch(corpus: ts.Corpus) -> None:
     assert corpus.query("first text") == []
     again = corpus.add_many([("a", "last text"), ("a", "newer")])
     assert (again.replaced, again.duplicates, again.given) == (1, 1, 2)
-    assert corpus.verify() == []
+    assert corpus.check() == []
 
 
 def test_duplicate_keys_over_batches(db: ts.Database) -> None:
@@ -169,7 +169,7 @@ def test_empty_and_blank_texts_are_stored_and_never_match(corpus: ts.Corpus) -> 
     assert list(corpus.clusters(0.0001)) == []
     assert corpus.add("e", "now it has words").replaced == 1
     assert corpus.add("e", "").replaced == 1
-    assert corpus.verify() == []
+    assert corpus.check() == []
     assert corpus.remove(blank) == len(blank)
 
 
@@ -179,7 +179,7 @@ def test_a_word_of_a_megabyte(db: ts.Database, shingle: str) -> None:
     word = "ab" * (512 * 1024)
     assert corpus.add_many([("long", word), ("longer", word + "c"), ("other", "a b")]).added == 3
     assert [m.key for m in corpus.query(word, threshold=1.0)] == ["long"]
-    assert corpus.verify() == []
+    assert corpus.check() == []
 
 
 @pytest.mark.long
@@ -347,11 +347,11 @@ class TestServerThatGoesAway:
             corpus.add_many(interrupted())
         except ts.DatabaseUnavailable as error:
             assert isinstance(error.__cause__, psycopg.Error)  # noqa: PT017
-        assert corpus.verify() == []
+        assert corpus.check() == []
         report = corpus.add_many(self.documents(total))
         assert report.stored == total
         assert len(corpus) == total
-        assert corpus.verify() == []
+        assert corpus.check() == []
 
     def test_between_two_calls(self, db: ts.Database, corpus: ts.Corpus) -> None:
         corpus.add("a", "some text")
@@ -365,7 +365,7 @@ class TestServerThatGoesAway:
         else:
             pytest.fail("the corpus never came back")
         corpus.add("b", "some text")
-        assert corpus.verify() == []
+        assert corpus.check() == []
 
     # psycopg's cursor cannot be closed on a connection that is gone, and says so.
     @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
@@ -379,7 +379,7 @@ class TestServerThatGoesAway:
                 pass
         except ts.DatabaseUnavailable:
             pass
-        assert corpus.verify() == []
+        assert corpus.check() == []
 
     def test_an_error_of_the_iterable(self, db: ts.Database) -> None:
         corpus = db.create_corpus("c", "word:2", num_hashes=16)
@@ -390,7 +390,7 @@ class TestServerThatGoesAway:
 
         with pytest.raises(KeyError, match="mine"):
             corpus.add_many(failing())
-        assert corpus.verify() == []
+        assert corpus.check() == []
         assert len(corpus) in (0, 10_000, 15_000)
         corpus.add_many(self.documents(15_000))
         assert len(corpus) == 15_000
@@ -411,7 +411,7 @@ def test_a_corpus_dropped_by_someone_else(db: ts.Database, corpus: ts.Corpus) ->
         lambda: list(corpus.clusters()),
         lambda: len(corpus),
         lambda: "a" in corpus,
-        lambda: corpus.verify(),
+        lambda: corpus.check(),
         lambda: corpus.drop(),
     ]
     for call in calls:
@@ -489,7 +489,7 @@ def test_a_role_that_may_only_read(role: str, database_url: str) -> None:
         with ts.connect(url) as db:
             corpus = db.corpus("news")
             assert [m.key for m in corpus.query("some text")] == ["a"]
-            assert corpus.verify() == []
+            assert corpus.check() == []
             for change in (
                 lambda: corpus.add("b", "text"),
                 lambda: corpus.remove(["a"]),
@@ -581,4 +581,4 @@ def test_a_source_that_fails_keeps_what_it_gave(db: ts.Database) -> None:
     with pytest.raises(RuntimeError, match="the source broke"):
         corpus.add_many(source())
     assert len(corpus) == 25_000
-    assert corpus.verify() == []
+    assert corpus.check() == []

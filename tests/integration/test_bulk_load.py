@@ -45,7 +45,7 @@ def test_the_index_is_built_at_the_end(db: ts.Database) -> None:
     assert has_index(db.url)
     corpus.add_many(texts(15_000), lambda report: during.append(has_index(db.url)))
     assert during[2:] == [True, True]  # no more: it is not empty now
-    assert corpus.verify() == []
+    assert corpus.check() == []
 
 
 def test_a_small_load_keeps_the_index(db: ts.Database) -> None:
@@ -79,7 +79,7 @@ def test_a_load_that_is_killed(db: ts.Database, then: str) -> None:
         loading.wait()
     time.sleep(0.2)  # until the server has noticed
     assert not has_index(db.url)
-    assert corpus.verify() == []
+    assert corpus.check() == []
     stored = len(corpus)
     if then == "search":
         assert corpus.neighbours("0", threshold=0.9) is not None
@@ -88,7 +88,7 @@ def test_a_load_that_is_killed(db: ts.Database, then: str) -> None:
         stored += 1500
     assert has_index(db.url)
     assert len(corpus) == stored
-    assert corpus.verify() == []
+    assert corpus.check() == []
 
 
 def test_two_loads_that_end_at_once(db: ts.Database) -> None:
@@ -115,4 +115,4 @@ def test_two_loads_that_end_at_once(db: ts.Database) -> None:
         for one in building:
             one.result()
     assert has_index(db.url)
-    assert corpus.verify() == []
+    assert corpus.check() == []

@@ -56,7 +56,7 @@ def test_overlapping_keys(db: ts.Database, seed: int) -> None:
     with multiprocessing.get_context("spawn").Pool(PROCESSES) as pool:
         stored = pool.starmap(add_overlapping, [(db.url, i, seed) for i in range(PROCESSES)])
     assert stored == [ROUNDS * (KEYS // 2)] * PROCESSES
-    assert corpus.verify() == []
+    assert corpus.check() == []
     assert len(corpus) == KEYS
     for i in range(KEYS):
         matches = corpus.query(text_of(f"k{i}", 99), threshold=1.0)
@@ -68,9 +68,9 @@ def test_adding_and_removing_at_once(db: ts.Database, seed: int) -> None:
     corpus = db.create_corpus("shared", "word:2", num_hashes=32)
     with multiprocessing.get_context("spawn").Pool(PROCESSES) as pool:
         pool.starmap(add_and_remove, [(db.url, i, seed) for i in range(PROCESSES)])
-    assert corpus.verify() == []
+    assert corpus.check() == []
     corpus.add_many((f"k{i}", text_of(f"k{i}", 7)) for i in range(60))
-    assert corpus.verify() == []
+    assert corpus.check() == []
     assert len(corpus) == 60
 
 
@@ -86,7 +86,7 @@ def test_threads_share_a_database(db: ts.Database) -> None:
     with ThreadPoolExecutor(8) as pool:
         assert list(pool.map(work, range(8))) == [[f"{number}-7"] for number in range(8)]
     assert len(corpus) == 161
-    assert corpus.verify() == []
+    assert corpus.check() == []
 
 
 def test_creating_one_corpus_at_once(db: ts.Database) -> None:
@@ -132,7 +132,7 @@ def test_dropping_a_corpus_holds_up_no_other(db: ts.Database) -> None:
     dropping.join(20)
     assert not dropping.is_alive()
     assert db.corpora() == ["made meanwhile", "stays"]
-    assert stays.verify() == []
+    assert stays.check() == []
 
 
 def test_a_progress_that_fails_leaves_no_thread(db: ts.Database) -> None:
@@ -144,4 +144,4 @@ def test_a_progress_that_fails_leaves_no_thread(db: ts.Database) -> None:
     with pytest.raises(RuntimeError, match="enough"):
         corpus.add_many(((f"k{i}", f"text number {i}") for i in range(25_000)), fail)
     assert not [t.name for t in threading.enumerate() if t.name.startswith("textsim-ahead")]
-    assert corpus.verify() == []
+    assert corpus.check() == []

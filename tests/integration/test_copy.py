@@ -129,7 +129,7 @@ def check_all(url: str) -> None:
         assert len(corpus.neighbours("k7")) == 5
         assert corpus.query_many(["", "some words"], 0.1)[0] == []
         assert len(list(corpus.pairs())) > 0
-        assert corpus.verify() == []
+        assert corpus.check() == []
 
 
 @pytest.mark.parametrize("build", some(["binary", "python"], 2))

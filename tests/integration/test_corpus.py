@@ -97,7 +97,7 @@ def test_add_many_takes_any_iterable_and_reports(db: ts.Database) -> None:
     assert corpus.add_many([]) == ts.AddReport()
     assert corpus.add("d", "more") == ts.AddReport(added=1)
     assert len(corpus) == 4
-    assert corpus.verify() == []
+    assert corpus.check() == []
 
 
 def test_progress_is_told(db: ts.Database) -> None:
@@ -160,7 +160,7 @@ def test_replacing_keeps_the_rows_right(db: ts.Database, rng: random.Random) -> 
         assert corpus.remove([*gone, "unknown"]) == 3
         for key in gone:
             del expected[key]
-        assert corpus.verify() == []
+        assert corpus.check() == []
     assert len(corpus) == len(expected)
     for key, text in expected.items():
         keys = [m.key for m in corpus.query(text, threshold=1.0)]
@@ -173,7 +173,7 @@ def test_remove(corpus: ts.Corpus, database_url: str) -> None:
     assert "c" not in corpus
     assert "a" in corpus
     assert len(corpus) == 3
-    assert corpus.verify() == []
+    assert corpus.check() == []
     corpus.remove(["a", "b", "d"])
     with psycopg.connect(database_url) as connection:
         assert connection.execute("SELECT count(*) FROM textsim.band").fetchone() == (0,)
@@ -307,7 +307,7 @@ def test_corpora_do_not_see_each_other(corpus: ts.Corpus, db: ts.Database) -> No
     assert [m.key for m in corpus.query(TEXTS["d"])] == ["d"]
     assert [m.key for m in other.query(TEXTS["d"])] == ["a"]
     other.drop()
-    assert corpus.verify() == []
+    assert corpus.check() == []
     assert len(corpus) == 5
 
 
@@ -347,7 +347,7 @@ def test_connections_lent_to_the_pool_are_as_they_were(database_url: str) -> Non
         corpus.add_many(TEXTS.items())
         corpus.query(TEXTS["a"])
         list(corpus.pairs())
-        corpus.verify()
+        corpus.check()
         with engine.connect() as connection:
             connection.exec_driver_sql("CREATE TABLE public.mine (x integer)")
             connection.rollback()
@@ -400,7 +400,7 @@ def test_any_engine_will_do(database_url: str, options: dict[str, Any]) -> None:
             assert corpus.add("1", "another text").replaced == 1
             assert corpus.query("number 3 text")[0][:2] == ("3", 1.0)
             assert corpus.remove(["2"]) == 1
-            assert corpus.verify() == []
+            assert corpus.check() == []
         with engine.connect() as connection:  # what was lent came back as it was
             driver = connection.connection.driver_connection
             assert driver is not None

@@ -58,7 +58,7 @@ def test_eight_processes_with_shuffled_words(db: ts.Database, seed: int) -> None
     assert count == distinct == WORDS
     assert used <= 1.1 * WORDS, f"{used} ids used for {WORDS} words"
     assert deadlocks == 0
-    assert corpus.verify() == []
+    assert corpus.check() == []
 
 
 def test_the_words_do_collide() -> None:
@@ -81,7 +81,7 @@ def test_collision_with_a_word_stored_before(db: ts.Database) -> None:
     assert "b" not in corpus
     with pytest.raises(ts.DocumentError, match=collision.SECOND):
         corpus.add("b", collision.SECOND)
-    assert corpus.verify() == []
+    assert corpus.check() == []
 
 
 def test_collision_with_a_word_stored_by_another_process(db: ts.Database) -> None:
@@ -91,7 +91,7 @@ def test_collision_with_a_word_stored_by_another_process(db: ts.Database) -> Non
         other.corpus("c").add("a", f"one {collision.FIRST}")
     report = corpus.add_many([("b", f"one {collision.SECOND}")])
     assert refusal_names(report, "b", collision.SECOND)
-    assert corpus.verify() == []
+    assert corpus.check() == []
 
 
 def test_collision_within_a_batch(db: ts.Database) -> None:
@@ -103,7 +103,7 @@ def test_collision_within_a_batch(db: ts.Database) -> None:
     assert (refusal.key, True) in {("a", "a" not in corpus), ("b", "b" not in corpus)}
     assert collision.FIRST in refusal.reason or collision.SECOND in refusal.reason
     assert "c" in corpus
-    assert corpus.verify() == []
+    assert corpus.check() == []
 
 
 def test_collision_within_a_document(db: ts.Database) -> None:
@@ -111,7 +111,7 @@ def test_collision_within_a_document(db: ts.Database) -> None:
     report = corpus.add_many([("a", f"{collision.FIRST} {collision.SECOND}"), ("b", "one")])
     assert report.added == 1
     assert [refusal.key for refusal in report.refused] == ["a"]
-    assert corpus.verify() == []
+    assert corpus.check() == []
 
 
 @pytest.mark.parametrize("shingle", ["word:1", "char:5"])
@@ -135,7 +135,7 @@ def test_words_of_a_megabyte(db: ts.Database) -> None:
     long = "x" * 1024 * 1024
     assert corpus.add_many([("a", f"{long} y"), ("b", f"{long} z"), ("c", f"{long}z")]).added == 3
     assert [match.key for match in corpus.query(f"y {long}", threshold=1.0)] == ["a"]
-    assert corpus.verify() == []
+    assert corpus.check() == []
 
 
 def test_ids_survive_a_second_client_and_a_cold_cache(db: ts.Database, tmp_path: Path) -> None:

@@ -110,7 +110,7 @@ def check_some(count: int) -> None:
         corpus = db.corpus("news")
         assert len(corpus) == count
         assert [m.key for m in corpus.query("some words 7", 1.0)] == ["k7"]
-        assert corpus.verify() == []
+        assert corpus.check() == []
 
 
 @pytest.mark.parametrize("version", [16, 18])
@@ -183,7 +183,7 @@ def test_the_client_is_killed(folder: Path) -> None:
         assert db.url == url
         corpus = db.corpus("news")
         assert len(corpus) >= stored
-        assert corpus.verify() == []
+        assert corpus.check() == []
         corpus.add("one more", "some words")
 
 
@@ -214,7 +214,7 @@ def test_the_server_is_killed_under_a_client(folder: Path) -> None:
             corpus.add_many(interrupted())
     with ts.connect() as db:
         corpus = db.corpus("news")
-        assert corpus.verify() == []
+        assert corpus.check() == []
         assert corpus.add_many(texts).stored == len(texts)
     check_some(len(texts))
 

@@ -55,7 +55,7 @@ def do_everything(address: str | Engine) -> None:
         assert corpus.status().indexed == 4
         assert corpus.failures() == []
         assert corpus.remove(["clé1"]) == 1
-        assert corpus.verify() == []
+        assert corpus.check() == []
         keys = sorted(["dé", "x", "€ 漢"])
     with psycopg.connect(db.url, client_encoding="UTF8") as connection:
         rows = connection.execute('SELECT key FROM textsim.document ORDER BY key COLLATE "C"')
@@ -176,7 +176,7 @@ def test_what_a_listener_sets_stays(database_url: str, name: str, value: Any) ->
             assert corpus.add_many(TEXTS.items()).added == 2
             assert [pair[:2] for pair in corpus.pairs(0.5)] == [("clé1", "€ 漢")]
             assert corpus.rebuild(threshold=0.7)
-            assert corpus.verify() == []
+            assert corpus.check() == []
         assert made
         assert all(getattr(connection, name) == value for connection in made)
         assert not any(connection.autocommit for connection in made)

@@ -84,7 +84,7 @@ os.close(begin)
 write("parent")
 wait_for(children)
 assert len(corpus) == 100 * (1 + 5 * 9), len(corpus)
-assert corpus.verify() == []
+assert corpus.check() == []
 """
 
 POOL = """
@@ -101,7 +101,7 @@ assert write("parent") == 1
 with multiprocessing.get_context("fork").Pool(8) as pool:
     assert pool.map(write, map(str, range(40)), 1) == [1] * 40
 assert len(corpus) == 100 * 41
-assert corpus.verify() == []
+assert corpus.check() == []
 """
 
 LOCKED = """
@@ -208,4 +208,4 @@ def test_the_server_notices_the_death_of_a_parent(database_url: str) -> None:
     assert (output, errors) == ("the server noticed\n", "")
     with psycopg.connect(database_url) as connection, ts.connect(database_url) as db:
         assert connection.execute("SELECT 1").fetchone() == (1,)
-        assert db.corpus("c").verify() == []
+        assert db.corpus("c").check() == []

@@ -68,14 +68,14 @@ def test_a_full_disk(db: ts.Database, small_disk: Path, texts: Texts) -> None:
         assert isinstance(raised.value.__cause__, psycopg.errors.DiskFull)
         stored = len(corpus)
         assert stored % 10_000 == 0
-        assert corpus.verify() == []
+        assert corpus.check() == []
         with pytest.raises(ts.DatabaseError, match="No space left on device"):
             corpus.add_many(texts)
-        assert corpus.verify() == []
+        assert corpus.check() == []
         subprocess.run(["mount", "-o", "remount,size=400m", str(small_disk)], check=True)
         report = corpus.add_many(texts)
         assert (report.unchanged, report.added) == (stored, len(texts) - stored)
-        assert corpus.verify() == []
+        assert corpus.check() == []
         assert len(corpus.query(texts[0][1], 0.99)) >= 1
 
 
@@ -93,7 +93,7 @@ def test_a_corpus_that_is_dropped_in_the_middle(db: ts.Database, texts: Texts) -
     with pytest.raises(ts.CorpusNotFound, match='corpus "c" does not exist'):
         corpus.add_many(dropping())
     assert db.corpora() == ["other"]
-    assert other.verify() == []
+    assert other.check() == []
 
 
 @pytest.mark.long
@@ -105,7 +105,7 @@ def test_a_statement_that_is_cancelled(db: ts.Database, texts: Texts) -> None:
     with ts.connect(hasty) as impatient, psycopg.connect(db.url) as holder:
         same = impatient.corpus("c")
         assert same.add_many(texts).stored == len(texts)  # in parts that are small enough
-        assert corpus.verify() == []
+        assert corpus.check() == []
         holder.execute("LOCK textsim.band")
         with pytest.raises(ts.DatabaseError, match="canceling statement due to statement timeout"):
             list(same.pairs())
@@ -114,4 +114,4 @@ def test_a_statement_that_is_cancelled(db: ts.Database, texts: Texts) -> None:
             same.rebuild(shingle="char:5")
     assert stored_corpus.names(db.engine) == ["c"]
     assert len(corpus) == len(texts)
-    assert corpus.verify() == []
+    assert corpus.check() == []

@@ -155,7 +155,7 @@ def test_a_worker_without_the_library_leaves_it_to_others(
     db.worker().run(until_idle=True)
     assert sorted(match.key for match in corpus.query(TEXTS["en"])) == ["a"]
     assert corpus.status()[1:4] == (0, None, 0)
-    assert corpus.verify() == []
+    assert corpus.check() == []
 
 
 @pytest.mark.parametrize("left_out", [[], ["in", "The", "и"]])
@@ -177,12 +177,12 @@ def test_every_way_in(db: ts.Database, rng: random.Random, left_out: list[str]) 
             cursor.executemany("INSERT INTO story VALUES (%s, %s)", list(texts.items()))
         waiting = stored(connection, "sql", "d.language")
         assert {code for key, code in waiting.items() if key not in ("empty", "signs")} == {None}
-        assert db.corpus("sql").verify() == []
+        assert db.corpus("sql").check() == []
         db.worker().run(until_idle=True)
         expected = {key: UNDETERMINED if key in ("empty", "signs") else key[:2] for key in texts}
         for name in db.corpora():
             assert stored(connection, name, "d.language") == expected, name
-            assert db.corpus(name).verify() == []
+            assert db.corpus(name).check() == []
         columns = "d.word_ids, d.signature, d.shingle_count"
         for name in ("sql", "inline", "queue"):
             assert stored(connection, name, columns) == stored(connection, "python", columns)
@@ -196,7 +196,7 @@ def test_every_way_in(db: ts.Database, rng: random.Random, left_out: list[str]) 
         assert stored(connection, "python", "d.language") == {**expected, "en0": "fr"}
         assert db.corpus("python").config.language == "auto"
         connection.execute("UPDATE textsim.document SET language = NULL WHERE key = 'de1'")
-        assert {problem.kind for problem in db.corpus("python").verify()} == {"language"}
+        assert {problem.kind for problem in db.corpus("python").check()} == {"language"}
 
 
 @pytest.mark.parametrize("shingle", ["word:2", "char:5"])
@@ -225,8 +225,8 @@ def test_stop_words_that_follow(db: ts.Database, rng: random.Random, shingle: st
         for name in ("follow", "queue"):
             assert stored(connection, name, "d.language") == found
             assert stored(connection, name, columns) == stored(connection, "plain", columns)
-            assert db.corpus(name).verify() == []
-        assert list(queue.differences()) == []
+            assert db.corpus(name).check() == []
+        assert list(queue.drift()) == []
         for key in ("de0", "en1", "ja2"):
             expected = [match for match in plain.neighbours(key, 0.3) if match.key[:2] == key[:2]]
             assert corpus.neighbours(key, 0.3, language=found[key]) == expected
@@ -257,7 +257,7 @@ def test_stop_words_that_follow(db: ts.Database, rng: random.Random, shingle: st
         corpus.attach("story", "id", "body", "inline")
     assert sum(queue.statistics().similarities) == sum(plain.statistics().similarities)
     corpus.rebuild(threshold=0.5)
-    assert db.corpus("follow").verify() == []
+    assert db.corpus("follow").check() == []
     assert db.corpus("follow").config.stop_words_by_language == tuple(sorted(lists.items()))
     assert db.create_corpus("follow", shingle, 0.5, stop_words="auto", exist_ok=True)
     with pytest.raises(ts.CorpusExists, match=r"stop words by language is \d+ lists of \d+ words"):

@@ -131,11 +131,11 @@ def test_everything_works_behind_it(pooled_url: str, texts: list[tuple[str, str]
         assert corpus.query_many(some, 0.6) == one_by_one
         pairs = sorted(corpus.pairs(0.6))
         assert pairs
-        assert corpus.verify() == []
+        assert corpus.check() == []
         assert corpus.rebuild(threshold=0.6)
         assert {pair[:2] for pair in corpus.pairs(0.6)} >= {pair[:2] for pair in pairs}
         assert corpus.statistics().documents == len(texts)
-        assert corpus.verify() == []
+        assert corpus.check() == []
 
 
 @pytest.mark.parametrize("mode", ["queue", "inline"])
@@ -167,8 +167,8 @@ def test_a_worker_works_behind_it(
         finally:
             worker.stop()
             thread.join()
-        assert list(corpus.differences()) == []
-        assert corpus.verify() == []
+        assert list(corpus.drift()) == []
+        assert corpus.check() == []
         row = client.execute(
             "SELECT key FROM textsim.matches('c', 'the text with number 7 of a few hundred texts')"
         ).fetchone()

@@ -66,7 +66,7 @@ def test_it_is_what_a_new_corpus_would_be(db: ts.Database, settings: dict[str, A
     fresh.add_many([*TEXTS.items(), ("empty", ""), ("short", "one"), ("long", "a " * 5000)])
     assert corpus.config == fresh.config == db.corpus("c").config
     assert contents(db, "c") == contents(db, "fresh")
-    assert corpus.verify() == []
+    assert corpus.check() == []
     assert sorted(corpus.pairs(0.5)) == sorted(fresh.pairs(0.5))
     assert stored_corpus.names(db.engine) == ["c", "fresh"]
     assert not corpus.rebuild(**settings)
@@ -85,7 +85,7 @@ def test_tables_stay_attached(db: ts.Database) -> None:
         connection.execute("INSERT INTO inline VALUES (3, 'the words that wait for numbers')")
         connection.execute("SELECT textsim.add('c', 'by hand', 'words that were added by hand')")
         assert corpus.rebuild(shingle="word:2")
-        assert corpus.verify() == []
+        assert corpus.check() == []
         assert [match.key for match in corpus.query("the words that wait for numbers")] == ["3"]
         connection.execute("INSERT INTO queue VALUES (4, 'the words of another row')")
         connection.execute("INSERT INTO inline VALUES (5, 'the words of the last row')")
@@ -93,8 +93,8 @@ def test_tables_stay_attached(db: ts.Database) -> None:
         assert corpus.status()[:2] == (4, 5)
         db.worker().run(until_idle=True)
         assert corpus.status()[:4] == (6, 0, None, 0)
-        assert list(corpus.differences()) == []
-        assert corpus.verify() == []
+        assert list(corpus.drift()) == []
+        assert corpus.check() == []
         connection.execute("DELETE FROM inline")
         assert len(corpus) == 4
     corpus.detach("queue")
@@ -166,7 +166,7 @@ def test_readers_and_writers_go_on(
             corpus.rebuild(**settings)
             time.sleep(0.2)
     assert errors <= 5
-    assert corpus.verify() == []
+    assert corpus.check() == []
     fresh = db.create_corpus("fresh", shingle="char:4", num_hashes=60, seed=5)
     fresh.add_many(model.items())
     assert contents(db, "c") == contents(db, "fresh")
@@ -216,7 +216,7 @@ def test_many_rebuilds_at_once(db: ts.Database) -> None:
         while outcomes.count(True) < 10:
             time.sleep(0.01)
     assert stored_corpus.names(db.engine) == ["c"]
-    assert db.corpus("c").verify() == []
+    assert db.corpus("c").check() == []
 
 
 def test_lists_go_on(db: ts.Database) -> None:
@@ -239,7 +239,7 @@ def test_lists_go_on(db: ts.Database) -> None:
             assert set(zip(list(TEXTS)[:10], copies, strict=True)) <= set(pairs)
             assert len(list(reading.duplicates(0.95))) >= 10
             assert len(list(reading.clusters(0.95))) >= 10
-            assert reading.verify() == []
+            assert reading.check() == []
 
         with running(read_sql, read_python):
             for seed in range(2, 10):
@@ -302,8 +302,8 @@ def test_a_worker_goes_on(db: ts.Database) -> None:
             worker.stop()
             thread.join()
     assert corpus.status()[:4] == (300, 0, None, 0)
-    assert list(corpus.differences()) == []
-    assert corpus.verify() == []
+    assert list(corpus.drift()) == []
+    assert corpus.check() == []
 
 
 def test_who_writes_at_that_moment_is_told(db: ts.Database) -> None:
@@ -323,11 +323,11 @@ def test_who_writes_at_that_moment_is_told(db: ts.Database) -> None:
         connection.commit()
     thread.join()
     assert sorted(row[0] for row in contents(db, "c")[0]) == ["a", "b", "c"]
-    assert corpus.verify() == []
+    assert corpus.check() == []
     with pytest.raises(ts.CorpusChanged, match="was rebuilt with other settings meanwhile"):
         stale.add("d", "the words of a writer with the old settings")
     stale.add("d", "the words of a writer with the old settings")
-    assert corpus.verify() == []
+    assert corpus.check() == []
 
 
 def test_a_replaced_corpus_takes_no_writes(db: ts.Database) -> None:
@@ -364,7 +364,7 @@ def test_a_corpus_that_somebody_else_rebuilt_is_asked_by_its_new_number(db: ts.D
         assert db.corpus("c").rebuild(seed=2)
         assert [failure.key for failure in stale[0].failures()] == [refused]
         assert stale[1].retry_failures() == 1
-        assert ("3", "missing") in list(stale[2].differences())
+        assert ("3", "missing") in list(stale[2].drift())
         assert stale[3].reconcile().added == 1
         assert stale[4].attach("u", "id", "body") == ts.ChangeReport()
         assert stale[5].status().indexed == 2
@@ -381,7 +381,7 @@ def test_a_corpus_that_is_gone_is_not_found(db: ts.Database) -> None:
         corpus.failures,
         corpus.retry_failures,
         corpus.reconcile,
-        lambda: list(corpus.differences()),
+        lambda: list(corpus.drift()),
         lambda: corpus.attach("t", "id", "body"),
         lambda: corpus.detach("t"),
     ]
@@ -392,7 +392,7 @@ def test_a_corpus_that_is_gone_is_not_found(db: ts.Database) -> None:
                 call()
         if not again:
             db.create_corpus("c")  # another one by the same name
-    assert db.tables() == []
+    assert db.sources() == []
     assert other.failures() == []
 
 
@@ -445,7 +445,7 @@ def test_commits_that_are_lost(
                 assert db.corpus("c").config.seed == number
             assert proxy.cuts == 1
             corpus = db.corpus("c")
-            assert (len(corpus), corpus.verify()) == (len(TEXTS), [])
+            assert (len(corpus), corpus.check()) == (len(TEXTS), [])
     assert db.corpus("c").rebuild(seed=rng.randrange(2000, 3000))
     with db.engine.connect() as one:
         assert one.exec_driver_sql("SELECT name FROM textsim.corpus").all() == [("c",)]
@@ -491,7 +491,7 @@ def test_transactions_that_began_before(db: ts.Database) -> None:
                 connection.execute(statement.encode())
             connection.rollback()
             connection.execute(statement.encode())
-    assert corpus.verify() == []
+    assert corpus.check() == []
 
 
 def test_long_documents_are_copied_in_small_parts(
@@ -507,7 +507,7 @@ def test_long_documents_are_copied_in_small_parts(
     parts = np.diff([0, *done])
     assert parts.sum() == 25
     assert len(parts) >= 3
-    assert (len(corpus), corpus.verify()) == (25, [])
+    assert (len(corpus), corpus.check()) == (25, [])
 
 
 def test_settings_that_cannot_be(db: ts.Database) -> None:

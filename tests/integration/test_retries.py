@@ -132,7 +132,7 @@ def test_commits_that_are_lost(
             report = corpus.add_many(documents(TOTAL))
             assert proxy.cuts == 1
             assert (report.added, report.given) == (TOTAL, TOTAL)
-            assert corpus.verify() == []
+            assert corpus.check() == []
             assert len(corpus.query(documents(1)[0][1], 1.0)) == 1
         for number in (1, 2, 3):
             proxy.cuts, proxy.cut = 0, cut_commit(number, when)
@@ -140,11 +140,11 @@ def test_commits_that_are_lost(
             report = corpus.add_many(changed)
             assert proxy.cuts == 1
             assert (report.replaced, report.unchanged) == (TOTAL // 2, TOTAL - TOTAL // 2)
-            assert corpus.verify() == []
+            assert corpus.check() == []
         proxy.cuts, proxy.cut = 0, cut_commit(2, when)
         assert corpus.remove(key for key, _ in documents(TOTAL)) == TOTAL
         assert proxy.cuts == 1
-        assert (len(corpus), corpus.verify()) == (0, [])
+        assert (len(corpus), corpus.check()) == (0, [])
 
 
 @pytest.mark.long
@@ -169,11 +169,11 @@ def test_connections_that_are_lost_anywhere(
             report = same.add_many(documents(TOTAL, str(number)))
             assert report.stored == report.given == TOTAL
             assert (report.added, report.replaced) == ((0, TOTAL) if number else (TOTAL, 0))
-            assert corpus.verify() == []
+            assert corpus.check() == []
         assert proxy.cuts > 6
         some = same.remove(key for key, _ in documents(TOTAL))
         assert some == TOTAL
-        assert (len(corpus), corpus.verify()) == (0, [])
+        assert (len(corpus), corpus.check()) == (0, [])
 
 
 @contextmanager
@@ -216,7 +216,7 @@ def test_backends_that_are_terminated(
     print(f"{len(ended)} times, {sum(ended)} backends, {number} rounds")
     assert sum(ended) > 0
     assert len(corpus) == TOTAL // 2
-    assert corpus.verify() == []
+    assert corpus.check() == []
 
 
 def _change_rows(connection: Connection, rng: random.Random, seconds: float) -> None:
@@ -271,7 +271,7 @@ def test_commits_of_a_worker_that_are_lost(
             assert proxy.cuts == 1
             assert stored(connection) == expected(connection, "t")
             assert corpus.status()[1:4] == (0, None, 0)
-    assert corpus.verify() == []
+    assert corpus.check() == []
 
 
 @pytest.mark.long
@@ -357,7 +357,7 @@ def test_a_batch_that_takes_too_long(
         report = same.add_many(documents(2000))
         assert report.added == 2000
         assert 4 <= transactions(connection) <= 64
-        assert corpus.verify() == []
+        assert corpus.check() == []
         # Down to the one that is to blame; what comes before it is stored.
         with pytest.raises(
             ts.DatabaseError, match='document "slow": the database refused: '
@@ -367,7 +367,7 @@ def test_a_batch_that_takes_too_long(
             )
         assert isinstance(raised.value.__cause__, pg.QueryCanceled)
         assert len(corpus) == 2100
-        assert corpus.verify() == []
+        assert corpus.check() == []
 
 
 @pytest.mark.long
@@ -399,7 +399,7 @@ def test_sessions_that_are_ended_for_their_time(
     with ts.connect(with_option(db.url, "transaction_timeout=300")) as hasty:
         assert hasty.corpus("c").add_many(documents(2000)).added == 2000
     assert 4 <= transactions(connection) <= 64
-    assert corpus.verify() == []
+    assert corpus.check() == []
 
 
 @pytest.mark.long
@@ -442,7 +442,7 @@ def test_locks_that_are_waited_for_in_vain(
             same.add_many(documents(500, "two"))
         with pytest.raises(ts.DatabaseError, match=r'document "k77": .* lock timeout'):
             same.remove(["k499", "k77", "k78"])
-        assert corpus.verify() == []
+        assert corpus.check() == []
 
 
 @pytest.mark.parametrize("translate", [lambda data: data, german], ids=["english", "german"])
@@ -461,7 +461,7 @@ def test_what_somebody_cancels_is_not_repeated(
     assert isinstance(error, ts.DatabaseError)
     assert isinstance(error.__cause__, pg.QueryCanceled)
     assert str(error).startswith("the database refused: ")
-    assert (len(corpus), corpus.verify()) == (0, [])
+    assert (len(corpus), corpus.check()) == (0, [])
 
 
 def test_a_worker_goes_on_after_a_cancel(
@@ -504,7 +504,7 @@ def test_an_interrupt_ends_a_load(
         loading.send_signal(signal.SIGINT)
         _, messages = loading.communicate(timeout=20)
         assert messages.rstrip().endswith("KeyboardInterrupt")
-        assert corpus.verify() == []
+        assert corpus.check() == []
         assert (
             connection.execute(
                 "SELECT FROM pg_stat_activity WHERE datname = current_database() "
@@ -601,7 +601,7 @@ def test_what_a_document_causes_is_not_repeated(corpus: ts.Corpus, connection: C
         corpus.add_many(documents(10))
     row = connection.execute("SELECT nextval('tries')").fetchone()
     assert row == (2,)
-    assert (len(corpus), corpus.verify()) == (0, [])
+    assert (len(corpus), corpus.check()) == (0, [])
 
 
 @pytest.mark.long
@@ -614,4 +614,4 @@ def test_a_dictionary_that_takes_too_long(
     )
     with ts.connect(with_option(db.url, "statement_timeout=300")) as hasty:
         assert hasty.corpus("c").add_many(documents(500)).added == 500
-    assert corpus.verify() == []
+    assert corpus.check() == []

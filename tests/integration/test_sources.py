@@ -69,8 +69,8 @@ def settle(db: ts.Database, corpus: ts.Corpus) -> None:
     """Have a worker do what is pending, and check that nothing is left and nothing is wrong."""
     db.worker().run(until_idle=True)
     assert corpus.status()[1:4] == (0, None, 0)
-    assert corpus.verify() == []
-    assert list(corpus.differences()) == []
+    assert corpus.check() == []
+    assert list(corpus.drift()) == []
 
 
 def make_table(connection: Connection, rows: int = 5) -> None:
@@ -176,7 +176,7 @@ def test_statements(
     if mode == "inline" and name != "a chain of keys":
         # Found at once, in the very transaction, and gone at once.
         assert stored(connection) == expected(connection, "t")
-        assert corpus.verify() == []
+        assert corpus.check() == []
     settle(db, corpus)
     assert stored(connection) == expected(connection, "t")
     rows = connection.execute("SELECT id::text, body FROM t WHERE body ~ '[a-z]'").fetchall()
@@ -487,7 +487,7 @@ def test_bypassed_triggers_are_mended(
     )
     connection.execute("INSERT INTO t VALUES (7, 'the only one'), (5, 'this as well')")
     assert corpus.status().pending == 2
-    found = {d.key: d.kind for d in corpus.differences()}
+    found = {d.key: d.kind for d in corpus.drift()}
     assert found == {str(i): "surplus" for i in range(20) if i not in (5, 7)} | {
         "5": "different",
         "7": "different",
@@ -558,7 +558,7 @@ def test_a_table_that_went_or_changed(
     worker = db.worker()
     worker.run(until_idle=True)
     assert worker.unusable == {}
-    assert [table.table for table in db.tables()] == ["fine"]
+    assert [table.table for table in db.sources()] == ["fine"]
     assert (len(corpus), len(other)) == (0, 2)
     corpus.drop()
 
@@ -706,18 +706,18 @@ def test_searches_find_documents_whose_words_wait(db: ts.Database, connection: C
         waiting = answers(corpus)
         assert waiting == answers(reference)
         assert corpus.status().pending == 20
-        assert corpus.verify() == []
+        assert corpus.check() == []
         settle_all = db.worker().run(until_idle=True)
         assert settle_all.completed == 20
         assert answers(corpus) == waiting
-        assert corpus.verify() == []
+        assert corpus.check() == []
 
 
-def test_verify_finds_forgotten_documents(corpus: ts.Corpus, connection: Connection) -> None:
+def test_check_finds_forgotten_documents(corpus: ts.Corpus, connection: Connection) -> None:
     connection.execute("SELECT textsim.add('c', 'a', 'one two three')")
-    assert corpus.verify() == []
+    assert corpus.check() == []
     connection.execute("DELETE FROM textsim.pending")
-    (problem,) = corpus.verify()
+    (problem,) = corpus.check()
     assert problem[:2] == ("words", "a")
 
 
@@ -761,7 +761,7 @@ def test_round_trips(db: ts.Database, connection: Connection) -> None:
             )
         db.worker().run(until_idle=True)
         found[way] = connection.execute(rows, [way]).fetchall()
-        assert corpus.verify() == []
+        assert corpus.check() == []
         assert len(found[way]) == len(texts)
     for way, stored_rows in found.items():
         assert stored_rows == found["python"], way

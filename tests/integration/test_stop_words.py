@@ -76,9 +76,9 @@ def test_every_way_in(db: ts.Database, rng: random.Random, shingle: str) -> None
         }
         for name in ("sql", "inline", "queue", "plain"):
             assert rows[name] == rows["python"], name
-            assert db.corpus(name).verify() == []
-        assert corpus.verify() == []
-        assert list(db.corpus("queue").differences()) == []
+            assert db.corpus(name).check() == []
+        assert corpus.check() == []
+        assert list(db.corpus("queue").drift()) == []
         for text in rng.sample(sorted(texts.values()), 10):
             found = corpus.query(text, 0.3, 10)
             assert found == plain.query(" ".join(without_stop_words(text, frequent)), 0.3, 10)
@@ -92,7 +92,7 @@ def test_every_way_in(db: ts.Database, rng: random.Random, shingle: str) -> None
     corpus.rebuild(threshold=0.5)
     again = db.corpus("python")
     assert again.config.stop_words == corpus.config.stop_words
-    assert again.verify() == []
+    assert again.check() == []
 
 
 def test_settings(db: ts.Database) -> None:

@@ -38,7 +38,7 @@ WRITES: dict[str, Callable[[ts.Corpus], object]] = {
 READS: dict[str, Callable[[ts.Corpus], object]] = {
     "query": lambda corpus: corpus.query("some words of a text"),
     "pairs": lambda corpus: list(corpus.pairs()),
-    "verify": lambda corpus: corpus.verify(),
+    "verify": lambda corpus: corpus.check(),
 }
 
 
@@ -118,7 +118,7 @@ def test_clients(
             with held(db, mode), pytest.raises(ts.DatabaseError, match=message):
                 what(hasty)
     assert stored_corpus.names(db.engine) == ["c"]
-    assert (len(corpus), corpus.verify()) == (1, [])
+    assert (len(corpus), corpus.check()) == (1, [])
     # Without limits: what takes 200 ms depends on the machine.
     for what in (READS | WRITES).values():
         what(corpus)
@@ -160,8 +160,8 @@ def test_a_worker(
                 worker.stop()
                 holder.rollback()
                 thread.join()
-    assert corpus.verify() == []
-    assert list(corpus.differences()) == []
+    assert corpus.check() == []
+    assert list(corpus.drift()) == []
 
 
 def test_a_worker_that_cannot_read_its_log(
@@ -218,7 +218,7 @@ def test_a_reader_of_documents_alone(
             pytest.raises(psycopg.errors.LockNotAvailable),
         ):
             other.execute("SELECT textsim.drop_corpus('c')")
-    assert (len(corpus), corpus.verify()) == (1, [])
+    assert (len(corpus), corpus.check()) == (1, [])
     hasty.drop_corpus("c")
 
 

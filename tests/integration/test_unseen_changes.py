@@ -1,7 +1,7 @@
 """Changes that bypass triggers: partitions, dropped tables, disabled triggers, crashes.
 
 Afterwards documents would match whose rows are gone. A worker, reconcile and index_pending each mend
-it, and until then status and verify report it.
+it, and until then status and check report it.
 """
 
 from __future__ import annotations
@@ -87,8 +87,8 @@ def make_partitions(db: ts.Database, connection: Connection, corpus: ts.Corpus, 
 def check_equal(corpus: ts.Corpus, keys: set[int]) -> None:
     """See that a corpus has the documents of these keys, and that nothing is left to report."""
     assert {int(key) for key in stored_keys(corpus)} == keys
-    assert list(corpus.differences()) == []
-    assert corpus.verify() == []
+    assert list(corpus.drift()) == []
+    assert corpus.check() == []
     assert corpus.status().problems == []
 
 
@@ -98,9 +98,9 @@ def stored_keys(corpus: ts.Corpus) -> list[str]:
 
 
 def check_reported(corpus: ts.Corpus, message: str) -> None:
-    """See that both status and verify report a problem of the table."""
+    """See that both status and check report a problem of the table."""
     assert any(message in problem for problem in corpus.status().problems)
-    assert any(message in problem.detail for problem in corpus.verify())
+    assert any(message in problem.detail for problem in corpus.check())
 
 
 @mending
@@ -186,7 +186,7 @@ def test_trigger_disabled(
     if not at_once:
         check_reported(corpus, "its trigger textsim_1_delete is disabled")
         mend(db, corpus, connection)
-        assert list(corpus.differences()) == []
+        assert list(corpus.drift()) == []
         connection.execute("DELETE FROM t WHERE id = 10")
     connection.execute("ALTER TABLE t ENABLE TRIGGER USER")
     connection.execute("DELETE FROM t WHERE id = 11")
@@ -216,11 +216,11 @@ def test_table_dropped(
         with pytest.raises(ts.ConfigurationError, match=r"t is not attached .*which were dropped"):
             corpus.detach("t")
     check_reported(corpus, "it was dropped")
-    assert len(list(corpus.differences())) == ROWS
+    assert len(list(corpus.drift())) == ROWS
     mend(db, corpus, connection)
     assert stored_keys(corpus) == ["by hand"]
-    assert db.tables() == []
-    assert corpus.verify() == []
+    assert db.sources() == []
+    assert corpus.check() == []
     if created_again:
         corpus.attach("t", "id", "body", mode)
         assert set(stored_keys(corpus)) == {"by hand", "5"}
@@ -313,8 +313,8 @@ def test_attached_again_by_another_key(
     connection.execute("SELECT textsim.attach('c', 't', 'id', 'body', %s)", [mode])
     mend(db, corpus, connection)
     assert sorted(stored_keys(corpus)) == ["1", "one", "two"]
-    assert list(corpus.differences()) == []
-    assert corpus.verify() == []
+    assert list(corpus.drift()) == []
+    assert corpus.check() == []
 
 
 @in_both_modes
@@ -328,7 +328,7 @@ def test_columns_that_changed_their_names(
     connection.execute("ALTER TABLE t RENAME title TO body")
     check_reported(corpus, 'its column "body" is not the one that was attached')
     db.worker().run(until_idle=True)
-    assert list(corpus.differences()) == []
+    assert list(corpus.drift()) == []
 
 
 def test_table_that_becomes_a_partition(corpus: ts.Corpus, connection: Connection) -> None:

@@ -92,7 +92,7 @@ FUNCTIONS: dict[str, Callable[[ts.Corpus, Any], object]] = {
     "progress of attach": lambda corpus, value: corpus.attach("t", "id", "body", progress=value),
     "progress of recall": lambda corpus, value: corpus.measure_recall(progress=value),
     "progress of statistics": lambda corpus, value: corpus.statistics(progress=value),
-    "progress of verify": lambda corpus, value: corpus.verify(value),
+    "progress of check": lambda corpus, value: corpus.check(value),
     "progress of reconcile": lambda corpus, value: corpus.reconcile(value),
     "progress of rebuild": lambda corpus, value: corpus.rebuild(threshold=0.7, progress=value),
     "rank": lambda corpus, value: corpus.clusters(rank=value),

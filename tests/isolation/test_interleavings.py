@@ -410,7 +410,7 @@ def test_truncate_against_replace(
         b.rollback()
         b.does(b.sql("TRUNCATE t"))
     b.commit()
-    assert corpus.verify() == []
+    assert corpus.check() == []
     settle(db, corpus)
     assert stored(look) == {}
 
@@ -452,7 +452,7 @@ def test_lists_wait_for_the_end_of_a_rebuild(
     lists[0].waits(lambda: [pair[:2] for pair in corpora[0].pairs()])
     lists[1].waits(lambda: [cluster.keys for cluster in corpora[1].clusters()])
     lists[2].waits(lambda: [(d.kept, d.key) for d in corpora[2].duplicates()])
-    lists[3].waits(corpora[3].verify)
+    lists[3].waits(corpora[3].check)
     gate.commit()
     for client in (a, b, *lists[:3]):
         assert client.end() == [("x", "y")]

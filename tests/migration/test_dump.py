@@ -112,7 +112,7 @@ def dbname(url: str) -> str:
 def answers(stage: Stage) -> list[object]:
     found: list[object] = []
     with stage.connect(stage.reader) as db:
-        found += [db.corpora(), sorted(db.tables())]
+        found += [db.corpora(), sorted(db.sources())]
         for name in db.corpora():
             corpus = db.corpus(name)
             found += [
@@ -123,7 +123,7 @@ def answers(stage: Stage) -> list[object]:
                 corpus.status()[:4],
                 corpus.failures(),
                 # After a restore each attached table is to be compared once.
-                [problem for problem in corpus.verify() if problem.kind != "attached table"],
+                [problem for problem in corpus.check() if problem.kind != "attached table"],
                 sorted(stage.run(stage.reader, f"SELECT * FROM textsim.pairs('{name}', 0.4)")),
                 stage.run(stage.reader, f"SELECT * FROM textsim.matches('{name}', '{FOX}', 0.4)"),
             ]
@@ -162,13 +162,13 @@ def go_on(stage: Stage) -> None:
         assert worker.unusable == {}
         assert news.status().pending == 0
         assert len(news.failures()) == 1
-        assert [d for d in news.differences() if len(d.key) < 1000] == []
-        assert news.verify() == []
+        assert [d for d in news.drift() if len(d.key) < 1000] == []
+        assert news.check() == []
     with stage.connect(stage.owner) as db:
         db.corpus("news").rebuild(threshold=0.7)
         db.create_corpus("later").add_many(TEXTS)
         db.drop_corpus("other")
-        assert all(db.corpus(name).verify() == [] for name in db.corpora())
+        assert all(db.corpus(name).check() == [] for name in db.corpora())
     with stage.connect(stage.writer) as db:
         db.corpus("news").detach("blog.article")
         db.corpus("news").attach("blog.article", "id", "body")
@@ -288,4 +288,4 @@ def test_an_oid_that_belongs_to_another_table(db: ts.Database) -> None:
             corpus.reconcile()
         assert len(corpus) == 0
         corpus.detach("secret")
-        assert db.tables() == []
+        assert db.sources() == []

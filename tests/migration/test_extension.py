@@ -113,7 +113,7 @@ def test_create_extension_equals_upgraded(extensible: Server) -> None:
         with ts.connect(made_url) as db:
             corpus = db.create_corpus("c")
             corpus.add("a", "one two three four")
-            assert corpus.verify() == []
+            assert corpus.check() == []
         with psycopg.connect(made_url) as connection:
             connection.execute("DROP EXTENSION textsim CASCADE")
         with pytest.raises(ts.SchemaError, match="has no schema textsim"):
@@ -162,7 +162,7 @@ def answers(stage: Stage) -> list[object]:
             sorted(stage.run(stage.reader, "SELECT * FROM textsim.sources")),
             len(corpus),
             corpus.status(),
-            corpus.verify(),
+            corpus.check(),
         ]
 
 

@@ -111,7 +111,7 @@ def test_fresh_equals_upgraded(server: Server, engine: Engine, empty_database_ur
         with ts.connect(fresh_url) as db:
             corpus = db.create_corpus("news")
             corpus.add("a", "some text")
-            assert corpus.verify() == []
+            assert corpus.check() == []
         assert ts.install(fresh_url) == schema.head()
 
 
@@ -362,7 +362,7 @@ def test_documents_survive_a_step(engine: Engine, empty_database_url: str, two_s
                 corpus = db.corpus(name)
                 assert [m.key for m in corpus.query("a row that was changed")] == ["1"]
                 assert [m.key for m in corpus.query("a row that is pending")] == ["2"]
-                assert corpus.verify() == []
+                assert corpus.check() == []
         kept = {name: rows(url, query) for name, query in STORED.items()}
         assert kept["corpus"] == stored["corpus"]
         assert set(kept["word"]) > set(stored["word"])

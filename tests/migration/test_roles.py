@@ -186,7 +186,7 @@ def test_a_reader_searches(stage: Stage) -> None:
         assert corpus.neighbours("a", 0.5) == expected.neighbours("a", 0.5) != []
         assert list(corpus.pairs(0.5)) == list(expected.pairs(0.5)) != []
         assert list(corpus.clusters(0.5)) == list(expected.clusters(0.5)) != []
-        assert corpus.verify() == []
+        assert corpus.check() == []
         assert len(corpus) == 3
         assert "a" in corpus
         assert corpus.status() == expected.status()
@@ -288,7 +288,7 @@ def test_a_writer_writes(stage: Stage) -> None:
     assert stage.found() == ["d", "e", "f"]
     with stage.connect(stage.owner) as db:
         db.create_corpus("later")
-        assert db.corpus("news").verify() == []
+        assert db.corpus("news").check() == []
     with stage.connect(stage.writer) as db:
         assert db.corpus("later").add("a", FOX).added == 1
 
@@ -438,7 +438,7 @@ def test_rights_of_one_corpus(stage: Stage) -> None:
                 lambda hidden=hidden: hidden.explain("s", "t"),
                 lambda hidden=hidden: list(hidden.pairs()),
                 lambda hidden=hidden: hidden.statistics(),
-                lambda hidden=hidden: hidden.verify(),
+                lambda hidden=hidden: hidden.check(),
                 lambda hidden=hidden: hidden.add("new", "text"),
             ):
                 with pytest.raises(ts.DatabaseError, match="permission denied"):
@@ -468,7 +468,7 @@ def test_rights_of_one_corpus(stage: Stage) -> None:
         # That worker has left alone what it may not write.
         assert (corpus.status().pending, corpus.failures()) == (1, [])
         db.worker().run(until_idle=True)
-        assert (corpus.status().pending, corpus.verify()) == (0, [])
+        assert (corpus.status().pending, corpus.check()) == (0, [])
         db.corpus("news").rebuild(seed=5)
     with stage.connect(stage.writer) as db:
         for key, what in (("by hand", "text"), ("1", "row")):
@@ -483,14 +483,14 @@ def test_commands_over_all_corpora_leave_out_what_may_not_be_read(stage: Stage) 
         db.create_corpus("secret too")
     stage.run(stage.owner, f"SELECT textsim.grant_reader('\"{stage.other}\"', 'news')")
     runner = CliRunner(env={URL_VARIABLE: as_role(stage.url, stage.other)})
-    for command in (["corpus", "list"], ["status"], ["verify"], ["db", "verify"]):
+    for command in (["corpus", "list"], ["status"], ["check"], ["db", "check"]):
         result = runner.invoke(app, command, catch_exceptions=False)
         assert result.exit_code == 0, result.output
         assert "news" in result.output
         for name in ("a secret", "secret too"):
             assert f'left out: this role may not read the corpus "{name}"' in result.stderr
             assert name not in result.stdout
-    for command in (["status", "a secret"], ["verify", "a secret"]):
+    for command in (["status", "a secret"], ["check", "a secret"]):
         result = runner.invoke(app, command, catch_exceptions=False)
         assert result.exit_code == 2
         assert "permission denied" in result.stderr
@@ -571,7 +571,7 @@ def test_who_only_writes_the_table_needs_no_rights(stage: Stage, mode: str) -> N
     change("INSERT INTO article VALUES (5, %(fox)s)", ["5"])
     change("TRUNCATE article", [])
     with stage.connect(stage.owner) as db:
-        assert db.corpus("news").verify() == []
+        assert db.corpus("news").check() == []
 
 
 def test_revoke_all_takes_everything_back(stage: Stage) -> None:
@@ -787,10 +787,10 @@ def test_hostile_names(server: Server, name: str, mode: str) -> None:
         assert stage.found() == ["1", "3%s"]
         with stage.connect(stage.writer) as db:
             corpus = db.corpus("news")
-            assert list(corpus.differences()) == []
+            assert list(corpus.drift()) == []
             assert corpus.reconcile().written == 0
             corpus.detach(table)
-            assert corpus.verify() == []
+            assert corpus.check() == []
         for role in (stage.writer, other):
             stage.run(
                 stage.owner, "SELECT textsim.revoke_all(quote_ident(%s)::regrole)", values=[role]

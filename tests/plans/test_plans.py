@@ -130,7 +130,7 @@ def test_plans(
             check_join(connection, filled, most)
 
 
-def test_verify_compares_no_document_with_every_row_of_the_log(db: ts.Database) -> None:
+def test_check_compares_no_document_with_every_row_of_the_log(db: ts.Database) -> None:
     db.create_corpus("c")
     with psycopg.connect(db.url, autocommit=True) as connection:
         connection.execute(

@@ -282,7 +282,7 @@ def test_a_corpus_made_by_sql_equals_pythons(
     assert rows[0] == rows[1]
     corpus = db.corpus("sql")
     corpus.add("a", "one two three four")
-    assert corpus.verify() == []
+    assert corpus.check() == []
     connection.execute("SELECT textsim.drop_corpus('sql')")
     assert db.corpora() == ["python"]
 

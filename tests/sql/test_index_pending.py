@@ -66,8 +66,8 @@ def test_every_row_is_indexed(db: ts.Database, connection: Connection, mode: str
     expected = connection.execute("SELECT a, b FROM textsim.pairs('other')").fetchall()
     assert len(expected) > ROWS / 4
     assert sorted(pairs) == sorted(expected)
-    assert db.corpus("c").verify() == []
-    assert list(db.corpus("c").differences()) == []
+    assert db.corpus("c").check() == []
+    assert list(db.corpus("c").drift()) == []
 
 
 @in_both_modes
@@ -84,8 +84,8 @@ def test_changes_are_indexed(db: ts.Database, connection: Connection, mode: str)
     connection.execute("INSERT INTO t VALUES (11, 'a new text that is there')")
     connection.execute("CALL textsim.index_pending('c')")
     assert counts(connection) == (10, 0, 0)
-    assert db.corpus("c").verify() == []
-    assert list(db.corpus("c").differences()) == []
+    assert db.corpus("c").check() == []
+    assert list(db.corpus("c").drift()) == []
 
 
 def test_what_cannot_be_indexed_is_set_aside(db: ts.Database, connection: Connection) -> None:
@@ -160,8 +160,8 @@ def test_writers_and_a_worker_beside_it(
     connection.execute("UPDATE textsim.pending SET lease_until = NULL")
     connection.execute("CALL textsim.index_pending('c')")
     assert counts(connection)[1:] == (0, 0)
-    assert list(db.corpus("c").differences()) == []
-    assert db.corpus("c").verify() == []
+    assert list(db.corpus("c").drift()) == []
+    assert db.corpus("c").check() == []
 
 
 def test_it_waits_for_a_document_that_is_held(
@@ -186,7 +186,7 @@ def test_it_waits_for_a_document_that_is_held(
                 time.sleep(0.01)
         holder.commit()
     thread.join()
-    assert list(db.corpus("c").differences()) == []
+    assert list(db.corpus("c").drift()) == []
     assert counts(connection) == (5, 0, 0)
 
 
@@ -240,9 +240,9 @@ def test_words_get_ids_although_the_call_was_cut_off(
     assert len(failures) == 1
     documents, waiting, _ = counts(connection)
     assert 0 < waiting <= documents < 1500
-    assert db.corpus("c").verify() == []
+    assert db.corpus("c").check() == []
     connection.execute("SELECT textsim.detach('c', 't')")
-    assert db.corpus("c").verify() == []
+    assert db.corpus("c").check() == []
     connection.execute("CALL textsim.index_pending('c')")
     assert counts(connection) == (documents, 0, 0)
 

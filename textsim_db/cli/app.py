@@ -93,7 +93,7 @@ app.command("status")(sources.status)
 app.command("pending")(sources.pending)
 app.command("reconcile")(sources.reconcile)
 app.command("rebuild")(corpora.rebuild)
-app.command("verify")(databases.verify)
+app.command("check")(databases.check)
 app.add_typer(databases.app, name="db")
 
 
@@ -129,7 +129,7 @@ def root(
     Try it on the Python standard library: `textsim demo`
 
     Results go to standard output, messages to standard error. Exit status: 0; 1 where some input
-    was refused and the rest done, or verify found something; 2 where nothing could be done.
+    was refused and the rest done, or check found something; 2 where nothing could be done.
     """
 
 

@@ -1,4 +1,4 @@
-"""textsim db and textsim verify: the schema, the address, the embedded server, the invariants."""
+"""textsim db and textsim check: the schema, the address, the embedded server, the invariants."""
 
 from __future__ import annotations
 
@@ -69,17 +69,17 @@ def downgrade(
     complain(f"the schema textsim is at revision {revision}")
 
 
-@app.command("verify")
-def verify_database(form: FormatOption = Format.TABLE, database_url: DatabaseUrl = None) -> None:
+@app.command("check")
+def check_database(form: FormatOption = Format.TABLE, database_url: DatabaseUrl = None) -> None:
     """Check the revision of the schema and every invariant of every corpus.
 
     Exit status 1 where something is wrong.
     """
     with connect(database_url) as db:
-        _verify(db, None, form)
+        _check_corpora(db, None, form)
 
 
-def verify(
+def check(
     corpus: Annotated[
         str | None,
         typer.Argument(metavar="CORPUS", help="Name of the corpus; all of them if none."),
@@ -92,7 +92,7 @@ def verify(
     Exit status 1 where something is.
     """
     with connect(database_url) as db:
-        _verify(db, corpus, form)
+        _check_corpora(db, corpus, form)
 
 
 @app.command("sql")
@@ -138,17 +138,17 @@ def _engine(database_url: str | None) -> Iterator[Engine]:
         engine.dispose()
 
 
-def _verify(db: Database, name: str | None, form: Format) -> None:
+def _check_corpora(db: Database, name: str | None, form: Format) -> None:
     rows: list[tuple[str, ...]] = []
     for each in db.corpora() if name is None else [name]:
         with passing_over(db, each) if name is None else nullcontext():
-            rows += _verified(db, each)
+            rows += _problem_rows(db, each)
     write(("corpus", "kind", "subject", "detail"), rows, form)
     if rows:
         raise typer.Exit(1)
 
 
-def _verified(db: Database, name: str) -> list[tuple[str, ...]]:
+def _problem_rows(db: Database, name: str) -> list[tuple[str, ...]]:
     try:
         corpus = db.corpus(name)
         problems = _problems(corpus)
@@ -166,8 +166,8 @@ def _verified(db: Database, name: str) -> list[tuple[str, ...]]:
 
 
 def _problems(corpus: Corpus) -> list[Problem]:
-    with counting("verifying", "documents") as progress:
+    with counting("checking", "documents") as progress:
         if progress is None:
-            return corpus.verify()
+            return corpus.check()
         total = len(corpus)
-        return corpus.verify(lambda done: progress(done, total))
+        return corpus.check(lambda done: progress(done, total))

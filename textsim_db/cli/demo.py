@@ -95,8 +95,8 @@ def _run(out: Console, db: Database, sources: Sources) -> None:
     with _timed(out, "query") as done:
         matches = corpus.query(text, QUERY_THRESHOLD, 5)
         done.append(f"{key} with every tenth line left out")
-    with _timed(out, "verify") as done:
-        problems = corpus.verify()
+    with _timed(out, "check") as done:
+        problems = corpus.check()
         done.append(count(len(problems), "problem") if problems else "every stored row is right")
     _print_clusters(out, clusters)
     out.print(f"\nSimilar to the edited {key}, at {QUERY_THRESHOLD} or more", style="bold")

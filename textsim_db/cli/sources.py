@@ -37,7 +37,7 @@ from textsim_db.sync.stop_flag import Stop
 if TYPE_CHECKING:
     from textsim_db.corpus import Corpus
     from textsim_db.database import Database
-    from textsim_db.results import Activity, AttachedTable, ChangeReport, Failure, Status
+    from textsim_db.results import Activity, ChangeReport, Failure, Source, Status
     from textsim_db.sync.worker import Worker, WorkReport
 
 log = logging.getLogger(f"{COMMANDS}.worker")
@@ -177,7 +177,7 @@ def worker(
         with _stopping(made):
             address = db.engine.url.render_as_string(hide_password=True)
             log.info("working for %s", address, extra={"database": address})
-            if not db.tables():
+            if not db.sources():
                 log.info("no table is attached; to attach one: textsim attach CORPUS TABLE")
             total = made.run(until_idle=once)
         news.tell()
@@ -227,7 +227,7 @@ def status(
                 for each, (*_, failures) in opened
                 for failure in failures
             ]
-            attached = [t for t in db.tables() if corpus in (None, t.corpus)]
+            attached = [t for t in db.sources() if corpus in (None, t.corpus)]
             if as_json:
                 typer.echo(json.dumps(_as_object(sample, rates, attached, errors)))
             else:
@@ -278,7 +278,7 @@ class _Sample:
 def _as_object(
     sample: _Sample,
     rates: dict[str, float | None],
-    attached: list[AttachedTable],
+    attached: list[Source],
     errors: list[Error],
 ) -> dict[str, object]:
     made = []
@@ -300,7 +300,7 @@ def _as_object(
 def _show_status(
     sample: _Sample,
     rates: dict[str, float | None],
-    attached: list[AttachedTable],
+    attached: list[Source],
     errors: list[Error],
     form: Format,
 ) -> None:
@@ -370,7 +370,7 @@ def reconcile(
     with connect(database_url) as db:
         opened = db.corpus(corpus)
         if check:
-            if write(("key", "kind"), opened.differences(), form):
+            if write(("key", "kind"), opened.drift(), form):
                 raise typer.Exit(1)
             complain("nothing differs")
             return

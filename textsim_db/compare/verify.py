@@ -24,7 +24,7 @@ Values = npt.NDArray[np.float64]
 Numbers = npt.NDArray[np.int64]
 
 
-class Check(NamedTuple):
+class Criterion(NamedTuple):
     """By which measure candidates are judged, and from which value on they are matches.
 
     language: only documents of it are candidates; None: those of all.
@@ -45,7 +45,7 @@ class Check(NamedTuple):
 
 
 def values_of_pairs(
-    check: Check,
+    criterion: Criterion,
     tokens: npt.NDArray[np.int32],
     offsets: Numbers,
     shingle_counts: Numbers,
@@ -59,12 +59,12 @@ def values_of_pairs(
     shingles, tokens are words. Edits are counted as far as the threshold needs them: a pair that
     does not pass the check may have any value that does not.
     """
-    measure = check.measure
+    measure = criterion.measure
     if measure.of_shingles:
         values = jaccard_pairs(tokens, offsets, shingle_counts, left, right, n)
         return _of_sets(measure.name, values, shingle_counts[left], shingle_counts[right])
     if measure.name.startswith("levenshtein"):
-        return _of_edits(check, tokens, offsets, left, right)
+        return _of_edits(criterion, tokens, offsets, left, right)
     return _of_counts(measure.name, sums_of_pairs(tokens, offsets, left, right))
 
 
@@ -98,12 +98,16 @@ def _of_counts(name: str, sums: Sums) -> Values:
 
 
 def _of_edits(
-    check: Check, tokens: npt.NDArray[np.int32], offsets: Numbers, left: Numbers, right: Numbers
+    criterion: Criterion,
+    tokens: npt.NDArray[np.int32],
+    offsets: Numbers,
+    left: Numbers,
+    right: Numbers,
 ) -> Values:
     lengths = np.diff(offsets)
     longest = np.maximum(lengths[left], lengths[right])
-    is_count = check.measure.name == "levenshtein"
-    most = check.threshold if is_count else (1 - check.threshold) * longest.max(initial=0)
+    is_count = criterion.measure.name == "levenshtein"
+    most = criterion.threshold if is_count else (1 - criterion.threshold) * longest.max(initial=0)
     numbers = tokens.astype(np.int64) - int(tokens.min(initial=0))
     if numbers.max(initial=0) > sys.maxunicode:
         numbers = np.unique(tokens, return_inverse=True)[1]

@@ -176,7 +176,7 @@ os.register_at_fork(after_in_child=_renew_locks)
 
 def unknown_word(word_id: int) -> DatabaseError:
     """Return the error for an id that the dictionary does not have."""
-    return DatabaseError(f"word id {word_id} is not in the dictionary: run textsim verify")
+    return DatabaseError(f"word id {word_id} is not in the dictionary: run textsim check")
 
 
 def _fetch_some(connection: Connection, hashes: list[int]) -> list[Entry]:

@@ -14,7 +14,7 @@ from textsim_db.cluster import complete_linkage as linkages
 from textsim_db.cluster.keep_representatives import keep
 from textsim_db.cluster.spanning_forest import Forest, Ids, Links
 from textsim_db.compare.jaccard import jaccard_pairs
-from textsim_db.compare.verify import Check
+from textsim_db.compare.verify import Criterion
 from textsim_db.db.dictionary import Dictionary
 from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.read.pairs import PairFinder, snapshot
@@ -32,7 +32,7 @@ def clusters(
     engine: Engine,
     dictionary: Dictionary,
     corpus: StoredCorpus,
-    check: Check,
+    criterion: Criterion,
     linkage: Linkage = Linkage.SINGLE,
     rank: Rank | None = None,
 ) -> Generator[Cluster, None, None]:
@@ -42,7 +42,7 @@ def clusters(
     the pairs.
     """
     with snapshot(engine) as connection:
-        finder = PairFinder(connection, dictionary, corpus, check)
+        finder = PairFinder(connection, dictionary, corpus, criterion)
         if linkage is Linkage.KEPT:
             made = _around_kept(_removed(finder, rank))
         elif linkage is Linkage.COMPLETE:
@@ -56,13 +56,13 @@ def duplicates(
     engine: Engine,
     dictionary: Dictionary,
     corpus: StoredCorpus,
-    check: Check,
+    criterion: Criterion,
     linkage: Linkage = Linkage.KEPT,
     rank: Rank | None = None,
 ) -> Generator[Duplicate, None, None]:
     """Yield the documents to remove so that one of each cluster is left, with the one that is."""
     with snapshot(engine) as connection:
-        finder = PairFinder(connection, dictionary, corpus, check)
+        finder = PairFinder(connection, dictionary, corpus, criterion)
         if linkage is Linkage.KEPT:
             yield from _removed(finder, rank)
             return

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sqlalchemy import Engine
 
-from textsim_db.compare.verify import Check
+from textsim_db.compare.verify import Criterion
 from textsim_db.db.binary_format import load_int4_arrays
 from textsim_db.db.dictionary import Dictionary, unknown_word
 from textsim_db.db.engine import Connection
@@ -96,8 +96,8 @@ def statistics(
         buckets = plain.execute(statement, parameters).fetchall()
         sizes = plain.execute(corpus.statement(_STORAGE)).fetchall()
         chosen = plain.execute(corpus.statement(_SOME), parameters).fetchall()
-    check = Check(JACCARD, 0.0, language)
-    similarities = _similarities(engine, dictionary, corpus, chosen, check)
+    criterion = Criterion(JACCARD, 0.0, language)
+    similarities = _similarities(engine, dictionary, corpus, chosen, criterion)
     lengths = tally.lengths
     return Statistics(
         documents=len(lengths),
@@ -172,12 +172,12 @@ def _similarities(
     dictionary: Dictionary,
     corpus: StoredCorpus,
     chosen: list[tuple[Any, ...]],
-    check: Check,
+    criterion: Criterion,
 ) -> list[float]:
     """Return the similarities of some documents to all their candidates."""
     forms = normal_forms(*load_int4_arrays([row[1] or b"" for row in chosen]), dictionary)
     texts = [form if row[2] is None else row[2] for form, row in zip(forms, chosen, strict=True)]
-    found = search.query_forms(engine, dictionary, corpus, texts, check)
+    found = search.query_forms(engine, dictionary, corpus, texts, criterion)
     return [
         match.similarity
         for row, matches in zip(chosen, found, strict=True)

@@ -1,4 +1,4 @@
-"""Every invariant of a corpus's stored rows, checked: what verify() runs.
+"""Every invariant of a corpus's stored rows, checked: what check() runs.
 
 The words must give the signature (computed here), and the signature the band rows (computed by the
 server's own hash_array_extended), so that neither side checks itself.
@@ -24,7 +24,7 @@ from textsim_db.text.tokens import tokens_of
 CHUNK = 2_000
 
 _WORDS = """
-/* textsim-db: verify the dictionary */
+/* textsim-db: check the dictionary */
 SELECT w.id, w.word FROM textsim.word w WHERE w.hash <> pg_catalog.hashtextextended(w.word, 0)
 """
 _DOCUMENTS = """
@@ -41,7 +41,7 @@ CROSS JOIN LATERAL (
 # A document whose words wait for ids, and that no worker will be told of. Keys one by one can be
 # hashed; d.key = ANY (p.keys) would compare each document with each row of the log.
 _FORGOTTEN = """
-/* textsim-db: verify corpus {id}: words that wait for ids */
+/* textsim-db: check corpus {id}: words that wait for ids */
 SELECT d.key FROM {document} d
 WHERE d.word_ids IS NULL AND NOT EXISTS (
     SELECT FROM textsim.pending p CROSS JOIN pg_catalog.unnest(p.keys) k (key)
@@ -49,7 +49,7 @@ WHERE d.word_ids IS NULL AND NOT EXISTS (
 )
 """
 _SOURCES = """
-/* textsim-db: verify attached tables */
+/* textsim-db: check attached tables */
 SELECT s.relation::text, p.problem
 FROM textsim.source s CROSS JOIN LATERAL textsim._source_problems(s) p (problem)
 WHERE s.corpus_id = %s AND s.active
@@ -57,7 +57,7 @@ WHERE s.corpus_id = %s AND s.active
 # Rows that the signatures give against rows that are there, as multisets; negative counts are rows
 # too many.
 _BANDS = """
-/* textsim-db: verify corpus {id}: band rows */
+/* textsim-db: check corpus {id}: band rows */
 SELECT b.document_id, d.key, b.band, b.bucket, sum(b.sign)
 FROM (
     SELECT document_id, band::integer, bucket, -1 AS sign FROM {band}
@@ -73,7 +73,7 @@ HAVING sum(b.sign) <> 0
 """
 
 
-def verify(
+def check(
     engine: Engine, corpus: StoredCorpus, progress: Callable[[int], None] | None = None
 ) -> list[Problem]:
     """Return everything that is wrong in one snapshot of a corpus: nothing, it should be."""
@@ -97,7 +97,7 @@ def _document_problems(
     connection: Connection, corpus: StoredCorpus, progress: Callable[[int], None] | None
 ) -> Iterator[Problem]:
     done = 0
-    with connection.cursor(corpus.label("verify documents"), binary=True) as cursor:
+    with connection.cursor(corpus.label("check documents"), binary=True) as cursor:
         cursor.itersize = CHUNK
         cursor.execute(corpus.statement(_DOCUMENTS))
         for rows in cut(cursor, CHUNK, lambda row: len(row[4])):

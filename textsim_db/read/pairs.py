@@ -19,7 +19,7 @@ from textsim_db.cluster import large_buckets
 from textsim_db.cluster.spanning_forest import Ids, Links
 from textsim_db.compare import jaccard
 from textsim_db.compare.prefix_filter import Rows
-from textsim_db.compare.verify import Check, values_of_pairs
+from textsim_db.compare.verify import Criterion, values_of_pairs
 from textsim_db.db.binary_format import Array
 from textsim_db.db.dictionary import Dictionary
 from textsim_db.db.engine import Connection, transaction
@@ -96,9 +96,9 @@ class _Crowd(NamedTuple):
 
 
 def pairs(
-    engine: Engine, dictionary: Dictionary, corpus: StoredCorpus, check: Check
+    engine: Engine, dictionary: Dictionary, corpus: StoredCorpus, criterion: Criterion
 ) -> Generator[Pair, None, None]:
-    """Yield every candidate pair that passes the check, each once.
+    """Yield every candidate pair that passes the criterion, each once.
 
     All of it is read in one snapshot. Memory is bounded: pairs are verified in chunks, whose
     documents and those kept between chunks take at most 1 GB as they are read, and folded copies
@@ -106,11 +106,11 @@ def pairs(
     however long they are.
     """
     with snapshot(engine) as connection:
-        finder = PairFinder(connection, dictionary, corpus, check)
+        finder = PairFinder(connection, dictionary, corpus, criterion)
         for ids in finder.copies.classes:
             keys = finder.keys(ids)
             for a, b in combinations(sorted(keys[i] for i in ids.tolist()), 2):
-                yield Pair(a, b, check.of_copies)
+                yield Pair(a, b, criterion.of_copies)
         for links in finder.links():
             yield from _unfolded(finder, links)
 
@@ -153,15 +153,15 @@ class PairFinder:
         connection: Connection,
         dictionary: Dictionary,
         corpus: StoredCorpus,
-        check: Check,
+        criterion: Criterion,
     ) -> None:
         self._connection = connection
         self._vocabulary = Vocabulary(dictionary)
         self.corpus = corpus
-        self._check = check
-        self.threshold = check.threshold
+        self._criterion = criterion
+        self.threshold = criterion.threshold
         self._store = _DocumentStore(connection, corpus)
-        self._parameters = {"language": check.language}
+        self._parameters = {"language": criterion.language}
         cursor = connection.cursor(binary=True)
         rows = cursor.execute(corpus.statement(_COPIES), self._parameters)
         self.copies = Copies([np.array(row[0], np.int64) for row in rows])
@@ -204,14 +204,14 @@ class PairFinder:
         """Yield the pairs of the shared buckets, some CHUNK_PAIRS at a time, and crowded buckets."""
         parts: list[_Candidates] = []
         count = 0
-        limited = self._check.language is not None
+        limited = self._criterion.language is not None
         statement = _SHARED_BUCKETS_OF_LANGUAGE if limited else _SHARED_BUCKETS
         with self._connection.cursor(self.corpus.label("pairs"), binary=True) as cursor:
             cursor.itersize = 10_000
             cursor.execute(self.corpus.statement(statement), self._parameters)
             for bucket, members in cursor:
                 ids = self.copies.without(np.sort(np.array(members, np.int64)))
-                if len(ids) > CROWD and self._check.measure.name == "jaccard":
+                if len(ids) > CROWD and self._criterion.measure.name == "jaccard":
                     yield _Crowd(ids, bucket)
                 elif len(ids) > CROWD:
                     # No short cut is known for other measures.
@@ -270,14 +270,14 @@ class PairFinder:
         order = np.argsort(left, kind="stable")
         left, right = left[order], right[order]
         values = values_of_pairs(
-            self._check,
-            *documents.rows(self._check.measure.of_shingles),
+            self._criterion,
+            *documents.rows(self._criterion.measure.of_shingles),
             documents.shingle_counts,
             left,
             right,
             config.shingle.n,
         )
-        reached = self._check.accepted(values)
+        reached = self._criterion.accepted(values)
         yield Links(ids[left[reached]], ids[right[reached]], values[reached])
 
 
@@ -325,7 +325,7 @@ class _DocumentStore:
             self._bytes += sum(map(_size, fetched))
             if gone := set(missing) - self._rows.keys():
                 raise DatabaseError(
-                    f"document {min(gone)} has band rows, but is not there: run textsim verify"
+                    f"document {min(gone)} has band rows, but is not there: run textsim check"
                 )
         return [self._rows[i] for i in ids]
 

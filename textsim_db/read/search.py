@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from sqlalchemy import Engine
 
-from textsim_db.compare.verify import Check, values_of_pairs
+from textsim_db.compare.verify import Criterion, values_of_pairs
 from textsim_db.db.binary_format import Array, load_int4_array, load_int4_arrays
 from textsim_db.db.dictionary import Dictionary
 from textsim_db.db.engine import autocommit
@@ -81,20 +81,20 @@ _OF_LANGUAGE = "WHERE d.language = %s"
 
 
 def query(
-    engine: Engine, dictionary: Dictionary, corpus: StoredCorpus, text: str, check: Check
+    engine: Engine, dictionary: Dictionary, corpus: StoredCorpus, text: str, criterion: Criterion
 ) -> list[Match]:
     """Return the matches of a text, best first."""
-    made = sketch([to_bytes(text)], corpus.config, check.language)
+    made = sketch([to_bytes(text)], corpus.config, criterion.language)
     if not made.shingle_counts[0]:
         return []
-    rows = _candidate_documents(engine, corpus, made.buckets[0], check.language)
+    rows = _candidate_documents(engine, corpus, made.buckets[0], criterion.language)
     if not rows:
         return []
     vocabulary = Vocabulary(dictionary)
     found = Documents(corpus, vocabulary, rows)
-    rows_of_query = _query_rows(made, corpus, vocabulary, check)
+    rows_of_query = _query_rows(made, corpus, vocabulary, criterion)
     return _matches_of_one(
-        corpus, rows_of_query, made.shingle_counts, made.signatures[0], found, check
+        corpus, rows_of_query, made.shingle_counts, made.signatures[0], found, criterion
     )
 
 
@@ -103,15 +103,15 @@ def query_many(
     dictionary: Dictionary,
     corpus: StoredCorpus,
     texts: Sequence[str],
-    check: Check,
+    criterion: Criterion,
 ) -> list[list[Match]]:
     """Return the matches of several texts; one round of SQL for some hundreds of them.
 
     While the server finds the candidates of some, those of the ones before are verified.
     """
     data = [_numbered(i, text) for i, text in enumerate(texts)]
-    sketched = partial(sketch, config=corpus.config, language=check.language)
-    return _query_all(engine, dictionary, corpus, data, sketched, check)
+    sketched = partial(sketch, config=corpus.config, language=criterion.language)
+    return _query_all(engine, dictionary, corpus, data, sketched, criterion)
 
 
 def query_forms(
@@ -119,7 +119,7 @@ def query_forms(
     dictionary: Dictionary,
     corpus: StoredCorpus,
     forms: Sequence[str],
-    check: Check,
+    criterion: Criterion,
 ) -> list[list[Match]]:
     """Return the matches of normal forms as the corpus stores them, each of itself among them."""
 
@@ -127,7 +127,7 @@ def query_forms(
         return sketch_tokens(tokens_of(data), corpus.config)
 
     data = [form.encode() for form in forms]
-    return _query_all(engine, dictionary, corpus, data, sketched, check)
+    return _query_all(engine, dictionary, corpus, data, sketched, criterion)
 
 
 def _query_all(
@@ -136,22 +136,22 @@ def _query_all(
     corpus: StoredCorpus,
     data: Sequence[bytes],
     sketched: Callable[[Sequence[bytes]], Sketches],
-    check: Check,
+    criterion: Criterion,
 ) -> list[list[Match]]:
     results: list[list[Match]] = []
     with (
         closing(ahead(cut(data, CHUNK_QUERIES, len), sketched)) as queries,
         closing(
-            ahead(queries, partial(_with_candidates, engine, corpus, language=check.language))
+            ahead(queries, partial(_with_candidates, engine, corpus, language=criterion.language))
         ) as found,
     ):
         for made, rows in found:
-            results += _matches_of_many(dictionary, corpus, made, rows, check)
+            results += _matches_of_many(dictionary, corpus, made, rows, criterion)
     return results
 
 
 def neighbours(
-    engine: Engine, dictionary: Dictionary, corpus: StoredCorpus, key: str, check: Check
+    engine: Engine, dictionary: Dictionary, corpus: StoredCorpus, key: str, criterion: Criterion
 ) -> list[Match]:
     """Return the matches of an indexed document, itself left out; raises DocumentNotFound."""
     own = _row_of(engine, corpus, key)
@@ -159,7 +159,7 @@ def neighbours(
     if not len(signature):
         return []
     buckets = band_buckets.buckets(signature[np.newaxis], corpus.config.banding)[0]
-    found = _candidate_documents(engine, corpus, buckets, check.language)
+    found = _candidate_documents(engine, corpus, buckets, criterion.language)
     rows = [row for row in found if row[0] != own[0]]
     if not rows:
         return []
@@ -167,11 +167,11 @@ def neighbours(
     itself = Documents(corpus, vocabulary, [own])
     return _matches_of_one(
         corpus,
-        itself.rows(check.measure.of_shingles),
+        itself.rows(criterion.measure.of_shingles),
         itself.shingle_counts,
         signature,
         Documents(corpus, vocabulary, rows),
-        check,
+        criterion,
     )
 
 
@@ -199,9 +199,9 @@ def candidates(
     return sorted(found, key=lambda candidate: (-candidate.bands, candidate.key))
 
 
-def best_first(matches: Iterable[Match], check: Check) -> list[Match]:
+def best_first(matches: Iterable[Match], criterion: Criterion) -> list[Match]:
     """Return matches by similarity, or distance, and then by key."""
-    sign = 1 if check.measure.is_distance else -1
+    sign = 1 if criterion.measure.is_distance else -1
     return sorted(matches, key=lambda match: (sign * match.similarity, match.key))
 
 
@@ -232,9 +232,11 @@ def _limited(
     return corpus.statement(statement + _OF_LANGUAGE), [*parameters, language]
 
 
-def _query_rows(made: Sketches, corpus: StoredCorpus, vocabulary: Vocabulary, check: Check) -> Rows:
+def _query_rows(
+    made: Sketches, corpus: StoredCorpus, vocabulary: Vocabulary, criterion: Criterion
+) -> Rows:
     """Return queries as rows of integers, comparable with those of stored documents."""
-    if check.measure.of_shingles and corpus.config.shingle.unit == "char":
+    if criterion.measure.of_shingles and corpus.config.shingle.unit == "char":
         return characters_of(made.tokens)
     return vocabulary.numbers(made.tokens), made.tokens.word_offsets
 
@@ -246,13 +248,13 @@ def _values(
     found: Documents,
     query_numbers: npt.NDArray[np.int64],
     right: npt.NDArray[np.int64],
-    check: Check,
+    criterion: Criterion,
 ) -> npt.NDArray[np.float64]:
     """Return the measure of pairs of a query and a document."""
     tokens, offsets = queries
-    more, more_offsets = found.rows(check.measure.of_shingles)
+    more, more_offsets = found.rows(criterion.measure.of_shingles)
     return values_of_pairs(
-        check,
+        criterion,
         np.concatenate((tokens, more)),
         np.concatenate((offsets, more_offsets[1:] + offsets[-1])),
         np.concatenate((shingle_counts, found.shingle_counts)),
@@ -268,12 +270,12 @@ def _matches_of_one(
     shingle_counts: npt.NDArray[np.int64],
     signature: npt.NDArray[np.int32],
     found: Documents,
-    check: Check,
+    criterion: Criterion,
 ) -> list[Match]:
     count = len(found.keys)
     itself, others = np.zeros(count, np.int64), np.arange(count)
-    values = _values(corpus, query_rows, shingle_counts, found, itself, others, check)
-    reached = np.flatnonzero(check.accepted(values))
+    values = _values(corpus, query_rows, shingle_counts, found, itself, others, criterion)
+    reached = np.flatnonzero(criterion.accepted(values))
     estimates = minhash.estimates(signature, found.signatures(reached, len(signature)))
     matches = [
         Match(found.keys[i], s, e)
@@ -281,7 +283,7 @@ def _matches_of_one(
             reached.tolist(), values[reached].tolist(), estimates.tolist(), strict=True
         )
     ]
-    return best_first(matches, check)
+    return best_first(matches, criterion)
 
 
 def _numbered(number: int, text: str) -> bytes:
@@ -311,7 +313,7 @@ def _matches_of_many(
     corpus: StoredCorpus,
     made: Sketches,
     rows: list[tuple[Any, ...]],
-    check: Check,
+    criterion: Criterion,
 ) -> list[list[Match]]:
     results: list[list[Match]] = [[] for _ in made.signatures]
     if not rows:
@@ -322,9 +324,9 @@ def _matches_of_many(
     right = np.repeat(np.arange(len(rows)), np.diff(per_document))
     order = np.argsort(left, kind="stable")
     query_numbers, right = left[order].astype(np.int64), right[order]
-    queries = _query_rows(made, corpus, vocabulary, check)
-    values = _values(corpus, queries, made.shingle_counts, found, query_numbers, right, check)
-    reached = np.flatnonzero(check.accepted(values))
+    queries = _query_rows(made, corpus, vocabulary, criterion)
+    values = _values(corpus, queries, made.shingle_counts, found, query_numbers, right, criterion)
+    reached = np.flatnonzero(criterion.accepted(values))
     query_numbers, right, values = query_numbers[reached], right[reached], values[reached]
     estimates = minhash.estimates(
         made.signatures[query_numbers], found.signatures(right, corpus.config.num_hashes)
@@ -337,4 +339,4 @@ def _matches_of_many(
         strict=True,
     ):
         results[i].append(Match(found.keys[j], s, e))
-    return [best_first(matches, check) for matches in results]
+    return [best_first(matches, criterion) for matches in results]

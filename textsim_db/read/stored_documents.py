@@ -100,7 +100,7 @@ class Documents:
             raise DatabaseError(
                 f'the signature of document "{self.keys[int(numbers[place])]}" has '
                 f"{offsets[place + 1] - offsets[place]} values; expected {num_hashes}: "
-                "run textsim verify"
+                "run textsim check"
             )
         return values.reshape(len(numbers), num_hashes)
 

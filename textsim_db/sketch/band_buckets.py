@@ -24,6 +24,6 @@ def buckets(signatures: npt.NDArray[np.int32], banding: Bands) -> npt.NDArray[np
     if signatures.shape[1] < needed:
         raise DatabaseError(
             f"a signature has {signatures.shape[1]} values; {banding.bands} bands of {banding.rows} "
-            f"rows need {needed}: run textsim verify"
+            f"rows need {needed}: run textsim check"
         )
     return hash_bands(signatures, banding.bands, banding.rows)

@@ -26,10 +26,10 @@ from textsim_db.db.engine import Connection, autocommit, is_trouble, transaction
 from textsim_db.db.retries import PASSING, is_timeout, repeated
 from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.errors import TextsimError
-from textsim_db.results import ChangeReport, Difference, Refusal
+from textsim_db.results import ChangeReport, Drift, Refusal
 from textsim_db.settings import CorpusConfig
 from textsim_db.sync import source_rows
-from textsim_db.sync.source_rows import Source
+from textsim_db.sync.source_rows import StoredSource
 from textsim_db.text.languages import identify
 from textsim_db.text.streams import MAX_WEIGHT, ahead
 from textsim_db.text.tokens import tokens_of
@@ -116,7 +116,7 @@ class Piece:
     """
 
     corpus: StoredCorpus
-    source: Source | None
+    source: StoredSource | None
     keys: list[str]
     events: tuple[int, ...] = ()
     tries: int = 1
@@ -149,7 +149,7 @@ Resolved = Changed | Completed | psycopg.Error | TextsimError | None
 def pieces(
     engine: Engine,
     corpus: StoredCorpus,
-    source: Source | None,
+    source: StoredSource | None,
     keys: Sequence[str],
     events: Sequence[int],
     tries: int,
@@ -169,7 +169,7 @@ def pieces(
         yield Piece(corpus, source, some, done, tries)
 
 
-def _most(source: Source | None) -> int:
+def _most(source: StoredSource | None) -> int:
     inline = source is not None and source.mode == "inline"
     return INLINE_DOCUMENTS if inline else BATCH_DOCUMENTS
 
@@ -187,7 +187,7 @@ def _fitting(keys: Sequence[str], sizes: dict[str, int], most: int) -> Iterator[
         yield some
 
 
-def sweep(engine: Engine, corpus: StoredCorpus, source: Source) -> Iterator[Piece]:
+def sweep(engine: Engine, corpus: StoredCorpus, source: StoredSource) -> Iterator[Piece]:
     """Yield all keys of a table, and then those of its documents that it has no more.
 
     Page by page in short transactions: what changes meanwhile is in the log.
@@ -211,13 +211,13 @@ def sweep(engine: Engine, corpus: StoredCorpus, source: Source) -> Iterator[Piec
         statement, start = corpus.statement(_NEXT_OWN_KEYS), [source.id, keys[-1]]
 
 
-def _page(engine: Engine, source: Source, last: str | None, _: int) -> list[tuple[str, int]]:
+def _page(engine: Engine, source: StoredSource, last: str | None, _: int) -> list[tuple[str, int]]:
     with source_rows.reading(engine, source) as connection:
         return source_rows.page(connection, source, last, BATCH_DOCUMENTS)
 
 
 def _own_page(
-    engine: Engine, source: Source, statement: str, start: list[Any], _: int
+    engine: Engine, source: StoredSource, statement: str, start: list[Any], _: int
 ) -> tuple[list[str], list[str]]:
     """Return the next documents of a source, and those that its table has no more."""
     with source_rows.reading(engine, source) as connection:
@@ -336,7 +336,7 @@ def reconcile(
     engine: Engine,
     dictionary: Dictionary,
     corpus: StoredCorpus,
-    source: Source,
+    source: StoredSource,
     progress: Callable[[int], None] | None = None,
 ) -> ChangeReport:
     """Make a corpus equal to an attached table, whatever its triggers have missed."""
@@ -391,7 +391,7 @@ def _write_anew(
     return write(engine, dictionary, piece, found)
 
 
-def surplus(engine: Engine, corpus: StoredCorpus, source: Source) -> Iterator[Difference]:
+def surplus(engine: Engine, corpus: StoredCorpus, source: StoredSource) -> Iterator[Drift]:
     """Yield the documents of a table that was dropped."""
     statement = corpus.statement(_FIRST_OWN_KEYS)
     start: list[Any] = [source.id]
@@ -400,28 +400,28 @@ def surplus(engine: Engine, corpus: StoredCorpus, source: Source) -> Iterator[Di
             rows = connection.execute(statement, [*start, BATCH_DOCUMENTS]).fetchall()
         if not rows:
             return
-        yield from (Difference(key, "surplus") for (key,) in rows)
+        yield from (Drift(key, "surplus") for (key,) in rows)
         statement, start = corpus.statement(_NEXT_OWN_KEYS), [source.id, rows[-1][0]]
 
 
-def differences(engine: Engine, dictionary: Dictionary, piece: Piece) -> list[Difference]:
+def drift(engine: Engine, dictionary: Dictionary, piece: Piece) -> list[Drift]:
     """Return by which of a sweep's keys a corpus differs from its table; writes no document."""
     assert piece.source is not None
     texts, stored = _read_both(engine, piece.corpus, piece.source, piece.keys)
     batch = _batch(texts, piece.corpus, dictionary)
     outcome, _ = write_batch.outcomes(batch, stored, piece.source.id)
     found = [
-        Difference(key, "missing" if what == write_batch.ADDED else "different")
+        Drift(key, "missing" if what == write_batch.ADDED else "different")
         for key, what in zip(batch.keys, outcome.tolist(), strict=True)
         if what in (write_batch.ADDED, write_batch.REPLACED)
     ]
     if not piece.skip:
-        found += [Difference(key, "surplus") for key in piece.keys if key not in texts]
+        found += [Drift(key, "surplus") for key in piece.keys if key not in texts]
     return found
 
 
 def _read_both(
-    engine: Engine, corpus: StoredCorpus, source: Source, keys: list[str], both: bool = True
+    engine: Engine, corpus: StoredCorpus, source: StoredSource, keys: list[str], both: bool = True
 ) -> tuple[dict[str, str], write_batch.Existing]:
     """Return what the table has of some keys, and what the corpus has."""
     with source_rows.reading(engine, source) as connection:
@@ -520,7 +520,7 @@ def _apply(
 
 
 def _check_unchanged(
-    connection: Connection, source: Source, texts: dict[str, str], added: list[str]
+    connection: Connection, source: StoredSource, texts: dict[str, str], added: list[str]
 ) -> None:
     """Raise SerializationFailure if a row changed before its document was added.
 
@@ -533,7 +533,7 @@ def _check_unchanged(
 
 
 def _others(
-    connection: Connection, existing: write_batch.Existing, source: Source
+    connection: Connection, existing: write_batch.Existing, source: StoredSource
 ) -> dict[str, str]:
     """Return the keys that another attached table has given, with the name of the table."""
     numbers = {stored.source_id for stored in existing.values()} - {None, source.id}

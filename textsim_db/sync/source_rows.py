@@ -78,7 +78,7 @@ WHERE NOT EXISTS (
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class StoredSource:
     """An attached table as the connected role sees it.
 
     name: that of the table, as SQL takes it. fault: why this role cannot index it, or None.
@@ -121,14 +121,14 @@ class Source:
         )
 
 
-def sources(engine: Engine) -> list[Source]:
+def sources(engine: Engine) -> list[StoredSource]:
     """Return all attached tables."""
     with autocommit(engine) as connection:
         rows = connection.execute(_SOURCES, []).fetchall()
-    return [Source(*row) for row in rows]
+    return [StoredSource(*row) for row in rows]
 
 
-def compare_changed(engine: Engine, source: Source) -> None:
+def compare_changed(engine: Engine, source: StoredSource) -> None:
     """Log what triggers may have missed of a table."""
     with transaction(engine) as connection:
         connection.execute(_COMPARE_CHANGED, [source.id])
@@ -148,14 +148,14 @@ def release_dropped(engine: Engine, corpus_id: int) -> int:
 
 
 @contextmanager
-def reading(engine: Engine, source: Source) -> Iterator[Connection]:
+def reading(engine: Engine, source: StoredSource) -> Iterator[Connection]:
     """Lend a connection in a transaction that may read a table."""
     with transaction(engine) as connection:
         hold(connection, source, READING_PATIENCE)
         yield connection
 
 
-def hold(connection: Connection, source: Source, patience: str) -> None:
+def hold(connection: Connection, source: StoredSource, patience: str) -> None:
     """Lock a table against being altered, and see that it still is what it was.
 
     From then on it cannot become a view, or its columns be of a type that runs a user's function.
@@ -163,22 +163,22 @@ def hold(connection: Connection, source: Source, patience: str) -> None:
     wait_at_most(connection, patience)
     connection.execute(source.statement(_HOLD), [])
     row = connection.execute(_SOURCE, [source.id]).fetchone()
-    if row is None or Source(*row) != source:
+    if row is None or StoredSource(*row) != source:
         raise pg.ObjectNotInPrerequisiteState(f"table {source.name} has just been altered")
 
 
-def read(connection: Connection, source: Source, keys: Sequence[str]) -> dict[str, str]:
+def read(connection: Connection, source: StoredSource, keys: Sequence[str]) -> dict[str, str]:
     """Return the texts that a table has for some keys; those that are NULL are left out."""
     return dict(connection.execute(source.statement(_READ), [list(keys)]).fetchall())
 
 
-def sizes(connection: Connection, source: Source, keys: Sequence[str]) -> dict[str, int]:
+def sizes(connection: Connection, source: StoredSource, keys: Sequence[str]) -> dict[str, int]:
     """Return the lengths of these texts in bytes, without reading them."""
     return dict(connection.execute(source.statement(_SIZES), [list(keys)]).fetchall())
 
 
 def page(
-    connection: Connection, source: Source, after: str | None, most: int
+    connection: Connection, source: StoredSource, after: str | None, most: int
 ) -> list[tuple[str, int]]:
     """Return the next keys of a table in their order, with the lengths of their texts."""
     if after is None:
@@ -188,7 +188,7 @@ def page(
     return rows.fetchall()
 
 
-def absent(connection: Connection, source: Source, keys: Sequence[str]) -> list[str]:
+def absent(connection: Connection, source: StoredSource, keys: Sequence[str]) -> list[str]:
     """Return those of some keys for which a table has no text."""
     rows = connection.execute(source.statement(_ABSENT), [list(keys)]).fetchall()
     return [key for (key,) in rows]

@@ -16,9 +16,9 @@ from sqlalchemy.orm import InstrumentedAttribute
 from textsim_db.db.engine import Connection, autocommit, transaction
 from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.errors import ConfigurationError
-from textsim_db.results import Activity, AttachedTable, Failure, Status
+from textsim_db.results import Activity, Failure, Source, Status
 from textsim_db.sync import source_rows
-from textsim_db.sync.source_rows import Source
+from textsim_db.sync.source_rows import StoredSource
 from textsim_db.sync.worker import WorkReport
 
 log = logging.getLogger(__name__)
@@ -114,13 +114,13 @@ def detach(engine: Engine, corpus: StoredCorpus, table: str | Table | type[Any])
         _call(connection, _DETACH, [corpus.name, relation])
 
 
-def tables(engine: Engine) -> list[AttachedTable]:
+def attached(engine: Engine) -> list[Source]:
     """Return the attached tables of all corpora."""
     with autocommit(engine) as connection:
-        return [AttachedTable(*row) for row in connection.execute(_TABLES).fetchall()]
+        return [Source(*row) for row in connection.execute(_TABLES).fetchall()]
 
 
-def usable(engine: Engine, corpus: StoredCorpus) -> list[Source]:
+def usable(engine: Engine, corpus: StoredCorpus) -> list[StoredSource]:
     """Return the attached tables of a corpus that were not dropped.
 
     Raises ConfigurationError if this role cannot index one of them.
@@ -132,12 +132,12 @@ def usable(engine: Engine, corpus: StoredCorpus) -> list[Source]:
     return existing
 
 
-def dropped(engine: Engine, corpus: StoredCorpus) -> list[Source]:
+def dropped(engine: Engine, corpus: StoredCorpus) -> list[StoredSource]:
     """Return the attached tables of a corpus that were dropped."""
     return [source for source in _of(engine, corpus) if source.is_gone]
 
 
-def _of(engine: Engine, corpus: StoredCorpus) -> list[Source]:
+def _of(engine: Engine, corpus: StoredCorpus) -> list[StoredSource]:
     return [source for source in source_rows.sources(engine) if source.corpus_id == corpus.id]
 
 

@@ -30,7 +30,7 @@ from textsim_db.results import ChangeReport
 from textsim_db.settings import check_callable, is_number
 from textsim_db.sync import source_changes, source_rows
 from textsim_db.sync.source_changes import Piece, Resolved
-from textsim_db.sync.source_rows import Source
+from textsim_db.sync.source_rows import StoredSource
 from textsim_db.sync.stop_flag import SLICE_SECONDS, Stop
 from textsim_db.text import languages
 from textsim_db.text.streams import ahead
@@ -135,7 +135,7 @@ class _Made:
 
 @dataclass(slots=True)
 class _Sweep:
-    source: Source
+    source: StoredSource
     corpus: StoredCorpus
     events: list[int]
     pieces: Iterator[Piece] | None = None
@@ -145,7 +145,7 @@ class _Sweep:
 class _Known:
     """What a worker knows of the attached tables, for a second."""
 
-    usable: dict[int, Source] = field(default_factory=dict)
+    usable: dict[int, StoredSource] = field(default_factory=dict)
     corpora: dict[int, StoredCorpus | None] = field(default_factory=dict)
     read_at: float = float("-inf")
 
@@ -363,7 +363,7 @@ class Worker:
         self._known = known
         return known
 
-    def _fault(self, source: Source, known: _Known) -> str | None:
+    def _fault(self, source: StoredSource, known: _Known) -> str | None:
         """Return why a table cannot be indexed."""
         if source.fault is None:
             try:
@@ -372,13 +372,13 @@ class Worker:
                 return str(error)
         return source.fault
 
-    def _release_dropped(self, source: Source) -> None:
+    def _release_dropped(self, source: StoredSource) -> None:
         try:
             source_rows.release_dropped(self._engine, source.corpus_id)
         except pg.InsufficientPrivilege as error:
             self._complain(source.name, f"{source.fault}: {error.diag.message_primary}")
 
-    def _look_for_changes(self, source: Source) -> None:
+    def _look_for_changes(self, source: StoredSource) -> None:
         """Have a table compared if triggers may have missed something, and log why they would."""
         if source.differs:
             log.info("table %s changed as triggers do not see", source.name)
@@ -452,7 +452,11 @@ class Worker:
                 self._unusable(corpus, source, ids, error)
 
     def _unusable(
-        self, corpus: StoredCorpus, source: Source | None, events: list[int], error: psycopg.Error
+        self,
+        corpus: StoredCorpus,
+        source: StoredSource | None,
+        events: list[int],
+        error: psycopg.Error,
     ) -> None:
         """Take note of a table that cannot be read; its changes come again after the lease."""
         if is_trouble(error):

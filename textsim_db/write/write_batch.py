@@ -300,7 +300,7 @@ def _old_bands(corpus: StoredCorpus, documents: Sequence[Stored]) -> BandRows:
         if len(signature) != num_hashes:
             raise DatabaseError(
                 f"the signature of document {id_} has {len(signature)} values; expected "
-                f"{num_hashes}: run textsim verify"
+                f"{num_hashes}: run textsim check"
             )
     ids = np.array([id_ for id_, _ in filled], np.int64)
     stacked = np.array([signature for _, signature in filled], np.int32).reshape(-1, num_hashes)

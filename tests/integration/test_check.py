@@ -1,4 +1,4 @@
-"""verify() names whatever is wrong with the stored rows."""
+"""check() names whatever is wrong with the stored rows."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ def corpus(db: ts.Database, request: pytest.FixtureRequest) -> ts.Corpus:
 
 def found(corpus: ts.Corpus, url: str, damage: str) -> set[tuple[str, str]]:
     """Return kind and subject of every problem after some damage."""
-    assert corpus.verify() == []
+    assert corpus.check() == []
     with psycopg.connect(url) as connection:
         assert connection.execute(damage.encode()).rowcount > 0
-    problems = corpus.verify()
+    problems = corpus.check()
     assert all(isinstance(problem, ts.Problem) and problem.detail for problem in problems)
     return {(problem.kind, problem.subject) for problem in problems}
 
 
 def test_nothing_is_wrong(corpus: ts.Corpus) -> None:
     counts: list[int] = []
-    assert corpus.verify(progress=counts.append) == []
+    assert corpus.check(progress=counts.append) == []
     assert counts[-1] == len(TEXTS)
 
 
@@ -156,7 +156,7 @@ def test_another_corpus_is_not_to_blame(
     other.add("a", "its own text")
     damage = "UPDATE textsim.document SET shingle_count = 77 WHERE corpus_id = 2"
     assert found(corpus, database_url, damage) == set()
-    assert [problem.subject for problem in other.verify()] == ["a"]
+    assert [problem.subject for problem in other.check()] == ["a"]
 
 
 def test_two_documents_cannot_have_one_key(corpus: ts.Corpus, database_url: str) -> None:
@@ -165,4 +165,4 @@ def test_two_documents_cannot_have_one_key(corpus: ts.Corpus, database_url: str)
         pytest.raises(psycopg.errors.UniqueViolation),
     ):
         connection.execute("UPDATE textsim.document SET key = 'b' WHERE key = 'a'")
-    assert corpus.verify() == []
+    assert corpus.check() == []
