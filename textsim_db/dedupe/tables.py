@@ -14,7 +14,7 @@ from textsim_db.cluster.keep_rule import Preference
 from textsim_db.db.engine import Connection, transaction
 from textsim_db.dedupe.files import Deduplication
 from textsim_db.errors import ConfigurationError
-from textsim_db.read.pairs import snapshot
+from textsim_db.read.snapshot import snapshot
 from textsim_db.sync import sources
 
 _CHUNK = 2000
