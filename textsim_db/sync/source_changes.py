@@ -33,8 +33,9 @@ from textsim_db.text.languages import identify
 from textsim_db.text.streams import MAX_WEIGHT, ahead
 from textsim_db.text.tokens import tokens_of
 from textsim_db.write import write_batch
-from textsim_db.write.bulk_load import QUEUE, with_word_ids
+from textsim_db.write.bulk_load import with_word_ids
 from textsim_db.write.prepared_batch import BATCH_DOCUMENTS, Batch, prepare
+from textsim_db.write.statements import QUEUE_OF_WRITERS
 
 PATIENCE = "100ms"
 """How long a batch waits for a lock: for a key that another transaction is just adding.
@@ -469,7 +470,7 @@ def _apply(connection: Connection, piece: Piece, made: Changed) -> ChangeReport:
     corpus, source = piece.corpus, piece.source
     assert source is not None
     wait_at_most(connection, QUEUE_PATIENCE)
-    connection.execute(QUEUE, [corpus.id])
+    connection.execute(QUEUE_OF_WRITERS, [corpus.id])
     source_rows.hold(connection, source, PATIENCE)
     # First the documents, then the table: who writes both, as inline triggers do, cannot come in
     # between, and what it adds meanwhile is a unique violation here.

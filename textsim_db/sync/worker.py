@@ -35,7 +35,7 @@ from textsim_db.sync.source_rows import StoredSource
 from textsim_db.sync.stop_flag import SLICE_SECONDS, Stop
 from textsim_db.text import languages
 from textsim_db.text.streams import ahead
-from textsim_db.write.bulk_load import settle
+from textsim_db.write.after_load import settle
 
 log = logging.getLogger(__name__)
 
