@@ -57,7 +57,7 @@ from textsim_db.settings import (
 )
 from textsim_db.sketch import band_options, sketches
 from textsim_db.sketch.band_options import Option
-from textsim_db.sync import source_changes, source_rows, sources
+from textsim_db.sync import apply_changes, source_rows, sources
 from textsim_db.sync.sources import Column
 from textsim_db.sync.worker import Worker
 from textsim_db.text.languages import check_language
@@ -466,8 +466,8 @@ class Corpus:
             removed = source_rows.release_dropped(self._store.engine, self._store.corpus.id)
             report = ChangeReport(removed=removed)
             for source in sources.usable(self._store):
-                report.include(source_changes.reconcile(self._store, source, progress))
-            report.include(source_changes.complete(self._store))
+                report.include(apply_changes.reconcile(self._store, source, progress))
+            report.include(apply_changes.complete(self._store))
             return report
 
     def drift(self) -> Generator[Drift, None, None]:
@@ -476,10 +476,10 @@ class Corpus:
         def found() -> Generator[Drift, None, None]:
             with self._current():
                 for source in sources.dropped(self._store):
-                    yield from source_changes.surplus(self._store, source)
+                    yield from apply_changes.surplus(self._store, source)
                 for source in sources.usable(self._store):
-                    for piece in source_changes.sweep(self._store, source):
-                        yield from source_changes.drift(piece)
+                    for piece in apply_changes.sweep(self._store, source):
+                        yield from apply_changes.drift(piece)
 
         return found()
 

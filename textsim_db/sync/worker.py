@@ -29,8 +29,8 @@ from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.errors import ConfigurationError, DatabaseError, DatabaseUnavailable, RecipeError
 from textsim_db.results import ChangeReport
 from textsim_db.settings import check_callable, is_number
-from textsim_db.sync import source_changes, source_rows
-from textsim_db.sync.source_changes import Piece, Resolved
+from textsim_db.sync import apply_changes, source_rows
+from textsim_db.sync.apply_changes import Piece, Resolved
 from textsim_db.sync.source_rows import StoredSource
 from textsim_db.sync.stop_flag import SLICE_SECONDS, Stop
 from textsim_db.text import languages
@@ -448,7 +448,7 @@ class Worker:
             keys = [key for event in some for key in event.keys or ()]
             tries = max(event.tries for event in some)
             try:
-                yield from source_changes.pieces(self._store(corpus), source, keys, ids, tries)
+                yield from apply_changes.pieces(self._store(corpus), source, keys, ids, tries)
             except psycopg.Error as error:
                 self._unusable(corpus, source, ids, error)
 
@@ -462,9 +462,9 @@ class Worker:
         """Take note of a table that cannot be read; its changes come again after the lease."""
         if is_trouble(error):
             raise error
-        if isinstance(error, source_changes.STALE) and not self._is_current(corpus):
+        if isinstance(error, apply_changes.STALE) and not self._is_current(corpus):
             raise _Replaced from error
-        if isinstance(error, source_changes.IN_THE_WAY):
+        if isinstance(error, apply_changes.IN_THE_WAY):
             # It is only locked: that is not to count as a worker that ended over it.
             with transaction(self._engine) as connection:
                 connection.execute(_SPARE, [events])
@@ -506,7 +506,7 @@ class Worker:
         if sweep.pieces is None:
             names = {"table": sweep.source.name, "corpus": sweep.corpus.name}
             log.info("comparing table %s with corpus %s", *names.values(), extra=names)
-            sweep.pieces = source_changes.sweep(self._store(sweep.corpus), sweep.source)
+            sweep.pieces = apply_changes.sweep(self._store(sweep.corpus), sweep.source)
         try:
             piece = next(sweep.pieces, None)
         except psycopg.Error as error:
@@ -522,13 +522,13 @@ class Worker:
         if piece is None:
             return None
         start = time.monotonic()
-        return _Made(piece, source_changes.resolve(piece), start)
+        return _Made(piece, apply_changes.resolve(piece), start)
 
     def _write(self, made: _Made) -> ChangeReport:
         piece = made.piece
         try:
-            report = source_changes.write(piece, made.result)
-        except source_changes.STALE as error:
+            report = apply_changes.write(piece, made.result)
+        except apply_changes.STALE as error:
             raise _Replaced from error
         self._in_hand.difference_update(piece.events)
         self._added[piece.corpus] = self._added.get(piece.corpus, 0) + report.added
