@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import LiteralString
@@ -35,6 +35,9 @@ _SOURCE = f"{_SELECT} {_FROM} AND s.id = %s"
 _SOURCES = f"""
 {_SELECT}, s.shape <> textsim._shape(s), ARRAY(SELECT textsim._source_problems(s)) {_FROM}
 ORDER BY s.id
+"""
+_NAMES = """
+SELECT s.id, s.relation::text FROM textsim.source s WHERE s.id = ANY (%s::integer[]) AND s.active
 """
 _COMPARE_CHANGED = """
 /* textsim-db: log what triggers missed */ SELECT textsim._compare_changed(%s)
@@ -126,6 +129,11 @@ def sources(engine: Engine) -> list[StoredSource]:
     with autocommit(engine) as connection:
         rows = connection.execute(_SOURCES, []).fetchall()
     return [StoredSource(*row) for row in rows]
+
+
+def names(connection: Connection, numbers: Iterable[int | None]) -> dict[int | None, str]:
+    """Return the names of the attached tables among some sources."""
+    return dict(connection.execute(_NAMES, [list(numbers)]).fetchall())
 
 
 def compare_changed(engine: Engine, source: StoredSource) -> None:
