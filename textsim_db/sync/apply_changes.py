@@ -1,6 +1,6 @@
-"""A piece on its way: resolved ahead of time, then written in one transaction.
+"""Index a piece: resolve() reads and computes ahead of time, write() writes in one transaction.
 
-write() tries again if another transaction is in the way, then cuts the piece into smaller pieces.
+If another transaction is in the way, write() tries again. At last it writes smaller pieces.
 """
 
 from __future__ import annotations

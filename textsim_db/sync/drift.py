@@ -1,4 +1,4 @@
-"""How far a corpus is from its attached tables, and how it is made equal to them."""
+"""Drift: the documents in which a corpus differs from its tables, and how to reconcile them."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def reconcile(store: Store, progress: Callable[[int], None] | None = None) -> Ch
 def _reconcile_source(
     store: Store, source: StoredSource, progress: Callable[[int], None] | None
 ) -> ChangeReport:
-    source_rows.compare_changed(store.engine, source)
+    source_rows.log_unseen_changes(store.engine, source)
     with autocommit(store.engine) as connection:
         comparisons = pending_log.comparisons(connection, source.id)
     report = _write_all(sweep(store, source), progress)

@@ -35,7 +35,7 @@ WITH ready AS (
     WHERE p.error IS NULL AND (p.lease_until IS NULL OR p.lease_until < pg_catalog.now())
         AND p.corpus_id <> ALL (%(foreign)s::integer[])
         AND (p.source_id = ANY (%(sources)s::integer[]) OR p.source_id IS NULL AND %(waiting)s
-            -- Not of a corpus that this role may not write; those of a dropped one are forgotten.
+            -- Leave corpora that this role may not write, but claim the entries of dropped corpora.
             AND coalesce(pg_catalog.has_table_privilege(
                 pg_catalog.to_regclass('textsim.document_' || p.corpus_id), 'UPDATE'), true))
     ORDER BY p.id
@@ -49,7 +49,7 @@ SET lease_until = pg_catalog.now() + pg_catalog.make_interval(secs => %(lease)s)
 FROM chosen c
 WHERE p.id = c.id AND c.before < %(most)s
 RETURNING p.id,
-    -- What was logged while the corpus was rebuilt belongs to where its table is now.
+    -- A rebuild moves the table of an entry to the new corpus.
     coalesce((SELECT s.corpus_id FROM textsim.source s WHERE s.id = p.source_id), p.corpus_id),
     p.source_id, p.keys, p.tries
 """
@@ -136,7 +136,7 @@ class Claims:
         self.has_claimed = False
 
     def claim(self, sources: Iterable[int]) -> list[LogEntry]:
-        """Claim the next entries of some sources, and of documents that wait for word ids."""
+        """Claim the next entries of sources, and of documents that wait for word ids."""
         parameters = {
             "sources": list(sources),
             "foreign": list(self._foreign_corpora),
@@ -192,7 +192,7 @@ class Claims:
             connection.execute(_RENEW, [0, ids])
 
     def split(self, entry: LogEntry) -> None:
-        """Log each key of an entry by itself, to find the key that workers die of."""
+        """Give each key of an entry an entry of its own, to find the key that workers die of."""
         self._execute(_SPLIT, [entry.id])
 
     def give_up(self, entry: LogEntry) -> None:

@@ -1,7 +1,7 @@
-"""Pieces: keys that are made right in one transaction, cut so that their texts fit in memory.
+"""Pieces: keys that are indexed in one transaction, so few that their texts fit in memory.
 
-Everything goes by keys. A worker writes what the table holds when the piece is written. So it does
-not matter in which order pieces are written, or how often.
+A piece names keys, not texts: its transaction writes what the table holds by then. So it does not
+matter in which order pieces are written, or how often.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ WHERE d.key = ANY (%s::text[]) AND d.word_ids IS NULL
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Keys to be made right in one transaction.
+    """Keys to be indexed in one transaction.
 
     source: the table in which the keys changed; None if documents wait for the ids of their words.
     entries: the entries of the log to delete with this piece. tries: how often they were claimed.
@@ -80,7 +80,7 @@ def cut_keys(
         sizes: dict[str, int] = dict(rows)
     else:
         with source_rows.reading(store.engine, source) as connection:
-            sizes = source_rows.sizes(connection, source, distinct)
+            sizes = source_rows.read_sizes(connection, source, distinct)
     parts = list(_cut(distinct, sizes, source))
     for part in parts[:-1]:
         yield Piece(store, source, part, tries=tries)
@@ -122,7 +122,7 @@ def document_keys(store: Store, source: StoredSource) -> Iterator[str]:
 def _cut(
     keys: Sequence[str], sizes: dict[str, int], source: StoredSource | None
 ) -> Iterator[list[str]]:
-    """Cut keys into lists; no keys are one empty list."""
+    """Cut keys into lists; without keys, yield an empty list."""
     inline = source is not None and source.mode == "inline"
     most = INLINE_DOCUMENTS if inline else BATCH_DOCUMENTS
     part: list[str] = []
@@ -141,7 +141,7 @@ def _row_page(
     engine: Engine, source: StoredSource, after: str | None, attempt: int
 ) -> list[tuple[str, int]]:
     with source_rows.reading(engine, source) as connection:
-        return source_rows.page(connection, source, after, BATCH_DOCUMENTS)
+        return source_rows.read_page(connection, source, after, BATCH_DOCUMENTS)
 
 
 def _document_page(
@@ -150,7 +150,7 @@ def _document_page(
     """Return the keys of the next documents of a source, and the keys that its table lacks."""
     with source_rows.reading(store.engine, source) as connection:
         keys = _own_keys(connection, store, source, after)
-        return keys, source_rows.absent(connection, source, keys)
+        return keys, source_rows.absent_keys(connection, source, keys)
 
 
 def _own_keys(

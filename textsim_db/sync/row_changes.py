@@ -48,7 +48,7 @@ def resolve(piece: Piece) -> RowChanges | None:
     assert piece.source is not None
     if not piece.skip_unchanged:
         with source_rows.reading(piece.store.engine, piece.source) as connection:
-            texts = source_rows.read(connection, piece.source, piece.keys)
+            texts = source_rows.read_texts(connection, piece.source, piece.keys)
         return RowChanges(texts, _batch(texts, piece.store))
     changes, outcomes, adopted = compare(piece)
     is_whole = len(changes.batch.keys) == len(piece.keys)
@@ -61,7 +61,7 @@ def compare(piece: Piece) -> Comparison:
     """Compare the rows of a piece with its documents; writes nothing but new words."""
     assert piece.source is not None
     with source_rows.reading(piece.store.engine, piece.source) as connection:
-        texts = source_rows.read(connection, piece.source, piece.keys)
+        texts = source_rows.read_texts(connection, piece.source, piece.keys)
         cursor = connection.cursor(binary=True)
         documents = write_batch.find(cursor, piece.corpus, piece.keys)
     batch = _batch(texts, piece.store)
@@ -77,12 +77,8 @@ def write(connection: Connection, piece: Piece, changes: RowChanges) -> ChangeRe
     """
     source, cursor = piece.source, connection.cursor(binary=True)
     assert source is not None
-    connection.execute(QUEUE, [piece.corpus.id])
-    source_rows.hold(connection, source, PATIENCE)
-    documents, busy = write_batch.lock_free(cursor, piece.corpus, piece.keys)
-    if busy:
-        pending_log.postpone(connection, piece, sorted(busy))
-    texts = source_rows.read(connection, source, [key for key in piece.keys if key not in busy])
+    documents, keys = _lock_documents(connection, piece, source)
+    texts = source_rows.read_texts(connection, source, keys)
     owners = _other_owners(connection, source, documents)
     own_documents = {key: row for key, row in documents.items() if key not in owners}
     own_texts = {key: text for key, text in texts.items() if key not in owners}
@@ -91,12 +87,12 @@ def write(connection: Connection, piece: Piece, changes: RowChanges) -> ChangeRe
     if source.mode == "inline":
         _check_added_rows(connection, source, texts, batch, outcomes)
     surplus = [own_documents[key] for key in own_documents.keys() - set(batch.keys)]
-    added, replaced, unchanged, completed = np.bincount(outcomes, minlength=4).tolist()
+    removed = write_batch.remove_locked(cursor, piece.corpus, surplus)
     refused = [
         Refusal(key, f"the corpus has this key from the table {owners[key]}")
         for key in sorted(owners.keys() & texts.keys())
     ]
-    removed = write_batch.remove_locked(cursor, piece.corpus, surplus)
+    added, replaced, unchanged, completed = np.bincount(outcomes, minlength=4).tolist()
     return ChangeReport(
         added=added,
         replaced=replaced,
@@ -105,6 +101,23 @@ def write(connection: Connection, piece: Piece, changes: RowChanges) -> ChangeRe
         completed=completed,
         refused=[*batch.refused, *refused],
     )
+
+
+def _lock_documents(
+    connection: Connection, piece: Piece, source: StoredSource
+) -> tuple[write_batch.Existing, list[str]]:
+    """Lock the documents of a piece that are free; return them, and all keys that are not busy.
+
+    A piece waits for other writers of its corpus before it locks anything. Keys whose documents another
+    transaction holds are postponed.
+    """
+    connection.execute(QUEUE, [piece.corpus.id])
+    source_rows.lock_table(connection, source, PATIENCE)
+    cursor = connection.cursor(binary=True)
+    documents, busy = write_batch.lock_free(cursor, piece.corpus, piece.keys)
+    if busy:
+        pending_log.postpone(connection, piece, sorted(busy))
+    return documents, [key for key in piece.keys if key not in busy]
 
 
 def _batch(texts: dict[str, str], store: Store) -> Batch:
@@ -118,7 +131,7 @@ def _other_owners(
     numbers = {document.source_id for document in documents.values()} - {None, source.id}
     if not numbers:
         return {}
-    names = source_rows.names(connection, numbers)
+    names = source_rows.source_names(connection, numbers)
     return {
         key: names[document.source_id]
         for key, document in documents.items()
@@ -139,5 +152,6 @@ def _check_added_rows(
     of the row waits for the document, or logs that there is no document.
     """
     added = [batch.keys[i] for i in np.flatnonzero(outcomes == write_batch.ADDED)]
-    if added and source_rows.read(connection, source, added) != {key: texts[key] for key in added}:
+    expected = {key: texts[key] for key in added}
+    if added and source_rows.read_texts(connection, source, added) != expected:
         raise pg.SerializationFailure("rows changed before their documents were added")

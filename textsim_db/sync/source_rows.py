@@ -1,4 +1,4 @@
-"""Attached tables as a worker reads them: by key, and only while they are what they were."""
+"""Reads of attached tables: by key, and only if nobody has altered the table since it was described."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from textsim_db.db.engine import Connection, autocommit, transaction, wait_at_mo
 log = logging.getLogger(__name__)
 
 READING_PATIENCE = "2s"
-"""How long reading waits for a table that is being altered, before other tables have their turn."""
+"""How long a worker waits for a table that is being altered, before it turns to other tables."""
 
 _SELECT = """
 SELECT s.id, s.corpus_id, s.relation::oid, n.nspname, r.relname, s.key_column, s.text_column, s.mode,
@@ -46,9 +46,8 @@ _RELEASE_DROPPED = """
 /* textsim-db: detach dropped tables */
 SELECT relation, documents FROM textsim._release_dropped(%s)
 """
-# Reading a table runs with the rights of the worker's role: only functions of pg_catalog and textsim,
-# by name (as unnest() of several arrays is anyway), and only operators and casts of types that are
-# not the users' own.
+# A read runs with the rights of the worker's role. So it calls only functions of pg_catalog and
+# textsim, by their qualified names, and uses only operators and casts of types that users cannot define.
 _HOLD = "/* textsim-db: hold an attached table */ LOCK TABLE ONLY {relation} IN ACCESS SHARE MODE"
 _READ = """
 /* textsim-db: read changed rows */
@@ -84,9 +83,9 @@ WHERE NOT EXISTS (
 class StoredSource:
     """An attached table as the connected role sees it.
 
-    name: that of the table, as SQL takes it. fault: why this role cannot index it, or None.
-    differs: it may have changed in ways that triggers do not see. problems: what keeps it from
-    being kept indexed by anybody.
+    name: the table's name, as SQL takes it. fault: why this role cannot index it, or None. differs:
+    whether it may have changed in ways that triggers do not see. problems: what keeps every role
+    from keeping it indexed.
     """
 
     id: int
@@ -131,13 +130,13 @@ def sources(engine: Engine) -> list[StoredSource]:
     return [StoredSource(*row) for row in rows]
 
 
-def names(connection: Connection, numbers: Iterable[int | None]) -> dict[int | None, str]:
-    """Return the names of the attached tables among some sources."""
+def source_names(connection: Connection, numbers: Iterable[int | None]) -> dict[int | None, str]:
+    """Return the names of tables by the numbers of their sources, without detached tables."""
     return dict(connection.execute(_NAMES, [list(numbers)]).fetchall())
 
 
-def compare_changed(engine: Engine, source: StoredSource) -> None:
-    """Log what triggers may have missed of a table."""
+def log_unseen_changes(engine: Engine, source: StoredSource) -> None:
+    """Have the log ask for a comparison of what the triggers of a table may have missed."""
     with transaction(engine) as connection:
         connection.execute(_COMPARE_CHANGED, [source.id])
 
@@ -159,14 +158,14 @@ def release_dropped(engine: Engine, corpus_id: int) -> int:
 def reading(engine: Engine, source: StoredSource) -> Iterator[Connection]:
     """Lend a connection in a transaction that may read a table."""
     with transaction(engine) as connection:
-        hold(connection, source, READING_PATIENCE)
+        lock_table(connection, source, READING_PATIENCE)
         yield connection
 
 
-def hold(connection: Connection, source: StoredSource, patience: str) -> None:
-    """Lock a table against being altered, and see that it still is what it was.
+def lock_table(connection: Connection, source: StoredSource, patience: str) -> None:
+    """Lock a table against being altered; raise if it was altered since it was described.
 
-    From then on it cannot become a view, or its columns be of a type that runs a user's function.
+    From then on it cannot become a view, and its columns cannot get a type that runs a user's function.
     """
     wait_at_most(connection, patience)
     connection.execute(source.statement(_HOLD), [])
@@ -175,17 +174,17 @@ def hold(connection: Connection, source: StoredSource, patience: str) -> None:
         raise pg.ObjectNotInPrerequisiteState(f"table {source.name} has just been altered")
 
 
-def read(connection: Connection, source: StoredSource, keys: Sequence[str]) -> dict[str, str]:
-    """Return the texts that a table has for some keys; those that are NULL are left out."""
+def read_texts(connection: Connection, source: StoredSource, keys: Sequence[str]) -> dict[str, str]:
+    """Return the texts that a table has for the keys, without those that are NULL."""
     return dict(connection.execute(source.statement(_READ), [list(keys)]).fetchall())
 
 
-def sizes(connection: Connection, source: StoredSource, keys: Sequence[str]) -> dict[str, int]:
-    """Return the lengths of these texts in bytes, without reading them."""
+def read_sizes(connection: Connection, source: StoredSource, keys: Sequence[str]) -> dict[str, int]:
+    """Return the lengths of the texts in bytes, without reading the texts."""
     return dict(connection.execute(source.statement(_SIZES), [list(keys)]).fetchall())
 
 
-def page(
+def read_page(
     connection: Connection, source: StoredSource, after: str | None, most: int
 ) -> list[tuple[str, int]]:
     """Return the next keys of a table in their order, with the lengths of their texts."""
@@ -196,7 +195,7 @@ def page(
     return rows.fetchall()
 
 
-def absent(connection: Connection, source: StoredSource, keys: Sequence[str]) -> list[str]:
-    """Return those of some keys for which a table has no text."""
+def absent_keys(connection: Connection, source: StoredSource, keys: Sequence[str]) -> list[str]:
+    """Return the keys for which a table has no text."""
     rows = connection.execute(source.statement(_ABSENT), [list(keys)]).fetchall()
     return [key for (key,) in rows]

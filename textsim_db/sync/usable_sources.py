@@ -125,7 +125,7 @@ class UsableSources:
             return
         log.info("table %s changed in a way that triggers do not see", source.name)
         try:
-            source_rows.compare_changed(self._engine, source)
+            source_rows.log_unseen_changes(self._engine, source)
         except psycopg.Error as error:
             if is_trouble(error):
                 raise

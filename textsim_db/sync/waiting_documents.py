@@ -1,4 +1,4 @@
-"""Documents that SQL has written with their normal form: their words are given ids, and a language."""
+"""Documents that SQL wrote with their normal form, and that wait for the ids of their words."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def resolve(piece: Piece) -> Completions:
 
 
 def write(connection: Connection, piece: Piece, completions: Completions) -> ChangeReport:
-    """Store the word ids; documents that another transaction holds come again."""
+    """Store the word ids, and postpone the documents that another transaction holds."""
     cursor = connection.cursor(binary=True)
     cursor.executemany(piece.corpus.statement(_COMPLETE), completions.documents)
     rows = connection.execute(piece.corpus.statement(_STILL_WAITING), [piece.keys]).fetchall()

@@ -15,7 +15,10 @@ LEASE_SECONDS = 60.0
 
 
 class WorkReport(NamedTuple):
-    """One transaction of a worker: in which corpus, for which table (None: words given ids)."""
+    """One transaction of a worker.
+
+    table: None if it gave word ids to documents that SQL had written.
+    """
 
     corpus: str
     table: str | None
@@ -27,7 +30,7 @@ class WorkReport(NamedTuple):
 class WorkerSettings:
     """The arguments of Database.worker(); raises ConfigurationError.
 
-    only_source: the number of the one source to work for.
+    only_source: the number of a source, if the worker is to index no other.
     """
 
     poll: float = POLL_SECONDS
