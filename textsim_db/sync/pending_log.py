@@ -14,6 +14,7 @@ from sqlalchemy import Engine
 
 from textsim_db.db.engine import Connection, autocommit, transaction, wait_at_most
 from textsim_db.results import Failure, Refusal
+from textsim_db.sync import statements
 from textsim_db.sync.worker_settings import WorkerSettings
 
 if TYPE_CHECKING:
@@ -26,88 +27,6 @@ CLAIM_KEYS = 10_000
 """A claim ends with the entry that brings it to this number of keys."""
 GIVE_UP_TRIES = 8
 """An entry that workers claimed this often and never finished, since they died, is set aside."""
-
-_CLAIM = """
-/* textsim-db: claim pending changes */
-WITH ready AS (
-    SELECT p.id, coalesce(pg_catalog.cardinality(p.keys), 1) AS size
-    FROM textsim.pending p
-    WHERE p.error IS NULL AND (p.lease_until IS NULL OR p.lease_until < pg_catalog.now())
-        AND p.corpus_id <> ALL (%(foreign)s::integer[])
-        AND (p.source_id = ANY (%(sources)s::integer[]) OR p.source_id IS NULL AND %(waiting)s
-            -- Leave corpora that this role may not write, but claim the entries of dropped corpora.
-            AND coalesce(pg_catalog.has_table_privilege(
-                pg_catalog.to_regclass('textsim.document_' || p.corpus_id), 'UPDATE'), true))
-    ORDER BY p.id
-    LIMIT %(most)s
-    FOR UPDATE SKIP LOCKED
-), chosen AS (
-    SELECT r.id, sum(r.size) OVER (ORDER BY r.id) - r.size AS before FROM ready r
-)
-UPDATE textsim.pending p
-SET lease_until = pg_catalog.now() + pg_catalog.make_interval(secs => %(lease)s), tries = p.tries + 1
-FROM chosen c
-WHERE p.id = c.id AND c.before < %(most)s
-RETURNING p.id,
-    -- A rebuild moves the table of an entry to the new corpus.
-    coalesce((SELECT s.corpus_id FROM textsim.source s WHERE s.id = p.source_id), p.corpus_id),
-    p.source_id, p.keys, p.tries
-"""
-_RENEW = """
-UPDATE textsim.pending SET lease_until = pg_catalog.now() + pg_catalog.make_interval(secs => %s)
-WHERE id = ANY (%s::bigint[])
-"""
-_FORGIVE = """
-UPDATE textsim.pending SET tries = greatest(tries - 1, 0) WHERE id = ANY (%s::bigint[])
-"""
-_RELEASE = """
-UPDATE textsim.pending SET lease_until = pg_catalog.now(), tries = greatest(tries - %s, 0)
-WHERE id = ANY (%s::bigint[])
-"""
-_DELETE_ORPHANS = """
-DELETE FROM textsim.pending p
-WHERE p.id = ANY (%s::bigint[])
-    AND NOT EXISTS (SELECT FROM textsim.corpus c WHERE c.id = p.corpus_id)
-    AND NOT EXISTS (SELECT FROM textsim.source s WHERE s.id = p.source_id)
-"""
-_SPLIT = """
-WITH gone AS (DELETE FROM textsim.pending p WHERE p.id = %s RETURNING p.*)
-INSERT INTO textsim.pending (corpus_id, source_id, keys, created_at, tries)
-SELECT g.corpus_id, g.source_id, ARRAY[k], g.created_at, g.tries
-FROM gone g CROSS JOIN LATERAL (SELECT DISTINCT k FROM pg_catalog.unnest(g.keys) k) keys
-"""
-_GIVE_UP = """
-UPDATE textsim.pending SET error = %s, lease_until = NULL WHERE id = %s
-"""
-_COMPARISONS = """
-SELECT p.id FROM textsim.pending p WHERE p.source_id = %s AND p.keys IS NULL AND p.error IS NULL
-"""
-_DELETE = "DELETE FROM textsim.pending WHERE id = ANY (%s::bigint[])"
-_DELETE_FAILURES = """
-DELETE FROM textsim.pending p
-WHERE p.corpus_id = %s AND p.error IS NOT NULL AND (p.source_id IS NULL OR p.source_id = %s)
-    AND p.keys[1] = ANY (%s::text[])
-"""
-_SET_ASIDE = """
-INSERT INTO textsim.pending (corpus_id, source_id, keys, tries, error) VALUES (%s, %s, %s, %s, %s)
-"""
-_POSTPONE = """
-INSERT INTO textsim.pending (corpus_id, source_id, keys, tries, lease_until)
-VALUES (%s, %s, %s, %s, pg_catalog.now() + pg_catalog.make_interval(secs => %s))
-"""
-_FAILURES = """
-SELECT k.key, s.relation::text, p.tries, p.error
-FROM textsim.pending p
-LEFT JOIN textsim.source s ON s.id = p.source_id
-LEFT JOIN LATERAL pg_catalog.unnest(p.keys) k (key) ON true
-WHERE coalesce(s.corpus_id, p.corpus_id) = %s AND p.error IS NOT NULL
-ORDER BY p.id DESC LIMIT %s
-"""
-_RETRY = """
-UPDATE textsim.pending p SET error = NULL, tries = 0, lease_until = NULL
-WHERE p.error IS NOT NULL AND %s = coalesce(
-    (SELECT s.corpus_id FROM textsim.source s WHERE s.id = p.source_id), p.corpus_id)
-"""
 
 
 class LogEntry(NamedTuple):
@@ -145,7 +64,7 @@ class Claims:
             "lease": self._lease,
         }
         with transaction(self._engine) as connection:
-            rows = connection.execute(_CLAIM, parameters, prepare=True).fetchall()
+            rows = connection.execute(statements.CLAIM, parameters, prepare=True).fetchall()
             # The entries may be ours even if the connection is lost from here on.
             self._ids.update(row[0] for row in rows)
             self.has_claimed = True
@@ -153,7 +72,7 @@ class Claims:
 
     def renew(self, ids: list[int]) -> None:
         """Begin the lease of entries anew."""
-        self._execute(_RENEW, [self._lease, ids])
+        self._execute(statements.RENEW, [self._lease, ids])
 
     def let_go(self, ids: Iterable[int]) -> None:
         """Forget entries that are finished, or that stay claimed until the lease is over."""
@@ -166,39 +85,39 @@ class Claims:
     def release_all(self, uncounted_tries: int = 0) -> None:
         """Let any worker claim the entries again at once."""
         if self._ids:
-            self._execute(_RELEASE, [uncounted_tries, sorted(self._ids)])
+            self._execute(statements.RELEASE, [uncounted_tries, sorted(self._ids)])
             self._ids.clear()
 
     def abandon(self) -> None:
         """Release all entries while another thread still works; waits for locks a second at most."""
         with transaction(self._engine) as connection:
             wait_at_most(connection, "1s")
-            connection.execute(_RELEASE, [1, sorted(self._ids.copy())])
+            connection.execute(statements.RELEASE, [1, sorted(self._ids.copy())])
 
     def leave_corpus(self, corpus_id: int, ids: list[int]) -> None:
         """Release entries to other workers, and claim no entry of their corpus again."""
         self._foreign_corpora.add(corpus_id)
-        self._execute(_RELEASE, [1, ids])
+        self._execute(statements.RELEASE, [1, ids])
         self.let_go(ids)
 
     def forgive(self, ids: list[int]) -> None:
         """Do not count this try: it failed for a reason that is not in the entries."""
-        self._execute(_FORGIVE, [ids])
+        self._execute(statements.FORGIVE, [ids])
 
     def release_moved(self, ids: list[int]) -> None:
         """Delete the entries of a dropped corpus; if it was rebuilt, release them for the new one."""
         with transaction(self._engine) as connection:
-            connection.execute(_DELETE_ORPHANS, [ids])
-            connection.execute(_RENEW, [0, ids])
+            connection.execute(statements.DELETE_ORPHANS, [ids])
+            connection.execute(statements.RENEW, [0, ids])
 
     def split(self, entry: LogEntry) -> None:
         """Give each key of an entry an entry of its own, to find the key that workers die of."""
-        self._execute(_SPLIT, [entry.id])
+        self._execute(statements.SPLIT, [entry.id])
 
     def give_up(self, entry: LogEntry) -> None:
         """Set aside an entry that workers died of."""
         reason = f"a worker ended {GIVE_UP_TRIES} times while it had this in hand"
-        self._execute(_GIVE_UP, [reason, entry.id])
+        self._execute(statements.GIVE_UP, [reason, entry.id])
         fields = {"corpus_id": entry.corpus_id, "keys": entry.keys, "reason": reason}
         log.error("set aside: %s", reason, extra=fields)
 
@@ -209,38 +128,38 @@ class Claims:
 
 def comparisons(connection: Connection, source_id: int) -> list[int]:
     """Return the entries that ask for a comparison of a whole table."""
-    return [id_ for (id_,) in connection.execute(_COMPARISONS, [source_id])]
+    return [id_ for (id_,) in connection.execute(statements.COMPARISONS, [source_id])]
 
 
 def delete(connection: Connection, ids: Iterable[int]) -> None:
     """Delete entries that are done."""
-    connection.execute(_DELETE, [list(ids)])
+    connection.execute(statements.DELETE_ENTRIES, [list(ids)])
 
 
 def finish(connection: Connection, piece: Piece, refused: Iterable[Refusal]) -> None:
     """Delete what was logged about the keys of a piece, and set aside what cannot be indexed."""
-    connection.execute(_DELETE_FAILURES, [piece.corpus.id, piece.source_id, piece.keys])
+    connection.execute(statements.DELETE_FAILURES, [piece.corpus.id, piece.source_id, piece.keys])
     if piece.entries:
         delete(connection, piece.entries)
     for key, reason in refused:
         parameters = [piece.corpus.id, piece.source_id, [key], piece.tries, reason]
-        connection.execute(_SET_ASIDE, parameters)
+        connection.execute(statements.SET_ASIDE, parameters)
 
 
 def postpone(connection: Connection, piece: Piece, keys: Sequence[str], tries: int = 0) -> None:
     """Log keys of a piece again, to be claimed in a second; later after each try that counts."""
     parameters = [piece.corpus.id, piece.source_id, list(keys), tries, 2**tries]
-    connection.execute(_POSTPONE, parameters)
+    connection.execute(statements.POSTPONE, parameters)
 
 
 def failures(store: Store, last: int | None = None) -> list[Failure]:
     """Return the documents that were set aside, or the last of them."""
     with autocommit(store.engine) as connection:
-        rows = connection.execute(_FAILURES, [store.corpus.id, last]).fetchall()
+        rows = connection.execute(statements.FAILURES, [store.corpus.id, last]).fetchall()
     return [Failure(*row) for row in reversed(rows)]
 
 
 def retry_failures(store: Store) -> int:
     """Have workers try again what was set aside, and return how many entries that is."""
     with transaction(store.engine) as connection:
-        return connection.execute(_RETRY, [store.corpus.id]).rowcount
+        return connection.execute(statements.RETRY_FAILURES, [store.corpus.id]).rowcount

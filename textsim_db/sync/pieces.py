@@ -16,26 +16,13 @@ from textsim_db.db.engine import Connection, autocommit
 from textsim_db.db.retries import repeated
 from textsim_db.db.store import Store
 from textsim_db.db.stored_corpus import StoredCorpus
-from textsim_db.sync import source_rows
+from textsim_db.sync import source_rows, statements
 from textsim_db.sync.source_rows import StoredSource
 from textsim_db.text.streams import MAX_WEIGHT
 from textsim_db.write.prepared_batch import BATCH_DOCUMENTS
 
 INLINE_DOCUMENTS = 1000
 """The documents of a piece if the table's own writers wait while the documents are locked."""
-
-_FIRST_DOCUMENTS = """
-/* textsim-db: sweep documents of corpus {id} */
-SELECT d.key FROM {document} d WHERE d.source_id = %s ORDER BY d.key LIMIT %s
-"""
-_NEXT_DOCUMENTS = """
-/* textsim-db: sweep documents of corpus {id} */
-SELECT d.key FROM {document} d WHERE d.source_id = %s AND d.key > %s ORDER BY d.key LIMIT %s
-"""
-_WAITING_SIZES = """
-SELECT d.key, pg_catalog.octet_length(d.normal_form) FROM {document} d
-WHERE d.key = ANY (%s::text[]) AND d.word_ids IS NULL
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +63,9 @@ def cut_keys(
     distinct = sorted(set(keys))
     if source is None:
         with autocommit(store.engine) as connection:
-            rows = connection.execute(store.corpus.statement(_WAITING_SIZES), [distinct]).fetchall()
+            rows = connection.execute(
+                store.corpus.statement(statements.WAITING_SIZES), [distinct]
+            ).fetchall()
         sizes: dict[str, int] = dict(rows)
     else:
         with source_rows.reading(store.engine, source) as connection:
@@ -157,6 +146,8 @@ def _own_keys(
     connection: Connection, store: Store, source: StoredSource, after: str | None
 ) -> list[str]:
     """Return the keys of the next documents of a source."""
-    statement = store.corpus.statement(_FIRST_DOCUMENTS if after is None else _NEXT_DOCUMENTS)
+    statement = store.corpus.statement(
+        statements.FIRST_DOCUMENT_KEYS if after is None else statements.NEXT_DOCUMENT_KEYS
+    )
     start: list[object] = [source.id] if after is None else [source.id, after]
     return [key for (key,) in connection.execute(statement, [*start, BATCH_DOCUMENTS])]

@@ -12,7 +12,7 @@ from sqlalchemy import Engine
 from textsim_db.db.engine import Connection, autocommit, transaction
 from textsim_db.errors import ConfigurationError
 from textsim_db.results import Activity, Source, Status
-from textsim_db.sync import source_rows
+from textsim_db.sync import source_rows, statements
 from textsim_db.sync.source_rows import StoredSource
 from textsim_db.sync.table_names import TableName, table_name, table_oid
 
@@ -32,43 +32,13 @@ _REFUSED = (
     pg.UndefinedTable,
 )
 
-_ATTACH = """
-/* textsim-db: attach a table */ SELECT textsim.attach(%s, %s::oid::regclass, %s, %s, %s)
-"""
-_NUMBER = """
-SELECT s.id FROM textsim.source s JOIN textsim.corpus c ON c.id = s.corpus_id
-WHERE c.name = %s AND s.relation = %s::oid::regclass
-"""
-_DETACH = "/* textsim-db: detach a table */ SELECT textsim.detach(%s, %s::oid::regclass)"
-_TABLES = """
-SELECT corpus, relation::text, key_column, text_column, mode FROM textsim.sources
-ORDER BY corpus, relation::text
-"""
-_STATUS = """
-/* textsim-db: status of a corpus */
-SELECT indexed, pending, oldest_pending, failed, is_estimate, problems FROM textsim.status(%s)
-"""
-_ACTIVITY = """
-SELECT (
-    SELECT max(greatest(0, extract(epoch FROM pg_catalog.clock_timestamp() - p.created_at)))::float8
-    FROM textsim.pending p LEFT JOIN textsim.source s ON s.id = p.source_id
-    WHERE coalesce(s.corpus_id, p.corpus_id) = {id} AND p.error IS NULL
-), (
-    SELECT pg_catalog.pg_stat_get_tuples_inserted(d.oid)
-        + pg_catalog.pg_stat_get_tuples_updated(d.oid)
-        + pg_catalog.pg_stat_get_tuples_deleted(d.oid)
-    FROM (SELECT {document_name}::pg_catalog.regclass::oid) d (oid)
-)
-"""
-_UNINDEXED = "SELECT textsim._unindexed(%s)::text"
-
 
 def attach(store: Store, table: str, key: str, text: str, mode: str) -> int:
     """Attach a table and return the number of the source; raises ConfigurationError."""
     with transaction(store.engine) as connection:
         relation = table_oid(connection, table)
-        _call(connection, _ATTACH, [store.corpus.name, relation, key, text, mode])
-        row = connection.execute(_NUMBER, [store.corpus.name, relation]).fetchone()
+        _call(connection, statements.ATTACH, [store.corpus.name, relation, key, text, mode])
+        row = connection.execute(statements.SOURCE_NUMBER, [store.corpus.name, relation]).fetchone()
     assert row is not None
     return int(row[0])
 
@@ -78,13 +48,13 @@ def detach(store: Store, table: TableName) -> None:
     name = table_name(table)
     with transaction(store.engine) as connection:
         relation = int(name) if name.isascii() and name.isdigit() else table_oid(connection, name)
-        _call(connection, _DETACH, [store.corpus.name, relation])
+        _call(connection, statements.DETACH, [store.corpus.name, relation])
 
 
 def attached(engine: Engine) -> list[Source]:
     """Return the attached tables of all corpora."""
     with autocommit(engine) as connection:
-        return [Source(*row) for row in connection.execute(_TABLES).fetchall()]
+        return [Source(*row) for row in connection.execute(statements.ATTACHED_TABLES).fetchall()]
 
 
 def usable(store: Store) -> list[StoredSource]:
@@ -107,7 +77,7 @@ def dropped(store: Store) -> list[StoredSource]:
 def status(store: Store) -> Status:
     """Return how far a corpus is with its attached tables."""
     with autocommit(store.engine) as connection:
-        row = connection.execute(_STATUS, [store.corpus.name]).fetchone()
+        row = connection.execute(statements.STATUS, [store.corpus.name]).fetchone()
     assert row is not None
     return Status(*row)
 
@@ -115,7 +85,7 @@ def status(store: Store) -> Status:
 def activity(store: Store) -> Activity:
     """Return how a corpus is kept up with."""
     with autocommit(store.engine) as connection:
-        row = connection.execute(store.corpus.statement(_ACTIVITY)).fetchone()
+        row = connection.execute(store.corpus.statement(statements.ACTIVITY)).fetchone()
     assert row is not None
     return Activity(*row)
 
@@ -123,7 +93,7 @@ def activity(store: Store) -> Activity:
 def warn_unindexed(store: Store) -> None:
     """Log the attached tables that are still to be compared with their documents."""
     with autocommit(store.engine) as connection:
-        for (table,) in connection.execute(_UNINDEXED, [store.corpus.id]):
+        for (table,) in connection.execute(statements.UNINDEXED_TABLES, [store.corpus.id]):
             log.warning(
                 "table %s is not wholly indexed in corpus %s: what it holds may be missing",
                 *(table, store.corpus.name),

@@ -12,18 +12,13 @@ from sqlalchemy import Table
 
 from textsim_db.db.engine import Connection
 from textsim_db.errors import ConfigurationError
+from textsim_db.sync import statements
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import InstrumentedAttribute
 
 TableName: TypeAlias = str | Table | type[Any]
 ColumnName: TypeAlias = "str | sqlalchemy.Column[Any] | InstrumentedAttribute[Any]"
-
-_FIND_TABLE = """
-SELECT coalesce(
-    pg_catalog.to_regclass(pg_catalog.quote_ident(%(name)s)), pg_catalog.to_regclass(%(name)s)
-)::oid
-"""
 
 
 def names_of(table: TableName, key: ColumnName, text: ColumnName) -> tuple[str, str, str]:
@@ -39,7 +34,7 @@ def names_of(table: TableName, key: ColumnName, text: ColumnName) -> tuple[str, 
 def table_oid(connection: Connection, name: str) -> int:
     """Return the oid of a table by its name as SQL takes it; raises ConfigurationError."""
     try:
-        row = connection.execute(_FIND_TABLE, {"name": name}).fetchone()
+        row = connection.execute(statements.FIND_TABLE, {"name": name}).fetchone()
     except (pg.InvalidName, pg.SyntaxError, psycopg.DataError, UnicodeEncodeError) as error:
         raise ConfigurationError(f"{name!r} is not the name of a table") from error
     if row is None or row[0] is None:

@@ -13,34 +13,15 @@ from textsim_db.db.binary_format import Array
 from textsim_db.db.engine import Connection, autocommit
 from textsim_db.db.store import Store
 from textsim_db.results import ChangeReport, Refusal
-from textsim_db.sync import pending_log
+from textsim_db.sync import pending_log, statements
 from textsim_db.sync.pieces import Piece, cut_keys
 from textsim_db.text.languages import identify
 from textsim_db.text.tokens import tokens_of
 from textsim_db.write.prepared_batch import BATCH_DOCUMENTS
 
-_KEYS = """
-/* textsim-db: documents of corpus {id} whose words wait for ids */
-SELECT d.key FROM {document} d WHERE d.word_ids IS NULL AND d.key > %s ORDER BY d.key LIMIT %s
-"""
-_READ = """
-SELECT d.key, d.id, d.normal_form FROM {document} d
-WHERE d.key = ANY (%s::text[]) AND d.word_ids IS NULL
-"""
-# Skips a row that a transaction is changing: the log has its change as well.
-_COMPLETE = """
-UPDATE {document} SET word_ids = %b, normal_form = NULL, language = %b
-WHERE id = (
-    SELECT id FROM {document} WHERE id = %b AND normal_form = %s FOR UPDATE SKIP LOCKED
-)
-"""
-_STILL_WAITING = """
-SELECT d.key FROM {document} d WHERE d.key = ANY (%s::text[]) AND d.word_ids IS NULL
-"""
-
 
 class _Completion(NamedTuple):
-    """The parameters of _COMPLETE."""
+    """The parameters of statements.COMPLETE."""
 
     word_ids: Array
     language: str | None
@@ -61,7 +42,7 @@ def waiting_pieces(store: Store) -> Iterator[Piece]:
     last = ""
     while True:
         with autocommit(store.engine) as connection:
-            statement = store.corpus.statement(_KEYS)
+            statement = store.corpus.statement(statements.WAITING_KEYS)
             rows = connection.execute(statement, [last, BATCH_DOCUMENTS]).fetchall()
         if not rows:
             return
@@ -72,7 +53,9 @@ def waiting_pieces(store: Store) -> Iterator[Piece]:
 def resolve(piece: Piece) -> Completions:
     """Read the normal forms of a piece and look up the ids of their words."""
     with autocommit(piece.store.engine) as connection:
-        rows = connection.execute(piece.corpus.statement(_READ), [piece.keys]).fetchall()
+        rows = connection.execute(
+            piece.corpus.statement(statements.WAITING_FORMS), [piece.keys]
+        ).fetchall()
     tokens = tokens_of([form.encode() for _, _, form in rows])
     all_word_ids = piece.store.dictionary.ensure(tokens)
     languages = [None] * len(rows) if piece.corpus.config.language is None else identify(tokens)
@@ -94,8 +77,10 @@ def resolve(piece: Piece) -> Completions:
 def write(connection: Connection, piece: Piece, completions: Completions) -> ChangeReport:
     """Store the word ids, and postpone the documents that another transaction holds."""
     cursor = connection.cursor(binary=True)
-    cursor.executemany(piece.corpus.statement(_COMPLETE), completions.documents)
-    rows = connection.execute(piece.corpus.statement(_STILL_WAITING), [piece.keys]).fetchall()
+    cursor.executemany(piece.corpus.statement(statements.COMPLETE), completions.documents)
+    rows = connection.execute(
+        piece.corpus.statement(statements.STILL_WAITING), [piece.keys]
+    ).fetchall()
     refused = {refusal.key for refusal in completions.refused}
     waiting = [key for (key,) in rows if key not in refused]
     if waiting:
