@@ -96,7 +96,7 @@ def _write_once(piece: Piece, changes: RowChanges | Completions | None) -> Chang
 
 def _write_smaller(piece: Piece, error: Exception) -> ChangeReport:
     """Write a piece that failed: in halves if it took too long, otherwise key by key."""
-    if _is_not_about_keys(piece.store.engine, error):
+    if _concerns_every_piece(piece.store.engine, error):
         raise error
     if len(piece.keys) < 2 or not isinstance(error, TIMED_OUT):
         return _write_key_by_key(piece)
@@ -108,7 +108,7 @@ def _write_smaller(piece: Piece, error: Exception) -> ChangeReport:
     return report
 
 
-def _is_not_about_keys(engine: Engine, error: Exception) -> bool:
+def _concerns_every_piece(engine: Engine, error: Exception) -> bool:
     """Say whether every piece of the table would fail like this."""
     if isinstance(error, pg.QueryCanceled):
         return not is_timeout(engine, error)
@@ -129,7 +129,7 @@ def _write_key_by_key(piece: Piece) -> ChangeReport:
             report.include(_write_once(single, _changes(single)))
             conflicts = 0
         except (psycopg.Error, TextsimError) as error:
-            if _is_not_about_keys(piece.store.engine, error):
+            if _concerns_every_piece(piece.store.engine, error):
                 raise
             if not isinstance(error, CONFLICTS):
                 report.refused += _postpone_or_set_aside(single, error)

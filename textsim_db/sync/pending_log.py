@@ -51,14 +51,14 @@ class Claims:
         self._lease = float(settings.lease)
         self._with_waiting_documents = settings.only_source is None
         self._ids: set[int] = set()
-        self._foreign_corpora: set[int] = set()
+        self._excluded_corpora: set[int] = set()
         self.has_claimed = False
 
     def claim(self, sources: Iterable[int]) -> list[LogEntry]:
         """Claim the next entries of sources, and of documents that wait for word ids."""
         parameters = {
             "sources": list(sources),
-            "foreign": list(self._foreign_corpora),
+            "excluded": list(self._excluded_corpora),
             "waiting": self._with_waiting_documents,
             "most": CLAIM_KEYS,
             "lease": self._lease,
@@ -96,7 +96,7 @@ class Claims:
 
     def leave_corpus(self, corpus_id: int, ids: list[int]) -> None:
         """Release entries to other workers, and claim no entry of their corpus again."""
-        self._foreign_corpora.add(corpus_id)
+        self._excluded_corpora.add(corpus_id)
         self._execute(statements.RELEASE, [1, ids])
         self.let_go(ids)
 

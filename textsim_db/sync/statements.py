@@ -118,7 +118,7 @@ WITH ready AS (
     SELECT p.id, coalesce(pg_catalog.cardinality(p.keys), 1) AS size
     FROM textsim.pending p
     WHERE p.error IS NULL AND (p.lease_until IS NULL OR p.lease_until < pg_catalog.now())
-        AND p.corpus_id <> ALL (%(foreign)s::integer[])
+        AND p.corpus_id <> ALL (%(excluded)s::integer[])
         AND (p.source_id = ANY (%(sources)s::integer[]) OR p.source_id IS NULL AND %(waiting)s
             -- Leave corpora that this role may not write, but claim the entries of dropped corpora.
             AND coalesce(pg_catalog.has_table_privilege(
