@@ -11,7 +11,6 @@ from typing import Any, Concatenate, LiteralString, ParamSpec, TypeVar
 import numpy as np
 import numpy.typing as npt
 from psycopg import errors as pg
-from sqlalchemy import Table
 
 from textsim_db.compare.verify import Criterion
 from textsim_db.db import stored_corpus
@@ -65,9 +64,8 @@ from textsim_db.settings import (
 )
 from textsim_db.sketch import band_options, sketches
 from textsim_db.sketch.band_options import Option
-from textsim_db.sync import source_changes, source_rows, sources
-from textsim_db.sync.sources import Column
-from textsim_db.sync.worker import Worker
+from textsim_db.sync import attach, drift, pending_log, sources
+from textsim_db.sync.table_names import ColumnName, TableName, names_of
 from textsim_db.text.languages import check_language
 from textsim_db.write import bulk_load, rebuild
 from textsim_db.write.document_inputs import Documents, Key, stream_documents
@@ -390,9 +388,9 @@ class Corpus:
 
     def attach(
         self,
-        table: str | Table | type[Any],
-        key: Column,
-        text: Column,
+        table: TableName,
+        key: ColumnName,
+        text: ColumnName,
         mode: str = "queue",
         progress: Callable[[int], None] | None = None,
     ) -> ChangeReport:
@@ -409,23 +407,10 @@ class Corpus:
         """
         check_callable(progress, "progress")
         with self._current():
-            source = sources.attach(self._store, *sources.names(table, key, text), mode)
-            worker = Worker(
-                self._store.engine,
-                self._store.dictionary,
-                only=source,
-                report=None if progress is None else sources.counted(progress),
-            )
-            report = worker.run(until_idle=True)
-            if worker.unusable:
-                name, fault = next(iter(worker.unusable.items()))
-                raise ConfigurationError(
-                    f"table {name} is attached, but what it holds is not indexed: {fault}; let a "
-                    "worker index it that can, or detach it"
-                )
-            return report
+            names = names_of(table, key, text)
+            return attach.attach_and_index(self._store, names, mode, progress)
 
-    def detach(self, table: str | Table | type[Any]) -> None:
+    def detach(self, table: TableName) -> None:
         """Stop keeping a table indexed; its documents stay. Raises ConfigurationError."""
         with self._current():
             sources.detach(self._store, table)
@@ -443,12 +428,12 @@ class Corpus:
         """Return the documents that were set aside, with the reason for each, or the last of them."""
         checked = _limit(last, "last")
         with self._current():
-            return sources.failures(self._store, checked)
+            return pending_log.failures(self._store, checked)
 
     def retry_failures(self) -> int:
         """Have workers try again what was set aside, and return how many documents that is."""
         with self._current():
-            return sources.retry(self._store)
+            return pending_log.retry_failures(self._store)
 
     def reconcile(self, progress: Callable[[int], None] | None = None) -> ChangeReport:
         """Make the corpus equal to its attached tables, by key and text.
@@ -459,25 +444,12 @@ class Corpus:
         """
         check_callable(progress, "progress")
         with self._current():
-            removed = source_rows.release_dropped(self._store.engine, self._store.corpus.id)
-            report = ChangeReport(removed=removed)
-            for source in sources.usable(self._store):
-                report.include(source_changes.reconcile(self._store, source, progress))
-            report.include(source_changes.complete(self._store))
-            return report
+            return drift.reconcile(self._store, progress)
 
     def drift(self) -> Generator[Drift, None, None]:
         """Yield what reconcile() would mend; changes that are pending are among it."""
-
-        def found() -> Generator[Drift, None, None]:
-            with self._current():
-                for source in sources.dropped(self._store):
-                    yield from source_changes.surplus(self._store, source)
-                for source in sources.usable(self._store):
-                    for piece in source_changes.sweep(self._store, source):
-                        yield from source_changes.drift(piece)
-
-        return found()
+        with self._current():
+            yield from drift.drift(self._store)
 
     def rebuild(
         self,

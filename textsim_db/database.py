@@ -19,7 +19,13 @@ from textsim_db.errors import ConfigurationError, CorpusExists
 from textsim_db.results import Source
 from textsim_db.settings import differing_settings, make_config
 from textsim_db.sync import sources
-from textsim_db.sync.worker import POLL_SECONDS, Worker, WorkReport
+from textsim_db.sync.worker import Worker
+from textsim_db.sync.worker_settings import (
+    LEASE_SECONDS,
+    POLL_SECONDS,
+    WorkerSettings,
+    WorkReport,
+)
 from textsim_db.text.stop_words import with_lists
 from textsim_db.write.temporary_corpora import check_not_reserved, is_temporary
 
@@ -127,7 +133,7 @@ class Database:
     def worker(
         self,
         poll: float = POLL_SECONDS,
-        lease: float = 60.0,
+        lease: float = LEASE_SECONDS,
         listen: bool = False,
         report: Callable[[WorkReport], None] | None = None,
     ) -> Worker:
@@ -138,7 +144,8 @@ class Database:
         sessions with textsim.notify = on send. report is called after each transaction. Any number
         of workers may run, anywhere. Raises ConfigurationError.
         """
-        return Worker(self._engine, self._dictionary, poll, lease, listen, report=report)
+        settings = WorkerSettings(poll, lease, listen, report)
+        return Worker(self._engine, self._dictionary, settings)
 
     def sources(self) -> list[Source]:
         """Return the attached tables of all corpora."""

@@ -21,7 +21,7 @@ from tests.integration.test_retries import cut_commit
 from tests.proxy import proxied
 from tests.sampling import some
 from textsim_db.db import stored_corpus
-from textsim_db.sync import source_changes, source_rows
+from textsim_db.sync import pieces, source_rows
 from textsim_db.write import copy_corpus, rebuild
 from textsim_db.write.temporary_corpora import PREFIX
 
@@ -254,14 +254,14 @@ def test_a_worker_that_meets_a_rebuild_logs_no_error(
     with psycopg.connect(db.url, autocommit=True) as connection:
         connection.execute("CREATE TABLE t (id int PRIMARY KEY, body text)")
         corpus.attach("t", "id", "body")
-        pieces, seeds = source_changes.pieces, iter((2, 3))
+        cut_keys, seeds = pieces.cut_keys, iter((2, 3))
 
-        def rebuilt_first(*arguments: Any) -> Iterator[source_changes.Piece]:
+        def rebuilt_first(*arguments: Any) -> Iterator[pieces.Piece]:
             for seed in islice(seeds, 1):
                 db.corpus("c").rebuild(seed=seed)
-            yield from pieces(*arguments)
+            yield from cut_keys(*arguments)
 
-        monkeypatch.setattr(source_changes, "pieces", rebuilt_first)
+        monkeypatch.setattr(pieces, "cut_keys", rebuilt_first)
         for write in (
             "INSERT INTO t VALUES (1, 'the words of a row')",
             "SELECT textsim.add('c', 'by hand', 'words that wait for their ids')",
