@@ -14,7 +14,7 @@ from benchmarks.generate import documents
 from tests.sampling import some
 from textsim_db.cluster.spanning_forest import Forest, Links
 from textsim_db.read import pairs
-from textsim_db.text.tokens import shingles
+from textsim_db.text.shingles import shingles
 
 
 def test_copies_are_folded_and_unfolded(db: ts.Database) -> None:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from sqlalchemy import Engine
 
 from textsim_db.cluster import complete_linkage as linkages
-from textsim_db.cluster.keep_representatives import keep
+from textsim_db.cluster.keep_representatives import Kept, keep_representatives
 from textsim_db.cluster.spanning_forest import Forest, Ids, Links
 from textsim_db.compare.jaccard import jaccard_pairs
 from textsim_db.compare.verify import Criterion
@@ -141,19 +141,12 @@ def _removed(finder: PairFinder, rank: Rank | None) -> Iterator[Duplicate]:
             kept = ids[~gone]
 
 
-def _kept_by(finder: PairFinder, ids: Ids, settled: int) -> tuple[Ids, npt.NDArray[np.float64]]:
+def _kept_by(finder: PairFinder, ids: Ids, settled: int) -> Kept:
     documents = finder.documents(ids)
     config = finder.corpus.config
     signatures = documents.signatures(np.arange(len(ids)), config.num_hashes)
-    return keep(
-        documents.tokens,
-        documents.offsets,
-        documents.shingle_counts,
-        config.shingle.n,
-        band_buckets.buckets(signatures, config.banding),
-        settled,
-        finder.threshold,
-    )
+    buckets = band_buckets.ragged(band_buckets.buckets(signatures, config.banding))
+    return keep_representatives(documents.rows(), buckets, settled, finder.threshold)
 
 
 def _beside_first(finder: PairFinder, found: list[Ids], rank: Rank | None) -> Iterator[Duplicate]:
@@ -164,14 +157,8 @@ def _beside_first(finder: PairFinder, found: list[Ids], rank: Rank | None) -> It
         for others in _parts(finder, ids[1:]):
             some = np.concatenate((ids[:1], others))
             documents = finder.documents(some)
-            values = jaccard_pairs(
-                documents.tokens,
-                documents.offsets,
-                documents.shingle_counts,
-                np.zeros(len(some) - 1, np.int64),
-                np.arange(1, len(some)),
-                finder.corpus.config.shingle.n,
-            )
+            first = np.zeros(len(some) - 1, np.int64)
+            values = jaccard_pairs(documents.rows(), first, np.arange(1, len(some)))
             for number, value in zip(some[1:].tolist(), values.tolist(), strict=True):
                 yield Duplicate(keys[number], keys[int(ids[0])], value)
 

@@ -11,7 +11,7 @@ from sqlalchemy import Engine
 from textsim_db.cluster.spanning_forest import Ids
 from textsim_db.compare import jaccard
 from textsim_db.compare.brute_force import BINS, Index, make_index, overlaps
-from textsim_db.compare.prefix_filter import Rows
+from textsim_db.compare.rows import concatenated
 from textsim_db.db.binary_format import Array
 from textsim_db.db.dictionary import Dictionary
 from textsim_db.db.engine import Connection
@@ -95,7 +95,7 @@ class _Measured:
     def report(
         self, documents: int, words: float, progress: Callable[[int, int], None] | None
     ) -> RecallReport:
-        index = make_index(self._rows(self._sample))
+        index = make_index(self._sample.rows())
         done = 0
         for chunk in self._chunks():
             self._compare(index, chunk)
@@ -125,10 +125,6 @@ class _Measured:
             lost=sorted(key for key, met in self._reached.items() if not met),
         )
 
-    def _rows(self, documents: Documents) -> Rows:
-        n = self._corpus.config.shingle.n
-        return Rows(documents.tokens, documents.offsets, documents.shingle_counts, n)
-
     def _chunks(self) -> Iterator[list[Row]]:
         with self._connection.cursor(self._corpus.label("measure recall"), binary=True) as cursor:
             cursor.itersize = CHUNK
@@ -137,7 +133,7 @@ class _Measured:
 
     def _compare(self, index: Index, rows: list[Row]) -> None:
         documents = Documents(self._corpus, self._vocabulary, rows)
-        met = overlaps(index, self._rows(documents), self._threshold)
+        met = overlaps(index, documents.rows(), self._threshold)
         self._histogram += met.histogram
         ids = np.array([row[0] for row in rows], np.int64)
         itself = np.isin(ids, self._ids, assume_unique=True)
@@ -161,16 +157,8 @@ class _Measured:
     def _exact(self, documents: Documents, few: Ids, many: Ids) -> Any:
         order = np.argsort(few, kind="stable")
         values = np.empty(len(few))
-        values[order] = jaccard.jaccard_pairs(
-            np.concatenate((self._sample.tokens, documents.tokens)),
-            np.concatenate(
-                (self._sample.offsets, documents.offsets[1:] + self._sample.offsets[-1])
-            ),
-            np.concatenate((self._sample.shingle_counts, documents.shingle_counts)),
-            few[order],
-            many[order] + len(self._ids),
-            self._corpus.config.shingle.n,
-        )
+        rows = concatenated(self._sample.rows(), documents.rows())
+        values[order] = jaccard.jaccard_pairs(rows, few[order], many[order] + len(self._ids))
         return values
 
     def _share_a_bucket(self, documents: Documents, few: Ids, many: Ids) -> Any:

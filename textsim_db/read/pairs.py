@@ -18,7 +18,6 @@ from sqlalchemy import Engine
 from textsim_db.cluster import large_buckets
 from textsim_db.cluster.spanning_forest import Ids, Links
 from textsim_db.compare import jaccard
-from textsim_db.compare.prefix_filter import Rows
 from textsim_db.compare.verify import Criterion, values_of_pairs
 from textsim_db.db.binary_format import Array
 from textsim_db.db.dictionary import Dictionary
@@ -234,7 +233,7 @@ class PairFinder:
             return
         config = self.corpus.config
         documents = self.documents(ids)
-        rows = Rows(documents.tokens, documents.offsets, documents.shingle_counts, config.shingle.n)
+        rows = documents.rows()
         if groups is not None:
             for left, right, value in large_buckets.joining_links(rows, groups, self.threshold):
                 yield Links(ids[left], ids[right], value)
@@ -269,14 +268,8 @@ class PairFinder:
         left, right = left[first], right[first]
         order = np.argsort(left, kind="stable")
         left, right = left[order], right[order]
-        values = values_of_pairs(
-            self._criterion,
-            *documents.rows(self._criterion.measure.of_shingles),
-            documents.shingle_counts,
-            left,
-            right,
-            config.shingle.n,
-        )
+        rows = documents.rows(self._criterion.measure.of_shingles)
+        values = values_of_pairs(self._criterion, rows, left, right)
         reached = self._criterion.accepted(values)
         yield Links(ids[left[reached]], ids[right[reached]], values[reached])
 

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from sqlalchemy import Engine
 
+from textsim_db.compare.rows import Rows, concatenated
 from textsim_db.compare.verify import Criterion, values_of_pairs
 from textsim_db.db.binary_format import Array, load_int4_array, load_int4_arrays
 from textsim_db.db.dictionary import Dictionary
@@ -20,7 +21,6 @@ from textsim_db.diff.explanation import Side, side_of_form
 from textsim_db.errors import DocumentError, DocumentNotFound
 from textsim_db.read.stored_documents import (
     Documents,
-    Rows,
     Vocabulary,
     characters_of,
     normal_forms,
@@ -29,7 +29,8 @@ from textsim_db.results import Candidate, Match
 from textsim_db.sketch import band_buckets, minhash
 from textsim_db.sketch.sketches import Sketches, sketch, sketch_tokens
 from textsim_db.text.streams import ahead, cut
-from textsim_db.text.tokens import to_bytes, tokens_of
+from textsim_db.text.tokens import tokens_of
+from textsim_db.text.utf8 import to_bytes
 
 CHUNK_QUERIES = 500
 
@@ -92,10 +93,8 @@ def query(
         return []
     vocabulary = Vocabulary(dictionary)
     found = Documents(corpus, vocabulary, rows)
-    rows_of_query = _query_rows(made, corpus, vocabulary, criterion)
-    return _matches_of_one(
-        corpus, rows_of_query, made.shingle_counts, made.signatures[0], found, criterion
-    )
+    query_rows = _query_rows(made, corpus, vocabulary, criterion)
+    return _matches_of_one(query_rows, made.signatures[0], found, criterion)
 
 
 def query_many(
@@ -166,9 +165,7 @@ def neighbours(
     vocabulary = Vocabulary(dictionary)
     itself = Documents(corpus, vocabulary, [own])
     return _matches_of_one(
-        corpus,
         itself.rows(criterion.measure.of_shingles),
-        itself.shingle_counts,
         signature,
         Documents(corpus, vocabulary, rows),
         criterion,
@@ -236,45 +233,34 @@ def _query_rows(
     made: Sketches, corpus: StoredCorpus, vocabulary: Vocabulary, criterion: Criterion
 ) -> Rows:
     """Return queries as rows of integers, comparable with those of stored documents."""
-    if criterion.measure.of_shingles and corpus.config.shingle.unit == "char":
-        return characters_of(made.tokens)
-    return vocabulary.numbers(made.tokens), made.tokens.word_offsets
+    shingle = corpus.config.shingle
+    if criterion.measure.of_shingles and shingle.unit == "char":
+        return Rows(*characters_of(made.tokens), made.shingle_counts, shingle.n)
+    numbers = vocabulary.numbers(made.tokens)
+    return Rows(numbers, made.tokens.word_offsets, made.shingle_counts, shingle.n)
 
 
 def _values(
-    corpus: StoredCorpus,
     queries: Rows,
-    shingle_counts: npt.NDArray[np.int64],
     found: Documents,
     query_numbers: npt.NDArray[np.int64],
     right: npt.NDArray[np.int64],
     criterion: Criterion,
 ) -> npt.NDArray[np.float64]:
     """Return the measure of pairs of a query and a document."""
-    tokens, offsets = queries
-    more, more_offsets = found.rows(criterion.measure.of_shingles)
-    return values_of_pairs(
-        criterion,
-        np.concatenate((tokens, more)),
-        np.concatenate((offsets, more_offsets[1:] + offsets[-1])),
-        np.concatenate((shingle_counts, found.shingle_counts)),
-        query_numbers,
-        right + len(offsets) - 1,
-        corpus.config.shingle.n,
-    )
+    rows = concatenated(queries, found.rows(criterion.measure.of_shingles))
+    return values_of_pairs(criterion, rows, query_numbers, right + len(queries.shingle_counts))
 
 
 def _matches_of_one(
-    corpus: StoredCorpus,
     query_rows: Rows,
-    shingle_counts: npt.NDArray[np.int64],
     signature: npt.NDArray[np.int32],
     found: Documents,
     criterion: Criterion,
 ) -> list[Match]:
     count = len(found.keys)
     itself, others = np.zeros(count, np.int64), np.arange(count)
-    values = _values(corpus, query_rows, shingle_counts, found, itself, others, criterion)
+    values = _values(query_rows, found, itself, others, criterion)
     reached = np.flatnonzero(criterion.accepted(values))
     estimates = minhash.estimates(signature, found.signatures(reached, len(signature)))
     matches = [
@@ -325,7 +311,7 @@ def _matches_of_many(
     order = np.argsort(left, kind="stable")
     query_numbers, right = left[order].astype(np.int64), right[order]
     queries = _query_rows(made, corpus, vocabulary, criterion)
-    values = _values(corpus, queries, made.shingle_counts, found, query_numbers, right, criterion)
+    values = _values(queries, found, query_numbers, right, criterion)
     reached = np.flatnonzero(criterion.accepted(values))
     query_numbers, right, values = query_numbers[reached], right[reached], values[reached]
     estimates = minhash.estimates(

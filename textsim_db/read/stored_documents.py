@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from textsim_db.compare.rows import Rows
 from textsim_db.db.binary_format import dump_array, load_int4_arrays
 from textsim_db.db.dictionary import Dictionary, unknown_word
 from textsim_db.db.stored_corpus import StoredCorpus
@@ -16,7 +17,7 @@ from textsim_db.errors import DatabaseError
 from textsim_db.text.hashing import hash_spans
 from textsim_db.text.tokens import Tokens, tokens_of
 
-Rows = tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]
+Tokenized = tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]
 """All tokens, one document after another, and their offsets of shape (documents + 1,)."""
 
 
@@ -71,23 +72,23 @@ class Documents:
         self._vocabulary = vocabulary
         self._words = [row[3] for row in rows]
         self._waiting = {i: row[5] for i, row in enumerate(rows) if row[3] is None}
-        self._unit = corpus.config.shingle.unit
-        self.tokens, self.offsets = self._characters() if self._unit == "char" else self._numbers()
+        self._shingle = corpus.config.shingle
+        self._tokenized = self._characters() if self._shingle.unit == "char" else self._numbers()
 
-    def rows(self, of_shingles: bool) -> Rows:
+    def rows(self, of_shingles: bool = True) -> Rows:
         """Return what measures of shingles compare, word ids or code points, or else the words."""
-        if of_shingles or self._unit == "word":
-            return self.tokens, self.offsets
-        return self._numbers()
+        of_words = not of_shingles and self._shingle.unit == "char"
+        tokens, offsets = self._numbers() if of_words else self._tokenized
+        return Rows(tokens, offsets, self.shingle_counts, self._shingle.n)
 
-    def _characters(self) -> Rows:
+    def _characters(self) -> Tokenized:
         words = [b"" if data is None else data for data in self._words]
         forms = normal_forms(*load_int4_arrays(words), self._vocabulary.dictionary)
         for i, form in self._waiting.items():
             forms[i] = form
         return _code_points(forms)
 
-    def _numbers(self) -> Rows:
+    def _numbers(self) -> Tokenized:
         return word_rows(self._words, self._waiting, self._vocabulary)
 
     def signatures(self, numbers: npt.NDArray[np.int64], num_hashes: int) -> npt.NDArray[np.int32]:
@@ -107,7 +108,7 @@ class Documents:
 
 def word_rows(
     arrays: Sequence[bytes | None], waiting: Mapping[int, str], vocabulary: Vocabulary
-) -> Rows:
+) -> Tokenized:
     """Return the words of documents: word ids as array_send gives them, or for some normal forms."""
     words = list(arrays)
     if waiting:
@@ -119,7 +120,7 @@ def word_rows(
     return load_int4_arrays([data for data in words if data is not None])
 
 
-def characters_of(tokens: Tokens) -> Rows:
+def characters_of(tokens: Tokens) -> Tokenized:
     """Return the code points of the normal forms of a batch."""
     offsets = tokens.normal_offsets.tolist()
     return _code_points([tokens.span(start, end) for start, end in pairwise(offsets)])
@@ -137,7 +138,7 @@ def normal_forms(
     ]
 
 
-def _code_points(forms: Sequence[str]) -> Rows:
+def _code_points(forms: Sequence[str]) -> Tokenized:
     offsets = np.zeros(len(forms) + 1, np.int64)
     np.cumsum(np.fromiter(map(len, forms), np.int64, len(forms)), out=offsets[1:])
     return np.frombuffer("".join(forms).encode("utf-32-le"), "<i4").astype(np.int32), offsets

@@ -12,8 +12,10 @@ from textsim_db.errors import ConfigurationError, RecipeError
 from textsim_db.settings import RECIPE, CorpusConfig
 from textsim_db.sketch import band_buckets, minhash
 from textsim_db.text.languages import identify
+from textsim_db.text.shingles import find_shingles
 from textsim_db.text.stop_words import without, without_by_language
-from textsim_db.text.tokens import Tokens, find_shingles, to_bytes, tokenize
+from textsim_db.text.tokens import Tokens, tokenize
+from textsim_db.text.utf8 import to_bytes
 
 GOLDEN_TEXT = (
     "The 3 QUICK brown foxes — naïve, ﬁne — jumped; Быстрая ЛИСА, ταχεία ΑΛΕΠΟΎΣ, 素早い狐が跳ぶ, "

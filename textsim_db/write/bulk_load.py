@@ -30,7 +30,7 @@ from textsim_db.results import AddReport
 from textsim_db.text.streams import ahead
 from textsim_db.write import write_batch
 from textsim_db.write.document_inputs import Key
-from textsim_db.write.key_set import SeenKeys
+from textsim_db.write.key_set import KeySet
 from textsim_db.write.prepared_batch import (
     BATCH_DOCUMENTS,
     Batch,
@@ -85,7 +85,7 @@ def add_many(
 ) -> AddReport:
     """Add or replace documents, given as (key, text); see Corpus.add_many."""
     report = AddReport()
-    seen = SeenKeys()
+    seen = KeySet()
     with (
         closing(ahead(in_batches(documents), partial(prepare, config=corpus.config))) as prepared,
         closing(
@@ -200,8 +200,7 @@ def _part(batch: Batch, part: slice) -> Batch:
         texts=batch.texts[part],
         sketches=replace(
             made,
-            tokens=replace(
-                tokens,
+            tokens=tokens._replace(
                 normal_offsets=tokens.normal_offsets[bounds],
                 starts=tokens.starts[words],
                 ends=tokens.ends[words],

@@ -17,7 +17,7 @@ from textsim_db.results import Refusal
 from textsim_db.settings import CorpusConfig
 from textsim_db.sketch.sketches import Sketches, sketch_tokens, tokens_and_languages
 from textsim_db.text.streams import cut
-from textsim_db.text.tokens import to_bytes
+from textsim_db.text.utf8 import to_bytes
 
 BATCH_DOCUMENTS = 10_000
 MAX_KEY_BYTES = 1000
