@@ -65,7 +65,7 @@ def shift_for(entries: int) -> int:
     Most slots of a small table are free, which the processor foresees; a large table is half full at
     most.
     """
-    wanted = max(min(entries, _SMALL) * 8, entries * 2)
+    wanted = max(min(entries, _SMALL) * 16, entries * 2)
     shift, size = 60, 16
     while size < wanted:
         size *= 2
