@@ -25,7 +25,7 @@ from textsim_db.compare import brute_force
 from textsim_db.compare.jaccard import jaccard_pairs, shares_earlier_band
 from textsim_db.compare.rows import Rows
 from textsim_db.compare.verify import Criterion, values_of_pairs
-from textsim_db.db import binary_format
+from textsim_db.db import binary_format, copy_rows
 from textsim_db.db.word_cache import WordCache
 from textsim_db.measures import by_name, edits
 from textsim_db.measures.alignment import alignment
@@ -339,7 +339,7 @@ def _check_measures(rng: random.Random, rows: Rows) -> None:
 
 def _check_arrays(given: list[bytes]) -> None:
     """Malformed arrays are read somehow, and never further than they go; good ones exactly."""
-    values, offsets = binary_format.load_int4_arrays(given)
+    values, offsets = copy_rows.load_int4_arrays(given)
     assert offsets[0] == 0
     assert offsets[-1] == len(values)
     for data, (start, end) in zip(given, pairwise(offsets.tolist()), strict=True):
@@ -391,9 +391,9 @@ def _check_rows(
     signatures = np.repeat(np.arange(4, dtype=np.int32)[np.newaxis], tokens.documents, axis=0)
     source = rng.choice((None, 0, 7, 2**31 - 1))
     languages = [rng.choice((b"", b"en", rng.randbytes(35))) for _ in chosen]
-    data = binary_format.copy_documents(
-        3, ids, keys, counts, numbers, tokens.word_offsets, chosen, signatures, source, languages
-    ).tobytes()
+    identities = copy_rows.Identities(ids, keys, languages)
+    contents = copy_rows.Contents(counts, numbers, tokens.word_offsets, signatures)
+    data = copy_rows.copy_documents(3, identities, contents, chosen, source).tobytes()
     at = 0
     for row, i in enumerate(chosen.tolist()):
         (fields,) = struct.unpack_from(">h", data, at)

@@ -9,7 +9,7 @@ import numpy as np
 from sqlalchemy import Engine
 
 from textsim_db.compare.verify import Criterion
-from textsim_db.db.binary_format import load_int4_arrays
+from textsim_db.db.copy_rows import load_int4_arrays
 from textsim_db.db.dictionary import Dictionary, unknown_word
 from textsim_db.db.engine import Connection
 from textsim_db.db.stored_corpus import StoredCorpus

@@ -10,13 +10,14 @@ import numpy.typing as npt
 import psycopg
 from psycopg import errors as pg
 
-from textsim_db.db.binary_format import (
+from textsim_db.db.binary_format import Array, load_int4_array
+from textsim_db.db.copy_rows import (
     COPY_HEADER,
     COPY_TRAILER,
-    Array,
+    Contents,
+    Identities,
     copy_bands,
     copy_documents,
-    load_int4_array,
 )
 from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.errors import DatabaseError
@@ -218,15 +219,14 @@ def insert(
         copy.write(
             copy_documents(
                 corpus.id,
-                ids,
-                keys,
-                made.shingle_counts,
-                word_ids,
-                made.tokens.word_offsets,
+                Identities(
+                    ids,
+                    keys,
+                    None if languages is None else [language.encode() for language in languages],
+                ),
+                Contents(made.shingle_counts, word_ids, made.tokens.word_offsets, made.signatures),
                 new,
-                made.signatures,
                 source_id,
-                None if languages is None else [language.encode() for language in languages],
             ).data
         )
         copy.write(COPY_TRAILER)
