@@ -31,7 +31,7 @@ from textsim_db.files.record_formats import (
     unpacked,
 )
 from textsim_db.results import Refusal
-from textsim_db.text.tokens import MAX_BYTES
+from textsim_db.text.utf8 import MAX_BYTES
 
 Document = tuple[str, str]
 

@@ -35,7 +35,7 @@ from textsim_db.files.record_formats import (
     shown_name,
     unpacked,
 )
-from textsim_db.text.tokens import MAX_BYTES
+from textsim_db.text.utf8 import MAX_BYTES
 
 Mask = npt.NDArray[np.bool_]
 

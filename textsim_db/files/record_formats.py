@@ -13,7 +13,7 @@ from pathlib import PurePath
 from typing import IO, Any
 
 from textsim_db.errors import InputError, shown
-from textsim_db.text.tokens import MAX_BYTES
+from textsim_db.text.utf8 import MAX_BYTES
 
 STDIN = "-"
 MAX_LINE = 2 * MAX_BYTES  # escapes make JSON longer than the text it holds
