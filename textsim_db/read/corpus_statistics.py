@@ -9,7 +9,7 @@ import numpy as np
 from sqlalchemy import Engine
 
 from textsim_db.compare.verify import Criterion
-from textsim_db.db.copy_rows import load_int4_arrays
+from textsim_db.db.binary_rows import load_int4_arrays
 from textsim_db.db.dictionary import Dictionary, unknown_word
 from textsim_db.db.engine import Connection
 from textsim_db.db.stored_corpus import StoredCorpus
@@ -17,7 +17,7 @@ from textsim_db.measures.by_name import JACCARD
 from textsim_db.read import search
 from textsim_db.read.pairs import snapshot
 from textsim_db.read.stored_documents import Vocabulary, normal_forms, word_rows
-from textsim_db.read.word_counts import Tally, words_at
+from textsim_db.read.word_counts import WordCounts, words_at
 from textsim_db.results import Frequency, Growth, Statistics
 from textsim_db.text.streams import cut
 
@@ -146,9 +146,9 @@ def _tallied(
     vocabulary: Vocabulary,
     language: str | None,
     progress: Callable[[int], None] | None,
-) -> Tally:
+) -> WordCounts:
     """Count the words of the documents."""
-    tally, last = Tally(), 0
+    tally, last = WordCounts(), 0
     with connection.cursor(corpus.label("words"), binary=True) as cursor:
         cursor.itersize = CHUNK
         cursor.execute(corpus.statement(_WORDS), {"language": language})
@@ -186,20 +186,20 @@ def _similarities(
     ]
 
 
-def _growth(tally: Tally) -> list[Growth]:
+def _growth(tally: WordCounts) -> list[Growth]:
     """Return the size of the vocabulary after each twentieth of the documents."""
     distinct, words = tally.growth, np.cumsum(tally.lengths)
     ends = np.unique(np.linspace(0, len(distinct), STEPS + 1).astype(np.int64)[1:])
     return [Growth(int(i), int(words[i - 1]), int(distinct[i - 1])) for i in ends if i]
 
 
-def _frequent(tally: Tally, vocabulary: Vocabulary, most: int) -> list[Frequency]:
+def _frequent(tally: WordCounts, vocabulary: Vocabulary, most: int) -> list[Frequency]:
     """Return the most frequent words."""
     most = min(most, tally.distinct)
-    places = np.argsort(-tally.counts, kind="stable")[:most]
+    places = np.argsort(-tally.occurrences, kind="stable")[:most]
     texts = vocabulary.texts(words_at(places).tolist())
     return [
-        Frequency(text, int(tally.counts[place]), int(tally.documents[place]))
+        Frequency(text, int(tally.occurrences[place]), int(tally.documents[place]))
         for text, place in zip(texts, places.tolist(), strict=True)
     ]
 

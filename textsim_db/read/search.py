@@ -14,7 +14,7 @@ from sqlalchemy import Engine
 from textsim_db.compare.rows import Rows, concatenated
 from textsim_db.compare.verify import Criterion, values_of_pairs
 from textsim_db.db.binary_format import Array, load_int4_array
-from textsim_db.db.copy_rows import load_int4_arrays
+from textsim_db.db.binary_rows import load_int4_arrays
 from textsim_db.db.dictionary import Dictionary
 from textsim_db.db.engine import autocommit
 from textsim_db.db.stored_corpus import StoredCorpus

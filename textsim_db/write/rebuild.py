@@ -23,7 +23,7 @@ from sqlalchemy import Engine
 
 from textsim_db.db import stored_corpus
 from textsim_db.db.binary_format import Array
-from textsim_db.db.copy_rows import load_int4_arrays
+from textsim_db.db.binary_rows import load_int4_arrays
 from textsim_db.db.dictionary import Dictionary
 from textsim_db.db.engine import Connection, autocommit, is_lost, transaction, wait_at_most
 from textsim_db.db.retries import repeated
