@@ -25,11 +25,11 @@ from textsim_db.compare import brute_force
 from textsim_db.compare.jaccard import jaccard_pairs, shares_earlier_band
 from textsim_db.compare.rows import Rows
 from textsim_db.compare.verify import Criterion, values_of_pairs
-from textsim_db.db import binary_format, copy_rows
+from textsim_db.db import binary_format, binary_rows
 from textsim_db.db.word_cache import WordCache
 from textsim_db.measures import by_name, edits
 from textsim_db.measures.alignment import alignment
-from textsim_db.read.word_counts import Tally, words_at
+from textsim_db.read.word_counts import WordCounts, words_at
 from textsim_db.settings import CorpusConfig, Shingle, make_config
 from textsim_db.sketch import minhash
 from textsim_db.sketch.band_buckets import buckets, ragged
@@ -188,17 +188,18 @@ def _check_words(
     _check_tokens(left, tokens.documents)
     kept = [word for word in tokens.words(np.arange(len(hashes))) if word not in STOP_WORDS]
     assert left.words(np.arange(len(left.starts))) == kept
-    tally = Tally()
+    word_counts = WordCounts()
     half = len(texts) // 2
     for first, last in ((0, half), (half, len(texts))):
         begin, end = tokens.word_offsets[[first, last]]
         offsets = tokens.word_offsets[first : last + 1] - begin
         # Odd ones below 0, as words are that are not in the dictionary.
-        tally.add(np.where(numbers % 2, -numbers, numbers + 1)[begin:end], offsets)
-    found = dict(zip(words_at(np.arange(len(tally.counts))).tolist(), tally.counts, strict=True))
+        word_counts.add(np.where(numbers % 2, -numbers, numbers + 1)[begin:end], offsets)
+    counted_words = words_at(np.arange(len(word_counts.occurrences))).tolist()
+    found = dict(zip(counted_words, word_counts.occurrences, strict=True))
     counted = Counter((-n if n % 2 else n + 1) for n in numbers.tolist())
     assert counted == {n: c for n, c in found.items() if c}
-    assert tally.distinct == len(firsts)
+    assert word_counts.distinct == len(firsts)
 
 
 def _check_sketch(
@@ -340,7 +341,7 @@ def _check_measures(rng: random.Random, rows: Rows) -> None:
 
 def _check_arrays(given: list[bytes]) -> None:
     """Malformed arrays are read somehow, and never further than they go; good ones exactly."""
-    values, offsets = copy_rows.load_int4_arrays(given)
+    values, offsets = binary_rows.load_int4_arrays(given)
     assert offsets[0] == 0
     assert offsets[-1] == len(values)
     for data, (start, end) in zip(given, pairwise(offsets.tolist()), strict=True):
@@ -392,9 +393,9 @@ def _check_rows(
     signatures = np.repeat(np.arange(4, dtype=np.int32)[np.newaxis], tokens.documents, axis=0)
     source = rng.choice((None, 0, 7, 2**31 - 1))
     languages = [rng.choice((b"", b"en", rng.randbytes(35))) for _ in chosen]
-    identities = copy_rows.Identities(ids, keys, languages)
-    contents = copy_rows.Contents(counts, numbers, tokens.word_offsets, signatures)
-    data = copy_rows.copy_documents(3, identities, contents, chosen, source).tobytes()
+    identities = binary_rows.Identities(ids, keys, languages)
+    contents = binary_rows.Contents(counts, numbers, tokens.word_offsets, signatures)
+    data = binary_rows.copy_documents(3, identities, contents, chosen, source).tobytes()
     at = 0
     for row, i in enumerate(chosen.tolist()):
         (fields,) = struct.unpack_from(">h", data, at)

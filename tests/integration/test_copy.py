@@ -19,7 +19,7 @@ import pytest
 import textsim_db as ts
 from tests.sampling import some
 from textsim_db.db.binary_format import Array, register
-from textsim_db.db.copy_rows import (
+from textsim_db.db.binary_rows import (
     COPY_HEADER,
     COPY_TRAILER,
     Contents,
