@@ -48,7 +48,6 @@ from textsim_db.results import (
 from textsim_db.settings import (
     AUTO,
     CorpusConfig,
-    changed_config,
     check_callable,
     check_count,
     check_linkage,
@@ -542,7 +541,7 @@ class Corpus:
         is as before.
         """
         check_callable(progress, "progress")
-        given = {
+        settings = {
             "shingle": shingle,
             "threshold": threshold,
             "recall": recall,
@@ -551,9 +550,8 @@ class Corpus:
             "bands": bands,
             "rows": rows,
         }
-        settings = {name: value for name, value in given.items() if value is not None}
         with self._current():
-            config = changed_config(self.config, **settings)
+            config = self.config.changed(**settings)
             if config == self.config:
                 return False
             self._stored = rebuild.rebuild(

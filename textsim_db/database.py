@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable
 from types import TracebackType
-from typing import Any
 
 from sqlalchemy import URL, Engine
 
@@ -16,7 +15,7 @@ from textsim_db.db.dictionary import Dictionary
 from textsim_db.db.fork import renew_after_fork
 from textsim_db.errors import ConfigurationError, CorpusExists
 from textsim_db.results import Source
-from textsim_db.settings import differing_settings, make_config
+from textsim_db.settings import DEFAULTS, CorpusSettings
 from textsim_db.sync import sources
 from textsim_db.sync.worker import POLL_SECONDS, Worker, WorkReport
 from textsim_db.text.stop_words import with_lists
@@ -66,16 +65,16 @@ class Database:
     def create_corpus(
         self,
         name: str,
-        shingle: str = "word:3",
-        threshold: float = 0.8,
-        recall: float = 0.95,
-        num_hashes: int = 128,
-        seed: int = 1,
+        shingle: str = DEFAULTS.shingle,
+        threshold: float = DEFAULTS.threshold,
+        recall: float = DEFAULTS.recall,
+        num_hashes: int = DEFAULTS.num_hashes,
+        seed: int = DEFAULTS.seed,
         exist_ok: bool = False,
-        bands: int | None = None,
-        rows: int | None = None,
-        stop_words: str | Iterable[str] = (),
-        language: str | None = None,
+        bands: int | None = DEFAULTS.bands,
+        rows: int | None = DEFAULTS.rows,
+        stop_words: str | Iterable[str] = DEFAULTS.stop_words,
+        language: str | None = DEFAULTS.language,
     ) -> Corpus:
         """Create a corpus.
 
@@ -87,26 +86,18 @@ class Database:
         ConfigurationError, and CorpusExists, also with exist_ok where the configuration differs.
         """
         check_not_reserved(name)
-        settings: dict[str, Any] = {
-            "shingle": shingle,
-            "threshold": threshold,
-            "recall": recall,
-            "num_hashes": num_hashes,
-            "seed": seed,
-        }
-        if bands is not None or rows is not None:
-            settings |= {"bands": bands, "rows": rows}
-        if language is not None:
-            settings["language"] = language
-        settings = with_lists(settings | {"stop_words": stop_words})
-        config = make_config(**settings)
+        settings = with_lists(
+            CorpusSettings(
+                shingle, threshold, recall, num_hashes, seed, bands, rows, stop_words, language
+            )
+        )
         try:
-            stored = stored_corpus.create(self._engine, name, config)
+            stored = stored_corpus.create(self._engine, name, settings.complete())
         except CorpusExists:
             if not exist_ok:
                 raise
             stored = stored_corpus.load(self._engine, name)
-            if differing := differing_settings(stored.config, settings):
+            if differing := settings.differences(stored.config):
                 raise CorpusExists(
                     f'corpus "{name}" exists with other settings: {differing}'
                 ) from None

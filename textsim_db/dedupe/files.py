@@ -14,7 +14,7 @@ from textsim_db.cluster.keep_rule import Preference
 from textsim_db.db import stored_corpus
 from textsim_db.errors import CorpusNotFound
 from textsim_db.results import AddReport
-from textsim_db.settings import make_config
+from textsim_db.settings import CorpusSettings
 from textsim_db.text.stop_words import with_lists
 from textsim_db.write.temporary_corpora import temporary_name
 
@@ -57,7 +57,7 @@ def deduplicate(
     database: Database,
     documents: Iterable[tuple[str | None, Any]],
     preference: Preference,
-    settings: dict[str, Any],
+    settings: CorpusSettings,
     linkage: str = "kept",
     progress: Callable[[AddReport], None] | None = None,
 ) -> Deduplication:
@@ -88,10 +88,10 @@ def deduplicate(
 
 
 @contextmanager
-def temporary_corpus(database: Database, settings: dict[str, Any]) -> Iterator[Corpus]:
+def temporary_corpus(database: Database, settings: CorpusSettings) -> Iterator[Corpus]:
     """Lend a corpus that is dropped in the end."""
     with temporary_name(database.engine) as name:
-        stored_corpus.create(database.engine, name, make_config(**with_lists(settings)))
+        stored_corpus.create(database.engine, name, with_lists(settings).complete())
         corpus = database.corpus(name)
         try:
             yield corpus
