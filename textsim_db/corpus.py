@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import closing, contextmanager, suppress
+from dataclasses import replace
 from functools import partial
 from math import log
 from typing import Any, LiteralString, TypeVar
@@ -11,13 +12,12 @@ from typing import Any, LiteralString, TypeVar
 import numpy as np
 import numpy.typing as npt
 from psycopg import errors as pg
-from sqlalchemy import Engine, Table
+from sqlalchemy import Table
 
 from textsim_db.compare.verify import Criterion
 from textsim_db.db import stored_corpus
-from textsim_db.db.dictionary import Dictionary
 from textsim_db.db.engine import autocommit, database_errors
-from textsim_db.db.stored_corpus import StoredCorpus
+from textsim_db.db.store import Store
 from textsim_db.diff.explanation import Explanation, explain_sides
 from textsim_db.errors import (
     ConfigurationError,
@@ -76,10 +76,8 @@ _CONTAINS = "SELECT EXISTS (SELECT FROM {document} WHERE key = %s)"
 class Corpus:
     """A named collection of documents with one configuration; made by Database, not directly."""
 
-    def __init__(self, engine: Engine, dictionary: Dictionary, stored: StoredCorpus) -> None:
-        self._engine = engine
-        self._dictionary = dictionary
-        self._stored = stored
+    def __init__(self, store: Store) -> None:
+        self._store = store
         self._searched = False
 
     def __repr__(self) -> str:
@@ -92,12 +90,12 @@ class Corpus:
     @property
     def name(self) -> str:
         """The name that the corpus was created with."""
-        return self._stored.name
+        return self._store.corpus.name
 
     @property
     def config(self) -> CorpusConfig:
         """Everything that the signatures of this corpus depend on."""
-        return self._stored.config
+        return self._store.corpus.config
 
     def add_many(
         self,
@@ -130,9 +128,7 @@ class Corpus:
         check_callable(progress, "progress")
         stream = stream_documents(documents, key, text)
         with self._errors():
-            return bulk_load.add_many(
-                self._engine, self._dictionary, self._stored, stream, progress
-            )
+            return bulk_load.add_many(self._store, stream, progress)
 
     def add(self, key: Key, text: str) -> AddReport:
         """Add or replace one document; raises DocumentError where add_many would refuse it."""
@@ -149,7 +145,7 @@ class Corpus:
         """
         check_several(keys, "remove() takes several keys, such as [key]")
         with self._errors():
-            return bulk_load.remove(self._engine, self._stored, keys)
+            return bulk_load.remove(self._store, keys)
 
     def query(
         self,
@@ -174,9 +170,7 @@ class Corpus:
         ConfigurationError.
         """
         criterion, most = self._criterion(measure, threshold, language), _limit(limit)
-        found = self._search(
-            lambda: search.query(self._engine, self._dictionary, self._stored, text, criterion)
-        )
+        found = self._search(lambda: search.query(self._store, text, criterion))
         return found[:most]
 
     def query_many(
@@ -197,11 +191,7 @@ class Corpus:
                 f"query_many() takes texts in an order, such as [text]; it got a {type(texts).__name__}"
             )
         criterion, most = self._criterion(measure, threshold, language), _limit(limit)
-        found = self._search(
-            lambda: search.query_many(
-                self._engine, self._dictionary, self._stored, texts, criterion
-            )
-        )
+        found = self._search(lambda: search.query_many(self._store, texts, criterion))
         return [matches[:most] for matches in found]
 
     def neighbours(
@@ -219,11 +209,7 @@ class Corpus:
         """
         stored_key = self._key(key)
         criterion, most = self._criterion(measure, threshold, language), _limit(limit)
-        found = self._search(
-            lambda: search.neighbours(
-                self._engine, self._dictionary, self._stored, stored_key, criterion
-            )
-        )
+        found = self._search(lambda: search.neighbours(self._store, stored_key, criterion))
         return found[:most]
 
     def explain(self, a: Key, b: Key) -> Explanation:
@@ -233,7 +219,7 @@ class Corpus:
         DocumentNotFound, and MeasureError for millions of words with little in common.
         """
         sides = [
-            self._search(partial(search.side_of, self._engine, self._dictionary, self._stored, key))
+            self._search(partial(search.side_of, self._store, key))
             for key in (self._key(a), self._key(b))
         ]
         return explain_sides(*sides)
@@ -244,7 +230,7 @@ class Corpus:
         language is that of query(). Raises DocumentError and ConfigurationError.
         """
         limit = self._language(language)
-        return self._search(lambda: search.candidates(self._engine, self._stored, text, limit))
+        return self._search(lambda: search.candidates(self._store, text, limit))
 
     def pairs(
         self,
@@ -264,9 +250,7 @@ class Corpus:
         if not criterion.measure.is_symmetric:
             raise MeasureError(f"{measure} depends on the order of two documents; try overlap")
 
-        return self._streamed(
-            lambda: pairs.pairs(self._engine, self._dictionary, self._stored, criterion)
-        )
+        return self._streamed(lambda: pairs.pairs(self._store, criterion))
 
     def clusters(
         self,
@@ -288,11 +272,7 @@ class Corpus:
         criterion, how = self._criterion(JACCARD.name, threshold, language), check_linkage(linkage)
         check_callable(rank, "rank")
 
-        return self._streamed(
-            lambda: clusters.clusters(
-                self._engine, self._dictionary, self._stored, criterion, how, rank
-            )
-        )
+        return self._streamed(lambda: clusters.clusters(self._store, criterion, how, rank))
 
     def duplicates(
         self,
@@ -311,11 +291,7 @@ class Corpus:
         criterion, how = self._criterion(JACCARD.name, threshold, language), check_linkage(linkage)
         check_callable(rank, "rank")
 
-        return self._streamed(
-            lambda: clusters.duplicates(
-                self._engine, self._dictionary, self._stored, criterion, how, rank
-            )
-        )
+        return self._streamed(lambda: clusters.duplicates(self._store, criterion, how, rank))
 
     def measure_recall(
         self,
@@ -335,9 +311,7 @@ class Corpus:
         if seed is not None:
             check_count(seed, "seed", 0, 2**63 - 1)
         return self._search(
-            lambda: measure_recall.measure(
-                self._engine, self._dictionary, self._stored, checked, sample, seed, progress
-            )
+            lambda: measure_recall.measure(self._store, checked, sample, seed, progress)
         )
 
     def plan(
@@ -382,9 +356,7 @@ class Corpus:
         check_count(sample, "sample", 0, 2**31)
         check_count(seed, "seed", 0, 2**63 - 1)
         return self._search(
-            lambda: corpus_statistics.statistics(
-                self._engine, self._dictionary, self._stored, words, sample, seed, limit, progress
-            )
+            lambda: corpus_statistics.statistics(self._store, words, sample, seed, limit, progress)
         )
 
     def idf_weights(self) -> dict[str, float]:
@@ -393,9 +365,7 @@ class Corpus:
         They are the weights that textsim_db.measures.weighted_jaccard takes. All documents are read.
         """
         frequencies, documents = self._search(
-            lambda: corpus_statistics.document_frequencies(
-                self._engine, self._dictionary, self._stored
-            )
+            lambda: corpus_statistics.document_frequencies(self._store)
         )
         return {word: log(documents / count) for word, count in frequencies.items()}
 
@@ -419,7 +389,7 @@ class Corpus:
         progress is called with the number of documents checked so far.
         """
         check_callable(progress, "progress")
-        return self._read(lambda: integrity.check(self._engine, self._stored, progress))
+        return self._read(lambda: integrity.check(self._store, progress))
 
     def attach(
         self,
@@ -442,12 +412,10 @@ class Corpus:
         """
         check_callable(progress, "progress")
         with self._current():
-            source = sources.attach(
-                self._engine, self._stored, *sources.names(table, key, text), mode
-            )
+            source = sources.attach(self._store, *sources.names(table, key, text), mode)
             worker = Worker(
-                self._engine,
-                self._dictionary,
+                self._store.engine,
+                self._store.dictionary,
                 only=source,
                 report=None if progress is None else sources.counted(progress),
             )
@@ -463,27 +431,27 @@ class Corpus:
     def detach(self, table: str | Table | type[Any]) -> None:
         """Stop keeping a table indexed; its documents stay. Raises ConfigurationError."""
         with self._current():
-            sources.detach(self._engine, self._stored, table)
+            sources.detach(self._store, table)
 
     def status(self) -> Status:
         """Return how many documents are indexed, pending and set aside."""
         with self._current():
-            return sources.status(self._engine, self._stored)
+            return sources.status(self._store)
 
     def activity(self) -> Activity:
         """Return how far behind its tables the corpus is, and how much was ever written to it."""
-        return self._read(lambda: sources.activity(self._engine, self._stored))
+        return self._read(lambda: sources.activity(self._store))
 
     def failures(self, last: int | None = None) -> list[Failure]:
         """Return the documents that were set aside, with the reason for each, or the last of them."""
         checked = _limit(last, "last")
         with self._current():
-            return sources.failures(self._engine, self._stored, checked)
+            return sources.failures(self._store, checked)
 
     def retry_failures(self) -> int:
         """Have workers try again what was set aside, and return how many documents that is."""
         with self._current():
-            return sources.retry(self._engine, self._stored)
+            return sources.retry(self._store)
 
     def reconcile(self, progress: Callable[[int], None] | None = None) -> ChangeReport:
         """Make the corpus equal to its attached tables, by key and text.
@@ -494,15 +462,11 @@ class Corpus:
         """
         check_callable(progress, "progress")
         with self._current():
-            removed = source_rows.release_dropped(self._engine, self._stored.id)
+            removed = source_rows.release_dropped(self._store.engine, self._store.corpus.id)
             report = ChangeReport(removed=removed)
-            for source in sources.usable(self._engine, self._stored):
-                report.include(
-                    source_changes.reconcile(
-                        self._engine, self._dictionary, self._stored, source, progress
-                    )
-                )
-            report.include(source_changes.complete(self._engine, self._dictionary, self._stored))
+            for source in sources.usable(self._store):
+                report.include(source_changes.reconcile(self._store, source, progress))
+            report.include(source_changes.complete(self._store))
             return report
 
     def drift(self) -> Generator[Drift, None, None]:
@@ -510,11 +474,11 @@ class Corpus:
 
         def found() -> Generator[Drift, None, None]:
             with self._current():
-                for source in sources.dropped(self._engine, self._stored):
-                    yield from source_changes.surplus(self._engine, self._stored, source)
-                for source in sources.usable(self._engine, self._stored):
-                    for piece in source_changes.sweep(self._engine, self._stored, source):
-                        yield from source_changes.drift(self._engine, self._dictionary, piece)
+                for source in sources.dropped(self._store):
+                    yield from source_changes.surplus(self._store, source)
+                for source in sources.usable(self._store):
+                    for piece in source_changes.sweep(self._store, source):
+                        yield from source_changes.drift(piece)
 
         return found()
 
@@ -554,15 +518,14 @@ class Corpus:
             config = self.config.changed(**settings)
             if config == self.config:
                 return False
-            self._stored = rebuild.rebuild(
-                self._engine, self._dictionary, self._stored, config, progress
-            )
+            rebuilt = rebuild.rebuild(self._store, config, progress)
+            self._store = replace(self._store, corpus=rebuilt)
         return True
 
     def drop(self) -> None:
         """Remove the corpus with all its documents; raises CorpusNotFound if it is gone."""
         with self._current():
-            stored_corpus.drop(self._engine, self._stored)
+            stored_corpus.drop(self._store.engine, self._store.corpus)
 
     def __len__(self) -> int:
         return int(self._read(lambda: self._value(_COUNT, [])))
@@ -576,8 +539,8 @@ class Corpus:
         return stored is not None and bool(self._read(lambda: self._value(_CONTAINS, [stored])))
 
     def _value(self, statement: LiteralString, parameters: list[Any]) -> Any:
-        with autocommit(self._engine) as connection:
-            row = connection.execute(self._stored.statement(statement), parameters).fetchone()
+        with autocommit(self._store.engine) as connection:
+            row = connection.execute(self._store.corpus.statement(statement), parameters).fetchone()
         assert row is not None
         return row[0]
 
@@ -617,7 +580,9 @@ class Corpus:
                 # A bulk load that was interrupted has left the index to be built. One that is under
                 # way will build it; a search without it is slow, and no more than that.
                 with suppress(pg.Error):
-                    stored_corpus.build_band_index(self._engine, self._stored, INDEX_PATIENCE)
+                    stored_corpus.build_band_index(
+                        self._store.engine, self._store.corpus, INDEX_PATIENCE
+                    )
                     self._searched = True
             return function()
 
@@ -640,7 +605,7 @@ class Corpus:
             is_begun = False
             try:
                 with self._errors(), closing(function()) as items:
-                    sources.warn_unindexed(self._engine, self._stored)
+                    sources.warn_unindexed(self._store)
                     for item in items:
                         is_begun = True
                         yield item
@@ -672,13 +637,13 @@ class Corpus:
     def _refresh(self, cause: Exception | None = None) -> bool:
         """Read the configuration again where the corpus was rebuilt, and say whether it was."""
         try:
-            stored = stored_corpus.load(self._engine, self.name)
+            stored = stored_corpus.load(self._store.engine, self.name)
         except CorpusNotFound:
             raise CorpusNotFound(self.name) from cause
-        if stored.origin != self._stored.origin:  # another one by the same name
+        if stored.origin != self._store.corpus.origin:  # another one by the same name
             raise CorpusNotFound(self.name) from cause
-        changed = stored.id != self._stored.id
-        self._stored = stored
+        changed = stored.id != self._store.corpus.id
+        self._store = replace(self._store, corpus=stored)
         return changed
 
 

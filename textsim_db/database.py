@@ -13,6 +13,7 @@ from textsim_db.db import embedded_server, schema, stored_corpus
 from textsim_db.db import engine as engines
 from textsim_db.db.dictionary import Dictionary
 from textsim_db.db.fork import renew_after_fork
+from textsim_db.db.store import Store
 from textsim_db.errors import ConfigurationError, CorpusExists
 from textsim_db.results import Source
 from textsim_db.settings import DEFAULTS, CorpusSettings
@@ -101,11 +102,11 @@ class Database:
                 raise CorpusExists(
                     f'corpus "{name}" exists with other settings: {differing}'
                 ) from None
-        return Corpus(self._engine, self._dictionary, stored)
+        return Corpus(Store(self._engine, self._dictionary, stored))
 
     def corpus(self, name: str) -> Corpus:
         """Open a corpus; raises CorpusNotFound, and RecipeError where this code hashes otherwise."""
-        return Corpus(self._engine, self._dictionary, stored_corpus.load(self._engine, name))
+        return Corpus(Store(self._engine, self._dictionary, stored_corpus.load(self._engine, name)))
 
     def drop_corpus(self, name: str) -> None:
         """Remove a corpus with all its documents, also one of another recipe.
