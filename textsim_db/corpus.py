@@ -7,18 +7,13 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from math import log
-from typing import Any, LiteralString, TypeVar
+from typing import TYPE_CHECKING, Any, LiteralString, Protocol, TypeVar
 
-import numpy as np
-import numpy.typing as npt
 from psycopg import errors as pg
-from sqlalchemy import Table
 
-from textsim_db.compare.verify import Criterion
 from textsim_db.db import stored_corpus
 from textsim_db.db.engine import autocommit, database_errors
 from textsim_db.db.store import Store
-from textsim_db.diff.explanation import Explanation, explain_sides
 from textsim_db.errors import (
     ConfigurationError,
     CorpusChanged,
@@ -27,8 +22,7 @@ from textsim_db.errors import (
     DocumentNotFound,
     MeasureError,
 )
-from textsim_db.measures.by_name import JACCARD, measure_of
-from textsim_db.read import clusters, corpus_statistics, integrity, measure_recall, pairs, search
+from textsim_db.lazy import lazy
 from textsim_db.results import (
     Activity,
     AddReport,
@@ -54,15 +48,51 @@ from textsim_db.settings import (
     check_several,
     check_threshold,
 )
-from textsim_db.sketch import band_options, sketches
-from textsim_db.sketch.band_options import Option
-from textsim_db.sync import source_changes, source_rows, sources
-from textsim_db.sync.sources import Column
-from textsim_db.sync.worker import Worker
-from textsim_db.text.languages import check_language
-from textsim_db.write import bulk_load, rebuild
+from textsim_db.sketch import band_options
+from textsim_db.sync import source_rows, sources
 from textsim_db.write.document_inputs import Documents, Key, stream_documents
-from textsim_db.write.prepared_batch import possible_key
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+    from sqlalchemy import Table
+
+    from textsim_db.compare import verify
+    from textsim_db.compare.verify import Criterion
+    from textsim_db.diff import explanation
+    from textsim_db.diff.explanation import Explanation
+    from textsim_db.measures import by_name
+    from textsim_db.read import (
+        clusters,
+        corpus_statistics,
+        integrity,
+        measure_recall,
+        pairs,
+        search,
+    )
+    from textsim_db.sketch import sketches
+    from textsim_db.sketch.band_options import Option
+    from textsim_db.sync import source_changes, worker
+    from textsim_db.sync.sources import Column
+    from textsim_db.text import languages
+    from textsim_db.write import bulk_load, prepared_batch, rebuild
+else:
+    verify = lazy("textsim_db.compare.verify")
+    explanation = lazy("textsim_db.diff.explanation")
+    by_name = lazy("textsim_db.measures.by_name")
+    clusters = lazy("textsim_db.read.clusters")
+    corpus_statistics = lazy("textsim_db.read.corpus_statistics")
+    integrity = lazy("textsim_db.read.integrity")
+    measure_recall = lazy("textsim_db.read.measure_recall")
+    pairs = lazy("textsim_db.read.pairs")
+    search = lazy("textsim_db.read.search")
+    sketches = lazy("textsim_db.sketch.sketches")
+    source_changes = lazy("textsim_db.sync.source_changes")
+    worker = lazy("textsim_db.sync.worker")
+    languages = lazy("textsim_db.text.languages")
+    bulk_load = lazy("textsim_db.write.bulk_load")
+    prepared_batch = lazy("textsim_db.write.prepared_batch")
+    rebuild = lazy("textsim_db.write.rebuild")
 
 INDEX_PATIENCE = "100ms"
 """How long a search that finds no index waits for those who write, before it does without."""
@@ -71,6 +101,21 @@ Found = TypeVar("Found")
 
 _COUNT = "/* textsim-db: count the documents of corpus {id} */ SELECT count(*) FROM {document}"
 _CONTAINS = "SELECT EXISTS (SELECT FROM {document} WHERE key = %s)"
+
+
+class ManagedCorpus(Protocol):
+    """What can be done with a corpus without computing a signature."""
+
+    @property
+    def name(self) -> str: ...  # noqa: D102 - those of Corpus
+    @property
+    def config(self) -> CorpusConfig: ...  # noqa: D102
+    def __len__(self) -> int: ...
+    def status(self) -> Status: ...  # noqa: D102
+    def activity(self) -> Activity: ...  # noqa: D102
+    def failures(self, last: int | None = None) -> list[Failure]: ...  # noqa: D102
+    def retry_failures(self) -> int: ...  # noqa: D102
+    def detach(self, table: str) -> None: ...  # noqa: D102
 
 
 class Corpus:
@@ -222,7 +267,7 @@ class Corpus:
             self._search(partial(search.side_of, self._store, key))
             for key in (self._key(a), self._key(b))
         ]
-        return explain_sides(*sides)
+        return explanation.explain_sides(*sides)
 
     def candidates(self, text: str, language: str | None = None) -> list[Candidate]:
         """Return the documents that share a bucket with a text, unverified, most buckets first.
@@ -269,7 +314,10 @@ class Corpus:
         more than 256 different documents share a bucket, of links that do, if not the strongest.
         language limits the documents.
         """
-        criterion, how = self._criterion(JACCARD.name, threshold, language), check_linkage(linkage)
+        criterion, how = (
+            self._criterion(by_name.JACCARD.name, threshold, language),
+            check_linkage(linkage),
+        )
         check_callable(rank, "rank")
 
         return self._streamed(lambda: clusters.clusters(self._store, criterion, how, rank))
@@ -288,7 +336,10 @@ class Corpus:
         one that is kept in its place; with the others, those of clusters(), its similarity to that
         may be lower. language limits the documents.
         """
-        criterion, how = self._criterion(JACCARD.name, threshold, language), check_linkage(linkage)
+        criterion, how = (
+            self._criterion(by_name.JACCARD.name, threshold, language),
+            check_linkage(linkage),
+        )
         check_callable(rank, "rank")
 
         return self._streamed(lambda: clusters.duplicates(self._store, criterion, how, rank))
@@ -413,15 +464,15 @@ class Corpus:
         check_callable(progress, "progress")
         with self._current():
             source = sources.attach(self._store, *sources.names(table, key, text), mode)
-            worker = Worker(
+            indexer = worker.Worker(
                 self._store.engine,
                 self._store.dictionary,
                 only=source,
                 report=None if progress is None else sources.counted(progress),
             )
-            report = worker.run(until_idle=True)
-            if worker.unusable:
-                name, fault = next(iter(worker.unusable.items()))
+            report = indexer.run(until_idle=True)
+            if indexer.unusable:
+                name, fault = next(iter(indexer.unusable.items()))
                 raise ConfigurationError(
                     f"table {name} is attached, but what it holds is not indexed: {fault}; let a "
                     "worker index it that can, or detach it"
@@ -535,7 +586,7 @@ class Corpus:
         return True
 
     def __contains__(self, key: object) -> bool:
-        stored = possible_key(key)
+        stored = prepared_batch.possible_key(key)
         return stored is not None and bool(self._read(lambda: self._value(_CONTAINS, [stored])))
 
     def _value(self, statement: LiteralString, parameters: list[Any]) -> Any:
@@ -548,19 +599,19 @@ class Corpus:
         return self.config.threshold if threshold is None else check_threshold(threshold)
 
     def _key(self, key: Key) -> str:
-        stored = possible_key(key)
+        stored = prepared_batch.possible_key(key)
         if stored is None:
             raise DocumentNotFound(f'corpus "{self.name}" has no document {key!r}')
         return stored
 
     def _criterion(self, measure: str, threshold: float | None, language: str | None) -> Criterion:
-        found = measure_of(measure)
+        found = by_name.measure_of(measure)
         limit = self._language(language)
-        if found is JACCARD:
-            return Criterion(found, self._threshold(threshold), limit)
+        if found is by_name.JACCARD:
+            return verify.Criterion(found, self._threshold(threshold), limit)
         if threshold is None:
             raise MeasureError(f"{found.name} needs a threshold: the corpus's is one of jaccard")
-        return Criterion(found, found.check_threshold(threshold), limit)
+        return verify.Criterion(found, found.check_threshold(threshold), limit)
 
     def _language(self, language: str | None) -> str | None:
         if language is None:
@@ -570,7 +621,7 @@ class Corpus:
                 f'the languages of the documents of corpus "{self.name}" are not identified; '
                 f'a corpus created with language="{AUTO}" does that'
             )
-        return check_language(language)
+        return languages.check_language(language)
 
     def _search(self, function: Callable[[], Found]) -> Found:
         """Search in a corpus that has its index."""
@@ -637,7 +688,8 @@ class Corpus:
     def _refresh(self, cause: Exception | None = None) -> bool:
         """Read the configuration again where the corpus was rebuilt, and say whether it was."""
         try:
-            stored = stored_corpus.load(self._store.engine, self.name)
+            before = self._store.corpus
+            stored = stored_corpus.load(self._store.engine, before.name, before.is_checked)
         except CorpusNotFound:
             raise CorpusNotFound(self.name) from cause
         if stored.origin != self._store.corpus.origin:  # another one by the same name

@@ -10,7 +10,7 @@ from enum import StrEnum
 from numbers import Real
 from typing import Any, NamedTuple
 
-from textsim_db.errors import ConfigurationError
+from textsim_db.errors import ConfigurationError, RecipeError
 
 RECIPE = 1
 """The version of everything from text to buckets; a change of any step makes a new one."""
@@ -20,6 +20,10 @@ AUTO = "auto"
 
 MAX_HASHES = 4096
 MAX_SHINGLE = 1000
+POLL_SECONDS = 0.025
+"""How often a worker looks at what is pending, unless it is given another time."""
+LEASE_SECONDS = 60.0
+"""After this time another worker takes over the batch of a worker that died."""
 
 _NEARLY_1 = math.nextafter(1, 0)
 
@@ -109,6 +113,15 @@ class CorpusConfig:
     def banding(self) -> Bands:
         """The bands and rows as one value."""
         return Bands(self.bands, self.rows)
+
+    def check_recipe(self, name: str) -> None:
+        """Raise RecipeError unless the corpus of that name was built by the recipe of this version."""
+        if self.recipe != RECIPE:
+            raise RecipeError(
+                f'corpus "{name}" was built by recipe {self.recipe}; this version of textsim-db '
+                f"computes recipe {RECIPE}: use a version that computes {self.recipe}, or index it "
+                "anew"
+            )
 
     def changed(self, **changes: Any) -> CorpusConfig:
         """Return this configuration with the changes that are not None; raises ConfigurationError.
@@ -220,7 +233,9 @@ class CorpusSettings:
         names these.
         """
         wanted = self.complete()
-        names = [f.name for f in fields(config) if getattr(config, f.name) != getattr(wanted, f.name)]
+        names = [
+            f.name for f in fields(config) if getattr(config, f.name) != getattr(wanted, f.name)
+        ]
         following = {"bands", "rows"} if self.bands is None else {"recall"}
         return "; ".join(
             f"{name.replace('_', ' ')} is {_shown(getattr(config, name))} there, "

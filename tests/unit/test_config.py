@@ -16,7 +16,9 @@ def test_the_defaults_give_18_bands_of_7_rows() -> None:
     assert choose_bands(0.8, 0.95, 128) == Bands(18, 7)
     assert (CorpusSettings().complete().bands, CorpusSettings().complete().rows) == (18, 7)
     assert CorpusSettings().complete().shingle == Shingle("word", 3)
-    assert CorpusSettings().complete().banding.probability(0.8) == pytest.approx(0.98554, abs=0.00001)
+    assert CorpusSettings().complete().banding.probability(0.8) == pytest.approx(
+        0.98554, abs=0.00001
+    )
 
 
 @pytest.mark.parametrize(

@@ -125,7 +125,7 @@ def detach(corpus: CorpusName, table: TableName, database_url: DatabaseUrl = Non
     Example: `textsim detach news article`
     """
     with connect(database_url) as db:
-        db.corpus(corpus).detach(table)
+        db.manage(corpus).detach(table)
     complain(f'table {shown(table)} is not attached to the corpus "{shown(corpus)}" any more')
 
 

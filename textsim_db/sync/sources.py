@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import psycopg
 import sqlalchemy
 from psycopg import errors as pg
 from psycopg import sql
 from sqlalchemy import Engine, Table
-from sqlalchemy.orm import InstrumentedAttribute
 
 from textsim_db.db.engine import Connection, autocommit, transaction
 from textsim_db.db.store import Store
@@ -19,11 +18,15 @@ from textsim_db.errors import ConfigurationError
 from textsim_db.results import Activity, Failure, Source, Status
 from textsim_db.sync import source_rows
 from textsim_db.sync.source_rows import StoredSource
-from textsim_db.sync.worker import WorkReport
+
+if TYPE_CHECKING:
+    from sqlalchemy.orm import InstrumentedAttribute
+
+    from textsim_db.sync.worker import WorkReport
+
+    Column = str | sqlalchemy.Column[Any] | InstrumentedAttribute[Any]
 
 log = logging.getLogger(__name__)
-
-Column = str | sqlalchemy.Column[Any] | InstrumentedAttribute[Any]
 
 # What attach() and detach() refuse; their messages say why.
 _REFUSED = (

@@ -28,7 +28,7 @@ from textsim_db.db.store import Store
 from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.errors import ConfigurationError, DatabaseError, DatabaseUnavailable, RecipeError
 from textsim_db.results import ChangeReport
-from textsim_db.settings import check_callable, is_number
+from textsim_db.settings import LEASE_SECONDS, POLL_SECONDS, check_callable, is_number
 from textsim_db.sync import source_changes, source_rows
 from textsim_db.sync.source_changes import Piece, Resolved
 from textsim_db.sync.source_rows import StoredSource
@@ -42,7 +42,6 @@ log = logging.getLogger(__name__)
 CLAIM_KEYS = 10_000
 FLUSH = 2
 """So many times nothing in a row, and whatever was found before has gone through the pipeline."""
-POLL_SECONDS = 0.025
 SOON_SECONDS = 1.0
 """For so long after the last change a worker polls at the usual rate, however long its poll is."""
 REFRESH_SECONDS = 1.0
@@ -167,7 +166,7 @@ class Worker:
         engine: Engine,
         dictionary: Dictionary,
         poll: float = POLL_SECONDS,
-        lease: float = 60.0,
+        lease: float = LEASE_SECONDS,
         listen: bool = False,
         only: int | None = None,
         report: Callable[[WorkReport], None] | None = None,
