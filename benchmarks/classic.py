@@ -18,7 +18,7 @@ import psycopg
 
 import textsim_db as ts
 from benchmarks.generate import documents
-from textsim_db.db import binary_format
+from textsim_db.db import array_dumper
 from textsim_db.db.binary_format import COPY_HEADER, COPY_TRAILER, copy_bands, load_int4_arrays
 from textsim_db.settings import Bands, CorpusSettings
 from textsim_db.sketch import band_buckets
@@ -90,7 +90,7 @@ def main() -> None:
         ts.connect(given.database_url) as db,
         psycopg.connect(db.url, autocommit=True) as connection,
     ):
-        binary_format.register(connection)
+        array_dumper.register(connection)
         make_signatures(connection, given.documents, given.hashes)
         store_buckets(connection, banding)
         stored = [store_buckets(connection, banding) for _ in range(given.rounds)]
