@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 def write_report(path: str, result: Deduplication, keys: list[str | None]) -> None:
     """Write the clusters to a file ending in .jsonl or .csv; keys are those of all records."""
-    from textsim_db.files.record_files import replacing
+    from textsim_db.files.replace_file import replacing
 
     with replacing(path) as raw:
         file = io.TextIOWrapper(raw, "utf-8", newline="")

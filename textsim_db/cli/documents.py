@@ -27,15 +27,15 @@ from textsim_db.results import AddReport
 if TYPE_CHECKING:
     from textsim_db.corpus import Corpus
     from textsim_db.database import Database
+    from textsim_db.files.file_kinds import Kind
     from textsim_db.files.read_documents import Document, Inputs
-    from textsim_db.files.record_formats import Kind
 
 _MANY = 1000
 """From this many documents on, their speed is worth showing."""
 
 
 def _kind(text: str) -> Kind:
-    from textsim_db.files.record_formats import Kind
+    from textsim_db.files.file_kinds import Kind
 
     return one_of(Kind, text)
 
@@ -76,8 +76,8 @@ def index(
     Examples: `textsim index news articles.jsonl.gz --create`,
     `textsim index code src --glob "*.py"`
     """
+    from textsim_db.files.file_kinds import Kind
     from textsim_db.files.read_documents import Inputs
-    from textsim_db.files.record_formats import Kind
 
     _check_usage(settings, glob, create)
     refusals = Refusals()

@@ -155,8 +155,8 @@ def clusters(
 
 
 def _read_whole(name: str) -> str:
+    from textsim_db.files.file_kinds import Kind, kind_of
     from textsim_db.files.read_documents import read_text
-    from textsim_db.files.record_formats import Kind, kind_of
 
     text = read_text(name)
     if name != "-" and kind_of(name) is not Kind.TEXT:
