@@ -15,7 +15,7 @@ from textsim_db.cli.progress import progress
 from textsim_db.cli.settings_options import (
     ALL,
     SKETCH,
-    GivenSettings,
+    PartialSettings,
     check_existing,
     settings_of,
     with_settings,
@@ -35,7 +35,7 @@ _SHOWN_WORDS = 10
 @with_settings(*ALL)
 def create(
     corpus: CorpusName,
-    settings: GivenSettings,
+    settings: PartialSettings,
     exist_ok: Annotated[
         bool,
         typer.Option("--exist-ok", help="Accept a corpus that exists with this configuration."),
@@ -95,7 +95,9 @@ def drop(corpus: CorpusName, yes: Yes = False, database_url: DatabaseUrl = None)
 
 
 @with_settings(*SKETCH, default="as it is")
-def rebuild(corpus: CorpusName, settings: GivenSettings, database_url: DatabaseUrl = None) -> None:
+def rebuild(
+    corpus: CorpusName, settings: PartialSettings, database_url: DatabaseUrl = None
+) -> None:
     """Build a corpus anew with other settings, while it is used; those not given stay.
 
     Searches and writers use the old one until the new one is complete; then it takes the old one's

@@ -19,7 +19,7 @@ from textsim_db.cli.output import check_writable
 from textsim_db.cli.progress import loading
 from textsim_db.cli.settings_options import (
     SKETCH,
-    GivenSettings,
+    PartialSettings,
     check_settings,
     with_settings,
 )
@@ -45,7 +45,7 @@ def _keep(text: str) -> Preference:
 
 @with_settings(*SKETCH, "stop_words")
 def dedupe(
-    settings: GivenSettings,
+    settings: PartialSettings,
     path: Annotated[
         str | None,
         typer.Argument(metavar="INPUT", help='A file of records; "-" is standard input.'),

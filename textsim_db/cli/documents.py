@@ -16,7 +16,7 @@ from textsim_db.cli.options import CorpusName, DatabaseUrl, one_of
 from textsim_db.cli.progress import loading
 from textsim_db.cli.settings_options import (
     ALL,
-    GivenSettings,
+    PartialSettings,
     check_existing,
     check_settings,
     with_settings,
@@ -49,7 +49,7 @@ def index(
             metavar="PATH", help='Files and folders; "-" is standard input, JSON lines.'
         ),
     ],
-    settings: GivenSettings,
+    settings: PartialSettings,
     kind: Annotated[
         str,
         typer.Option(
@@ -120,7 +120,7 @@ def remove(
         raise typer.Exit(1 if removed else 2)
 
 
-def _check_usage(settings: GivenSettings, glob: str, create: bool) -> None:
+def _check_usage(settings: PartialSettings, glob: str, create: bool) -> None:
     """Refuse options that cannot be used, before anything is read."""
     if not glob:
         raise typer.BadParameter(
@@ -137,7 +137,7 @@ def _open_or_create(
     db: Database,
     name: str,
     create: bool,
-    settings: GivenSettings,
+    settings: PartialSettings,
     documents: Iterator[Document],
 ) -> tuple[Corpus | None, Iterator[Document]]:
     """Return the corpus and all the documents; None if there is no corpus and no document.

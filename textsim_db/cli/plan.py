@@ -22,7 +22,7 @@ from textsim_db.cli.output import (
 )
 from textsim_db.cli.output import similarity as shown_similarity
 from textsim_db.cli.progress import progress
-from textsim_db.cli.settings_options import GivenSettings, with_settings
+from textsim_db.cli.settings_options import PartialSettings, with_settings
 from textsim_db.errors import shown
 from textsim_db.settings import DEFAULTS, Bands
 
@@ -37,7 +37,7 @@ _SHOWN = 10
 
 @with_settings("threshold", "recall", "num_hashes", default="{}, or the corpus's own", panel=None)
 def plan(
-    settings: GivenSettings,
+    settings: PartialSettings,
     corpus: Annotated[
         str | None,
         typer.Argument(metavar="CORPUS", help="Measure this corpus. Without one, only compute."),
@@ -117,18 +117,18 @@ class _Plan(NamedTuple):
 
 
 def _plan_corpus_to_come(
-    settings: GivenSettings, words: float, documents: int, background: float
+    settings: PartialSettings, words: float, documents: int, background: float
 ) -> _Plan:
     from textsim_db.sketch import band_options
 
     options = band_options.plan(**settings, words=words, documents=documents, background=background)
-    chosen = next(option for option in options if option.chosen)
+    best = next(option for option in options if option.chosen)
     threshold = settings.get("threshold", DEFAULTS.threshold)
-    return _Plan(options, Bands(chosen.bands, chosen.rows), threshold)
+    return _Plan(options, Bands(best.bands, best.rows), threshold)
 
 
 def _plan_existing_corpus(
-    corpus: str, settings: GivenSettings, sample: int, seed: int | None, database_url: str | None
+    corpus: str, settings: PartialSettings, sample: int, seed: int | None, database_url: str | None
 ) -> _Plan:
     from textsim_db.read.measure_recall import distribution
     from textsim_db.sketch import band_options
@@ -158,8 +158,8 @@ def _draw_curves(path: str, result: _Plan) -> None:
 
 
 def _near(options: list[Option]) -> list[Option]:
-    chosen = next(i for i, option in enumerate(options) if option.chosen)
-    return options[max(0, chosen - _AROUND) : chosen + _AROUND + 1]
+    place = next(i for i, option in enumerate(options) if option.chosen)
+    return options[max(0, place - _AROUND) : place + _AROUND + 1]
 
 
 def _write_options(options: list[Option], threshold: float, every: bool, form: Format) -> None:
@@ -172,9 +172,9 @@ def _write_options(options: list[Option], threshold: float, every: bool, form: F
     for option in options:
         probabilities = [option.probability(s) for s in similarities]
         candidates = Setting(float(f"{option.candidates:.3g}"))
-        chosen = ("yes" if option.chosen else "") if form is Format.TABLE else option.chosen
-        place = (option.bands, option.rows)
-        rows.append((*place, *probabilities, option.storage, candidates, chosen))
+        mark = ("yes" if option.chosen else "") if form is Format.TABLE else option.chosen
+        banding = (option.bands, option.rows)
+        rows.append((*banding, *probabilities, option.storage, candidates, mark))
     write(columns, rows, form)
 
 

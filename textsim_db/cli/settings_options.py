@@ -16,8 +16,8 @@ from textsim_db.settings import DEFAULTS, CorpusConfig, CorpusSettings, meaning
 if TYPE_CHECKING:
     from textsim_db.corpus import Corpus
 
-GivenSettings = dict[str, Any]
-"""The settings that the user gave, by name; CorpusSettings has the defaults of the others."""
+PartialSettings = dict[str, Any]
+"""The settings that the user typed, by name; CorpusSettings has the defaults of the others."""
 
 SKETCH = ("shingle", "threshold", "recall", "num_hashes", "seed", "bands", "rows")
 ALL = (*SKETCH, "stop_words", "language")
@@ -31,15 +31,15 @@ def with_settings(
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Give a command an option for each of these settings, in the place of its parameter settings.
 
-    The command is called with the settings that the user gave. default is what the help says about
-    the others; {} is the value in CorpusSettings.
+    The command is called with the settings that the user typed. default is the help's text about the
+    others, in which {} is the value in CorpusSettings.
     """
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         @wraps(command)
         def run(**arguments: Any) -> None:
             settings = {name: arguments.pop(name) for name in names}
-            command(settings=_given(settings), **arguments)
+            command(settings=_present(settings), **arguments)
 
         signature = inspect.signature(command, eval_str=True)
         parameters: list[inspect.Parameter] = []
@@ -58,12 +58,12 @@ def with_settings(
     return decorate
 
 
-def check_settings(settings: GivenSettings) -> None:
+def check_settings(settings: PartialSettings) -> None:
     """Raise ConfigurationError unless a corpus can be made with these settings."""
     _with_lists(settings).complete()
 
 
-def check_existing(corpus: Corpus, settings: GivenSettings) -> None:
+def check_existing(corpus: Corpus, settings: PartialSettings) -> None:
     """Raise CorpusExists unless the corpus is the one that these settings would make."""
     if differences := _with_lists(settings).differences(corpus.config):
         raise CorpusExists(f'corpus "{corpus.name}" exists with other settings: {differences}')
@@ -81,20 +81,20 @@ def settings_of(corpus_config: CorpusConfig) -> dict[str, Any]:
     }
 
 
-def _with_lists(settings: GivenSettings) -> CorpusSettings:
+def _with_lists(settings: PartialSettings) -> CorpusSettings:
     from textsim_db.text.stop_words import with_lists
 
     return with_lists(CorpusSettings(**settings))
 
 
-def _given(settings: dict[str, Any]) -> GivenSettings:
-    given = {name: value for name, value in settings.items() if value is not None}
-    words = given.get("stop_words")
+def _present(settings: dict[str, Any]) -> PartialSettings:
+    present = {name: value for name, value in settings.items() if value is not None}
+    words = present.get("stop_words")
     if words is not None and ("." in words or "/" in words):
         from textsim_db.files.read_documents import read_text
 
-        given["stop_words"] = tuple(read_text(words).splitlines())
-    return given
+        present["stop_words"] = tuple(read_text(words).splitlines())
+    return present
 
 
 def _option(name: str, default: str, panel: str | None) -> inspect.Parameter:
