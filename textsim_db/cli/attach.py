@@ -12,7 +12,7 @@ import typer
 from textsim_db.cli.change_reports import exit_if_set_aside, print_changes
 from textsim_db.cli.connections import connect, open_corpus
 from textsim_db.cli.messages import print_message
-from textsim_db.cli.options import CorpusName, DatabaseUrl, one_of
+from textsim_db.cli.options import CorpusName, DatabaseUrl, choice_of
 from textsim_db.cli.output import Format, FormatOption, write
 from textsim_db.cli.progress import progress
 from textsim_db.errors import ConfigurationError, shown
@@ -30,10 +30,6 @@ TableName = Annotated[
 ]
 
 
-def _mode(text: str) -> Mode:
-    return one_of(Mode, text)
-
-
 def attach(
     corpus: CorpusName,
     table: TableName,
@@ -44,7 +40,7 @@ def attach(
     mode: Annotated[
         Mode,
         typer.Option(
-            parser=_mode,
+            parser=choice_of(Mode),
             metavar="|".join(Mode),
             help="queue: workers index what changes, moments later. inline: the transaction that "
             "writes a row indexes it, and takes some milliseconds longer.",

@@ -12,7 +12,7 @@ import typer
 
 from textsim_db.cli.connections import connect, open_corpus
 from textsim_db.cli.messages import Refusals, count, print_message
-from textsim_db.cli.options import CorpusName, DatabaseUrl, one_of
+from textsim_db.cli.options import CorpusName, DatabaseUrl, choice_of
 from textsim_db.cli.progress import loading
 from textsim_db.cli.settings_options import (
     ALL,
@@ -22,22 +22,16 @@ from textsim_db.cli.settings_options import (
     with_settings,
 )
 from textsim_db.errors import DatabaseError, InputError
+from textsim_db.files.file_kinds import Kind
 from textsim_db.results import AddReport
 
 if TYPE_CHECKING:
     from textsim_db.corpus import Corpus
     from textsim_db.database import Database
-    from textsim_db.files.file_kinds import Kind
     from textsim_db.files.read_documents import Document, Inputs
 
 _MANY = 1000
 """From this many documents on, their speed is worth showing."""
-
-
-def _kind(text: str) -> Kind:
-    from textsim_db.files.file_kinds import Kind
-
-    return one_of(Kind, text)
 
 
 @with_settings(*ALL)
@@ -51,15 +45,15 @@ def index(
     ],
     settings: PartialSettings,
     kind: Annotated[
-        str,
+        Kind,
         typer.Option(
             "--kind",
-            parser=_kind,
-            metavar="auto|text|jsonl|csv",
+            parser=choice_of(Kind),
+            metavar="|".join(Kind),
             help="How the files hold documents; auto goes by .jsonl and .csv, and a file of any "
             "other name is one document. Any of these may be gzip'ed: .gz.",
         ),
-    ] = "auto",
+    ] = Kind.AUTO,
     key: Annotated[str, typer.Option(help="Member or column with the key.")] = "id",
     text: Annotated[str, typer.Option(help="Member or column with the text.")] = "text",
     glob: Annotated[str, typer.Option(help="Which files of a folder and its subfolders.")] = "*",
@@ -76,12 +70,11 @@ def index(
     Examples: `textsim index news articles.jsonl.gz --create`,
     `textsim index code src --glob "*.py"`
     """
-    from textsim_db.files.file_kinds import Kind
     from textsim_db.files.read_documents import Inputs
 
     _check_usage(settings, glob, create)
     refusals = Refusals()
-    inputs = Inputs(paths, refusals.add, Kind(kind), key, text, glob)
+    inputs = Inputs(paths, refusals.add, kind, key, text, glob)
     with connect(database_url) as db:
         opened, documents = _open_or_create(db, corpus, create, settings, iter(inputs))
         if opened is None:

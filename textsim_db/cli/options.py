@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import typer
 
 from textsim_db.errors import shown
-
-if TYPE_CHECKING:
-    from textsim_db.settings import Linkage
+from textsim_db.settings import Linkage
 
 Choice = TypeVar("Choice", bound=StrEnum)
 
@@ -39,19 +38,27 @@ def positive_number(text: str) -> int:
     return value
 
 
-def one_of(choices: type[Choice], text: str) -> Choice:
-    """Read one of several words of the command line."""
-    try:
-        return choices(text)
-    except ValueError:
-        raise typer.BadParameter(f'"{shown(text)}" is not one of {", ".join(choices)}') from None
+def choice_of(choices: type[Choice]) -> Callable[[str], Choice]:
+    """Return a function that reads one of several words of the command line."""
+
+    def read(text: str) -> Choice:
+        try:
+            return choices(text)
+        except ValueError:
+            message = f'"{shown(text)}" is not one of {", ".join(choices)}'
+            raise typer.BadParameter(message) from None
+
+    return read
 
 
-def linkage(text: str) -> Linkage:
-    """Read a linkage of the command line."""
-    from textsim_db.settings import Linkage
+def number_option(text: str, metavar: str = "NUMBER") -> Any:
+    """Return an option with a number; text is its help."""
+    return typer.Option(parser=number, metavar=metavar, help=text)
 
-    return one_of(Linkage, text)
+
+def whole_number_option(text: str) -> Any:
+    """Return an option with a whole number; text is its help."""
+    return typer.Option(parser=whole_number, metavar="NUMBER", help=text)
 
 
 def _own_or_global(ctx: typer.Context, value: str | None) -> str | None:
@@ -95,8 +102,8 @@ LinkageOption = Annotated[
     str,
     typer.Option(
         "--linkage",
-        parser=linkage,
-        metavar="single|complete|kept",
+        parser=choice_of(Linkage),
+        metavar="|".join(Linkage),
         help="What makes a cluster. single: chains of similar documents; complete: every two "
         "members are similar; kept: every other member is similar to the one that is kept.",
     ),

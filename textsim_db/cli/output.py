@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from textsim_db.cli.options import one_of
+from textsim_db.cli.options import choice_of
 from textsim_db.errors import InputError, shown
 
 if TYPE_CHECKING:
@@ -36,15 +36,11 @@ _UNLIMITED = 1_000_000
 _BAR = 40
 
 
-def _format(text: str) -> Format:
-    return one_of(Format, text)
-
-
 FormatOption = Annotated[
     Format,
     typer.Option(
         "--format",
-        parser=_format,
+        parser=choice_of(Format),
         metavar="|".join(Format),
         help="A table to read, JSON lines or CSV (in UTF-8) for programs.",
     ),

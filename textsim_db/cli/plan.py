@@ -9,7 +9,7 @@ import typer
 
 from textsim_db.cli.connections import connect
 from textsim_db.cli.messages import count, print_message
-from textsim_db.cli.options import DatabaseUrl, number, whole_number
+from textsim_db.cli.options import DatabaseUrl, number_option, whole_number_option
 from textsim_db.cli.output import (
     Format,
     FormatOption,
@@ -44,34 +44,26 @@ def plan(
     ] = None,
     documents: Annotated[
         int,
-        typer.Option(
-            parser=whole_number, metavar="NUMBER", help="Documents to expect. Without a corpus."
-        ),
+        whole_number_option("Documents to expect. Without a corpus."),
     ] = 1_000_000,
     words: Annotated[
         float,
-        typer.Option(parser=number, metavar="NUMBER", help="Words of each. Without a corpus."),
+        number_option("Words of each. Without a corpus."),
     ] = 200,
     background: Annotated[
         float,
-        typer.Option(
-            parser=number,
-            metavar="NUMBER",
-            help="The similarity of documents that have nothing to do with each other: near 0 with "
-            "shingles of several words, 0.1 and more with single words. Without a corpus.",
+        number_option(
+            "The similarity of documents that have nothing to do with each other: near 0 with "
+            "shingles of several words, 0.1 and more with single words. Without a corpus."
         ),
     ] = 0.05,
     sample: Annotated[
         int,
-        typer.Option(
-            parser=whole_number,
-            metavar="NUMBER",
-            help="Documents of the corpus to compare with all.",
-        ),
+        whole_number_option("Documents of the corpus to compare with all."),
     ] = 1000,
     seed: Annotated[
         int | None,
-        typer.Option(parser=whole_number, metavar="NUMBER", help="Seed of the sample."),
+        whole_number_option("Seed of the sample."),
     ] = None,
     every: Annotated[
         bool, typer.Option("--all", help="Show every possible number of rows.")

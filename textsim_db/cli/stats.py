@@ -10,7 +10,7 @@ import typer
 
 from textsim_db.cli.connections import connect
 from textsim_db.cli.messages import print_message
-from textsim_db.cli.options import CorpusName, DatabaseUrl, LanguageLimit, whole_number
+from textsim_db.cli.options import CorpusName, DatabaseUrl, LanguageLimit, whole_number_option
 from textsim_db.cli.output import Format, FormatOption, bar, check_plot, console, table
 from textsim_db.cli.progress import progress
 from textsim_db.errors import ConfigurationError, shown
@@ -23,19 +23,13 @@ def stats(
     corpus: CorpusName,
     words: Annotated[
         int,
-        typer.Option(parser=whole_number, metavar="NUMBER", help="Name so many frequent words."),
+        whole_number_option("Name so many frequent words."),
     ] = 10,
     sample: Annotated[
         int,
-        typer.Option(
-            parser=whole_number,
-            metavar="NUMBER",
-            help="Compare so many documents with their candidates.",
-        ),
+        whole_number_option("Compare so many documents with their candidates."),
     ] = 1000,
-    seed: Annotated[
-        int, typer.Option(parser=whole_number, metavar="NUMBER", help="Seed of the sample.")
-    ] = 1,
+    seed: Annotated[int, whole_number_option("Seed of the sample.")] = 1,
     plot: Annotated[
         str | None,
         typer.Option(metavar="PATH", help="Draw it into a file ending in .svg or .png."),

@@ -14,7 +14,7 @@ import typer
 
 from textsim_db.cli.connections import connect, each_corpus
 from textsim_db.cli.messages import count, print_message
-from textsim_db.cli.options import DatabaseUrl, OptionalCorpus, number
+from textsim_db.cli.options import DatabaseUrl, OptionalCorpus, number_option
 from textsim_db.cli.output import Format, FormatOption, write
 
 if TYPE_CHECKING:
@@ -32,11 +32,10 @@ def status(
     corpus: OptionalCorpus = None,
     watch: Annotated[
         float | None,
-        typer.Option(
-            parser=number,
-            metavar="SECONDS",
-            help="Show it again after so many seconds, with the documents written per second since "
+        number_option(
+            "Show it again after so many seconds, with the documents written per second since "
             "the time before, until it is interrupted.",
+            "SECONDS",
         ),
     ] = None,
     as_json: Annotated[

@@ -15,7 +15,7 @@ import typer
 from textsim_db.cli.change_reports import WorkLog, counts, log, summary
 from textsim_db.cli.connections import connect
 from textsim_db.cli.logs import set_default_level
-from textsim_db.cli.options import DatabaseUrl, number
+from textsim_db.cli.options import DatabaseUrl, number_option
 from textsim_db.settings import LEASE_SECONDS, POLL_SECONDS
 from textsim_db.sync.stop_flag import Stop
 
@@ -35,18 +35,12 @@ def worker(
     ] = False,
     poll: Annotated[
         float | None,
-        typer.Option(
-            parser=number,
-            metavar="SECONDS",
-            help=f"Time between two looks. Default: {POLL_SECONDS}.",
-        ),
+        number_option(f"Time between two looks. Default: {POLL_SECONDS}.", "SECONDS"),
     ] = None,
     lease: Annotated[
         float,
-        typer.Option(
-            parser=number,
-            metavar="SECONDS",
-            help="Time after which others take over what a worker that died had in hand.",
+        number_option(
+            "Time after which others take over what a worker that died had in hand.", "SECONDS"
         ),
     ] = LEASE_SECONDS,
     listen: Annotated[
