@@ -1,4 +1,4 @@
-"""What a corpus is built with, and how bands and rows follow from what the user wants."""
+"""The settings of a corpus: what a user chooses, and the bands and rows that follow from it."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ RECIPE = 1
 """The version of everything from text to buckets; a change of any step makes a new one."""
 
 AUTO = "auto"
-"""The language of a corpus whose documents' languages are identified, and stop words that follow."""
+"""As language: identify the language of each document. As stop words: follow that language."""
 
 MAX_HASHES = 4096
 MAX_SHINGLE = 1000
 POLL_SECONDS = 0.025
-"""How often a worker looks at what is pending, unless it is given another time."""
+"""A worker looks for pending changes this often by default."""
 LEASE_SECONDS = 60.0
 """After this time another worker takes over the batch of a worker that died."""
 
@@ -34,7 +34,7 @@ WordsByLanguage = tuple[tuple[str, tuple[str, ...]], ...]
 class Mode(StrEnum):
     """How an attached table is kept indexed.
 
-    queue: a worker indexes what changed. inline: the transaction that changes it does.
+    queue: a worker indexes changes. inline: the transaction that changes a row indexes it.
     """
 
     QUEUE = "queue"
@@ -42,10 +42,10 @@ class Mode(StrEnum):
 
 
 class Linkage(StrEnum):
-    """What makes a cluster of verified pairs.
+    """Which verified pairs make a cluster.
 
-    single: its members are linked by chains of pairs. complete: every two of them are a pair. kept:
-    every other member is a pair with the one that is kept.
+    single: chains of pairs link its members. complete: every two members are a pair. kept: every
+    other member is a pair with the member that is kept.
     """
 
     SINGLE = "single"
@@ -249,27 +249,27 @@ DEFAULTS = CorpusSettings()
 
 
 def meaning(name: str) -> str:
-    """Return what a setting of CorpusSettings means, in one sentence."""
+    """Return the meaning of a setting, in one sentence."""
     return str(next(f.metadata["meaning"] for f in fields(CorpusSettings) if f.name == name))
 
 
 def is_number(value: object) -> bool:
-    """Say whether this is a real number, also one of NumPy; a bool is not."""
+    """Say whether this is a real number, of Python or NumPy, and not a bool."""
     return isinstance(value, Real) and not isinstance(value, bool)
 
 
-def check_callable(value: object, what: str) -> None:
+def check_callable(value: object, name: str) -> None:
     """Raise ConfigurationError unless this is a function, or None."""
     if value is not None and not callable(value):
-        raise ConfigurationError(f"{what} is {value!r:.100}; expected a function of yours")
+        raise ConfigurationError(f"{name} is {value!r:.100}; expected a function of yours")
 
 
-def check_threshold(threshold: float, what: str = "threshold") -> float:
+def check_threshold(threshold: float, name: str = "threshold") -> float:
     """Return the threshold as a float; raise ConfigurationError unless it is in (0, 1]."""
     if not is_number(threshold):
-        raise ConfigurationError(f"{what} is {threshold!r}; expected a number above 0, at most 1")
+        raise ConfigurationError(f"{name} is {threshold!r}; expected a number above 0, at most 1")
     if not 0 < threshold <= 1:
-        raise ConfigurationError(f"{what} is {threshold}; expected above 0, at most 1")
+        raise ConfigurationError(f"{name} is {threshold}; expected above 0, at most 1")
     return float(threshold)
 
 
@@ -282,33 +282,33 @@ def check_linkage(linkage: str) -> Linkage:
         raise ConfigurationError(f"linkage is {linkage!r}; expected one of {expected}") from None
 
 
-def check_count(value: int, what: str, low: int, high: int) -> int:
+def check_count(value: int, name: str, low: int, high: int) -> int:
     """Return the value; raise ConfigurationError unless it is a whole number in [low, high]."""
     try:
         number = operator.index(value)
     except TypeError:
-        raise ConfigurationError(f"{what} is {value!r}; expected a whole number") from None
+        raise ConfigurationError(f"{name} is {value!r}; expected a whole number") from None
     if isinstance(value, bool) or not low <= number <= high:
-        raise ConfigurationError(f"{what} is {value}; expected {low} to {high}")
+        raise ConfigurationError(f"{name} is {value}; expected {low} to {high}")
     return number
 
 
 def check_several(values: object, expected: str) -> None:
-    """Raise ConfigurationError unless the values are several: an iterable, but no str and no table.
+    """Raise ConfigurationError unless the values are an iterable, but no str and no table.
 
-    A str would give its characters, and a data frame the names of its columns.
+    A str would yield its characters, and a data frame the names of its columns.
     """
-    one = isinstance(values, str | bytes | bytearray | memoryview) or hasattr(values, "columns")
-    if one or not isinstance(values, Iterable):
+    is_one = isinstance(values, str | bytes | bytearray | memoryview) or hasattr(values, "columns")
+    if is_one or not isinstance(values, Iterable):
         raise ConfigurationError(f"{expected}; it got one {type(values).__name__}")
 
 
 def choose_bands(threshold: float, recall: float, num_hashes: int) -> Bands:
     """Return the most selective banding that keeps the recall at the threshold.
 
-    With b = num_hashes div r it is the largest r with 1 - (1 - threshold^r)^b >= recall. Raises
-    ConfigurationError where not even one row a band reaches the recall, and for recall 1 below
-    threshold 1.
+    It is the largest r with 1 - (1 - threshold^r)^b >= recall, where b = num_hashes div r. Raises
+    ConfigurationError if not even one row a band reaches the recall, and for recall 1 with a
+    threshold below 1.
     """
     if recall == 1 and threshold < 1:
         raise ConfigurationError(

@@ -28,7 +28,7 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 def compare(
     a: Annotated[str, typer.Argument(metavar="A", help="A file, a text, or a key.")],
-    b: Annotated[str, typer.Argument(metavar="B", help="The one to compare it with.")],
+    b: Annotated[str, typer.Argument(metavar="B", help="The file, text or key to compare A with.")],
     corpus: Annotated[
         str | None,
         typer.Option(metavar="NAME", help="A and B are keys of documents of this corpus."),
@@ -46,7 +46,7 @@ def compare(
             "--shingles",
             parser=whole_number,
             metavar="NUMBER",
-            help="Show so many shingles of each.",
+            help="Show this many shingles of each.",
         ),
     ] = 5,
     html: Annotated[
@@ -60,7 +60,7 @@ def compare(
 
     A and B are two files ("-" is standard input), two texts, or with --corpus the keys of two
     documents. Of documents only the words are stored: they are shown in lower case. There is a
-    warning where texts differ only in numbers, dates or negations, so that both may have to be kept.
+    warning if texts differ only in numbers, dates or negations, so that both may have to be kept.
 
     Examples: `textsim compare old.txt new.txt --html differences.html`,
     `textsim compare "a text" "another text"`, `textsim compare key1 key2 --corpus news`

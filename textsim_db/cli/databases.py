@@ -62,9 +62,9 @@ def downgrade(
     from textsim_db.db import schema
 
     with _engine(database_url) as engine:
-        what = f"to revision {revision}" if revision != "base" else "to nothing, with all corpora"
+        target = f"to revision {revision}" if revision != "base" else "to nothing, with all corpora"
         name = engine.url.render_as_string(hide_password=True)
-        confirm(f"take the schema textsim in {name} back {what}", yes)
+        confirm(f"take the schema textsim in {name} back {target}", yes)
         schema.downgrade(engine, revision)
     print_message(f"the schema textsim is at revision {revision}")
 

@@ -93,7 +93,7 @@ def dedupe(
             metavar="first|last|longest|shortest|max:COLUMN|min:COLUMN",
             help="Which document of several similar ones stays: by their order (in a table, that "
             "of the keys), the length of the text, or the value of a column, which must be all "
-            "numbers or all texts; one without a value, or with NaN, only where all are.",
+            "numbers or all texts; a document without a value, or with NaN, only if all are such.",
         ),
     ] = "first",
     linkage: LinkageOption = "kept",

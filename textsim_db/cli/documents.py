@@ -164,13 +164,13 @@ def _print_report(corpus: str, report: AddReport, refused: int, seconds: float) 
     print_message(
         _summary(report, refused, seconds),
         corpus=corpus,
-        documents=report.given,
+        documents=report.received,
         added=report.added,
         replaced=report.replaced,
         unchanged=report.unchanged,
         refused=refused,
         seconds=round(seconds, 3),
-        rate=round(report.given / max(seconds, 1e-9), 1),
+        rate=round(report.received / max(seconds, 1e-9), 1),
     )
 
 
@@ -184,5 +184,5 @@ def _summary(report: AddReport, refused: int, seconds: float) -> str:
         parts.append(f"{report.duplicates:,} with a key given again (the last one wins)")
     if refused:
         parts.append(f"{refused:,} refused")
-    speed = f", {report.given / seconds:,.0f} documents/s" if report.given >= _MANY else ""
+    speed = f", {report.received / seconds:,.0f} documents/s" if report.received >= _MANY else ""
     return f"{', '.join(parts)}; {seconds:.1f} s{speed}"

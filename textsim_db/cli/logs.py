@@ -1,4 +1,4 @@
-"""What goes to standard error: messages for people, or a JSON object a line for programs.
+"""Messages on standard error: text for people, or a JSON object on each line for programs.
 
 Everything is a record of the standard library's logging: the commands' own messages are those of
 the logger textsim_db.cli, the library's those of the modules. Only this file configures logging.
@@ -75,7 +75,7 @@ def _harmless(text: str) -> str:
 
 class _Handler(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
-        typer.echo(self.format(record), err=True)  # to what is standard error now
+        typer.echo(self.format(record), err=True)  # to the standard error of this moment
 
 
 @contextmanager

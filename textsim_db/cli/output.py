@@ -125,7 +125,7 @@ def check_plot(path: str | None) -> None:
 
 
 def console() -> Console:
-    """Return a console on standard output, as wide as needed where that is not a terminal."""
+    """Return a console on standard output, without a limit of width unless it is a terminal."""
     from rich.console import Console
 
     class Output(Console):

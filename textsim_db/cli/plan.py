@@ -227,7 +227,7 @@ def _lines(report: RecallReport, banding: Bands) -> list[str]:
         return lines
     low, high = report.interval
     lines.append(
-        f"recall: {report.recall:.4f} ({report.found:,} of {count(report.pairs, 'pair')}; with 95 % "
-        f"between {low:.4f} and {high:.4f}), promised for these similarities: {report.promised:.4f}"
+        f"recall: {report.recall:.4f} ({report.candidate_pairs:,} of {count(report.pairs, 'pair')}; "
+        f"with 95 % between {low:.4f} and {high:.4f}), promised for these similarities: {report.promised:.4f}"
     )
     return lines

@@ -23,14 +23,14 @@ Document = TypeVar("Document")
 
 
 class Show(Protocol):
-    """What long work calls with how much is done: of how much, and which share, if it is known."""
+    """A function to call with the number done, the total, and the share done, if they are known."""
 
     def __call__(self, done: int, total: int | None = None, share: float | None = None) -> None:
         """Show how much is done."""
 
 
 class Measured(Protocol):
-    """Input whose bytes are counted while it is read."""
+    """Input that counts its bytes while it is read."""
 
     @property
     def bytes_read(self) -> int:
@@ -42,7 +42,7 @@ class Measured(Protocol):
 
 @contextmanager
 def progress(action: str, noun: str) -> Iterator[Show]:
-    """Yield what to call with the number done."""
+    """Yield a function to call with the number done."""
     if log_options.json:
         yield _Records(action, noun)
     elif sys.stderr.isatty():
@@ -81,7 +81,7 @@ class Load(Generic[Document]):
     def after_batch(self, report: AddReport) -> None:
         """Take the report that add_many gives after each batch."""
         self.report = report
-        self._show(report.given, share=self._share)
+        self._show(report.received, share=self._share)
 
 
 def _show_nothing(done: int, total: int | None = None, share: float | None = None) -> None:

@@ -40,7 +40,9 @@ MeasureOption = Annotated[
 Limit = Annotated[
     int,
     typer.Option(
-        parser=positive_number, metavar="NUMBER", help="At most so many results, the best."
+        parser=positive_number,
+        metavar="NUMBER",
+        help="Show at most this many results, the best ones.",
     ),
 ]
 
@@ -64,7 +66,7 @@ def query(
 ) -> None:
     """List the documents similar to a text, best first.
 
-    similarity is exact (Jaccard, of the sets of shingles); estimate is what the signatures say.
+    similarity is exact (Jaccard, of the sets of shingles); estimate comes from the signatures.
 
     Examples: `textsim query news "the text to look for" --threshold 0.5`,
     `textsim query news "the text" --measure cosine --threshold 0.9`

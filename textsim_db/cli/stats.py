@@ -23,11 +23,11 @@ def stats(
     corpus: CorpusName,
     words: Annotated[
         int,
-        whole_number_option("Name so many frequent words."),
+        whole_number_option("Name this many frequent words."),
     ] = 10,
     sample: Annotated[
         int,
-        whole_number_option("Compare so many documents with their candidates."),
+        whole_number_option("Compare this many documents with their candidates."),
     ] = 1000,
     seed: Annotated[int, whole_number_option("Seed of the sample.")] = 1,
     plot: Annotated[

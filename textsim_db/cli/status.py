@@ -33,8 +33,8 @@ def status(
     watch: Annotated[
         float | None,
         number_option(
-            "Show it again after so many seconds, with the documents written per second since "
-            "the time before, until it is interrupted.",
+            "Show it again every so many seconds, with the documents written per second in "
+            "between, until it is interrupted.",
             "SECONDS",
         ),
     ] = None,

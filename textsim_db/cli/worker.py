@@ -31,7 +31,11 @@ _LISTEN_POLL_SECONDS = 1.0
 
 def worker(
     once: Annotated[
-        bool, typer.Option("--once", help="End when nothing is left to do; 1 if some cannot be.")
+        bool,
+        typer.Option(
+            "--once",
+            help="End when nothing is left to do; exit status 1 if something could not be done.",
+        ),
     ] = False,
     poll: Annotated[
         float | None,
@@ -40,7 +44,7 @@ def worker(
     lease: Annotated[
         float,
         number_option(
-            "Time after which others take over what a worker that died had in hand.", "SECONDS"
+            "Time after which another worker takes over the batch of a worker that died.", "SECONDS"
         ),
     ] = LEASE_SECONDS,
     listen: Annotated[
@@ -50,15 +54,13 @@ def worker(
             help="Look once a second, and when a session with textsim.notify = on has written.",
         ),
     ] = False,
-    quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="Tell only of what went wrong.")
-    ] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show problems only.")] = False,
     database_url: DatabaseUrl = None,
 ) -> None:
     """Index what changes in attached tables, until it is stopped.
 
-    Any number of workers may run, on any machine. SIGTERM and Ctrl-C end one after the batch that
-    it has in hand. A batch that takes longer than 5 seconds more is left to another worker. Nothing
+    Any number of workers may run, on any machine. SIGTERM and Ctrl-C end a worker after its
+    batch. A batch that takes longer than 5 seconds more is left to another worker. Nothing
     is lost however a worker ends.
 
     Examples: `textsim worker`, `textsim worker --once`

@@ -1,4 +1,4 @@
-"""CSV: a record after another, or what is wrong with one of them."""
+"""CSV: the records of a file, or the error of a malformed record."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def _has_too_many_fields(line: bytes, inside: bool) -> bool:
 
 
 def _outside_quotes(line: bytes, inside: bool) -> Iterator[tuple[int, int]]:
-    """Yield where the parts of a line of CSV begin and end that are not in quotation marks."""
+    """Yield the start and end of each part of a line of CSV that is outside quotation marks."""
     at = 0
     while True:
         if inside:
@@ -140,7 +140,7 @@ def _outside_quotes(line: bytes, inside: bool) -> Iterator[tuple[int, int]]:
             if not at:
                 return
         end = line.find(b'"', at)
-        # One within a field is a character like any other.
+        # A quotation mark within a field is a character like any other.
         while end > 0 and line[end - 1] not in b',"':
             end = line.find(b'"', end + 1)
         yield at, len(line) if end < 0 else end

@@ -1,4 +1,4 @@
-"""How files hold documents, by their names; and what to say about files that cannot be read."""
+"""The kinds of files by their names, and the reasons why a file cannot be read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""JSON lines: an object on each line, or what is wrong with the line."""
+"""JSON lines: an object on each line, or the error of a malformed line."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def json_object(line: bytes | None) -> dict[str, Any]:
 
 
 def _check_structure(line: bytes) -> None:
-    """Raise InputError where JSON would take many times its bytes, as millions of arrays do."""
+    """Raise InputError if JSON would take many times its bytes, as millions of arrays do."""
     if len(line) <= MAX_STRUCTURE:
         return
     outside = 0
@@ -77,7 +77,7 @@ def _check_structure(line: bytes) -> None:
 
 
 def _outside_strings(line: bytes) -> Iterator[tuple[int, int]]:
-    """Yield where the parts of a line of JSON begin and end that are not in strings."""
+    """Yield the start and end of each part of a line of JSON that is outside strings."""
     at = 0
     while True:
         end = line.find(b'"', at)

@@ -79,7 +79,7 @@ class ParquetRecords(Records):
 
 
 def _rows_at_once(file: Any) -> int:
-    """Return how many rows of a Parquet file to read together, some tens of megabytes."""
+    """Return the number of rows to read together, which are some tens of megabytes."""
     groups = [file.metadata.row_group(i) for i in range(file.metadata.num_row_groups)]
     largest = max((group.total_byte_size // max(group.num_rows, 1) for group in groups), default=0)
     return min(max(_READ_BYTES // max(largest, 1), 1), 10_000)
@@ -115,7 +115,7 @@ def _is_dictionary_of_texts(kind: Any) -> bool:
 
 
 def _parts(batch: Any) -> Iterator[Any]:
-    """Cut a batch so that no part, its dictionaries written out, is much longer than some rows."""
+    """Cut a batch into parts of bounded size, counted with their dictionaries written out."""
     from pyarrow import compute
 
     sizes = np.zeros(len(batch), np.int64)

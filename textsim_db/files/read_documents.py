@@ -60,7 +60,7 @@ class Inputs:
         return self._finished_bytes + (raw.tell() if raw is not None and raw.seekable() else 0)
 
     def total_bytes(self) -> int | None:
-        """Return the size of all files, or None where one has no size, such as standard input."""
+        """Return the size of all files, or None if one has no size, such as standard input."""
         total = 0
         for name in self._files(lambda refusal: None):
             if os.path.isfile(name):

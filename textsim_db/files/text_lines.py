@@ -16,13 +16,13 @@ _GZIP = b"\x1f\x8b"
 
 
 def unpacked(raw: IO[bytes], name: str) -> IO[bytes]:
-    """Return a file as it reads unpacked: what is named so or begins as gzip does is gzip."""
+    """Return a file that unpacks itself, if its name or its first bytes are those of gzip."""
     packed = name.lower().endswith(".gz") or _begins_as_gzip(raw)
     return io.BufferedReader(_Unpacked(raw), 2**17) if packed else raw
 
 
 class _Unpacked(io.RawIOBase):
-    """What a gzip file holds: up to where it is damaged all of it, and only then the error."""
+    """The content of a gzip file: an error comes only after all bytes before the damage."""
 
     def __init__(self, raw: IO[bytes]) -> None:
         self._file = gzip.GzipFile(fileobj=raw)

@@ -114,7 +114,7 @@ class _Measured:
             words=words,
             sampled=len(self._ids),
             pairs=count,
-            found=found,
+            candidate_pairs=found,
             recall=found / count if count else None,
             interval=wilson(found, count),
             promised=sum(promised) / count if count else None,
