@@ -228,6 +228,7 @@ def _lines(report: RecallReport, banding: Bands) -> list[str]:
     low, high = report.interval
     lines.append(
         f"recall: {report.recall:.4f} ({report.candidate_pairs:,} of {count(report.pairs, 'pair')}; "
-        f"with 95 % between {low:.4f} and {high:.4f}), promised for these similarities: {report.promised:.4f}"
+        f"with 95 % between {low:.4f} and {high:.4f}), promised for these similarities: "
+        f"{report.promised:.4f}"
     )
     return lines
