@@ -6,19 +6,23 @@ A module names its lazy imports twice: for type checkers under TYPE_CHECKING, an
 from __future__ import annotations
 
 from importlib import import_module
+from types import ModuleType
 from typing import Any
 
 
 class _LazyModule:
-    """Stands for a module that may not be imported yet."""
+    """Stands for a module, and imports it when an attribute is first read."""
 
     def __init__(self, name: str) -> None:
         self._name = name
+        self._module: ModuleType | None = None
 
     def __getattr__(self, attribute: str) -> Any:
-        return getattr(import_module(self._name), attribute)
+        if self._module is None:
+            self._module = import_module(self._name)
+        return getattr(self._module, attribute)
 
 
 def lazy(name: str) -> Any:
-    """Return a stand-in for a module, which imports the module when an attribute is read."""
+    """Return a stand-in for the module of that name."""
     return _LazyModule(name)

@@ -23,7 +23,7 @@ SKETCH = ("shingle", "threshold", "recall", "num_hashes", "seed", "bands", "rows
 ALL = (*SKETCH, "stop_words", "language")
 NEW_CORPUS = "Configuration of a new corpus"
 _PARSERS: dict[type, Callable[[str], object]] = {float: number, int: whole_number}
-_METAVARS = {"stop_words": "LANGUAGE|auto|PATH", "language": "auto"}
+_METAVARS = {"shingle": "word:N|char:N", "stop_words": "LANGUAGE|auto|PATH", "language": "auto"}
 
 
 def with_settings(
@@ -103,7 +103,7 @@ def _option(name: str, default: str, panel: str | None) -> inspect.Parameter:
     option = typer.Option(
         f"--{name.replace('_', '-')}",
         parser=_PARSERS.get(kind),
-        metavar=_METAVARS.get(name, "NUMBER" if kind in _PARSERS else "TEXT"),
+        metavar=_METAVARS.get(name, "NUMBER"),
         help=meaning(name) + _default_text(name, default),
         rich_help_panel=panel,
     )
