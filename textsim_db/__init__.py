@@ -47,7 +47,8 @@ if TYPE_CHECKING:
     from textsim_db.corpus import Corpus
     from textsim_db.database import Database, connect, install
     from textsim_db.diff.explanation import Explanation, explain
-    from textsim_db.sync.worker import Worker, WorkReport
+    from textsim_db.sync.worker import Worker
+    from textsim_db.sync.worker_settings import WorkReport
 
 __version__ = "0.1.0"
 
@@ -60,7 +61,7 @@ _LAZY = {
     "Explanation": "textsim_db.diff.explanation",
     "explain": "textsim_db.diff.explanation",
     "Worker": "textsim_db.sync.worker",
-    "WorkReport": "textsim_db.sync.worker",
+    "WorkReport": "textsim_db.sync.worker_settings",
 }
 
 __all__ = [

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
-from functools import partial
 from math import log
-from typing import TYPE_CHECKING, Any, LiteralString, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, LiteralString, ParamSpec, Protocol, TypeVar
 
 from psycopg import errors as pg
 
@@ -23,6 +22,7 @@ from textsim_db.errors import (
     MeasureError,
 )
 from textsim_db.lazy import lazy
+from textsim_db.read import statements
 from textsim_db.results import (
     Activity,
     AddReport,
@@ -49,13 +49,13 @@ from textsim_db.settings import (
     check_threshold,
 )
 from textsim_db.sketch import band_options
-from textsim_db.sync import source_rows, sources
+from textsim_db.sync import pending_log, sources
+from textsim_db.sync.table_names import ColumnName, TableName, names_of
 from textsim_db.write.document_inputs import Documents, Key, stream_documents
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
-    from sqlalchemy import Table
 
     from textsim_db.compare import verify
     from textsim_db.compare.verify import Criterion
@@ -72,8 +72,7 @@ if TYPE_CHECKING:
     )
     from textsim_db.sketch import sketches
     from textsim_db.sketch.band_options import Option
-    from textsim_db.sync import source_changes, worker
-    from textsim_db.sync.sources import Column
+    from textsim_db.sync import attach, drift
     from textsim_db.text import languages
     from textsim_db.write import bulk_load, prepared_batch, rebuild
 else:
@@ -87,8 +86,8 @@ else:
     pairs = lazy("textsim_db.read.pairs")
     search = lazy("textsim_db.read.search")
     sketches = lazy("textsim_db.sketch.sketches")
-    source_changes = lazy("textsim_db.sync.source_changes")
-    worker = lazy("textsim_db.sync.worker")
+    attach = lazy("textsim_db.sync.attach")
+    drift = lazy("textsim_db.sync.drift")
     languages = lazy("textsim_db.text.languages")
     bulk_load = lazy("textsim_db.write.bulk_load")
     prepared_batch = lazy("textsim_db.write.prepared_batch")
@@ -97,10 +96,8 @@ else:
 INDEX_PATIENCE = "100ms"
 """How long a search that finds no index waits for those who write, before it does without."""
 
-Found = TypeVar("Found")
-
-_COUNT = "/* textsim-db: count the documents of corpus {id} */ SELECT count(*) FROM {document}"
-_CONTAINS = "SELECT EXISTS (SELECT FROM {document} WHERE key = %s)"
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
 
 
 class ManagedCorpus(Protocol):
@@ -123,7 +120,7 @@ class Corpus:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._searched = False
+        self._has_index = False
 
     def __repr__(self) -> str:
         config = self.config
@@ -214,9 +211,8 @@ class Corpus:
         Raises DocumentError for a text that could not be stored, MeasureError, and
         ConfigurationError.
         """
-        criterion, most = self._criterion(measure, threshold, language), _limit(limit)
-        found = self._search(lambda: search.query(self._store, text, criterion))
-        return found[:most]
+        criterion, limit = self._criterion(measure, threshold, language), _limit(limit)
+        return self._search(search.query, text, criterion)[:limit]
 
     def query_many(
         self,
@@ -235,9 +231,9 @@ class Corpus:
             raise ConfigurationError(
                 f"query_many() takes texts in an order, such as [text]; it got a {type(texts).__name__}"
             )
-        criterion, most = self._criterion(measure, threshold, language), _limit(limit)
-        found = self._search(lambda: search.query_many(self._store, texts, criterion))
-        return [matches[:most] for matches in found]
+        criterion, limit = self._criterion(measure, threshold, language), _limit(limit)
+        results = self._search(search.query_many, texts, criterion)
+        return [matches[:limit] for matches in results]
 
     def neighbours(
         self,
@@ -253,9 +249,8 @@ class Corpus:
         MeasureError and ConfigurationError.
         """
         stored_key = self._key(key)
-        criterion, most = self._criterion(measure, threshold, language), _limit(limit)
-        found = self._search(lambda: search.neighbours(self._store, stored_key, criterion))
-        return found[:most]
+        criterion, limit = self._criterion(measure, threshold, language), _limit(limit)
+        return self._search(search.neighbours, stored_key, criterion)[:limit]
 
     def explain(self, a: Key, b: Key) -> Explanation:
         """Compare two indexed documents by every measure and word by word.
@@ -263,10 +258,7 @@ class Corpus:
         Of documents only the words are stored: they are shown in normal form. Raises
         DocumentNotFound, and MeasureError for millions of words with little in common.
         """
-        sides = [
-            self._search(partial(search.side_of, self._store, key))
-            for key in (self._key(a), self._key(b))
-        ]
+        sides = [self._search(search.side_of, key) for key in (self._key(a), self._key(b))]
         return explanation.explain_sides(*sides)
 
     def candidates(self, text: str, language: str | None = None) -> list[Candidate]:
@@ -274,8 +266,7 @@ class Corpus:
 
         language is that of query(). Raises DocumentError and ConfigurationError.
         """
-        limit = self._language(language)
-        return self._search(lambda: search.candidates(self._store, text, limit))
+        return self._search(search.candidates_of, text, self._language(language))
 
     def pairs(
         self,
@@ -295,7 +286,7 @@ class Corpus:
         if not criterion.measure.is_symmetric:
             raise MeasureError(f"{measure} depends on the order of two documents; try overlap")
 
-        return self._streamed(lambda: pairs.pairs(self._store, criterion))
+        return self._stream(pairs.pairs, criterion)
 
     def clusters(
         self,
@@ -314,13 +305,10 @@ class Corpus:
         more than 256 different documents share a bucket, of links that do, if not the strongest.
         language limits the documents.
         """
-        criterion, how = (
-            self._criterion(by_name.JACCARD.name, threshold, language),
-            check_linkage(linkage),
-        )
+        criterion, how = self._criterion("jaccard", threshold, language), check_linkage(linkage)
         check_callable(rank, "rank")
 
-        return self._streamed(lambda: clusters.clusters(self._store, criterion, how, rank))
+        return self._stream(clusters.clusters, criterion, how, rank)
 
     def duplicates(
         self,
@@ -336,13 +324,10 @@ class Corpus:
         one that is kept in its place; with the others, those of clusters(), its similarity to that
         may be lower. language limits the documents.
         """
-        criterion, how = (
-            self._criterion(by_name.JACCARD.name, threshold, language),
-            check_linkage(linkage),
-        )
+        criterion, how = self._criterion("jaccard", threshold, language), check_linkage(linkage)
         check_callable(rank, "rank")
 
-        return self._streamed(lambda: clusters.duplicates(self._store, criterion, how, rank))
+        return self._stream(clusters.duplicates, criterion, how, rank)
 
     def measure_recall(
         self,
@@ -361,9 +346,7 @@ class Corpus:
         check_count(sample, "sample", 1, 2**31)
         if seed is not None:
             check_count(seed, "seed", 0, 2**63 - 1)
-        return self._search(
-            lambda: measure_recall.measure(self._store, checked, sample, seed, progress)
-        )
+        return self._search(measure_recall.measure_recall, checked, sample, seed, progress)
 
     def plan(
         self,
@@ -407,7 +390,11 @@ class Corpus:
         check_count(sample, "sample", 0, 2**31)
         check_count(seed, "seed", 0, 2**63 - 1)
         return self._search(
-            lambda: corpus_statistics.statistics(self._store, words, sample, seed, limit, progress)
+            corpus_statistics.statistics,
+            words,
+            corpus_statistics.Sample(sample, seed),
+            limit,
+            progress,
         )
 
     def idf_weights(self) -> dict[str, float]:
@@ -415,9 +402,7 @@ class Corpus:
 
         They are the weights that textsim_db.measures.weighted_jaccard takes. All documents are read.
         """
-        frequencies, documents = self._search(
-            lambda: corpus_statistics.document_frequencies(self._store)
-        )
+        frequencies, documents = self._search(corpus_statistics.document_frequencies)
         return {word: log(documents / count) for word, count in frequencies.items()}
 
     def signature(self, text: str) -> npt.NDArray[np.int32]:
@@ -440,13 +425,13 @@ class Corpus:
         progress is called with the number of documents checked so far.
         """
         check_callable(progress, "progress")
-        return self._read(lambda: integrity.check(self._store, progress))
+        return self._read(integrity.check, progress)
 
     def attach(
         self,
-        table: str | Table | type[Any],
-        key: Column,
-        text: Column,
+        table: TableName,
+        key: ColumnName,
+        text: ColumnName,
         mode: str = "queue",
         progress: Callable[[int], None] | None = None,
     ) -> ChangeReport:
@@ -463,23 +448,10 @@ class Corpus:
         """
         check_callable(progress, "progress")
         with self._current():
-            source = sources.attach(self._store, *sources.names(table, key, text), mode)
-            indexer = worker.Worker(
-                self._store.engine,
-                self._store.dictionary,
-                only=source,
-                report=None if progress is None else sources.counted(progress),
-            )
-            report = indexer.run(until_idle=True)
-            if indexer.unusable:
-                name, fault = next(iter(indexer.unusable.items()))
-                raise ConfigurationError(
-                    f"table {name} is attached, but what it holds is not indexed: {fault}; let a "
-                    "worker index it that can, or detach it"
-                )
-            return report
+            names = names_of(table, key, text)
+            return attach.attach_and_index(self._store, names, mode, progress)
 
-    def detach(self, table: str | Table | type[Any]) -> None:
+    def detach(self, table: TableName) -> None:
         """Stop keeping a table indexed; its documents stay. Raises ConfigurationError."""
         with self._current():
             sources.detach(self._store, table)
@@ -491,18 +463,18 @@ class Corpus:
 
     def activity(self) -> Activity:
         """Return how far behind its tables the corpus is, and how much was ever written to it."""
-        return self._read(lambda: sources.activity(self._store))
+        return self._read(sources.activity)
 
     def failures(self, last: int | None = None) -> list[Failure]:
         """Return the documents that were set aside, with the reason for each, or the last of them."""
         checked = _limit(last, "last")
         with self._current():
-            return sources.failures(self._store, checked)
+            return pending_log.failures(self._store, checked)
 
     def retry_failures(self) -> int:
         """Have workers try again what was set aside, and return how many documents that is."""
         with self._current():
-            return sources.retry(self._store)
+            return pending_log.retry_failures(self._store)
 
     def reconcile(self, progress: Callable[[int], None] | None = None) -> ChangeReport:
         """Make the corpus equal to its attached tables, by key and text.
@@ -513,25 +485,12 @@ class Corpus:
         """
         check_callable(progress, "progress")
         with self._current():
-            removed = source_rows.release_dropped(self._store.engine, self._store.corpus.id)
-            report = ChangeReport(removed=removed)
-            for source in sources.usable(self._store):
-                report.include(source_changes.reconcile(self._store, source, progress))
-            report.include(source_changes.complete(self._store))
-            return report
+            return drift.reconcile(self._store, progress)
 
     def drift(self) -> Generator[Drift, None, None]:
         """Yield what reconcile() would mend; changes that are pending are among it."""
-
-        def found() -> Generator[Drift, None, None]:
-            with self._current():
-                for source in sources.dropped(self._store):
-                    yield from source_changes.surplus(self._store, source)
-                for source in sources.usable(self._store):
-                    for piece in source_changes.sweep(self._store, source):
-                        yield from source_changes.drift(piece)
-
-        return found()
+        with self._current():
+            yield from drift.drift(self._store)
 
     def rebuild(
         self,
@@ -579,7 +538,7 @@ class Corpus:
             stored_corpus.drop(self._store.engine, self._store.corpus)
 
     def __len__(self) -> int:
-        return int(self._read(lambda: self._value(_COUNT, [])))
+        return int(self._read(_value, statements.COUNT_DOCUMENTS))
 
     def __bool__(self) -> bool:
         # An empty corpus is still a corpus.
@@ -587,13 +546,7 @@ class Corpus:
 
     def __contains__(self, key: object) -> bool:
         stored = prepared_batch.possible_key(key)
-        return stored is not None and bool(self._read(lambda: self._value(_CONTAINS, [stored])))
-
-    def _value(self, statement: LiteralString, parameters: list[Any]) -> Any:
-        with autocommit(self._store.engine) as connection:
-            row = connection.execute(self._store.corpus.statement(statement), parameters).fetchone()
-        assert row is not None
-        return row[0]
+        return stored is not None and bool(self._read(_value, statements.HAS_DOCUMENT, stored))
 
     def _threshold(self, threshold: float | None) -> float:
         return self.config.threshold if threshold is None else check_threshold(threshold)
@@ -605,13 +558,13 @@ class Corpus:
         return stored
 
     def _criterion(self, measure: str, threshold: float | None, language: str | None) -> Criterion:
-        found = by_name.measure_of(measure)
+        by = by_name.measure_of(measure)
         limit = self._language(language)
-        if found is by_name.JACCARD:
-            return verify.Criterion(found, self._threshold(threshold), limit)
+        if by is by_name.JACCARD:
+            return verify.Criterion(by, self._threshold(threshold), limit)
         if threshold is None:
-            raise MeasureError(f"{found.name} needs a threshold: the corpus's is one of jaccard")
-        return verify.Criterion(found, found.check_threshold(threshold), limit)
+            raise MeasureError(f"{by.name} needs a threshold: the corpus's is one of jaccard")
+        return verify.Criterion(by, by.check_threshold(threshold), limit)
 
     def _language(self, language: str | None) -> str | None:
         if language is None:
@@ -623,39 +576,55 @@ class Corpus:
             )
         return languages.check_language(language)
 
-    def _search(self, function: Callable[[], Found]) -> Found:
-        """Search in a corpus that has its index."""
+    def _search(
+        self,
+        read: Callable[Concatenate[Store, Parameters], Result],
+        *args: Parameters.args,
+        **kwargs: Parameters.kwargs,
+    ) -> Result:
+        """Read from a corpus that has its band index."""
 
-        def search() -> Found:
-            if not self._searched:
-                # A bulk load that was interrupted has left the index to be built. One that is under
-                # way will build it; a search without it is slow, and no more than that.
-                with suppress(pg.Error):
-                    stored_corpus.build_band_index(
-                        self._store.engine, self._store.corpus, INDEX_PATIENCE
-                    )
-                    self._searched = True
-            return function()
+        def search(store: Store) -> Result:
+            if not self._has_index:
+                self._build_index()
+            return read(store, *args, **kwargs)
 
         return self._read(search)
 
-    def _read(self, function: Callable[[], Found]) -> Found:
-        """Read something, and again whenever the corpus was rebuilt meanwhile."""
+    def _build_index(self) -> None:
+        """Build the band index that an interrupted bulk load has left to be built.
+
+        If a load is under way, it builds the index itself: a search is slow until then, but right.
+        """
+        with suppress(pg.Error):
+            stored_corpus.build_band_index(self._store.engine, self._store.corpus, INDEX_PATIENCE)
+            self._has_index = True
+
+    def _read(
+        self,
+        read: Callable[Concatenate[Store, Parameters], Result],
+        *args: Parameters.args,
+        **kwargs: Parameters.kwargs,
+    ) -> Result:
+        """Call a function that reads, and again whenever the corpus was rebuilt meanwhile."""
         while True:
             with suppress(CorpusChanged), self._errors():
-                return function()
+                return read(self._store, *args, **kwargs)
 
-    def _streamed(
-        self, function: Callable[[], Generator[Found, None, None]]
-    ) -> Generator[Found, None, None]:
-        """Yield what a function yields; begin again if the corpus was rebuilt before the first item.
+    def _stream(
+        self,
+        read: Callable[Concatenate[Store, Parameters], Generator[Result, None, None]],
+        *args: Parameters.args,
+        **kwargs: Parameters.kwargs,
+    ) -> Generator[Result, None, None]:
+        """Yield what a function reads; begin again if the corpus was rebuilt before the first item.
 
-        After the first item a transaction of the reader protects the tables, and no rebuild drops them.
+        After the first item a transaction of the reader protects the tables: no rebuild drops them.
         """
         while True:
             is_begun = False
             try:
-                with self._errors(), closing(function()) as items:
+                with self._errors(), closing(read(self._store, *args, **kwargs)) as items:
                     sources.warn_unindexed(self._store)
                     for item in items:
                         is_begun = True
@@ -701,3 +670,10 @@ class Corpus:
 
 def _limit(limit: int | None, what: str = "limit") -> int | None:
     return None if limit is None else check_count(limit, what, 1, 2**63 - 1)
+
+
+def _value(store: Store, statement: LiteralString, *parameters: str) -> Any:
+    with autocommit(store.engine) as connection:
+        row = connection.execute(store.corpus.statement(statement), parameters).fetchone()
+    assert row is not None
+    return row[0]

@@ -18,13 +18,19 @@ from textsim_db.db.store import Store
 from textsim_db.errors import ConfigurationError, CorpusExists
 from textsim_db.lazy import lazy
 from textsim_db.results import Source
-from textsim_db.settings import DEFAULTS, LEASE_SECONDS, POLL_SECONDS, CorpusSettings
+from textsim_db.settings import DEFAULTS, CorpusSettings
 from textsim_db.sync import sources
+from textsim_db.sync.worker_settings import (
+    LEASE_SECONDS,
+    POLL_SECONDS,
+    WorkerSettings,
+    WorkReport,
+)
 from textsim_db.write.temporary_corpora import check_not_reserved, is_temporary
 
 if TYPE_CHECKING:
     from textsim_db.sync import worker
-    from textsim_db.sync.worker import Worker, WorkReport
+    from textsim_db.sync.worker import Worker
     from textsim_db.text import stop_words as stop_word_lists
 else:
     worker = lazy("textsim_db.sync.worker")
@@ -146,7 +152,8 @@ class Database:
         sessions with textsim.notify = on send. report is called after each transaction. Any number
         of workers may run, anywhere. Raises ConfigurationError.
         """
-        return worker.Worker(self._engine, self._dictionary, poll, lease, listen, report=report)
+        settings = WorkerSettings(poll, lease, listen, report)
+        return worker.Worker(self._engine, self._dictionary, settings)
 
     def sources(self) -> list[Source]:
         """Return the attached tables of all corpora."""

@@ -20,10 +20,6 @@ AUTO = "auto"
 
 MAX_HASHES = 4096
 MAX_SHINGLE = 1000
-POLL_SECONDS = 0.025
-"""A worker looks for pending changes this often by default."""
-LEASE_SECONDS = 60.0
-"""After this time another worker takes over the batch of a worker that died."""
 
 _NEARLY_1 = math.nextafter(1, 0)
 

@@ -13,7 +13,7 @@ import sqlalchemy
 
 import textsim_db as ts
 from tests import reference
-from textsim_db.write.bulk_load import ANALYZE_DOCUMENTS
+from textsim_db.write.after_load import ANALYZE_DOCUMENTS
 
 pytestmark = pytest.mark.one_server
 

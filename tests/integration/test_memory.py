@@ -26,7 +26,7 @@ def connection(database_url: str) -> Iterator[psycopg.Connection[tuple[object, .
 
 @pytest.fixture(autouse=True)
 def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("write.prepared_batch", "sync.source_changes", "write.bulk_load"):
+    for module in ("write.prepared_batch", "sync.pieces", "write.bulk_load"):
         monkeypatch.setattr(f"textsim_db.{module}.BATCH_DOCUMENTS", 100)
 
 

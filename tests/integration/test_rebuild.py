@@ -21,8 +21,8 @@ from tests.integration.test_retries import cut_commit
 from tests.proxy import proxied
 from tests.sampling import some
 from textsim_db.db import stored_corpus
-from textsim_db.sync import source_changes, source_rows
-from textsim_db.write import rebuild
+from textsim_db.sync import pieces, source_rows
+from textsim_db.write import copy_corpus, rebuild
 from textsim_db.write.temporary_corpora import PREFIX
 
 pytestmark = pytest.mark.one_server
@@ -129,7 +129,7 @@ def running(*functions: Any) -> Iterator[threading.Event]:
 def test_readers_and_writers_go_on(
     db: ts.Database, rng: random.Random, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rebuild, "CHUNK", 50)
+    monkeypatch.setattr(copy_corpus, "DOCUMENTS_AT_ONCE", 50)
     monkeypatch.setattr(rebuild, "FEW", 5)
     corpus = db.create_corpus("c")
     corpus.add_many(TEXTS.items())
@@ -254,14 +254,14 @@ def test_a_worker_that_meets_a_rebuild_logs_no_error(
     with psycopg.connect(db.url, autocommit=True) as connection:
         connection.execute("CREATE TABLE t (id int PRIMARY KEY, body text)")
         corpus.attach("t", "id", "body")
-        pieces, seeds = source_changes.pieces, iter((2, 3))
+        cut_keys, seeds = pieces.cut_keys, iter((2, 3))
 
-        def rebuilt_first(*arguments: Any) -> Iterator[source_changes.Piece]:
+        def rebuilt_first(*arguments: Any) -> Iterator[pieces.Piece]:
             for seed in islice(seeds, 1):
                 db.corpus("c").rebuild(seed=seed)
-            yield from pieces(*arguments)
+            yield from cut_keys(*arguments)
 
-        monkeypatch.setattr(source_changes, "pieces", rebuilt_first)
+        monkeypatch.setattr(pieces, "cut_keys", rebuilt_first)
         for write in (
             "INSERT INTO t VALUES (1, 'the words of a row')",
             "SELECT textsim.add('c', 'by hand', 'words that wait for their ids')",
@@ -460,7 +460,7 @@ def test_readers_of_what_was_replaced(
     with psycopg.connect(db.url) as reader:
         reader.execute("SELECT FROM textsim.status('c')")  # reads documents, but no band rows
         assert corpus.rebuild(seed=3)
-        assert "what it replaced is dropped later" in caplog.text
+        assert "the corpus that it replaces is dropped later" in caplog.text
         assert (corpus.config.seed, db.corpus("c").config.seed) == (3, 3)
     assert corpus.rebuild(seed=4)
     with db.engine.connect() as connection:
@@ -497,7 +497,7 @@ def test_transactions_that_began_before(db: ts.Database) -> None:
 def test_long_documents_are_copied_in_small_parts(
     db: ts.Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rebuild, "MAX_WEIGHT", 50_000)
+    monkeypatch.setattr(copy_corpus, "BYTES_AT_ONCE", 50_000)
     corpus = db.create_corpus("c", num_hashes=16)
     longs = [(f"long {i}", " ".join(f"w{i}x{j}" for j in range(5_000))) for i in range(5)]
     shorts = [(f"short {i}", f"some words of text {i}") for i in range(20)]

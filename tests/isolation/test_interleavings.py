@@ -13,7 +13,7 @@ import pytest
 import textsim_db as ts
 from tests.integration.test_sources import expected, settle, stored
 from tests.isolation.clients import Client, Clients, Connection, Isolation, clients
-from textsim_db.write.bulk_load import QUEUE
+from textsim_db.write.statements import QUEUE_OF_WRITERS
 
 pytestmark = pytest.mark.one_server
 
@@ -332,7 +332,7 @@ def test_two_workers_on_one_key(
     make_table(look)
     corpus.attach("t", "id", "body", mode)
     gate, a, b = make("gate"), make("a"), make("b")
-    gate.does(gate.sql(QUEUE, 1))
+    gate.does(gate.sql(QUEUE_OF_WRITERS, 1))
     look.execute("INSERT INTO t VALUES ('k', 'first')")
     a.waits(lambda: a.db.worker().run(until_idle=True))
     look.execute("UPDATE t SET body = 'second' WHERE id = 'k'")
@@ -359,7 +359,7 @@ def test_a_worker_whose_default_is_an_old_snapshot(
         "worker",
         options=f"-c default_transaction_isolation={level.name.lower().replace('_', chr(92) + ' ')}",
     )
-    gate.does(gate.sql(QUEUE, 1))
+    gate.does(gate.sql(QUEUE_OF_WRITERS, 1))
     look.execute("INSERT INTO t VALUES ('k', 'soon gone')")
     worker.waits(lambda: worker.db.worker().run(until_idle=True))
     # What another worker does that takes the deletion: there is no document, and it is done.

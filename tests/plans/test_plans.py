@@ -13,8 +13,7 @@ from psycopg import sql
 
 import textsim_db as ts
 from textsim_db.db.stored_corpus import load
-from textsim_db.read.integrity import _FORGOTTEN
-from textsim_db.read.search import _BY_KEY, _CANDIDATE_DOCUMENTS, _CANDIDATES_OF_MANY
+from textsim_db.read import statements
 
 DOCUMENTS = 20_000
 FAMILY = 5
@@ -109,9 +108,9 @@ def test_plans(
     assert len(corpus) == DOCUMENTS
     keys = rng.sample(sorted(texts), 200)
     chosen = [texts[key] for key in keys]
-    check_one(db.url, corpus, stored.statement(_CANDIDATE_DOCUMENTS), chosen[:20])
-    check_many(db.url, corpus, stored.statement(_CANDIDATES_OF_MANY), chosen)
-    plan, shown = explain(db.url, stored.statement(_BY_KEY), [keys[0]])
+    check_one(db.url, corpus, stored.statement(statements.CANDIDATES_OF_ONE), chosen[:20])
+    check_many(db.url, corpus, stored.statement(statements.CANDIDATES_OF_MANY), chosen)
+    plan, shown = explain(db.url, stored.statement(statements.DOCUMENT_OF_KEY), [keys[0]])
     assert set(scans(plan)) == {"Index Scan document key"}, shown
     assert pages(plan) <= 10, f"{pages(plan)} pages read, at most 10: {shown}"
     with psycopg.connect(db.url, autocommit=True) as connection:
@@ -138,7 +137,9 @@ def test_check_compares_no_document_with_every_row_of_the_log(db: ts.Database) -
         )
         connection.execute("DELETE FROM textsim.pending WHERE keys = '{7}'")
         connection.execute("VACUUM ANALYZE")
-    plan, shown = explain(db.url, load(db.engine, "c").statement(_FORGOTTEN), [1])
+    plan, shown = explain(
+        db.url, load(db.engine, "c").statement(statements.FORGOTTEN_DOCUMENTS), [1]
+    )
     assert plan["Actual Rows"] == 1, shown
     joins = {node["Node Type"] for node in nodes(plan) if "Anti" in node.get("Join Type", "")}
     assert joins <= {"Hash Join", "Merge Join"}, shown

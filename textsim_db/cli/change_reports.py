@@ -13,7 +13,7 @@ from textsim_db.cli.messages import print_message
 from textsim_db.results import ChangeReport
 
 if TYPE_CHECKING:
-    from textsim_db.sync.worker import WorkReport
+    from textsim_db.sync.worker_settings import WorkReport
 
 log = logging.getLogger(f"{COMMANDS}.worker")
 

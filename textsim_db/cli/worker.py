@@ -16,8 +16,8 @@ from textsim_db.cli.change_reports import WorkLog, counts, log, summary
 from textsim_db.cli.connections import connect
 from textsim_db.cli.logs import set_default_level
 from textsim_db.cli.options import DatabaseUrl, number_option
-from textsim_db.settings import LEASE_SECONDS, POLL_SECONDS
 from textsim_db.sync.stop_flag import Stop
+from textsim_db.sync.worker_settings import LEASE_SECONDS, POLL_SECONDS
 
 if TYPE_CHECKING:
     from textsim_db.database import Database
