@@ -93,6 +93,7 @@ else:
     prepared_batch = lazy("textsim_db.write.prepared_batch")
     rebuild = lazy("textsim_db.write.rebuild")
 
+
 INDEX_PATIENCE = "100ms"
 """How long a search that finds no index waits for those who write, before it does without."""
 
@@ -677,3 +678,12 @@ def _value(store: Store, statement: LiteralString, *parameters: str) -> Any:
         row = connection.execute(store.corpus.statement(statement), parameters).fetchone()
     assert row is not None
     return row[0]
+
+
+def load_rooms() -> None:
+    """Import the rooms that add and search, which a new corpus enters next.
+
+    An interrupt during an import can end the process in many ways, so nothing is stored before it.
+    """
+    for room in (bulk_load, clusters, search):
+        room.__name__  # noqa: B018 - reading an attribute imports the module

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import URL, Engine
 
-from textsim_db.corpus import Corpus, ManagedCorpus
+from textsim_db.corpus import Corpus, ManagedCorpus, load_rooms
 from textsim_db.db import embedded_server, schema, stored_corpus
 from textsim_db.db import engine as engines
 from textsim_db.db.dictionary import Dictionary
@@ -106,6 +106,7 @@ class Database:
                 shingle, threshold, recall, num_hashes, seed, bands, rows, stop_words, language
             )
         )
+        load_rooms()
         try:
             stored = stored_corpus.create(self._engine, name, settings.complete())
         except CorpusExists:

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from textsim_db.cluster.keep_rule import Preference
+from textsim_db.corpus import load_rooms
 from textsim_db.db import stored_corpus
 from textsim_db.errors import CorpusNotFound
 from textsim_db.results import AddReport
@@ -104,6 +105,7 @@ class _Numbered:
 @contextmanager
 def temporary_corpus(database: Database, settings: CorpusSettings) -> Iterator[Corpus]:
     """Lend a corpus, which is dropped afterwards."""
+    load_rooms()
     with temporary_name(database.engine) as name:
         stored_corpus.create(database.engine, name, with_lists(settings).complete())
         corpus = database.corpus(name)
