@@ -21,7 +21,8 @@ from textsim_db.db import embedded_server
 from textsim_db.errors import DocumentError
 from textsim_db.settings import CorpusSettings
 from textsim_db.sketch.sketches import sketch_tokens
-from textsim_db.text.tokens import MAX_BYTES, Tokens, tokenize
+from textsim_db.text.tokens import Tokens, tokenize
+from textsim_db.text.utf8 import MAX_BYTES
 
 TEXTS = {
     "marks of two classes": "\u0301\u0316",

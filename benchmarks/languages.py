@@ -19,7 +19,8 @@ from pathlib import Path
 from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
 from textsim_db.text.languages import identify
-from textsim_db.text.tokens import to_bytes, tokenize
+from textsim_db.text.tokens import tokenize
+from textsim_db.text.utf8 import to_bytes
 
 
 def main() -> None:

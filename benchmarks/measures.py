@@ -21,6 +21,7 @@ from rapidfuzz.distance import Levenshtein
 from benchmarks.generate import documents
 from textsim_db import measures
 from textsim_db.compare.jaccard import jaccard_pairs
+from textsim_db.compare.rows import Rows
 from textsim_db.compare.verify import Criterion, values_of_pairs
 from textsim_db.measures import MEASURES, words
 
@@ -67,19 +68,15 @@ def main() -> None:
         f"batch: {measure.name}": partial(
             values_of_pairs,
             Criterion(measure, LOOSEST[measure.is_distance]),
-            tokens,
-            offsets,
-            shingles,
+            Rows(tokens, offsets, shingles, SHINGLE),
             left,
             right,
-            SHINGLE,
         )
         for measure in MEASURES.values()
     }
     counts = np.array([len(set(text)) for text in texts])
-    tasks["batch: jaccard of words"] = lambda: jaccard_pairs(
-        tokens, offsets, counts, left, right, 1
-    )
+    single_words = Rows(tokens, offsets, counts, 1)
+    tasks["batch: jaccard of words"] = lambda: jaccard_pairs(single_words, left, right)
     some = [(texts[i], texts[j]) for i, j in zip(left[:4000], right[:4000], strict=True)]
     for name in ("jaccard", "cosine_similarity", "euclidean", "manhattan", "levenshtein"):
         tasks[f"single: {name} of words"] = partial(of_each, MEASURES[name].function, some)

@@ -18,7 +18,7 @@ import numpy as np
 
 import textsim_db as ts
 from benchmarks.generate import pair_of_similarity, vocabulary
-from textsim_db.text.tokens import shingles
+from textsim_db.text.shingles import shingles
 
 THRESHOLDS = (0.5, 0.7, 0.8, 0.9)
 Documents = list[tuple[str, str]]

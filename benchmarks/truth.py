@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from textsim_db.text.tokens import shingles
+from textsim_db.text.shingles import shingles
 
 Documents = Sequence[tuple[str, str]]
 

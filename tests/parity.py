@@ -23,8 +23,9 @@ import textsim_db as ts
 from tests.unit.test_text import random_text
 from textsim_db.settings import CorpusConfig
 from textsim_db.sketch import sketches
+from textsim_db.text.shingles import shingles
 from textsim_db.text.stop_words import stop_words
-from textsim_db.text.tokens import normal_form, shingles, words
+from textsim_db.text.tokens import normal_form, words
 
 CORPORA = ("word:1", "word:3", "char:5")
 STOP_WORDS = ("the", "a", "of", "é", "漢", "ı", "1", "don't")

@@ -13,7 +13,7 @@ import pytest
 import textsim_db as ts
 from tests.cli.test_cli import Textsim, textsim
 from textsim_db.measures import minhash_estimate
-from textsim_db.text.tokens import MAX_BYTES
+from textsim_db.text.utf8 import MAX_BYTES
 
 __all__ = ["textsim"]
 

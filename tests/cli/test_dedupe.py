@@ -29,7 +29,7 @@ from textsim_db.db import stored_corpus
 from textsim_db.dedupe import tables
 from textsim_db.files import record_files
 from textsim_db.files.csv_records import CsvRecords
-from textsim_db.text.tokens import shingles
+from textsim_db.text.shingles import shingles
 from textsim_db.write.temporary_corpora import PREFIX
 
 pytestmark = pytest.mark.one_server

@@ -19,26 +19,29 @@ import numpy.typing as npt
 from tests import reference
 from tests.fuzz import generate
 from tests.fuzz.memory import Guarded
-from textsim_db.cluster import keep_representatives, large_buckets, spanning_forest
+from textsim_db.cluster import large_buckets, spanning_forest
+from textsim_db.cluster.keep_representatives import keep_representatives
 from textsim_db.compare import brute_force
 from textsim_db.compare.jaccard import jaccard_pairs, shares_earlier_band
-from textsim_db.compare.prefix_filter import Rows
+from textsim_db.compare.rows import Rows
 from textsim_db.compare.verify import Criterion, values_of_pairs
-from textsim_db.db import binary_format
+from textsim_db.db import binary_format, copy_rows
 from textsim_db.db.word_cache import WordCache
 from textsim_db.measures import by_name, edits
 from textsim_db.measures.alignment import alignment
 from textsim_db.read.word_counts import Tally, words_at
 from textsim_db.settings import CorpusConfig, CorpusSettings, Shingle
 from textsim_db.sketch import minhash
-from textsim_db.sketch.band_buckets import buckets
+from textsim_db.sketch.band_buckets import buckets, ragged
 from textsim_db.sketch.sketches import sketch_tokens
-from textsim_db.text import hashing, stop_words, text_kernels
+from textsim_db.text import hashing, shingles, stop_words
 from textsim_db.text.compiler import kernel
 from textsim_db.text.languages import identify
-from textsim_db.text.tokens import Tokens, find_shingles, to_bytes, tokenize, tokens_of
+from textsim_db.text.shingles import find_shingles
+from textsim_db.text.tokens import Tokens, leave_out, tokenize, tokens_of
+from textsim_db.text.utf8 import to_bytes
 from textsim_db.write import prepared_batch
-from textsim_db.write.key_set import SeenKeys
+from textsim_db.write.key_set import KeySet
 
 CONFIGS = (
     CorpusSettings("word:1", threshold=0.5, num_hashes=32).complete(),
@@ -46,7 +49,7 @@ CONFIGS = (
     CorpusSettings("char:5", threshold=0.7, num_hashes=64).complete(),
 )
 STOP_WORDS = stop_words.stop_words(["the", "a", "of", "é", "漢", "ı", "1", "ⱥ", "x" * 40])
-SPREAD = np.uint64(0x9E3779B97F4A7C15)
+SPREAD = 0x1E3779B97F4A7C15
 DOCUMENTS = 96
 """So many of a batch are compared with each other."""
 SAMPLE = 8
@@ -99,7 +102,8 @@ class Checks:
         _check_words(tokens, hashes, numbers, texts)
         for config in CONFIGS:
             made = sketch_tokens(tokens, config)
-            assert np.array_equal(made.buckets, buckets(made.signatures, config.banding))
+            matrix = buckets(made.signatures, config.banding)[made.shingle_counts > 0]
+            assert np.array_equal(made.buckets.values, matrix.ravel())
             for i in sample:
                 _check_sketch(tokens, i, made.signatures[i], config)
         chosen = np.sort(rng.sample(range(count), min(DOCUMENTS, count)))
@@ -121,16 +125,9 @@ class Checks:
         assert np.array_equal(hashing.hash_spans(copy, tokens.starts, tokens.ends), given)
         for shingle in (Shingle("word", 2), Shingle("char", 5)):
             found = find_shingles(tokens, shingle)
-            if shingle.unit == "word":
-                spans = text_kernels.word_shingles(
-                    tokens.starts, tokens.ends, tokens.word_offsets, shingle.n
-                )
-            else:
-                spans = text_kernels.char_shingles(copy, tokens.normal_offsets, shingle.n)
-            again = text_kernels.distinct_shingles(copy, *spans, SPREAD)
-            assert np.array_equal(again[0], found.hashes)
-            assert np.array_equal(again[1], found.chosen)
-            assert np.array_equal(again[2], found.offsets)
+            again = find_shingles(tokens._replace(normal=copy), shingle)
+            for name in shingles.Shingles._fields:
+                assert np.array_equal(getattr(again, name), getattr(found, name)), name
 
 
 def _check_languages(data: list[bytes], tokens: Tokens, sample: list[int]) -> None:
@@ -141,7 +138,7 @@ def _check_languages(data: list[bytes], tokens: Tokens, sample: list[int]) -> No
 
 def _check_tokens(tokens: Tokens, count: int) -> None:
     """Words in order, one space between two of a document, nothing else between them."""
-    assert len(tokens) == count
+    assert tokens.documents == count
     for offsets, size in (
         (tokens.normal_offsets, len(tokens.normal)),
         (tokens.word_offsets, len(tokens.starts)),
@@ -188,7 +185,7 @@ def _check_words(
     expected = np.where(np.isin(numbers, numbers[known]), numbers + 1, 0)
     assert np.array_equal(cache.find(tokens, hashes), expected)
     left = stop_words.without(tokens, STOP_WORDS)
-    _check_tokens(left, len(tokens))
+    _check_tokens(left, tokens.documents)
     kept = [word for word in tokens.words(np.arange(len(hashes))) if word not in STOP_WORDS]
     assert left.words(np.arange(len(left.starts))) == kept
     tally = Tally()
@@ -244,10 +241,10 @@ def _check_documents(
     index = brute_force.make_index(damaged)
     brute_force.overlaps(index, damaged, 0.5)
     everyone = np.arange(len(points))
-    pairs = jaccard_pairs(*damaged[:3], everyone, everyone[::-1], 5)
+    pairs = jaccard_pairs(damaged, everyone, everyone[::-1].copy())
     assert ((pairs >= 0) & (pairs <= 1)).all()
     places = np.array([[rng.randrange(3)] for _ in points], np.int64)
-    keep_representatives.keep(*damaged, places, rng.randrange(3), 0.5)
+    keep_representatives(damaged, ragged(places), rng.randrange(3), 0.5)
     signatures = np.array([[rng.randrange(2) for _ in range(8)] for _ in points], np.int32)
     bands = np.array([rng.randrange(5) for _ in points], np.int16)
     shares_earlier_band(signatures, everyone, everyone[::-1], bands, 2)
@@ -268,7 +265,7 @@ def _ngrams(row: list[int], n: int) -> set[Any]:
 def _check_similarities(rng: random.Random, rows: Rows, sets: list[set[Any]]) -> None:
     count = len(sets)
     left, right = np.triu_indices(count, 1)
-    values = jaccard_pairs(rows.tokens, rows.offsets, rows.shingle_counts, left, right, rows.n)
+    values = jaccard_pairs(rows, left, right)
     for k in rng.sample(range(len(left)), min(4 * SAMPLE, len(left))):
         assert values[k] == reference.jaccard(sets[left[k]], sets[right[k]])
     threshold = rng.choice((0.1, 0.5, 0.8, 1.0))
@@ -303,9 +300,8 @@ def _check_similarities(rng: random.Random, rows: Rows, sets: list[set[Any]]) ->
     }
     assert across.histogram.sum() == np.count_nonzero(values[(left < half) & (right >= half)])
     # All in one bucket: everything that is removed is like what is kept, all that is kept is not.
-    kept_by, similarity = keep_representatives.keep(
-        *rows, np.zeros((count, 1), np.int64), 0, threshold
-    )
+    bucket = ragged(np.zeros((count, 1), np.int64))
+    kept_by, similarity = keep_representatives(rows, bucket, 0, threshold)
     for x in range(count):
         y = int(kept_by[x])
         assert kept_by[y] == y
@@ -323,7 +319,7 @@ def _check_measures(rng: random.Random, rows: Rows) -> None:
     right = np.array(rng.choices(short, k=SAMPLE), np.int64)
     for measure in by_name.MEASURES.values():
         criterion = Criterion(measure, 0.0 if not measure.is_distance else 1e9)
-        values = values_of_pairs(criterion, *rows[:3], left, right, 1)
+        values = values_of_pairs(criterion, rows, left, right)
         for a, b, value in zip(left.tolist(), right.tolist(), values.tolist(), strict=True):
             expected = measure.function(documents[a], documents[b])
             assert abs(value - expected) < 1e-6, (measure.name, documents[a], documents[b])
@@ -344,7 +340,7 @@ def _check_measures(rng: random.Random, rows: Rows) -> None:
 
 def _check_arrays(given: list[bytes]) -> None:
     """Malformed arrays are read somehow, and never further than they go; good ones exactly."""
-    values, offsets = binary_format.load_int4_arrays(given)
+    values, offsets = copy_rows.load_int4_arrays(given)
     assert offsets[0] == 0
     assert offsets[-1] == len(values)
     for data, (start, end) in zip(given, pairwise(offsets.tolist()), strict=True):
@@ -361,34 +357,26 @@ def _check_spans(rng: random.Random, data: bytes) -> None:
     cuts = np.unique([0, len(data), *(rng.randrange(len(data) + 1) for _ in range(200))])
     starts, ends = cuts[:-1].astype(np.int32), cuts[1:].astype(np.int32)
     offsets = np.array([0, len(starts) // 3, len(starts)], np.int64)
-    hashes, chosen, distinct = text_kernels.distinct_shingles(bytes_, starts, ends, offsets, SPREAD)
+    found = shingles.distinct_spans(bytes_, shingles.Spans(starts, ends, offsets), SPREAD)
     all_hashes = hashing.hash_spans(bytes_, starts, ends)
-    assert np.array_equal(all_hashes[chosen].astype(np.uint64), hashes)
     pieces = [data[start:end] for start, end in zip(starts, ends, strict=True)]
-    assert [len(set(pieces[a:b])) for a, b in pairwise(offsets.tolist())] == np.diff(
-        distinct
-    ).tolist()
-    wanted = sorted(
-        (int(h), piece) for h, piece in zip(all_hashes, pieces, strict=True) if rng.random() < 0.3
-    )
-    wanted_offsets = np.cumsum([0, *(len(piece) for _, piece in wanted)])
-    found = text_kernels.find_words(
-        bytes_,
-        starts,
-        ends,
-        all_hashes,
-        np.frombuffer(b"".join(piece for _, piece in wanted), np.uint8),
-        wanted_offsets,
-        np.array([h for h, _ in wanted], np.int64),
-    )
-    there = {piece for _, piece in wanted}
-    assert found.tolist() == [piece in there for piece in pieces]
-    left = text_kernels.leave_out(bytes_, starts, ends, offsets, found)
-    kept = [
-        b" ".join(p for p in pieces[a:b] if p not in there) for a, b in pairwise(offsets.tolist())
+    firsts = [list(dict.fromkeys(pieces[a:b])) for a, b in pairwise(offsets.tolist())]
+    assert np.diff(found.offsets).tolist() == [len(part) for part in firsts]
+    kept = [data[start:end] for start, end in zip(found.starts, found.ends, strict=True)]
+    assert kept == [piece for part in firsts for piece in part]
+    value_of = dict(zip(pieces, all_hashes.tolist(), strict=True))
+    assert found.hashes.astype(np.int64).tolist() == [value_of[piece] for piece in kept]
+    wanted = {piece for piece in pieces if rng.random() < 0.3}
+    documents = Tokens(bytes_, offsets, starts, ends, offsets)
+    everything = np.arange(len(starts))
+    is_wanted = stop_words.find_words(documents, everything, stop_words.word_table(sorted(wanted)))
+    assert is_wanted.tolist() == [piece in wanted for piece in pieces]
+    left = leave_out(documents, is_wanted)
+    remaining = [
+        b" ".join(p for p in pieces[a:b] if p not in wanted) for a, b in pairwise(offsets.tolist())
     ]
-    assert left[0].tobytes() == b"".join(kept)
-    seen = SeenKeys()
+    assert left.normal.tobytes() == b"".join(remaining)
+    seen = KeySet()
     keys = sorted({piece.hex() for piece in pieces})
     assert not seen.meet(keys).any()
     assert seen.meet(keys).all()
@@ -401,12 +389,12 @@ def _check_rows(
     keys = [rng.randbytes(rng.choice((0, 1, 30, prepared_batch.MAX_KEY_BYTES))) for _ in chosen]
     ids = np.array([rng.randrange(2**63) for _ in chosen], np.int64)
     counts = np.diff(tokens.word_offsets)
-    signatures = np.repeat(np.arange(4, dtype=np.int32)[np.newaxis], len(tokens), axis=0)
+    signatures = np.repeat(np.arange(4, dtype=np.int32)[np.newaxis], tokens.documents, axis=0)
     source = rng.choice((None, 0, 7, 2**31 - 1))
     languages = [rng.choice((b"", b"en", rng.randbytes(35))) for _ in chosen]
-    data = binary_format.copy_documents(
-        3, ids, keys, counts, numbers, tokens.word_offsets, chosen, signatures, source, languages
-    ).tobytes()
+    identities = copy_rows.Identities(ids, keys, languages)
+    contents = copy_rows.Contents(counts, numbers, tokens.word_offsets, signatures)
+    data = copy_rows.copy_documents(3, identities, contents, chosen, source).tobytes()
     at = 0
     for row, i in enumerate(chosen.tolist()):
         (fields,) = struct.unpack_from(">h", data, at)

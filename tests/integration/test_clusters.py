@@ -16,7 +16,7 @@ from textsim_db.cluster.spanning_forest import Forest, Ids, Links
 from textsim_db.read import bucket_pairs, document_cache
 from textsim_db.read.document_cache import DocumentCache
 from textsim_db.read.stored_documents import StoredDocuments
-from textsim_db.text.tokens import shingles
+from textsim_db.text.shingles import shingles
 
 
 def test_copies_are_folded_and_unfolded(db: ts.Database) -> None:

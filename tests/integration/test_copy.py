@@ -19,10 +19,12 @@ import pytest
 import textsim_db as ts
 from tests.sampling import some
 from textsim_db.db.array_dumper import register
-from textsim_db.db.binary_format import (
+from textsim_db.db.binary_format import Array
+from textsim_db.db.copy_rows import (
     COPY_HEADER,
     COPY_TRAILER,
-    Array,
+    Contents,
+    Identities,
     copy_bands,
     copy_documents,
 )
@@ -84,15 +86,19 @@ def check_documents(connection: psycopg.Connection[Any], source_id: int | None) 
     languages = ["de", None, "und", "yue"] if source_id is None else [None] * 4
     made = copy_documents(
         2**31 - 1,
-        np.array([ids[i] for i in chosen], np.int64),
-        [keys[i].encode() for i in chosen],
-        counts,
-        np.array([word for some in words for word in some], np.int32),
-        np.cumsum([0, *map(len, words)], dtype=np.int64),
+        Identities(
+            np.array([ids[i] for i in chosen], np.int64),
+            [keys[i].encode() for i in chosen],
+            None if source_id else [(languages[i] or "").encode() for i in chosen],
+        ),
+        Contents(
+            counts,
+            np.array([word for some in words for word in some], np.int32),
+            np.cumsum([0, *map(len, words)], dtype=np.int64),
+            signatures,
+        ),
         np.array(chosen, np.int64),
-        signatures,
         source_id,
-        None if source_id else [(languages[i] or "").encode() for i in chosen],
     )
     copy_in(connection, f"COPY d ({columns}) FROM STDIN (FORMAT binary)", made)
     assert query(connection, f"SELECT {columns} FROM d") == [

@@ -32,7 +32,7 @@ print(add(np.arange(3)))
 
 COMPILING = """
 from numba.core.compiler_lock import global_compiler_lock
-from textsim_db.write.key_set import SeenKeys
+from textsim_db.write.key_set import KeySet
 
 def compiles():
     if global_compiler_lock._lock.acquire(blocking=False):
@@ -40,11 +40,11 @@ def compiles():
         return False
     return True
 
-thread = threading.Thread(target=SeenKeys().meet, args=[["key"]])
+thread = threading.Thread(target=KeySet().meet, args=[["key"]])
 thread.start()
 while not compiles():
     assert thread.is_alive()
-wait_for([fork(lambda: SeenKeys().meet(["key"]))])
+wait_for([fork(lambda: KeySet().meet(["key"]))])
 thread.join()
 """
 

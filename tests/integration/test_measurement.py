@@ -11,7 +11,7 @@ import pytest
 import textsim_db as ts
 from benchmarks.generate import documents
 from tests.sampling import some
-from textsim_db.text.tokens import shingles
+from textsim_db.text.shingles import shingles
 
 pytestmark = pytest.mark.one_server
 

@@ -13,7 +13,8 @@ from tests.sampling import some
 from textsim_db.measures import without_stop_words
 from textsim_db.sketch import sketches
 from textsim_db.text.stop_words import stop_words, without
-from textsim_db.text.tokens import to_bytes, tokenize
+from textsim_db.text.tokens import tokenize
+from textsim_db.text.utf8 import to_bytes
 
 pytestmark = pytest.mark.one_server
 

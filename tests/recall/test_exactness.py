@@ -22,7 +22,7 @@ import pytest
 
 import textsim_db as ts
 from tests.reference import jaccard
-from textsim_db.text.tokens import shingles
+from textsim_db.text.shingles import shingles
 
 pytestmark = pytest.mark.one_server
 

@@ -15,7 +15,7 @@ from tests.golden import GOLDEN, Golden, golden_config
 from textsim_db.sketch import sketches
 from textsim_db.sketch.sketches import GOLDEN_TEXT
 from textsim_db.text.hashing import hash_bands, hash_texts
-from textsim_db.text.tokens import shingles
+from textsim_db.text.shingles import shingles
 
 PRIME = 2**31 - 1
 SIGNATURE = """

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from benchmarks.generate import documents, pair_of_similarity, vocabulary
-from textsim_db.text.tokens import shingles
+from textsim_db.text.shingles import shingles
 
 
 def similarity(a: str, b: str) -> float:

@@ -9,7 +9,8 @@ from tests.golden import GOLDEN, Golden, golden_config
 from textsim_db.sketch import sketches
 from textsim_db.sketch.minhash import coefficients
 from textsim_db.text.hashing import hash_texts
-from textsim_db.text.tokens import normal_form, shingles
+from textsim_db.text.shingles import shingles
+from textsim_db.text.tokens import normal_form
 
 parametrized = pytest.mark.parametrize(
     "golden", GOLDEN, ids=lambda golden: f"{golden.name} {golden.shingle}"

@@ -9,6 +9,7 @@ import pytest
 
 from tests.reference import jaccard
 from textsim_db.compare.jaccard import jaccard_pairs, shares_earlier_band
+from textsim_db.compare.rows import Rows
 
 
 def grams(tokens: list[int], n: int) -> set[tuple[int, ...]]:
@@ -24,13 +25,16 @@ def every_pair(count: int) -> list[tuple[int, int]]:
 
 def similarities(documents: list[list[int]], pairs: list[tuple[int, int]], n: int) -> list[float]:
     counts = [len(grams(document, n)) for document in documents]
-    made = jaccard_pairs(
+    rows = Rows(
         np.array([token for document in documents for token in document], np.int32),
         np.cumsum([0, *map(len, documents)], dtype=np.int64),
         np.array(counts, np.int64),
+        n,
+    )
+    made = jaccard_pairs(
+        rows,
         np.array([pair[0] for pair in pairs], np.int64),
         np.array([pair[1] for pair in pairs], np.int64),
-        n,
     )
     return [float(value) for value in made]
 

@@ -18,18 +18,11 @@ from hypothesis import strategies as st
 from tests import reference
 from textsim_db import ConfigurationError, DocumentError
 from textsim_db.settings import Shingle
-from textsim_db.text.text_kernels import prepare_pieces
-from textsim_db.text.tokens import (
-    PIECE_BYTES,
-    Tokens,
-    find_shingles,
-    normal_form,
-    shingles,
-    to_bytes,
-    tokenize,
-    words,
-)
+from textsim_db.text.nfkc import PIECE_BYTES, prepare_pieces
+from textsim_db.text.shingles import find_shingles, shingles
+from textsim_db.text.tokens import Tokens, normal_form, tokenize, words
 from textsim_db.text.unicode_tables import tables
+from textsim_db.text.utf8 import to_bytes
 
 ROOT = Path(__file__).parents[2]
 CODE_POINTS = [point for point in range(1, 0x110000) if not 0xD800 <= point <= 0xDFFF]
@@ -106,7 +99,7 @@ def test_pieces_are_normalised_independently(alphabet: str, rng: random.Random) 
     for piece_bytes in (1, 5, 100):
         text = "".join(rng.choices(alphabet, k=5000))
         data = np.frombuffer(text.encode(), np.uint8)
-        ready, cuts = prepare_pieces(data, table.order, table.kind, piece_bytes)
+        ready, cuts = prepare_pieces(data, table, piece_bytes)
         pieces = [ready[a:b].tobytes().decode() for a, b in pairwise(cuts.tolist())]
         assert "".join(pieces) == reference.prepared(text)
         normal = [unicodedata.normalize("NFKC", piece) for piece in pieces]

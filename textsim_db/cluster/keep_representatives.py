@@ -2,94 +2,144 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
-import numpy.typing as npt
 
-from textsim_db.compare.jaccard import enter, shared_with, similarity_of, slots_for
-from textsim_db.text.compiler import kernel
+from textsim_db.compare.jaccard import (
+    ShingleSet,
+    may_reach,
+    set_of,
+    shingle_set,
+    similarity_with,
+)
+from textsim_db.compare.rows import Rows
+from textsim_db.sketch.band_buckets import Buckets
+from textsim_db.text.arrays import FloatArray, Int64Array
+from textsim_db.text.compiler import inlined_kernel, kernel
+from textsim_db.text.hash_table import (
+    SPREAD,
+    HashTable,
+    enter,
+    find,
+    hash_table,
+    is_taken,
+    number_at,
+)
 
-Numbers = npt.NDArray[np.int64]
+
+class Kept(NamedTuple):
+    """Who is kept in the place of each document, and how similar the two are: (documents,) each.
+
+    A document that is kept stands in its own place, with a similarity of 1.
+    """
+
+    kept_by: Int64Array
+    similarity: FloatArray
+
+
+class _Chains(NamedTuple):
+    """The kept documents of each bucket.
+
+    An entry is one bucket of one document. table: the entry of each bucket that was added last;
+    previous: by entry, the one of the same bucket that was added before it, or -1; documents: by
+    entry; met_by: by document, the last one that it was a candidate of.
+    """
+
+    table: HashTable
+    previous: Int64Array
+    documents: Int64Array
+    met_by: Int64Array
+
+
+def keep_representatives(rows: Rows, buckets: Buckets, settled: int, threshold: float) -> Kept:
+    """Go through documents in order; keep each that is not similar to one kept before.
+
+    buckets: those in which documents have to meet; the first settled documents are kept already. A
+    document that is not kept gives way to the most similar one; ties go to the first.
+    """
+    return _keep(rows, buckets, settled, threshold, SPREAD)
 
 
 @kernel
-def keep(
-    tokens: npt.NDArray[np.int32],
-    offsets: Numbers,
-    shingle_counts: Numbers,
-    n: int,
-    buckets: Numbers,
-    settled: int,
-    threshold: float,
-) -> tuple[Numbers, npt.NDArray[np.float64]]:
-    """Go through documents in order; keep each that is not similar to one kept before.
+def _keep(rows: Rows, buckets: Buckets, settled: int, threshold: float, spread: int) -> Kept:
+    documents = len(rows.shingle_counts)
+    kept = Kept(np.arange(documents), np.ones(documents))
+    chains = _empty_chains(buckets, spread)
+    shingles = shingle_set(rows, spread)
+    candidates = np.empty(documents, np.int64)
+    for document in range(documents):
+        if document >= settled:
+            count = _find_candidates(chains, buckets, rows, document, threshold, candidates)
+            if count:
+                shingles = set_of(shingles, rows, document)
+                _choose_kept(shingles, rows, candidates[:count], threshold, kept)
+        if kept.kept_by[document] == document:
+            _add_to_chains(chains, buckets, document)
+    return kept
 
-    tokens, offsets, shingle_counts and n are those of jaccard_pairs; buckets: (documents, bands),
-    where documents have to meet; the first settled documents are kept already. Returns who is kept
-    in the place of each, itself or the most similar one, and the similarity; both of shape
-    (documents,). Every document with shingles has its place in buckets.
-    """
-    documents, bands = buckets.shape
-    size = 16
-    while size < 2 * documents * bands:
-        size *= 2
-    mask = size - 1
-    heads = np.full(size, -1, np.int64)  # entries: document * bands + band
-    following = np.full(documents * bands, -1, np.int64)
-    slots = slots_for(offsets)
-    table = np.full(slots, -1, np.int64)
-    seen = np.full(slots, -1, np.int64)
-    hashes = np.empty(slots, np.uint64)
-    other_hashes = np.empty(slots, np.uint64)
-    met = np.full(documents, -1, np.int64)
-    kept_by = np.arange(documents)
-    similarity = np.ones(documents)
-    base, mark = 0, 0
-    for x in range(documents):
-        best = 0.0
-        entered = x < settled
-        if not entered:
-            for band in range(bands):
-                entry = heads[(buckets[x, band] + band) & mask]
-                while entry >= 0:
-                    y = entry // bands
-                    same = entry % bands == band and buckets[y, band] == buckets[x, band]
-                    entry = following[entry]
-                    if not same or met[y] == x:
-                        continue
-                    met[y] = x
-                    fewer = min(shingle_counts[x], shingle_counts[y])
-                    if fewer < threshold * max(shingle_counts[x], shingle_counts[y]) - 1e-9:
-                        continue
-                    if not entered:
-                        base += 1 << 32
-                        enter(tokens, offsets[x], offsets[x + 1], n, table, base, hashes)
-                        entered = True
-                    mark += 1
-                    shared = shared_with(
-                        tokens,
-                        offsets[x],
-                        offsets[x + 1],
-                        offsets[y],
-                        offsets[y + 1],
-                        n,
-                        table,
-                        base,
-                        hashes,
-                        seen,
-                        mark,
-                        other_hashes,
-                    )
-                    value = 0.0
-                    if shared:
-                        value = similarity_of(shared, shingle_counts[x], shingle_counts[y])
-                    # Of equals, the one that comes first.
-                    if value >= threshold and (value > best or (value == best and y < kept_by[x])):
-                        best = value
-                        kept_by[x] = y
-                        similarity[x] = value
-        if kept_by[x] == x:
-            for band in range(bands):
-                slot = (buckets[x, band] + band) & mask
-                following[x * bands + band] = heads[slot]
-                heads[slot] = x * bands + band
-    return kept_by, similarity
+
+@kernel
+def _empty_chains(buckets: Buckets, spread: int) -> _Chains:
+    entries = len(buckets.values)
+    size = len(buckets.offsets) - 1
+    documents = np.empty(entries, np.int64)
+    for document in range(size):
+        documents[buckets.offsets[document] : buckets.offsets[document + 1]] = document
+    table = hash_table(buckets.values.view(np.uint64), entries, spread)
+    return _Chains(table, np.empty(entries, np.int64), documents, np.full(size, -1, np.int64))
+
+
+@inlined_kernel
+def _add_to_chains(chains: _Chains, buckets: Buckets, document: int) -> None:
+    for entry in range(buckets.offsets[document], buckets.offsets[document + 1]):
+        slot = find(chains.table, np.uint64(buckets.values[entry]))
+        chains.previous[entry] = _entry_in(chains, slot)
+        enter(chains.table, slot, entry)
+
+
+@inlined_kernel
+def _entry_in(chains: _Chains, slot: np.uint64) -> int:
+    return number_at(chains.table, slot) if is_taken(chains.table, slot) else -1
+
+
+@inlined_kernel
+def _find_candidates(
+    chains: _Chains,
+    buckets: Buckets,
+    rows: Rows,
+    document: int,
+    threshold: float,
+    candidates: Int64Array,
+) -> int:
+    """Write the kept documents that share a bucket and may be similar; return how many."""
+    counts = rows.shingle_counts
+    count = 0
+    for i in range(buckets.offsets[document], buckets.offsets[document + 1]):
+        entry = _entry_in(chains, find(chains.table, np.uint64(buckets.values[i])))
+        while entry >= 0:
+            other = chains.documents[entry]
+            entry = chains.previous[entry]
+            if chains.met_by[other] == document:
+                continue
+            chains.met_by[other] = document
+            if may_reach(threshold, counts[document], counts[other]):
+                candidates[count] = other
+                count += 1
+    return count
+
+
+@inlined_kernel
+def _choose_kept(
+    shingles: ShingleSet, rows: Rows, candidates: Int64Array, threshold: float, kept: Kept
+) -> None:
+    """Put the most similar of the candidates in the place of a document, if it is similar."""
+    document = shingles.document
+    best = 0.0
+    for other in candidates:
+        mark = document * len(rows.shingle_counts) + other
+        similarity = similarity_with(shingles, rows, other, mark)
+        is_first = similarity == best and other < kept.kept_by[document]
+        if similarity >= threshold and (similarity > best or is_first):
+            best = similarity
+            kept.kept_by[document], kept.similarity[document] = other, similarity

@@ -8,7 +8,9 @@ import numpy as np
 
 from textsim_db.cluster.spanning_forest import Links, join, roots
 from textsim_db.compare.jaccard import jaccard_pairs
-from textsim_db.compare.prefix_filter import Numbers, Rows, promising_pairs
+from textsim_db.compare.prefix_filter import promising_pairs
+from textsim_db.compare.rows import Rows
+from textsim_db.text.arrays import Int64Array
 
 MAX_STARS = 64
 _POOR_STARS = 3
@@ -21,12 +23,12 @@ def all_links(rows: Rows, threshold: float) -> Iterator[Links]:
         yield _verified(rows, left, right, threshold)
 
 
-def joining_links(rows: Rows, groups: Numbers, threshold: float) -> Iterator[Links]:
+def joining_links(rows: Rows, groups: Int64Array, threshold: float) -> Iterator[Links]:
     """Yield links, by number, that join all groups of documents that any links would join.
 
-    groups: (documents,), who is joined already. A document is compared with all others first, then
-    one that it did not reach, and so on: templates with small differences are joined by few of
-    these. Only pairs across what is not joined then are looked for.
+    groups: (documents,), those that are joined already. A document is compared with all others first,
+    then one that it did not reach, and so on: templates with small differences are joined by few
+    such comparisons. Then only pairs across groups that are not joined yet are looked for.
     """
     _, parents = np.unique(groups, return_inverse=True)
     firsts = np.full(parents.max(initial=-1) + 1, len(groups), np.int64)
@@ -42,8 +44,8 @@ def joining_links(rows: Rows, groups: Numbers, threshold: float) -> Iterator[Lin
         yield links
 
 
-def _stars(rows: Rows, parents: Numbers, threshold: float) -> Iterator[Links]:
-    """Yield the links of some documents with all that they are not joined with; joins parents."""
+def _stars(rows: Rows, parents: Int64Array, threshold: float) -> Iterator[Links]:
+    """Yield the links of a few documents with all that they are not joined with; joins parents."""
     centres: list[int] = []
     poor = 0
     while len(centres) < MAX_STARS and poor < _POOR_STARS:
@@ -60,9 +62,9 @@ def _stars(rows: Rows, parents: Numbers, threshold: float) -> Iterator[Links]:
         yield links
 
 
-def _verified(rows: Rows, left: Numbers, right: Numbers, threshold: float) -> Links:
+def _verified(rows: Rows, left: Int64Array, right: Int64Array, threshold: float) -> Links:
     order = np.argsort(left, kind="stable")
     left, right = left[order], right[order]
-    similarity = jaccard_pairs(rows.tokens, rows.offsets, rows.shingle_counts, left, right, rows.n)
+    similarity = jaccard_pairs(rows, left, right)
     reached = similarity >= threshold
     return Links(left[reached], right[reached], similarity[reached])

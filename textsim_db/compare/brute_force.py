@@ -1,6 +1,6 @@
 """The similarities of some documents to all others by brute force, in one pass; pure.
 
-An inverted index of the shingles of the few, through which the many are run.
+An inverted index of the shingles of a sample, through which the other documents are run.
 """
 
 from __future__ import annotations
@@ -8,132 +8,156 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from textsim_db.compare.jaccard import most_shingles, rolling_hashes, similarity_of, width_of
-from textsim_db.compare.prefix_filter import Numbers, Rows
-from textsim_db.text.compiler import kernel
+from textsim_db.compare.jaccard import similarity_of
+from textsim_db.compare.rows import Rows, most_shingles, rolling_hashes
+from textsim_db.text.arrays import HashArray, Int64Array, longest
+from textsim_db.text.compiler import inlined_kernel, kernel
+from textsim_db.text.hash_table import (
+    SPREAD,
+    HashTable,
+    find,
+    is_taken,
+    number_at,
+    table_of,
+)
 
 BINS = 100
 
 
 class Index(NamedTuple):
-    """The shingles of some documents: hashes in order, and for each the documents that have it."""
+    """The shingles of the sample: a table of their hashes, and for each the documents that have it.
 
-    hashes: npt.NDArray[np.uint64]
-    starts: Numbers
-    owners: Numbers
-    shingle_counts: Numbers
+    The documents with shingle i are owners[starts[i]:starts[i + 1]].
+    """
+
+    table: HashTable
+    starts: Int64Array
+    owners: Int64Array
+    shingle_counts: Int64Array
 
 
 class Overlaps(NamedTuple):
     """histogram: pairs by similarity, in a hundredth each. few, many: the pairs that are close."""
 
-    histogram: Numbers
-    few: Numbers
-    many: Numbers
+    histogram: Int64Array
+    few: Int64Array
+    many: Int64Array
+
+
+class _Shared(NamedTuple):
+    """What one document at a time shares with those of the sample.
+
+    hashes: room for those of its shingles; counted: the last document in which each shingle of the
+    index was counted; counts: shared shingles by document of the sample, 0 between two documents;
+    owners: the documents of the sample that share any.
+    """
+
+    hashes: HashArray
+    counted: Int64Array
+    counts: Int64Array
+    owners: Int64Array
 
 
 def make_index(rows: Rows) -> Index:
-    """Index documents by their shingles."""
-    hashes, owners = _distinct(*rows)
+    """Index the documents of the sample by their shingles."""
+    hashes, owners = _distinct(rows, SPREAD)
     order = np.argsort(hashes, kind="stable")
-    found, starts = np.unique(hashes[order], return_index=True)
-    return Index(found, np.append(starts, len(order)), owners[order], rows.shingle_counts)
-
-
-def overlaps(index: Index, rows: Rows, close: float) -> Overlaps:
-    """Compare every document of the index with every one of the rows.
-
-    Pairs at or above close are returned by their numbers; the histogram has all pairs that share a
-    shingle. Shingles are compared by 64-bit hashes.
-    """
-    return Overlaps(*_overlaps(*index, *rows, close - 1e-9))
+    distinct, starts = np.unique(hashes[order], return_index=True)
+    table = table_of(distinct, len(distinct), SPREAD)
+    return Index(table, np.append(starts, len(order)), owners[order], rows.shingle_counts)
 
 
 @kernel
-def _distinct(
-    tokens: npt.NDArray[np.int32], offsets: Numbers, shingle_counts: Numbers, n: int
-) -> tuple[npt.NDArray[np.uint64], Numbers]:
-    longest = 0
-    for i in range(len(shingle_counts)):
-        longest = max(longest, offsets[i + 1] - offsets[i])
-    hashes = np.empty(most_shingles(offsets, n), np.uint64)
+def _distinct(rows: Rows, odd_base: int) -> tuple[HashArray, Int64Array]:
+    """Return the distinct hashes of each document's shingles, and the documents."""
+    hashes = np.empty(most_shingles(rows), np.uint64)
     owners = np.empty(len(hashes), np.int64)
-    some = np.empty(longest + 1, np.uint64)
-    at = 0
-    for i in range(len(shingle_counts)):
-        width = width_of(offsets[i], offsets[i + 1], n)
-        count = rolling_hashes(tokens, offsets[i], offsets[i + 1], width, some)
-        ordered = np.sort(some[:count])
-        for k in range(count):
-            if k == 0 or ordered[k] != ordered[k - 1]:
-                hashes[at] = ordered[k]
-                owners[at] = i
-                at += 1
-    return hashes[:at], owners[:at]
+    end = 0
+    for document in range(len(rows.shingle_counts)):
+        count = rolling_hashes(rows, document, odd_base, hashes[end:])
+        hashes[end : end + count].sort()
+        first = end
+        end = _remove_repeated(hashes, first, first + count)
+        owners[first:end] = document
+    return hashes[:end], owners[:end]
+
+
+@inlined_kernel
+def _remove_repeated(hashes: HashArray, start: int, end: int) -> int:
+    """Move the distinct ones of sorted hashes to the front, and return where they end."""
+    last = start
+    for k in range(start, end):
+        if k == start or hashes[k] != hashes[last - 1]:
+            hashes[last] = hashes[k]
+            last += 1
+    return last
 
 
 @kernel
-def _overlaps(
-    hashes: npt.NDArray[np.uint64],
-    starts: Numbers,
-    owners: Numbers,
-    few_counts: Numbers,
-    tokens: npt.NDArray[np.int32],
-    offsets: Numbers,
-    shingle_counts: Numbers,
-    n: int,
-    close: float,
-) -> tuple[Numbers, Numbers, Numbers]:
-    size = 16
-    while size < 2 * len(hashes):
-        size *= 2
-    mask = size - 1
-    table = np.full(size, -1, np.int64)
-    for number in range(len(hashes)):
-        slot = np.int64(hashes[number] >> np.uint64(20)) & mask
-        while table[slot] >= 0:
-            slot = (slot + 1) & mask
-        table[slot] = number
-    longest = 0
-    for i in range(len(shingle_counts)):
-        longest = max(longest, offsets[i + 1] - offsets[i])
-    some = np.empty(longest + 1, np.uint64)
-    counted = np.full(len(hashes), -1, np.int64)
-    shared = np.zeros(len(few_counts), np.int64)
-    touched = np.empty(len(few_counts), np.int64)
-    histogram = np.zeros(BINS + 1, np.int64)
-    few = np.empty(1024, np.int64)
-    many = np.empty(1024, np.int64)
-    pairs = 0
-    for i in range(len(shingle_counts)):
-        reached = 0
-        width = width_of(offsets[i], offsets[i + 1], n)
-        for k in range(rolling_hashes(tokens, offsets[i], offsets[i + 1], width, some)):
-            slot = np.int64(some[k] >> np.uint64(20)) & mask
-            while table[slot] >= 0 and hashes[table[slot]] != some[k]:
-                slot = (slot + 1) & mask
-            number = table[slot]
-            if number < 0 or counted[number] == i:
-                continue
-            counted[number] = i
-            for at in range(starts[number], starts[number + 1]):
-                owner = owners[at]
-                if shared[owner] == 0:
-                    touched[reached] = owner
-                    reached += 1
-                shared[owner] += 1
-        for at in range(reached):
-            owner = touched[at]
-            similarity = similarity_of(shared[owner], few_counts[owner], shingle_counts[i])
-            shared[owner] = 0
-            histogram[int(similarity * BINS)] += 1
-            if similarity >= close:
-                if pairs == len(few):
-                    few = np.concatenate((few, np.empty(len(few), np.int64)))
-                    many = np.concatenate((many, np.empty(len(many), np.int64)))
-                few[pairs] = owner
-                many[pairs] = i
-                pairs += 1
-    return histogram, few[:pairs], many[:pairs]
+def overlaps(index: Index, rows: Rows, close: float) -> Overlaps:
+    """Compare every document of the index with every document of the rows.
+
+    Pairs at or above close, or almost, are returned by their numbers; the histogram has all pairs
+    that share a shingle. Shingles are compared by 64-bit hashes.
+    """
+    sample = len(index.shingle_counts)
+    shared = _Shared(
+        np.empty(longest(rows.offsets), np.uint64),
+        np.full(len(index.table.hashes), -1, np.int64),
+        np.zeros(sample, np.int64),
+        np.empty(sample, np.int64),
+    )
+    room = np.empty(0, np.int64)
+    pairs = Overlaps(np.zeros(BINS + 1, np.int64), room, room)
+    count = 0
+    for document in range(len(rows.shingle_counts)):
+        if count + sample > len(pairs.few):
+            pairs = _with_room(pairs, 2 * (count + sample))
+        owners = _count_shared(index, rows, document, shared)
+        for k in range(owners):
+            similarity = _take_similarity(index, rows, document, shared, shared.owners[k])
+            pairs.histogram[int(similarity * BINS)] += 1
+            if similarity >= close - 1e-9:
+                pairs.few[count], pairs.many[count] = shared.owners[k], document
+                count += 1
+    return Overlaps(pairs.histogram, pairs.few[:count], pairs.many[:count])
+
+
+@kernel
+def _with_room(pairs: Overlaps, size: int) -> Overlaps:
+    """Return pairs with room for so many."""
+    few = np.empty(size, np.int64)
+    many = np.empty(size, np.int64)
+    few[: len(pairs.few)] = pairs.few
+    many[: len(pairs.many)] = pairs.many
+    return Overlaps(pairs.histogram, few, many)
+
+
+@inlined_kernel
+def _count_shared(index: Index, rows: Rows, document: int, shared: _Shared) -> int:
+    """Count what a document shares with those of the sample; return how many share anything."""
+    owners = 0
+    for k in range(rolling_hashes(rows, document, index.table.spread, shared.hashes)):
+        slot = find(index.table, shared.hashes[k])
+        if not is_taken(index.table, slot):
+            continue
+        shingle = number_at(index.table, slot)
+        if shared.counted[shingle] == document:
+            continue
+        shared.counted[shingle] = document
+        for i in range(index.starts[shingle], index.starts[shingle + 1]):
+            owner = index.owners[i]
+            if shared.counts[owner] == 0:
+                shared.owners[owners] = owner
+                owners += 1
+            shared.counts[owner] += 1
+    return owners
+
+
+@inlined_kernel
+def _take_similarity(index: Index, rows: Rows, document: int, shared: _Shared, owner: int) -> float:
+    """Return the similarity of a document and one of the sample, and set back what they share."""
+    count = shared.counts[owner]
+    shared.counts[owner] = 0
+    return similarity_of(count, index.shingle_counts[owner], rows.shingle_counts[document])

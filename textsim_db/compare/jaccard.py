@@ -2,35 +2,140 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import numpy.typing as npt
 
-from textsim_db.text.compiler import kernel
+from textsim_db.compare.rows import Rows, rolling_hashes, width_of
+from textsim_db.text.arrays import BoolArray, FloatArray, HashArray, Int32Array, Int64Array, longest
+from textsim_db.text.compiler import inlined_kernel, kernel
+from textsim_db.text.hash_table import (
+    SPREAD,
+    HashTable,
+    emptied,
+    enter,
+    find,
+    find_next,
+    hash_table,
+    is_taken,
+    number_at,
+)
 
-_BASE = 0x9E3779B97F4A7C15  # any odd number with well mixed bits: 2^64 divided by the golden ratio
 
+class ShingleSet(NamedTuple):
+    """The distinct shingles of one document at a time, which others are compared with.
 
-@kernel
-def width_of(start: int, end: int, n: int) -> int:
-    """Return the length of a document's shingles: n, or all of it where it is shorter."""
-    return min(n, end - start)
-
-
-@kernel
-def most_shingles(offsets: npt.NDArray[np.int64], n: int) -> int:
-    """Return how many distinct shingles all documents together can have.
-
-    What is stored says how many they have, but may be damaged: no array is as long as it says.
+    table: the first place of each shingle in the document. start: the first token of the document;
+    width: tokens in a shingle. counted: by place, the last mark with which its shingle was counted.
+    other_hashes: room for those of another document.
     """
-    total = 0
-    for i in range(len(offsets) - 1):
-        width = width_of(offsets[i], offsets[i + 1], n)
-        if width:
-            total += offsets[i + 1] - offsets[i] - width + 1
-    return total
+
+    table: HashTable
+    document: int
+    start: int
+    width: int
+    counted: Int64Array
+    other_hashes: HashArray
+
+
+def jaccard_pairs(rows: Rows, left: Int64Array, right: Int64Array) -> FloatArray:
+    """Return the Jaccard similarity of the shingle sets of pairs of documents: shape (pairs,).
+
+    left, right: (pairs,), numbers of documents, fastest where equal lefts stand together. Hashes
+    only find the place to look: shingles are equal if all their tokens are. The similarity of
+    documents without shingles is 0.
+    """
+    return _jaccard_pairs(rows, left, right, SPREAD)
 
 
 @kernel
+def _jaccard_pairs(rows: Rows, left: Int64Array, right: Int64Array, spread: int) -> FloatArray:
+    similarities = np.zeros(len(left), np.float64)
+    shingles = shingle_set(rows, spread)
+    for pair in range(len(left)):
+        if left[pair] != shingles.document:
+            shingles = set_of(shingles, rows, left[pair])
+        similarities[pair] = similarity_with(shingles, rows, right[pair], pair)
+    return similarities
+
+
+@kernel
+def shingle_set(rows: Rows, spread: int) -> ShingleSet:
+    """Return an empty set with room for the shingles of any of the documents."""
+    size = longest(rows.offsets)
+    table = hash_table(np.empty(size, np.uint64), size, spread)
+    return ShingleSet(table, -1, 0, 0, np.full(size, -1, np.int64), np.empty(size, np.uint64))
+
+
+@kernel
+def set_of(shingles: ShingleSet, rows: Rows, document: int) -> ShingleSet:
+    """Return the set with the shingles of a document in place of those before."""
+    table, hashes = shingles.table, shingles.table.hashes
+    table = emptied(table, hashes, table.first + len(hashes), len(hashes))
+    start, width = rows.offsets[document], width_of(rows, document)
+    counted, other_hashes = shingles.counted, shingles.other_hashes
+    shingles = ShingleSet(table, document, start, width, counted, other_hashes)
+    _enter_shingles(shingles, rows)
+    return shingles
+
+
+@inlined_kernel
+def _enter_shingles(shingles: ShingleSet, rows: Rows) -> None:
+    table = shingles.table
+    for place in range(rolling_hashes(rows, shingles.document, table.spread, table.hashes)):
+        enter(
+            table, _find_shingle(shingles, rows, table.hashes[place], shingles.start + place), place
+        )
+
+
+@inlined_kernel
+def similarity_with(shingles: ShingleSet, rows: Rows, other: int, mark: int) -> float:
+    """Return the Jaccard similarity of the document whose set it is and another document.
+
+    mark: a number that no call had before.
+    """
+    shared = _count_shared(shingles, rows, other, mark)
+    counts = rows.shingle_counts
+    return similarity_of(shared, counts[shingles.document], counts[other]) if shared else 0.0
+
+
+@inlined_kernel
+def _count_shared(shingles: ShingleSet, rows: Rows, other: int, mark: int) -> int:
+    # Shingles of different lengths are never equal.
+    if width_of(rows, other) != shingles.width:
+        return 0
+    table, start = shingles.table, rows.offsets[other]
+    shared = 0
+    for place in range(rolling_hashes(rows, other, table.spread, shingles.other_hashes)):
+        slot = _find_shingle(shingles, rows, shingles.other_hashes[place], start + place)
+        if is_taken(table, slot) and shingles.counted[number_at(table, slot)] != mark:
+            shingles.counted[number_at(table, slot)] = mark
+            shared += 1
+    return shared
+
+
+@inlined_kernel
+def _find_shingle(shingles: ShingleSet, rows: Rows, shingle_hash: np.uint64, at: int) -> np.uint64:
+    """Return the slot of the shingle that begins at a token, or the free slot where it belongs."""
+    table = shingles.table
+    slot = find(table, shingle_hash)
+    while is_taken(table, slot):
+        if _same_tokens(rows.tokens, shingles.start + number_at(table, slot), at, shingles.width):
+            break
+        slot = find_next(table, shingle_hash, slot)
+    return slot
+
+
+@inlined_kernel
+def _same_tokens(tokens: Int32Array, a: int, b: int, width: int) -> bool:
+    for i in range(width):
+        if tokens[a + i] != tokens[b + i]:
+            return False
+    return True
+
+
+@inlined_kernel
 def similarity_of(shared: int, count: int, other_count: int) -> float:
     """Return the Jaccard similarity of two sets of these sizes that share something.
 
@@ -39,198 +144,37 @@ def similarity_of(shared: int, count: int, other_count: int) -> float:
     return shared / max(count + other_count - shared, shared)
 
 
-@kernel
-def _same(tokens: npt.NDArray[np.int32], a: int, b: int, width: int) -> bool:
-    for i in range(width):
-        if tokens[a + i] != tokens[b + i]:
-            return False
-    return True
-
-
-@kernel
-def rolling_hashes(
-    tokens: npt.NDArray[np.int32], start: int, end: int, width: int, out: npt.NDArray[np.uint64]
-) -> int:
-    """Write a hash of each n-gram of tokens[start:end] and return how many there are."""
-    if width == 0:
-        return 0
-    base = np.uint64(_BASE)
-    value = np.uint64(0)
-    leaving = np.uint64(1)
-    for _ in range(width):
-        leaving *= base
-    for i in range(start, start + width):
-        value = value * base + np.uint64(tokens[i]) + np.uint64(1)
-    count = end - start - width + 1
-    out[0] = value
-    for k in range(1, count):
-        gone = np.uint64(tokens[start + k - 1]) + np.uint64(1)
-        come = np.uint64(tokens[start + k - 1 + width]) + np.uint64(1)
-        value = value * base + come - gone * leaving
-        out[k] = value
-    return count
-
-
-@kernel
-def slots_for(offsets: npt.NDArray[np.int64]) -> int:
-    """Return the size of a table for the n-grams of any of the documents: a power of two.
-
-    Most places of a sparse table are free, which the processor foresees; a large one must fit.
-    """
-    longest = 0
-    for i in range(len(offsets) - 1):
-        longest = max(longest, offsets[i + 1] - offsets[i])
-    wanted = longest * (8 if longest <= 2048 else 2)
-    size = 16
-    while size < wanted:
-        size *= 2
-    return size
-
-
-@kernel
-def enter(
-    tokens: npt.NDArray[np.int32],
-    start: int,
-    end: int,
-    n: int,
-    table: npt.NDArray[np.int64],
-    base: int,
-    hashes: npt.NDArray[np.uint64],
-) -> int:
-    """Put the places of a document's distinct n-grams, plus a base, into a table.
-
-    What is below the base counts as free: with bases that grow by more than the places, such as
-    multiples of 2^32, a table that was filled with -1 once need not be emptied. hashes: (tokens + 1,)
-    at least, receives the hashes of all n-grams. Returns their number.
-    """
-    mask = np.int64(len(table) - 1)
-    spread = np.uint64(_BASE)
-    width = width_of(start, end, n)
-    count = rolling_hashes(tokens, start, end, width, hashes)
-    for k in range(count):
-        slot = np.int64((hashes[k] * spread) >> np.uint64(32)) & mask
-        while table[slot] >= base:
-            other = table[slot] - base
-            if hashes[other] == hashes[k] and _same(tokens, start + other, start + k, width):
-                break
-            slot = (slot + 1) & mask
-        table[slot] = base + k
-    return count
-
-
-@kernel
-def shared_with(
-    tokens: npt.NDArray[np.int32],
-    start: int,
-    end: int,
-    other_start: int,
-    other_end: int,
-    n: int,
-    table: npt.NDArray[np.int64],
-    base: int,
-    hashes: npt.NDArray[np.uint64],
-    seen: npt.NDArray[np.int64],
-    mark: int,
-    other_hashes: npt.NDArray[np.uint64],
-) -> int:
-    """Return how many n-grams another document shares with the one that was entered.
-
-    seen, as long as the table and filled with -1, holds marks, which differ from one call to the
-    next.
-    """
-    width = width_of(start, end, n)
-    # Shingles of different lengths are never equal.
-    if width == 0 or width_of(other_start, other_end, n) != width:
-        return 0
-    mask = np.int64(len(table) - 1)
-    spread = np.uint64(_BASE)
-    shared = 0
-    for k in range(rolling_hashes(tokens, other_start, other_end, width, other_hashes)):
-        slot = np.int64((other_hashes[k] * spread) >> np.uint64(32)) & mask
-        while table[slot] >= base:
-            other = table[slot] - base
-            if hashes[other] == other_hashes[k] and _same(
-                tokens, start + other, other_start + k, width
-            ):
-                if seen[slot] != mark:
-                    seen[slot] = mark
-                    shared += 1
-                break
-            slot = (slot + 1) & mask
-    return shared
-
-
-@kernel
-def jaccard_pairs(
-    tokens: npt.NDArray[np.int32],
-    offsets: npt.NDArray[np.int64],
-    shingle_counts: npt.NDArray[np.int64],
-    left: npt.NDArray[np.int64],
-    right: npt.NDArray[np.int64],
-    n: int,
-) -> npt.NDArray[np.float64]:
-    """Return the Jaccard similarity of the shingle sets of pairs of documents: shape (pairs,).
-
-    tokens: int32, the word ids or code points of all documents; offsets: (documents + 1,);
-    shingle_counts: (documents,), the distinct shingles of each; left, right: (pairs,), numbers of
-    documents, fastest where equal lefts stand together; n: tokens in a shingle. Hashes only find
-    the place to look: shingles are equal where all their tokens are. The similarity of documents
-    without shingles is 0.
-    """
-    size = slots_for(offsets)
-    table = np.full(size, -1, np.int64)  # the number of an n-gram of the left document
-    seen = np.full(size, -1, np.int64)  # the last pair in which the slot was counted
-    left_hashes = np.empty(size, np.uint64)
-    right_hashes = np.empty(size, np.uint64)
-    result = np.zeros(len(left), np.float64)
-    current = -1
-    base = 0
-    for pair in range(len(left)):
-        a, b = left[pair], right[pair]
-        if a != current:
-            current = a
-            base += 1 << 32
-            enter(tokens, offsets[a], offsets[a + 1], n, table, base, left_hashes)
-        shared = shared_with(
-            tokens,
-            offsets[a],
-            offsets[a + 1],
-            offsets[b],
-            offsets[b + 1],
-            n,
-            table,
-            base,
-            left_hashes,
-            seen,
-            pair,
-            right_hashes,
-        )
-        if shared:
-            result[pair] = similarity_of(shared, shingle_counts[a], shingle_counts[b])
-    return result
+@inlined_kernel
+def may_reach(threshold: float, count: int, other_count: int) -> bool:
+    """Say whether sets of these sizes are alike enough to reach a similarity."""
+    fewer, more = min(count, other_count), max(count, other_count)
+    return fewer >= threshold * more - 1e-9
 
 
 @kernel
 def shares_earlier_band(
-    signatures: npt.NDArray[np.int32],
-    left: npt.NDArray[np.int64],
-    right: npt.NDArray[np.int64],
+    signatures: Int32Array,
+    left: Int64Array,
+    right: Int64Array,
     bands: npt.NDArray[np.int16],
     rows: int,
-) -> npt.NDArray[np.bool_]:
+) -> BoolArray:
     """Say for each pair whether a band before the given one is equal in both signatures.
 
     signatures: (documents, num_hashes); left, right, bands: (pairs,).
     """
-    result = np.zeros(len(left), np.bool_)
+    shares = np.zeros(len(left), np.bool_)
     for pair in range(len(left)):
-        for j in range(bands[pair]):
-            equal = True
-            for k in range(j * rows, (j + 1) * rows):
-                if signatures[left[pair], k] != signatures[right[pair], k]:
-                    equal = False
-                    break
-            if equal:
-                result[pair] = True
+        for band in range(bands[pair]):
+            if _same_band(signatures, left[pair], right[pair], band * rows, rows):
+                shares[pair] = True
                 break
-    return result
+    return shares
+
+
+@inlined_kernel
+def _same_band(signatures: Int32Array, a: int, b: int, start: int, rows: int) -> bool:
+    for k in range(start, start + rows):
+        if signatures[a, k] != signatures[b, k]:
+            return False
+    return True

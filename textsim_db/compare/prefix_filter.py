@@ -14,31 +14,43 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from textsim_db.compare.jaccard import most_shingles, rolling_hashes, width_of
-from textsim_db.text.compiler import kernel
+from textsim_db.compare.jaccard import may_reach
+from textsim_db.compare.rows import Rows, most_shingles, rolling_hashes
+from textsim_db.text.arrays import HashArray, Int64Array, longest
+from textsim_db.text.compiler import inlined_kernel, kernel
 
 CHUNK_PAIRS = 200_000
-_SLOTS = 20
-_SPREAD = 0x9E3779B97F4A7C15
+_FREQUENCY_BITS = 20
+_BASE = 0x9E3779B97F4A7C15
+"""2^64 divided by the golden ratio: no secret, because the order of the pairs follows from it."""
 
-Numbers = npt.NDArray[np.int64]
+
+class _Prefixes(NamedTuple):
+    """The rarest shingles of each document: keys and the documents that own them, (entries,) each."""
+
+    keys: HashArray
+    owners: Int64Array
 
 
-class Rows(NamedTuple):
-    """Documents as the similarity kernels take them.
+class _Lists(NamedTuple):
+    """The documents of each key, in order, one list after another, and the entries of each document.
 
-    tokens: int32; offsets: (documents + 1,); shingle_counts: (documents,); n: tokens in a shingle.
+    owners, starts: (entries,), the document of an entry, and where the list of its key starts.
+    by_owner: (entries,), the numbers of the entries in order of their documents; bounds:
+    (documents + 1,), those of each document. groups, shingle_counts: (documents,).
     """
 
-    tokens: npt.NDArray[np.int32]
-    offsets: Numbers
-    shingle_counts: Numbers
-    n: int
+    owners: Int64Array
+    starts: Int64Array
+    by_owner: Int64Array
+    bounds: Int64Array
+    groups: Int64Array
+    shingle_counts: Int64Array
 
 
 def promising_pairs(
-    rows: Rows, groups: Numbers, threshold: float
-) -> Iterator[tuple[Numbers, Numbers]]:
+    rows: Rows, groups: Int64Array, threshold: float
+) -> Iterator[tuple[Int64Array, Int64Array]]:
     """Yield every pair of documents of different groups whose similarity may reach the threshold.
 
     groups has the shape (documents,). Each pair comes once, in chunks of two arrays of shape
@@ -47,121 +59,139 @@ def promising_pairs(
     order = np.argsort(groups, kind="stable")
     place = np.empty(len(order), np.int64)
     place[order] = np.arange(len(order))
-    keys, owners = _prefixes(*rows, threshold)
-    owners = place[owners]
-    sorted_ = np.lexsort((owners, keys))
-    keys, owners = keys[sorted_], owners[sorted_]
-    grouped = groups[order]
-    begins, lengths = _runs(keys)
-    # What only documents of one group have joins none of another.
-    several = grouped[owners[begins]] != grouped[owners[begins + lengths - 1]]
-    kept = np.repeat(several, lengths)
-    keys, owners = keys[kept], owners[kept]
-    begins, lengths = _runs(keys)
-    lists = np.repeat(begins, lengths)
-    by_owner = np.argsort(owners, kind="stable")
-    bounds = np.searchsorted(owners[by_owner], np.arange(len(order) + 1))
-    counts = rows.shingle_counts[order]
+    prefixes = _prefixes(rows, threshold)
+    prefixes = prefixes._replace(owners=place[prefixes.owners])
+    lists = _lists_of(prefixes, groups[order], rows.shingle_counts[order])
     start = 0
     while start < len(order):
-        left, right, start = _paired(
-            start, owners, lists, by_owner, bounds, grouped, counts, threshold
-        )
+        left, right, start = _pair(lists, start, threshold)
         if len(left):
             yield order[left], order[right]
 
 
-def _runs(keys: npt.NDArray[np.uint64]) -> tuple[Numbers, Numbers]:
-    """Return where runs of equal keys begin, and how long they are."""
-    begins = np.flatnonzero(np.append(True, keys[1:] != keys[:-1])[: len(keys)])
-    return begins, np.diff(begins, append=len(keys))
+def _lists_of(prefixes: _Prefixes, groups: Int64Array, shingle_counts: Int64Array) -> _Lists:
+    """Return the lists of the keys that documents of several groups have.
+
+    Documents are numbered group by group.
+    """
+    order = np.lexsort((prefixes.owners, prefixes.keys))
+    keys, owners = prefixes.keys[order], prefixes.owners[order]
+    starts, lengths = _runs(keys)
+    several = groups[owners[starts]] != groups[owners[starts + lengths - 1]]
+    kept = np.repeat(several, lengths)
+    keys, owners = keys[kept], owners[kept]
+    by_owner = np.argsort(owners, kind="stable")
+    bounds = np.searchsorted(owners[by_owner], np.arange(len(groups) + 1))
+    return _Lists(owners, np.repeat(*_runs(keys)), by_owner, bounds, groups, shingle_counts)
+
+
+def _runs(keys: HashArray) -> tuple[Int64Array, Int64Array]:
+    """Return where runs of equal keys start, and how long they are."""
+    starts = np.flatnonzero(np.append(True, keys[1:] != keys[:-1])[: len(keys)])
+    return starts, np.diff(starts, append=len(keys))
 
 
 @kernel
-def _prefixes(
-    tokens: npt.NDArray[np.int32],
-    offsets: Numbers,
-    shingle_counts: Numbers,
-    n: int,
-    threshold: float,
-) -> tuple[npt.NDArray[np.uint64], Numbers]:
-    """Return the rarest shingles of each document, as many as count, and their owners.
+def _prefixes(rows: Rows, threshold: float) -> _Prefixes:
+    """Return the rarest shingles of each document, as many as count.
 
     A key is the number of documents with the shingle, roughly, before bits of its hash: what is
     equal is so in all documents, and the order is one.
     """
-    spread = np.uint64(_SPREAD)
-    frequencies = np.zeros(1 << _SLOTS, np.uint32)
-    longest = 0
-    for i in range(len(shingle_counts)):
-        longest = max(longest, offsets[i + 1] - offsets[i])
-    hashes = np.empty(longest + 1, np.uint64)
-    for i in range(len(shingle_counts)):
-        width = width_of(offsets[i], offsets[i + 1], n)
-        for k in range(rolling_hashes(tokens, offsets[i], offsets[i + 1], width, hashes)):
-            frequencies[(hashes[k] * spread) >> np.uint64(64 - _SLOTS)] += np.uint32(1)
-    keys = np.empty(most_shingles(offsets, n), np.uint64)
-    owners = np.empty(len(keys), np.int64)
-    at = 0
-    for i in range(len(shingle_counts)):
-        width = width_of(offsets[i], offsets[i + 1], n)
-        count = rolling_hashes(tokens, offsets[i], offsets[i + 1], width, hashes)
-        for k in range(count):
-            mixed = hashes[k] * spread
-            frequency = min(frequencies[mixed >> np.uint64(64 - _SLOTS)], np.uint32(0xFFFFFF))
-            hashes[k] = (np.uint64(frequency) << np.uint64(40)) | (mixed & np.uint64(0xFFFFFFFFFF))
-        ordered = np.sort(hashes[:count])
+    frequencies = np.zeros(1 << _FREQUENCY_BITS, np.uint32)
+    hashes = np.empty(longest(rows.offsets), np.uint64)
+    size = most_shingles(rows)
+    prefixes = _Prefixes(np.empty(size, np.uint64), np.empty(size, np.int64))
+    documents = len(rows.shingle_counts)
+    for document in range(documents):
+        _count_frequencies(rows, document, hashes, frequencies)
+    end = 0
+    for document in range(documents):
+        count = _write_keys(rows, document, frequencies, hashes)
+        hashes[:count].sort()
         # All but so many that, without one of these, too few could be shared.
-        wanted = shingle_counts[i] - np.int64(np.ceil(threshold * shingle_counts[i] - 1e-9)) + 1
-        taken = 0
-        for k in range(count):
-            if taken >= wanted:
-                break
-            if k == 0 or ordered[k] != ordered[k - 1]:
-                keys[at] = ordered[k]
-                owners[at] = i
-                at += 1
-                taken += 1
-    return keys[:at], owners[:at]
+        shingles = rows.shingle_counts[document]
+        wanted = shingles - np.int64(np.ceil(threshold * shingles - 1e-9)) + 1
+        end = _append_distinct(hashes[:count], wanted, document, prefixes, end)
+    return _Prefixes(prefixes.keys[:end], prefixes.owners[:end])
+
+
+@inlined_kernel
+def _count_frequencies(
+    rows: Rows, document: int, hashes: HashArray, frequencies: npt.NDArray[np.uint32]
+) -> None:
+    for k in range(rolling_hashes(rows, document, _BASE, hashes)):
+        frequencies[_place_of(hashes[k] * np.uint64(_BASE))] += np.uint32(1)
+
+
+@inlined_kernel
+def _place_of(mixed: np.uint64) -> np.uint64:
+    return np.uint64(mixed >> np.uint64(64 - _FREQUENCY_BITS))
+
+
+@inlined_kernel
+def _write_keys(
+    rows: Rows, document: int, frequencies: npt.NDArray[np.uint32], keys: HashArray
+) -> int:
+    """Write the keys of a document's shingles, and return how many there are."""
+    count = rolling_hashes(rows, document, _BASE, keys)
+    for k in range(count):
+        mixed = keys[k] * np.uint64(_BASE)
+        frequency = min(frequencies[_place_of(mixed)], np.uint32(0xFFFFFF))
+        keys[k] = (np.uint64(frequency) << np.uint64(40)) | (mixed & np.uint64(0xFFFFFFFFFF))
+    return count
+
+
+@inlined_kernel
+def _append_distinct(
+    keys: HashArray, wanted: int, owner: int, prefixes: _Prefixes, end: int
+) -> int:
+    """Append the first distinct keys of sorted ones, and return the new end."""
+    last = end + wanted
+    for k in range(len(keys)):
+        if end >= last:
+            break
+        if k == 0 or keys[k] != keys[k - 1]:
+            prefixes.keys[end], prefixes.owners[end] = keys[k], owner
+            end += 1
+    return end
 
 
 @kernel
-def _paired(
-    start: int,
-    owners: Numbers,
-    lists: Numbers,
-    by_owner: Numbers,
-    bounds: Numbers,
-    groups: Numbers,
-    shingle_counts: Numbers,
-    threshold: float,
-) -> tuple[Numbers, Numbers, int]:
-    """Return pairs of documents from start on, until there are many, and where to go on.
-
-    Documents are numbered group by group. owners: (entries,), key by key, in order within each;
-    lists: where the list of an entry's key begins; by_owner and bounds: the entries of each document.
-    """
-    documents = len(shingle_counts)
+def _pair(lists: _Lists, start: int, threshold: float) -> tuple[Int64Array, Int64Array, int]:
+    """Return pairs of documents from start on, until there are many, and where to go on."""
+    documents = len(lists.groups)
     size = max(CHUNK_PAIRS, documents)
     left = np.empty(size, np.int64)
     right = np.empty(size, np.int64)
-    seen = np.full(documents, -1, np.int64)
+    paired_with = np.full(documents, -1, np.int64)
     count = 0
-    for x in range(start, documents):
-        if count + x > size:
-            return left[:count], right[:count], x
-        for e in range(bounds[x], bounds[x + 1]):
-            entry = by_owner[e]
-            for other in range(lists[entry], entry):
-                y = owners[other]
-                if groups[y] == groups[x]:
-                    break  # the rest before this entry is of its group
-                if seen[y] == x:
-                    continue
-                seen[y] = x
-                fewer = min(shingle_counts[x], shingle_counts[y])
-                if fewer >= threshold * max(shingle_counts[x], shingle_counts[y]) - 1e-9:
-                    left[count] = y
-                    right[count] = x
-                    count += 1
-    return left[:count], right[:count], documents
+    document = start
+    while document < documents and count + document <= size:
+        end = _pair_document(lists, document, threshold, paired_with, left[count:])
+        right[count : count + end] = document
+        count += end
+        document += 1
+    return left[:count], right[:count], document
+
+
+@inlined_kernel
+def _pair_document(
+    lists: _Lists, document: int, threshold: float, paired_with: Int64Array, left: Int64Array
+) -> int:
+    """Write the documents of earlier groups that a document is paired with; return how many."""
+    counts = lists.shingle_counts
+    pairs = 0
+    for i in range(lists.bounds[document], lists.bounds[document + 1]):
+        entry = lists.by_owner[i]
+        for k in range(lists.starts[entry], entry):
+            other = lists.owners[k]
+            if lists.groups[other] == lists.groups[document]:
+                break  # the entries from here to this one are of its group
+            if paired_with[other] == document:
+                continue
+            paired_with[other] = document
+            if may_reach(threshold, counts[document], counts[other]):
+                left[pairs] = other
+                pairs += 1
+    return pairs

@@ -1,4 +1,4 @@
-"""The final check of candidates by any measure, many pairs at once; pure.
+"""The exact check of candidates by any measure, many pairs at once; pure.
 
 The values are those of textsim_db.measures on the shingles, or the words, of the documents.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Hashable, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -16,12 +17,11 @@ from rapidfuzz import process
 from rapidfuzz.distance import Levenshtein
 
 from textsim_db.compare.jaccard import jaccard_pairs
+from textsim_db.compare.rows import Rows
 from textsim_db.compare.shared_counts import Sums, sums_of_pairs
 from textsim_db.measures.by_name import Measure
 from textsim_db.measures.edits import as_text
-
-Values = npt.NDArray[np.float64]
-Numbers = npt.NDArray[np.int64]
+from textsim_db.text.arrays import BoolArray, FloatArray, Int64Array
 
 
 class Criterion(NamedTuple):
@@ -34,7 +34,7 @@ class Criterion(NamedTuple):
     threshold: float
     language: str | None = None
 
-    def accepted(self, values: Values) -> npt.NDArray[np.bool_]:
+    def accepted(self, values: FloatArray) -> BoolArray:
         """Say which values are as close as the threshold, or closer."""
         return values <= self.threshold if self.measure.is_distance else values >= self.threshold
 
@@ -45,30 +45,24 @@ class Criterion(NamedTuple):
 
 
 def values_of_pairs(
-    criterion: Criterion,
-    tokens: npt.NDArray[np.int32],
-    offsets: Numbers,
-    shingle_counts: Numbers,
-    left: Numbers,
-    right: Numbers,
-    n: int,
-) -> Values:
-    """Return the values of the check's measure for pairs of documents: float64 of shape (pairs,).
+    criterion: Criterion, rows: Rows, left: Int64Array, right: Int64Array
+) -> FloatArray:
+    """Return the values of the criterion's measure for pairs of documents: float64 of shape (pairs,).
 
-    The other parameters are those of similarity.jaccard_pairs; for measures that are not of
-    shingles, tokens are words. Edits are counted as far as the threshold needs them: a pair that
-    does not pass the check may have any value that does not.
+    left, right: (pairs,), numbers of documents, fastest where equal lefts stand together. For
+    measures that are not of shingles, the tokens are words. Edits are counted as far as the
+    threshold needs them: a pair that is not accepted may have any value that is not.
     """
     measure = criterion.measure
     if measure.of_shingles:
-        values = jaccard_pairs(tokens, offsets, shingle_counts, left, right, n)
-        return _of_sets(measure.name, values, shingle_counts[left], shingle_counts[right])
+        counts = rows.shingle_counts
+        return _of_sets(measure.name, jaccard_pairs(rows, left, right), counts[left], counts[right])
     if measure.name.startswith("levenshtein"):
-        return _of_edits(criterion, tokens, offsets, left, right)
-    return _of_counts(measure.name, sums_of_pairs(tokens, offsets, left, right))
+        return _of_edits(criterion, rows, left, right)
+    return _of_counts(measure.name, sums_of_pairs(rows, left, right))
 
 
-def _of_sets(name: str, values: Values, left: Numbers, right: Numbers) -> Values:
+def _of_sets(name: str, values: FloatArray, left: Int64Array, right: Int64Array) -> FloatArray:
     if name == "jaccard":
         return values
     # s / (a + b - s) tells s, for a and b are far from 2^52.
@@ -78,7 +72,7 @@ def _of_sets(name: str, values: Values, left: Numbers, right: Numbers) -> Values
     return _ratio(shared, left if name == "containment" else np.minimum(left, right))
 
 
-def _of_counts(name: str, sums: Sums) -> Values:
+def _of_counts(name: str, sums: Sums) -> FloatArray:
     if name == "manhattan":
         return sums.differences.astype(np.float64)
     if name == "jaccard_of_counts":
@@ -86,7 +80,7 @@ def _of_counts(name: str, sums: Sums) -> Values:
     products = sums.products.astype(np.float64)
     squares = sums.left.astype(np.float64) * sums.right
     if name == "euclidean":
-        distances: Values = np.sqrt(sums.left + sums.right - 2 * sums.products)
+        distances: FloatArray = np.sqrt(sums.left + sums.right - 2 * sums.products)
         return distances
     if name == "cosine_similarity":
         return np.minimum(_ratio(products, np.sqrt(squares)), 1.0)
@@ -97,36 +91,35 @@ def _of_counts(name: str, sums: Sums) -> Values:
     return np.where(products > 0, degrees, 90.0)
 
 
-def _of_edits(
-    criterion: Criterion,
-    tokens: npt.NDArray[np.int32],
-    offsets: Numbers,
-    left: Numbers,
-    right: Numbers,
-) -> Values:
-    lengths = np.diff(offsets)
+def _of_edits(criterion: Criterion, rows: Rows, left: Int64Array, right: Int64Array) -> FloatArray:
+    lengths = np.diff(rows.offsets)
     longest = np.maximum(lengths[left], lengths[right])
     is_count = criterion.measure.name == "levenshtein"
     most = criterion.threshold if is_count else (1 - criterion.threshold) * longest.max(initial=0)
-    numbers = tokens.astype(np.int64) - int(tokens.min(initial=0))
-    if numbers.max(initial=0) > sys.maxunicode:
-        numbers = np.unique(tokens, return_inverse=True)[1]
-    everything, _ = as_text((numbers.astype(np.int32), np.empty(0, np.int32)))
-    pick = [everything[start:end] for start, end in pairwise(offsets.tolist())]
+    documents = _as_comparable(rows)
     scored = process.cpdist(
-        [pick[i] for i in left.tolist()],
-        [pick[i] for i in right.tolist()],
+        [documents[i] for i in left.tolist()],
+        [documents[i] for i in right.tolist()],
         scorer=Levenshtein.distance,
         score_cutoff=int(min(most + 1, 2**31)),
         dtype=np.int64,
     )
-    values: Values = scored.astype(np.float64)
+    values: FloatArray = scored.astype(np.float64)
     if is_count:
         return values
     return np.where(longest > 0, 1 - _ratio(values, longest), 0.0)
 
 
-def _ratio(part: npt.NDArray[np.generic], whole: npt.NDArray[np.generic]) -> Values:
+def _as_comparable(rows: Rows) -> list[Sequence[Hashable]]:
+    """Return documents as RapidFuzz compares them, equal tokens as equal characters if possible."""
+    numbers = rows.tokens.astype(np.int64) - int(rows.tokens.min(initial=0))
+    if numbers.max(initial=0) > sys.maxunicode:
+        numbers = np.unique(rows.tokens, return_inverse=True)[1]
+    everything, _ = as_text((numbers.astype(np.int32), np.empty(0, np.int32)))
+    return [everything[start:end] for start, end in pairwise(rows.offsets.tolist())]
+
+
+def _ratio(part: npt.NDArray[np.generic], whole: npt.NDArray[np.generic]) -> FloatArray:
     """Return part / whole, 0 where whole is 0."""
     result = np.zeros(len(part), np.float64)
     np.divide(part, whole, out=result, where=whole != 0)

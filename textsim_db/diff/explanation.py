@@ -14,7 +14,9 @@ from textsim_db.measures.sets import containment
 from textsim_db.settings import DEFAULTS, CorpusConfig, CorpusSettings
 from textsim_db.sketch.minhash import coefficients, signatures
 from textsim_db.sketch.sketches import tokens_without
-from textsim_db.text.tokens import Tokens, find_shingles, to_bytes, tokens_of
+from textsim_db.text.shingles import find_shingles
+from textsim_db.text.tokens import Tokens, tokens_of
+from textsim_db.text.utf8 import to_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,15 +98,12 @@ def _value(measure: Measure, a: Side, b: Side) -> float:
 
 
 def _side(made: Tokens, own: list[Token], config: CorpusConfig) -> Side:
-    found = find_shingles(made, config.shingle)
-    firsts, lasts = found.firsts[found.chosen].tolist(), found.lasts[found.chosen].tolist()
+    shingles = find_shingles(made, config.shingle)
     drawn = coefficients(config.seed, config.num_hashes)
-    signature = signatures(found.hashes, found.offsets, *drawn)[0]
+    signature = signatures(shingles.hashes, shingles.offsets, *drawn)[0]
     return Side(
-        words=[
-            made.span(*span) for span in zip(made.starts.tolist(), made.ends.tolist(), strict=True)
-        ],
-        shingles=[made.span(*span) for span in zip(firsts, lasts, strict=True)],
-        signature=signature if len(found.hashes) else signature[:0],
+        words=made.words(np.arange(len(made.starts))),
+        shingles=shingles.texts(made),
+        signature=signature if len(shingles.hashes) else signature[:0],
         tokens=own,
     )

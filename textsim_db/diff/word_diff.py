@@ -10,7 +10,7 @@ from itertools import groupby, pairwise
 from typing import NamedTuple
 
 from textsim_db.measures.alignment import alignment
-from textsim_db.text.tokens import to_bytes, tokenize
+from textsim_db.text.tokens import tokenize
 from textsim_db.text.unicode_tables import (
     MARK,
     SEPARATOR,
@@ -19,6 +19,7 @@ from textsim_db.text.unicode_tables import (
     numerals,
     tables,
 )
+from textsim_db.text.utf8 import to_bytes
 
 _SPACE = r"\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
 _PIECES = re.compile(f"[{_SPACE}]+|[^{_SPACE}]+[{_SPACE}]*")
@@ -179,10 +180,10 @@ def _split(piece: str) -> Iterator[str]:
 
 def _kinds_of(character: str) -> list[int]:
     """Return what a character is to the splitter of words, once NFKC has replaced it."""
-    kind, order, _ = tables()
-    if order[ord(character)] == UNASSIGNED:
+    table = tables()
+    if table.order[ord(character)] == UNASSIGNED:
         return [SEPARATOR]
-    return [int(kind[ord(each)]) for each in unicodedata.normalize("NFKC", character)]
+    return [int(table.kind[ord(each)]) for each in unicodedata.normalize("NFKC", character)]
 
 
 def _with_not(tokens: list[Token]) -> Iterator[Token]:

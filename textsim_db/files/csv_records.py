@@ -10,7 +10,7 @@ from textsim_db.errors import InputError
 from textsim_db.files import text_lines
 from textsim_db.files.record_reader import RecordReader, expect_names
 from textsim_db.files.text_lines import decoded, lines
-from textsim_db.text.tokens import MAX_BYTES
+from textsim_db.text.utf8 import MAX_BYTES
 
 MAX_FIELDS = 1_000_000
 

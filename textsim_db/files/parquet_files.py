@@ -11,7 +11,7 @@ import numpy as np
 
 from textsim_db.errors import InputError
 from textsim_db.files.record_files import Columns, Mask, Record, Records
-from textsim_db.text.tokens import MAX_BYTES
+from textsim_db.text.utf8 import MAX_BYTES
 
 _READ_BYTES = 64 * 1024 * 1024
 

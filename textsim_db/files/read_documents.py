@@ -21,7 +21,7 @@ from textsim_db.files.json_lines import JsonRecords
 from textsim_db.files.record_reader import RecordReader, key_of, text_of
 from textsim_db.files.text_lines import decoded, unpacked
 from textsim_db.results import Refusal
-from textsim_db.text.tokens import MAX_BYTES
+from textsim_db.text.utf8 import MAX_BYTES
 
 Document = tuple[str, str]
 

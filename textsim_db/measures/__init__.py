@@ -39,7 +39,8 @@ from textsim_db.measures.vectors import (
 )
 from textsim_db.measures.vocabulary import Vocabulary
 from textsim_db.measures.weights import document_frequencies, idf_weights
-from textsim_db.text.tokens import normal_form, shingles, words
+from textsim_db.text.shingles import shingles
+from textsim_db.text.tokens import normal_form, words
 
 __all__ = [
     "MEASURES",

@@ -7,30 +7,14 @@ from typing import Any, LiteralString, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from textsim_db.db.binary_format import Array, load_int4_arrays
+from textsim_db.db.binary_format import Array
+from textsim_db.db.copy_rows import load_int4_arrays
 from textsim_db.db.engine import autocommit
 from textsim_db.db.store import Store
 from textsim_db.read import statements
+from textsim_db.sketch.band_buckets import Buckets
 
 Numbers = npt.NDArray[np.int64]
-
-
-class Buckets(NamedTuple):
-    """The buckets of several queries.
-
-    values: int64 of shape (buckets,), one query after another; offsets: int64 of shape
-    (queries + 1,), where those of each query begin.
-    """
-
-    values: Numbers
-    offsets: Numbers
-
-    @classmethod
-    def of_sketches(cls, buckets: Numbers, shingle_counts: Numbers) -> Buckets:
-        """Return the buckets of texts, where a text with no shingles has none."""
-        filled = shingle_counts > 0
-        sizes = np.where(filled, buckets.shape[1], 0)
-        return cls(buckets[filled].ravel(), np.concatenate(([0], np.cumsum(sizes))))
 
 
 class Candidates(NamedTuple):

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from textsim_db.cluster import complete_linkage
-from textsim_db.cluster.keep_representatives import keep
+from textsim_db.cluster.keep_representatives import Kept, keep_representatives
 from textsim_db.cluster.spanning_forest import Forest, Ids, Links
 from textsim_db.compare.jaccard import jaccard_pairs
 from textsim_db.compare.verify import Criterion
@@ -146,12 +146,11 @@ def _removals_by_rank(finder: PairFinder, rank: Rank | None) -> Iterator[Duplica
             kept = ids[~is_removed]
 
 
-def _kept_by(finder: PairFinder, ids: Ids, settled: int) -> tuple[Ids, Similarities]:
-    """Return the place of the document kept for each, and their similarity; see keep()."""
+def _kept_by(finder: PairFinder, ids: Ids, settled: int) -> Kept:
     documents = finder.cache.documents(ids)
     signatures = documents.signatures(np.arange(len(ids)), finder.config.num_hashes)
-    buckets = band_buckets.buckets(signatures, finder.config.banding)
-    return keep(*documents.rows(), buckets, settled, finder.criterion.threshold)
+    buckets = band_buckets.buckets_of(signatures, documents.shingle_counts, finder.config.banding)
+    return keep_representatives(documents.rows(), buckets, settled, finder.criterion.threshold)
 
 
 def _all_but_first(finder: PairFinder, groups: list[Ids], rank: Rank | None) -> Iterator[Duplicate]:
@@ -162,9 +161,7 @@ def _all_but_first(finder: PairFinder, groups: list[Ids], rank: Rank | None) -> 
         for part in _parts(finder, ids[1:]):
             rows = finder.cache.documents(np.concatenate((ids[:1], part))).rows()
             first, others = np.zeros(len(part), np.int64), np.arange(1, len(part) + 1)
-            values = jaccard_pairs(
-                rows.tokens, rows.offsets, rows.shingle_counts, first, others, rows.n
-            )
+            values = jaccard_pairs(rows, first, others)
             for number, value in zip(part.tolist(), values.tolist(), strict=True):
                 yield Duplicate(keys[number], keys[int(ids[0])], value)
 

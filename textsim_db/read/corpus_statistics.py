@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from textsim_db.compare.verify import Criterion
-from textsim_db.db.binary_format import load_int4_arrays
+from textsim_db.db.copy_rows import load_int4_arrays
 from textsim_db.db.dictionary import unknown_word
 from textsim_db.db.engine import Connection
 from textsim_db.db.store import Store

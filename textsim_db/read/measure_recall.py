@@ -11,12 +11,13 @@ import numpy.typing as npt
 from textsim_db.cluster.spanning_forest import Ids
 from textsim_db.compare import jaccard
 from textsim_db.compare.brute_force import BINS, Index, make_index, overlaps
+from textsim_db.compare.rows import concatenated
 from textsim_db.db.binary_format import Array
 from textsim_db.db.engine import Connection
 from textsim_db.db.store import Store
 from textsim_db.read import statements
 from textsim_db.read.snapshot import snapshot
-from textsim_db.read.stored_documents import StoredDocuments, Vocabulary, join_rows
+from textsim_db.read.stored_documents import StoredDocuments, Vocabulary
 from textsim_db.results import Pair, RecallReport
 from textsim_db.sketch import band_buckets
 from textsim_db.sketch.band_options import Distribution, wilson
@@ -112,15 +113,8 @@ class _Comparison:
         few, many = overlap.few[is_pair], overlap.many[is_pair]
         order = np.argsort(few, kind="stable")
         few, many = few[order], many[order]
-        both = join_rows(self._sample_rows, rows)
-        values = jaccard.jaccard_pairs(
-            both.tokens,
-            both.offsets,
-            both.shingle_counts,
-            few,
-            many + len(self._sample.ids),
-            both.n,
-        )
+        both = concatenated(self._sample_rows, rows)
+        values = jaccard.jaccard_pairs(both, few, many + len(self._sample.ids))
         similar = values >= self._threshold
         few, many, values = few[similar], many[similar], values[similar]
         # A pair of two documents of the sample comes from both sides, and counts once.

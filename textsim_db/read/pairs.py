@@ -99,9 +99,7 @@ class PairFinder:
         order = np.argsort(left, kind="stable")
         left, right = left[order], right[order]
         rows = documents.rows(self.criterion.measure.of_shingles)
-        values = values_of_pairs(
-            self.criterion, rows.tokens, rows.offsets, rows.shingle_counts, left, right, rows.n
-        )
+        values = values_of_pairs(self.criterion, rows, left, right)
         accepted = self.criterion.accepted(values)
         return Links(ids[left[accepted]], ids[right[accepted]], values[accepted])
 

@@ -16,16 +16,15 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from textsim_db.compare.prefix_filter import Rows
+from textsim_db.compare.rows import Rows, concatenated
 from textsim_db.compare.verify import Criterion, values_of_pairs
-from textsim_db.db.binary_format import load_int4_arrays
+from textsim_db.db.copy_rows import load_int4_arrays
 from textsim_db.db.engine import autocommit
 from textsim_db.db.store import Store
 from textsim_db.diff.explanation import Side, side_of_form
 from textsim_db.errors import DocumentError, DocumentNotFound
 from textsim_db.read import statements
 from textsim_db.read.candidates import (
-    Buckets,
     Candidates,
     count_shared_buckets,
     find_candidates,
@@ -33,7 +32,6 @@ from textsim_db.read.candidates import (
 from textsim_db.read.stored_documents import (
     StoredDocuments,
     Vocabulary,
-    join_rows,
     normal_forms,
     rows_of_tokens,
 )
@@ -41,7 +39,8 @@ from textsim_db.results import Candidate, Match
 from textsim_db.sketch import band_buckets, minhash
 from textsim_db.sketch.sketches import Sketches, sketch, sketch_tokens
 from textsim_db.text.streams import ahead, cut
-from textsim_db.text.tokens import to_bytes, tokens_of
+from textsim_db.text.tokens import tokens_of
+from textsim_db.text.utf8 import to_bytes
 
 QUERIES_AT_ONCE = 500
 """The queries of one round of SQL; more take more memory."""
@@ -57,7 +56,8 @@ class Queries(NamedTuple):
 def query(store: Store, text: str, criterion: Criterion) -> list[Match]:
     """Return the matches of a text, best first."""
     sketches = sketch([to_bytes(text)], store.corpus.config, criterion.language)
-    return _matches(store, sketches, _candidates(store, sketches, criterion.language), criterion)[0]
+    candidates = find_candidates(store, sketches.buckets, criterion.language)
+    return _matches(store, sketches, candidates, criterion)[0]
 
 
 def query_many(store: Store, texts: Sequence[str], criterion: Criterion) -> list[list[Match]]:
@@ -84,9 +84,7 @@ def neighbours(store: Store, key: str, criterion: Criterion) -> list[Match]:
     if not document.shingle_counts[0]:
         return []
     signatures = document.signatures(np.zeros(1, np.int64), config.num_hashes)
-    buckets = Buckets.of_sketches(
-        band_buckets.buckets(signatures, config.banding), document.shingle_counts
-    )
+    buckets = band_buckets.buckets_of(signatures, document.shingle_counts, config.banding)
     rows = find_candidates(store, buckets, criterion.language).rows
     candidates = Candidates.of_one_query([row for row in rows if row[0] != stored[0]])
     if not candidates.rows:
@@ -99,7 +97,7 @@ def neighbours(store: Store, key: str, criterion: Criterion) -> list[Match]:
 def candidates_of(store: Store, text: str, language: str | None) -> list[Candidate]:
     """Return the documents that share a bucket with a text, most shared buckets first."""
     sketches = sketch([to_bytes(text)], store.corpus.config, language)
-    shared = count_shared_buckets(store, _buckets(sketches), language)
+    shared = count_shared_buckets(store, sketches.buckets, language)
     return sorted((Candidate(*row) for row in shared), key=lambda c: (-c.bands, c.key))
 
 
@@ -120,7 +118,7 @@ def _in_rounds(
     """Return the matches of many queries: while a round is verified, the next one is on its way."""
 
     def with_candidates(sketches: Sketches) -> tuple[Sketches, Candidates]:
-        return sketches, _candidates(store, sketches, criterion.language)
+        return sketches, find_candidates(store, sketches.buckets, criterion.language)
 
     results: list[list[Match]] = []
     with (
@@ -130,14 +128,6 @@ def _in_rounds(
         for sketches, candidates in rounds:
             results += _matches(store, sketches, candidates, criterion)
     return results
-
-
-def _buckets(sketches: Sketches) -> Buckets:
-    return Buckets.of_sketches(sketches.buckets, sketches.shingle_counts)
-
-
-def _candidates(store: Store, sketches: Sketches, language: str | None) -> Candidates:
-    return find_candidates(store, _buckets(sketches), language)
 
 
 def _matches(
@@ -161,12 +151,10 @@ def _matches(
 def _verified(
     queries: Queries, candidates: Candidates, documents: StoredDocuments, criterion: Criterion
 ) -> list[list[Match]]:
-    rows = join_rows(queries.rows, documents.rows(criterion.measure.of_shingles))
+    rows = concatenated(queries.rows, documents.rows(criterion.measure.of_shingles))
     left, right = candidates.queries, candidates.documents
     count, num_hashes = queries.signatures.shape
-    values = values_of_pairs(
-        criterion, rows.tokens, rows.offsets, rows.shingle_counts, left, right + count, rows.n
-    )
+    values = values_of_pairs(criterion, rows, left, right + count)
     accepted = np.flatnonzero(criterion.accepted(values))
     left, right, values = left[accepted], right[accepted], values[accepted]
     estimates = minhash.estimates(queries.signatures[left], documents.signatures(right, num_hashes))

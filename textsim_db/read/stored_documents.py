@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from textsim_db.compare.prefix_filter import Rows
-from textsim_db.db.binary_format import dump_array, load_int4_arrays
+from textsim_db.compare.rows import Rows
+from textsim_db.db.binary_format import dump_array
+from textsim_db.db.copy_rows import load_int4_arrays
 from textsim_db.db.dictionary import Dictionary, unknown_word
 from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.errors import DatabaseError
@@ -121,16 +122,6 @@ def rows_of_tokens(
     else:
         numbers, offsets = vocabulary.numbers(tokens), tokens.word_offsets
     return Rows(numbers, offsets, shingle_counts, shingle.n)
-
-
-def join_rows(left: Rows, right: Rows) -> Rows:
-    """Return the documents of both, those of the left first."""
-    return Rows(
-        np.concatenate((left.tokens, right.tokens)),
-        np.concatenate((left.offsets, right.offsets[1:] + left.offsets[-1])),
-        np.concatenate((left.shingle_counts, right.shingle_counts)),
-        left.n,
-    )
 
 
 def word_numbers(

@@ -5,15 +5,54 @@ Leskovec, Rajaraman and Ullman, Mining of Massive Datasets, section 3.4.1.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
-import numpy.typing as npt
 
 from textsim_db.errors import DatabaseError
 from textsim_db.settings import Bands
+from textsim_db.text.arrays import Int32Array, Int64Array
 from textsim_db.text.hashing import hash_bands
 
 
-def buckets(signatures: npt.NDArray[np.int32], banding: Bands) -> npt.NDArray[np.int64]:
+class Buckets(NamedTuple):
+    """The buckets of several documents, as many of each as it has.
+
+    values: int64, those of all documents, one after another; offsets: (documents + 1,). Buckets of
+    different bands are different, because the band is the seed of their hash.
+    """
+
+    values: Int64Array
+    offsets: Int64Array
+
+    def take(self, numbers: Int64Array) -> Buckets:
+        """Return the buckets of some documents: int64 of shape (documents,)."""
+        sizes = np.diff(self.offsets)[numbers]
+        offsets = np.concatenate((np.zeros(1, np.int64), np.cumsum(sizes)))
+        first_places = self.offsets[:-1][numbers] - offsets[:-1]
+        places = np.arange(offsets[-1]) + np.repeat(first_places, sizes)
+        return Buckets(self.values[places], offsets)
+
+
+def ragged(matrix: Int64Array) -> Buckets:
+    """Return buckets of shape (documents, bands) as kernels take them."""
+    documents, bands = matrix.shape
+    return Buckets(matrix.ravel(), np.arange(documents + 1) * bands)
+
+
+def buckets_of(signatures: Int32Array, shingle_counts: Int64Array, banding: Bands) -> Buckets:
+    """Return the buckets of documents; a document with no shingles has none."""
+    matrix = buckets(signatures, banding)
+    if shingle_counts.all():
+        return ragged(matrix)
+    filled = shingle_counts > 0
+    sizes = filled * banding.bands
+    return Buckets(
+        matrix[filled].ravel(), np.concatenate((np.zeros(1, np.int64), np.cumsum(sizes)))
+    )
+
+
+def buckets(signatures: Int32Array, banding: Bands) -> Int64Array:
     """Return the bucket of each document in each band: int64 of shape (documents, bands).
 
     signatures has the shape (documents, num_hashes). The bucket of band j is PostgreSQL's

@@ -11,9 +11,12 @@ import numpy.typing as npt
 from textsim_db.errors import ConfigurationError, RecipeError
 from textsim_db.settings import RECIPE, CorpusConfig
 from textsim_db.sketch import band_buckets, minhash
+from textsim_db.sketch.band_buckets import Buckets
 from textsim_db.text.languages import identify
+from textsim_db.text.shingles import find_shingles
 from textsim_db.text.stop_words import without, without_by_language
-from textsim_db.text.tokens import Tokens, find_shingles, to_bytes, tokenize
+from textsim_db.text.tokens import Tokens, tokenize
+from textsim_db.text.utf8 import to_bytes
 
 GOLDEN_TEXT = (
     "The 3 QUICK brown foxes — naïve, ﬁne — jumped; Быстрая ЛИСА, ταχεία ΑΛΕΠΟΎΣ, 素早い狐が跳ぶ, "
@@ -27,14 +30,14 @@ class Sketches:
     """What several texts become: their words, signatures and buckets.
 
     shingle_counts: int64 of shape (documents,), the distinct shingles of each. signatures: int32 of
-    shape (documents, num_hashes). buckets: int64 of shape (documents, bands). The rows of a
-    document with no shingles mean nothing.
+    shape (documents, num_hashes); the signature of a document with no shingles means nothing, and
+    it has no buckets.
     """
 
     tokens: Tokens
     shingle_counts: npt.NDArray[np.int64]
     signatures: npt.NDArray[np.int32]
-    buckets: npt.NDArray[np.int64]
+    buckets: Buckets
 
 
 def sketch(texts: Sequence[bytes], config: CorpusConfig, language: str | None = None) -> Sketches:
@@ -79,12 +82,9 @@ def sketch_tokens(tokens: Tokens, config: CorpusConfig) -> Sketches:
     shingles = find_shingles(tokens, config.shingle)
     coefficients = minhash.coefficients(config.seed, config.num_hashes)
     signatures = minhash.signatures(shingles.hashes, shingles.offsets, *coefficients)
-    return Sketches(
-        tokens,
-        np.diff(shingles.offsets),
-        signatures,
-        band_buckets.buckets(signatures, config.banding),
-    )
+    counts = np.diff(shingles.offsets)
+    buckets = band_buckets.buckets_of(signatures, counts, config.banding)
+    return Sketches(tokens, counts, signatures, buckets)
 
 
 def signature(text: str, config: CorpusConfig) -> npt.NDArray[np.int32]:
@@ -92,8 +92,8 @@ def signature(text: str, config: CorpusConfig) -> npt.NDArray[np.int32]:
 
     Raises DocumentError for a text that cannot be stored.
     """
-    made = sketch([to_bytes(text)], config)
-    return made.signatures[0] if made.shingle_counts[0] else made.signatures[0, :0]
+    sketches = sketch([to_bytes(text)], config)
+    return sketches.signatures[0] if sketches.shingle_counts[0] else sketches.signatures[0, :0]
 
 
 def buckets(text: str, config: CorpusConfig) -> npt.NDArray[np.int64]:
@@ -101,8 +101,7 @@ def buckets(text: str, config: CorpusConfig) -> npt.NDArray[np.int64]:
 
     Raises DocumentError for a text that cannot be stored.
     """
-    made = sketch([to_bytes(text)], config)
-    return made.buckets[0] if made.shingle_counts[0] else made.buckets[0, :0]
+    return sketch([to_bytes(text)], config).buckets.values
 
 
 def check_golden(

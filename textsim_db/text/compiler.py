@@ -1,4 +1,4 @@
-"""How the project compiles its kernels: one decorator, so that every kernel is compiled alike.
+"""How the project compiles its kernels: two decorators, so that all kernels are compiled alike.
 
 Compiled code is cached beside the source, or in the user's cache folder if the source's folder
 cannot be written. NUMBA_CACHE_DIR names another folder. The GIL is released while a kernel runs.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, TypeVar, cast
@@ -23,6 +24,8 @@ from numba.extending import intrinsic
 
 log = logging.getLogger(__name__)
 
+_NUMBERS = re.compile(r"None|(tuple\[)?((int|float|bool|np\.u?int\d+)(, |\]|$))+")
+
 _FunctionCache: Any = FunctionCache  # Numba does not annotate it
 Function = TypeVar("Function", bound=Callable[..., object])
 
@@ -35,11 +38,28 @@ os.register_at_fork(
 
 
 def kernel(function: Function) -> Function:
-    """Compile a function over NumPy arrays and integers with Numba.
+    """Compile a function over NumPy arrays, numbers and named tuples of them with Numba.
 
     A kernel that cannot be cached works all the same: each process compiles it again.
     """
-    dispatcher: Any = numba.njit(nogil=True)(function)
+    return _compiled(function)
+
+
+def inlined_kernel(function: Function) -> Function:
+    """Compile a step of kernels, and put its code in place of each call.
+
+    A step only reads and writes arrays that its caller keeps. So it counts no references to them,
+    which would take most of the time of an inner loop. Raises TypeError unless the step is annotated
+    to return numbers: an array that it returned would be freed while it is in use.
+    """
+    if not _NUMBERS.fullmatch(str(function.__annotations__.get("return"))):
+        raise TypeError(f"an inlined kernel returns numbers or None: {function.__qualname__}")
+    return _compiled(function, forceinline=True, _nrt=False)
+
+
+def _compiled(function: Function, **options: bool) -> Function:
+    njit: Any = numba.njit  # whose annotations do not know all options
+    dispatcher: Any = njit(nogil=True, **options)(function)
     try:
         dispatcher._cache = _Cache(function)
     except RuntimeError:  # Numba tried every folder

@@ -14,13 +14,14 @@ import numpy as np
 import numpy.typing as npt
 
 from textsim_db.errors import ConfigurationError
-from textsim_db.text.compiler import kernel
+from textsim_db.text.arrays import Int32Array
+from textsim_db.text.compiler import inlined_kernel, kernel
 from textsim_db.text.tokens import Tokens
 
 UNDETERMINED = "und"
-"""The code of ISO 639-2 for the language of a text that nothing can be said of."""
+"""The code of ISO 639-2 for the language of a text that cannot be told."""
 READ_BYTES = 16 * 1024
-"""So much of a normal form tells the language; the rest of a long one is not read."""
+"""How much of a normal form is read to tell the language."""
 
 _CODE = re.compile("[a-z]{2,3}")
 
@@ -30,35 +31,39 @@ class _Model(NamedTuple):
 
     moves: the next state by row and byte, rows: the row of each state. features: the number of the
     sequence that a state ends, or -1. weights: float32 of shape (features, classes), logarithms, and
-    priors of shape (classes,). first: the class that a class counts for; some languages have two.
+    priors of shape (classes,). labels: by class, the number of its language; some languages have two
+    classes.
     """
 
-    labels: list[str]
     moves: npt.NDArray[np.uint32]
     rows: npt.NDArray[np.uint32]
-    features: npt.NDArray[np.int32]
+    features: Int32Array
     weights: npt.NDArray[np.float32]
     priors: npt.NDArray[np.float32]
-    first: npt.NDArray[np.int32]
+    labels: Int32Array
+
+
+class _Features(NamedTuple):
+    """The features of one text at a time: their counts, 0 between two texts, and their numbers."""
+
+    counts: Int32Array
+    numbers: Int32Array
 
 
 def identify(tokens: Tokens) -> list[str]:
-    """Return the language of each text, as its code in ISO 639; UNDETERMINED where none is likelier.
+    """Return the language of each text, as its code in ISO 639; UNDETERMINED if none is likelier.
 
     It is the likeliest of some 140, by the first READ_BYTES of the normal form, however short that
     is: of single sentences one in ten is taken for a neighbour of its language. Naive Bayes over
     sequences of bytes: Lui and Baldwin, "langid.py: an off-the-shelf language identification tool",
-    2012. Raises ConfigurationError where py3langid is not installed.
+    2012. Raises ConfigurationError if py3langid is not installed.
     """
-    model = _model()
-    starts, ends = tokens.normal_offsets[:-1], tokens.normal_offsets[1:]
-    read = np.minimum(ends, starts + READ_BYTES)
-    found = _classify(tokens.normal, starts, read, *model[1:])
-    return [model.labels[number] if number >= 0 else UNDETERMINED for number in found.tolist()]
+    codes, model = _model()
+    return [codes[number] for number in _classify(tokens, model).tolist()]
 
 
 def check_language(language: str) -> str:
-    """Return the code of a language; raise ConfigurationError for what cannot be one."""
+    """Return the code of a language; raise ConfigurationError if it cannot be such a code."""
     if not isinstance(language, str) or not _CODE.fullmatch(language):
         raise ConfigurationError(
             f'language is {language!r}; expected a code of ISO 639, such as "en"'
@@ -67,7 +72,7 @@ def check_language(language: str) -> str:
 
 
 def check_installed() -> None:
-    """Raise ConfigurationError where py3langid is not installed."""
+    """Raise ConfigurationError unless py3langid is installed."""
     try:
         import py3langid.langid  # noqa: F401
     except ImportError as error:
@@ -77,63 +82,65 @@ def check_installed() -> None:
 
 
 @lru_cache(maxsize=1)
-def _model() -> _Model:
+def _model() -> tuple[list[str], _Model]:
+    """Return the codes of the languages, with UNDETERMINED last, and the model."""
     check_installed()
     from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
-    made = LanguageIdentifier.from_model_file(MODEL_FILE)
-    labels = list(made.nb_classes)
-    return _Model(
-        labels,
-        np.array(made.tk_nextmove, np.uint32),
-        np.array(made.tk_row, np.uint32),
-        np.array(made.tk_output, np.int32),
-        np.ascontiguousarray(made.nb_ptc, np.float32),
-        np.array(made.nb_pc, np.float32),
-        np.array([labels.index(label) for label in labels], np.int32),
+    identifier = LanguageIdentifier.from_model_file(MODEL_FILE)
+    codes = list(identifier.nb_classes)
+    model = _Model(
+        np.array(identifier.tk_nextmove, np.uint32),
+        np.array(identifier.tk_row, np.uint32),
+        np.array(identifier.tk_output, np.int32),
+        np.ascontiguousarray(identifier.nb_ptc, np.float32),
+        np.array(identifier.nb_pc, np.float32),
+        np.array([codes.index(code) for code in codes], np.int32),
     )
+    return [*codes, UNDETERMINED], model
 
 
 @kernel
-def _classify(
-    data: npt.NDArray[np.uint8],
-    starts: npt.NDArray[np.int64],
-    ends: npt.NDArray[np.int64],
-    moves: npt.NDArray[np.uint32],
-    rows: npt.NDArray[np.uint32],
-    features: npt.NDArray[np.int32],
-    weights: npt.NDArray[np.float32],
-    priors: npt.NDArray[np.float32],
-    first: npt.NDArray[np.int32],
-) -> npt.NDArray[np.int32]:
-    """Return the class of each text, -1 for one without any feature."""
-    found = np.full(len(starts), -1, np.int32)
-    counts = np.zeros(len(weights), np.int32)
-    met = np.empty(len(weights), np.int32)
-    scores = np.empty(len(priors), np.float32)
-    for document in range(len(starts)):
-        distinct = 0
-        state = np.int64(0)
-        for i in range(starts[document], ends[document]):
-            state = np.int64(moves[(np.int64(rows[state]) << 8) + data[i]])
-            feature = features[state]
-            if feature >= 0:
-                if counts[feature] == 0:
-                    met[distinct] = feature
-                    distinct += 1
-                counts[feature] += 1
-        if distinct == 0:
+def _classify(tokens: Tokens, model: _Model) -> Int32Array:
+    """Return the language of each text by its number, -1 for a text without any feature."""
+    languages = np.empty(len(tokens.normal_offsets) - 1, np.int32)
+    size = len(model.weights)
+    features = _Features(np.zeros(size, np.int32), np.empty(size, np.int32))
+    scores = np.empty(len(model.priors), np.float32)
+    for document in range(len(languages)):
+        distinct = _count_features(tokens, document, model, features)
+        scores[:] = model.priors
+        _add_scores(model, features, distinct, scores)
+        languages[document] = model.labels[np.argmax(scores)] if distinct else -1
+    return languages
+
+
+@inlined_kernel
+def _count_features(tokens: Tokens, document: int, model: _Model, features: _Features) -> int:
+    """Count the features of a text, and return how many different ones there are."""
+    start, end = tokens.normal_offsets[document], tokens.normal_offsets[document + 1]
+    distinct = 0
+    state = np.int64(0)
+    for i in range(start, min(end, start + READ_BYTES)):
+        state = np.int64(model.moves[(np.int64(model.rows[state]) << 8) + tokens.normal[i]])
+        feature = model.features[state]
+        if feature < 0:
             continue
-        scores[:] = priors
-        for k in range(distinct):
-            feature = met[k]
-            weight = np.float32(np.log1p(np.float32(counts[feature])))
-            counts[feature] = 0
-            for c in range(len(scores)):
-                scores[c] += weight * weights[feature, c]
-        best = 0
-        for c in range(1, len(scores)):
-            if scores[c] > scores[best]:
-                best = c
-        found[document] = first[best]
-    return found
+        if features.counts[feature] == 0:
+            features.numbers[distinct] = feature
+            distinct += 1
+        features.counts[feature] += 1
+    return distinct
+
+
+@inlined_kernel
+def _add_scores(
+    model: _Model, features: _Features, distinct: int, scores: npt.NDArray[np.float32]
+) -> None:
+    """Add the weights of the features to the scores of all classes, and set the counts back."""
+    for k in range(distinct):
+        feature = features.numbers[k]
+        weight = np.float32(np.log1p(np.float32(features.counts[feature])))
+        features.counts[feature] = 0
+        for label in range(len(scores)):
+            scores[label] += weight * model.weights[feature, label]

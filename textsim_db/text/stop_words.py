@@ -1,4 +1,4 @@
-"""Words that say nothing of what a text is about, left out of texts by those who want it; pure.
+"""Words that say nothing of what a text is about, left out of texts if a corpus is to; pure.
 
 Lists for some fifty languages come from stopwords-iso, by the package stopwordsiso, which the extra
 "languages" installs.
@@ -12,13 +12,24 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from textsim_db.errors import ConfigurationError, suggestion
 from textsim_db.settings import AUTO, CorpusSettings, WordsByLanguage, check_several
-from textsim_db.text.hashing import PADDING, hash_spans
-from textsim_db.text.text_kernels import find_words, leave_out
-from textsim_db.text.tokens import Tokens, to_bytes, tokenize
+from textsim_db.text.arrays import BoolArray, Int64Array
+from textsim_db.text.compiler import inlined_kernel, kernel
+from textsim_db.text.hash_table import (
+    SPREAD,
+    HashTable,
+    enter,
+    find,
+    find_next,
+    hash_table,
+    is_taken,
+    number_at,
+)
+from textsim_db.text.hashing import PADDING, hash_span
+from textsim_db.text.tokens import Tokens, leave_out, tokenize
+from textsim_db.text.utf8 import Utf8, concatenate, same_spans, to_bytes
 
 
 def with_lists(settings: CorpusSettings) -> CorpusSettings:
@@ -33,10 +44,11 @@ def with_lists(settings: CorpusSettings) -> CorpusSettings:
     return replace(settings, stop_words=stop_words(settings.stop_words))
 
 
-class _Table(NamedTuple):
-    data: npt.NDArray[np.uint8]
-    offsets: npt.NDArray[np.int64]
-    hashes: npt.NDArray[np.int64]
+class WordTable(NamedTuple):
+    """Different words in UTF-8, and the number of each by its hash."""
+
+    words: Utf8
+    table: HashTable
 
 
 def stop_words(words: str | Iterable[str]) -> tuple[str, ...]:
@@ -68,7 +80,9 @@ def stop_words_by_language() -> WordsByLanguage:
 
 def without(tokens: Tokens, words: tuple[str, ...]) -> Tokens:
     """Return the texts without stop words, which stop_words() returned."""
-    return _left_out(tokens, _among(tokens, slice(None), words))
+    return leave_out(
+        tokens, find_words(tokens, np.arange(len(tokens.starts)), _cached_table(words))
+    )
 
 
 def without_by_language(tokens: Tokens, languages: Sequence[str], words: WordsByLanguage) -> Tokens:
@@ -76,26 +90,59 @@ def without_by_language(tokens: Tokens, languages: Sequence[str], words: WordsBy
     numbers: dict[str, int] = {}
     of_text = np.array([numbers.setdefault(code, len(numbers)) for code in languages], np.int64)
     of_word = np.repeat(of_text, np.diff(tokens.word_offsets))
-    found = np.zeros(len(tokens.starts), np.bool_)
-    for language, some in words:
+    is_left_out = np.zeros(len(tokens.starts), np.bool_)
+    for language, stop_words_of_language in words:
         if language in numbers:
             chosen = np.flatnonzero(of_word == numbers[language])
-            found[chosen] = _among(tokens, chosen, some)
-    return _left_out(tokens, found)
+            is_left_out[chosen] = find_words(tokens, chosen, _cached_table(stop_words_of_language))
+    return leave_out(tokens, is_left_out)
 
 
-def _among(
-    tokens: Tokens, chosen: slice | npt.NDArray[np.int64], words: tuple[str, ...]
-) -> npt.NDArray[np.bool_]:
-    """Say which of the chosen words of the texts are among some."""
-    table = _table(words)
-    starts, ends = tokens.starts[chosen], tokens.ends[chosen]
-    hashes = hash_spans(tokens.normal, starts, ends)
-    return find_words(tokens.normal, starts, ends, hashes, table.data, table.offsets, table.hashes)
+@lru_cache(maxsize=128)
+def _cached_table(words: tuple[str, ...]) -> WordTable:
+    return word_table([word.encode() for word in words])
 
 
-def _left_out(tokens: Tokens, found: npt.NDArray[np.bool_]) -> Tokens:
-    return Tokens(*leave_out(tokens.normal, tokens.starts, tokens.ends, tokens.word_offsets, found))
+def word_table(words: Sequence[bytes]) -> WordTable:
+    """Return a table of different words."""
+    return _table_of_words(concatenate([*words, bytes(PADDING)]), len(words), SPREAD)
+
+
+@kernel
+def _table_of_words(words: Utf8, count: int, spread: int) -> WordTable:
+    """Return a table of the first words; PADDING bytes go after them."""
+    hashes = np.empty(count, np.uint64)
+    table = hash_table(hashes, count, spread)
+    for number in range(count):
+        hashes[number] = hash_span(words.data, words.offsets[number], words.offsets[number + 1])
+        slot = find(table, hashes[number])
+        while is_taken(table, slot):
+            slot = find_next(table, hashes[number], slot)
+        enter(table, slot, number)
+    return WordTable(words, table)
+
+
+@kernel
+def find_words(tokens: Tokens, chosen: Int64Array, words: WordTable) -> BoolArray:
+    """Say which of the chosen words of the texts are in a table: shape (chosen,)."""
+    is_there = np.empty(len(chosen), np.bool_)
+    for i in range(len(chosen)):
+        is_there[i] = _has_word(words, tokens, chosen[i])
+    return is_there
+
+
+@inlined_kernel
+def _has_word(words: WordTable, tokens: Tokens, number: int) -> bool:
+    start, end = tokens.starts[number], tokens.ends[number]
+    word_hash = hash_span(tokens.normal, start, end)
+    data, offsets = words.words
+    slot = find(words.table, word_hash)
+    while is_taken(words.table, slot):
+        k = number_at(words.table, slot)
+        if same_spans(tokens.normal, start, end, data, offsets[k], offsets[k + 1]):
+            return True
+        slot = find_next(words.table, word_hash, slot)
+    return False
 
 
 def _languages() -> list[str]:
@@ -109,27 +156,13 @@ def _languages() -> list[str]:
 
 
 def _of_language(language: str) -> Iterable[str]:
-    known = _languages()
-    if language not in known:
+    languages = _languages()
+    if language not in languages:
         raise ConfigurationError(
-            f'there are no stop words for "{language}"{suggestion(language, known)}; known are '
-            + ", ".join(known)
+            f'there are no stop words for "{language}"{suggestion(language, languages)}; known are '
+            + ", ".join(languages)
         )
     import stopwordsiso
 
-    found: Iterable[str] = stopwordsiso.stopwords(language)
-    return found
-
-
-@lru_cache(maxsize=128)
-def _table(words: tuple[str, ...]) -> _Table:
-    encoded = [word.encode() for word in words]
-    ends = np.cumsum([len(word) for word in encoded], dtype=np.int32)
-    data = np.frombuffer(b"".join(encoded) + bytes(PADDING), np.uint8)
-    starts = ends - np.array([len(word) for word in encoded], np.int32)
-    hashes = hash_spans(data, starts, ends)
-    order = np.argsort(hashes)
-    ordered = [encoded[i] for i in order]
-    offsets = np.zeros(len(words) + 1, np.int64)
-    np.cumsum([len(word) for word in ordered], out=offsets[1:])
-    return _Table(np.frombuffer(b"".join(ordered), np.uint8), offsets, hashes[order])
+    words: Iterable[str] = stopwordsiso.stopwords(language)
+    return words

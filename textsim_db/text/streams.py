@@ -9,56 +9,58 @@ from typing import TypeVar
 MAX_WEIGHT = 8 * 1024 * 1024
 """Bytes or characters that are worked on at once, unless a single document is longer."""
 
-Given = TypeVar("Given")
-Made = TypeVar("Made")
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 
-def ahead(items: Iterable[Given], function: Callable[[Given], Made]) -> Generator[Made, None, None]:
-    """Apply a function to each item in a thread, one item ahead of what is asked for.
+def ahead(
+    items: Iterable[Item], function: Callable[[Item], Result]
+) -> Generator[Result, None, None]:
+    """Apply a function to each item in a thread, one item ahead of the consumer.
 
-    Where the items end with an error, what came before it is passed on first. Close the generator
-    to end its thread.
+    If the items end with an error, the results before it come first. Close the generator to end its
+    thread.
     """
     with ThreadPoolExecutor(1, "textsim-ahead") as pool:
-        waiting: Future[Made] | None = None
-        for item in (source := _Source(items)):
+        waiting: Future[Result] | None = None
+        for item in (stream := _Fallible(items)):
             submitted = pool.submit(function, item)
             if waiting is not None:
                 yield waiting.result()
             waiting = submitted
         if waiting is not None:
             yield waiting.result()
-    source.raise_failure()
+    stream.raise_failure()
 
 
 def cut(
-    items: Iterable[Given], most: int, weigh: Callable[[Given], int]
-) -> Generator[list[Given], None, None]:
+    items: Iterable[Item], most: int, weigh: Callable[[Item], int]
+) -> Generator[list[Item], None, None]:
     """Cut a stream into lists that end with the item that reaches the number or the weight.
 
-    Where the stream fails, what it gave before that comes first.
+    If the stream fails, the items before that come first.
     """
-    some: list[Given] = []
+    piece: list[Item] = []
     weight = 0
-    for item in (source := _Source(items)):
-        some.append(item)
+    for item in (stream := _Fallible(items)):
+        piece.append(item)
         weight += weigh(item)
-        if len(some) >= most or weight >= MAX_WEIGHT:
-            yield some
-            some, weight = [], 0
-    if some:
-        yield some
-    source.raise_failure()
+        if len(piece) >= most or weight >= MAX_WEIGHT:
+            yield piece
+            piece, weight = [], 0
+    if piece:
+        yield piece
+    stream.raise_failure()
 
 
-class _Source(Iterator[Given]):
+class _Fallible(Iterator[Item]):
     """The items of an iterable, which ends where it fails and keeps the failure."""
 
-    def __init__(self, items: Iterable[Given]) -> None:
+    def __init__(self, items: Iterable[Item]) -> None:
         self._items = iter(items)
         self._failure: Exception | None = None
 
-    def __next__(self) -> Given:
+    def __next__(self) -> Item:
         try:
             return next(self._items)
         except StopIteration:

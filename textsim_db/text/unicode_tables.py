@@ -6,23 +6,28 @@ from functools import cache
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from textsim_db.text.arrays import ByteArray, Int32Array
 from textsim_db.text.unicode_data import LOWER, NUMERALS, RUNS
 
 POINTS = 0x110000
 SEPARATOR, WORD, MARK, SPACELESS = range(4)
+SPACE = ord(" ")
 UNSTABLE, UNASSIGNED, JOINING = 253, 254, 255
 MAX_MARKS = 30
 """Marks past this one of a run are dropped before NFKC, which takes quadratic time to sort them."""
 
 
 class Tables(NamedTuple):
-    """Properties by code point: uint8 kind, uint8 order (combining class or marker), int32 lower."""
+    """Properties by code point: kind, order (combining class or marker) and lower case.
 
-    kind: npt.NDArray[np.uint8]
-    order: npt.NDArray[np.uint8]
-    lower: npt.NDArray[np.int32]
+    ascii_letters: (256,), the lower case of ASCII letters and digits by byte, 0 of other bytes.
+    """
+
+    kind: ByteArray
+    order: ByteArray
+    lower: Int32Array
+    ascii_letters: ByteArray
 
 
 @cache
@@ -34,7 +39,9 @@ def tables() -> Tables:
     order = np.repeat(np.array([run[2] for run in RUNS], np.uint8), lengths)
     lower = np.arange(POINTS, dtype=np.int32)
     lower[list(LOWER)] = list(LOWER.values())
-    return Tables(kind, order, lower)
+    ascii_letters = np.zeros(256, np.uint8)
+    ascii_letters[:128] = np.where(kind[:128] == WORD, lower[:128], 0)
+    return Tables(kind, order, lower, ascii_letters)
 
 
 @cache

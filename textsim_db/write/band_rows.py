@@ -8,8 +8,10 @@ import numpy as np
 import numpy.typing as npt
 import psycopg
 
-from textsim_db.db.binary_format import COPY_HEADER, COPY_TRAILER, Array, copy_bands
+from textsim_db.db.binary_format import Array
+from textsim_db.db.copy_rows import COPY_HEADER, COPY_TRAILER, copy_bands
 from textsim_db.db.stored_corpus import StoredCorpus
+from textsim_db.sketch.band_buckets import Buckets
 from textsim_db.write import statements
 
 Numbers = npt.NDArray[np.int64]
@@ -34,15 +36,17 @@ class BandRows(NamedTuple):
         return set(zip(*(column.tolist() for column in self), strict=True))
 
 
-def band_rows(buckets: Numbers, ids: Numbers) -> BandRows:
+def band_rows(buckets: Buckets, ids: Numbers) -> BandRows:
     """Return the rows of documents in the order of the index, which then grows in one pass.
 
-    buckets: (documents, bands); ids: (documents,).
+    ids: (documents,).
     """
-    count = buckets.shape[1]
-    flat = buckets.ravel()
-    order = np.argsort(flat)
-    return BandRows((order % count).astype(np.int16), flat[order], ids[order // count])
+    sizes = np.diff(buckets.offsets)
+    bands = np.arange(len(buckets.values)) - np.repeat(buckets.offsets[:-1], sizes)
+    order = np.argsort(buckets.values)
+    return BandRows(
+        bands[order].astype(np.int16), buckets.values[order], np.repeat(ids, sizes)[order]
+    )
 
 
 def copy_band_rows(cursor: psycopg.Cursor[Any], corpus: StoredCorpus, rows: BandRows) -> None:

@@ -28,7 +28,7 @@ from textsim_db.write import statements, write_batch
 from textsim_db.write.after_load import settle
 from textsim_db.write.deferred_index import DeferredIndex
 from textsim_db.write.document_inputs import Key
-from textsim_db.write.key_set import SeenKeys
+from textsim_db.write.key_set import KeySet
 from textsim_db.write.prepared_batch import (
     BATCH_DOCUMENTS,
     Batch,
@@ -48,7 +48,7 @@ Progress = Callable[[AddReport], None]
 def add_many(store: Store, documents: Iterable[Any], progress: Progress | None = None) -> AddReport:
     """Add or replace documents, given as (key, text); see Corpus.add_many."""
     report = AddReport()
-    written_keys = SeenKeys()
+    written_keys = KeySet()
     with (
         _ready_batches(store, documents) as batches,
         ThreadPoolExecutor(1) as executor,
@@ -101,7 +101,7 @@ def _ready_batches(
         yield ready
 
 
-def _count(report: AddReport, batch: Batch, outcome: Outcomes, written_keys: SeenKeys) -> None:
+def _count(report: AddReport, batch: Batch, outcome: Outcomes, written_keys: KeySet) -> None:
     """Add the outcomes of a batch to a report.
 
     A key that an earlier batch of this call has written is a duplicate, not replaced.

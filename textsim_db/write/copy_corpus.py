@@ -15,7 +15,8 @@ import numpy as np
 import numpy.typing as npt
 import psycopg
 
-from textsim_db.db.binary_format import Array, load_int4_arrays
+from textsim_db.db.binary_format import Array
+from textsim_db.db.copy_rows import load_int4_arrays
 from textsim_db.db.engine import autocommit, transaction
 from textsim_db.db.store import Store
 from textsim_db.db.stored_corpus import StoredCorpus
@@ -193,7 +194,7 @@ class CorpusCopier:
             parameters.append((self.new.id, count, *values, row.normal_form))
         cursor.executemany(self.new.statement(statements.INSERT_WAITING_DOCUMENT), parameters)
         ids = np.array([copy.rows[i].id for i in numbers.tolist()], np.int64)
-        copy_band_rows(cursor, self.new, band_rows(sketches.buckets[numbers], ids))
+        copy_band_rows(cursor, self.new, band_rows(sketches.buckets.take(numbers), ids))
 
     def _remove(self, cursor: Cursor, ids: Ids) -> None:
         if len(ids):

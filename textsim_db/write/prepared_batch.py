@@ -17,7 +17,7 @@ from textsim_db.results import Refusal
 from textsim_db.settings import CorpusConfig
 from textsim_db.sketch.sketches import Sketches, sketch_tokens, tokens_and_languages
 from textsim_db.text.streams import cut
-from textsim_db.text.tokens import to_bytes
+from textsim_db.text.utf8 import to_bytes
 
 BATCH_DOCUMENTS = 10_000
 MAX_KEY_BYTES = 1000
@@ -116,8 +116,7 @@ def part_of(batch: Batch, part: slice) -> Batch:
         texts=batch.texts[part],
         sketches=replace(
             sketches,
-            tokens=replace(
-                tokens,
+            tokens=tokens._replace(
                 normal_offsets=tokens.normal_offsets[bounds],
                 starts=tokens.starts[words],
                 ends=tokens.ends[words],
@@ -125,7 +124,7 @@ def part_of(batch: Batch, part: slice) -> Batch:
             ),
             shingle_counts=sketches.shingle_counts[part],
             signatures=sketches.signatures[part],
-            buckets=sketches.buckets[part],
+            buckets=sketches.buckets.take(np.arange(part.start, part.stop)),
         ),
         languages=batch.languages and batch.languages[part],
         word_ids=batch.word_ids[words],

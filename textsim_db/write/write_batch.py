@@ -10,12 +10,13 @@ import numpy.typing as npt
 import psycopg
 from psycopg import errors as pg
 
-from textsim_db.db.binary_format import (
+from textsim_db.db.binary_format import Array, load_int4_array
+from textsim_db.db.copy_rows import (
     COPY_HEADER,
     COPY_TRAILER,
-    Array,
+    Contents,
+    Identities,
     copy_documents,
-    load_int4_array,
 )
 from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.errors import DatabaseError
@@ -164,24 +165,18 @@ def insert(
     languages = None
     if batch.languages is not None:
         languages = [batch.languages[i].encode() for i in chosen]
+    identities = Identities(ids, [batch.keys[i].encode() for i in chosen], languages)
+    contents = Contents(
+        sketches.shingle_counts,
+        batch.word_ids,
+        sketches.tokens.word_offsets,
+        sketches.signatures,
+    )
     with cursor.copy(corpus.statement(statements.COPY_DOCUMENTS)) as copy:
         copy.write(COPY_HEADER)
-        copy.write(
-            copy_documents(
-                corpus.id,
-                ids,
-                [batch.keys[i].encode() for i in chosen],
-                sketches.shingle_counts,
-                batch.word_ids,
-                sketches.tokens.word_offsets,
-                numbers,
-                sketches.signatures,
-                source_id,
-                languages,
-            ).data
-        )
+        copy.write(copy_documents(corpus.id, identities, contents, numbers, source_id).data)
         copy.write(COPY_TRAILER)
-    copy_band_rows(cursor, corpus, _band_rows(batch, numbers, ids))
+    copy_band_rows(cursor, corpus, band_rows(sketches.buckets.take(numbers), ids))
 
 
 def _replace(
@@ -206,15 +201,10 @@ def _replace(
     ]
     cursor.executemany(corpus.statement(statements.UPDATE_DOCUMENT), updates)
     before = _stored_band_rows(corpus, documents)
-    after = _band_rows(batch, numbers, np.array([stored.id for stored in documents], np.int64))
+    ids = np.array([stored.id for stored in documents], np.int64)
+    after = band_rows(batch.sketches.buckets.take(numbers), ids)
     delete_band_rows(cursor, corpus, before.without(after))
     copy_band_rows(cursor, corpus, after.without(before))
-
-
-def _band_rows(batch: Batch, numbers: Numbers, ids: Numbers) -> BandRows:
-    """Return the band rows of documents of a batch; a document with no shingles has none."""
-    filled = batch.sketches.shingle_counts[numbers] > 0
-    return band_rows(batch.sketches.buckets[numbers[filled]], ids[filled])
 
 
 def _stored_band_rows(corpus: StoredCorpus, documents: Sequence[Stored]) -> BandRows:
@@ -229,5 +219,5 @@ def _stored_band_rows(corpus: StoredCorpus, documents: Sequence[Stored]) -> Band
                 f"{num_hashes}: run textsim check"
             )
     stacked = np.array(list(filled.values()), np.int32).reshape(-1, num_hashes)
-    buckets = band_buckets.buckets(stacked, corpus.config.banding)
+    buckets = band_buckets.ragged(band_buckets.buckets(stacked, corpus.config.banding))
     return band_rows(buckets, np.array(list(filled), np.int64))

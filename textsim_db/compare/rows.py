@@ -1,0 +1,84 @@
+"""Documents as rows of integers, and the hashes of their shingles."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from textsim_db.text.arrays import HashArray, Int32Array, Int64Array
+from textsim_db.text.compiler import inlined_kernel
+
+
+class Rows(NamedTuple):
+    """Several documents, each a row of word ids or code points.
+
+    tokens: int32, those of all documents; offsets: (documents + 1,); shingle_counts: (documents,),
+    the distinct shingles of each, which are stored and may be damaged; n: tokens in a shingle.
+    """
+
+    tokens: Int32Array
+    offsets: Int64Array
+    shingle_counts: Int64Array
+    n: int
+
+
+def concatenated(rows: Rows, others: Rows) -> Rows:
+    """Return documents followed by others with shingles of the same length."""
+    return Rows(
+        np.concatenate((rows.tokens, others.tokens)),
+        np.concatenate((rows.offsets, others.offsets[1:] + rows.offsets[-1])),
+        np.concatenate((rows.shingle_counts, others.shingle_counts)),
+        rows.n,
+    )
+
+
+@inlined_kernel
+def width_of(rows: Rows, document: int) -> int:
+    """Return the length of a document's shingles: n, or the document's length if that is less."""
+    return min(rows.n, int(rows.offsets[document + 1] - rows.offsets[document]))
+
+
+@inlined_kernel
+def shingle_places(rows: Rows, document: int) -> int:
+    """Return how many shingles a document has, equal ones counted each time."""
+    width = width_of(rows, document)
+    length = rows.offsets[document + 1] - rows.offsets[document]
+    return length - width + 1 if width else 0
+
+
+@inlined_kernel
+def most_shingles(rows: Rows) -> int:
+    """Return how many distinct shingles all documents together can have.
+
+    The shingle counts may be damaged, so no array is as long as they say.
+    """
+    total = 0
+    for document in range(len(rows.offsets) - 1):
+        total += shingle_places(rows, document)
+    return total
+
+
+@inlined_kernel
+def rolling_hashes(rows: Rows, document: int, odd_base: int, out: HashArray) -> int:
+    """Write a hash of each shingle of a document, and return how many there are.
+
+    Karp and Rabin, "Efficient randomized pattern-matching algorithms", 1987.
+    """
+    width, count = width_of(rows, document), shingle_places(rows, document)
+    if count == 0:
+        return 0
+    start = rows.offsets[document]
+    base = np.uint64(odd_base)
+    value = np.uint64(0)
+    leaving = np.uint64(1)
+    for i in range(start, start + width):
+        value = value * base + np.uint64(rows.tokens[i]) + np.uint64(1)
+        leaving *= base
+    out[0] = value
+    for k in range(1, count):
+        gone = np.uint64(rows.tokens[start + k - 1]) + np.uint64(1)
+        come = np.uint64(rows.tokens[start + k - 1 + width]) + np.uint64(1)
+        value = value * base + come - gone * leaving
+        out[k] = value
+    return count

@@ -1,0 +1,125 @@
+"""The hash table of all kernels: it finds the number of an entry by a 64-bit hash.
+
+Open addressing with linear probing, where multiplication by an odd number gives the first slot: Knuth,
+"The Art of Computer Programming", volume 3, section 6.4. The number is secret, so nobody can choose
+keys that crowd one part of a table and make a kernel take quadratic time.
+"""
+
+from __future__ import annotations
+
+import secrets
+from typing import NamedTuple
+
+import numpy as np
+
+from textsim_db.text.arrays import HashArray, Int32Array
+from textsim_db.text.compiler import inlined_kernel, kernel
+
+SPREAD = secrets.randbits(63) | 1
+"""The secret odd number of this process. Kernels take it as a parameter: a constant would be cached."""
+_ALL_BITS = np.uint64(0xFFFFFFFFFFFFFFFF)
+_LAST = 2**31 - 1
+_SMALL = 2048
+
+
+class HashTable(NamedTuple):
+    """Entries with numbers from 0 on, by their hashes.
+
+    slots: int32; a slot holds first + the number of an entry, and is free if it is below first. So a
+    table is emptied by a larger first, without writing to it. hashes: uint64 by number; whoever
+    enters a number has written its hash. Only 2^(64 - shift) slots are in use: entries that are few
+    stay close together in memory. spread: SPREAD.
+    """
+
+    slots: Int32Array
+    hashes: HashArray
+    first: int
+    shift: int
+    spread: int
+
+
+@kernel
+def hash_table(hashes: HashArray, entries: int, spread: int) -> HashTable:
+    """Return an empty table for up to so many entries with these hashes."""
+    shift = shift_for(entries)
+    return HashTable(np.full(1 << (64 - shift), -1, np.int32), hashes, 0, shift, spread)
+
+
+@kernel
+def emptied(table: HashTable, hashes: HashArray, first: int, entries: int) -> HashTable:
+    """Return the table without entries, for up to so many others with these hashes.
+
+    first: above first + number of each entry that was entered before. It begins at 0 again
+    before int32 overflows.
+    """
+    if first + entries > _LAST:
+        table.slots[:] = -1
+        first = 0
+    return HashTable(table.slots, hashes, first, shift_for(entries), table.spread)
+
+
+@inlined_kernel
+def shift_for(entries: int) -> int:
+    """Return the shift of a table for so many entries, which more entries never enlarge.
+
+    Most slots of a small table are free, which the processor foresees; a large table is half full at
+    most.
+    """
+    wanted = max(min(entries, _SMALL) * 16, entries * 2)
+    shift, size = 60, 16
+    while size < wanted:
+        size *= 2
+        shift -= 1
+    return shift
+
+
+@inlined_kernel
+def find(table: HashTable, key_hash: np.uint64) -> np.uint64:
+    """Return the slot of the first entry with this hash, or the free slot where it belongs."""
+    slot = (key_hash * np.uint64(table.spread)) >> np.uint64(table.shift)
+    return _probe(table, key_hash, slot)
+
+
+@inlined_kernel
+def find_next(table: HashTable, key_hash: np.uint64, slot: np.uint64) -> np.uint64:
+    """Return the slot of the next entry with this hash, or the free slot where it belongs."""
+    return _probe(table, key_hash, _following(table, slot))
+
+
+@inlined_kernel
+def _probe(table: HashTable, key_hash: np.uint64, slot: np.uint64) -> np.uint64:
+    while is_taken(table, slot) and table.hashes[number_at(table, slot)] != key_hash:
+        slot = _following(table, slot)
+    return slot
+
+
+@inlined_kernel
+def _following(table: HashTable, slot: np.uint64) -> np.uint64:
+    return np.uint64((slot + np.uint64(1)) & (_ALL_BITS >> np.uint64(table.shift)))
+
+
+@inlined_kernel
+def is_taken(table: HashTable, slot: np.uint64) -> bool:
+    """Say whether a slot has an entry."""
+    return bool(table.slots[slot] >= table.first)
+
+
+@inlined_kernel
+def number_at(table: HashTable, slot: np.uint64) -> int:
+    """Return the number of the entry in a slot."""
+    return int(table.slots[slot] - table.first)
+
+
+@inlined_kernel
+def enter(table: HashTable, slot: np.uint64, number: int) -> None:
+    """Write the number of an entry into the slot that find() or find_next() returned."""
+    table.slots[slot] = table.first + number
+
+
+@kernel
+def table_of(hashes: HashArray, count: int, spread: int) -> HashTable:
+    """Return a table of the first of distinct hashes, numbered as they come, with room for all."""
+    table = hash_table(hashes, len(hashes), spread)
+    for number in range(count):
+        enter(table, find(table, hashes[number]), number)
+    return table

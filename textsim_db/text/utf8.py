@@ -1,0 +1,122 @@
+"""Texts in UTF-8, one after another, and kernels that read and write its code points."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from textsim_db.errors import DocumentError
+from textsim_db.text.arrays import ByteArray, Int64Array
+from textsim_db.text.compiler import inlined_kernel
+
+MAX_BYTES = 128 * 1024 * 1024
+"""The longest document in bytes of UTF-8: its word ids must fit one PostgreSQL value."""
+MAX_BATCH_BYTES = 2**30 - 16
+"""The most that is taken at once: normal forms may be twice as long, and spans are int32."""
+
+
+class Utf8(NamedTuple):
+    """Several texts in UTF-8: data, one after another; offsets: (texts + 1,), their bounds."""
+
+    data: ByteArray
+    offsets: Int64Array
+
+
+def to_bytes(text: str) -> bytes:
+    """Return the text as UTF-8; raise DocumentError if PostgreSQL cannot store it.
+
+    That is a text that is not a str, a NUL character, a lone surrogate, or over 128 MiB.
+    """
+    if not isinstance(text, str):
+        raise DocumentError(f"the text is of type {type(text).__name__}; expected str")
+    try:
+        data = text.encode()
+    except UnicodeEncodeError as error:
+        raise DocumentError(
+            f"the text has a lone surrogate U+{ord(text[error.start]):04X} "
+            f"at character {error.start + 1}"
+        ) from None
+    if b"\0" in data:
+        raise DocumentError(f"the text has a NUL character at character {text.index(chr(0)) + 1}")
+    if len(data) > MAX_BYTES:
+        raise DocumentError(
+            f"the text is {len(data)} bytes long; at most {MAX_BYTES} can be indexed"
+        )
+    return data
+
+
+def concatenate(texts: Sequence[bytes]) -> Utf8:
+    """Return texts as kernels take them."""
+    offsets = np.zeros(len(texts) + 1, np.int64)
+    np.cumsum(np.fromiter(map(len, texts), np.int64, len(texts)), out=offsets[1:])
+    return Utf8(np.frombuffer(b"".join(texts), np.uint8), offsets)
+
+
+def check_batch_size(size: int) -> None:
+    """Raise DocumentError if texts are too long to be taken at once."""
+    if size > MAX_BATCH_BYTES:
+        raise DocumentError(
+            f"the texts of a batch are {size} bytes long; at most {MAX_BATCH_BYTES} can be"
+        )
+
+
+@inlined_kernel
+def decode(data: ByteArray, at: int) -> tuple[np.int64, int]:
+    """Return the code point that starts at a byte of valid UTF-8, and where the next one starts."""
+    first = np.int64(data[at])
+    if first < 0x80:
+        return first, at + 1
+    second = np.int64(data[at + 1]) & 0x3F
+    if first < 0xE0:
+        return (first & 0x1F) << 6 | second, at + 2
+    third = np.int64(data[at + 2]) & 0x3F
+    if first < 0xF0:
+        return (first & 0x0F) << 12 | second << 6 | third, at + 3
+    fourth = np.int64(data[at + 3]) & 0x3F
+    return (first & 0x07) << 18 | second << 12 | third << 6 | fourth, at + 4
+
+
+@inlined_kernel
+def encode(out: ByteArray, at: int, point: int) -> int:
+    """Write a code point as UTF-8 and return where the next one goes."""
+    if point < 0x80:
+        out[at] = point
+        return at + 1
+    if point < 0x800:
+        out[at] = 0xC0 | point >> 6
+        out[at + 1] = 0x80 | point & 0x3F
+        return at + 2
+    if point < 0x10000:
+        out[at] = 0xE0 | point >> 12
+        out[at + 1] = 0x80 | point >> 6 & 0x3F
+        out[at + 2] = 0x80 | point & 0x3F
+        return at + 3
+    out[at] = 0xF0 | point >> 18
+    out[at + 1] = 0x80 | point >> 12 & 0x3F
+    out[at + 2] = 0x80 | point >> 6 & 0x3F
+    out[at + 3] = 0x80 | point & 0x3F
+    return at + 4
+
+
+@inlined_kernel
+def copy_span(source: ByteArray, start: int, end: int, out: ByteArray, at: int) -> int:
+    """Copy bytes and return where the next ones go."""
+    for k in range(start, end):
+        out[at] = source[k]
+        at += 1
+    return at
+
+
+@inlined_kernel
+def same_spans(
+    a: ByteArray, start: int, end: int, b: ByteArray, other_start: int, other_end: int
+) -> bool:
+    """Say whether two spans have the same bytes."""
+    if end - start != other_end - other_start:
+        return False
+    for i in range(end - start):
+        if a[start + i] != b[other_start + i]:
+            return False
+    return True
