@@ -60,7 +60,7 @@ def load(path: Path, documents: int) -> None:
     with ts.connect() as db:
         drop_corpus(db)
         corpus = db.create_corpus(NAME)
-        corpus.add_many(read_documents(path), lambda report: samples.take(report.given))
+        corpus.add_many(read_documents(path), lambda report: samples.take(report.received))
         corpus.drop()
     samples.finish(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 

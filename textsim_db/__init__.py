@@ -5,98 +5,64 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from textsim_db.errors import (
+    ConfigurationError,
+    CorpusBusy,
+    CorpusChanged,
+    CorpusExists,
+    CorpusNotFound,
+    DatabaseError,
+    DatabaseUnavailable,
+    DocumentError,
+    DocumentNotFound,
+    EmbeddedServerError,
+    InputError,
+    MeasureError,
+    RecipeError,
+    SchemaError,
+    TextsimError,
+)
+from textsim_db.results import (
+    Activity,
+    AddReport,
+    Candidate,
+    ChangeReport,
+    Cluster,
+    Drift,
+    Duplicate,
+    Failure,
+    Match,
+    Pair,
+    Problem,
+    RecallReport,
+    Refusal,
+    Source,
+    Statistics,
+    Status,
+)
+from textsim_db.settings import CorpusConfig, Linkage, Mode
+from textsim_db.sketch.band_options import Option, plan
+
 if TYPE_CHECKING:
     from textsim_db.corpus import Corpus
     from textsim_db.database import Database, connect, install
     from textsim_db.diff.explanation import Explanation, explain
-    from textsim_db.errors import (
-        ConfigurationError,
-        CorpusBusy,
-        CorpusChanged,
-        CorpusExists,
-        CorpusNotFound,
-        DatabaseError,
-        DatabaseUnavailable,
-        DocumentError,
-        DocumentNotFound,
-        EmbeddedServerError,
-        InputError,
-        MeasureError,
-        RecipeError,
-        SchemaError,
-        TextsimError,
-    )
-    from textsim_db.results import (
-        Activity,
-        AddReport,
-        Candidate,
-        ChangeReport,
-        Cluster,
-        Drift,
-        Duplicate,
-        Failure,
-        Match,
-        Pair,
-        Problem,
-        RecallReport,
-        Refusal,
-        Source,
-        Statistics,
-        Status,
-    )
-    from textsim_db.settings import CorpusConfig, Linkage, Mode
-    from textsim_db.sketch.band_options import Option, plan
     from textsim_db.sync.worker import Worker
     from textsim_db.sync.worker_settings import WorkReport
 
 __version__ = "0.1.0"
 
-# Loaded when first used, so that the command line can answer before NumPy and Numba are in.
-_HOMES = {
-    "textsim_db.settings": ["CorpusConfig", "Linkage", "Mode"],
-    "textsim_db.corpus": ["Corpus"],
-    "textsim_db.database": ["Database", "connect", "install"],
-    "textsim_db.errors": [
-        "ConfigurationError",
-        "CorpusBusy",
-        "CorpusChanged",
-        "CorpusExists",
-        "CorpusNotFound",
-        "DatabaseError",
-        "DatabaseUnavailable",
-        "DocumentError",
-        "DocumentNotFound",
-        "EmbeddedServerError",
-        "InputError",
-        "MeasureError",
-        "RecipeError",
-        "SchemaError",
-        "TextsimError",
-    ],
-    "textsim_db.diff.explanation": ["Explanation", "explain"],
-    "textsim_db.sketch.band_options": ["Option", "plan"],
-    "textsim_db.results": [
-        "Activity",
-        "AddReport",
-        "Source",
-        "Candidate",
-        "ChangeReport",
-        "Cluster",
-        "Drift",
-        "Duplicate",
-        "Failure",
-        "Match",
-        "Pair",
-        "Problem",
-        "RecallReport",
-        "Refusal",
-        "Statistics",
-        "Status",
-    ],
-    "textsim_db.sync.worker": ["Worker"],
-    "textsim_db.sync.worker_settings": ["WorkReport"],
+# Imported when first used: they need SQLAlchemy and psycopg, or NumPy and Numba.
+_LAZY = {
+    "Corpus": "textsim_db.corpus",
+    "Database": "textsim_db.database",
+    "connect": "textsim_db.database",
+    "install": "textsim_db.database",
+    "Explanation": "textsim_db.diff.explanation",
+    "explain": "textsim_db.diff.explanation",
+    "Worker": "textsim_db.sync.worker",
+    "WorkReport": "textsim_db.sync.worker_settings",
 }
-_HOME = {name: module for module, names in _HOMES.items() for name in names}
 
 __all__ = [
     "Activity",
@@ -147,8 +113,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name in _HOME:
-        return getattr(import_module(_HOME[name]), name)
+    if name in _LAZY:
+        return getattr(import_module(_LAZY[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

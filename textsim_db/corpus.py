@@ -6,17 +6,13 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Se
 from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from math import log
-from typing import Any, Concatenate, LiteralString, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, LiteralString, ParamSpec, Protocol, TypeVar
 
-import numpy as np
-import numpy.typing as npt
 from psycopg import errors as pg
 
-from textsim_db.compare.verify import Criterion
 from textsim_db.db import stored_corpus
 from textsim_db.db.engine import autocommit, database_errors
 from textsim_db.db.store import Store
-from textsim_db.diff.explanation import Explanation, explain_sides
 from textsim_db.errors import (
     ConfigurationError,
     CorpusChanged,
@@ -25,17 +21,8 @@ from textsim_db.errors import (
     DocumentNotFound,
     MeasureError,
 )
-from textsim_db.measures.by_name import JACCARD, measure_of
-from textsim_db.read import (
-    clusters,
-    corpus_statistics,
-    integrity,
-    measure_recall,
-    pairs,
-    search,
-    statements,
-)
-from textsim_db.read.corpus_statistics import Sample
+from textsim_db.lazy import lazy
+from textsim_db.read import statements
 from textsim_db.results import (
     Activity,
     AddReport,
@@ -55,27 +42,78 @@ from textsim_db.results import (
 from textsim_db.settings import (
     AUTO,
     CorpusConfig,
-    changed_config,
     check_callable,
     check_count,
     check_linkage,
     check_several,
     check_threshold,
 )
-from textsim_db.sketch import band_options, sketches
-from textsim_db.sketch.band_options import Option
-from textsim_db.sync import attach, drift, pending_log, sources
+from textsim_db.sketch import band_options
+from textsim_db.sync import pending_log, sources
 from textsim_db.sync.table_names import ColumnName, TableName, names_of
-from textsim_db.text.languages import check_language
-from textsim_db.write import bulk_load, rebuild
 from textsim_db.write.document_inputs import Documents, Key, stream_documents
-from textsim_db.write.prepared_batch import possible_key
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from textsim_db.compare import verify
+    from textsim_db.compare.verify import Criterion
+    from textsim_db.diff import explanation
+    from textsim_db.diff.explanation import Explanation
+    from textsim_db.measures import by_name
+    from textsim_db.read import (
+        clusters,
+        corpus_statistics,
+        integrity,
+        measure_recall,
+        pairs,
+        search,
+    )
+    from textsim_db.sketch import sketches
+    from textsim_db.sketch.band_options import Option
+    from textsim_db.sync import attach, drift
+    from textsim_db.text import languages
+    from textsim_db.write import bulk_load, prepared_batch, rebuild
+else:
+    verify = lazy("textsim_db.compare.verify")
+    explanation = lazy("textsim_db.diff.explanation")
+    by_name = lazy("textsim_db.measures.by_name")
+    clusters = lazy("textsim_db.read.clusters")
+    corpus_statistics = lazy("textsim_db.read.corpus_statistics")
+    integrity = lazy("textsim_db.read.integrity")
+    measure_recall = lazy("textsim_db.read.measure_recall")
+    pairs = lazy("textsim_db.read.pairs")
+    search = lazy("textsim_db.read.search")
+    sketches = lazy("textsim_db.sketch.sketches")
+    attach = lazy("textsim_db.sync.attach")
+    drift = lazy("textsim_db.sync.drift")
+    languages = lazy("textsim_db.text.languages")
+    bulk_load = lazy("textsim_db.write.bulk_load")
+    prepared_batch = lazy("textsim_db.write.prepared_batch")
+    rebuild = lazy("textsim_db.write.rebuild")
+
 
 INDEX_PATIENCE = "100ms"
 """How long a search that finds no index waits for those who write, before it does without."""
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
+
+
+class ManagedCorpus(Protocol):
+    """What can be done with a corpus without computing a signature."""
+
+    @property
+    def name(self) -> str: ...  # noqa: D102 - those of Corpus
+    @property
+    def config(self) -> CorpusConfig: ...  # noqa: D102
+    def __len__(self) -> int: ...
+    def status(self) -> Status: ...  # noqa: D102
+    def activity(self) -> Activity: ...  # noqa: D102
+    def failures(self, last: int | None = None) -> list[Failure]: ...  # noqa: D102
+    def retry_failures(self) -> int: ...  # noqa: D102
+    def detach(self, table: str) -> None: ...  # noqa: D102
 
 
 class Corpus:
@@ -222,7 +260,7 @@ class Corpus:
         DocumentNotFound, and MeasureError for millions of words with little in common.
         """
         sides = [self._search(search.side_of, key) for key in (self._key(a), self._key(b))]
-        return explain_sides(*sides)
+        return explanation.explain_sides(*sides)
 
     def candidates(self, text: str, language: str | None = None) -> list[Candidate]:
         """Return the documents that share a bucket with a text, unverified, most buckets first.
@@ -268,7 +306,7 @@ class Corpus:
         more than 256 different documents share a bucket, of links that do, if not the strongest.
         language limits the documents.
         """
-        criterion, how = self._criterion(JACCARD.name, threshold, language), check_linkage(linkage)
+        criterion, how = self._criterion("jaccard", threshold, language), check_linkage(linkage)
         check_callable(rank, "rank")
 
         return self._stream(clusters.clusters, criterion, how, rank)
@@ -287,7 +325,7 @@ class Corpus:
         one that is kept in its place; with the others, those of clusters(), its similarity to that
         may be lower. language limits the documents.
         """
-        criterion, how = self._criterion(JACCARD.name, threshold, language), check_linkage(linkage)
+        criterion, how = self._criterion("jaccard", threshold, language), check_linkage(linkage)
         check_callable(rank, "rank")
 
         return self._stream(clusters.duplicates, criterion, how, rank)
@@ -353,7 +391,11 @@ class Corpus:
         check_count(sample, "sample", 0, 2**31)
         check_count(seed, "seed", 0, 2**63 - 1)
         return self._search(
-            corpus_statistics.statistics, words, Sample(sample, seed), limit, progress
+            corpus_statistics.statistics,
+            words,
+            corpus_statistics.Sample(sample, seed),
+            limit,
+            progress,
         )
 
     def idf_weights(self) -> dict[str, float]:
@@ -474,7 +516,7 @@ class Corpus:
         is as before.
         """
         check_callable(progress, "progress")
-        given = {
+        settings = {
             "shingle": shingle,
             "threshold": threshold,
             "recall": recall,
@@ -483,9 +525,8 @@ class Corpus:
             "bands": bands,
             "rows": rows,
         }
-        settings = {name: value for name, value in given.items() if value is not None}
         with self._current():
-            config = changed_config(self.config, **settings)
+            config = self.config.changed(**settings)
             if config == self.config:
                 return False
             rebuilt = rebuild.rebuild(self._store, config, progress)
@@ -505,26 +546,26 @@ class Corpus:
         return True
 
     def __contains__(self, key: object) -> bool:
-        stored = possible_key(key)
+        stored = prepared_batch.possible_key(key)
         return stored is not None and bool(self._read(_value, statements.HAS_DOCUMENT, stored))
 
     def _threshold(self, threshold: float | None) -> float:
         return self.config.threshold if threshold is None else check_threshold(threshold)
 
     def _key(self, key: Key) -> str:
-        stored = possible_key(key)
+        stored = prepared_batch.possible_key(key)
         if stored is None:
             raise DocumentNotFound(f'corpus "{self.name}" has no document {key!r}')
         return stored
 
     def _criterion(self, measure: str, threshold: float | None, language: str | None) -> Criterion:
-        by = measure_of(measure)
+        by = by_name.measure_of(measure)
         limit = self._language(language)
-        if by is JACCARD:
-            return Criterion(by, self._threshold(threshold), limit)
+        if by is by_name.JACCARD:
+            return verify.Criterion(by, self._threshold(threshold), limit)
         if threshold is None:
             raise MeasureError(f"{by.name} needs a threshold: the corpus's is one of jaccard")
-        return Criterion(by, by.check_threshold(threshold), limit)
+        return verify.Criterion(by, by.check_threshold(threshold), limit)
 
     def _language(self, language: str | None) -> str | None:
         if language is None:
@@ -534,7 +575,7 @@ class Corpus:
                 f'the languages of the documents of corpus "{self.name}" are not identified; '
                 f'a corpus created with language="{AUTO}" does that'
             )
-        return check_language(language)
+        return languages.check_language(language)
 
     def _search(
         self,
@@ -617,7 +658,8 @@ class Corpus:
     def _refresh(self, cause: Exception | None = None) -> bool:
         """Read the configuration again where the corpus was rebuilt, and say whether it was."""
         try:
-            stored = stored_corpus.load(self._store.engine, self.name)
+            before = self._store.corpus
+            stored = stored_corpus.load(self._store.engine, before.name, before.is_checked)
         except CorpusNotFound:
             raise CorpusNotFound(self.name) from cause
         if stored.origin != self._store.corpus.origin:  # another one by the same name
@@ -636,3 +678,12 @@ def _value(store: Store, statement: LiteralString, *parameters: str) -> Any:
         row = connection.execute(store.corpus.statement(statement), parameters).fetchone()
     assert row is not None
     return row[0]
+
+
+def load_rooms() -> None:
+    """Import the rooms that add and search, which a new corpus enters next.
+
+    An interrupt during an import can end the process in many ways, so nothing is stored before it.
+    """
+    for room in (bulk_load, clusters, search):
+        room.__name__  # noqa: B018 - reading an attribute imports the module

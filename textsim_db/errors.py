@@ -11,11 +11,11 @@ class TextsimError(Exception):
 
 
 class ConfigurationError(TextsimError, ValueError):
-    """A setting that cannot be, such as a threshold outside (0, 1]."""
+    """A setting that is not possible, such as a threshold outside (0, 1]."""
 
 
 class MeasureError(TextsimError, ValueError):
-    """What cannot be measured: no sequence, a cost below 0, or texts too long to compare so."""
+    """A measure that cannot be computed: no sequence, a cost below 0, or texts that are too long."""
 
 
 class DocumentError(TextsimError, ValueError):
@@ -23,7 +23,7 @@ class DocumentError(TextsimError, ValueError):
 
 
 class InputError(TextsimError, ValueError):
-    """An input file that cannot be read as what it claims to be."""
+    """An input file that cannot be read."""
 
 
 class DatabaseError(TextsimError):
@@ -35,7 +35,7 @@ class DatabaseUnavailable(DatabaseError):
 
 
 class SchemaError(DatabaseError):
-    """The schema is missing, of another version, or its server cannot carry it."""
+    """The schema is missing or of another version, or the server cannot hold it."""
 
 
 class EmbeddedServerError(DatabaseUnavailable):
@@ -45,8 +45,8 @@ class EmbeddedServerError(DatabaseUnavailable):
 class CorpusNotFound(TextsimError, LookupError):
     """There is no corpus of that name."""
 
-    def __init__(self, name: str, known: Iterable[str] = ()) -> None:
-        super().__init__(f'corpus "{name}" does not exist{suggestion(name, known)}')
+    def __init__(self, name: str, others: Iterable[str] = ()) -> None:
+        super().__init__(f'corpus "{name}" does not exist{suggestion(name, others)}')
         self.name = name
 
 
@@ -59,7 +59,7 @@ class CorpusBusy(TextsimError):
 
 
 class CorpusChanged(TextsimError):
-    """The corpus was rebuilt by somebody else while it was in use; the same call again will do."""
+    """Another session rebuilt the corpus while it was in use; repeat the call."""
 
 
 class DocumentNotFound(TextsimError, LookupError):
@@ -67,11 +67,11 @@ class DocumentNotFound(TextsimError, LookupError):
 
 
 class RecipeError(TextsimError):
-    """The corpus was built by a recipe that this version, as installed, does not compute."""
+    """The corpus was built with signatures that this installation does not compute."""
 
 
 def shown(text: str) -> str:
-    """Return a text as it can be shown on one line: control characters escaped."""
+    """Return a text for one line, with control characters escaped."""
     if text.isprintable():
         return text
     return "".join(
@@ -79,8 +79,8 @@ def shown(text: str) -> str:
     )
 
 
-def suggestion(name: str, known: Iterable[str]) -> str:
-    """Return '; did you mean ...?' for the nearest known name, or nothing."""
-    folded = {other.casefold(): other for other in known}
+def suggestion(name: str, others: Iterable[str]) -> str:
+    """Return '; did you mean ...?' for the nearest of the other names, or nothing."""
+    folded = {other.casefold(): other for other in others}
     near = difflib.get_close_matches(name.casefold(), folded, n=1)
     return f'; did you mean "{folded[near[0]]}"?' if near else ""

@@ -1,4 +1,4 @@
-"""What searches and writes return: small named tuples."""
+"""The small objects that searches and writes return."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import NamedTuple
 class Match(NamedTuple):
     """A document whose exact Jaccard similarity reaches the threshold.
 
-    estimate is what the signatures say: the share of equal values.
+    estimate is the share of equal values in the signatures.
     """
 
     key: str
@@ -19,7 +19,7 @@ class Match(NamedTuple):
 
 
 class Candidate(NamedTuple):
-    """A document that shares at least one bucket, and how many; nothing is claimed about it."""
+    """A document that shares at least one bucket, not verified; bands: the buckets that it shares."""
 
     key: str
     bands: int
@@ -37,8 +37,7 @@ class Cluster(NamedTuple):
     """Documents connected by verified pairs; keys in order, two or more.
 
     weakest is the lowest similarity among the links that hold the cluster together: no threshold
-    up to it would split the cluster. kept is the document that stands for the others, with linkage
-    "kept".
+    up to it would split the cluster. kept is the member that is kept, with linkage "kept".
     """
 
     keys: tuple[str, ...]
@@ -47,7 +46,7 @@ class Cluster(NamedTuple):
 
 
 class Duplicate(NamedTuple):
-    """A document to remove, the one that is kept in its place, and how similar they are."""
+    """A document to remove, the document that is kept in its place, and their similarity."""
 
     key: str
     kept: str
@@ -62,7 +61,7 @@ class Refusal(NamedTuple):
 
 
 class Problem(NamedTuple):
-    """A stored row that breaks an invariant: what is wrong, and with which document or word."""
+    """A stored row that breaks an invariant: which one, and of which document or word."""
 
     kind: str
     subject: str
@@ -71,12 +70,12 @@ class Problem(NamedTuple):
 
 @dataclass(slots=True)
 class AddReport:
-    """What became of the documents given to add_many.
+    """How many documents of a call of add_many were stored, and why others were refused.
 
     added, replaced, unchanged: documents by outcome. duplicates: documents whose key came again in
-    the same call, where the last one given wins. refused: those not stored. Where a connection was
-    lost during COMMIT and the batch was written again, a document counts as what it was the first
-    time, unless somebody else has changed it in between.
+    the same call; the last document with the key is stored. If a batch is written again because the
+    connection was lost during COMMIT, its documents count by their first outcome, except those that
+    another client has changed in between.
     """
 
     added: int = 0
@@ -87,12 +86,12 @@ class AddReport:
 
     @property
     def stored(self) -> int:
-        """Documents that are in the corpus because of the call, or were already."""
+        """Documents that the corpus now holds as the call gave them."""
         return self.added + self.replaced + self.unchanged
 
     @property
-    def given(self) -> int:
-        """Documents that the call was given so far."""
+    def received(self) -> int:
+        """Documents that the call has read so far."""
         return self.stored + self.duplicates + len(self.refused)
 
 
@@ -101,8 +100,8 @@ class ChangeReport:
     """What a worker, attach() or reconcile() did to a corpus.
 
     added, replaced, removed, unchanged: documents by outcome. completed: documents written by SQL
-    whose words were given ids. refused: those set aside, with the reason. What was written by a
-    transaction during whose COMMIT the connection was lost is not counted, or as unchanged.
+    whose words now have ids. refused: documents that were set aside, with the reason. If the
+    connection is lost during a COMMIT, its documents are not counted, or counted as unchanged.
     """
 
     added: int = 0
@@ -114,11 +113,11 @@ class ChangeReport:
 
     @property
     def written(self) -> int:
-        """The documents that were written in some way."""
+        """The documents that were added, replaced, removed or completed."""
         return self.added + self.replaced + self.removed + self.completed
 
     def include(self, other: ChangeReport) -> None:
-        """Add up with another report."""
+        """Add the counts and refusals of another report."""
         self.added += other.added
         self.replaced += other.replaced
         self.removed += other.removed
@@ -130,10 +129,10 @@ class ChangeReport:
 class Status(NamedTuple):
     """How far a corpus is with its attached tables.
 
-    indexed: documents. pending: documents that are to be indexed, the oldest of them since
-    oldest_pending; an estimate while a table is compared with the corpus, or with a million changes.
-    failed: documents set aside with an error. problems: what keeps attached tables from being kept
-    indexed, such as a disabled trigger.
+    indexed: documents. pending: documents to index; an estimate while a table is compared with the
+    corpus, or with a million changes. oldest_pending: when the oldest of them changed. failed:
+    documents set aside with an error. problems: why attached tables are not kept indexed, such as a
+    disabled trigger.
     """
 
     indexed: int
@@ -145,11 +144,11 @@ class Status(NamedTuple):
 
 
 class Activity(NamedTuple):
-    """How a corpus is kept up with, of which two at different times give a rate.
+    """How far behind its tables a corpus is, and how much was written; two of them give a rate.
 
-    lag: seconds, by the server's clock, since the oldest pending change was made; None where none
-    is. written: documents written so far by anybody, as the server counts them, up to date but for
-    a second; it starts anew after a crash, and when the corpus is rebuilt.
+    lag: seconds, by the server's clock, since the oldest pending change was made; None if no change
+    is pending. written: documents written so far by all clients, as the server counts them with a
+    delay of a second; it is 0 again after a crash, and when the corpus is rebuilt.
     """
 
     lag: float | None
@@ -164,7 +163,7 @@ class Drift(NamedTuple):
 
 
 class Failure(NamedTuple):
-    """A document set aside, why, and the table that it comes from (None: it was given by hand)."""
+    """A document that was set aside, its table (None: it was added by a client), and the error."""
 
     key: str | None
     table: str | None
@@ -173,15 +172,15 @@ class Failure(NamedTuple):
 
 
 class RecallReport(NamedTuple):
-    """What a corpus finds at a threshold, measured by brute force on a sample of its documents.
+    """The recall of a corpus at a threshold, measured by brute force on a sample of its documents.
 
-    documents, sampled: how many there are, and how many were compared with all. words: their mean
-    number. pairs: pairs of a sampled document and any other at or above the threshold. found: those
-    of them that share a bucket. recall: their share, None without pairs; interval: where it lies
-    with 95 %. promised: what the bands and rows give for pairs of these similarities. histogram:
-    pairs that share a shingle by similarity, in a hundredth each, those of 1 last. candidates: of
-    each sampled document, in order. missed: pairs that share no bucket, the most similar first.
-    lost: sampled documents with similar ones, none of which would be found.
+    documents: in the corpus. sampled: documents compared with all. words: the mean of a document.
+    pairs: pairs at or above the threshold with a sampled document. candidate_pairs: the pairs that
+    share a bucket. recall: their share, None without pairs. interval: the 95 % confidence interval
+    of the recall. promised: the recall that bands and rows give for pairs of these similarities.
+    histogram: pairs that share a shingle, by hundredths of similarity, similarity 1 last.
+    candidates: of each sampled document, in order. missed: pairs that share no bucket, the most
+    similar first. lost: sampled documents of which no similar document shares a bucket.
     """
 
     threshold: float
@@ -189,7 +188,7 @@ class RecallReport(NamedTuple):
     words: float
     sampled: int
     pairs: int
-    found: int
+    candidate_pairs: int
     recall: float | None
     interval: tuple[float, float]
     promised: float | None
@@ -210,7 +209,7 @@ class Source(NamedTuple):
 
 
 class Growth(NamedTuple):
-    """How many distinct words there are in the first so many documents, with so many words."""
+    """The distinct words of the first documents, with the number of documents and of words."""
 
     documents: int
     words: int
@@ -227,14 +226,13 @@ class Frequency(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Statistics:
-    """What is in a corpus.
+    """The numbers of a corpus.
 
-    empty: documents without words. vocabulary: distinct words; growth: after each twentieth of the
-    documents, in the order of their ids. frequent: the most frequent words. languages: documents
-    by language, where those are identified. lengths: words of a
-    document by percentile, 0 to 100. similarities: of a sample of documents to all their
-    candidates, in hundredths: 100 counts, the last with 1. buckets: (documents in it, buckets).
-    storage: bytes, of the whole corpus.
+    empty: documents without words. vocabulary: distinct words. growth: the vocabulary after each
+    twentieth of the documents, in the order of their ids. frequent: the most frequent words.
+    languages: documents by language, if languages are identified. lengths: words of a document by
+    percentile, 0 to 100. similarities: of sampled documents to all their candidates, 100 counts by
+    hundredths, the last with 1. buckets: (documents in a bucket, buckets). storage: bytes by part.
     """
 
     documents: int

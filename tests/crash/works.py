@@ -106,7 +106,7 @@ def load(job: Job, journal: Journal) -> None:
             journal.note(begin=version)
 
             def acknowledge(report: ts.AddReport, version: int = version) -> None:
-                journal.note(done=version, given=report.given)
+                journal.note(done=version, given=report.received)
 
             corpus.add_many(load_of(job.number, version), acknowledge)
             if job.stopped:

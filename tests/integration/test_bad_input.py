@@ -43,7 +43,7 @@ BAD_TEXTS = [
 @pytest.mark.parametrize(("text", "reason"), BAD_TEXTS)
 def test_refused_texts(corpus: ts.Corpus, text: Any, reason: str) -> None:
     report = corpus.add_many([("before", "good"), ("bad", text), ("after", "good too")])
-    assert (report.added, report.given) == (2, 3)
+    assert (report.added, report.received) == (2, 3)
     assert [refusal.key for refusal in report.refused] == ["bad"]
     assert reason in report.refused[0].reason
     assert "bad" not in corpus
@@ -127,11 +127,11 @@ def test_keys_of_a_thousand_bytes_and_strange_ones(corpus: ts.Corpus) -> None:
 
 def test_duplicate_keys_in_a_batch(corpus: ts.Corpus) -> None:
     report = corpus.add_many([("a", "first text"), ("b", "other"), ("a", "x"), ("a", "last text")])
-    assert (report.added, report.duplicates, report.given) == (2, 2, 4)
+    assert (report.added, report.duplicates, report.received) == (2, 2, 4)
     assert [m.key for m in corpus.query("last text")] == ["a"]
     assert corpus.query("first text") == []
     again = corpus.add_many([("a", "last text"), ("a", "newer")])
-    assert (again.replaced, again.duplicates, again.given) == (1, 1, 2)
+    assert (again.replaced, again.duplicates, again.received) == (1, 1, 2)
     assert corpus.check() == []
 
 
@@ -144,7 +144,7 @@ def test_duplicate_keys_over_batches(db: ts.Database) -> None:
     texts += [("a", "last text"), ("0", "some word")]
     report = corpus.add_many(texts)
     assert (report.added, report.replaced, report.unchanged) == (last - 1, 0, 0)
-    assert (report.duplicates, report.given) == (3, len(texts))
+    assert (report.duplicates, report.received) == (3, len(texts))
     assert [m.key for m in corpus.query("last text")] == ["a"]
     assert len(corpus) == last - 1
 
@@ -152,7 +152,7 @@ def test_duplicate_keys_over_batches(db: ts.Database) -> None:
 def test_a_refused_duplicate_does_not_undo_the_good_one(corpus: ts.Corpus) -> None:
     report = corpus.add_many([("a", "good text"), ("a", "bad\0")])
     assert [refusal.key for refusal in report.refused] == ["a"]
-    assert report.given == 2
+    assert report.received == 2
     assert [m.key for m in corpus.query("good text")] == ["a"]
 
 

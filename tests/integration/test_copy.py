@@ -18,7 +18,8 @@ import pytest
 
 import textsim_db as ts
 from tests.sampling import some
-from textsim_db.db.binary_format import Array, register
+from textsim_db.db.array_dumper import register
+from textsim_db.db.binary_format import Array
 from textsim_db.db.binary_rows import (
     COPY_HEADER,
     COPY_TRAILER,

@@ -93,7 +93,7 @@ def test_add_many_takes_any_iterable_and_reports(db: ts.Database) -> None:
     report = corpus.add_many((k, t) for k, t in {"a": "text one", "b": "new", "c": "x"}.items())
     assert (report.added, report.replaced, report.unchanged) == (1, 1, 1)
     assert report.refused == []
-    assert report.stored == report.given == 3
+    assert report.stored == report.received == 3
     assert corpus.add_many([]) == ts.AddReport()
     assert corpus.add("d", "more") == ts.AddReport(added=1)
     assert len(corpus) == 4
@@ -104,7 +104,7 @@ def test_progress_is_told(db: ts.Database) -> None:
     corpus = db.create_corpus("news", "word:1", num_hashes=8)
     seen: list[int] = []
     texts = ((str(i), f"w{i % 100}") for i in range(25_000))
-    corpus.add_many(texts, progress=lambda report: seen.append(report.given))
+    corpus.add_many(texts, progress=lambda report: seen.append(report.received))
     assert seen[-1] == 25_000
     assert len(seen) >= 2
     assert seen == sorted(seen)
@@ -122,7 +122,7 @@ def test_the_iterable_is_streamed(db: ts.Database) -> None:
             yield str(i), "same words"
 
     def progress(report: ts.AddReport) -> None:
-        ahead.append(furthest - report.given)
+        ahead.append(furthest - report.received)
 
     corpus.add_many(documents(), progress)
     assert max(ahead) <= 50_000

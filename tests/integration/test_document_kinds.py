@@ -220,7 +220,7 @@ def test_what_a_table_is_missing_is_refused(corpus: ts.Corpus) -> None:
     ]
     more: list[dict[str, Any]] = [{"id": 5, "body": "text"}, {"id": 6}, {"body": "text"}]
     assert len(corpus.add_many(more, key="id", text="body").refused) == 2
-    assert corpus.add_many([], key="id", text="body").given == 0
+    assert corpus.add_many([], key="id", text="body").received == 0
 
 
 def test_a_table_is_read_as_it_is_needed() -> None:

@@ -44,7 +44,7 @@ def test_against_plain_sets(db: ts.Database, rng: random.Random, shingle: str) -
     expected, every = brute_force(texts, shingle, 0.5)
     reported = {pair[:2]: pair.similarity for pair in corpus.pairs()}
     assert (report.documents, report.sampled, report.threshold) == (403, 402, 0.5)
-    assert (report.pairs, report.found) == (len(expected), len(reported))
+    assert (report.pairs, report.candidate_pairs) == (len(expected), len(reported))
     missed = {pair[:2]: pair.similarity for pair in report.missed}
     assert missed == {pair: v for pair, v in expected.items() if pair not in reported}
     assert len(missed) > 5

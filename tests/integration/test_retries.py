@@ -131,7 +131,7 @@ def test_commits_that_are_lost(
             proxy.cut = cut_commit(number, when)
             report = corpus.add_many(documents(TOTAL))
             assert proxy.cuts == 1
-            assert (report.added, report.given) == (TOTAL, TOTAL)
+            assert (report.added, report.received) == (TOTAL, TOTAL)
             assert corpus.check() == []
             assert len(corpus.query(documents(1)[0][1], 1.0)) == 1
         for number in (1, 2, 3):
@@ -167,7 +167,7 @@ def test_connections_that_are_lost_anywhere(
 
             proxy.cut = cut
             report = same.add_many(documents(TOTAL, str(number)))
-            assert report.stored == report.given == TOTAL
+            assert report.stored == report.received == TOTAL
             assert (report.added, report.replaced) == ((0, TOTAL) if number else (TOTAL, 0))
             assert corpus.check() == []
         assert proxy.cuts > 6

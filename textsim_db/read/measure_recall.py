@@ -78,7 +78,7 @@ class _Comparison:
             words=float(words),
             sampled=len(self._sample.ids),
             pairs=count,
-            found=shared,
+            candidate_pairs=shared,
             recall=shared / count if count else None,
             interval=wilson(shared, count),
             promised=sum(promised) / count if count else None,
