@@ -1,8 +1,8 @@
-"""Generate sql/schema/50_unicode.sql: the frozen Unicode tables as bracket expressions for SQL.
+"""Generate sql/schema/20_unicode.sql: the frozen Unicode tables as bracket expressions for SQL.
 
 Made from textsim_db/text/unicode_data.py, so that SQL and Python cannot differ in their tables.
 
-    python scripts/make_unicode_sql.py > sql/schema/50_unicode.sql
+    python scripts/make_unicode_sql.py > sql/schema/20_unicode.sql
 """
 
 from __future__ import annotations
