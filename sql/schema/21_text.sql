@@ -1,5 +1,7 @@
 -- From text to normal form, words and shingles: what textsim_db.text computes, bit for bit.
 
+-- Private functions
+
 -- Code points that are not assigned go first: only assigned ones are normalised alike by every
 -- version of Unicode. Runs of marks are capped next: NFKC takes quadratic time to sort them.
 CREATE FUNCTION textsim._prepared(body text) RETURNS text
@@ -11,9 +13,7 @@ END;
 COMMENT ON FUNCTION textsim._prepared(text) IS 'a text as NFKC takes it';
 
 CREATE FUNCTION textsim._form_of_piece(body text) RETURNS text
-LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
-SET search_path = pg_catalog, pg_temp
-AS $$
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF octet_length(body) = length(body) THEN
         RETURN regexp_replace(lower(body COLLATE "C"), '[^a-z0-9]+', ' ', 'g');
@@ -26,9 +26,7 @@ COMMENT ON FUNCTION textsim._form_of_piece(text)
     IS 'the normal form of a prepared text, with a space where a separator begins or ends it';
 
 CREATE FUNCTION textsim._form_of_pieces(body text) RETURNS text
-LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
-SET search_path = pg_catalog, pg_temp
-AS $$
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     -- Slices of a bytea are copied at once; those of a text are counted from its beginning.
     bytes bytea := convert_to(body, 'UTF8');
@@ -69,49 +67,8 @@ $$;
 COMMENT ON FUNCTION textsim._form_of_pieces(text)
     IS 'the normal form of a long text, in pieces: between two of them a statement can be cancelled';
 
-CREATE FUNCTION textsim.normal_form(body text) RETURNS text
-LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
-SET search_path = pg_catalog, pg_temp
-AS $$
-BEGIN
-    IF octet_length(body) > 65536 THEN
-        RETURN textsim._form_of_pieces(body);
-    END IF;
-    RETURN btrim(textsim._form_of_piece(textsim._prepared(body)));
-END
-$$;
-COMMENT ON FUNCTION textsim.normal_form(text)
-    IS 'NFKC with at most 30 marks in a run, lower case, words joined by one space (Unicode 13.0)';
-
-CREATE FUNCTION textsim.words(body text) RETURNS text[]
-LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-RETURN string_to_array(textsim.normal_form(body), ' ');
-COMMENT ON FUNCTION textsim.words(text) IS 'the words of a text, in order';
-
-CREATE FUNCTION textsim._check_language(c textsim.corpus, language text) RETURNS text
-LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
-SET search_path = pg_catalog, pg_temp
-AS $$
-BEGIN
-    IF c.language IS NULL THEN
-        RAISE EXCEPTION 'the languages of the documents of corpus "%" are not identified; a corpus '
-            'created with language="auto" does that', c.name
-            USING ERRCODE = 'invalid_parameter_value';
-    END IF;
-    IF language !~ '^[a-z]{2,3}$' THEN
-        RAISE EXCEPTION 'language is "%"; expected a code of ISO 639, such as "en"', language
-            USING ERRCODE = 'invalid_parameter_value';
-    END IF;
-    RETURN language;
-END
-$$;
-COMMENT ON FUNCTION textsim._check_language(textsim.corpus, text)
-    IS 'the language, or an error where the documents of a corpus cannot be told by it';
-
 CREATE FUNCTION textsim._form(c textsim.corpus, body text, language text DEFAULT NULL) RETURNS text
-LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
-SET search_path = pg_catalog, pg_temp
-AS $$
+LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     left_out text[] := c.stop_words;
 BEGIN
@@ -161,9 +118,7 @@ COMMENT ON FUNCTION textsim._shingles_of(text[], integer, text)
     IS 'distinct runs of n units, in order of first appearance; one of all units where there are fewer';
 
 CREATE FUNCTION textsim._shingles_of_form(form text, unit text, n integer) RETURNS text[]
-LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
-SET search_path = pg_catalog, pg_temp
-AS $$
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF unit = 'word' THEN
         RETURN textsim._shingles_of(string_to_array(form, ' '), n, ' ');
@@ -173,10 +128,27 @@ END
 $$;
 COMMENT ON FUNCTION textsim._shingles_of_form(text, text, integer) IS 'the shingles of a normal form';
 
+-- Public functions
+
+CREATE FUNCTION textsim.normal_form(body text) RETURNS text
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF octet_length(body) > 65536 THEN
+        RETURN textsim._form_of_pieces(body);
+    END IF;
+    RETURN btrim(textsim._form_of_piece(textsim._prepared(body)));
+END
+$$;
+COMMENT ON FUNCTION textsim.normal_form(text)
+    IS 'NFKC with at most 30 marks in a run, lower case, words joined by one space (Unicode 13.0)';
+
+CREATE FUNCTION textsim.words(body text) RETURNS text[]
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+RETURN string_to_array(textsim.normal_form(body), ' ');
+COMMENT ON FUNCTION textsim.words(text) IS 'the words of a text, in order';
+
 CREATE FUNCTION textsim.shingles(body text, unit text, n integer) RETURNS text[]
-LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
-SET search_path = pg_catalog, pg_temp
-AS $$
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF unit NOT IN ('word', 'char') THEN
         RAISE EXCEPTION 'unit is "%"; expected "word" or "char"', unit

@@ -1,5 +1,7 @@
 -- Measures of two texts, equal to those of textsim_db.measures on their shingles or words.
 
+-- Public functions
+
 CREATE FUNCTION textsim.containment(a text, b text, unit text DEFAULT 'word', n integer DEFAULT 1)
 RETURNS double precision
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
@@ -44,9 +46,7 @@ CREATE FUNCTION textsim.levenshtein_words(
     deletion double precision DEFAULT 1,
     substitution double precision DEFAULT 1
 ) RETURNS double precision
-LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
-SET search_path = pg_catalog, pg_temp
-AS $$
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     one text[] COLLATE "C" := textsim.words(a);
     other text[] COLLATE "C" := textsim.words(b);

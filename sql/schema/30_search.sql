@@ -1,7 +1,10 @@
--- Candidates by an indexed join, and matches verified exactly: what textsim_db.search does.
--- The partitions of a corpus are named directly, so that nothing of other corpora is planned
--- or locked. A bucket alone says its band, which its hash is seeded with. Verified in word ids, which stand for words one to one; in characters for char
+-- Candidates by an indexed join, and matches verified exactly: what textsim_db.read.search does.
+-- The queries name the partitions of a corpus directly, so that nothing of other corpora is planned or
+-- locked. They look a bucket up without its band, because each bucket is a hash seeded with its band.
+-- Documents are verified in word ids, which stand for words one to one, or in characters for char
 -- shingles.
+
+-- Private functions
 
 CREATE FUNCTION textsim._normal_form_of(word_ids integer[]) RETURNS text
 LANGUAGE sql STABLE STRICT PARALLEL SAFE
@@ -23,9 +26,7 @@ COMMENT ON FUNCTION textsim._word_ids(text)
     IS 'the word ids of a normal form as text; ?word for one that the dictionary does not have';
 
 CREATE FUNCTION textsim._comparable(form text, unit text, n integer) RETURNS text[]
-LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
-SET search_path = pg_catalog, pg_temp
-AS $$
+LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF unit = 'word' THEN
         RETURN textsim._shingles_of(textsim._word_ids(form), n, ' ');
@@ -38,9 +39,7 @@ COMMENT ON FUNCTION textsim._comparable(text, text, integer)
 
 CREATE FUNCTION textsim._stored(word_ids integer[], normal_form text, unit text, n integer)
 RETURNS text[]
-LANGUAGE plpgsql STABLE PARALLEL SAFE
-SET search_path = pg_catalog, pg_temp
-AS $$
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF word_ids IS NULL THEN
         RETURN textsim._comparable(normal_form, unit, n);
@@ -54,30 +53,86 @@ $$;
 COMMENT ON FUNCTION textsim._stored(integer[], text, text, integer)
     IS 'the shingles of a stored document, in word ids or characters';
 
-CREATE FUNCTION textsim._similarity(a text[], a_count integer, b text[], b_count integer)
-RETURNS double precision
+CREATE FUNCTION textsim._shared_bands(a integer[], b integer[], bands integer, rows integer)
+RETURNS integer[]
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-RETURN (
-    SELECT CASE WHEN count(*) = 0 THEN 0
-        ELSE count(*) / (a_count + b_count - count(*))::double precision END
-    FROM unnest(a) x JOIN unnest(b) y ON x COLLATE "C" = y COLLATE "C"
+RETURN array(
+    SELECT j FROM generate_series(0, bands - 1) j
+    WHERE a[j * rows + 1:(j + 1) * rows] = b[j * rows + 1:(j + 1) * rows]
+    ORDER BY j
 );
-COMMENT ON FUNCTION textsim._similarity(text[], integer, text[], integer)
-    IS 'the Jaccard similarity of two arrays without duplicates that stand for sets of these sizes';
+COMMENT ON FUNCTION textsim._shared_bands(integer[], integer[], integer, integer)
+    IS 'the numbers of the bands in which two signatures are equal';
 
-CREATE FUNCTION textsim._check_threshold(threshold double precision) RETURNS double precision
-LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
+CREATE FUNCTION textsim._matches(
+    c textsim.corpus, signature integer[], comparable text[], shingle_count integer,
+    without text, threshold double precision, max_results integer, language text)
+RETURNS TABLE (key text, similarity double precision)
+LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 10
 SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
-    IF NOT (threshold > 0 AND threshold <= 1) THEN
-        RAISE EXCEPTION 'threshold is %; expected above 0, at most 1', threshold
-            USING ERRCODE = 'invalid_parameter_value';
-    END IF;
-    RETURN threshold;
+    RETURN QUERY EXECUTE format($query$
+        SELECT m.key, m.similarity
+        FROM (
+            SELECT d.key,
+                textsim._jaccard(
+                    $4, $5, textsim._stored(d.word_ids, d.normal_form, $6, $7), d.shingle_count) AS similarity
+            FROM (
+                SELECT DISTINCT b.document_id
+                FROM textsim._buckets($1, $2, $3) q
+                JOIN textsim.%I b ON b.bucket = q.bucket
+            ) f
+            JOIN textsim.%I d ON d.id = f.document_id
+            WHERE d.key IS DISTINCT FROM $8 AND ($11 IS NULL OR d.language = $11)
+            OFFSET 0  -- computed once, not in WHERE and SELECT
+        ) m
+        WHERE m.similarity >= $9
+        ORDER BY m.similarity DESC, m.key COLLATE "C"
+        LIMIT $10
+        $query$, 'band_' || c.id, 'document_' || c.id)
+    USING signature, c.bands, c.rows, comparable, shingle_count, c.unit, c.shingle_length, without,
+        coalesce(textsim._check_threshold(threshold), c.threshold), max_results, language;
 END
 $$;
-COMMENT ON FUNCTION textsim._check_threshold(double precision) IS 'the threshold, or an error';
+COMMENT ON FUNCTION textsim._matches(
+    textsim.corpus, integer[], text[], integer, text, double precision, integer, text)
+    IS 'the documents similar to a set of shingles with this signature, best first';
+
+CREATE FUNCTION textsim._neighbours(
+    corpus text, document_key text, threshold double precision, max_results integer, language text)
+RETURNS TABLE (key text, similarity double precision)
+LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 10
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    c textsim.corpus := textsim._corpus(corpus);
+    own_ids integer[];
+    own_form text;
+    own_signature integer[];
+    own_count integer;
+BEGIN
+    IF c.id IS NULL OR document_key IS NULL THEN
+        RETURN;
+    END IF;
+    PERFORM textsim._warn_unindexed(c);
+    EXECUTE format(
+        'SELECT d.word_ids, d.normal_form, d.signature, d.shingle_count FROM textsim.%I d '
+        'WHERE d.key = $1', 'document_' || c.id)
+    INTO own_ids, own_form, own_signature, own_count USING document_key;
+    -- A row of a LATERAL join that is not indexed yet must not end the whole statement.
+    IF own_signature IS NULL THEN
+        RETURN;
+    END IF;
+    RETURN QUERY SELECT * FROM textsim._matches(
+        c, own_signature, textsim._stored(own_ids, own_form, c.unit, c.shingle_length), own_count,
+        document_key, threshold, max_results, textsim._check_language(c, language));
+END
+$$;
+COMMENT ON FUNCTION textsim._neighbours(text, text, double precision, integer, text)
+    IS 'what neighbours() returns; plpgsql takes no parameter and column of the same name';
+
+-- Public functions
 
 CREATE FUNCTION textsim.candidates(corpus text, body text, language text DEFAULT NULL)
 RETURNS TABLE (key text, bands integer)
@@ -112,41 +167,6 @@ $$;
 COMMENT ON FUNCTION textsim.candidates(text, text, text)
     IS 'the documents that share a bucket with a text, most buckets first; nothing is verified';
 
-CREATE FUNCTION textsim._matches(
-    c textsim.corpus, signature integer[], comparable text[], shingle_count integer,
-    without text, threshold double precision, max_results integer, language text)
-RETURNS TABLE (key text, similarity double precision)
-LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 10
-SET search_path = pg_catalog, pg_temp
-AS $$
-BEGIN
-    RETURN QUERY EXECUTE format($query$
-        SELECT m.key, m.similarity
-        FROM (
-            SELECT d.key,
-                textsim._similarity(
-                    $4, $5, textsim._stored(d.word_ids, d.normal_form, $6, $7), d.shingle_count) AS similarity
-            FROM (
-                SELECT DISTINCT b.document_id
-                FROM textsim._buckets($1, $2, $3) q
-                JOIN textsim.%I b ON b.bucket = q.bucket
-            ) f
-            JOIN textsim.%I d ON d.id = f.document_id
-            WHERE d.key IS DISTINCT FROM $8 AND ($11 IS NULL OR d.language = $11)
-            OFFSET 0  -- computed once, not in WHERE and SELECT
-        ) m
-        WHERE m.similarity >= $9
-        ORDER BY m.similarity DESC, m.key COLLATE "C"
-        LIMIT $10
-        $query$, 'band_' || c.id, 'document_' || c.id)
-    USING signature, c.bands, c.rows, comparable, shingle_count, c.unit, c.shingle_length, without,
-        coalesce(textsim._check_threshold(threshold), c.threshold), max_results, language;
-END
-$$;
-COMMENT ON FUNCTION textsim._matches(
-    textsim.corpus, integer[], text[], integer, text, double precision, integer, text)
-    IS 'the documents similar to a set of shingles with this signature, best first';
-
 CREATE FUNCTION textsim.matches(
     corpus text, body text,
     threshold double precision DEFAULT NULL, max_results integer DEFAULT 10,
@@ -173,39 +193,6 @@ $$;
 COMMENT ON FUNCTION textsim.matches(text, text, double precision, integer, text)
     IS 'the documents similar to a text, verified exactly, best first; threshold of the corpus if NULL';
 
-CREATE FUNCTION textsim._neighbours(
-    corpus text, document_key text, threshold double precision, max_results integer, language text)
-RETURNS TABLE (key text, similarity double precision)
-LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 10
-SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-    c textsim.corpus := textsim._corpus(corpus);
-    own_ids integer[];
-    own_form text;
-    own_signature integer[];
-    own_count integer;
-BEGIN
-    IF c.id IS NULL OR document_key IS NULL THEN
-        RETURN;
-    END IF;
-    PERFORM textsim._warn_unindexed(c);
-    EXECUTE format(
-        'SELECT d.word_ids, d.normal_form, d.signature, d.shingle_count FROM textsim.%I d '
-        'WHERE d.key = $1', 'document_' || c.id)
-    INTO own_ids, own_form, own_signature, own_count USING document_key;
-    -- A row of a LATERAL join that is not indexed yet must not end the whole statement.
-    IF own_signature IS NULL THEN
-        RETURN;
-    END IF;
-    RETURN QUERY SELECT * FROM textsim._matches(
-        c, own_signature, textsim._stored(own_ids, own_form, c.unit, c.shingle_length), own_count,
-        document_key, threshold, max_results, textsim._check_language(c, language));
-END
-$$;
-COMMENT ON FUNCTION textsim._neighbours(text, text, double precision, integer, text)
-    IS 'what neighbours() returns; plpgsql does not take a parameter and a column of one name';
-
 CREATE FUNCTION textsim.neighbours(
     corpus text, key text,
     threshold double precision DEFAULT NULL, max_results integer DEFAULT 10,
@@ -218,65 +205,30 @@ END;
 COMMENT ON FUNCTION textsim.neighbours(text, text, double precision, integer, text)
     IS 'the documents similar to an indexed one, itself left out, best first; none if it is not indexed';
 
-CREATE FUNCTION textsim._was_replaced(c textsim.corpus, name text) RETURNS boolean
-LANGUAGE sql STABLE PARALLEL SAFE
-RETURN
-    -- At the other levels a repetition has the same snapshot, which never sees the new corpus.
-    current_setting('transaction_isolation') IN ('read committed', 'read uncommitted')
-    AND NOT EXISTS (
-        SELECT FROM textsim.corpus o
-        WHERE o.name = _was_replaced.name AND (
-            o.id = (c).id
-            OR to_regclass('textsim.document_' || o.id) IS NULL
-            OR to_regclass('textsim.band_' || o.id) IS NULL));
-COMMENT ON FUNCTION textsim._was_replaced(textsim.corpus, text)
-    IS 'whether a statement that failed can be repeated, because a rebuild replaced the corpus';
-
-CREATE FUNCTION textsim._shared_bands(a integer[], b integer[], bands integer, rows integer)
-RETURNS integer[]
-LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-RETURN array(
-    SELECT j FROM generate_series(0, bands - 1) j
-    WHERE a[j * rows + 1:(j + 1) * rows] = b[j * rows + 1:(j + 1) * rows]
-    ORDER BY j
-);
-COMMENT ON FUNCTION textsim._shared_bands(integer[], integer[], integer, integer)
-    IS 'the numbers of the bands in which two signatures are equal';
-
--- The lists are VOLATILE so that a repetition has a snapshot of its own, which sees what a rebuild
--- has put in place. A block with EXCEPTION cannot run in a parallel worker.
+-- The lists of a whole corpus are VOLATILE because a rebuild may replace the corpus while they wait.
 CREATE FUNCTION textsim.candidate_pairs(corpus text)
 RETURNS TABLE (a text, b text, bands integer)
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE ROWS 1000
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-    c textsim.corpus;
+    c textsim.corpus := textsim._lock_corpus(corpus);
 BEGIN
-    LOOP
-        BEGIN
-            c := textsim._corpus(corpus);
-            IF c.id IS NOT NULL THEN
-                PERFORM textsim._warn_unindexed(c);
-                RETURN QUERY EXECUTE format($query$
-                    SELECT least(d.key COLLATE "C", e.key), greatest(d.key COLLATE "C", e.key), p.bands
-                    FROM (
-                        SELECT x.document_id AS x, y.document_id AS y, count(*)::integer AS bands
-                        FROM textsim.%1$I x
-                        JOIN textsim.%1$I y ON y.bucket = x.bucket AND x.document_id < y.document_id
-                        GROUP BY x.document_id, y.document_id
-                    ) p
-                    JOIN textsim.%2$I d ON d.id = p.x
-                    JOIN textsim.%2$I e ON e.id = p.y
-                    $query$, 'band_' || c.id, 'document_' || c.id);
-            END IF;
-            RETURN;
-        EXCEPTION WHEN undefined_table OR serialization_failure THEN
-            IF NOT textsim._was_replaced(c, corpus) THEN
-                RAISE;
-            END IF;
-        END;
-    END LOOP;
+    IF c.id IS NULL THEN
+        RETURN;
+    END IF;
+    PERFORM textsim._warn_unindexed(c);
+    RETURN QUERY EXECUTE format($query$
+        SELECT least(d.key COLLATE "C", e.key), greatest(d.key COLLATE "C", e.key), p.bands
+        FROM (
+            SELECT x.document_id AS x, y.document_id AS y, count(*)::integer AS bands
+            FROM textsim.%1$I x
+            JOIN textsim.%1$I y ON y.bucket = x.bucket AND x.document_id < y.document_id
+            GROUP BY x.document_id, y.document_id
+        ) p
+        JOIN textsim.%2$I d ON d.id = p.x
+        JOIN textsim.%2$I e ON e.id = p.y
+        $query$, 'band_' || c.id, 'document_' || c.id);
 END
 $$;
 COMMENT ON FUNCTION textsim.candidate_pairs(text)
@@ -320,45 +272,34 @@ LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE ROWS 1000
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-    c textsim.corpus;
+    c textsim.corpus := textsim._lock_corpus(corpus);
 BEGIN
-    LOOP
-        BEGIN
-            c := textsim._corpus(corpus);
-            IF c.id IS NOT NULL THEN
-                PERFORM textsim._warn_unindexed(c);
-                RETURN QUERY EXECUTE format($query$
-                    SELECT least(m.a COLLATE "C", m.b), greatest(m.a COLLATE "C", m.b), m.similarity
-                    FROM (
-                        SELECT d.key AS a, e.key AS b,
-                            textsim._similarity(
-                                textsim._stored(d.word_ids, d.normal_form, $1, $2), d.shingle_count,
-                                textsim._stored(e.word_ids, e.normal_form, $1, $2), e.shingle_count)
-                                AS similarity
-                        FROM (
-                            SELECT DISTINCT x.document_id AS x, y.document_id AS y
-                            FROM textsim.%1$I x
-                            JOIN textsim.%1$I y
-                                ON y.bucket = x.bucket AND x.document_id < y.document_id
-                        ) p
-                        JOIN textsim.%2$I d ON d.id = p.x
-                        JOIN textsim.%2$I e ON e.id = p.y
-                        WHERE $4 IS NULL OR d.language = $4 AND e.language = $4
-                        OFFSET 0  -- computed once, not in WHERE and SELECT
-                    ) m
-                    WHERE m.similarity >= $3
-                    $query$, 'band_' || c.id, 'document_' || c.id)
-                USING c.unit, c.shingle_length,
-                    coalesce(textsim._check_threshold(threshold), c.threshold),
-                    textsim._check_language(c, language);
-            END IF;
-            RETURN;
-        EXCEPTION WHEN undefined_table OR serialization_failure THEN
-            IF NOT textsim._was_replaced(c, corpus) THEN
-                RAISE;
-            END IF;
-        END;
-    END LOOP;
+    IF c.id IS NULL THEN
+        RETURN;
+    END IF;
+    PERFORM textsim._warn_unindexed(c);
+    RETURN QUERY EXECUTE format($query$
+        SELECT least(m.a COLLATE "C", m.b), greatest(m.a COLLATE "C", m.b), m.similarity
+        FROM (
+            SELECT d.key AS a, e.key AS b,
+                textsim._jaccard(
+                    textsim._stored(d.word_ids, d.normal_form, $1, $2), d.shingle_count,
+                    textsim._stored(e.word_ids, e.normal_form, $1, $2), e.shingle_count)
+                    AS similarity
+            FROM (
+                SELECT DISTINCT x.document_id AS x, y.document_id AS y
+                FROM textsim.%1$I x
+                JOIN textsim.%1$I y ON y.bucket = x.bucket AND x.document_id < y.document_id
+            ) p
+            JOIN textsim.%2$I d ON d.id = p.x
+            JOIN textsim.%2$I e ON e.id = p.y
+            WHERE $4 IS NULL OR d.language = $4 AND e.language = $4
+            OFFSET 0  -- computed once, not in WHERE and SELECT
+        ) m
+        WHERE m.similarity >= $3
+        $query$, 'band_' || c.id, 'document_' || c.id)
+    USING c.unit, c.shingle_length, coalesce(textsim._check_threshold(threshold), c.threshold),
+        textsim._check_language(c, language);
 END
 $$;
 COMMENT ON FUNCTION textsim.pairs(text, double precision, text)

@@ -1,10 +1,9 @@
--- Making and dropping the partitions of a corpus. Private: called by the functions and clients
--- that create and drop corpora.
+-- The partitions of a corpus. Private: whatever creates or drops a corpus calls these.
+
+-- Private functions
 
 CREATE FUNCTION textsim._grant_like(parent regclass, partition regclass) RETURNS void
-LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
-SET search_path = pg_catalog, pg_temp
-AS $$
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     entry record;
 BEGIN
@@ -21,10 +20,8 @@ $$;
 COMMENT ON FUNCTION textsim._grant_like(regclass, regclass)
     IS 'grant on a partition what is granted on its parent: partitions are read directly';
 
-CREATE FUNCTION textsim._create_storage(corpus_id integer) RETURNS void
-LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
-SET search_path = pg_catalog, pg_temp
-AS $$
+CREATE FUNCTION textsim._create_partitions(corpus_id integer) RETURNS void
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     document_table text := format('document_%s', corpus_id);
     band_table text := format('band_%s', corpus_id);
@@ -60,12 +57,10 @@ BEGIN
     PERFORM textsim._grant_like('textsim.band', format('textsim.%I', band_table)::regclass);
 END
 $$;
-COMMENT ON FUNCTION textsim._create_storage(integer) IS 'create the partitions of a corpus';
+COMMENT ON FUNCTION textsim._create_partitions(integer) IS 'create the partitions of a corpus';
 
-CREATE FUNCTION textsim._drop_storage(corpus_id integer) RETURNS void
-LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
-SET search_path = pg_catalog, pg_temp
-AS $$
+CREATE FUNCTION textsim._drop_partitions(corpus_id integer) RETURNS void
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     document_table text := format('document_%s', corpus_id);
     band_table text := format('band_%s', corpus_id);
@@ -73,7 +68,7 @@ DECLARE
     patience interval := current_setting('lock_timeout')::interval;
     start timestamptz := clock_timestamp();
 BEGIN
-    PERFORM textsim._refuse_views(corpus_id);
+    PERFORM textsim._refuse_views(corpus_id, false);
     -- DROP TABLE alone would lock the parents, and with them every other corpus, while it waits
     -- for who still uses this one. Searches lock band rows first: waiting there is safe. Who
     -- holds anything else may wait for that in turn: then let go, and try again.
@@ -96,8 +91,8 @@ BEGIN
     EXECUTE format('DROP TABLE textsim.%I', band_table);
     -- A change that was logged while its table moved to a rebuilt corpus is still to be indexed.
     DELETE FROM textsim.pending p
-    WHERE p.corpus_id = _drop_storage.corpus_id
+    WHERE p.corpus_id = _drop_partitions.corpus_id
         AND NOT EXISTS (SELECT FROM textsim.source s WHERE s.id = p.source_id);
 END
 $$;
-COMMENT ON FUNCTION textsim._drop_storage(integer) IS 'drop the partitions of a corpus';
+COMMENT ON FUNCTION textsim._drop_partitions(integer) IS 'drop the partitions of a corpus';

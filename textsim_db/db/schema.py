@@ -188,7 +188,7 @@ def _remove_corpora(connection: Connection) -> None:
                 connection.execute(sql.SQL("DROP FUNCTION IF EXISTS {}() CASCADE").format(function))
             connection.execute("DELETE FROM textsim.source WHERE corpus_id = %s", [corpus])
             connection.execute("DELETE FROM textsim.corpus WHERE id = %s", [corpus])
-            connection.execute("SELECT textsim._drop_storage(%s)", [corpus])
+            connection.execute("SELECT textsim._drop_partitions(%s)", [corpus])
 
 
 def script() -> str:

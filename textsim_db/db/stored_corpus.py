@@ -120,7 +120,7 @@ def create(engine: Engine, name: str, config: CorpusConfig) -> StoredCorpus:
         row = connection.execute(_INSERT, values).fetchone()
         if row is None:
             raise CorpusExists(f'corpus "{name}" exists already')
-        connection.execute("SELECT textsim._create_storage(%s)", [row[0]])
+        connection.execute("SELECT textsim._create_partitions(%s)", [row[0]])
     return StoredCorpus(int(row[0]), name, config, int(row[0]))
 
 

@@ -77,7 +77,7 @@ LEFT JOIN LATERAL pg_catalog.unnest(p.keys) k (key) ON true
 WHERE coalesce(s.corpus_id, p.corpus_id) = %s AND p.error IS NOT NULL
 ORDER BY p.id DESC LIMIT %s
 """
-_UNINDEXED = "SELECT textsim._unindexed(%s)::text"
+_UNCOMPARED = "SELECT s.relation::text FROM textsim._uncompared(%s) s"
 _RETRY = """
 UPDATE textsim.pending p SET error = NULL, tries = 0, lease_until = NULL
 WHERE p.error IS NOT NULL AND %s = coalesce(
@@ -173,7 +173,7 @@ def retry(engine: Engine, corpus: StoredCorpus) -> int:
 def warn_unindexed(engine: Engine, corpus: StoredCorpus) -> None:
     """Log the attached tables that are still to be compared with their documents."""
     with autocommit(engine) as connection:
-        for (table,) in connection.execute(_UNINDEXED, [corpus.id]):
+        for (table,) in connection.execute(_UNCOMPARED, [corpus.id]):
             log.warning(
                 "table %s is not wholly indexed in corpus %s: what it holds may be missing",
                 *(table, corpus.name),

@@ -90,7 +90,7 @@ _LOCK = """
 /* textsim-db: rebuild corpus {id}: wait for writers */
 LOCK TABLE {document} IN SHARE ROW EXCLUSIVE MODE
 """
-_REFUSE_FIXED_VIEWS = "SELECT textsim._refuse_fixed_views(%s)"
+_REFUSE_FIXED_VIEWS = "SELECT textsim._refuse_views(%s, true)"
 _MOVE_VIEWS = "/* textsim-db: move the views of a corpus */ SELECT textsim._move_views(%s, %s)"
 # Sessions that hold an advisory lock are rebuilds, writers and migrations, which look for nothing.
 _OPEN_TRANSACTIONS = """
