@@ -26,33 +26,32 @@ CREATE FUNCTION textsim._replace_bands(
     c textsim.corpus, document_id bigint, old_signature integer[], new_signature integer[])
 RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    old_buckets bigint[] := array(
+        SELECT q.bucket FROM textsim._buckets(old_signature, c.bands, c.rows) q ORDER BY q.band);
+    new_buckets bigint[] := array(
+        SELECT q.bucket FROM textsim._buckets(new_signature, c.bands, c.rows) q ORDER BY q.band);
 BEGIN
-    IF old_signature IS NOT NULL THEN
+    IF old_buckets <> '{}' THEN
         EXECUTE format($query$
             DELETE FROM textsim.%I b
-            USING (
-                SELECT * FROM textsim._buckets($1, $3, $4)
-                EXCEPT SELECT * FROM textsim._buckets($2, $3, $4)
-            ) q
-            WHERE b.band = q.band AND b.bucket = q.bucket AND b.document_id = $5
+            WHERE b.document_id = $1 AND b.bucket = ANY ($2) AND b.bucket <> ALL ($3)
             $query$, 'band_' || c.id)
-        USING old_signature, new_signature, c.bands, c.rows, document_id;
+        USING document_id, old_buckets, new_buckets;
     END IF;
-    IF new_signature IS NOT NULL THEN
+    IF new_buckets <> '{}' THEN
         EXECUTE format($query$
             INSERT INTO textsim.%I (corpus_id, band, bucket, document_id)
-            SELECT $1, q.band, q.bucket, $2
-            FROM (
-                SELECT * FROM textsim._buckets($3, $5, $6)
-                EXCEPT SELECT * FROM textsim._buckets($4, $5, $6)
-            ) q
+            SELECT $1, (q.place - 1)::smallint, q.bucket, $2
+            FROM unnest($3) WITH ORDINALITY q (bucket, place)
+            WHERE q.bucket <> ALL ($4)
             $query$, 'band_' || c.id)
-        USING c.id, document_id, new_signature, old_signature, c.bands, c.rows;
+        USING c.id, document_id, new_buckets, old_buckets;
     END IF;
 END
 $$;
 COMMENT ON FUNCTION textsim._replace_bands(textsim.corpus, bigint, integer[], integer[])
-    IS 'write the band rows of a document that differ; a signature is NULL where there is no document';
+    IS 'write the band rows of a document that differ; a signature is NULL if there is no document';
 
 CREATE FUNCTION textsim._document(c textsim.corpus, source integer, key text, form text)
 RETURNS textsim.document
