@@ -18,9 +18,9 @@ import psycopg
 
 import textsim_db as ts
 from benchmarks.generate import documents
-from textsim_db.db import binary_format
+from textsim_db.db import array_dumper
 from textsim_db.db.binary_format import COPY_HEADER, COPY_TRAILER, copy_bands, load_int4_arrays
-from textsim_db.settings import Bands, make_config
+from textsim_db.settings import Bands, CorpusSettings
 from textsim_db.sketch import band_buckets
 from textsim_db.sketch.sketches import sketch
 
@@ -35,7 +35,7 @@ GROUP BY x.document_id
 
 def make_signatures(connection: Connection, count: int, hashes: int) -> None:
     """Store the signatures of documents, of which half are near-copies."""
-    config = make_config(num_hashes=hashes, threshold=0.8)
+    config = CorpusSettings(num_hashes=hashes, threshold=0.8).complete()
     texts = [text.encode() for _, text in documents(count, 100, planted=0.5)]
     made = sketch(texts, config).signatures
     connection.execute("DROP TABLE IF EXISTS classic_signature")
@@ -90,7 +90,7 @@ def main() -> None:
         ts.connect(given.database_url) as db,
         psycopg.connect(db.url, autocommit=True) as connection,
     ):
-        binary_format.register(connection)
+        array_dumper.register(connection)
         make_signatures(connection, given.documents, given.hashes)
         store_buckets(connection, banding)
         stored = [store_buckets(connection, banding) for _ in range(given.rounds)]

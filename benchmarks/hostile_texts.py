@@ -19,7 +19,7 @@ import psycopg
 import textsim_db as ts
 from textsim_db.db import embedded_server
 from textsim_db.errors import DocumentError
-from textsim_db.settings import make_config
+from textsim_db.settings import CorpusSettings
 from textsim_db.sketch.sketches import sketch_tokens
 from textsim_db.text.tokens import MAX_BYTES, Tokens, tokenize
 
@@ -67,7 +67,7 @@ def python_seconds(text: str) -> tuple[str, str]:
     form = seconds_of(lambda: made.append(tokenize([data])))
     if not made:
         return form, ""
-    return form, seconds_of(lambda: sketch_tokens(made[0], make_config("word:3")))
+    return form, seconds_of(lambda: sketch_tokens(made[0], CorpusSettings("word:3").complete()))
 
 
 def sql_seconds(connection: psycopg.Connection[object], text: str) -> tuple[str, str]:

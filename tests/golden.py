@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from textsim_db.settings import CorpusConfig, make_config
+from textsim_db.settings import CorpusConfig, CorpusSettings
 
 
 class Golden(NamedTuple):
@@ -24,7 +24,7 @@ class Golden(NamedTuple):
 
 
 def golden_config(shingle: str) -> CorpusConfig:
-    return make_config(shingle, num_hashes=8, bands=2, rows=3, seed=7)
+    return CorpusSettings(shingle, num_hashes=8, bands=2, rows=3, seed=7).complete()
 
 
 MANY_MARKS = (

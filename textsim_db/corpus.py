@@ -4,21 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import closing, contextmanager, suppress
+from dataclasses import replace
 from functools import partial
 from math import log
-from typing import Any, LiteralString, TypeVar
+from typing import TYPE_CHECKING, Any, LiteralString, Protocol, TypeVar
 
-import numpy as np
-import numpy.typing as npt
 from psycopg import errors as pg
-from sqlalchemy import Engine, Table
 
-from textsim_db.compare.verify import Criterion
 from textsim_db.db import stored_corpus
-from textsim_db.db.dictionary import Dictionary
 from textsim_db.db.engine import autocommit, database_errors
-from textsim_db.db.stored_corpus import StoredCorpus
-from textsim_db.diff.explanation import Explanation, explain_sides
+from textsim_db.db.store import Store
 from textsim_db.errors import (
     ConfigurationError,
     CorpusChanged,
@@ -27,8 +22,7 @@ from textsim_db.errors import (
     DocumentNotFound,
     MeasureError,
 )
-from textsim_db.measures.by_name import JACCARD, measure_of
-from textsim_db.read import clusters, corpus_statistics, integrity, measure_recall, pairs, search
+from textsim_db.lazy import lazy
 from textsim_db.results import (
     Activity,
     AddReport,
@@ -48,22 +42,57 @@ from textsim_db.results import (
 from textsim_db.settings import (
     AUTO,
     CorpusConfig,
-    changed_config,
     check_callable,
     check_count,
     check_linkage,
     check_several,
     check_threshold,
 )
-from textsim_db.sketch import band_options, sketches
-from textsim_db.sketch.band_options import Option
-from textsim_db.sync import source_changes, source_rows, sources
-from textsim_db.sync.sources import Column
-from textsim_db.sync.worker import Worker
-from textsim_db.text.languages import check_language
-from textsim_db.write import bulk_load, rebuild
+from textsim_db.sketch import band_options
+from textsim_db.sync import source_rows, sources
 from textsim_db.write.document_inputs import Documents, Key, stream_documents
-from textsim_db.write.prepared_batch import possible_key
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+    from sqlalchemy import Table
+
+    from textsim_db.compare import verify
+    from textsim_db.compare.verify import Criterion
+    from textsim_db.diff import explanation
+    from textsim_db.diff.explanation import Explanation
+    from textsim_db.measures import by_name
+    from textsim_db.read import (
+        clusters,
+        corpus_statistics,
+        integrity,
+        measure_recall,
+        pairs,
+        search,
+    )
+    from textsim_db.sketch import sketches
+    from textsim_db.sketch.band_options import Option
+    from textsim_db.sync import source_changes, worker
+    from textsim_db.sync.sources import Column
+    from textsim_db.text import languages
+    from textsim_db.write import bulk_load, prepared_batch, rebuild
+else:
+    verify = lazy("textsim_db.compare.verify")
+    explanation = lazy("textsim_db.diff.explanation")
+    by_name = lazy("textsim_db.measures.by_name")
+    clusters = lazy("textsim_db.read.clusters")
+    corpus_statistics = lazy("textsim_db.read.corpus_statistics")
+    integrity = lazy("textsim_db.read.integrity")
+    measure_recall = lazy("textsim_db.read.measure_recall")
+    pairs = lazy("textsim_db.read.pairs")
+    search = lazy("textsim_db.read.search")
+    sketches = lazy("textsim_db.sketch.sketches")
+    source_changes = lazy("textsim_db.sync.source_changes")
+    worker = lazy("textsim_db.sync.worker")
+    languages = lazy("textsim_db.text.languages")
+    bulk_load = lazy("textsim_db.write.bulk_load")
+    prepared_batch = lazy("textsim_db.write.prepared_batch")
+    rebuild = lazy("textsim_db.write.rebuild")
 
 INDEX_PATIENCE = "100ms"
 """How long a search that finds no index waits for those who write, before it does without."""
@@ -74,13 +103,26 @@ _COUNT = "/* textsim-db: count the documents of corpus {id} */ SELECT count(*) F
 _CONTAINS = "SELECT EXISTS (SELECT FROM {document} WHERE key = %s)"
 
 
+class ManagedCorpus(Protocol):
+    """What can be done with a corpus without computing a signature."""
+
+    @property
+    def name(self) -> str: ...  # noqa: D102 - those of Corpus
+    @property
+    def config(self) -> CorpusConfig: ...  # noqa: D102
+    def __len__(self) -> int: ...
+    def status(self) -> Status: ...  # noqa: D102
+    def activity(self) -> Activity: ...  # noqa: D102
+    def failures(self, last: int | None = None) -> list[Failure]: ...  # noqa: D102
+    def retry_failures(self) -> int: ...  # noqa: D102
+    def detach(self, table: str) -> None: ...  # noqa: D102
+
+
 class Corpus:
     """A named collection of documents with one configuration; made by Database, not directly."""
 
-    def __init__(self, engine: Engine, dictionary: Dictionary, stored: StoredCorpus) -> None:
-        self._engine = engine
-        self._dictionary = dictionary
-        self._stored = stored
+    def __init__(self, store: Store) -> None:
+        self._store = store
         self._searched = False
 
     def __repr__(self) -> str:
@@ -93,12 +135,12 @@ class Corpus:
     @property
     def name(self) -> str:
         """The name that the corpus was created with."""
-        return self._stored.name
+        return self._store.corpus.name
 
     @property
     def config(self) -> CorpusConfig:
         """Everything that the signatures of this corpus depend on."""
-        return self._stored.config
+        return self._store.corpus.config
 
     def add_many(
         self,
@@ -131,9 +173,7 @@ class Corpus:
         check_callable(progress, "progress")
         stream = stream_documents(documents, key, text)
         with self._errors():
-            return bulk_load.add_many(
-                self._engine, self._dictionary, self._stored, stream, progress
-            )
+            return bulk_load.add_many(self._store, stream, progress)
 
     def add(self, key: Key, text: str) -> AddReport:
         """Add or replace one document; raises DocumentError where add_many would refuse it."""
@@ -150,7 +190,7 @@ class Corpus:
         """
         check_several(keys, "remove() takes several keys, such as [key]")
         with self._errors():
-            return bulk_load.remove(self._engine, self._stored, keys)
+            return bulk_load.remove(self._store, keys)
 
     def query(
         self,
@@ -175,9 +215,7 @@ class Corpus:
         ConfigurationError.
         """
         criterion, most = self._criterion(measure, threshold, language), _limit(limit)
-        found = self._search(
-            lambda: search.query(self._engine, self._dictionary, self._stored, text, criterion)
-        )
+        found = self._search(lambda: search.query(self._store, text, criterion))
         return found[:most]
 
     def query_many(
@@ -198,11 +236,7 @@ class Corpus:
                 f"query_many() takes texts in an order, such as [text]; it got a {type(texts).__name__}"
             )
         criterion, most = self._criterion(measure, threshold, language), _limit(limit)
-        found = self._search(
-            lambda: search.query_many(
-                self._engine, self._dictionary, self._stored, texts, criterion
-            )
-        )
+        found = self._search(lambda: search.query_many(self._store, texts, criterion))
         return [matches[:most] for matches in found]
 
     def neighbours(
@@ -220,11 +254,7 @@ class Corpus:
         """
         stored_key = self._key(key)
         criterion, most = self._criterion(measure, threshold, language), _limit(limit)
-        found = self._search(
-            lambda: search.neighbours(
-                self._engine, self._dictionary, self._stored, stored_key, criterion
-            )
-        )
+        found = self._search(lambda: search.neighbours(self._store, stored_key, criterion))
         return found[:most]
 
     def explain(self, a: Key, b: Key) -> Explanation:
@@ -234,10 +264,10 @@ class Corpus:
         DocumentNotFound, and MeasureError for millions of words with little in common.
         """
         sides = [
-            self._search(partial(search.side_of, self._engine, self._dictionary, self._stored, key))
+            self._search(partial(search.side_of, self._store, key))
             for key in (self._key(a), self._key(b))
         ]
-        return explain_sides(*sides)
+        return explanation.explain_sides(*sides)
 
     def candidates(self, text: str, language: str | None = None) -> list[Candidate]:
         """Return the documents that share a bucket with a text, unverified, most buckets first.
@@ -245,7 +275,7 @@ class Corpus:
         language is that of query(). Raises DocumentError and ConfigurationError.
         """
         limit = self._language(language)
-        return self._search(lambda: search.candidates(self._engine, self._stored, text, limit))
+        return self._search(lambda: search.candidates(self._store, text, limit))
 
     def pairs(
         self,
@@ -265,9 +295,7 @@ class Corpus:
         if not criterion.measure.is_symmetric:
             raise MeasureError(f"{measure} depends on the order of two documents; try overlap")
 
-        return self._streamed(
-            lambda: pairs.pairs(self._engine, self._dictionary, self._stored, criterion)
-        )
+        return self._streamed(lambda: pairs.pairs(self._store, criterion))
 
     def clusters(
         self,
@@ -286,14 +314,13 @@ class Corpus:
         more than 256 different documents share a bucket, of links that do, if not the strongest.
         language limits the documents.
         """
-        criterion, how = self._criterion(JACCARD.name, threshold, language), check_linkage(linkage)
+        criterion, how = (
+            self._criterion(by_name.JACCARD.name, threshold, language),
+            check_linkage(linkage),
+        )
         check_callable(rank, "rank")
 
-        return self._streamed(
-            lambda: clusters.clusters(
-                self._engine, self._dictionary, self._stored, criterion, how, rank
-            )
-        )
+        return self._streamed(lambda: clusters.clusters(self._store, criterion, how, rank))
 
     def duplicates(
         self,
@@ -309,14 +336,13 @@ class Corpus:
         one that is kept in its place; with the others, those of clusters(), its similarity to that
         may be lower. language limits the documents.
         """
-        criterion, how = self._criterion(JACCARD.name, threshold, language), check_linkage(linkage)
+        criterion, how = (
+            self._criterion(by_name.JACCARD.name, threshold, language),
+            check_linkage(linkage),
+        )
         check_callable(rank, "rank")
 
-        return self._streamed(
-            lambda: clusters.duplicates(
-                self._engine, self._dictionary, self._stored, criterion, how, rank
-            )
-        )
+        return self._streamed(lambda: clusters.duplicates(self._store, criterion, how, rank))
 
     def measure_recall(
         self,
@@ -336,9 +362,7 @@ class Corpus:
         if seed is not None:
             check_count(seed, "seed", 0, 2**63 - 1)
         return self._search(
-            lambda: measure_recall.measure(
-                self._engine, self._dictionary, self._stored, checked, sample, seed, progress
-            )
+            lambda: measure_recall.measure(self._store, checked, sample, seed, progress)
         )
 
     def plan(
@@ -383,9 +407,7 @@ class Corpus:
         check_count(sample, "sample", 0, 2**31)
         check_count(seed, "seed", 0, 2**63 - 1)
         return self._search(
-            lambda: corpus_statistics.statistics(
-                self._engine, self._dictionary, self._stored, words, sample, seed, limit, progress
-            )
+            lambda: corpus_statistics.statistics(self._store, words, sample, seed, limit, progress)
         )
 
     def idf_weights(self) -> dict[str, float]:
@@ -394,9 +416,7 @@ class Corpus:
         They are the weights that textsim_db.measures.weighted_jaccard takes. All documents are read.
         """
         frequencies, documents = self._search(
-            lambda: corpus_statistics.document_frequencies(
-                self._engine, self._dictionary, self._stored
-            )
+            lambda: corpus_statistics.document_frequencies(self._store)
         )
         return {word: log(documents / count) for word, count in frequencies.items()}
 
@@ -420,7 +440,7 @@ class Corpus:
         progress is called with the number of documents checked so far.
         """
         check_callable(progress, "progress")
-        return self._read(lambda: integrity.check(self._engine, self._stored, progress))
+        return self._read(lambda: integrity.check(self._store, progress))
 
     def attach(
         self,
@@ -443,18 +463,16 @@ class Corpus:
         """
         check_callable(progress, "progress")
         with self._current():
-            source = sources.attach(
-                self._engine, self._stored, *sources.names(table, key, text), mode
-            )
-            worker = Worker(
-                self._engine,
-                self._dictionary,
+            source = sources.attach(self._store, *sources.names(table, key, text), mode)
+            indexer = worker.Worker(
+                self._store.engine,
+                self._store.dictionary,
                 only=source,
                 report=None if progress is None else sources.counted(progress),
             )
-            report = worker.run(until_idle=True)
-            if worker.unusable:
-                name, fault = next(iter(worker.unusable.items()))
+            report = indexer.run(until_idle=True)
+            if indexer.unusable:
+                name, fault = next(iter(indexer.unusable.items()))
                 raise ConfigurationError(
                     f"table {name} is attached, but what it holds is not indexed: {fault}; let a "
                     "worker index it that can, or detach it"
@@ -464,27 +482,27 @@ class Corpus:
     def detach(self, table: str | Table | type[Any]) -> None:
         """Stop keeping a table indexed; its documents stay. Raises ConfigurationError."""
         with self._current():
-            sources.detach(self._engine, self._stored, table)
+            sources.detach(self._store, table)
 
     def status(self) -> Status:
         """Return how many documents are indexed, pending and set aside."""
         with self._current():
-            return sources.status(self._engine, self._stored)
+            return sources.status(self._store)
 
     def activity(self) -> Activity:
         """Return how far behind its tables the corpus is, and how much was ever written to it."""
-        return self._read(lambda: sources.activity(self._engine, self._stored))
+        return self._read(lambda: sources.activity(self._store))
 
     def failures(self, last: int | None = None) -> list[Failure]:
         """Return the documents that were set aside, with the reason for each, or the last of them."""
         checked = _limit(last, "last")
         with self._current():
-            return sources.failures(self._engine, self._stored, checked)
+            return sources.failures(self._store, checked)
 
     def retry_failures(self) -> int:
         """Have workers try again what was set aside, and return how many documents that is."""
         with self._current():
-            return sources.retry(self._engine, self._stored)
+            return sources.retry(self._store)
 
     def reconcile(self, progress: Callable[[int], None] | None = None) -> ChangeReport:
         """Make the corpus equal to its attached tables, by key and text.
@@ -495,15 +513,11 @@ class Corpus:
         """
         check_callable(progress, "progress")
         with self._current():
-            removed = source_rows.release_dropped(self._engine, self._stored.id)
+            removed = source_rows.release_dropped(self._store.engine, self._store.corpus.id)
             report = ChangeReport(removed=removed)
-            for source in sources.usable(self._engine, self._stored):
-                report.include(
-                    source_changes.reconcile(
-                        self._engine, self._dictionary, self._stored, source, progress
-                    )
-                )
-            report.include(source_changes.complete(self._engine, self._dictionary, self._stored))
+            for source in sources.usable(self._store):
+                report.include(source_changes.reconcile(self._store, source, progress))
+            report.include(source_changes.complete(self._store))
             return report
 
     def drift(self) -> Generator[Drift, None, None]:
@@ -511,11 +525,11 @@ class Corpus:
 
         def found() -> Generator[Drift, None, None]:
             with self._current():
-                for source in sources.dropped(self._engine, self._stored):
-                    yield from source_changes.surplus(self._engine, self._stored, source)
-                for source in sources.usable(self._engine, self._stored):
-                    for piece in source_changes.sweep(self._engine, self._stored, source):
-                        yield from source_changes.drift(self._engine, self._dictionary, piece)
+                for source in sources.dropped(self._store):
+                    yield from source_changes.surplus(self._store, source)
+                for source in sources.usable(self._store):
+                    for piece in source_changes.sweep(self._store, source):
+                        yield from source_changes.drift(piece)
 
         return found()
 
@@ -542,7 +556,7 @@ class Corpus:
         is as before.
         """
         check_callable(progress, "progress")
-        given = {
+        settings = {
             "shingle": shingle,
             "threshold": threshold,
             "recall": recall,
@@ -551,20 +565,18 @@ class Corpus:
             "bands": bands,
             "rows": rows,
         }
-        settings = {name: value for name, value in given.items() if value is not None}
         with self._current():
-            config = changed_config(self.config, **settings)
+            config = self.config.changed(**settings)
             if config == self.config:
                 return False
-            self._stored = rebuild.rebuild(
-                self._engine, self._dictionary, self._stored, config, progress
-            )
+            rebuilt = rebuild.rebuild(self._store, config, progress)
+            self._store = replace(self._store, corpus=rebuilt)
         return True
 
     def drop(self) -> None:
         """Remove the corpus with all its documents; raises CorpusNotFound if it is gone."""
         with self._current():
-            stored_corpus.drop(self._engine, self._stored)
+            stored_corpus.drop(self._store.engine, self._store.corpus)
 
     def __len__(self) -> int:
         return int(self._read(lambda: self._value(_COUNT, [])))
@@ -574,12 +586,12 @@ class Corpus:
         return True
 
     def __contains__(self, key: object) -> bool:
-        stored = possible_key(key)
+        stored = prepared_batch.possible_key(key)
         return stored is not None and bool(self._read(lambda: self._value(_CONTAINS, [stored])))
 
     def _value(self, statement: LiteralString, parameters: list[Any]) -> Any:
-        with autocommit(self._engine) as connection:
-            row = connection.execute(self._stored.statement(statement), parameters).fetchone()
+        with autocommit(self._store.engine) as connection:
+            row = connection.execute(self._store.corpus.statement(statement), parameters).fetchone()
         assert row is not None
         return row[0]
 
@@ -587,19 +599,19 @@ class Corpus:
         return self.config.threshold if threshold is None else check_threshold(threshold)
 
     def _key(self, key: Key) -> str:
-        stored = possible_key(key)
+        stored = prepared_batch.possible_key(key)
         if stored is None:
             raise DocumentNotFound(f'corpus "{self.name}" has no document {key!r}')
         return stored
 
     def _criterion(self, measure: str, threshold: float | None, language: str | None) -> Criterion:
-        found = measure_of(measure)
+        found = by_name.measure_of(measure)
         limit = self._language(language)
-        if found is JACCARD:
-            return Criterion(found, self._threshold(threshold), limit)
+        if found is by_name.JACCARD:
+            return verify.Criterion(found, self._threshold(threshold), limit)
         if threshold is None:
             raise MeasureError(f"{found.name} needs a threshold: the corpus's is one of jaccard")
-        return Criterion(found, found.check_threshold(threshold), limit)
+        return verify.Criterion(found, found.check_threshold(threshold), limit)
 
     def _language(self, language: str | None) -> str | None:
         if language is None:
@@ -609,7 +621,7 @@ class Corpus:
                 f'the languages of the documents of corpus "{self.name}" are not identified; '
                 f'a corpus created with language="{AUTO}" does that'
             )
-        return check_language(language)
+        return languages.check_language(language)
 
     def _search(self, function: Callable[[], Found]) -> Found:
         """Search in a corpus that has its index."""
@@ -619,7 +631,9 @@ class Corpus:
                 # A bulk load that was interrupted has left the index to be built. One that is under
                 # way will build it; a search without it is slow, and no more than that.
                 with suppress(pg.Error):
-                    stored_corpus.build_band_index(self._engine, self._stored, INDEX_PATIENCE)
+                    stored_corpus.build_band_index(
+                        self._store.engine, self._store.corpus, INDEX_PATIENCE
+                    )
                     self._searched = True
             return function()
 
@@ -642,7 +656,7 @@ class Corpus:
             is_begun = False
             try:
                 with self._errors(), closing(function()) as items:
-                    sources.warn_unindexed(self._engine, self._stored)
+                    sources.warn_unindexed(self._store)
                     for item in items:
                         is_begun = True
                         yield item
@@ -674,13 +688,14 @@ class Corpus:
     def _refresh(self, cause: Exception | None = None) -> bool:
         """Read the configuration again where the corpus was rebuilt, and say whether it was."""
         try:
-            stored = stored_corpus.load(self._engine, self.name)
+            before = self._store.corpus
+            stored = stored_corpus.load(self._store.engine, before.name, before.is_checked)
         except CorpusNotFound:
             raise CorpusNotFound(self.name) from cause
-        if stored.origin != self._stored.origin:  # another one by the same name
+        if stored.origin != self._store.corpus.origin:  # another one by the same name
             raise CorpusNotFound(self.name) from cause
-        changed = stored.id != self._stored.id
-        self._stored = stored
+        changed = stored.id != self._store.corpus.id
+        self._store = replace(self._store, corpus=stored)
         return changed
 
 

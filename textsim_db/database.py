@@ -5,22 +5,30 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING
 
 from sqlalchemy import URL, Engine
 
-from textsim_db.corpus import Corpus
+from textsim_db.corpus import Corpus, ManagedCorpus
 from textsim_db.db import embedded_server, schema, stored_corpus
 from textsim_db.db import engine as engines
 from textsim_db.db.dictionary import Dictionary
 from textsim_db.db.fork import renew_after_fork
+from textsim_db.db.store import Store
 from textsim_db.errors import ConfigurationError, CorpusExists
+from textsim_db.lazy import lazy
 from textsim_db.results import Source
-from textsim_db.settings import differing_settings, make_config
+from textsim_db.settings import DEFAULTS, LEASE_SECONDS, POLL_SECONDS, CorpusSettings
 from textsim_db.sync import sources
-from textsim_db.sync.worker import POLL_SECONDS, Worker, WorkReport
-from textsim_db.text.stop_words import with_lists
 from textsim_db.write.temporary_corpora import check_not_reserved, is_temporary
+
+if TYPE_CHECKING:
+    from textsim_db.sync import worker
+    from textsim_db.sync.worker import Worker, WorkReport
+    from textsim_db.text import stop_words as stop_word_lists
+else:
+    worker = lazy("textsim_db.sync.worker")
+    stop_word_lists = lazy("textsim_db.text.stop_words")
 
 URL_VARIABLE = "TEXTSIM_DATABASE_URL"
 
@@ -66,16 +74,16 @@ class Database:
     def create_corpus(
         self,
         name: str,
-        shingle: str = "word:3",
-        threshold: float = 0.8,
-        recall: float = 0.95,
-        num_hashes: int = 128,
-        seed: int = 1,
+        shingle: str = DEFAULTS.shingle,
+        threshold: float = DEFAULTS.threshold,
+        recall: float = DEFAULTS.recall,
+        num_hashes: int = DEFAULTS.num_hashes,
+        seed: int = DEFAULTS.seed,
         exist_ok: bool = False,
-        bands: int | None = None,
-        rows: int | None = None,
-        stop_words: str | Iterable[str] = (),
-        language: str | None = None,
+        bands: int | None = DEFAULTS.bands,
+        rows: int | None = DEFAULTS.rows,
+        stop_words: str | Iterable[str] = DEFAULTS.stop_words,
+        language: str | None = DEFAULTS.language,
     ) -> Corpus:
         """Create a corpus.
 
@@ -87,34 +95,35 @@ class Database:
         ConfigurationError, and CorpusExists, also with exist_ok where the configuration differs.
         """
         check_not_reserved(name)
-        settings: dict[str, Any] = {
-            "shingle": shingle,
-            "threshold": threshold,
-            "recall": recall,
-            "num_hashes": num_hashes,
-            "seed": seed,
-        }
-        if bands is not None or rows is not None:
-            settings |= {"bands": bands, "rows": rows}
-        if language is not None:
-            settings["language"] = language
-        settings = with_lists(settings | {"stop_words": stop_words})
-        config = make_config(**settings)
+        settings = stop_word_lists.with_lists(
+            CorpusSettings(
+                shingle, threshold, recall, num_hashes, seed, bands, rows, stop_words, language
+            )
+        )
         try:
-            stored = stored_corpus.create(self._engine, name, config)
+            stored = stored_corpus.create(self._engine, name, settings.complete())
         except CorpusExists:
             if not exist_ok:
                 raise
             stored = stored_corpus.load(self._engine, name)
-            if differing := differing_settings(stored.config, settings):
+            if differing := settings.differences(stored.config):
                 raise CorpusExists(
                     f'corpus "{name}" exists with other settings: {differing}'
                 ) from None
-        return Corpus(self._engine, self._dictionary, stored)
+        return Corpus(Store(self._engine, self._dictionary, stored))
 
     def corpus(self, name: str) -> Corpus:
         """Open a corpus; raises CorpusNotFound, and RecipeError where this code hashes otherwise."""
-        return Corpus(self._engine, self._dictionary, stored_corpus.load(self._engine, name))
+        return Corpus(Store(self._engine, self._dictionary, stored_corpus.load(self._engine, name)))
+
+    def manage(self, name: str) -> ManagedCorpus:
+        """Open a corpus to look at its state, not to add or search; loads no kernels.
+
+        Raises CorpusNotFound, and RecipeError if it was built by another recipe. Its golden
+        signature is not computed.
+        """
+        stored = stored_corpus.load(self._engine, name, check_golden=False)
+        return Corpus(Store(self._engine, self._dictionary, stored))
 
     def drop_corpus(self, name: str) -> None:
         """Remove a corpus with all its documents, also one of another recipe.
@@ -126,7 +135,7 @@ class Database:
     def worker(
         self,
         poll: float = POLL_SECONDS,
-        lease: float = 60.0,
+        lease: float = LEASE_SECONDS,
         listen: bool = False,
         report: Callable[[WorkReport], None] | None = None,
     ) -> Worker:
@@ -137,7 +146,7 @@ class Database:
         sessions with textsim.notify = on send. report is called after each transaction. Any number
         of workers may run, anywhere. Raises ConfigurationError.
         """
-        return Worker(self._engine, self._dictionary, poll, lease, listen, report=report)
+        return worker.Worker(self._engine, self._dictionary, poll, lease, listen, report=report)
 
     def sources(self) -> list[Source]:
         """Return the attached tables of all corpora."""

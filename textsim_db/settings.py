@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields, replace
+from collections.abc import Iterable
+from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 from numbers import Real
 from typing import Any, NamedTuple
 
-from textsim_db.errors import ConfigurationError
+from textsim_db.errors import ConfigurationError, RecipeError
 
 RECIPE = 1
 """The version of everything from text to buckets; a change of any step makes a new one."""
@@ -20,7 +20,10 @@ AUTO = "auto"
 
 MAX_HASHES = 4096
 MAX_SHINGLE = 1000
-
+POLL_SECONDS = 0.025
+"""How often a worker looks at what is pending, unless it is given another time."""
+LEASE_SECONDS = 60.0
+"""After this time another worker takes over the batch of a worker that died."""
 
 _NEARLY_1 = math.nextafter(1, 0)
 
@@ -84,8 +87,10 @@ class Bands(NamedTuple):
         1 - (1 - s^rows)^bands; Leskovec, Rajaraman and Ullman, Mining of Massive Datasets,
         section 3.4.2. It is 1 for copies only.
         """
-        found = float(1 - (1 - similarity**self.rows) ** self.bands)
-        return found if similarity == 1 else min(found, _NEARLY_1)  # what rounding made of it
+        probability = float(1 - (1 - similarity**self.rows) ** self.bands)
+        if similarity == 1:
+            return probability
+        return min(probability, _NEARLY_1)  # rounding makes 1 of values near it
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +113,144 @@ class CorpusConfig:
     def banding(self) -> Bands:
         """The bands and rows as one value."""
         return Bands(self.bands, self.rows)
+
+    def check_recipe(self, name: str) -> None:
+        """Raise RecipeError unless the corpus of that name was built by the recipe of this version."""
+        if self.recipe != RECIPE:
+            raise RecipeError(
+                f'corpus "{name}" was built by recipe {self.recipe}; this version of textsim-db '
+                f"computes recipe {RECIPE}: use a version that computes {self.recipe}, or index it "
+                "anew"
+            )
+
+    def changed(self, **changes: Any) -> CorpusConfig:
+        """Return this configuration with the changes that are not None; raises ConfigurationError.
+
+        Bands and rows stay unless a setting changes from which they follow.
+        """
+        changes = {name: value for name, value in changes.items() if value is not None}
+        settings = CorpusSettings(
+            str(self.shingle),
+            self.threshold,
+            self.recall,
+            self.num_hashes,
+            self.seed,
+            stop_words=self.stop_words,
+            language=self.language,
+            stop_words_by_language=self.stop_words_by_language,
+        )
+        if changes.keys() & {"threshold", "recall", "num_hashes", "bands", "rows"}:
+            return replace(settings, **changes).complete()
+        same_bands = replace(settings, bands=self.bands, rows=self.rows, **changes)
+        return replace(same_bands.complete(), recall=self.recall)
+
+
+def _setting(default: Any, meaning: str) -> Any:
+    return field(default=default, metadata={"meaning": meaning})
+
+
+@dataclass(frozen=True, slots=True)
+class CorpusSettings:
+    """What a user chooses for a corpus: every default and meaning stands here and nowhere else.
+
+    stop_words_by_language is no setting of a user's: with_lists() fills it in.
+    """
+
+    shingle: str = _setting(
+        "word:3",
+        'The unit of comparison: "word:N" or "char:N", N of them in a row; "word:1" is the bag of '
+        "words.",
+    )
+    threshold: float = _setting(0.8, "The similarity from which documents match.")
+    recall: float = _setting(
+        0.95, "The probability that a pair exactly at the threshold is found, below 1."
+    )
+    num_hashes: int = _setting(128, "Values in a signature.")
+    seed: int = _setting(1, "Seed of the hash functions.")
+    bands: int | None = _setting(None, "Buckets of a document, with --rows: instead of --recall.")
+    rows: int | None = _setting(None, "Signature values in a bucket, with --bands.")
+    stop_words: str | Iterable[str] = _setting(
+        (),
+        'Leave words out of every text: those of a language, such as "en", "auto" for those of the '
+        "text's own, or of a file with one on each line.",
+    )
+    language: str | None = _setting(
+        None, '"auto": identify the language of each document, to limit searches to one.'
+    )
+    stop_words_by_language: WordsByLanguage = ()
+
+    def complete(self) -> CorpusConfig:
+        """Check the settings of a new corpus and complete them; raises ConfigurationError.
+
+        stop_words are words as stop_words() returns them. If bands and rows are given, recall
+        becomes the probability at the threshold that they really give.
+        """
+        if self.language not in (None, AUTO):
+            raise ConfigurationError(f'language is {self.language!r}; expected "{AUTO}" or none')
+        checked = replace(
+            self,
+            threshold=check_threshold(self.threshold),
+            recall=check_threshold(self.recall, "recall"),
+            num_hashes=check_count(self.num_hashes, "num_hashes", 1, MAX_HASHES),
+        )
+        banding, recall = checked._banding_and_recall()
+        return CorpusConfig(
+            Shingle.parse(self.shingle),
+            checked.threshold,
+            recall,
+            checked.num_hashes,
+            *banding,
+            check_count(self.seed, "seed", 0, 2**63 - 1),
+            stop_words=tuple(self.stop_words),
+            language=self.language,
+            stop_words_by_language=self.stop_words_by_language,
+        )
+
+    def _banding_and_recall(self) -> tuple[Bands, float]:
+        if self.bands is None and self.rows is None:
+            return choose_bands(self.threshold, self.recall, self.num_hashes), self.recall
+        if self.bands is None or self.rows is None:
+            raise ConfigurationError("bands and rows go together; one of them is missing")
+        bands = check_count(self.bands, "bands", 1, MAX_HASHES)
+        rows = check_count(self.rows, "rows", 1, MAX_HASHES)
+        if bands * rows > self.num_hashes:
+            raise ConfigurationError(
+                f"{bands} bands of {rows} rows need {bands * rows} hashes; "
+                f"num_hashes is {self.num_hashes}"
+            )
+        recall = Bands(bands, rows).probability(self.threshold)
+        if recall == 0:
+            raise ConfigurationError(
+                f"{bands} bands of {rows} rows find nothing at threshold {self.threshold}; "
+                "use fewer rows or a higher threshold"
+            )
+        return Bands(bands, rows), recall
+
+    def differences(self, config: CorpusConfig) -> str:
+        """Return how a configuration differs from the one that these settings make, or "".
+
+        It names the settings that the user chooses. If only values differ that follow from them, it
+        names these.
+        """
+        wanted = self.complete()
+        names = [
+            f.name for f in fields(config) if getattr(config, f.name) != getattr(wanted, f.name)
+        ]
+        following = {"bands", "rows"} if self.bands is None else {"recall"}
+        return "; ".join(
+            f"{name.replace('_', ' ')} is {_shown(getattr(config, name))} there, "
+            f"not {_shown(getattr(wanted, name))}"
+            for name in [name for name in names if name not in following] or names
+        )
+
+
+DEFAULTS = CorpusSettings()
+"""The settings of a corpus that is created without any."""
+
+
+def meaning(name: str) -> str:
+    """Return what a setting of CorpusSettings means, in one sentence."""
+    return str(next(f.metadata["meaning"] for f in fields(CorpusSettings) if f.name == name))
 
 
 def is_number(value: object) -> bool:
@@ -183,104 +326,6 @@ def choose_bands(threshold: float, recall: float, num_hashes: int) -> Bands:
     )
 
 
-def make_config(
-    shingle: str = "word:3",
-    threshold: float = 0.8,
-    recall: float = 0.95,
-    num_hashes: int = 128,
-    seed: int = 1,
-    bands: int | None = None,
-    rows: int | None = None,
-    stop_words: tuple[str, ...] = (),
-    language: str | None = None,
-    stop_words_by_language: WordsByLanguage = (),
-) -> CorpusConfig:
-    """Check the settings of a new corpus and complete them; raises ConfigurationError.
-
-    stop_words are those that textsim_db.stop_words.stop_words() returns; stop_words_by_language, in
-    their place, are those that follow each document's language, which is AUTO then.
-    With bands and rows given, recall becomes the probability that they really give at the
-    threshold; it has to be above 0.
-    """
-    if language not in (None, AUTO):
-        raise ConfigurationError(f'language is {language!r}; expected "{AUTO}" or none')
-    if stop_words_by_language and language is None:
-        raise ConfigurationError(
-            f'stop words that follow the language need language="{AUTO}", which identifies it'
-        )
-    unit = Shingle.parse(shingle)
-    threshold = check_threshold(threshold)
-    recall = check_threshold(recall, "recall")
-    num_hashes = check_count(num_hashes, "num_hashes", 1, MAX_HASHES)
-    seed = check_count(seed, "seed", 0, 2**63 - 1)
-    if (bands is None) != (rows is None):
-        raise ConfigurationError("bands and rows go together; one of them is missing")
-    if bands is None or rows is None:
-        banding = choose_bands(threshold, recall, num_hashes)
-    else:
-        bands = check_count(bands, "bands", 1, MAX_HASHES)
-        rows = check_count(rows, "rows", 1, MAX_HASHES)
-        if bands * rows > num_hashes:
-            raise ConfigurationError(
-                f"{bands} bands of {rows} rows need {bands * rows} hashes; num_hashes is {num_hashes}"
-            )
-        banding = Bands(bands, rows)
-        recall = banding.probability(threshold)
-        if recall == 0:
-            raise ConfigurationError(
-                f"{bands} bands of {rows} rows find nothing at threshold {threshold}; "
-                "use fewer rows or a higher threshold"
-            )
-    return CorpusConfig(
-        unit,
-        threshold,
-        recall,
-        num_hashes,
-        *banding,
-        seed,
-        stop_words=stop_words,
-        language=language,
-        stop_words_by_language=stop_words_by_language,
-    )
-
-
-def changed_config(config: CorpusConfig, **settings: Any) -> CorpusConfig:
-    """Return a configuration with some settings of make_config changed; raises ConfigurationError.
-
-    Bands and rows stay where nothing is given that they follow from.
-    """
-    if not settings.keys() & {"threshold", "recall", "num_hashes", "bands", "rows"}:
-        checked = make_config(**settings)
-        return replace(
-            config,
-            shingle=checked.shingle if "shingle" in settings else config.shingle,
-            seed=checked.seed if "seed" in settings else config.seed,
-        )
-    names = ("threshold", "recall", "num_hashes", "seed")
-    kept: dict[str, Any] = {name: getattr(config, name) for name in names}
-    return replace(
-        make_config(**(kept | {"shingle": str(config.shingle)} | settings)),
-        stop_words=config.stop_words,
-        language=config.language,
-        stop_words_by_language=config.stop_words_by_language,
-    )
-
-
-def differing_settings(there: CorpusConfig, settings: Mapping[str, Any]) -> str:
-    """Return how a configuration differs from what settings of make_config would make, or "".
-
-    It names the settings that were given; where none of those differs, the ones that follow.
-    """
-    wanted = make_config(**settings)
-    found = {field.name: getattr(there, field.name) for field in fields(there)}
-    differing = [name for name in found if found[name] != getattr(wanted, name)]
-    told = [name for name in differing if name in settings] or differing
-    return "; ".join(
-        f"{n.replace('_', ' ')} is {_shown(found[n])} there, not {_shown(getattr(wanted, n))}"
-        for n in told
-    )
-
-
 def _shown(value: object) -> object:
     if isinstance(value, Shingle) or not isinstance(value, tuple | None):
         return value
@@ -288,5 +333,5 @@ def _shown(value: object) -> object:
         return "none"
     if isinstance(value[0], tuple):
         return f"{len(value)} lists of {sum(len(words) for _, words in value)} words"
-    more = ", ..." if len(value) > 5 else ""
-    return f"{len(value)} words ({', '.join(value[:5])}{more})"
+    rest = ", ..." if len(value) > 5 else ""
+    return f"{len(value)} words ({', '.join(value[:5])}{rest})"

@@ -28,7 +28,7 @@ from tests.sampling import some
 from textsim_db.db import stored_corpus
 from textsim_db.dedupe import tables
 from textsim_db.files import record_files
-from textsim_db.files.record_formats import CsvRecords
+from textsim_db.files.csv_records import CsvRecords
 from textsim_db.text.tokens import shingles
 from textsim_db.write.temporary_corpora import PREFIX
 
@@ -365,14 +365,14 @@ def test_a_file_that_changes_while_it_is_read(
     textsim: Textsim, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     Path("in.jsonl").write_bytes(as_jsonl(rows()))
-    copy = record_files._JsonLines._copy
+    copy = record_files.LineRecords._copy
 
     def changing(self: Any, *arguments: Any) -> None:
         copy(self, *arguments)
         with open("in.jsonl", "ab") as file:
             file.write(b'{"text": "more"}\n')
 
-    monkeypatch.setattr(record_files._JsonLines, "_copy", changing)
+    monkeypatch.setattr(record_files.LineRecords, "_copy", changing)
     result = textsim("dedupe", "in.jsonl", "-o", "out.jsonl", status=2)
     assert "in.jsonl was changed while it was read" in result.stderr
     assert os.listdir() == ["in.jsonl"]

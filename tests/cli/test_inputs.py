@@ -16,9 +16,9 @@ import pytest
 
 from tests.sampling import some
 from textsim_db.errors import InputError
-from textsim_db.files import read_documents, record_formats
+from textsim_db.files import read_documents, text_lines
+from textsim_db.files.file_kinds import Kind
 from textsim_db.files.read_documents import Inputs, read_text
-from textsim_db.files.record_formats import Kind
 from textsim_db.results import Refusal
 
 Read = Callable[..., tuple[list[tuple[str, str]], list[Refusal]]]
@@ -341,7 +341,7 @@ def test_a_text_of_50_megabytes(read: Read) -> None:
 
 
 def test_what_is_too_long_is_refused(read: Read, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(record_formats, "MAX_LINE", 40)
+    monkeypatch.setattr(text_lines, "MAX_LINE", 40)
     monkeypatch.setattr(read_documents, "MAX_BYTES", 20)
     good = '{"id": 1, "text": "t"}'
     Path("a.jsonl").write_text(f"{good}\n{{{' ' * 200}\n{good}")

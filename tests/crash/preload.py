@@ -9,7 +9,7 @@ import alembic.command  # noqa: F401
 
 import tests.crash.works  # noqa: F401
 import textsim_db.database  # noqa: F401
-from textsim_db.settings import make_config
+from textsim_db.settings import CorpusSettings
 from textsim_db.sketch import sketches
 
-sketches.signature("some text", make_config(num_hashes=16))
+sketches.signature("some text", CorpusSettings(num_hashes=16).complete())

@@ -29,7 +29,7 @@ from textsim_db.db.word_cache import WordCache
 from textsim_db.measures import by_name, edits
 from textsim_db.measures.alignment import alignment
 from textsim_db.read.word_counts import Tally, words_at
-from textsim_db.settings import CorpusConfig, Shingle, make_config
+from textsim_db.settings import CorpusConfig, CorpusSettings, Shingle
 from textsim_db.sketch import minhash
 from textsim_db.sketch.band_buckets import buckets
 from textsim_db.sketch.sketches import sketch_tokens
@@ -41,9 +41,9 @@ from textsim_db.write import prepared_batch
 from textsim_db.write.key_set import SeenKeys
 
 CONFIGS = (
-    make_config("word:1", threshold=0.5, num_hashes=32),
-    make_config("word:3", threshold=0.8, num_hashes=128),
-    make_config("char:5", threshold=0.7, num_hashes=64),
+    CorpusSettings("word:1", threshold=0.5, num_hashes=32).complete(),
+    CorpusSettings("word:3", threshold=0.8, num_hashes=128).complete(),
+    CorpusSettings("char:5", threshold=0.7, num_hashes=64).complete(),
 )
 STOP_WORDS = stop_words.stop_words(["the", "a", "of", "é", "漢", "ı", "1", "ⱥ", "x" * 40])
 SPREAD = np.uint64(0x9E3779B97F4A7C15)

@@ -18,13 +18,13 @@ import pytest
 
 import textsim_db as ts
 from tests.sampling import some
+from textsim_db.db.array_dumper import register
 from textsim_db.db.binary_format import (
     COPY_HEADER,
     COPY_TRAILER,
     Array,
     copy_bands,
     copy_documents,
-    register,
 )
 
 ROOT = Path(__file__).parents[2]

@@ -10,7 +10,8 @@ import pytest
 
 import textsim_db as ts
 from textsim_db.cluster.keep_rule import Preference
-from textsim_db.dedupe.files import deduplicate
+from textsim_db.dedupe.files import Rule, deduplicate
+from textsim_db.settings import CorpusSettings
 
 pytestmark = pytest.mark.one_server
 
@@ -85,5 +86,5 @@ def test_a_worker_leaves_no_cycles(
 def test_deduplication_leaves_no_cycles(db: ts.Database) -> None:
     documents = [(text, None) for _, text in DOCUMENTS]
     first = Preference.parse("first")
-    settings = {"shingle": "word:2", "num_hashes": 16}
-    assert_no_cycles(lambda: deduplicate(db, documents, first, settings))
+    rule = Rule(first, CorpusSettings("word:2", num_hashes=16))
+    assert_no_cycles(lambda: deduplicate(db, documents, rule))

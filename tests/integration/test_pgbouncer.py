@@ -25,7 +25,7 @@ import textsim_db as ts
 from benchmarks.generate import documents
 from textsim_db.db import stored_corpus
 from textsim_db.db.engine import is_pooled, open_engine, sqlalchemy_url
-from textsim_db.settings import make_config
+from textsim_db.settings import CorpusSettings
 from textsim_db.write.temporary_corpora import temporary_name
 
 pytestmark = pytest.mark.one_server
@@ -199,7 +199,7 @@ def test_a_temporary_corpus_is_held(pooled_url: str) -> None:
     ours, theirs = open_engine(pooled_url), open_engine(pooled_url)
     try:
         with temporary_name(ours) as name:
-            stored_corpus.create(ours, name, make_config())
+            stored_corpus.create(ours, name, CorpusSettings().complete())
             for _ in range(20):
                 with temporary_name(theirs):
                     assert name in stored_corpus.names(theirs)

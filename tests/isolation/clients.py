@@ -15,7 +15,7 @@ from typing import Any
 import psycopg
 
 import textsim_db as ts
-from textsim_db.db import binary_format
+from textsim_db.db import array_dumper
 from textsim_db.db.engine import plain_url, sqlalchemy_url
 
 Connection = psycopg.Connection[Any]
@@ -43,7 +43,7 @@ class Client:
         self._name = name
         self.connection: Connection = psycopg.connect(plain_url(named))
         self.connection.isolation_level = isolation
-        binary_format.register(self.connection)
+        array_dumper.register(self.connection)
         self._monitor: Connection = psycopg.connect(url, autocommit=True)
         self._thread = ThreadPoolExecutor(1)
         self._step: Future[Any] | None = None

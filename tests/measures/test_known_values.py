@@ -45,7 +45,7 @@ from textsim_db.measures import (
     word_ngrams,
     words,
 )
-from textsim_db.settings import Bands, make_config
+from textsim_db.settings import Bands, CorpusSettings
 from textsim_db.sketch.sketches import signature
 
 
@@ -222,7 +222,7 @@ def test_pairwise() -> None:
 
 
 def test_signatures_are_those_of_a_corpus() -> None:
-    config = make_config(num_hashes=64, seed=9)
+    config = CorpusSettings(num_hashes=64, seed=9).complete()
     text = "The quick brown fox jumps over the lazy dog"
     (column,) = signature_matrix([shingles(text, "word:3")], 64, 9).T
     assert column.tolist() == signature(text, config).tolist()

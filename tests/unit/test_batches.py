@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from textsim_db.settings import make_config
+from textsim_db.settings import CorpusSettings
 from textsim_db.text import tokens
 from textsim_db.write.prepared_batch import prepare
 
@@ -13,7 +13,7 @@ def test_a_text_that_nfkc_makes_too_long_is_refused_alone(monkeypatch: pytest.Mo
     """At the real limit of 1 GiB it takes a minute."""
     monkeypatch.setattr(tokens, "MAX_BATCH_BYTES", 5_000)
     items = [("a", "a text that is fine"), ("b", "\ufdfa" * 600), ("c", "another text")]
-    batch = prepare(items, make_config())
+    batch = prepare(items, CorpusSettings().complete())
     assert batch.keys == ["a", "c"]
     assert [(key, "at most 5000 can be" in reason) for key, reason in batch.refused] == [
         ("b", True)

@@ -9,14 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from textsim_db import ConfigurationError
-from textsim_db.settings import Bands, Shingle, changed_config, choose_bands, make_config
+from textsim_db.settings import Bands, CorpusSettings, Shingle, choose_bands
 
 
 def test_the_defaults_give_18_bands_of_7_rows() -> None:
     assert choose_bands(0.8, 0.95, 128) == Bands(18, 7)
-    assert (make_config().bands, make_config().rows) == (18, 7)
-    assert make_config().shingle == Shingle("word", 3)
-    assert make_config().banding.probability(0.8) == pytest.approx(0.98554, abs=0.00001)
+    assert (CorpusSettings().complete().bands, CorpusSettings().complete().rows) == (18, 7)
+    assert CorpusSettings().complete().shingle == Shingle("word", 3)
+    assert CorpusSettings().complete().banding.probability(0.8) == pytest.approx(
+        0.98554, abs=0.00001
+    )
 
 
 @pytest.mark.parametrize(
@@ -61,33 +63,33 @@ def test_probability_by_the_formula() -> None:
 
 @pytest.mark.parametrize("banding", [Bands(64, 2), Bands(128, 1), Bands(4096, 1)])
 def test_settings_change_where_the_recall_is_nearly_1(banding: Bands) -> None:
-    config = make_config(num_hashes=4096, bands=banding.bands, rows=banding.rows)
+    config = CorpusSettings(num_hashes=4096, bands=banding.bands, rows=banding.rows).complete()
     assert choose_bands(config.threshold, config.recall, 4096).rows >= banding.rows
-    assert changed_config(config, threshold=0.7).recall == config.recall
+    assert config.changed(threshold=0.7).recall == config.recall
 
 
 def test_given_bands_and_rows() -> None:
-    config = make_config(num_hashes=100, bands=20, rows=5, recall=0.1)
+    config = CorpusSettings(num_hashes=100, bands=20, rows=5, recall=0.1).complete()
     assert config.banding == Bands(20, 5)
     assert config.recall == Bands(20, 5).probability(0.8)
-    assert make_config(num_hashes=4096, bands=4096, rows=1).num_hashes == 4096
+    assert CorpusSettings(num_hashes=4096, bands=4096, rows=1).complete().num_hashes == 4096
 
 
 def test_recall_1_is_for_copies_only() -> None:
     with pytest.raises(ConfigurationError, match="expected a recall below 1"):
-        make_config(recall=1)
-    assert make_config(threshold=1, recall=1).banding == Bands(1, 128)
-    assert make_config(recall=1, bands=18, rows=7).recall < 1
+        CorpusSettings(recall=1).complete()
+    assert CorpusSettings(threshold=1, recall=1).complete().banding == Bands(1, 128)
+    assert CorpusSettings(recall=1, bands=18, rows=7).complete().recall < 1
     # By the rounded formula these reach it.
-    assert make_config(bands=64, rows=2).recall < 1
-    assert make_config(bands=128, rows=1).recall < 1
-    assert make_config(threshold=1, bands=128, rows=1).recall == 1
+    assert CorpusSettings(bands=64, rows=2).complete().recall < 1
+    assert CorpusSettings(bands=128, rows=1).complete().recall < 1
+    assert CorpusSettings(threshold=1, bands=128, rows=1).complete().recall == 1
 
 
 @pytest.mark.parametrize(("threshold", "rows"), [(1e-9, 128), (0.1, 20)])
 def test_bands_that_find_nothing(threshold: float, rows: int) -> None:
     with pytest.raises(ConfigurationError, match=f"1 bands of {rows} rows find nothing"):
-        make_config(threshold=threshold, bands=1, rows=rows)
+        CorpusSettings(threshold=threshold, bands=1, rows=rows).complete()
 
 
 @pytest.mark.parametrize(

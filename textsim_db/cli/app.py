@@ -13,6 +13,7 @@ from typer.core import TyperGroup
 
 from textsim_db import __version__
 from textsim_db.cli import (
+    attach,
     compare,
     corpora,
     databases,
@@ -22,21 +23,23 @@ from textsim_db.cli import (
     logs,
     plan,
     searches,
-    sources,
     stats,
+    status,
+    worker,
 )
-from textsim_db.cli.common import DatabaseUrl, complain, explain
+from textsim_db.cli.messages import explain, print_message
+from textsim_db.cli.options import DatabaseUrl
 from textsim_db.errors import TextsimError
 
 
 class _Textsim(TyperGroup):
-    """The root group: turns what a user can cause into a message and an exit status."""
+    """The root group: turns errors that a user can cause into a message and an exit status."""
 
     def get_params(self, ctx: Any) -> list[Any]:
         return [*super().get_params(ctx), *logs.options()]
 
     def main(self, *args: Any, **options: Any) -> Any:
-        with logs.told():
+        with logs.log_to_stderr():
             return super().main(*args, **options)
 
     def invoke(self, ctx: Any) -> Any:
@@ -44,23 +47,23 @@ class _Textsim(TyperGroup):
             result = super().invoke(ctx)
             sys.stdout.flush()
         except BrokenPipeError:
-            # Who read the output has enough; Python would complain again when it flushes at exit.
+            # The reader of the output is gone; Python would report it again when it flushes at exit.
             with contextlib.suppress(OSError, ValueError):
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise typer.Exit(141) from None
         except KeyboardInterrupt as error:
             notes = getattr(error, "__notes__", [])
-            complain("; ".join(["interrupted", *notes]), logging.WARNING)
+            print_message("; ".join(["interrupted", *notes]), logging.WARNING)
             raise typer.Exit(130) from None
         except (TextsimError, OSError) as error:
-            complain(explain(error), logging.ERROR)
+            print_message(explain(error), logging.ERROR)
             raise typer.Exit(2) from error
         except Exception as error:
-            # Wrong usage, of which Typer would tell in its own way.
-            told = getattr(error, "format_message", None)
-            if told is None or not logs.chosen.json:
+            # Typer prints wrong usage in its own way.
+            format_message = getattr(error, "format_message", None)
+            if format_message is None or not logs.log_options.json:
                 raise
-            complain(told(), logging.ERROR)
+            print_message(format_message(), logging.ERROR)
             raise typer.Exit(2) from error
         return result
 
@@ -86,30 +89,30 @@ app.command("plan")(plan.plan)
 app.command("stats")(stats.stats)
 app.command("compare")(compare.compare)
 app.command("dedupe")(dedupe.dedupe)
-app.command("attach")(sources.attach)
-app.command("detach")(sources.detach)
-app.command("worker")(sources.worker)
-app.command("status")(sources.status)
-app.command("pending")(sources.pending)
-app.command("reconcile")(sources.reconcile)
+app.command("attach")(attach.attach)
+app.command("detach")(attach.detach)
+app.command("worker")(worker.worker)
+app.command("status")(status.status)
+app.command("pending")(status.pending)
+app.command("reconcile")(attach.reconcile)
 app.command("rebuild")(corpora.rebuild)
 app.command("check")(databases.check)
 app.add_typer(databases.app, name="db")
 
 
-def _give_log_options(group: typer.Typer) -> None:
+def _add_log_options(group: typer.Typer) -> None:
     for command in group.registered_commands:
         command.cls = logs.Command
     for part in group.registered_groups:
         if part.typer_instance is not None:
-            _give_log_options(part.typer_instance)
+            _add_log_options(part.typer_instance)
 
 
-_give_log_options(app)
+_add_log_options(app)
 
 
-def _print_version(wanted: bool) -> None:
-    if wanted:
+def _print_version(is_asked: bool) -> None:
+    if is_asked:
         typer.echo(f"textsim-db {__version__}")
         raise typer.Exit
 
@@ -128,8 +131,8 @@ def root(
 
     Try it on the Python standard library: `textsim demo`
 
-    Results go to standard output, messages to standard error. Exit status: 0; 1 where some input
-    was refused and the rest done, or check found something; 2 where nothing could be done.
+    Results go to standard output, messages to standard error. Exit status: 0; 1 if some input
+    was refused and the rest done, or if check found something; 2 if nothing could be done.
     """
 
 

@@ -10,16 +10,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from textsim_db.cli.common import (
-    DatabaseUrl,
-    check_output,
-    complain,
-    connect,
-    count,
-    whole_number,
-)
-from textsim_db.cli.output import Format, FormatOption, console, table, write
+from textsim_db.cli.connections import connect
+from textsim_db.cli.messages import count, print_message
+from textsim_db.cli.options import DatabaseUrl, whole_number
+from textsim_db.cli.output import Format, FormatOption, check_writable, console, table, write
 from textsim_db.errors import ConfigurationError, InputError, shown
+from textsim_db.settings import DEFAULTS
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -40,7 +36,8 @@ def compare(
     shingle: Annotated[
         str | None,
         typer.Option(
-            metavar="word:N|char:N", help="What sets are made of. Default: word:3, or the corpus's."
+            metavar="word:N|char:N",
+            help=f"What sets are made of. Default: {DEFAULTS.shingle}, or the corpus's.",
         ),
     ] = None,
     shingles: Annotated[
@@ -68,44 +65,65 @@ def compare(
     Examples: `textsim compare old.txt new.txt --html differences.html`,
     `textsim compare "a text" "another text"`, `textsim compare key1 key2 --corpus news`
     """
-    from textsim_db.diff import html_page
-    from textsim_db.diff.explanation import explain
-
     if shingles < 0:
         raise typer.BadParameter(f"{shingles} is too low; expected 0 or more")
     if html is not None:
         _check_page(html, a, b)
-    if corpus is None:
-        texts = _texts(a, b)
-        found = explain(*texts, shingle=shingle or "word:3")
-    else:
-        if shingle is not None:
-            raise ConfigurationError("--shingle is for texts; a corpus has its own")
-        with connect(database_url) as db:
-            found = db.corpus(corpus).explain(a, b)
+    explanation = (
+        _explain_texts(a, b, shingle or DEFAULTS.shingle)
+        if corpus is None
+        else _explain_documents(corpus, a, b, shingle, database_url)
+    )
     if html is not None:
-        page = html_page.comparison(found, _shortened(a), _shortened(b))
-        try:
-            Path(html).write_bytes(page.encode("utf-8", "replace"))
-        except OSError as error:
-            raise InputError(f"{html}: cannot be written: {error.strerror}") from error
+        _write_page(html, explanation, a, b)
+    _write_explanation(explanation, shingles, form)
+
+
+def _explain_texts(a: str, b: str, shingle: str) -> Explanation:
+    from textsim_db.diff.explanation import explain
+
+    return explain(*_texts(a, b), shingle=shingle)
+
+
+def _explain_documents(
+    corpus: str, a: str, b: str, shingle: str | None, database_url: str | None
+) -> Explanation:
+    if shingle is not None:
+        raise ConfigurationError("--shingle is for texts; a corpus has its own")
+    with connect(database_url) as db:
+        return db.corpus(corpus).explain(a, b)
+
+
+def _write_page(path: str, explanation: Explanation, a: str, b: str) -> None:
+    from textsim_db.diff import html_page
+
+    page = html_page.comparison(explanation, _shortened(a), _shortened(b))
+    try:
+        Path(path).write_bytes(page.encode("utf-8", "replace"))
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written: {error.strerror}") from error
+
+
+def _write_explanation(explanation: Explanation, shingles: int, form: Format) -> None:
+    from textsim_db.diff import html_page
+
     if form is Format.TABLE:
-        _show(found, shingles)
+        _show(explanation, shingles)
     elif form is Format.CSV:
-        write(("measure", "value"), found.measures.items(), form)
+        write(("measure", "value"), explanation.measures.items(), form)
     else:
-        print(json.dumps(dataclasses.asdict(found), ensure_ascii=False))
-    if found.distinctions:
-        complain(html_page.warning(found.distinctions))
+        print(json.dumps(dataclasses.asdict(explanation), ensure_ascii=False))
+    if explanation.distinctions:
+        print_message(html_page.warning(explanation.distinctions))
 
 
 def _texts(a: str, b: str) -> tuple[str, str]:
-    """Return the texts of two files, or what was given where neither is one."""
+    """Return the texts of two files, or both arguments if neither is the name of a file."""
     from textsim_db.files.read_documents import read_text
 
     are_files = [_is_file(name) for name in (a, b)]
     if not any(are_files):
-        complain("compared as texts: there are no files of these names")
+        print_message("compared as texts: there are no files of these names")
         return a, b
     for name, is_file in zip((a, b), are_files, strict=True):
         if not is_file:
@@ -127,54 +145,57 @@ def _shortened(name: str) -> str:
 
 
 def _check_page(html: str, *inputs: str) -> None:
-    check_output(html)
+    check_writable(html)
     for name in inputs:
         if _is_file(name) and Path(html).exists() and Path(html).samefile(name):
             raise InputError(f"{shown(html)}: the page would overwrite what is compared")
 
 
 def _printable(text: str) -> str:
-    """Return a text that sends nothing to a terminal but itself."""
+    """Return a text without the control characters that a terminal would obey."""
     return _CONTROL.sub("\ufffd", text)
 
 
-def _show(found: Explanation, shingles: int) -> None:
+def _show(explanation: Explanation, shown_shingles: int) -> None:
     from rich.text import Text
 
     from textsim_db.diff.html_page import measure_rows
 
     out = console()
-    out.print(_differences(found))
+    out.print(_differences(explanation))
     out.print()
-    out.print(table(("measure", "value"), measure_rows(found)))
-    for name, some in (
-        ("shared", found.shared),
-        ("only in the first", found.only_a),
-        ("only in the second", found.only_b),
+    out.print(table(("measure", "value"), measure_rows(explanation)))
+    for place, shingles in (
+        ("shared", explanation.shared),
+        ("only in the first", explanation.only_a),
+        ("only in the second", explanation.only_b),
     ):
-        if not some:
-            out.print(f"no shingles {name}")
-            continue
-        more = f", ... {len(some) - shingles:,} more" if len(some) > shingles else ""
-        quoted = ", ".join(f'"{shingle}"' for shingle in some[:shingles])
-        out.print(Text(f"{count(len(some), 'shingle')} {name}: {quoted}{more}"))
+        out.print(Text(_shingle_line(place, shingles, shown_shingles)))
 
 
-def _differences(found: Explanation) -> Text:
+def _shingle_line(place: str, shingles: list[str], shown_shingles: int) -> str:
+    if not shingles:
+        return f"no shingles {place}"
+    hidden = len(shingles) - shown_shingles
+    quoted = ", ".join(f'"{shingle}"' for shingle in shingles[:shown_shingles])
+    rest = f", ... {hidden:,} more" if hidden > 0 else ""
+    return f"{count(len(shingles), 'shingle')} {place}: {quoted}{rest}"
+
+
+def _differences(explanation: Explanation) -> Text:
     """Return both texts as one: what was removed in [-brackets-], and what was added in {+braces+}."""
     from rich.text import Text
 
     from textsim_db.diff.word_diff import Change
 
-    made = Text()
-    for change, a, b in found.parts:
+    text = Text()
+    for change, a, b in explanation.parts:
         if change is Change.SAME:
-            made.append(_printable(b))
+            text.append(_printable(b))
             continue
-        space = (a or b)[len((a or b).rstrip()) :]
         if a:
-            made.append(f"[-{_printable(a.rstrip())}-]", "red")
+            text.append(f"[-{_printable(a.rstrip())}-]", "red")
         if b:
-            made.append(f"{{+{_printable(b.rstrip())}+}}", "green")
-        made.append(space)
-    return made
+            text.append(f"{{+{_printable(b.rstrip())}+}}", "green")
+        text.append((a or b)[len((a or b).rstrip()) :])
+    return text

@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from textsim_db.cli.common import DatabaseUrl, Yes, complain, confirm, connect, count, passing_over
-from textsim_db.cli.logs import chosen
+from textsim_db.cli.connections import connect, skip_unreadable
+from textsim_db.cli.logs import log_options
+from textsim_db.cli.messages import confirm, count, print_message
+from textsim_db.cli.options import DatabaseUrl, OptionalCorpus, Yes
 from textsim_db.cli.output import Format, FormatOption, write
-from textsim_db.cli.progress import counting
+from textsim_db.cli.progress import progress
 from textsim_db.errors import RecipeError
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
-    from textsim_db.corpus import Corpus
     from textsim_db.database import Database
-    from textsim_db.results import Problem
 
 app = typer.Typer(no_args_is_help=True, help="Install the schema, and manage the database.")
 
@@ -35,7 +35,7 @@ def install(database_url: DatabaseUrl = None) -> None:
 
     with _engine(database_url) as engine:
         revision = schema.upgrade(engine)
-    complain(f"the schema textsim is at revision {revision}", revision=revision)
+    print_message(f"the schema textsim is at revision {revision}", revision=revision)
 
 
 @app.command("upgrade")
@@ -66,30 +66,27 @@ def downgrade(
         name = engine.url.render_as_string(hide_password=True)
         confirm(f"take the schema textsim in {name} back {what}", yes)
         schema.downgrade(engine, revision)
-    complain(f"the schema textsim is at revision {revision}")
+    print_message(f"the schema textsim is at revision {revision}")
 
 
 @app.command("check")
 def check_database(form: FormatOption = Format.TABLE, database_url: DatabaseUrl = None) -> None:
     """Check the revision of the schema and every invariant of every corpus.
 
-    Exit status 1 where something is wrong.
+    Exit status 1 if something is wrong.
     """
     with connect(database_url) as db:
         _check_corpora(db, None, form)
 
 
 def check(
-    corpus: Annotated[
-        str | None,
-        typer.Argument(metavar="CORPUS", help="Name of the corpus; all of them if none."),
-    ] = None,
+    corpus: OptionalCorpus = None,
     form: FormatOption = Format.TABLE,
     database_url: DatabaseUrl = None,
 ) -> None:
     """Check every invariant of the stored rows and list what is wrong.
 
-    Exit status 1 where something is.
+    Exit status 1 if something is.
     """
     with connect(database_url) as db:
         _check_corpora(db, corpus, form)
@@ -124,14 +121,14 @@ def stop() -> None:
     from textsim_db.db import embedded_server
 
     stopped = embedded_server.stop()
-    complain("the embedded PostgreSQL " + ("was stopped" if stopped else "was not running"))
+    print_message("the embedded PostgreSQL " + ("was stopped" if stopped else "was not running"))
 
 
 @contextmanager
 def _engine(database_url: str | None) -> Iterator[Engine]:
     from textsim_db.database import resolve
 
-    engine, _, _ = resolve(database_url, f"textsim-db {chosen.command}")
+    engine, _, _ = resolve(database_url, f"textsim-db {log_options.command}")
     try:
         yield engine
     finally:
@@ -141,7 +138,7 @@ def _engine(database_url: str | None) -> Iterator[Engine]:
 def _check_corpora(db: Database, name: str | None, form: Format) -> None:
     rows: list[tuple[str, ...]] = []
     for each in db.corpora() if name is None else [name]:
-        with passing_over(db, each) if name is None else nullcontext():
+        with skip_unreadable(db, each) if name is None else nullcontext():
             rows += _problem_rows(db, each)
     write(("corpus", "kind", "subject", "detail"), rows, form)
     if rows:
@@ -151,23 +148,17 @@ def _check_corpora(db: Database, name: str | None, form: Format) -> None:
 def _problem_rows(db: Database, name: str) -> list[tuple[str, ...]]:
     try:
         corpus = db.corpus(name)
-        problems = _problems(corpus)
+        with progress("checking", "documents") as show:
+            total = len(corpus)
+            problems = corpus.check(lambda done: show(done, total))
         documents = len(corpus)
     except RecipeError as error:
         return [(name, "recipe", name, str(error))]
-    found = count(len(problems), "problem") if problems else "nothing wrong"
-    complain(
-        f'corpus "{name}": {count(documents, "document")}, {found}',
+    outcome = count(len(problems), "problem") if problems else "nothing wrong"
+    print_message(
+        f'corpus "{name}": {count(documents, "document")}, {outcome}',
         logging.WARNING if problems else logging.INFO,
         corpus=name,
         problems=len(problems),
     )
     return [(name, *problem) for problem in problems]
-
-
-def _problems(corpus: Corpus) -> list[Problem]:
-    with counting("checking", "documents") as progress:
-        if progress is None:
-            return corpus.check()
-        total = len(corpus)
-        return corpus.check(lambda done: progress(done, total))

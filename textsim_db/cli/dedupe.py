@@ -2,38 +2,33 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 import os
 import time
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import IO, TYPE_CHECKING, Annotated, Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from textsim_db.cli.common import DatabaseUrl, check_output, complain, connect, count
-from textsim_db.cli.corpora import (
-    Bands,
-    CorpusThreshold,
-    NumHashes,
-    Recall,
-    Rows,
-    Seed,
-    Shingle,
-    StopWords,
-    check,
-    chosen_stop_words,
-    given,
-)
+from textsim_db.cli.connections import connect
+from textsim_db.cli.dedupe_report import write_report
+from textsim_db.cli.messages import count, print_message
+from textsim_db.cli.options import DatabaseUrl, LinkageOption
+from textsim_db.cli.output import check_writable
 from textsim_db.cli.progress import loading
-from textsim_db.cli.searches import LinkageOption
+from textsim_db.cli.settings_options import (
+    SKETCH,
+    PartialSettings,
+    check_settings,
+    with_settings,
+)
 from textsim_db.errors import ConfigurationError, shown
+from textsim_db.settings import CorpusSettings
 
 if TYPE_CHECKING:
     from textsim_db.cluster.keep_rule import Preference
-    from textsim_db.dedupe.files import Deduplication
+    from textsim_db.dedupe.files import Deduplication, Rule
     from textsim_db.files.record_files import Records
 
 _SHOWN_FAULTS = 20
@@ -48,7 +43,9 @@ def _keep(text: str) -> Preference:
         raise typer.BadParameter(shown(str(error))) from None
 
 
+@with_settings(*SKETCH, "stop_words")
 def dedupe(
+    settings: PartialSettings,
     path: Annotated[
         str | None,
         typer.Argument(metavar="INPUT", help='A file of records; "-" is standard input.'),
@@ -56,7 +53,10 @@ def dedupe(
     output: Annotated[
         str | None,
         typer.Option(
-            "--output", "-o", metavar="PATH", help='Where what stays goes; "-" is standard output.'
+            "--output",
+            "-o",
+            metavar="PATH",
+            help='Where to write the records that stay; "-" is standard output.',
         ),
     ] = None,
     report: Annotated[
@@ -83,7 +83,7 @@ def dedupe(
     key: Annotated[
         str | None,
         typer.Option(
-            help="Member or column with a key, for the report. Default: id, where there is one."
+            help="Member or column with a key, for the report. Default: id, if there is one."
         ),
     ] = None,
     keep: Annotated[
@@ -97,14 +97,6 @@ def dedupe(
         ),
     ] = "first",
     linkage: LinkageOption = "kept",
-    shingle: Shingle = None,
-    threshold: CorpusThreshold = None,
-    recall: Recall = None,
-    num_hashes: NumHashes = None,
-    seed: Seed = None,
-    bands: Bands = None,
-    rows: Rows = None,
-    stop_words: StopWords = None,
     database_url: DatabaseUrl = None,
 ) -> None:
     """Remove the near-duplicates of a file, or find those of a table.
@@ -118,28 +110,20 @@ def dedupe(
     Examples: `textsim dedupe articles.jsonl.gz -o unique.jsonl.gz --report clusters.jsonl`,
     `textsim dedupe --table article --key id --text body --into article_cluster --keep max:score`
     """
-    settings = given(
-        shingle=shingle,
-        threshold=threshold,
-        recall=recall,
-        num_hashes=num_hashes,
-        seed=seed,
-        bands=bands,
-        rows=rows,
-        stop_words=chosen_stop_words(stop_words),
-    )
-    check(settings)
-    _check_usage(path, table, output, report, into)
-    if table is not None:
-        assert into is not None
-        _dedupe_table(table, into, key or "id", text, keep, settings, linkage, database_url)
-        return
-    assert path is not None
+    from textsim_db.dedupe.files import Rule
     from textsim_db.files.record_files import Columns, open_records
 
+    check_settings(settings)
+    _check_usage(path, table, output, report, into)
+    rule = Rule(keep, CorpusSettings(**settings), linkage)
+    if table is not None:
+        assert into is not None
+        _dedupe_table(table, into, key or "id", text, rule, database_url)
+        return
+    assert path is not None
     columns = Columns(text, key or "id", keep.column, key is not None)
     with open_records(path, columns, kind) as records:
-        _dedupe_file(records, output, report, keep, settings, linkage, database_url)
+        _dedupe_file(records, rule, output, report, database_url)
 
 
 def _check_usage(
@@ -158,132 +142,99 @@ def _check_usage(
         raise typer.BadParameter("it goes with --table", param_hint="--into")
     if output is None and report is None:
         raise typer.BadParameter("give --output, or --report, or both", param_hint="--output")
-    if report is not None and not report.endswith((".jsonl", ".csv")):
-        raise typer.BadParameter(f"{report} ends in neither .jsonl nor .csv", param_hint="--report")
+    if report is not None:
+        _check_report(report, path, output)
     for written in filter(None, (output, report)):
-        check_output(written)
-    for what, other, stream in (("INPUT", path, 0), ("OUTPUT", output, 1)):
-        if report is not None and other is not None and _is_same(report, other, stream):
+        check_writable(written)
+
+
+def _check_report(report: str, path: str | None, output: str | None) -> None:
+    if not report.endswith((".jsonl", ".csv")):
+        raise typer.BadParameter(f"{report} ends in neither .jsonl nor .csv", param_hint="--report")
+    for argument, other, stream in (("INPUT", path, 0), ("OUTPUT", output, 1)):
+        if other is not None and _is_same(report, other, stream):
             raise typer.BadParameter(
-                f"{shown(report)} is {what} as well; name another file", param_hint="--report"
+                f"{shown(report)} is {argument} as well; name another file", param_hint="--report"
             )
 
 
 def _is_same(report: str, other: str, stream: int) -> bool:
-    """Say whether two names are of one file; "-" is what the stream of that number leads to."""
+    """Say whether two names are of one file; "-" stands for the stream of that number."""
     with suppress(OSError):
-        found = os.fstat(stream) if other == "-" else os.stat(other)
-        return os.path.samestat(os.stat(report), found)
+        status = os.fstat(stream) if other == "-" else os.stat(other)
+        return os.path.samestat(os.stat(report), status)
     return os.path.realpath(report) == os.path.realpath(other)
 
 
+@dataclass
+class _Texts:
+    """The texts of records with the values to rank them by; notes each key and fault on the way."""
+
+    records: Records
+    with_keys: bool
+    keys: list[str | None] = field(default_factory=list)
+    faults: list[str] = field(default_factory=list)
+
+    def __iter__(self) -> Iterator[tuple[str | None, Any]]:
+        for record in self.records:
+            self.keys.append(record.key if self.with_keys else None)
+            if record.fault is not None:
+                self.faults.append(record.fault)
+            yield record.text, record.value
+
+
 def _dedupe_file(
-    records: Records,
-    output: str | None,
-    report: str | None,
-    keep: Preference,
-    settings: dict[str, Any],
-    linkage: str,
-    database_url: str | None,
+    records: Records, rule: Rule, output: str | None, report: str | None, database_url: str | None
 ) -> None:
     from textsim_db.dedupe.files import deduplicate
 
-    keys: list[str | None] = []
-    faults: list[str] = []
-
-    def documents() -> Iterator[tuple[str | None, Any]]:
-        for record in records:
-            keys.append(None if report is None else record.key)
-            if record.fault is not None:
-                faults.append(record.fault)
-            yield record.text, record.value
-
     start = time.monotonic()
-    with connect(database_url) as db, loading(records, documents()) as (watched, stored):
-        found = deduplicate(db, watched, keep, settings, linkage, stored)
+    texts = _Texts(records, with_keys=report is not None)
+    with connect(database_url) as db, loading(records, texts) as load:
+        result = deduplicate(db, load, rule, load.after_batch)
     if output is not None:
-        records.copy(found.mask(), output)
+        records.copy(result.mask(), output)
     if report is not None:
-        _write_report(report, found, keys)
-    faults += [f"record {number + 1}: {reason}" for number, reason in found.refused]
-    complain(_summary(found, "removed", time.monotonic() - start))
-    for fault in faults[:_SHOWN_FAULTS]:
-        complain(f"cannot be compared, and stays: {fault}")
-    if len(faults) > _SHOWN_FAULTS:
-        complain(f"... and {len(faults) - _SHOWN_FAULTS:,} more")
-    if faults:
-        raise typer.Exit(1)
+        write_report(report, result, texts.keys)
+    print_message(_summary(result, "removed", time.monotonic() - start))
+    refused = [f"record {number + 1}: {reason}" for number, reason in result.refused]
+    _print_faults("cannot be compared, and stays: ", texts.faults + refused)
 
 
 def _dedupe_table(
-    name: str,
-    into: str,
-    key: str,
-    text: str,
-    keep: Preference,
-    settings: dict[str, Any],
-    linkage: str,
-    database_url: str | None,
+    name: str, into: str, key: str, text: str, rule: Rule, database_url: str | None
 ) -> None:
-    from textsim_db.cluster.keep_rule import Preference
     from textsim_db.db.engine import database_errors
     from textsim_db.dedupe import tables
     from textsim_db.dedupe.files import deduplicate
 
-    keys: list[str] = []
-    # The server has put the values of a column in order.
-    preference = Preference("min", "place") if keep.column is not None else keep
     start = time.monotonic()
+    keys: list[str] = []
     with connect(database_url) as db, database_errors():
-        table = tables.find_table(db.engine, name, key, text, keep)
+        table = tables.find_table(db.engine, name, key, text, rule.preference)
         tables.check_target(db.engine, table, into)
-        documents = tables.documents(db.engine, table, keys)
-        with loading(None, documents) as (watched, stored):
-            found = deduplicate(db, watched, preference, settings, linkage, stored)
-        tables.write_clusters(db.engine, table, into, keys, found)
-    complain(_summary(found, "to remove", time.monotonic() - start))
-    for number, reason in found.refused[:_SHOWN_FAULTS]:
-        complain(f'cannot be compared: the row with key "{keys[number]}": {reason}')
-    if found.refused:
+        with loading(None, tables.documents(db.engine, table, keys)) as load:
+            result = deduplicate(db, load, tables.by_place(rule), load.after_batch)
+        tables.write_clusters(db.engine, table, into, keys, result)
+    print_message(_summary(result, "to remove", time.monotonic() - start))
+    refused = [f'the row with key "{keys[number]}": {reason}' for number, reason in result.refused]
+    _print_faults("cannot be compared: ", refused)
+
+
+def _print_faults(introduction: str, faults: list[str]) -> None:
+    for fault in faults[:_SHOWN_FAULTS]:
+        print_message(introduction + fault)
+    if len(faults) > _SHOWN_FAULTS:
+        print_message(f"... and {len(faults) - _SHOWN_FAULTS:,} more")
+    if faults:
         raise typer.Exit(1)
 
 
-def _summary(found: Deduplication, gone: str, seconds: float) -> str:
-    removed = len(found.removals)
-    clusters = len({removal.kept for removal in found.removals})
-    rate = f", {found.documents / seconds:,.0f} documents/s" if found.documents >= 1000 else ""
+def _summary(result: Deduplication, removal: str, seconds: float) -> str:
+    removed = len(result.removals)
+    clusters = len({removal.kept for removal in result.removals})
+    rate = f", {result.documents / seconds:,.0f} documents/s" if result.documents >= 1000 else ""
     return (
-        f"{count(found.documents, 'document')}: {found.documents - removed:,} kept, "
-        f"{removed:,} {gone} from {count(clusters, 'cluster')}; {seconds:.1f} s{rate}"
+        f"{count(result.documents, 'document')}: {result.documents - removed:,} kept, "
+        f"{removed:,} {removal} from {count(clusters, 'cluster')}; {seconds:.1f} s{rate}"
     )
-
-
-def _write_report(path: str, found: Deduplication, keys: list[str | None]) -> None:
-    from textsim_db.files.record_files import replacing
-
-    with replacing(path) as raw:
-        file = io.TextIOWrapper(raw, "utf-8", newline="")
-        (_write_csv if path.endswith(".csv") else _write_jsonl)(file, found, keys)
-        file.detach()  # which flushes, and leaves the closing to who opened it
-
-
-def _write_jsonl(file: IO[str], found: Deduplication, keys: list[str | None]) -> None:
-    def document(number: int) -> dict[str, Any]:
-        named = {} if keys[number] is None else {"key": keys[number]}
-        return {"record": number + 1, **named}
-
-    for removals in found.clusters():
-        gone = [{**document(r.number), "similarity": r.similarity} for r in removals]
-        cluster = {"kept": document(removals[0].kept), "removed": gone}
-        file.write(json.dumps(cluster, ensure_ascii=False) + "\n")
-
-
-def _write_csv(file: IO[str], found: Deduplication, keys: list[str | None]) -> None:
-    writer = csv.writer(file, lineterminator="\n")
-    writer.writerow(("cluster", "record", "key", "kept_record", "kept_key", "similarity"))
-    for number, removals in enumerate(found.clusters(), start=1):
-        kept = removals[0].kept
-        writer.writerow((number, kept + 1, keys[kept], kept + 1, keys[kept], 1.0))
-        for removal in removals:
-            place = (number, removal.number + 1, keys[removal.number])
-            writer.writerow((*place, kept + 1, keys[kept], removal.similarity))

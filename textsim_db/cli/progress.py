@@ -1,144 +1,146 @@
-"""Progress of what takes long: a bar on a terminal, a record now and then with --log-json."""
+"""Progress of long work: a bar on a terminal, a record now and then with --log-json."""
 
 from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
-from textsim_db.cli.common import complain
-from textsim_db.cli.logs import chosen
+from textsim_db.cli.logs import log_options
+from textsim_db.cli.messages import print_message
 from textsim_db.cli.output import error_console
+from textsim_db.results import AddReport
 
 if TYPE_CHECKING:
-    from textsim_db.results import AddReport
+    from rich.progress import Progress
 
 _REFRESH_SECONDS = 0.1
 LOG_SECONDS = 5.0
 
-Item = TypeVar("Item")
+Document = TypeVar("Document")
+
+
+class Show(Protocol):
+    """What long work calls with how much is done: of how much, and which share, if it is known."""
+
+    def __call__(self, done: int, total: int | None = None, share: float | None = None) -> None:
+        """Show how much is done."""
 
 
 class Measured(Protocol):
-    """What is read, and how much of it has been."""
+    """Input whose bytes are counted while it is read."""
 
     @property
     def bytes_read(self) -> int:
         """Bytes read so far."""
 
     def total_bytes(self) -> int | None:
-        """All bytes, or None where that is not known."""
+        """All bytes, or None if their number is unknown."""
+
+
+@contextmanager
+def progress(action: str, noun: str) -> Iterator[Show]:
+    """Yield what to call with the number done."""
+    if log_options.json:
+        yield _Records(action, noun)
+    elif sys.stderr.isatty():
+        with _rich_progress() as bars:
+            yield _Bar(bars, action, noun)
+    else:
+        yield _show_nothing
+
+
+@contextmanager
+def loading(source: Measured | None, documents: Iterable[Document]) -> Iterator[Load[Document]]:
+    """Yield a load of documents, whose progress is shown."""
+    with progress("indexing", "documents") as show:
+        yield Load(source if sys.stderr.isatty() else None, documents, show)
+
+
+class Load(Generic[Document]):
+    """The documents of a load, which are counted while they are read, and its latest report."""
+
+    def __init__(self, source: Measured | None, documents: Iterable[Document], show: Show) -> None:
+        self.report = AddReport()
+        self._source = source
+        self._documents = documents
+        self._show = show
+        self._share: float | None = None
+
+    def __iter__(self) -> Iterator[Document]:
+        total = self._source and self._source.total_bytes()
+        looked_at = 0.0
+        for document in self._documents:
+            yield document
+            if self._source and total and time.monotonic() - looked_at > _REFRESH_SECONDS:
+                looked_at = time.monotonic()
+                self._share = self._source.bytes_read / total
+
+    def after_batch(self, report: AddReport) -> None:
+        """Take the report that add_many gives after each batch."""
+        self.report = report
+        self._show(report.given, share=self._share)
+
+
+def _show_nothing(done: int, total: int | None = None, share: float | None = None) -> None:
+    pass
 
 
 class _Records:
     """Logs how much is done, every few seconds."""
 
-    def __init__(self, what: str, noun: str) -> None:
-        self._what = what
+    def __init__(self, action: str, noun: str) -> None:
+        self._action = action
         self._noun = noun
-        self._start = self._told = time.monotonic()
+        self._start = self._logged = time.monotonic()
 
-    def __call__(self, done: int, total: int | None = None) -> None:
+    def __call__(self, done: int, total: int | None = None, share: float | None = None) -> None:
         now = time.monotonic()
-        if now - self._told < LOG_SECONDS:
+        if now - self._logged < LOG_SECONDS:
             return
-        self._told = now
+        self._logged = now
         seconds = now - self._start
-        fields = {} if total is None else {"total": total}
-        complain(
-            f"{self._what}: {done:,} {self._noun}",
+        print_message(
+            f"{self._action}: {done:,} {self._noun}",
             **{self._noun: done},
-            **fields,
+            **({} if total is None else {"total": total}),
             seconds=round(seconds, 3),
             rate=round(done / seconds, 1),
         )
 
 
-@contextmanager
-def loading(
-    source: Measured | None, documents: Iterable[Item]
-) -> Iterator[tuple[Iterator[Item], Callable[[AddReport], None]]]:
-    """Yield the documents and what to call after each batch; show both on a terminal."""
-    if chosen.json:
-        records = _Records("indexing", "documents")
-        yield iter(documents), lambda report: records(report.given)
-        return
-    if not sys.stderr.isatty():
-        yield iter(documents), lambda report: None
-        return
+class _Bar:
+    """A bar, which moves to and fro unless the total or the share is known."""
+
+    def __init__(self, bars: Progress, action: str, noun: str) -> None:
+        self._bars = bars
+        self._noun = noun
+        self._start = time.monotonic()
+        self._task = bars.add_task(action, total=None, count="")
+
+    def __call__(self, done: int, total: int | None = None, share: float | None = None) -> None:
+        rate = done / max(time.monotonic() - self._start, 1e-9)
+        of_all = "" if total is None else f" of {total:,}"
+        if total:
+            share = done / total
+        count = f"{done:,}{of_all} {self._noun}, {rate:,.0f}/s"
+        self._bars.update(
+            self._task, completed=share or 0, total=None if share is None else 1, count=count
+        )
+
+
+def _rich_progress() -> Progress:
     from rich import progress as rich
 
-    columns = (
+    return rich.Progress(
         rich.TextColumn("[progress.description]{task.description}"),
         rich.BarColumn(),
-        rich.TextColumn("{task.fields[documents]:,} documents, {task.fields[rate]:,.0f}/s"),
+        rich.TextColumn("{task.fields[count]}"),
         rich.TimeElapsedColumn(),
         rich.TextColumn("left"),
         rich.TimeRemainingColumn(),
+        console=error_console(),
+        transient=True,
     )
-    with rich.Progress(*columns, console=error_console(), transient=True) as bar:
-        total = None if source is None else source.total_bytes()
-        task = bar.add_task("indexing", total=total, documents=0, rate=0.0)
-        start = time.monotonic()
-
-        def stored(report: AddReport) -> None:
-            rate = report.given / max(time.monotonic() - start, 1e-9)
-            bar.update(task, documents=report.given, rate=rate)
-
-        def read() -> Iterator[Item]:
-            shown = 0.0
-            for document in documents:
-                yield document
-                if source is not None and time.monotonic() - shown > _REFRESH_SECONDS:
-                    shown = time.monotonic()
-                    bar.update(task, completed=source.bytes_read)
-
-        yield read(), stored
-
-
-@contextmanager
-def counting(what: str, noun: str) -> Iterator[Callable[[int, int], None] | None]:
-    """Yield what to call with the number done and the number of all; show it on a terminal."""
-    if chosen.json:
-        yield _Records(what, noun)
-        return
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich import progress as rich
-
-    columns = (
-        rich.TextColumn("[progress.description]{task.description}"),
-        rich.BarColumn(),
-        rich.TextColumn(f"{{task.completed:,.0f}} of {{task.total:,.0f}} {noun}"),
-        rich.TimeElapsedColumn(),
-        rich.TextColumn("left"),
-        rich.TimeRemainingColumn(),
-    )
-    with rich.Progress(*columns, console=error_console(), transient=True) as bar:
-        task = bar.add_task(what, total=0)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
-
-
-@contextmanager
-def passing(what: str, noun: str) -> Iterator[Callable[[int], None] | None]:
-    """Yield what to call with the number done, of an unknown number; show it on a terminal."""
-    if chosen.json:
-        yield _Records(what, noun)
-        return
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich import progress as rich
-
-    columns = (
-        rich.TextColumn("{task.description}"),
-        rich.SpinnerColumn(),
-        rich.TextColumn(f"{{task.completed:,}} {noun}, {{task.speed}}/s"),
-        rich.TimeElapsedColumn(),
-    )
-    with rich.Progress(*columns, console=error_console(), transient=True) as bar:
-        task = bar.add_task(what, total=None)
-        yield lambda done: bar.update(task, completed=done)

@@ -7,33 +7,24 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from textsim_db.cli.common import (
+from textsim_db.cli.connections import connect
+from textsim_db.cli.messages import count, print_message
+from textsim_db.cli.options import (
     CorpusName,
     DatabaseUrl,
     LanguageLimit,
+    LinkageOption,
     Threshold,
-    complain,
-    connect,
-    count,
-    one_of,
-    shown,
-    whole_number,
+    positive_number,
 )
 from textsim_db.cli.output import Format, FormatOption, write
+from textsim_db.errors import shown
 
 if TYPE_CHECKING:
     from textsim_db.corpus import Corpus
     from textsim_db.results import Cluster, Match
-    from textsim_db.settings import Linkage
 
 _JACCARD = "jaccard"
-
-
-def _limit(text: str) -> int:
-    number = whole_number(text)
-    if number < 1:
-        raise typer.BadParameter(f"{number} is too low; expected 1 or more")
-    return number
 
 
 MeasureOption = Annotated[
@@ -48,24 +39,8 @@ MeasureOption = Annotated[
 ]
 Limit = Annotated[
     int,
-    typer.Option(parser=_limit, metavar="NUMBER", help="At most so many results, the best."),
-]
-
-
-def _linkage(text: str) -> Linkage:
-    from textsim_db.settings import Linkage
-
-    return one_of(Linkage, text)
-
-
-LinkageOption = Annotated[
-    str,
     typer.Option(
-        "--linkage",
-        parser=_linkage,
-        metavar="single|complete|kept",
-        help="What makes a cluster. single: chains of similar documents; complete: every two "
-        "members are similar; kept: every other member is similar to the one that is kept.",
+        parser=positive_number, metavar="NUMBER", help="At most so many results, the best."
     ),
 ]
 
@@ -97,18 +72,11 @@ def query(
     if (text is None) == (file is None):
         raise typer.BadParameter("give either a text or --file", param_hint="TEXT")
     name = "-" if text == "-" else file
-    if name is not None:
-        from textsim_db.files.read_documents import read_text
-        from textsim_db.files.record_formats import Kind, kind_of
-
-        text = read_text(name)
-        if name != "-" and kind_of(name) is not Kind.TEXT:
-            complain(f"all of {shown(name)} is looked for as one text, not document by document")
-    assert text is not None
+    searched = _read_whole(name) if name is not None else str(text)
     with connect(database_url) as db:
         opened = db.corpus(corpus)
-        found = opened.query(text, threshold, limit, measure, language)
-        _write_matches(opened, found, threshold, measure, form)
+        matches = opened.query(searched, threshold, limit, measure, language)
+        _write_matches(opened, matches, threshold, measure, form)
 
 
 def neighbours(
@@ -127,8 +95,8 @@ def neighbours(
     """
     with connect(database_url) as db:
         opened = db.corpus(corpus)
-        found = opened.neighbours(key, threshold, limit, measure, language)
-        _write_matches(opened, found, threshold, measure, form)
+        matches = opened.neighbours(key, threshold, limit, measure, language)
+        _write_matches(opened, matches, threshold, measure, form)
 
 
 def pairs(
@@ -146,12 +114,12 @@ def pairs(
     Example: `textsim pairs news --threshold 0.9 --format csv > pairs.csv`
     """
     with connect(database_url) as db:
-        found = db.corpus(corpus).pairs(threshold, measure, language)
-        rows: Iterable[tuple[float, str, str]] = ((p.similarity, p.a, p.b) for p in found)
+        similar = db.corpus(corpus).pairs(threshold, measure, language)
+        rows: Iterable[tuple[float, str, str]] = ((p.similarity, p.a, p.b) for p in similar)
         if form is Format.TABLE:
             sign = 1 if _is_distance(measure) else -1
             rows = sorted(rows, key=lambda row: (sign * row[0], row[1:]))
-        complain(f"{count(write((_column(measure), 'a', 'b'), rows, form), 'pair')} found")
+        print_message(f"{count(write((_column(measure), 'a', 'b'), rows, form), 'pair')} found")
 
 
 def clusters(
@@ -170,19 +138,30 @@ def clusters(
     Example: `textsim clusters news --format jsonl`
     """
     with connect(database_url) as db:
-        found = list(db.corpus(corpus).clusters(threshold, linkage, language=language))
-    kept = linkage == "kept"
+        similar = list(db.corpus(corpus).clusters(threshold, linkage, language=language))
     if form is Format.CSV:
-        names = ("cluster", "size", "weakest", "key", "kept")
-        write(names[: 4 + kept], _one_row_a_key(found), form)
+        columns: tuple[str, ...] = ("cluster", "size", "weakest", "key", "kept")
+        rows: Iterable[tuple[Any, ...]] = _one_row_a_key(similar)
     else:
-        rows = ((len(c.keys), c.weakest, c.kept, c.keys) for c in found)
-        if kept:
-            write(("size", "weakest", "kept", "keys"), rows, form)
-        else:
-            write(("size", "weakest", "keys"), ((s, w, keys) for s, w, _, keys in rows), form)
-    documents = sum(len(cluster.keys) for cluster in found)
-    complain(f"{count(len(found), 'cluster')} of {count(documents, 'document')} found")
+        columns = ("size", "weakest", "kept", "keys")
+        rows = ((len(c.keys), c.weakest, c.kept, c.keys) for c in similar)
+    if linkage != "kept":
+        place = columns.index("kept")
+        columns = columns[:place] + columns[place + 1 :]
+        rows = (row[:place] + row[place + 1 :] for row in rows)
+    write(columns, rows, form)
+    documents = sum(len(cluster.keys) for cluster in similar)
+    print_message(f"{count(len(similar), 'cluster')} of {count(documents, 'document')} found")
+
+
+def _read_whole(name: str) -> str:
+    from textsim_db.files.file_kinds import Kind, kind_of
+    from textsim_db.files.read_documents import read_text
+
+    text = read_text(name)
+    if name != "-" and kind_of(name) is not Kind.TEXT:
+        print_message(f"all of {shown(name)} is looked for as one text, not document by document")
+    return text
 
 
 def _write_matches(
@@ -193,14 +172,14 @@ def _write_matches(
         return
     config = corpus.config
     if measure != _JACCARD:
-        complain("none of the documents that share a bucket is that close")
+        print_message("none of the documents that share a bucket is that close")
         return
     if threshold is None or threshold >= config.threshold:
-        complain("no document is that similar")
+        print_message("no document is that similar")
         return
-    found = min(config.banding.probability(threshold), 0.999)
-    complain(
-        f"no document was found, but of those at similarity {threshold:g} only {found:.1%} are: "
+    probability = min(config.banding.probability(threshold), 0.999)
+    print_message(
+        f"no document was found, but of those at similarity {threshold:g} only {probability:.1%} are: "
         f"the corpus was created for {config.threshold:g} and above"
     )
 
@@ -217,8 +196,7 @@ def _is_distance(measure: str) -> bool:
     return measure_of(measure).is_distance
 
 
-def _one_row_a_key(found: list[Cluster]) -> Iterator[tuple[Any, ...]]:
-    for number, cluster in enumerate(found, start=1):
+def _one_row_a_key(clusters: list[Cluster]) -> Iterator[tuple[Any, ...]]:
+    for number, cluster in enumerate(clusters, start=1):
         for key in cluster.keys:
-            row = number, len(cluster.keys), cluster.weakest, key
-            yield row if cluster.kept is None else (*row, key == cluster.kept)
+            yield number, len(cluster.keys), cluster.weakest, key, key == cluster.kept

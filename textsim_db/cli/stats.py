@@ -8,24 +8,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from textsim_db.cli.common import (
-    CorpusName,
-    DatabaseUrl,
-    LanguageLimit,
-    check_output,
-    complain,
-    connect,
-    shown,
-    whole_number,
-)
-from textsim_db.cli.output import Format, FormatOption, console, table
-from textsim_db.cli.progress import counting
-from textsim_db.errors import ConfigurationError
+from textsim_db.cli.connections import connect
+from textsim_db.cli.messages import print_message
+from textsim_db.cli.options import CorpusName, DatabaseUrl, LanguageLimit, whole_number
+from textsim_db.cli.output import Format, FormatOption, bar, check_plot, console, table
+from textsim_db.cli.progress import progress
+from textsim_db.errors import ConfigurationError, shown
 
 if TYPE_CHECKING:
     from textsim_db.results import Statistics
-
-_BAR = 40
 
 
 def stats(
@@ -64,67 +55,71 @@ def stats(
 
     if form is Format.CSV:
         raise ConfigurationError("the statistics are no table; take --format jsonl")
-    if plot is not None:
-        recall_plots.check_file(plot)
-        check_output(plot)
+    check_plot(plot)
     with connect(database_url) as db:
         opened = db.corpus(corpus)
-        with counting("reading", "documents") as progress:
-            found = opened.statistics(words, sample, seed, progress, language)
+        with progress("reading", "documents") as show:
+            statistics = opened.statistics(words, sample, seed, show, language)
     if form is Format.TABLE:
-        _show(found)
+        _show(statistics)
     else:
-        print(json.dumps(dataclasses.asdict(found), ensure_ascii=False))
+        print(json.dumps(dataclasses.asdict(statistics), ensure_ascii=False))
     if plot is not None:
-        recall_plots.corpus(plot, corpus, found)
-        complain(f"drawn: {shown(plot)}")
+        recall_plots.corpus(plot, corpus, statistics)
+        print_message(f"drawn: {shown(plot)}")
 
 
-def _show(found: Statistics) -> None:
+def _show(statistics: Statistics) -> None:
     from rich.text import Text
 
     out = console()
-    total = sum(found.storage.values())
-    each = total / found.documents if found.documents else 0.0
-    rows = [
-        ("documents", f"{found.documents:,}"),
-        ("of them without words", f"{found.empty:,}"),
-        ("words", f"{found.words:,}"),
-        ("distinct words", f"{found.vocabulary:,}"),
-        ("words of a document: least, median, most", _lengths(found)),
-        ("buckets", f"{sum(number for _, number in found.buckets):,}"),
-        ("of them with several documents", f"{_shared(found):,}"),
-        ("documents in the fullest", f"{found.buckets[-1][0] if found.buckets else 0:,}"),
-        ("candidates of a document", f"{found.candidates / max(found.sampled, 1):.3g}"),
-        *((f"bytes of {name}", f"{size:,}") for name, size in found.storage.items()),
+    out.print(table(("of the corpus", ""), _totals(statistics)))
+    if statistics.languages:
+        languages = list(statistics.languages.items())
+        out.print(table(("language", "documents"), languages))
+    if statistics.frequent:
+        columns = ("frequent word", "occurrences", "documents")
+        out.print(table(columns, statistics.frequent))
+    if statistics.growth:
+        columns = ("documents", "words", "distinct words")
+        out.print(table(columns, statistics.growth[::-1][::5][::-1]))
+    out.print(Text("\n".join(_bars(statistics))))
+
+
+def _totals(statistics: Statistics) -> list[tuple[str, str]]:
+    total = sum(statistics.storage.values())
+    each = total / statistics.documents if statistics.documents else 0.0
+    return [
+        ("documents", f"{statistics.documents:,}"),
+        ("of them without words", f"{statistics.empty:,}"),
+        ("words", f"{statistics.words:,}"),
+        ("distinct words", f"{statistics.vocabulary:,}"),
+        ("words of a document: least, median, most", _lengths(statistics)),
+        ("buckets", f"{sum(number for _, number in statistics.buckets):,}"),
+        ("of them with several documents", f"{_shared(statistics):,}"),
+        ("documents in the fullest", f"{statistics.buckets[-1][0] if statistics.buckets else 0:,}"),
+        ("candidates of a document", f"{statistics.candidates / max(statistics.sampled, 1):.3g}"),
+        *((f"bytes of {name}", f"{size:,}") for name, size in statistics.storage.items()),
         ("bytes a document, all included", f"{each:,.0f}"),
     ]
-    out.print(table(("of the corpus", ""), rows))
-    if found.languages:
-        out.print(table(("language", "documents"), list(found.languages.items())))
-    if found.frequent:
-        out.print(table(("frequent word", "occurrences", "documents"), found.frequent))
-    if found.growth:
-        out.print(table(("documents", "words", "distinct words"), found.growth[::-1][::5][::-1]))
-    out.print(Text("\n".join(_bars(found))))
 
 
-def _lengths(found: Statistics) -> str:
-    return ", ".join(f"{found.lengths[percentile]:,}" for percentile in (0, 50, 100))
+def _lengths(statistics: Statistics) -> str:
+    return ", ".join(f"{statistics.lengths[percentile]:,}" for percentile in (0, 50, 100))
 
 
-def _shared(found: Statistics) -> int:
-    return sum(number for size, number in found.buckets if size > 1)
+def _shared(statistics: Statistics) -> int:
+    return sum(number for size, number in statistics.buckets if size > 1)
 
 
-def _bars(found: Statistics) -> list[str]:
+def _bars(statistics: Statistics) -> list[str]:
     """Return the similarities of candidates in steps of 0.05."""
-    steps = [sum(found.similarities[i : i + 5]) for i in range(0, 100, 5)]
+    steps = [sum(statistics.similarities[i : i + 5]) for i in range(0, 100, 5)]
     most = max(*steps, 1)
     return [
-        f"similarity of the candidates of {found.sampled:,} documents",
+        f"similarity of the candidates of {statistics.sampled:,} documents",
         *(
-            f"{i / 20:.2f} to {(i + 1) / 20:.2f}  {'█' * round(_BAR * n / most):<{_BAR}} {n:,}"
+            f"{i / 20:.2f} to {(i + 1) / 20:.2f}  {bar(n / most)} {n:,}"
             for i, n in enumerate(steps)
         ),
     ]

@@ -11,10 +11,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import psycopg
-from psycopg import pq
-from psycopg.abc import Buffer
-from psycopg.adapt import Dumper
 
 from textsim_db.text.compiler import kernel
 
@@ -37,25 +33,14 @@ class Array:
             raise TypeError(f"an array of {values.dtype} has no type in PostgreSQL here")
         self.values = values
 
+    @property
+    def oid(self) -> int:
+        """The number of its type in PostgreSQL."""
+        return _ARRAY_OIDS[_ELEMENTS[self.values.dtype]]
 
-class _ArrayDumper(Dumper):
-    format = pq.Format.BINARY
-
-    def dump(self, obj: Array) -> Buffer:
-        return dump_array(obj.values)
-
-    def get_key(self, obj: Array, format: Any) -> Any:  # noqa: A002 - the name psycopg uses
-        return (Array, _ELEMENTS[obj.values.dtype])
-
-    def upgrade(self, obj: Array, format: Any) -> Dumper:  # noqa: A002
-        dumper = type(self)(Array)
-        dumper.oid = _ARRAY_OIDS[_ELEMENTS[obj.values.dtype]]
-        return dumper
-
-
-def register(connection: psycopg.Connection[Any]) -> None:
-    """Teach a connection to take Array parameters; nothing else about it changes."""
-    connection.adapters.register_dumper(Array, _ArrayDumper)
+    def dump(self) -> bytes:
+        """Return it in the format of array_send."""
+        return dump_array(self.values)
 
 
 def dump_array(values: npt.NDArray[Any]) -> bytes:

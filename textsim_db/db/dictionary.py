@@ -9,20 +9,29 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 from weakref import WeakSet
 
-import numpy as np
-import numpy.typing as npt
 import psycopg
 from sqlalchemy import Engine
 
-from textsim_db.db.binary_format import Array
 from textsim_db.db.engine import Connection, autocommit
 from textsim_db.db.retries import is_timeout, repeated
-from textsim_db.db.word_cache import WordCache
 from textsim_db.errors import DatabaseError
-from textsim_db.text.hashing import hash_spans
-from textsim_db.text.tokens import Tokens
+from textsim_db.lazy import lazy
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from textsim_db.db import binary_format, word_cache
+    from textsim_db.text import hashing
+    from textsim_db.text.tokens import Tokens
+else:
+    np = lazy("numpy")
+    binary_format = lazy("textsim_db.db.binary_format")
+    hashing = lazy("textsim_db.text.hashing")
+    word_cache = lazy("textsim_db.db.word_cache")
 
 INSERT_WORDS = 10_000
 MAX_TEXTS = 500_000
@@ -62,7 +71,7 @@ class Dictionary:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._lock = threading.Lock()
-        self._cache = WordCache()
+        self._cache: word_cache.WordCache | None = None
         self._texts: dict[int, str] = {}
         _dictionaries.add(self)
 
@@ -87,7 +96,9 @@ class Dictionary:
             with autocommit(self._engine) as connection:
                 array = np.fromiter(sorted(missing), np.int32, len(missing))
                 found = dict(
-                    connection.cursor(binary=True).execute(_TEXTS, [Array(array)]).fetchall()
+                    connection.cursor(binary=True)
+                    .execute(_TEXTS, [binary_format.Array(array)])
+                    .fetchall()
                 )
             if unknown := missing - found.keys():
                 raise unknown_word(min(unknown))
@@ -108,11 +119,13 @@ class Dictionary:
         """Drop a lock, and the cache that it protects, if a thread of the parent holds it."""
         if self._lock.locked():
             self._lock = threading.Lock()
-            self._cache = WordCache()
+            self._cache = None
 
     def _resolve(self, tokens: Tokens, add: bool) -> npt.NDArray[np.int32]:
-        hashes = hash_spans(tokens.normal, tokens.starts, tokens.ends)
+        hashes = hashing.hash_spans(tokens.normal, tokens.starts, tokens.ends)
         with self._lock:
+            if self._cache is None:
+                self._cache = word_cache.WordCache()
             ids = self._cache.find(tokens, hashes)
             missing = np.flatnonzero(ids == 0)
             if not len(missing):
@@ -127,7 +140,7 @@ class Dictionary:
             )
             # Looked up again by bytes: a word that only shares its hash with what was found, or
             # with another one of this batch, stays without an id.
-            some = Tokens(
+            some = type(tokens)(
                 tokens.normal,
                 tokens.normal_offsets,
                 tokens.starts[missing],
@@ -204,5 +217,5 @@ def _ensure_some(connection: Connection, hashes: list[int], wanted: dict[int, st
     return entries
 
 
-def _array(hashes: list[int]) -> Array:
-    return Array(np.array(hashes, np.int64))
+def _array(hashes: list[int]) -> binary_format.Array:
+    return binary_format.Array(np.array(hashes, np.int64))

@@ -17,7 +17,7 @@ from sqlalchemy import Engine
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.pool import AssertionPool, PoolProxiedConnection, SingletonThreadPool, StaticPool
 
-from textsim_db.db import binary_format
+from textsim_db.db import array_dumper
 from textsim_db.db.fork import cut_after_fork
 from textsim_db.errors import ConfigurationError, DatabaseError, DatabaseUnavailable
 
@@ -315,7 +315,7 @@ def is_pooled(engine: Engine) -> bool:
 
 def _get_ready(connection: Connection, info: Any) -> None:
     cut_after_fork(connection)
-    binary_format.register(connection)
+    array_dumper.register(connection)
     info[_POOLED] = _is_pooled(connection)
 
 

@@ -10,7 +10,6 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
 import psycopg
 import sqlalchemy
 from psycopg import sql
@@ -18,10 +17,16 @@ from sqlalchemy import Engine
 
 from textsim_db.db.engine import Connection, adapted, autocommit, database_errors
 from textsim_db.errors import SchemaError
-from textsim_db.text.hashing import hash_bands, hash_texts
+from textsim_db.lazy import lazy
 
 if TYPE_CHECKING:
+    import numpy as np
     from alembic.config import Config
+
+    from textsim_db.text import hashing
+else:
+    np = lazy("numpy")
+    hashing = lazy("textsim_db.text.hashing")
 
 # Alembic itself is imported where it is used: most connections only compare revisions.
 
@@ -216,7 +221,7 @@ def check_server(connection: sqlalchemy.Connection) -> None:
             "(CREATE DATABASE ... ENCODING 'UTF8' TEMPLATE template0)"
         )
     words = ["a", "textsim", "naïve", "漢", "twelvebytes!", "a text of more than twenty-four bytes"]
-    ours = hash_texts(words)
+    ours = hashing.hash_texts(words)
     theirs = connection.execute(
         sqlalchemy.text(
             "SELECT array(SELECT hashtextextended(w, 0) FROM unnest(CAST(:words AS text[])) w)"
@@ -224,7 +229,7 @@ def check_server(connection: sqlalchemy.Connection) -> None:
         {"words": words},
     ).scalar_one()
     signature = np.array([[7, 2**31 - 2, 0, 123456789]], np.int32)
-    buckets = hash_bands(signature, 2, 2)[0].tolist()
+    buckets = hashing.hash_bands(signature, 2, 2)[0].tolist()
     hashed = connection.exec_driver_sql(
         "SELECT ARRAY[hash_array_extended(ARRAY[7, 2147483646], 0), "
         "hash_array_extended(ARRAY[0, 123456789], 1)]"

@@ -1,4 +1,4 @@
-"""One document of each cluster: over a corpus that is there only for as long as it takes."""
+"""One document of each cluster stays: a temporary corpus finds the others."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from textsim_db.cluster.keep_rule import Preference
 from textsim_db.db import stored_corpus
 from textsim_db.errors import CorpusNotFound
 from textsim_db.results import AddReport
-from textsim_db.settings import make_config
+from textsim_db.settings import CorpusSettings, Linkage
 from textsim_db.text.stop_words import with_lists
 from textsim_db.write.temporary_corpora import temporary_name
 
@@ -23,8 +23,16 @@ if TYPE_CHECKING:
     from textsim_db.database import Database
 
 
+class Rule(NamedTuple):
+    """Which documents are near-duplicates of each other, and which of them stays."""
+
+    preference: Preference
+    settings: CorpusSettings
+    linkage: str = Linkage.KEPT
+
+
 class Removal(NamedTuple):
-    """A document that goes, the one that stays in its place, by number; and how similar they are."""
+    """A document to remove and the one that is kept in its place, by number; their similarity."""
 
     number: int
     kept: int
@@ -33,7 +41,7 @@ class Removal(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Deduplication:
-    """What to remove of so many documents; refused says why some could not be compared."""
+    """Which of the documents to remove, and by number, why the refused ones were not compared."""
 
     documents: int
     removals: list[Removal]
@@ -47,51 +55,57 @@ class Deduplication:
 
     def clusters(self) -> list[list[Removal]]:
         """Return the removals by the document that is kept, in order."""
-        found: dict[int, list[Removal]] = {}
+        by_kept: dict[int, list[Removal]] = {}
         for removal in sorted(self.removals):
-            found.setdefault(removal.kept, []).append(removal)
-        return [found[kept] for kept in sorted(found)]
+            by_kept.setdefault(removal.kept, []).append(removal)
+        return [by_kept[kept] for kept in sorted(by_kept)]
 
 
 def deduplicate(
     database: Database,
     documents: Iterable[tuple[str | None, Any]],
-    preference: Preference,
-    settings: dict[str, Any],
-    linkage: str = "kept",
+    rule: Rule,
     progress: Callable[[AddReport], None] | None = None,
 ) -> Deduplication:
     """Find which of the documents, given as (text or None, value), to remove.
 
-    Documents are numbered from 0. value is that of the column of the preference. settings are those
-    of Database.create_corpus. progress is called as by Corpus.add_many. Raises ConfigurationError
-    where values of the column cannot be compared.
+    Documents are numbered from 0. value is that of the column of the preference. progress is called
+    as by Corpus.add_many. Raises ConfigurationError if values of the column cannot be compared.
     """
-    lengths: list[int] = []
-    values: list[Any] = []
-
-    def numbered() -> Iterator[tuple[str, str]]:
-        for number, (text, value) in enumerate(documents):
-            lengths.append(0 if text is None else len(text))
-            if preference.column is not None:
-                values.append(value)
-            if text is not None:
-                yield f"{number:012d}", text
-
-    with temporary_corpus(database, settings) as corpus:
-        report = corpus.add_many(numbered(), progress)
-        ranks = preference.ranks(np.array(lengths, np.int64), values).tolist()
-        found = corpus.duplicates(linkage=linkage, rank=lambda key: ranks[int(key)])
-        removals = [Removal(int(d.key), int(d.kept), d.similarity) for d in found]
+    numbered = _Numbered(documents, with_values=rule.preference.column is not None)
+    with temporary_corpus(database, rule.settings) as corpus:
+        report = corpus.add_many(numbered, progress)
+        lengths = np.array(numbered.lengths, np.int64)
+        ranks = rule.preference.ranks(lengths, numbered.values).tolist()
+        duplicates = corpus.duplicates(linkage=rule.linkage, rank=lambda key: ranks[int(key)])
+        removals = [Removal(int(d.key), int(d.kept), d.similarity) for d in duplicates]
     refused = [(int(refusal.key), refusal.reason) for refusal in report.refused]
     return Deduplication(len(lengths), removals, refused)
 
 
+class _Numbered:
+    """Documents under their numbers as keys; notes lengths and values while they are read."""
+
+    def __init__(self, documents: Iterable[tuple[str | None, Any]], with_values: bool) -> None:
+        self.lengths: list[int] = []
+        self.values: list[Any] = []
+        self._documents = documents
+        self._with_values = with_values
+
+    def __iter__(self) -> Iterator[tuple[str, str]]:
+        for number, (text, value) in enumerate(self._documents):
+            self.lengths.append(0 if text is None else len(text))
+            if self._with_values:
+                self.values.append(value)
+            if text is not None:
+                yield f"{number:012d}", text
+
+
 @contextmanager
-def temporary_corpus(database: Database, settings: dict[str, Any]) -> Iterator[Corpus]:
-    """Lend a corpus that is dropped in the end."""
+def temporary_corpus(database: Database, settings: CorpusSettings) -> Iterator[Corpus]:
+    """Lend a corpus, which is dropped afterwards."""
     with temporary_name(database.engine) as name:
-        stored_corpus.create(database.engine, name, make_config(**with_lists(settings)))
+        stored_corpus.create(database.engine, name, with_lists(settings).complete())
         corpus = database.corpus(name)
         try:
             yield corpus

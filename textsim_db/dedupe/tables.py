@@ -1,4 +1,4 @@
-"""The documents of a table, and the table of their clusters that is made of it."""
+"""The documents of a table, and the new table with their clusters."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sqlalchemy import Engine
 
 from textsim_db.cluster.keep_rule import Preference
 from textsim_db.db.engine import Connection, transaction
-from textsim_db.dedupe.files import Deduplication
+from textsim_db.dedupe.files import Deduplication, Rule
 from textsim_db.errors import ConfigurationError
 from textsim_db.read.pairs import snapshot
 from textsim_db.sync import sources
@@ -75,15 +75,22 @@ def find_table(engine: Engine, name: str, key: str, text: str, preference: Prefe
     assert row is not None
     for column in filter(None, (key, text, preference.column)):
         if column not in types:
-            found = ", ".join(f'"{other}"' for other in list(types)[:12])
-            raise ConfigurationError(f'table {name} has no column "{column}"; it has {found}')
+            others = ", ".join(f'"{other}"' for other in list(types)[:12])
+            raise ConfigurationError(f'table {name} has no column "{column}"; it has {others}')
     return Table(sql.Identifier(*row), key, text, types[key], preference)
 
 
-def documents(engine: Engine, table: Table, keys: list[str]) -> Iterator[tuple[str | None, Any]]:
-    """Yield (text or None, value) of each row in order of the keys, which are put into the list.
+def by_place(rule: Rule) -> Rule:
+    """Return a rule for documents(), whose values are the places in which the server put the rows."""
+    if rule.preference.column is None:
+        return rule
+    return rule._replace(preference=Preference("min", "place"))
 
-    All of one snapshot. Raises ConfigurationError where a key is NULL or comes twice.
+
+def documents(engine: Engine, table: Table, keys: list[str]) -> Iterator[tuple[str | None, Any]]:
+    """Yield (text or None, value) of each row in order of the keys, and add the keys to the list.
+
+    All rows are of one snapshot. Raises ConfigurationError if a key is NULL or comes twice.
     """
     place = _PLACE.get(table.preference.rule, "NULL::bigint")
     statement = table.statement(_DOCUMENTS, place=table.statement(place))
@@ -91,23 +98,23 @@ def documents(engine: Engine, table: Table, keys: list[str]) -> Iterator[tuple[s
         cursor.itersize = _CHUNK
         for key, text, value in cursor.execute(statement):
             if key is None or (keys and keys[-1] == key):
-                fault = "NULL" if key is None else f'"{key}" twice'
+                problem = "NULL" if key is None else f'"{key}" twice'
                 raise ConfigurationError(
-                    f'the column "{table.key}" has {fault}; keys must be unique and NOT NULL'
+                    f'the column "{table.key}" has {problem}; keys must be unique and NOT NULL'
                 )
             keys.append(key)
             yield text, value
 
 
 def check_target(engine: Engine, table: Table, into: str) -> None:
-    """Raise ConfigurationError where a table of that name cannot be made; it is, and taken back."""
+    """Raise ConfigurationError if the table cannot be created; it is created and rolled back."""
     with transaction(engine) as connection:
         _create(connection, table, into)
         raise psycopg.Rollback
 
 
 def write_clusters(
-    engine: Engine, table: Table, into: str, keys: list[str], found: Deduplication
+    engine: Engine, table: Table, into: str, keys: list[str], result: Deduplication
 ) -> None:
     """Create a table with one row for each member of each cluster, in one transaction."""
     with transaction(engine) as connection:
@@ -116,7 +123,7 @@ def write_clusters(
             connection.execute(table.statement(comment, into=name))
         statement = sql.SQL("/* textsim-db: write clusters */ COPY {} FROM STDIN").format(name)
         with connection.cursor() as cursor, cursor.copy(statement) as copy:
-            for number, removals in enumerate(found.clusters(), start=1):
+            for number, removals in enumerate(result.clusters(), start=1):
                 kept = keys[removals[0].kept]
                 copy.write_row((kept, number, kept, 1.0))
                 for removal in removals:

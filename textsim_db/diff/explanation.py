@@ -11,7 +11,7 @@ from textsim_db.diff.word_diff import Part, Token, differences, tokens
 from textsim_db.measures.by_name import MEASURES, Measure
 from textsim_db.measures.estimates import Estimate, minhash_estimate
 from textsim_db.measures.sets import containment
-from textsim_db.settings import CorpusConfig, make_config
+from textsim_db.settings import DEFAULTS, CorpusConfig, CorpusSettings
 from textsim_db.sketch.minhash import coefficients, signatures
 from textsim_db.sketch.sketches import tokens_without
 from textsim_db.text.tokens import Tokens, find_shingles, to_bytes, tokens_of
@@ -49,13 +49,13 @@ class Side:
     tokens: list[Token]
 
 
-def explain(a: str, b: str, shingle: str = "word:3") -> Explanation:
+def explain(a: str, b: str, shingle: str = DEFAULTS.shingle) -> Explanation:
     """Compare two texts by every measure and word by word.
 
     shingle is "word:N" or "char:N". Raises ConfigurationError for anything else, DocumentError for
     NUL and lone surrogates, and MeasureError for texts of millions of words with little in common.
     """
-    config = make_config(shingle=shingle)
+    config = CorpusSettings(shingle=shingle).complete()
     return explain_sides(*(side_of_text(text, config) for text in (a, b)))
 
 

@@ -1,6 +1,6 @@
-"""Documents from files: plain text, JSON lines and CSV, gzip'ed or not, streamed; pure.
+"""Documents from files: plain text, JSON lines and CSV, gzip'ed or not, one after another.
 
-What cannot be read is refused and the rest goes on: a record by file and line, or a whole file.
+A record or a file that cannot be read is refused, and reading goes on with the next.
 """
 
 from __future__ import annotations
@@ -12,24 +12,14 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import PurePath
-from typing import IO
+from typing import IO, Any
 
 from textsim_db.errors import InputError
-from textsim_db.files.record_formats import (
-    STDIN,
-    CsvRecords,
-    Kind,
-    decoded,
-    expect_names,
-    json_key,
-    json_object,
-    json_text,
-    kind_of,
-    lines,
-    reason,
-    shown_name,
-    unpacked,
-)
+from textsim_db.files.csv_records import CsvRecords
+from textsim_db.files.file_kinds import STDIN, Kind, kind_of, reason, shown_name
+from textsim_db.files.json_lines import JsonRecords
+from textsim_db.files.record_reader import RecordReader, key_of, text_of
+from textsim_db.files.text_lines import decoded, unpacked
 from textsim_db.results import Refusal
 from textsim_db.text.tokens import MAX_BYTES
 
@@ -40,10 +30,10 @@ Document = tuple[str, str]
 class Inputs:
     """The documents of files and folders; iterating yields (key, text).
 
-    A plain text file is one document and its key is its path as given. In a folder, files are taken
-    in order of their names, where these match glob; hidden ones are passed over. Standard input,
-    "-", is JSON lines unless kind says otherwise. What begins as gzip does is unpacked. on_refused
-    is told of everything left out: its key is the file, with the line where there is one.
+    A plain text file is one document, and its key is its path as given. In a folder, files that match
+    glob are read in order of their names; hidden files are skipped. Standard input, "-", is JSON
+    lines unless kind says otherwise. A file that begins as gzip does is unpacked. on_refused is
+    called with each refusal; its key is the file, with the line if there is one.
     """
 
     paths: Sequence[str]
@@ -84,11 +74,11 @@ class Inputs:
             if path == STDIN or not os.path.isdir(path):
                 yield path
                 continue
-            found = False
+            is_empty = True
             for name in _walk(path, self.glob, on_refused):
-                found = True
+                is_empty = False
                 yield name
-            if not found:
+            if is_empty:
                 on_refused(Refusal(path, f'no file in this folder matches "{self.glob}"'))
 
     @contextmanager
@@ -103,39 +93,33 @@ class Inputs:
     def _documents(self, name: str, file: IO[bytes]) -> Iterator[Document]:
         kind = kind_of(name) if self.kind is Kind.AUTO else self.kind
         if kind is Kind.TEXT:
-            yield name, _whole(file)
+            yield name, _whole_text(file)
         elif kind is Kind.JSONL:
-            yield from self._json_lines(name, file)
+            yield from self._of_records(name, JsonRecords(file))
         else:
-            yield from self._csv_records(name, file)
+            records = CsvRecords(file)
+            records.expect_columns(self._names)
+            yield from self._of_records(name, records)
 
-    def _json_lines(self, name: str, file: IO[bytes]) -> Iterator[Document]:
-        for number, line in lines(file):
-            if line is not None and not line.strip():
-                continue
+    def _of_records(self, name: str, records: RecordReader) -> Iterator[Document]:
+        for line, _, record in records:
             try:
-                record = json_object(line)
-                expect_names(list(record), self._names, "member")
-                yield json_key(record, self.key), json_text(record, self.text)
+                document = self._document(records, record)
             except InputError as error:
-                self._refuse(name, number, error)
-
-    def _csv_records(self, name: str, file: IO[bytes]) -> Iterator[Document]:
-        records = CsvRecords(file)
-        expect_names(records.header, self._names, "column")
-        key, text = records.header.index(self.key), records.header.index(self.text)
-        for number, _, record in records:
-            if isinstance(record, InputError):
-                self._refuse(name, number, record)
+                self.on_refused(Refusal(f"{shown_name(name)}, line {line}", str(error)))
             else:
-                yield record[key], record[text]
+                yield document
+
+    def _document(self, records: RecordReader, record: Any) -> Document:
+        if isinstance(record, InputError):
+            raise record
+        records.expect(record, self._names)
+        key, text = records.value(record, self.key), records.value(record, self.text)
+        return key_of(key, self.key), text_of(text, self.text)
 
     @property
     def _names(self) -> dict[str, str]:
         return {"--key": self.key, "--text": self.text}
-
-    def _refuse(self, name: str, line: int, error: InputError) -> None:
-        self.on_refused(Refusal(f"{shown_name(name)}, line {line}", str(error)))
 
 
 def read_text(name: str) -> str:
@@ -162,7 +146,7 @@ def _walk(folder: str, glob: str, on_refused: Callable[[Refusal], None]) -> Iter
                 yield path
 
 
-def _whole(file: IO[bytes]) -> str:
+def _whole_text(file: IO[bytes]) -> str:
     data = file.read(MAX_BYTES + 1)
     if len(data) > MAX_BYTES:
         raise InputError(

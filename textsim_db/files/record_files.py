@@ -1,4 +1,4 @@
-"""Files of records that are read twice: once to compare the texts, once to copy what stays; pure.
+"""Files of records that are read twice: once to compare the texts, once to copy the records that stay.
 
 JSON lines and CSV are copied byte for byte, Parquet row by row. A pipe is kept in a temporary file.
 """
@@ -9,49 +9,41 @@ import errno
 import gzip
 import os
 import shutil
-import stat
 import sys
 import tempfile
 import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext, suppress
-from itertools import pairwise
+from contextlib import contextmanager, nullcontext
 from typing import IO, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from textsim_db.errors import InputError
-from textsim_db.files.record_formats import (
-    STDIN,
-    CsvRecords,
-    expect_names,
-    json_object,
-    json_text,
-    kind_of,
-    lines,
-    reason,
-    shown_name,
-    unpacked,
-)
-from textsim_db.text.tokens import MAX_BYTES
+from textsim_db.files.csv_records import CsvRecords
+from textsim_db.files.file_kinds import STDIN, kind_of, reason, shown_name
+from textsim_db.files.json_lines import JsonRecords
+from textsim_db.files.record_reader import RecordReader, expect_names, text_of
+from textsim_db.files.replace_file import is_special, replacing
+from textsim_db.files.text_lines import unpacked
 
 Mask = npt.NDArray[np.bool_]
 
-_PARQUET_BYTES = 64 * 1024 * 1024
-
 
 class Columns(NamedTuple):
-    """The members or columns of a record that matter; without key_needed the key may be missing."""
+    """The members or columns to read: text, key, and a value to compare records by.
+
+    The key may be missing unless it is needed.
+    """
 
     text: str
     key: str = "id"
     value: str | None = None
     key_needed: bool = False
 
-    def of(self, names: list[str]) -> dict[str, str]:
-        """Return those to look for, by option; raises InputError where one is not among the names."""
+    def wanted(self, names: list[str]) -> dict[str, str]:
+        """Return the columns to read, by option; raises InputError if one is not among the names."""
         wanted = {"--text": self.text}
         if self.key_needed or self.key in names:
             wanted["--key"] = self.key
@@ -62,7 +54,7 @@ class Columns(NamedTuple):
 
 
 class Record(NamedTuple):
-    """What a record says. text is None where it cannot be compared; fault says why."""
+    """What is read of a record. text is None if it cannot be compared, and fault is the reason."""
 
     text: str | None
     key: str | None
@@ -71,7 +63,7 @@ class Record(NamedTuple):
 
 
 class Records(ABC):
-    """The records of one file; raises InputError where it cannot be read to its end."""
+    """The records of one file; raises InputError if it cannot be read to its end."""
 
     def __init__(self, name: str, columns: Columns) -> None:
         self.name = name
@@ -103,17 +95,17 @@ class Records(ABC):
         return raw.tell() if raw is not None and not raw.closed else 0
 
     def check_unchanged(self) -> None:
-        """Raise InputError where the file is not what it was when it was opened."""
+        """Raise InputError if the file has changed since it was opened."""
         with self._explained():
             changed = self._stat() != self._state
         if changed:
             raise InputError(f"{shown_name(self.name)} was changed while it was read")
 
     def copy(self, kept: Mask, output: str) -> None:
-        """Write the records that are kept to a file, which is there whole or not at all.
+        """Write the records that are kept to a file, whole or not at all; "-" is standard output.
 
-        kept has the shape (records,). "-" is standard output. Raises InputError where the file has
-        changed since it was read, and OSError.
+        kept has the shape (records,). Raises InputError if the file has changed since it was read,
+        and OSError.
         """
         self.check_unchanged()
         with replacing(output) as file, self._explained():
@@ -121,8 +113,8 @@ class Records(ABC):
             self.check_unchanged()
 
     def _stat(self) -> tuple[int, int, int]:
-        found = os.stat(self._path)
-        return found.st_size, found.st_mtime_ns, found.st_ino
+        status = os.stat(self._path)
+        return status.st_size, status.st_mtime_ns, status.st_ino
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
@@ -152,194 +144,71 @@ class Records(ABC):
     def _copy(self, kept: Mask, output: IO[bytes], packed: bool) -> None: ...
 
 
-class _Lines(Records):
-    """Records that are copied as the bytes they are."""
+class LineRecords(Records):
+    """Records on lines, which are copied as the bytes they are."""
 
     @abstractmethod
-    def _pieces(self, file: IO[bytes]) -> Iterator[bytes | tuple[bytes, Any]]:
-        """Yield what stands before the records as bytes, then each record with its bytes."""
-
-    @abstractmethod
-    def _record(self, content: Any) -> Record: ...
+    def _reader(self, file: IO[bytes]) -> RecordReader: ...
 
     def _records(self) -> Iterator[Record]:
         with self._opened() as file:
-            for piece in self._pieces(file):
-                if isinstance(piece, tuple):
-                    yield self._record(piece[1])
+            reader = self._reader(file)
+            for number, raw, record in reader:
+                _check_length(number, raw)
+                yield self._record(reader, number, record)
+
+    def _record(self, reader: RecordReader, number: int, record: Any) -> Record:
+        columns = self.columns
+        key: str | None = None
+        try:
+            if isinstance(record, InputError):
+                raise record
+            raw_key = reader.value(record, columns.key)
+            key = None if raw_key is None else str(raw_key)
+            value = None if columns.value is None else reader.value(record, columns.value)
+            reader.expect(record, {"--text": columns.text})
+            return Record(text_of(reader.value(record, columns.text), columns.text), key, value)
+        except InputError as error:
+            return Record(None, key, None, f"line {number}: {error}")
 
     def _copy(self, kept: Mask, output: IO[bytes], packed: bool) -> None:
         target: Any = gzip.GzipFile("", "wb", 6, output, mtime=0) if packed else output
-        flags = iter(kept.tolist())
-        ended = True
         with self._opened() as file:
-            for piece in self._pieces(file):
-                if isinstance(piece, tuple) and not next(flags):
-                    continue
-                raw: bytes = piece[0] if isinstance(piece, tuple) else piece
+            ended = True
+            for raw in self._raw_kept(self._reader(file), kept):
                 target.write(raw if ended else b"\n" + raw)
                 ended = raw.endswith((b"\n", b"\r"))
         if packed:
             target.close()
 
-
-class _JsonLines(_Lines):
-    def _pieces(self, file: IO[bytes]) -> Iterator[bytes | tuple[bytes, Any]]:
-        for number, line in lines(file):
-            if line is None:
-                raise InputError(f"line {number} is too long to be read")
-            if line.strip():
-                yield line, (number, line)
-
-    def _record(self, content: Any) -> Record:
-        number, line = content
-        columns = self.columns
-        key: str | None = None
-        try:
-            record = json_object(line)
-            if record.get(columns.key) is not None:
-                key = str(record[columns.key])
-            value = None if columns.value is None else record.get(columns.value)
-            expect_names(list(record), {"--text": columns.text}, "member")
-            return Record(json_text(record, columns.text), key, value)
-        except InputError as error:
-            return Record(None, key, None, f"line {number}: {error}")
+    def _raw_kept(self, reader: RecordReader, kept: Mask) -> Iterator[bytes]:
+        if reader.raw_header:
+            yield reader.raw_header
+        for (number, raw), is_kept in zip(reader.raw_records(), kept.tolist(), strict=False):
+            if is_kept:
+                yield _check_length(number, raw)
 
 
-class _Csv(_Lines):
-    def _pieces(self, file: IO[bytes]) -> Iterator[bytes | tuple[bytes, Any]]:
-        records = CsvRecords(file)
-        names = self.columns.of(records.header).values()
-        self._places = {name: records.header.index(name) for name in names}
-        yield records.raw_header
-        for number, raw, record in records:
-            yield raw, (number, record)
-
-    def _record(self, content: Any) -> Record:
-        number, record = content
-        if isinstance(record, InputError):
-            return Record(None, None, None, f"line {number}: {record}")
-        columns = self.columns
-        return Record(
-            record[self._places[columns.text]],
-            record[self._places[columns.key]] if columns.key in self._places else None,
-            None if columns.value is None else record[self._places[columns.value]],
-        )
+class _JsonLines(LineRecords):
+    def _reader(self, file: IO[bytes]) -> RecordReader:
+        return JsonRecords(file)
 
 
-class _Parquet(Records):
-    """Parquet by pyarrow, which the extra of that name installs.
-
-    A dictionary of long texts stays one: written out, a few kilobytes may be terabytes.
-    """
-
-    @contextmanager
-    def _file(self) -> Iterator[Any]:
-        import pyarrow
-
-        parquet = _pyarrow_parquet()
-        try:
-            with parquet.ParquetFile(self._path) as file:
-                schema = file.schema_arrow
-            texts = [f.name for f in schema if f.type in (pyarrow.string(), pyarrow.binary())]
-            with parquet.ParquetFile(self._path, read_dictionary=texts) as file:
-                yield file, schema
-        except (pyarrow.ArrowException, OSError, UnicodeDecodeError) as error:
-            if isinstance(error, OSError) and error.errno is not None:
-                raise
-            raise InputError(f"damaged, or not Parquet: {' '.join(str(error).split())}") from error
-
-    def _records(self) -> Iterator[Record]:
-        with self._file() as (file, schema):
-            names = sorted(set(self.columns.of(schema.names).values()))
-            number = 0
-            for batch in file.iter_batches(_rows_at_once(file), columns=names):
-                for i in range(len(batch)):
-                    number += 1
-                    yield self._record(number, {name: batch.column(name)[i] for name in names})
-
-    def _record(self, number: int, row: dict[str, Any]) -> Record:
-        columns = self.columns
-        key: str | None = None
-        try:
-            found = _value(row[columns.key], columns.key) if columns.key in row else None
-            key = None if found is None else str(found)
-            value = None if columns.value is None else _value(row[columns.value], columns.value)
-            text = _value(row[columns.text], columns.text)
-        except InputError as error:
-            return Record(None, key, None, f"row {number}: {error}")
-        if not isinstance(text, str):
-            kind = "null" if text is None else type(text).__name__
-            fault = f'row {number}: "{columns.text}" is {kind}; a string was expected'
-            return Record(None, key, value, fault)
-        return Record(text, key, value)
-
-    def _copy(self, kept: Mask, output: IO[bytes], packed: bool) -> None:
-        import pyarrow
-
-        parquet = _pyarrow_parquet()
-        at = 0
-        with self._file() as (file, schema), parquet.ParquetWriter(output, schema) as writer:
-            for batch in file.iter_batches(_rows_at_once(file)):
-                some = pyarrow.array(kept[at : at + len(batch)])
-                at += len(batch)
-                for part in _parts(batch.filter(some)):
-                    writer.write_batch(part.cast(schema))
+class _Csv(LineRecords):
+    def _reader(self, file: IO[bytes]) -> RecordReader:
+        reader = CsvRecords(file)
+        self.columns.wanted(reader.header)
+        return reader
 
 
-def _rows_at_once(file: Any) -> int:
-    """Return how many rows of a Parquet file to read together, some tens of megabytes."""
-    groups = [file.metadata.row_group(i) for i in range(file.metadata.num_row_groups)]
-    largest = max((group.total_byte_size // max(group.num_rows, 1) for group in groups), default=0)
-    return min(max(_PARQUET_BYTES // max(largest, 1), 1), 10_000)
-
-
-def _value(scalar: Any, name: str) -> Any:
-    """Return a value of a Parquet column; raises InputError where it is none, or too long."""
-    import pyarrow
-
-    if isinstance(scalar, pyarrow.DictionaryScalar) and scalar.is_valid:
-        scalar = scalar.value
-    if isinstance(scalar, pyarrow.StringScalar | pyarrow.LargeStringScalar) and scalar.is_valid:
-        size = scalar.as_buffer().size
-        if size > MAX_BYTES:
-            raise InputError(f'"{name}" is {size:,} bytes long; at most {MAX_BYTES:,} are possible')
-    try:
-        return scalar.as_py()
-    except UnicodeDecodeError as error:
-        raise InputError(f'"{name}" is not UTF-8: {error.reason}') from error
-    except (ValueError, OverflowError) as error:  # a date that Python does not have
-        raise InputError(f'"{name}" cannot be read: {error}') from error
-
-
-def _is_dictionary_of_texts(kind: Any) -> bool:
-    import pyarrow
-
-    return pyarrow.types.is_dictionary(kind) and kind.value_type in (
-        pyarrow.string(),
-        pyarrow.binary(),
-        pyarrow.large_string(),
-        pyarrow.large_binary(),
-    )
-
-
-def _parts(batch: Any) -> Iterator[Any]:
-    """Cut a batch so that no part, its dictionaries written out, is much longer than some rows."""
-    from pyarrow import compute
-
-    sizes = np.zeros(len(batch), np.int64)
-    for column in batch.columns:
-        if _is_dictionary_of_texts(column.type):
-            lengths = compute.binary_length(column.dictionary).take(column.indices)
-            sizes += compute.fill_null(lengths, 0).to_numpy(zero_copy_only=False).astype(np.int64)
-    bounds = np.flatnonzero(np.diff(np.cumsum(sizes) // _PARQUET_BYTES, prepend=0))
-    for start, end in pairwise([0, *bounds.tolist(), len(batch)]):
-        if end > start:
-            yield batch.slice(start, end - start)
+def _check_length(number: int, raw: bytes | None) -> bytes:
+    if raw is None:
+        raise InputError(f"line {number} is too long to be read")
+    return raw
 
 
 def open_records(name: str, columns: Columns, kind: str = "auto") -> Records:
-    """Open a file of records; raises InputError, and OSError where there is none.
+    """Open a file of records; raises InputError, and OSError if it cannot be opened.
 
     kind: jsonl, csv or parquet; auto goes by the name. Standard input, "-", is JSON lines unless
     kind says otherwise, and is kept in a temporary file.
@@ -349,88 +218,24 @@ def open_records(name: str, columns: Columns, kind: str = "auto") -> Records:
     if kind == "auto":
         parquet = name.lower().endswith((".parquet", ".pq"))
         kind = "parquet" if parquet else str(kind_of(name))
-    kinds: dict[str, type[Records]] = {"jsonl": _JsonLines, "csv": _Csv, "parquet": _Parquet}
+    if kind == "parquet":
+        from textsim_db.files.parquet_files import ParquetRecords
+
+        return ParquetRecords(name, columns)
+    kinds: dict[str, type[Records]] = {"jsonl": _JsonLines, "csv": _Csv}
     if kind not in kinds:
         raise InputError(
             f"{shown_name(name)}: expected a file that ends in .jsonl, .csv (each also with .gz) or "
             ".parquet; for others say which with --kind"
         )
-    if kind == "parquet":
-        _pyarrow_parquet()
     return kinds[kind](name, columns)
 
 
-def _pyarrow_parquet() -> Any:
-    try:
-        import pyarrow.parquet
-    except ImportError as error:
-        raise InputError(
-            "Parquet needs pyarrow, which is not installed: pip install 'textsim-db[parquet]'"
-        ) from error
-    return pyarrow.parquet
-
-
 def _spooled(name: str) -> tuple[str, Any]:
-    if name != STDIN and not _is_special(name):
+    if name != STDIN and not is_special(name):
         return name, None
     spool = tempfile.NamedTemporaryFile(prefix="textsim-")  # noqa: SIM115 - closed by the caller
     with nullcontext(sys.stdin.buffer) if name == STDIN else open(name, "rb") as file:
         shutil.copyfileobj(file, spool, 2**20)
     spool.flush()
     return spool.name, spool
-
-
-@contextmanager
-def replacing(output: str) -> Iterator[IO[bytes]]:
-    """Open a file for writing that takes its name when it is whole; "-" is standard output.
-
-    A link stays one, and what it leads to is replaced. Devices and pipes are written to as they are.
-    """
-    try:
-        with _written(output) as file:
-            yield file
-    except OSError as error:
-        error.filename = error.filename or output  # a full disk does not say which file it was
-        raise
-
-
-@contextmanager
-def _written(output: str) -> Iterator[IO[bytes]]:
-    if output == STDIN:
-        yield sys.stdout.buffer
-        sys.stdout.buffer.flush()
-        return
-    if _is_special(output):
-        with open(output, "wb") as file:
-            yield file
-        return
-    output = os.path.realpath(output)
-    folder, name = os.path.split(output)
-    handle, temporary = tempfile.mkstemp(prefix=f".{name}.", dir=folder)
-    try:
-        with open(handle, "wb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(temporary, _mode_of(output))
-        os.replace(temporary, output)
-    except BaseException:
-        with suppress(OSError):
-            os.unlink(temporary)
-        raise
-
-
-def _is_special(name: str) -> bool:
-    """Say whether there is something of that name that is no regular file, such as a pipe."""
-    try:
-        return not stat.S_ISREG(os.stat(name).st_mode)
-    except FileNotFoundError:
-        return False
-
-
-def _mode_of(output: str) -> int:
-    with suppress(OSError):
-        return os.stat(output).st_mode & 0o7777
-    mask = os.umask(0)
-    os.umask(mask)
-    return 0o666 & ~mask

@@ -8,15 +8,13 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sqlalchemy import Engine
 
 from textsim_db.cluster import complete_linkage as linkages
 from textsim_db.cluster.keep_representatives import keep
 from textsim_db.cluster.spanning_forest import Forest, Ids, Links
 from textsim_db.compare.jaccard import jaccard_pairs
 from textsim_db.compare.verify import Criterion
-from textsim_db.db.dictionary import Dictionary
-from textsim_db.db.stored_corpus import StoredCorpus
+from textsim_db.db.store import Store
 from textsim_db.read.pairs import PairFinder, snapshot
 from textsim_db.results import Cluster, Duplicate
 from textsim_db.settings import Linkage
@@ -29,9 +27,7 @@ Keys = dict[int, str]
 
 
 def clusters(
-    engine: Engine,
-    dictionary: Dictionary,
-    corpus: StoredCorpus,
+    store: Store,
     criterion: Criterion,
     linkage: Linkage = Linkage.SINGLE,
     rank: Rank | None = None,
@@ -41,8 +37,8 @@ def clusters(
     Memory grows with the documents in clusters, not with the pairs; with complete linkage, with
     the pairs.
     """
-    with snapshot(engine) as connection:
-        finder = PairFinder(connection, dictionary, corpus, criterion)
+    with snapshot(store.engine) as connection:
+        finder = PairFinder(connection, store.dictionary, store.corpus, criterion)
         if linkage is Linkage.KEPT:
             made = _around_kept(_removed(finder, rank))
         elif linkage is Linkage.COMPLETE:
@@ -53,16 +49,14 @@ def clusters(
 
 
 def duplicates(
-    engine: Engine,
-    dictionary: Dictionary,
-    corpus: StoredCorpus,
+    store: Store,
     criterion: Criterion,
     linkage: Linkage = Linkage.KEPT,
     rank: Rank | None = None,
 ) -> Generator[Duplicate, None, None]:
     """Yield the documents to remove so that one of each cluster is left, with the one that is."""
-    with snapshot(engine) as connection:
-        finder = PairFinder(connection, dictionary, corpus, criterion)
+    with snapshot(store.engine) as connection:
+        finder = PairFinder(connection, store.dictionary, store.corpus, criterion)
         if linkage is Linkage.KEPT:
             yield from _removed(finder, rank)
             return

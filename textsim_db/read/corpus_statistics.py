@@ -6,12 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from sqlalchemy import Engine
 
 from textsim_db.compare.verify import Criterion
 from textsim_db.db.binary_format import load_int4_arrays
-from textsim_db.db.dictionary import Dictionary, unknown_word
+from textsim_db.db.dictionary import unknown_word
 from textsim_db.db.engine import Connection
+from textsim_db.db.store import Store
 from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.measures.by_name import JACCARD
 from textsim_db.read import search
@@ -69,9 +69,7 @@ FROM unnest(ARRAY[{document_name}, {band_name}]) t (name)
 
 
 def statistics(
-    engine: Engine,
-    dictionary: Dictionary,
-    corpus: StoredCorpus,
+    store: Store,
     words: int,
     sample: int,
     seed: int,
@@ -79,25 +77,25 @@ def statistics(
     progress: Callable[[int, int], None] | None = None,
 ) -> Statistics:
     """Return what is in a corpus, in one snapshot but for the sample; see Corpus.statistics."""
-    vocabulary = Vocabulary(dictionary)
+    vocabulary = Vocabulary(store.dictionary)
     parameters = {"language": language, "seed": seed, "sample": sample}
-    with snapshot(engine) as connection:
-        languages = _languages(connection, corpus, language)
+    with snapshot(store.engine) as connection:
+        languages = _languages(connection, store.corpus, language)
         documents = sum(languages.values())
         tally = _tallied(
             connection,
-            corpus,
+            store.corpus,
             vocabulary,
             language,
             None if progress is None else lambda done: progress(done, documents),
         )
         plain = connection.cursor(binary=True)
-        statement = corpus.statement(_BUCKETS if language is None else _BUCKETS_OF_LANGUAGE)
+        statement = store.corpus.statement(_BUCKETS if language is None else _BUCKETS_OF_LANGUAGE)
         buckets = plain.execute(statement, parameters).fetchall()
-        sizes = plain.execute(corpus.statement(_STORAGE)).fetchall()
-        chosen = plain.execute(corpus.statement(_SOME), parameters).fetchall()
+        sizes = plain.execute(store.corpus.statement(_STORAGE)).fetchall()
+        chosen = plain.execute(store.corpus.statement(_SOME), parameters).fetchall()
     criterion = Criterion(JACCARD, 0.0, language)
-    similarities = _similarities(engine, dictionary, corpus, chosen, criterion)
+    similarities = _similarities(store, chosen, criterion)
     lengths = tally.lengths
     return Statistics(
         documents=len(lengths),
@@ -120,13 +118,11 @@ def statistics(
     )
 
 
-def document_frequencies(
-    engine: Engine, dictionary: Dictionary, corpus: StoredCorpus
-) -> tuple[dict[str, int], int]:
+def document_frequencies(store: Store) -> tuple[dict[str, int], int]:
     """Return in how many documents each word occurs, and the number of documents."""
-    vocabulary = Vocabulary(dictionary)
-    with snapshot(engine) as connection:
-        tally = _tallied(connection, corpus, vocabulary, None, None)
+    vocabulary = Vocabulary(store.dictionary)
+    with snapshot(store.engine) as connection:
+        tally = _tallied(connection, store.corpus, vocabulary, None, None)
     places = np.flatnonzero(tally.documents)
     texts = vocabulary.texts(words_at(places).tolist())
     found = dict(zip(texts, tally.documents[places].tolist(), strict=True))
@@ -168,16 +164,14 @@ def _tallied(
 
 
 def _similarities(
-    engine: Engine,
-    dictionary: Dictionary,
-    corpus: StoredCorpus,
+    store: Store,
     chosen: list[tuple[Any, ...]],
     criterion: Criterion,
 ) -> list[float]:
     """Return the similarities of some documents to all their candidates."""
-    forms = normal_forms(*load_int4_arrays([row[1] or b"" for row in chosen]), dictionary)
+    forms = normal_forms(*load_int4_arrays([row[1] or b"" for row in chosen]), store.dictionary)
     texts = [form if row[2] is None else row[2] for form, row in zip(forms, chosen, strict=True)]
-    found = search.query_forms(engine, dictionary, corpus, texts, criterion)
+    found = search.query_forms(store, texts, criterion)
     return [
         match.similarity
         for row, matches in zip(chosen, found, strict=True)

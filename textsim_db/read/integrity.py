@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
-from sqlalchemy import Engine
 
 from textsim_db.db.binary_format import load_int4_array
 from textsim_db.db.engine import Connection, transaction
+from textsim_db.db.store import Store
 from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.results import Problem
 from textsim_db.settings import CorpusConfig
@@ -73,18 +73,16 @@ HAVING sum(b.sign) <> 0
 """
 
 
-def check(
-    engine: Engine, corpus: StoredCorpus, progress: Callable[[int], None] | None = None
-) -> list[Problem]:
+def check(store: Store, progress: Callable[[int], None] | None = None) -> list[Problem]:
     """Return everything that is wrong in one snapshot of a corpus: nothing, it should be."""
-    with transaction(engine) as connection:
+    with transaction(store.engine) as connection:
         connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
         return [
             *_word_problems(connection),
-            *_document_problems(connection, corpus, progress),
-            *_forgotten(connection, corpus),
-            *_band_problems(connection, corpus),
-            *_source_problems(connection, corpus),
+            *_document_problems(connection, store.corpus, progress),
+            *_forgotten(connection, store.corpus),
+            *_band_problems(connection, store.corpus),
+            *_source_problems(connection, store.corpus),
         ]
 
 

@@ -6,15 +6,14 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
-from sqlalchemy import Engine
 
 from textsim_db.cluster.spanning_forest import Ids
 from textsim_db.compare import jaccard
 from textsim_db.compare.brute_force import BINS, Index, make_index, overlaps
 from textsim_db.compare.prefix_filter import Rows
 from textsim_db.db.binary_format import Array
-from textsim_db.db.dictionary import Dictionary
 from textsim_db.db.engine import Connection
+from textsim_db.db.store import Store
 from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.read.pairs import snapshot
 from textsim_db.read.stored_documents import Documents, Vocabulary
@@ -47,24 +46,24 @@ GROUP BY q.query
 
 
 def measure(
-    engine: Engine,
-    dictionary: Dictionary,
-    corpus: StoredCorpus,
+    store: Store,
     threshold: float,
     sample: int,
     seed: int | None,
     progress: Callable[[int, int], None] | None = None,
 ) -> RecallReport:
     """Compare a random sample with all documents, in one snapshot; see Corpus.measure_recall."""
-    with snapshot(engine) as connection:
+    with snapshot(store.engine) as connection:
         cursor = connection.cursor(binary=True)
-        row = cursor.execute(corpus.statement(_COUNT)).fetchone()
+        row = cursor.execute(store.corpus.statement(_COUNT)).fetchone()
         assert row is not None
-        found = cursor.execute(corpus.statement(_IDS)).fetchall()
+        found = cursor.execute(store.corpus.statement(_IDS)).fetchall()
         ids = np.array([number for (number,) in found], np.int64)
         size = min(sample, len(ids))
         chosen = np.sort(np.random.default_rng(seed).choice(ids, size, replace=False))
-        measured = _Measured(connection, Vocabulary(dictionary), corpus, threshold, chosen)
+        measured = _Measured(
+            connection, Vocabulary(store.dictionary), store.corpus, threshold, chosen
+        )
         return measured.report(int(row[0]), float(row[1]), progress)
 
 

@@ -23,6 +23,7 @@ from textsim_db.compare.verify import Criterion, values_of_pairs
 from textsim_db.db.binary_format import Array
 from textsim_db.db.dictionary import Dictionary
 from textsim_db.db.engine import Connection, transaction
+from textsim_db.db.store import Store
 from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.errors import DatabaseError
 from textsim_db.read.stored_documents import Documents, Vocabulary
@@ -95,9 +96,7 @@ class _Crowd(NamedTuple):
     bucket: int
 
 
-def pairs(
-    engine: Engine, dictionary: Dictionary, corpus: StoredCorpus, criterion: Criterion
-) -> Generator[Pair, None, None]:
+def pairs(store: Store, criterion: Criterion) -> Generator[Pair, None, None]:
     """Yield every candidate pair that passes the criterion, each once.
 
     All of it is read in one snapshot. Memory is bounded: pairs are verified in chunks, whose
@@ -105,8 +104,8 @@ def pairs(
     16 bytes each. Only the documents of one pair, and of one crowded bucket, are read together
     however long they are.
     """
-    with snapshot(engine) as connection:
-        finder = PairFinder(connection, dictionary, corpus, criterion)
+    with snapshot(store.engine) as connection:
+        finder = PairFinder(connection, store.dictionary, store.corpus, criterion)
         for ids in finder.copies.classes:
             keys = finder.keys(ids)
             for a, b in combinations(sorted(keys[i] for i in ids.tolist()), 2):

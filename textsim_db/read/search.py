@@ -9,12 +9,12 @@ from typing import Any, LiteralString
 
 import numpy as np
 import numpy.typing as npt
-from sqlalchemy import Engine
 
 from textsim_db.compare.verify import Criterion, values_of_pairs
 from textsim_db.db.binary_format import Array, load_int4_array, load_int4_arrays
 from textsim_db.db.dictionary import Dictionary
 from textsim_db.db.engine import autocommit
+from textsim_db.db.store import Store
 from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.diff.explanation import Side, side_of_form
 from textsim_db.errors import DocumentError, DocumentNotFound
@@ -80,28 +80,24 @@ FROM {document} WHERE key = %s
 _OF_LANGUAGE = "WHERE d.language = %s"
 
 
-def query(
-    engine: Engine, dictionary: Dictionary, corpus: StoredCorpus, text: str, criterion: Criterion
-) -> list[Match]:
+def query(store: Store, text: str, criterion: Criterion) -> list[Match]:
     """Return the matches of a text, best first."""
-    made = sketch([to_bytes(text)], corpus.config, criterion.language)
+    made = sketch([to_bytes(text)], store.corpus.config, criterion.language)
     if not made.shingle_counts[0]:
         return []
-    rows = _candidate_documents(engine, corpus, made.buckets[0], criterion.language)
+    rows = _candidate_documents(store, made.buckets[0], criterion.language)
     if not rows:
         return []
-    vocabulary = Vocabulary(dictionary)
-    found = Documents(corpus, vocabulary, rows)
-    rows_of_query = _query_rows(made, corpus, vocabulary, criterion)
+    vocabulary = Vocabulary(store.dictionary)
+    found = Documents(store.corpus, vocabulary, rows)
+    rows_of_query = _query_rows(made, store.corpus, vocabulary, criterion)
     return _matches_of_one(
-        corpus, rows_of_query, made.shingle_counts, made.signatures[0], found, criterion
+        store.corpus, rows_of_query, made.shingle_counts, made.signatures[0], found, criterion
     )
 
 
 def query_many(
-    engine: Engine,
-    dictionary: Dictionary,
-    corpus: StoredCorpus,
+    store: Store,
     texts: Sequence[str],
     criterion: Criterion,
 ) -> list[list[Match]]:
@@ -110,30 +106,26 @@ def query_many(
     While the server finds the candidates of some, those of the ones before are verified.
     """
     data = [_numbered(i, text) for i, text in enumerate(texts)]
-    sketched = partial(sketch, config=corpus.config, language=criterion.language)
-    return _query_all(engine, dictionary, corpus, data, sketched, criterion)
+    sketched = partial(sketch, config=store.corpus.config, language=criterion.language)
+    return _query_all(store, data, sketched, criterion)
 
 
 def query_forms(
-    engine: Engine,
-    dictionary: Dictionary,
-    corpus: StoredCorpus,
+    store: Store,
     forms: Sequence[str],
     criterion: Criterion,
 ) -> list[list[Match]]:
     """Return the matches of normal forms as the corpus stores them, each of itself among them."""
 
     def sketched(data: Sequence[bytes]) -> Sketches:
-        return sketch_tokens(tokens_of(data), corpus.config)
+        return sketch_tokens(tokens_of(data), store.corpus.config)
 
     data = [form.encode() for form in forms]
-    return _query_all(engine, dictionary, corpus, data, sketched, criterion)
+    return _query_all(store, data, sketched, criterion)
 
 
 def _query_all(
-    engine: Engine,
-    dictionary: Dictionary,
-    corpus: StoredCorpus,
+    store: Store,
     data: Sequence[bytes],
     sketched: Callable[[Sequence[bytes]], Sketches],
     criterion: Criterion,
@@ -142,59 +134,55 @@ def _query_all(
     with (
         closing(ahead(cut(data, CHUNK_QUERIES, len), sketched)) as queries,
         closing(
-            ahead(queries, partial(_with_candidates, engine, corpus, language=criterion.language))
+            ahead(queries, partial(_with_candidates, store, language=criterion.language))
         ) as found,
     ):
         for made, rows in found:
-            results += _matches_of_many(dictionary, corpus, made, rows, criterion)
+            results += _matches_of_many(store.dictionary, store.corpus, made, rows, criterion)
     return results
 
 
-def neighbours(
-    engine: Engine, dictionary: Dictionary, corpus: StoredCorpus, key: str, criterion: Criterion
-) -> list[Match]:
+def neighbours(store: Store, key: str, criterion: Criterion) -> list[Match]:
     """Return the matches of an indexed document, itself left out; raises DocumentNotFound."""
-    own = _row_of(engine, corpus, key)
+    own = _row_of(store, key)
     signature = load_int4_array(own[4])
     if not len(signature):
         return []
-    buckets = band_buckets.buckets(signature[np.newaxis], corpus.config.banding)[0]
-    found = _candidate_documents(engine, corpus, buckets, criterion.language)
+    buckets = band_buckets.buckets(signature[np.newaxis], store.corpus.config.banding)[0]
+    found = _candidate_documents(store, buckets, criterion.language)
     rows = [row for row in found if row[0] != own[0]]
     if not rows:
         return []
-    vocabulary = Vocabulary(dictionary)
-    itself = Documents(corpus, vocabulary, [own])
+    vocabulary = Vocabulary(store.dictionary)
+    itself = Documents(store.corpus, vocabulary, [own])
     return _matches_of_one(
-        corpus,
+        store.corpus,
         itself.rows(criterion.measure.of_shingles),
         itself.shingle_counts,
         signature,
-        Documents(corpus, vocabulary, rows),
+        Documents(store.corpus, vocabulary, rows),
         criterion,
     )
 
 
-def side_of(engine: Engine, dictionary: Dictionary, corpus: StoredCorpus, key: str) -> Side:
+def side_of(store: Store, key: str) -> Side:
     """Return an indexed document as explain_sides() takes it; raises DocumentNotFound."""
-    own = _row_of(engine, corpus, key)
+    own = _row_of(store, key)
     form = own[5]
     if form is None:
-        (form,) = normal_forms(*load_int4_arrays([own[3]]), dictionary)
-    return side_of_form(form, corpus.config)
+        (form,) = normal_forms(*load_int4_arrays([own[3]]), store.dictionary)
+    return side_of_form(form, store.corpus.config)
 
 
-def candidates(
-    engine: Engine, corpus: StoredCorpus, text: str, language: str | None
-) -> list[Candidate]:
+def candidates(store: Store, text: str, language: str | None) -> list[Candidate]:
     """Return the documents that share a bucket with a text, most shared buckets first."""
-    made = sketch([to_bytes(text)], corpus.config, language)
+    made = sketch([to_bytes(text)], store.corpus.config, language)
     if not made.shingle_counts[0]:
         return []
-    with autocommit(engine) as connection:
+    with autocommit(store.engine) as connection:
         cursor = connection.cursor(binary=True)
         parameters = [Array(made.buckets[0])]
-        cursor.execute(*_limited(corpus, _CANDIDATES, parameters, language), prepare=True)
+        cursor.execute(*_limited(store.corpus, _CANDIDATES, parameters, language), prepare=True)
         found = [Candidate(*row) for row in cursor]
     return sorted(found, key=lambda candidate: (-candidate.bands, candidate.key))
 
@@ -205,21 +193,21 @@ def best_first(matches: Iterable[Match], criterion: Criterion) -> list[Match]:
     return sorted(matches, key=lambda match: (sign * match.similarity, match.key))
 
 
-def _row_of(engine: Engine, corpus: StoredCorpus, key: str) -> tuple[Any, ...]:
-    with autocommit(engine) as connection:
+def _row_of(store: Store, key: str) -> tuple[Any, ...]:
+    with autocommit(store.engine) as connection:
         cursor = connection.cursor(binary=True)
-        own = cursor.execute(corpus.statement(_BY_KEY), [key], prepare=True).fetchone()
+        own = cursor.execute(store.corpus.statement(_BY_KEY), [key], prepare=True).fetchone()
     if own is None:
-        raise DocumentNotFound(f'corpus "{corpus.name}" has no document "{key}"')
+        raise DocumentNotFound(f'corpus "{store.corpus.name}" has no document "{key}"')
     return own
 
 
 def _candidate_documents(
-    engine: Engine, corpus: StoredCorpus, buckets: npt.NDArray[np.int64], language: str | None
+    store: Store, buckets: npt.NDArray[np.int64], language: str | None
 ) -> list[tuple[Any, ...]]:
-    with autocommit(engine) as connection:
+    with autocommit(store.engine) as connection:
         cursor = connection.cursor(binary=True)
-        limited = _limited(corpus, _CANDIDATE_DOCUMENTS, [Array(buckets)], language)
+        limited = _limited(store.corpus, _CANDIDATE_DOCUMENTS, [Array(buckets)], language)
         return cursor.execute(*limited, prepare=True).fetchall()
 
 
@@ -294,17 +282,17 @@ def _numbered(number: int, text: str) -> bytes:
 
 
 def _with_candidates(
-    engine: Engine, corpus: StoredCorpus, made: Sketches, language: str | None
+    store: Store, made: Sketches, language: str | None
 ) -> tuple[Sketches, list[tuple[Any, ...]]]:
     """Return queries with the documents that share a bucket with any of them."""
     filled = np.flatnonzero(made.shingle_counts)
     parameters = [
-        Array(np.repeat(filled, corpus.config.bands).astype(np.int32)),
+        Array(np.repeat(filled, store.corpus.config.bands).astype(np.int32)),
         Array(made.buckets[filled].ravel()),
     ]
-    with autocommit(engine) as connection:
+    with autocommit(store.engine) as connection:
         cursor = connection.cursor(binary=True)
-        limited = _limited(corpus, _CANDIDATES_OF_MANY, parameters, language)
+        limited = _limited(store.corpus, _CANDIDATES_OF_MANY, parameters, language)
         return made, cursor.execute(*limited, prepare=True).fetchall()
 
 

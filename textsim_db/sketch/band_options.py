@@ -7,7 +7,7 @@ from math import sqrt
 from typing import NamedTuple
 
 from textsim_db.errors import ConfigurationError
-from textsim_db.settings import Bands, check_count, check_threshold, choose_bands, is_number
+from textsim_db.settings import DEFAULTS, Bands, CorpusSettings, check_count, is_number
 
 MAX_WORDS = 10_000_000
 _PAGE = 8168  # bytes of a page of 8 kB without its header
@@ -50,9 +50,9 @@ class Distribution(NamedTuple):
 
 
 def plan(
-    threshold: float = 0.8,
-    recall: float = 0.95,
-    num_hashes: int = 128,
+    threshold: float = DEFAULTS.threshold,
+    recall: float = DEFAULTS.recall,
+    num_hashes: int = DEFAULTS.num_hashes,
     words: float = 200,
     documents: int = 1_000_000,
     background: float = 0.05,
@@ -94,11 +94,8 @@ def options(
 
 def choose(threshold: float, recall: float, num_hashes: int) -> Bands:
     """Return the banding that create_corpus would take; raises ConfigurationError."""
-    return choose_bands(
-        check_threshold(threshold),
-        check_threshold(recall, "recall"),
-        check_count(num_hashes, "num_hashes", 1, 4096),
-    )
+    settings = CorpusSettings(threshold=threshold, recall=recall, num_hashes=num_hashes)
+    return settings.complete().banding
 
 
 def storage(words: float, num_hashes: int, bands: int) -> float:

@@ -21,13 +21,12 @@ from psycopg import errors as pg
 from sqlalchemy import Engine
 
 from textsim_db.db.binary_format import Array
-from textsim_db.db.dictionary import Dictionary
 from textsim_db.db.engine import Connection, autocommit, is_trouble, transaction, wait_at_most
 from textsim_db.db.retries import PASSING, is_timeout, repeated
+from textsim_db.db.store import Store
 from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.errors import TextsimError
 from textsim_db.results import ChangeReport, Drift, Refusal
-from textsim_db.settings import CorpusConfig
 from textsim_db.sync import source_rows
 from textsim_db.sync.source_rows import StoredSource
 from textsim_db.text.languages import identify
@@ -115,12 +114,17 @@ class Piece:
     skip: to be passed over without a transaction where nothing differs.
     """
 
-    corpus: StoredCorpus
+    store: Store
     source: StoredSource | None
     keys: list[str]
     events: tuple[int, ...] = ()
     tries: int = 1
     skip: bool = False
+
+    @property
+    def corpus(self) -> StoredCorpus:
+        """The corpus that the keys belong to."""
+        return self.store.corpus
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,8 +151,7 @@ Resolved = Changed | Completed | psycopg.Error | TextsimError | None
 
 
 def pieces(
-    engine: Engine,
-    corpus: StoredCorpus,
+    store: Store,
     source: StoredSource | None,
     keys: Sequence[str],
     events: Sequence[int],
@@ -157,16 +160,16 @@ def pieces(
     """Cut keys into pieces whose texts fit in memory; the last one does away with the events."""
     distinct = sorted(set(keys))
     if source is None:
-        with autocommit(engine) as connection:
-            rows = connection.execute(corpus.statement(_WAITING_SIZES), [distinct]).fetchall()
+        with autocommit(store.engine) as connection:
+            rows = connection.execute(store.corpus.statement(_WAITING_SIZES), [distinct]).fetchall()
         sizes: dict[str, int] = dict(rows)
     else:
-        with source_rows.reading(engine, source) as connection:
+        with source_rows.reading(store.engine, source) as connection:
             sizes = source_rows.sizes(connection, source, distinct)
     cuts = list(_fitting(distinct, sizes, _most(source)))
     for number, some in enumerate(cuts, start=1):
         done = tuple(events) if number == len(cuts) else ()
-        yield Piece(corpus, source, some, done, tries)
+        yield Piece(store, source, some, done, tries)
 
 
 def _most(source: StoredSource | None) -> int:
@@ -187,28 +190,28 @@ def _fitting(keys: Sequence[str], sizes: dict[str, int], most: int) -> Iterator[
         yield some
 
 
-def sweep(engine: Engine, corpus: StoredCorpus, source: StoredSource) -> Iterator[Piece]:
+def sweep(store: Store, source: StoredSource) -> Iterator[Piece]:
     """Yield all keys of a table, and then those of its documents that it has no more.
 
     Page by page in short transactions: what changes meanwhile is in the log.
     """
     last: str | None = None
     while True:
-        page = repeated(partial(_page, engine, source, last))
+        page = repeated(partial(_page, store.engine, source, last))
         if not page:
             break
         for keys in _fitting([key for key, _ in page], dict(page), _most(source)):
-            yield Piece(corpus, source, keys, skip=True)
+            yield Piece(store, source, keys, skip=True)
         last = page[-1][0]
-    statement = corpus.statement(_FIRST_OWN_KEYS)
+    statement = store.corpus.statement(_FIRST_OWN_KEYS)
     start: list[Any] = [source.id]
     while True:
-        keys, gone = repeated(partial(_own_page, engine, source, statement, start))
+        keys, gone = repeated(partial(_own_page, store.engine, source, statement, start))
         if not keys:
             break
         if gone:
-            yield Piece(corpus, source, gone)
-        statement, start = corpus.statement(_NEXT_OWN_KEYS), [source.id, keys[-1]]
+            yield Piece(store, source, gone)
+        statement, start = store.corpus.statement(_NEXT_OWN_KEYS), [source.id, keys[-1]]
 
 
 def _page(engine: Engine, source: StoredSource, last: str | None, _: int) -> list[tuple[str, int]]:
@@ -226,26 +229,26 @@ def _own_page(
         return keys, source_rows.absent(connection, source, keys)
 
 
-def resolve(engine: Engine, dictionary: Dictionary, piece: Piece) -> Resolved:
+def resolve(piece: Piece) -> Resolved:
     """Read and compute what is to be written for a piece, outside of any transaction.
 
     None where nothing is, for a piece that may be passed over then; the error where that failed, for
     write() to deal with.
     """
     try:
-        return _resolve(engine, dictionary, piece)
+        return _resolve(piece)
     except (psycopg.Error, TextsimError) as error:
         return error
 
 
-def _resolve(engine: Engine, dictionary: Dictionary, piece: Piece) -> Changed | Completed | None:
+def _resolve(piece: Piece) -> Changed | Completed | None:
     if piece.source is None:
-        with autocommit(engine) as connection:
+        with autocommit(piece.store.engine) as connection:
             statement = piece.corpus.statement(_WAITING)
             rows = connection.execute(statement, [piece.keys]).fetchall()
-        return _completed(rows, piece.corpus.config, dictionary)
-    texts, stored = _read_both(engine, piece.corpus, piece.source, piece.keys, piece.skip)
-    batch = _batch(texts, piece.corpus, dictionary)
+        return _completed(rows, piece.store)
+    texts, stored = _read_both(piece.store, piece.source, piece.keys, piece.skip)
+    batch = _batch(texts, piece.store)
     if piece.skip and len(batch.keys) == len(piece.keys):
         outcome, adopted = write_batch.outcomes(batch, stored, piece.source.id)
         if not adopted and np.all(outcome == write_batch.UNCHANGED):
@@ -253,39 +256,37 @@ def _resolve(engine: Engine, dictionary: Dictionary, piece: Piece) -> Changed | 
     return Changed(texts, batch)
 
 
-def write(engine: Engine, dictionary: Dictionary, piece: Piece, made: Resolved) -> ChangeReport:
+def write(piece: Piece, made: Resolved) -> ChangeReport:
     """Write a piece, again where another transaction was in its way, and at last in smaller ones.
 
     Raises what smaller ones would not mend: a lost connection, a table that was altered, a statement
     that somebody cancelled.
     """
     if isinstance(made, Exception):
-        return _write_smaller(engine, dictionary, piece, made)
+        return _write_smaller(piece, made)
     if made is None:
         return ChangeReport(unchanged=len(piece.keys))
     for attempt in range(MAX_TRIES):
         try:
-            return _write(engine, dictionary, piece, made)
+            return _write(piece, made)
         except IN_THE_WAY:
             time.sleep(0.02 * 2**attempt)
         except psycopg.Error as error:
-            return _write_smaller(engine, dictionary, piece, error)
-    return _one_by_one(engine, dictionary, piece)
+            return _write_smaller(piece, error)
+    return _one_by_one(piece)
 
 
-def _write_smaller(
-    engine: Engine, dictionary: Dictionary, piece: Piece, failure: Exception
-) -> ChangeReport:
+def _write_smaller(piece: Piece, failure: Exception) -> ChangeReport:
     """Make a piece right that failed: in halves where it took too long, or else key by key."""
-    if _is_about_more(engine, failure):
+    if _is_about_more(piece.store.engine, failure):
         raise failure
     if len(piece.keys) < 2 or not isinstance(failure, TIMED_OUT):
-        return _one_by_one(engine, dictionary, piece)
+        return _one_by_one(piece)
     report = ChangeReport()
     middle = len(piece.keys) // 2
     for keys, events in ((piece.keys[:middle], ()), (piece.keys[middle:], piece.events)):
         half = replace(piece, keys=keys, events=events)
-        report.include(write(engine, dictionary, half, resolve(engine, dictionary, half)))
+        report.include(write(half, resolve(half)))
     return report
 
 
@@ -296,7 +297,7 @@ def _is_about_more(engine: Engine, error: Exception) -> bool:
     return isinstance(error, STALE) or (isinstance(error, psycopg.Error) and is_trouble(error))
 
 
-def _one_by_one(engine: Engine, dictionary: Dictionary, piece: Piece) -> ChangeReport:
+def _one_by_one(piece: Piece) -> ChangeReport:
     """Make each key of a piece right in a transaction of its own.
 
     Nothing is held then while it waits for something else. A key that cannot be done now comes
@@ -305,110 +306,104 @@ def _one_by_one(engine: Engine, dictionary: Dictionary, piece: Piece) -> ChangeR
     report = ChangeReport()
     in_the_way = 0
     for number, key in enumerate(piece.keys):
-        single = Piece(piece.corpus, piece.source, [key], tries=piece.tries)
+        single = Piece(piece.store, piece.source, [key], tries=piece.tries)
         try:
-            made = _resolve(engine, dictionary, single)
-            report.include(_write(engine, dictionary, single, made))
+            made = _resolve(single)
+            report.include(_write(single, made))
             in_the_way = 0
         except (psycopg.Error, TextsimError) as error:
-            if _is_about_more(engine, error):
+            if _is_about_more(piece.store.engine, error):
                 raise
             if isinstance(error, IN_THE_WAY):
                 in_the_way += 1
                 if in_the_way == MAX_TRIES:  # it is not about single keys
-                    _postpone(engine, piece, piece.keys[number:], 0)
+                    _postpone(piece, piece.keys[number:], 0)
                     break
-                _postpone(engine, piece, [key], 0)
+                _postpone(piece, [key], 0)
             elif piece.tries < MAX_TRIES:
-                _postpone(engine, piece, [key], piece.tries)
+                _postpone(piece, [key], piece.tries)
             else:
                 refused = Refusal(key, " ".join(str(error).split()) or type(error).__name__)
                 report.refused.append(refused)
-                with transaction(engine) as connection:
+                with transaction(piece.store.engine) as connection:
                     _finish(connection, single, [refused])
     if piece.events:
-        with transaction(engine) as connection:
+        with transaction(piece.store.engine) as connection:
             connection.execute(_FORGET_EVENTS, [list(piece.events)])
     return report
 
 
 def reconcile(
-    engine: Engine,
-    dictionary: Dictionary,
-    corpus: StoredCorpus,
+    store: Store,
     source: StoredSource,
     progress: Callable[[int], None] | None = None,
 ) -> ChangeReport:
     """Make a corpus equal to an attached table, whatever its triggers have missed."""
-    source_rows.compare_changed(engine, source)
-    with autocommit(engine) as connection:
+    source_rows.compare_changed(store.engine, source)
+    with autocommit(store.engine) as connection:
         comparisons = [id_ for (id_,) in connection.execute(_COMPARISONS, [source.id])]
-    report = _write_all(engine, dictionary, sweep(engine, corpus, source), progress)
+    report = _write_all(sweep(store, source), progress)
     # This was the comparison that they ask for.
-    with transaction(engine) as connection:
+    with transaction(store.engine) as connection:
         connection.execute(_FORGET_EVENTS, [comparisons])
     return report
 
 
-def complete(engine: Engine, dictionary: Dictionary, corpus: StoredCorpus) -> ChangeReport:
+def complete(store: Store) -> ChangeReport:
     """Give word ids to all documents of a corpus that wait for them, logged or not."""
-    return _write_all(engine, dictionary, _waiting_pieces(engine, corpus), None)
+    return _write_all(_waiting_pieces(store), None)
 
 
-def _waiting_pieces(engine: Engine, corpus: StoredCorpus) -> Iterator[Piece]:
+def _waiting_pieces(store: Store) -> Iterator[Piece]:
     last = ""
     while True:
-        with autocommit(engine) as connection:
-            statement = corpus.statement(_WAITING_KEYS)
+        with autocommit(store.engine) as connection:
+            statement = store.corpus.statement(_WAITING_KEYS)
             rows = connection.execute(statement, [last, BATCH_DOCUMENTS]).fetchall()
         if not rows:
             return
-        yield from pieces(engine, corpus, None, [key for (key,) in rows], (), 1)
+        yield from pieces(store, None, [key for (key,) in rows], (), 1)
         last = rows[-1][0]
 
 
 def _write_all(
-    engine: Engine,
-    dictionary: Dictionary,
     all_pieces: Iterator[Piece],
     progress: Callable[[int], None] | None,
 ) -> ChangeReport:
     report = ChangeReport()
     done = 0
-    with closing(ahead(all_pieces, lambda p: (p, resolve(engine, dictionary, p)))) as resolved:
+    with closing(ahead(all_pieces, lambda p: (p, resolve(p)))) as resolved:
         for piece, made in resolved:
-            report.include(repeated(partial(_write_anew, engine, dictionary, piece, made)))
+            report.include(repeated(partial(_write_anew, piece, made)))
             done += len(piece.keys)
             if progress is not None:
                 progress(done)
     return report
 
 
-def _write_anew(
-    engine: Engine, dictionary: Dictionary, piece: Piece, made: Resolved, attempt: int
-) -> ChangeReport:
-    found = resolve(engine, dictionary, piece) if attempt else made
-    return write(engine, dictionary, piece, found)
+def _write_anew(piece: Piece, made: Resolved, attempt: int) -> ChangeReport:
+    found = resolve(piece) if attempt else made
+    return write(piece, found)
 
 
-def surplus(engine: Engine, corpus: StoredCorpus, source: StoredSource) -> Iterator[Drift]:
+def surplus(store: Store, source: StoredSource) -> Iterator[Drift]:
     """Yield the documents of a table that was dropped."""
-    statement = corpus.statement(_FIRST_OWN_KEYS)
+    statement = store.corpus.statement(_FIRST_OWN_KEYS)
     start: list[Any] = [source.id]
     while True:
-        with autocommit(engine) as connection:
+        with autocommit(store.engine) as connection:
             rows = connection.execute(statement, [*start, BATCH_DOCUMENTS]).fetchall()
         if not rows:
             return
         yield from (Drift(key, "surplus") for (key,) in rows)
-        statement, start = corpus.statement(_NEXT_OWN_KEYS), [source.id, rows[-1][0]]
+        statement, start = store.corpus.statement(_NEXT_OWN_KEYS), [source.id, rows[-1][0]]
 
 
-def drift(engine: Engine, dictionary: Dictionary, piece: Piece) -> list[Drift]:
+def drift(piece: Piece) -> list[Drift]:
     """Return by which of a sweep's keys a corpus differs from its table; writes no document."""
     assert piece.source is not None
-    texts, stored = _read_both(engine, piece.corpus, piece.source, piece.keys)
-    batch = _batch(texts, piece.corpus, dictionary)
+    texts, stored = _read_both(piece.store, piece.source, piece.keys)
+    batch = _batch(texts, piece.store)
     outcome, _ = write_batch.outcomes(batch, stored, piece.source.id)
     found = [
         Drift(key, "missing" if what == write_batch.ADDED else "different")
@@ -421,25 +416,23 @@ def drift(engine: Engine, dictionary: Dictionary, piece: Piece) -> list[Drift]:
 
 
 def _read_both(
-    engine: Engine, corpus: StoredCorpus, source: StoredSource, keys: list[str], both: bool = True
+    store: Store, source: StoredSource, keys: list[str], both: bool = True
 ) -> tuple[dict[str, str], write_batch.Existing]:
     """Return what the table has of some keys, and what the corpus has."""
-    with source_rows.reading(engine, source) as connection:
+    with source_rows.reading(store.engine, source) as connection:
         texts = source_rows.read(connection, source, keys)
         cursor = connection.cursor(binary=True)
-        return texts, write_batch.find(cursor, corpus, keys) if both else {}
+        return texts, write_batch.find(cursor, store.corpus, keys) if both else {}
 
 
-def _batch(texts: dict[str, str], corpus: StoredCorpus, dictionary: Dictionary) -> Batch:
-    return with_word_ids(prepare(list(texts.items()), corpus.config), corpus, dictionary)
+def _batch(texts: dict[str, str], store: Store) -> Batch:
+    return with_word_ids(prepare(list(texts.items()), store.corpus.config), store)
 
 
-def _completed(
-    rows: list[tuple[str, int, str]], config: CorpusConfig, dictionary: Dictionary
-) -> Completed:
+def _completed(rows: list[tuple[str, int, str]], store: Store) -> Completed:
     tokens = tokens_of([form.encode() for _, _, form in rows])
-    word_ids = dictionary.ensure(tokens)
-    languages = [None] * len(rows) if config.language is None else identify(tokens)
+    word_ids = store.dictionary.ensure(tokens)
+    languages = [None] * len(rows) if store.corpus.config.language is None else identify(tokens)
     made = Completed([], [], [], [], [], [])
     for (key, id_, form), (start, end), language in zip(
         rows, pairwise(tokens.word_offsets.tolist()), languages, strict=True
@@ -459,23 +452,19 @@ def _completed(
     return made
 
 
-def _write(
-    engine: Engine, dictionary: Dictionary, piece: Piece, made: Changed | Completed | None
-) -> ChangeReport:
+def _write(piece: Piece, made: Changed | Completed | None) -> ChangeReport:
     if made is None:
         return ChangeReport(unchanged=len(piece.keys))
-    with transaction(engine) as connection:
+    with transaction(piece.store.engine) as connection:
         if isinstance(made, Completed):
             report = _complete(connection, piece, made)
         else:
-            report = _apply(connection, dictionary, piece, made)
+            report = _apply(connection, piece, made)
         _finish(connection, piece, report.refused)
     return report
 
 
-def _apply(
-    connection: Connection, dictionary: Dictionary, piece: Piece, made: Changed
-) -> ChangeReport:
+def _apply(connection: Connection, piece: Piece, made: Changed) -> ChangeReport:
     """Write what the table holds now; what was computed before holds where that is the same."""
     corpus, source = piece.corpus, piece.source
     assert source is not None
@@ -490,7 +479,7 @@ def _apply(
         connection.execute(_POSTPONE, [corpus.id, source.id, sorted(busy), 0, 1])
     keys = [key for key in piece.keys if key not in busy]
     texts = source_rows.read(connection, source, keys)
-    batch = made.batch if texts == made.texts else _batch(texts, corpus, dictionary)
+    batch = made.batch if texts == made.texts else _batch(texts, piece.store)
     refused = []
     others = _others(connection, existing, source)
     if others:
@@ -501,7 +490,7 @@ def _apply(
             if key in others
         ]
         kept = {key: text for key, text in texts.items() if key not in others}
-        batch = _batch(kept, corpus, dictionary)
+        batch = _batch(kept, piece.store)
     outcome = write_batch.write(cursor, corpus, batch, source.id, existing)
     added = [
         key for key, what in zip(batch.keys, outcome, strict=True) if what == write_batch.ADDED
@@ -577,7 +566,7 @@ def _finish(connection: Connection, piece: Piece, refused: list[Refusal]) -> Non
         connection.execute(_SET_ASIDE, [piece.corpus.id, source_id, [key], piece.tries, reason])
 
 
-def _postpone(engine: Engine, piece: Piece, keys: list[str], tries: int) -> None:
+def _postpone(piece: Piece, keys: list[str], tries: int) -> None:
     source_id = None if piece.source is None else piece.source.id
-    with transaction(engine) as connection:
+    with transaction(piece.store.engine) as connection:
         connection.execute(_POSTPONE, [piece.corpus.id, source_id, keys, tries, 2**tries])

@@ -4,26 +4,29 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import psycopg
 import sqlalchemy
 from psycopg import errors as pg
 from psycopg import sql
 from sqlalchemy import Engine, Table
-from sqlalchemy.orm import InstrumentedAttribute
 
 from textsim_db.db.engine import Connection, autocommit, transaction
-from textsim_db.db.stored_corpus import StoredCorpus
+from textsim_db.db.store import Store
 from textsim_db.errors import ConfigurationError
 from textsim_db.results import Activity, Failure, Source, Status
 from textsim_db.sync import source_rows
 from textsim_db.sync.source_rows import StoredSource
-from textsim_db.sync.worker import WorkReport
+
+if TYPE_CHECKING:
+    from sqlalchemy.orm import InstrumentedAttribute
+
+    from textsim_db.sync.worker import WorkReport
+
+    Column = str | sqlalchemy.Column[Any] | InstrumentedAttribute[Any]
 
 log = logging.getLogger(__name__)
-
-Column = str | sqlalchemy.Column[Any] | InstrumentedAttribute[Any]
 
 # What attach() and detach() refuse; their messages say why.
 _REFUSED = (
@@ -96,22 +99,22 @@ def names(table: str | Table | type[Any], key: Column, text: Column) -> tuple[st
     return _table(table), _column(columns, key), _column(columns, text)
 
 
-def attach(engine: Engine, corpus: StoredCorpus, table: str, key: str, text: str, mode: str) -> int:
+def attach(store: Store, table: str, key: str, text: str, mode: str) -> int:
     """Attach a table and return the number of the source; raises ConfigurationError."""
-    with transaction(engine) as connection:
+    with transaction(store.engine) as connection:
         relation = find(connection, table)
-        _call(connection, _ATTACH, [corpus.name, relation, key, text, mode])
-        row = connection.execute(_NUMBER, [corpus.name, relation]).fetchone()
+        _call(connection, _ATTACH, [store.corpus.name, relation, key, text, mode])
+        row = connection.execute(_NUMBER, [store.corpus.name, relation]).fetchone()
     assert row is not None
     return int(row[0])
 
 
-def detach(engine: Engine, corpus: StoredCorpus, table: str | Table | type[Any]) -> None:
+def detach(store: Store, table: str | Table | type[Any]) -> None:
     """Detach a table, given also by the oid of one that is gone; raises ConfigurationError."""
     name = table if isinstance(table, str) else _table(table)
-    with transaction(engine) as connection:
+    with transaction(store.engine) as connection:
         relation = int(name) if name.isascii() and name.isdigit() else find(connection, name)
-        _call(connection, _DETACH, [corpus.name, relation])
+        _call(connection, _DETACH, [store.corpus.name, relation])
 
 
 def attached(engine: Engine) -> list[Source]:
@@ -120,64 +123,68 @@ def attached(engine: Engine) -> list[Source]:
         return [Source(*row) for row in connection.execute(_TABLES).fetchall()]
 
 
-def usable(engine: Engine, corpus: StoredCorpus) -> list[StoredSource]:
+def usable(store: Store) -> list[StoredSource]:
     """Return the attached tables of a corpus that were not dropped.
 
     Raises ConfigurationError if this role cannot index one of them.
     """
-    existing = [source for source in _of(engine, corpus) if not source.is_gone]
+    existing = [source for source in _of(store) if not source.is_gone]
     for source in existing:
         if source.fault is not None:
             raise ConfigurationError(f"table {source.name} cannot be read: {source.fault}")
     return existing
 
 
-def dropped(engine: Engine, corpus: StoredCorpus) -> list[StoredSource]:
+def dropped(store: Store) -> list[StoredSource]:
     """Return the attached tables of a corpus that were dropped."""
-    return [source for source in _of(engine, corpus) if source.is_gone]
+    return [source for source in _of(store) if source.is_gone]
 
 
-def _of(engine: Engine, corpus: StoredCorpus) -> list[StoredSource]:
-    return [source for source in source_rows.sources(engine) if source.corpus_id == corpus.id]
+def _of(store: Store) -> list[StoredSource]:
+    return [
+        source
+        for source in source_rows.sources(store.engine)
+        if source.corpus_id == store.corpus.id
+    ]
 
 
-def status(engine: Engine, corpus: StoredCorpus) -> Status:
+def status(store: Store) -> Status:
     """Return how far a corpus is with its attached tables."""
-    with autocommit(engine) as connection:
-        row = connection.execute(_STATUS, [corpus.name]).fetchone()
+    with autocommit(store.engine) as connection:
+        row = connection.execute(_STATUS, [store.corpus.name]).fetchone()
     assert row is not None
     return Status(*row)
 
 
-def activity(engine: Engine, corpus: StoredCorpus) -> Activity:
+def activity(store: Store) -> Activity:
     """Return how a corpus is kept up with."""
-    with autocommit(engine) as connection:
-        row = connection.execute(corpus.statement(_ACTIVITY)).fetchone()
+    with autocommit(store.engine) as connection:
+        row = connection.execute(store.corpus.statement(_ACTIVITY)).fetchone()
     assert row is not None
     return Activity(*row)
 
 
-def failures(engine: Engine, corpus: StoredCorpus, last: int | None = None) -> list[Failure]:
+def failures(store: Store, last: int | None = None) -> list[Failure]:
     """Return what was set aside, or the last of it."""
-    with autocommit(engine) as connection:
-        rows = connection.execute(_FAILURES, [corpus.id, last]).fetchall()
+    with autocommit(store.engine) as connection:
+        rows = connection.execute(_FAILURES, [store.corpus.id, last]).fetchall()
     return [Failure(*row) for row in reversed(rows)]
 
 
-def retry(engine: Engine, corpus: StoredCorpus) -> int:
+def retry(store: Store) -> int:
     """Have what was set aside tried again."""
-    with transaction(engine) as connection:
-        return connection.execute(_RETRY, [corpus.id]).rowcount
+    with transaction(store.engine) as connection:
+        return connection.execute(_RETRY, [store.corpus.id]).rowcount
 
 
-def warn_unindexed(engine: Engine, corpus: StoredCorpus) -> None:
+def warn_unindexed(store: Store) -> None:
     """Log the attached tables that are still to be compared with their documents."""
-    with autocommit(engine) as connection:
-        for (table,) in connection.execute(_UNCOMPARED, [corpus.id]):
+    with autocommit(store.engine) as connection:
+        for (table,) in connection.execute(_UNCOMPARED, [store.corpus.id]):
             log.warning(
                 "table %s is not wholly indexed in corpus %s: what it holds may be missing",
-                *(table, corpus.name),
-                extra={"table": table, "corpus": corpus.name},
+                *(table, store.corpus.name),
+                extra={"table": table, "corpus": store.corpus.name},
             )
 
 

@@ -24,10 +24,11 @@ from textsim_db.db.engine import (
     wait_at_most,
 )
 from textsim_db.db.schema import check_installed
+from textsim_db.db.store import Store
 from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.errors import ConfigurationError, DatabaseError, DatabaseUnavailable, RecipeError
 from textsim_db.results import ChangeReport
-from textsim_db.settings import check_callable, is_number
+from textsim_db.settings import LEASE_SECONDS, POLL_SECONDS, check_callable, is_number
 from textsim_db.sync import source_changes, source_rows
 from textsim_db.sync.source_changes import Piece, Resolved
 from textsim_db.sync.source_rows import StoredSource
@@ -41,7 +42,6 @@ log = logging.getLogger(__name__)
 CLAIM_KEYS = 10_000
 FLUSH = 2
 """So many times nothing in a row, and whatever was found before has gone through the pipeline."""
-POLL_SECONDS = 0.025
 SOON_SECONDS = 1.0
 """For so long after the last change a worker polls at the usual rate, however long its poll is."""
 REFRESH_SECONDS = 1.0
@@ -166,7 +166,7 @@ class Worker:
         engine: Engine,
         dictionary: Dictionary,
         poll: float = POLL_SECONDS,
-        lease: float = 60.0,
+        lease: float = LEASE_SECONDS,
         listen: bool = False,
         only: int | None = None,
         report: Callable[[WorkReport], None] | None = None,
@@ -447,7 +447,7 @@ class Worker:
             keys = [key for event in some for key in event.keys or ()]
             tries = max(event.tries for event in some)
             try:
-                yield from source_changes.pieces(self._engine, corpus, source, keys, ids, tries)
+                yield from source_changes.pieces(self._store(corpus), source, keys, ids, tries)
             except psycopg.Error as error:
                 self._unusable(corpus, source, ids, error)
 
@@ -470,6 +470,9 @@ class Worker:
         name = f"of corpus {corpus.name}" if source is None else source.name
         self._complain(name, " ".join(str(error).split()))
         self._in_hand.difference_update(events)
+
+    def _store(self, corpus: StoredCorpus) -> Store:
+        return Store(self._engine, self._dictionary, corpus)
 
     def _is_current(self, corpus: StoredCorpus) -> bool:
         """Say whether a corpus still has the number that this worker knows, or a rebuild replaced it."""
@@ -502,7 +505,7 @@ class Worker:
         if sweep.pieces is None:
             names = {"table": sweep.source.name, "corpus": sweep.corpus.name}
             log.info("comparing table %s with corpus %s", *names.values(), extra=names)
-            sweep.pieces = source_changes.sweep(self._engine, sweep.corpus, sweep.source)
+            sweep.pieces = source_changes.sweep(self._store(sweep.corpus), sweep.source)
         try:
             piece = next(sweep.pieces, None)
         except psycopg.Error as error:
@@ -511,19 +514,19 @@ class Worker:
             return
         if piece is None:
             self._sweeps.remove(sweep)
-            piece = Piece(sweep.corpus, sweep.source, [], tuple(sweep.events))
+            piece = Piece(self._store(sweep.corpus), sweep.source, [], tuple(sweep.events))
         yield piece
 
     def _resolved(self, piece: Piece | None) -> _Made | None:
         if piece is None:
             return None
         start = time.monotonic()
-        return _Made(piece, source_changes.resolve(self._engine, self._dictionary, piece), start)
+        return _Made(piece, source_changes.resolve(piece), start)
 
     def _write(self, made: _Made) -> ChangeReport:
         piece = made.piece
         try:
-            report = source_changes.write(self._engine, self._dictionary, piece, made.result)
+            report = source_changes.write(piece, made.result)
         except source_changes.STALE as error:
             raise _Replaced from error
         self._in_hand.difference_update(piece.events)
@@ -542,7 +545,7 @@ class Worker:
 
     def _settle(self) -> None:
         for corpus, added in self._added.items():
-            settle(self._engine, corpus, added)
+            settle(self._store(corpus), added)
         self._added = {}
 
 

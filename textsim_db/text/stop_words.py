@@ -6,33 +6,31 @@ Lists for some fifty languages come from stopwords-iso, by the package stopwords
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from textsim_db.errors import ConfigurationError, suggestion
-from textsim_db.settings import AUTO, WordsByLanguage, check_several
+from textsim_db.settings import AUTO, CorpusSettings, WordsByLanguage, check_several
 from textsim_db.text.hashing import PADDING, hash_spans
 from textsim_db.text.text_kernels import find_words, leave_out
 from textsim_db.text.tokens import Tokens, to_bytes, tokenize
 
 
-def with_lists(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings as users give them as make_config takes them: with lists of stop words.
+def with_lists(settings: CorpusSettings) -> CorpusSettings:
+    """Return the settings with lists of stop words instead of the code of a language or AUTO.
 
-    stop_words are the code of a language, words, or AUTO for those of each document's language, which
-    is identified then. Raises ConfigurationError and DocumentError as stop_words() does.
+    With AUTO the language of each document is identified, and its stop words are left out. Raises
+    ConfigurationError and DocumentError as stop_words() does.
     """
-    made = dict(settings)
-    words = made.pop("stop_words", ())
-    if isinstance(words, str) and words == AUTO:
-        made |= {"language": AUTO, "stop_words_by_language": stop_words_by_language()}
-    elif found := stop_words(words):
-        made["stop_words"] = found
-    return made
+    if isinstance(settings.stop_words, str) and settings.stop_words == AUTO:
+        lists = stop_words_by_language()
+        return replace(settings, stop_words=(), language=AUTO, stop_words_by_language=lists)
+    return replace(settings, stop_words=stop_words(settings.stop_words))
 
 
 class _Table(NamedTuple):

@@ -20,12 +20,11 @@ from typing import Any, LiteralString, TypeVar
 import numpy as np
 import numpy.typing as npt
 import psycopg
-from sqlalchemy import Engine
 
-from textsim_db.db.dictionary import Dictionary
 from textsim_db.db.engine import autocommit, is_lost, transaction
 from textsim_db.db.retries import in_parts, repeated
-from textsim_db.db.stored_corpus import StoredCorpus, build_band_index, drop_band_index
+from textsim_db.db.store import Store
+from textsim_db.db.stored_corpus import build_band_index, drop_band_index
 from textsim_db.results import AddReport
 from textsim_db.text.streams import ahead
 from textsim_db.write import write_batch
@@ -77,9 +76,7 @@ SELECT pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtext('textsim-db writers'
 
 
 def add_many(
-    engine: Engine,
-    dictionary: Dictionary,
-    corpus: StoredCorpus,
+    store: Store,
     documents: Iterable[Any],
     progress: Progress | None = None,
 ) -> AddReport:
@@ -87,16 +84,16 @@ def add_many(
     report = AddReport()
     seen = SeenKeys()
     with (
-        closing(ahead(in_batches(documents), partial(prepare, config=corpus.config))) as prepared,
         closing(
-            ahead(prepared, partial(with_word_ids, corpus=corpus, dictionary=dictionary))
-        ) as resolved,
+            ahead(in_batches(documents), partial(prepare, config=store.corpus.config))
+        ) as prepared,
+        closing(ahead(prepared, partial(with_word_ids, store=store))) as resolved,
         ThreadPoolExecutor(1) as executor,
-        _BandIndex(engine, corpus) as index,
+        _BandIndex(store) as index,
     ):
         for batch in resolved:
             index.expect(len(batch.keys))
-            outcome = _write(engine, corpus, batch)
+            outcome = _write(store, batch)
             report.refused += batch.refused
             # A key that an earlier batch of this call has written is a duplicate, not replaced.
             again = seen.meet(batch.keys)
@@ -109,15 +106,15 @@ def add_many(
             report.duplicates += batch.duplicates
             log.debug(
                 "corpus %s: stored a batch of %s documents",
-                *(corpus.name, len(batch.keys)),
-                extra={"corpus": corpus.name, "documents": len(batch.keys)},
+                *(store.corpus.name, len(batch.keys)),
+                extra={"corpus": store.corpus.name, "documents": len(batch.keys)},
             )
             if progress is not None:
                 progress(report)
         # The documents are settled while the index on their band rows is built.
-        apart = executor.submit(settle, engine, corpus, report.added, [VACUUM_DOCUMENTS])
+        apart = executor.submit(settle, store, report.added, [VACUUM_DOCUMENTS])
     apart.result()
-    settle(engine, corpus, report.added, [VACUUM_BANDS])
+    settle(store, report.added, [VACUUM_BANDS])
     return report
 
 
@@ -128,9 +125,8 @@ class _BandIndex:
     load builds it.
     """
 
-    def __init__(self, engine: Engine, corpus: StoredCorpus) -> None:
-        self._engine = engine
-        self._corpus = corpus
+    def __init__(self, store: Store) -> None:
+        self._store = store
         self._bulk: bool | None = None
         self._dropped = False
         self._last = time.monotonic()
@@ -140,7 +136,7 @@ class _BandIndex:
         waited = time.monotonic() - self._last
         if self._bulk is None:
             self._bulk = documents >= BULK_DOCUMENTS
-            self._dropped = self._bulk and drop_band_index(self._engine, self._corpus)
+            self._dropped = self._bulk and drop_band_index(self._store.engine, self._store.corpus)
         elif self._dropped and waited > BULK_SECONDS:
             self._build()
         self._last = time.monotonic()
@@ -161,31 +157,30 @@ class _BandIndex:
             self._build()
 
     def _build(self) -> None:
-        build_band_index(self._engine, self._corpus)
+        build_band_index(self._store.engine, self._store.corpus)
         self._dropped = False
 
 
-def remove(engine: Engine, corpus: StoredCorpus, keys: Iterable[Key]) -> int:
+def remove(store: Store, keys: Iterable[Key]) -> int:
     """Remove documents by key and return how many there were; unknown keys are skipped."""
     removed = 0
     possible = (stored for key in keys if (stored := possible_key(key)) is not None)
     for some in _chunks(possible, BATCH_DOCUMENTS):
-        removed += _remove(engine, corpus, sorted(set(some)))
+        removed += _remove(store, sorted(set(some)))
     return removed
 
 
-def _write(engine: Engine, corpus: StoredCorpus, batch: Batch) -> npt.NDArray[np.int8]:
+def _write(store: Store, batch: Batch) -> npt.NDArray[np.int8]:
     def write(part: slice) -> npt.NDArray[np.int8]:
         some = batch if len(batch.keys) == part.stop - part.start else _part(batch, part)
         return with_retries(
-            engine,
-            corpus,
-            partial(write_batch.write, corpus=corpus, batch=some),
+            store,
+            partial(write_batch.write, corpus=store.corpus, batch=some),
             # What is now as it should be was made so by the transaction whose end is not known.
             lambda before, now: np.where(now == write_batch.UNCHANGED, before, now),
         )
 
-    return np.concatenate(in_parts(engine, batch.keys, write))
+    return np.concatenate(in_parts(store.engine, batch.keys, write))
 
 
 def _part(batch: Batch, part: slice) -> Batch:
@@ -216,26 +211,25 @@ def _part(batch: Batch, part: slice) -> Batch:
     )
 
 
-def _remove(engine: Engine, corpus: StoredCorpus, keys: list[str]) -> int:
+def _remove(store: Store, keys: list[str]) -> int:
     def remove(part: slice) -> int:
-        run = partial(write_batch.remove, corpus=corpus, keys=keys[part])
-        return with_retries(engine, corpus, run, max)
+        run = partial(write_batch.remove, corpus=store.corpus, keys=keys[part])
+        return with_retries(store, run, max)
 
-    return sum(in_parts(engine, keys, remove))
+    return sum(in_parts(store.engine, keys, remove))
 
 
-def with_word_ids(batch: Batch, corpus: StoredCorpus, dictionary: Dictionary) -> Batch:
+def with_word_ids(batch: Batch, store: Store) -> Batch:
     """Give a batch its word ids, adding to the dictionary what is missing."""
-    word_ids = dictionary.ensure(batch.sketches.tokens)
+    word_ids = store.dictionary.ensure(batch.sketches.tokens)
     hidden = np.flatnonzero(word_ids == 0)
     if len(hidden):
-        return with_word_ids(without_words(batch, hidden, corpus.config), corpus, dictionary)
+        return with_word_ids(without_words(batch, hidden, store.corpus.config), store)
     return replace(batch, word_ids=word_ids)
 
 
 def with_retries(
-    engine: Engine,
-    corpus: StoredCorpus,
+    store: Store,
     write: Callable[[psycopg.Cursor[Any]], Result],
     merge: Callable[[Result, Result], Result],
 ) -> Result:
@@ -249,10 +243,10 @@ def with_retries(
     def run(attempt: int) -> Result:
         results: list[Result] = []
         try:
-            with transaction(engine) as connection:
+            with transaction(store.engine) as connection:
                 cursor = connection.cursor(binary=True)
                 if attempt >= QUEUE_FROM:
-                    cursor.execute(QUEUE, [corpus.id])
+                    cursor.execute(QUEUE, [store.corpus.id])
                 results.append(write(cursor))
         except psycopg.Error as error:
             if is_lost(error):
@@ -264,8 +258,7 @@ def with_retries(
 
 
 def settle(
-    engine: Engine,
-    corpus: StoredCorpus,
+    store: Store,
     added: int,
     tables: Sequence[LiteralString] = (VACUUM_DOCUMENTS, VACUUM_BANDS),
 ) -> None:
@@ -278,15 +271,19 @@ def settle(
     """
     if added < ANALYZE_DOCUMENTS:
         return
-    with suppress(psycopg.Error), autocommit(engine) as connection:
-        row = connection.execute(corpus.statement(_ESTIMATED_DOCUMENTS)).fetchone()
+    with suppress(psycopg.Error), autocommit(store.engine) as connection:
+        row = connection.execute(store.corpus.statement(_ESTIMATED_DOCUMENTS)).fetchone()
         if added < SETTLE_DOCUMENTS:
             if row is not None and row[0] < 0 and VACUUM_BANDS in tables:
-                connection.execute(corpus.statement(_ANALYZE))
+                connection.execute(store.corpus.statement(_ANALYZE))
         elif row is None or row[0] < added / SETTLE_SHARE:
-            log.info("vacuum of corpus %s after a load", corpus.name, extra={"corpus": corpus.name})
+            log.info(
+                "vacuum of corpus %s after a load",
+                store.corpus.name,
+                extra={"corpus": store.corpus.name},
+            )
             for table in tables:
-                connection.execute(corpus.statement(table))
+                connection.execute(store.corpus.statement(table))
 
 
 def _chunks(items: Iterable[str], size: int) -> Iterator[list[str]]:

@@ -12,6 +12,7 @@ import random
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
+from dataclasses import replace
 from itertools import groupby
 from typing import Any, NamedTuple
 
@@ -23,9 +24,9 @@ from sqlalchemy import Engine
 
 from textsim_db.db import stored_corpus
 from textsim_db.db.binary_format import Array, load_int4_arrays
-from textsim_db.db.dictionary import Dictionary
 from textsim_db.db.engine import Connection, autocommit, is_lost, transaction, wait_at_most
 from textsim_db.db.retries import repeated
+from textsim_db.db.store import Store
 from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.errors import (
     ConfigurationError,
@@ -123,9 +124,7 @@ class _Copied(NamedTuple):
 
 
 def rebuild(
-    engine: Engine,
-    dictionary: Dictionary,
-    corpus: StoredCorpus,
+    store: Store,
     config: CorpusConfig,
     progress: Progress | None = None,
 ) -> StoredCorpus:
@@ -135,39 +134,41 @@ def rebuild(
     interrupted, everything is as before. Raises CorpusBusy while another session rebuilds it, and
     ConfigurationError for a view that cannot read the new corpus instead.
     """
-    with _only_one(engine, corpus), temporary_name(engine) as name:
-        new = stored_corpus.create(engine, name, config)
+    with _only_one(store), temporary_name(store.engine) as name:
+        new = stored_corpus.create(store.engine, name, config)
         try:
-            copier = _Copier(engine, dictionary, corpus, new, progress)
+            copier = _Copier(store, new, progress)
             copier.copy()
             copier.replace()
         except BaseException as error:
             lost = isinstance(error, psycopg.Error) and is_lost(error)
-            if not (lost and _is_in_place(engine, corpus.name, new)):
+            if not (lost and _is_in_place(store.engine, store.corpus.name, new)):
                 # By the name that it has until it is in place, which it may be without our knowing.
                 with suppress(TextsimError):
-                    stored_corpus.drop_named(engine, name)
+                    stored_corpus.drop_named(store.engine, name)
                 raise
-        _wait_for_readers(engine)
-        _drop_replaced(engine, corpus)
-    return StoredCorpus(new.id, corpus.name, config, corpus.origin)
+        _wait_for_readers(store.engine)
+        _drop_replaced(store.engine, store.corpus)
+    return StoredCorpus(new.id, store.corpus.name, config, store.corpus.origin)
 
 
 @contextmanager
-def _only_one(engine: Engine, corpus: StoredCorpus) -> Iterator[None]:
+def _only_one(store: Store) -> Iterator[None]:
     """Hold the lock of a corpus's rebuild; sessions that create a view over the corpus share it."""
-    with locked(engine, f"textsim rebuild of corpus {corpus.id}") as ours:
+    with locked(store.engine, f"textsim rebuild of corpus {store.corpus.id}") as ours:
         if ours is None:
             raise CorpusBusy(
-                f'corpus "{corpus.name}" is being rebuilt, or a view of it created, by another '
+                f'corpus "{store.corpus.name}" is being rebuilt, or a view of it created, by another '
                 "session; try again when that is done"
             )
-        with autocommit(engine) as connection:
-            row = connection.execute(_IS_IN_PLACE, [corpus.id, corpus.name]).fetchone()
+        with autocommit(store.engine) as connection:
+            row = connection.execute(_IS_IN_PLACE, [store.corpus.id, store.corpus.name]).fetchone()
             if row != (True,):
-                raise CorpusChanged(f'corpus "{corpus.name}" was rebuilt meanwhile; try again')
+                raise CorpusChanged(
+                    f'corpus "{store.corpus.name}" was rebuilt meanwhile; try again'
+                )
             try:
-                connection.execute(_REFUSE_FIXED_VIEWS, [corpus.id])
+                connection.execute(_REFUSE_FIXED_VIEWS, [store.corpus.id])
             except pg.DependentObjectsStillExist as error:
                 raise ConfigurationError(str(error.diag.message_primary)) from error
         yield
@@ -220,15 +221,13 @@ class _Copier:
 
     def __init__(
         self,
-        engine: Engine,
-        dictionary: Dictionary,
-        old: StoredCorpus,
+        store: Store,
         new: StoredCorpus,
         progress: Progress | None,
     ) -> None:
-        self._engine = engine
-        self._dictionary = dictionary
-        self._old = old
+        self._store = store
+        self._engine = store.engine
+        self._old = store.corpus
         self._new = new
         self._progress = progress
         nothing = np.empty(0, np.int64)
@@ -247,7 +246,7 @@ class _Copier:
             copied = len(changed.ids)
             if number == 0:
                 stored_corpus.build_band_index(self._engine, self._new)
-                settle(self._engine, self._new, copied)
+                settle(replace(self._store, corpus=self._new), copied)
             log.info(
                 "corpus %s: round %s of the rebuild, %s documents copied, %s removed",
                 *(self._old.name, number + 1, copied, len(gone)),
@@ -323,7 +322,7 @@ class _Copier:
         forms = [row[4] for row in rows]
         stored = [i for i, form in enumerate(forms) if form is None]
         words = load_int4_arrays([rows[i][3] for i in stored])
-        for i, form in zip(stored, normal_forms(*words, self._dictionary), strict=True):
+        for i, form in zip(stored, normal_forms(*words, self._store.dictionary), strict=True):
             forms[i] = form
         tokens = tokens_of([form.encode() for form in forms])
         return _Copied(rows, sketch_tokens(tokens, self._new.config))

@@ -1,0 +1,60 @@
+"""Administrative commands load no kernels: nobody pays for a room that they do not enter."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import psycopg
+import pytest
+
+import textsim_db as ts
+from textsim_db.database import URL_VARIABLE
+
+pytestmark = pytest.mark.one_server
+
+HEAVY = ("numba", "numpy", "scipy", "textsim_db.text.unicode_data")
+RUN = f"""
+import sys
+from textsim_db.cli import main
+try:
+    main()
+finally:
+    print("loaded:", *(name for name in {HEAVY} if name in sys.modules), file=sys.stderr)
+"""
+COMMANDS = [
+    ["corpus", "list"],
+    ["corpus", "show", "news"],
+    ["status"],
+    ["pending"],
+    ["db", "url"],
+    ["attach", "--help"],
+    ["detach", "news", "article"],
+    ["corpus", "drop", "news", "--yes"],
+]
+
+
+def run(command: list[str], url: str) -> str:
+    """Run a command in a process of its own, and return its standard error."""
+    paths = {"PYTHONPATH": str(Path(ts.__file__).parents[1]), URL_VARIABLE: url}
+    done = subprocess.run(
+        [sys.executable, "-c", RUN, *command],
+        env={**os.environ, **paths},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stderr
+
+
+def test_administrative_commands_load_no_kernels(db: ts.Database) -> None:
+    corpus = db.create_corpus("news")
+    with psycopg.connect(db.url, autocommit=True) as connection:
+        connection.execute("CREATE TABLE article (id text PRIMARY KEY, text text)")
+    corpus.attach("article", "id", "text")
+    corpus.add("key", "some text")
+    for command in COMMANDS:
+        assert run(command, db.url).splitlines()[-1].strip() == "loaded:", command

@@ -1,0 +1,38 @@
+"""The defaults of textsim.create_corpus are those of CorpusSettings."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+import psycopg
+
+import textsim_db as ts
+from textsim_db.settings import DEFAULTS, CorpusSettings
+
+ARGUMENTS = """
+SELECT name, pg_get_function_arg_default(p.oid, number::integer)
+FROM pg_proc p, unnest(p.proargnames) WITH ORDINALITY a (name, number)
+WHERE p.oid = 'textsim.create_corpus'::regproc
+"""
+
+
+def test_defaults_in_sql(db: ts.Database) -> None:
+    with psycopg.connect(db.url) as connection:
+        arguments: dict[str, str] = dict(connection.execute(ARGUMENTS).fetchall())
+        del arguments["name"]
+        defaults: dict[str, Any] = {}
+        for name, expression in arguments.items():
+            row = connection.execute(f"SELECT {expression}".encode()).fetchone()
+            assert row is not None
+            defaults[name] = tuple(row[0]) if isinstance(row[0], list) else row[0]
+    names = [f.name for f in fields(CorpusSettings) if f.name != "stop_words_by_language"]
+    assert {n: float(v) if n in ("threshold", "recall") else v for n, v in defaults.items()} == {
+        name: getattr(DEFAULTS, name) for name in names
+    }
+
+
+def test_a_corpus_without_settings_is_the_same_in_both(db: ts.Database) -> None:
+    with psycopg.connect(db.url) as connection:
+        connection.execute("SELECT textsim.create_corpus('by_sql')")
+    assert db.corpus("by_sql").config == db.create_corpus("by_python").config

@@ -1,0 +1,93 @@
+"""Messages about what was written to a corpus because its attached tables changed."""
+
+from __future__ import annotations
+
+import logging
+import time
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from textsim_db.cli.logs import COMMANDS
+from textsim_db.cli.messages import print_message
+from textsim_db.results import ChangeReport
+
+if TYPE_CHECKING:
+    from textsim_db.sync.worker import WorkReport
+
+log = logging.getLogger(f"{COMMANDS}.worker")
+
+_REPORT_SECONDS = 1.0
+_MANY = 100
+"""From this many documents on, their speed is worth showing."""
+
+
+def summary(report: ChangeReport) -> str:
+    """Return a report in words."""
+    parts = {
+        "added": report.added,
+        "replaced": report.replaced,
+        "removed": report.removed,
+        "given word ids": report.completed,
+        "unchanged": report.unchanged,
+        "set aside": len(report.refused),
+    }
+    return ", ".join(f"{n:,} {outcome}" for outcome, n in parts.items() if n) or "nothing to do"
+
+
+def counts(report: ChangeReport, seconds: float | None = None) -> dict[str, Any]:
+    """Return a report as the fields of a record."""
+    fields: dict[str, Any] = {"documents": report.written}
+    for name in ("added", "replaced", "removed", "completed", "unchanged"):
+        fields[name] = getattr(report, name)
+    fields["refused"] = len(report.refused)
+    if seconds is not None:
+        rate = round(report.written / max(seconds, 1e-9), 1)
+        fields |= {"seconds": round(seconds, 3), "rate": rate}
+    return fields
+
+
+def print_changes(corpus: str, report: ChangeReport, seconds: float, **fields: Any) -> None:
+    """Print what attach or reconcile did."""
+    message = f"{summary(report)}; {seconds:.1f} s"
+    print_message(message, corpus=corpus, **fields, **counts(report, seconds))
+
+
+def exit_if_set_aside(report: ChangeReport) -> None:
+    """End with status 1 if documents were set aside."""
+    if report.refused:
+        print_message("to see why they were set aside: textsim pending", logging.WARNING)
+        raise typer.Exit(1)
+
+
+class WorkLog:
+    """Logs what a worker did, at most once a second."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[tuple[str, str | None], ChangeReport] = {}
+        self._since = 0.0
+        self._logged = 0.0
+
+    def add(self, work: WorkReport) -> None:
+        """Note a transaction."""
+        now = time.monotonic()
+        if not self._waiting:
+            self._since = max(now - work.seconds, self._logged)
+        self._waiting.setdefault((work.corpus, work.table), ChangeReport()).include(work.changes)
+        if now - self._logged >= _REPORT_SECONDS:
+            self.write()
+
+    def write(self) -> None:
+        """Log what was done since the last time."""
+        self._logged = time.monotonic()
+        for (corpus, table), changes in self._waiting.items():
+            origin = "added by hand" if table is None else f"from {table}"
+            seconds = max(self._logged - self._since, 1e-9)
+            rate = changes.written / seconds
+            speed = f" ({rate:,.0f}/s)" if changes.written >= _MANY else ""
+            log.info(
+                "%s, %s: %s%s",
+                *(corpus, origin, summary(changes), speed),
+                extra={"corpus": corpus, "table": table, **counts(changes, seconds)},
+            )
+        self._waiting = {}

@@ -1,0 +1,71 @@
+"""How commands open the database and its corpora."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, TypeVar
+
+from textsim_db.cli.logs import log_options
+from textsim_db.cli.messages import print_message
+from textsim_db.errors import CorpusNotFound, DatabaseError, RecipeError, shown
+
+if TYPE_CHECKING:
+    from textsim_db.corpus import Corpus, ManagedCorpus
+    from textsim_db.database import Database
+
+_NO_RIGHT = "42501"
+
+Result = TypeVar("Result")
+
+
+def connect(database_url: str | None) -> Database:
+    """Open the database that the options name; the server learns the name of the command."""
+    from textsim_db.database import connect
+
+    return connect(database_url, f"textsim-db {log_options.command}".rstrip())
+
+
+def open_corpus(db: Database, name: str, create: bool) -> Corpus | None:
+    """Open a corpus, or return None if there is none of that name and the command may create it."""
+    try:
+        return db.corpus(name)
+    except CorpusNotFound as error:
+        if create:
+            return None
+        error.add_note(f"to create it, add --create, or run: textsim corpus create {name}")
+        raise
+
+
+def each_corpus(
+    db: Database, name: str | None, read: Callable[[ManagedCorpus], Result]
+) -> Iterator[tuple[ManagedCorpus, Result]]:
+    """Read a corpus, or without a name every corpus that can be opened and read."""
+    if name is not None:
+        corpus = db.manage(name)
+        yield corpus, read(corpus)
+        return
+    for each in db.corpora():
+        with skip_unreadable(db, each):
+            try:
+                corpus = db.manage(each)
+                result = read(corpus)
+            except RecipeError as error:
+                print_message(f"left out: {error}", logging.WARNING, corpus=each)
+            else:
+                yield corpus, result
+
+
+@contextmanager
+def skip_unreadable(db: Database, name: str) -> Iterator[None]:
+    """Go on if a corpus has been dropped meanwhile, or if this role may not read it."""
+    try:
+        yield
+    except (CorpusNotFound, DatabaseError) as error:
+        if name not in db.corpora():
+            return
+        if getattr(error.__cause__, "sqlstate", None) != _NO_RIGHT:
+            raise
+        message = f'left out: this role may not read the corpus "{shown(name)}"'
+        print_message(message, logging.WARNING, corpus=name)

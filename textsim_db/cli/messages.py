@@ -1,0 +1,126 @@
+"""Messages on standard error: what was done, what was refused, and what went wrong and why."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Iterable
+from pathlib import PurePath
+from typing import TYPE_CHECKING
+
+import typer
+
+from textsim_db.cli.logs import COMMANDS, log_options
+from textsim_db.errors import EmbeddedServerError, shown
+
+if TYPE_CHECKING:
+    from textsim_db.results import Refusal
+
+_SHOWN_REFUSALS = 20
+
+log = logging.getLogger(COMMANDS)
+
+
+def print_message(message: str, level: int = logging.INFO, **fields: object) -> None:
+    """Print a message on standard error; with --log-json the fields are logged beside it."""
+    log.log(level, "%s", message, extra=fields)
+
+
+def explain(error: BaseException) -> str:
+    """Return an error's message, the messages of its causes that add something, and its notes."""
+    lines: list[str] = []
+    notes = getattr(error, "__notes__", [])
+    cause: BaseException | None = error
+    while cause is not None:
+        # SQLAlchemy's own message adds the statement and an address; the driver's is inside.
+        original = getattr(cause, "orig", None) or cause
+        message = _message(original)
+        # What it caused quotes it on one line, where its sentences run into each other.
+        quoted = _one_line(str(original)) or message
+        lines = [line.replace(quoted, message) for line in lines]
+        if message and not any(message in line for line in lines):
+            lines.append(message)
+        cause = cause.__cause__
+    return "\n".join(["\n  because: ".join(lines), *notes])
+
+
+def _message(error: BaseException) -> str:
+    if isinstance(error, OSError) and error.strerror:
+        place = f"{error.filename}: " if error.filename else ""
+        return shown(place + error.strerror)
+    text = str(error) or type(error).__name__
+    if isinstance(error, EmbeddedServerError):  # it has lines of the server's log
+        return text
+    return shown(text) if type(error).__module__.startswith("textsim") else _sentences(text)
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _sentences(text: str) -> str:
+    """Return the lines of a text on one line; every line but the last ends with punctuation."""
+    lines = [_one_line(line) for line in text.splitlines() if line.strip()]
+    ended = (line if line[-1] in ".,:;!?" else f"{line}." for line in lines[:-1])
+    return " ".join([*ended, *lines[-1:]])
+
+
+def confirm(action: str, yes: bool) -> None:
+    """Ask before something is deleted; end with status 2 unless the answer is yes."""
+    if yes:
+        return
+    if not sys.stdin.isatty() or log_options.json:
+        print_message(
+            f"this would {action}; there is no terminal to ask on, so give --yes to confirm",
+            logging.ERROR,
+        )
+        raise typer.Exit(2)
+    if not typer.confirm(f"{action[0].upper()}{action[1:]}?", err=True):
+        print_message("nothing was deleted")
+        raise typer.Exit(2)
+
+
+class Refusals:
+    """Counts what was refused and keeps the first few to be shown."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._first: list[str] = []
+
+    def add(self, refusal: Refusal) -> None:
+        """Note a record or file that could not be read."""
+        self._note(shown(f"{refusal.key}: {refusal.reason}"))
+
+    def add_documents(self, refusals: Iterable[Refusal]) -> None:
+        """Note documents that could not be stored."""
+        for refusal in refusals:
+            self._note(shown(f'document "{refusal.key}": {refusal.reason}'))
+
+    def show(self) -> None:
+        """Print what was refused."""
+        for line in self._first:
+            print_message(f"refused: {line}", logging.WARNING)
+        if self.count > len(self._first):
+            print_message(f"... and {self.count - len(self._first):,} more", logging.WARNING)
+
+    def _note(self, line: str) -> None:
+        self.count += 1
+        if len(self._first) < _SHOWN_REFUSALS:
+            self._first.append(line)
+
+
+def program() -> str:
+    """Return how the user calls this program, quoted for a shell, for the commands in hints."""
+    import shlex
+    import shutil
+
+    name = sys.argv[0]
+    if PurePath(name).name != "textsim":
+        return f"{shlex.quote(sys.executable)} -m textsim_db.cli"
+    on_path = shutil.which("textsim")
+    return "textsim" if on_path and PurePath(on_path) == PurePath(name) else shlex.quote(name)
+
+
+def count(number: int, noun: str) -> str:
+    """Return "1 document", "2,000 documents"."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"

@@ -1,0 +1,104 @@
+"""The arguments and options that several commands have, and how they are read."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, TypeVar
+
+import typer
+
+from textsim_db.errors import shown
+
+if TYPE_CHECKING:
+    from textsim_db.settings import Linkage
+
+Choice = TypeVar("Choice", bound=StrEnum)
+
+
+def number(text: str) -> float:
+    """Read a number of the command line; Typer's own messages are those of its libraries."""
+    try:
+        return float(text)
+    except ValueError:
+        raise typer.BadParameter(f'"{shown(text)}" is not a number') from None
+
+
+def whole_number(text: str) -> int:
+    """Read a whole number of the command line."""
+    try:
+        return int(text)
+    except ValueError:
+        raise typer.BadParameter(f'"{shown(text)}" is not a whole number') from None
+
+
+def positive_number(text: str) -> int:
+    """Read a whole number above 0 of the command line."""
+    value = whole_number(text)
+    if value < 1:
+        raise typer.BadParameter(f"{value} is too low; expected 1 or more")
+    return value
+
+
+def one_of(choices: type[Choice], text: str) -> Choice:
+    """Read one of several words of the command line."""
+    try:
+        return choices(text)
+    except ValueError:
+        raise typer.BadParameter(f'"{shown(text)}" is not one of {", ".join(choices)}') from None
+
+
+def linkage(text: str) -> Linkage:
+    """Read a linkage of the command line."""
+    from textsim_db.settings import Linkage
+
+    return one_of(Linkage, text)
+
+
+def _own_or_global(ctx: typer.Context, value: str | None) -> str | None:
+    """Let --database-url stand before the command as well as after it."""
+    return value or ctx.find_root().params.get("database_url")
+
+
+DatabaseUrl = Annotated[
+    str | None,
+    typer.Option(
+        "--database-url",
+        metavar="URL",
+        callback=_own_or_global,
+        help="The database, such as postgresql://user@host/name. Default: TEXTSIM_DATABASE_URL, "
+        "or the embedded PostgreSQL.",
+    ),
+]
+CorpusName = Annotated[str, typer.Argument(metavar="CORPUS", help="Name of the corpus.")]
+OptionalCorpus = Annotated[
+    str | None,
+    typer.Argument(metavar="CORPUS", help="Name of the corpus; all of them if none."),
+]
+Threshold = Annotated[
+    float | None,
+    typer.Option(
+        parser=number,
+        metavar="NUMBER",
+        help="Least similarity, above 0 and at most 1. Default: the corpus's own. Below that, "
+        "fewer of the similar documents are found: see textsim corpus show.",
+    ),
+]
+LanguageLimit = Annotated[
+    str | None,
+    typer.Option(
+        "--language",
+        metavar="CODE",
+        help='Only documents of a language, such as "en", in a corpus that identifies languages.',
+    ),
+]
+LinkageOption = Annotated[
+    str,
+    typer.Option(
+        "--linkage",
+        parser=linkage,
+        metavar="single|complete|kept",
+        help="What makes a cluster. single: chains of similar documents; complete: every two "
+        "members are similar; kept: every other member is similar to the one that is kept.",
+    ),
+]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]

@@ -1,0 +1,123 @@
+"""The options for a corpus's settings, made from CorpusSettings: one declaration for all commands."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from functools import wraps
+from typing import TYPE_CHECKING, Annotated, Any, get_args, get_type_hints
+
+import typer
+
+from textsim_db.cli.options import number, whole_number
+from textsim_db.errors import CorpusExists
+from textsim_db.settings import DEFAULTS, CorpusConfig, CorpusSettings, meaning
+
+if TYPE_CHECKING:
+    from textsim_db.corpus import Corpus
+
+PartialSettings = dict[str, Any]
+"""The settings that the user typed, by name; CorpusSettings has the defaults of the others."""
+
+SKETCH = ("shingle", "threshold", "recall", "num_hashes", "seed", "bands", "rows")
+ALL = (*SKETCH, "stop_words", "language")
+NEW_CORPUS = "Configuration of a new corpus"
+_PARSERS: dict[type, Callable[[str], object]] = {float: number, int: whole_number}
+_METAVARS = {"stop_words": "LANGUAGE|auto|PATH", "language": "auto"}
+
+
+def with_settings(
+    *names: str, default: str = "{}", panel: str | None = NEW_CORPUS
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command an option for each of these settings, in the place of its parameter settings.
+
+    The command is called with the settings that the user typed. default is the help's text about the
+    others, in which {} is the value in CorpusSettings.
+    """
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        @wraps(command)
+        def run(**arguments: Any) -> None:
+            settings = {name: arguments.pop(name) for name in names}
+            command(settings=_present(settings), **arguments)
+
+        signature = inspect.signature(command, eval_str=True)
+        parameters: list[inspect.Parameter] = []
+        for parameter in signature.parameters.values():
+            if parameter.name == "settings":
+                parameters += [_option(name, default, panel) for name in names]
+            else:
+                parameters.append(parameter)
+        # Typer reads both.
+        run.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+            sorted(parameters, key=lambda p: p.default is not p.empty)
+        )
+        run.__annotations__ = {p.name: p.annotation for p in parameters}
+        return run
+
+    return decorate
+
+
+def check_settings(settings: PartialSettings) -> None:
+    """Raise ConfigurationError unless a corpus can be made with these settings."""
+    _with_lists(settings).complete()
+
+
+def check_existing(corpus: Corpus, settings: PartialSettings) -> None:
+    """Raise CorpusExists unless the corpus is the one that these settings would make."""
+    if differences := _with_lists(settings).differences(corpus.config):
+        raise CorpusExists(f'corpus "{corpus.name}" exists with other settings: {differences}')
+
+
+def settings_of(corpus_config: CorpusConfig) -> dict[str, Any]:
+    """Return a configuration as commands show it, by name."""
+    names = ("threshold", "recall", "num_hashes", "bands", "rows", "seed", "recipe")
+    words = "auto" if corpus_config.stop_words_by_language else " ".join(corpus_config.stop_words)
+    return {
+        "shingle": str(corpus_config.shingle),
+        **{name: getattr(corpus_config, name) for name in names},
+        "stop_words": words,
+        "language": corpus_config.language,
+    }
+
+
+def _with_lists(settings: PartialSettings) -> CorpusSettings:
+    from textsim_db.text.stop_words import with_lists
+
+    return with_lists(CorpusSettings(**settings))
+
+
+def _present(settings: dict[str, Any]) -> PartialSettings:
+    present = {name: value for name, value in settings.items() if value is not None}
+    words = present.get("stop_words")
+    if words is not None and ("." in words or "/" in words):
+        from textsim_db.files.read_documents import read_text
+
+        present["stop_words"] = tuple(read_text(words).splitlines())
+    return present
+
+
+def _option(name: str, default: str, panel: str | None) -> inspect.Parameter:
+    hint = get_type_hints(CorpusSettings)[name]
+    kind = next((k for k in _PARSERS if k in (hint, *get_args(hint))), str)
+    option = typer.Option(
+        f"--{name.replace('_', '-')}",
+        parser=_PARSERS.get(kind),
+        metavar=_METAVARS.get(name, "NUMBER" if kind in _PARSERS else "TEXT"),
+        help=meaning(name) + _default_text(name, default),
+        rich_help_panel=panel,
+    )
+    return inspect.Parameter(
+        name,
+        inspect.Parameter.POSITIONAL_OR_KEYWORD,
+        default=None,
+        annotation=Annotated[kind | None, option],
+    )
+
+
+def _default_text(name: str, default: str) -> str:
+    value = getattr(DEFAULTS, name)
+    if value is None:
+        return ""
+    shown_value = "none" if value == () else f'"{value}"' if isinstance(value, str) else str(value)
+    return f" Default: {default.format(shown_value)}."

@@ -1,0 +1,203 @@
+"""textsim status and pending: how far the workers are, and what they could not index."""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+
+import typer
+
+from textsim_db.cli.connections import connect, each_corpus
+from textsim_db.cli.messages import count, print_message
+from textsim_db.cli.options import DatabaseUrl, OptionalCorpus, number
+from textsim_db.cli.output import Format, FormatOption, write
+
+if TYPE_CHECKING:
+    from textsim_db.corpus import ManagedCorpus
+    from textsim_db.database import Database
+    from textsim_db.results import Activity, Failure, Source, Status
+
+_LATE_SECONDS = 60
+_LONGEST_WATCH = 86400
+_SHOWN_ERRORS = 3
+"""Of each corpus, the last ones."""
+
+
+def status(
+    corpus: OptionalCorpus = None,
+    watch: Annotated[
+        float | None,
+        typer.Option(
+            parser=number,
+            metavar="SECONDS",
+            help="Show it again after so many seconds, with the documents written per second since "
+            "the time before, until it is interrupted.",
+        ),
+    ] = None,
+    as_json: Annotated[
+        bool,
+        typer.Option("--json", help="Everything as one JSON object; with --watch, one a line."),
+    ] = False,
+    form: FormatOption = Format.TABLE,
+    database_url: DatabaseUrl = None,
+) -> None:
+    """Show the attached tables, and how far the workers are.
+
+    pending: documents that are to be indexed, the oldest of them lag seconds old; about: an estimate,
+    while a table is compared with its documents. failed: documents that were set aside, the last of
+    them with the reason, see `textsim pending`.
+
+    Example: `textsim status --watch 10`
+    """
+    if watch is not None and not 0 < watch <= _LONGEST_WATCH:
+        raise typer.BadParameter(
+            f"expected seconds above 0, at most {_LONGEST_WATCH}", param_hint="--watch"
+        )
+    with connect(database_url) as db:
+        for sample in _samples(db, corpus, watch):
+            if as_json:
+                typer.echo(json.dumps(sample.as_object()))
+            else:
+                _show(sample, form)
+    if any((state.activity.lag or 0) > _LATE_SECONDS for state in sample.states):
+        print_message(
+            "some changes are over a minute old: does a worker run? To start one: textsim worker",
+            logging.WARNING,
+        )
+
+
+def pending(
+    corpus: OptionalCorpus = None,
+    retry: Annotated[
+        bool, typer.Option("--retry", help="Have the workers try them again.")
+    ] = False,
+    form: FormatOption = Format.TABLE,
+    database_url: DatabaseUrl = None,
+) -> None:
+    """List the documents that could not be indexed and were set aside, with the reason."""
+    errors: list[Error] = []
+    retried = 0
+    with connect(database_url) as db:
+        for opened, failures in each_corpus(db, corpus, lambda each: each.failures()):
+            errors += [Error(opened.name, *failure) for failure in failures]
+            if retry:
+                retried += opened.retry_failures()
+    write(Error._fields, errors, form)
+    if retry:
+        print_message(f"{count(retried, 'document')} will be tried again")
+    elif not errors:
+        print_message("nothing was set aside")
+
+
+class Error(NamedTuple):
+    """A document that was set aside, and why."""
+
+    corpus: str
+    key: str | None
+    table: str | None
+    tries: int
+    error: str
+
+
+class State(NamedTuple):
+    """How far one corpus is; rate: documents written per second, None if that is unknown."""
+
+    corpus: str
+    status: Status
+    activity: Activity
+    failures: list[Failure]
+    rate: float | None = None
+
+    @property
+    def errors(self) -> list[Error]:
+        """The failures with the name of the corpus."""
+        return [Error(self.corpus, *failure) for failure in self.failures]
+
+
+@dataclass(slots=True)
+class _Sample:
+    """How far corpora are at a time; has_rates if this is not the only sample."""
+
+    states: list[State]
+    sources: list[Source]
+    has_rates: bool
+    taken: float = field(default_factory=time.monotonic)
+
+    def set_rates(self, before: _Sample) -> None:
+        """Compute the documents that were written per second since an earlier sample."""
+        written_before = {state.corpus: state.activity.written for state in before.states}
+        seconds = self.taken - before.taken
+        for i, state in enumerate(self.states):
+            written = state.activity.written - written_before.get(state.corpus, float("inf"))
+            if written >= 0:  # a corpus that was rebuilt begins to count again
+                self.states[i] = state._replace(rate=round(written / seconds, 1))
+
+    def as_object(self) -> dict[str, object]:
+        """Return everything as one JSON object."""
+        corpora = [self._corpus_object(state) for state in self.states]
+        return {"time": datetime.now(UTC).isoformat(timespec="milliseconds"), "corpora": corpora}
+
+    def _corpus_object(self, state: State) -> dict[str, object]:
+        oldest = state.status.oldest_pending
+        return {
+            "corpus": state.corpus,
+            **state.status._asdict(),
+            **state.activity._asdict(),
+            "oldest_pending": oldest and oldest.isoformat(),
+            **({"written_per_second": state.rate} if self.has_rates else {}),
+            "errors": [error._asdict() for error in state.errors],
+            "tables": [s._asdict() for s in self.sources if s.corpus == state.corpus],
+        }
+
+
+def _samples(db: Database, corpus: str | None, watch: float | None) -> Iterator[_Sample]:
+    """Yield one sample, or with watch samples without end, so many seconds apart."""
+    before: _Sample | None = None
+    while True:
+        states = [state for _, state in each_corpus(db, corpus, _state)]
+        sources = [source for source in db.sources() if corpus in (None, source.corpus)]
+        sample = _Sample(states, sources, has_rates=watch is not None)
+        if before is not None:
+            sample.set_rates(before)
+        yield sample
+        if watch is None:
+            return
+        before = sample
+        time.sleep(watch)
+
+
+def _state(corpus: ManagedCorpus) -> State:
+    failures = corpus.failures(_SHOWN_ERRORS)
+    return State(corpus.name, corpus.status(), corpus.activity(), failures)
+
+
+def _show(sample: _Sample, form: Format) -> None:
+    columns = ["corpus", "indexed", "pending", "oldest_pending", "failed"]
+    rows = [_row(state, form) for state in sample.states]
+    if sample.has_rates:
+        columns.append("written_per_second")
+        rates = ["" if state.rate is None else str(state.rate) for state in sample.states]
+        rows = [(*row, rate) for row, rate in zip(rows, rates, strict=True)]
+    write(columns, rows, form)
+    if form is Format.TABLE:
+        write(("corpus", "table", "key", "text", "mode"), sample.sources, form)
+        write(Error._fields, [error for state in sample.states for error in state.errors], form)
+    for state in sample.states:
+        for problem in state.status.problems:
+            print_message(problem, logging.WARNING)
+
+
+def _row(state: State, form: Format) -> tuple[Any, ...]:
+    status, lag = state.status, state.activity.lag
+    oldest = status.oldest_pending.isoformat() if status.oldest_pending else ""
+    pending: int | str = status.pending
+    if form is Format.TABLE and lag is not None:
+        oldest = f"{lag:,.1f} s ago"
+    if form is Format.TABLE and status.is_estimate:
+        pending = f"about {status.pending}"
+    return (state.corpus, status.indexed, pending, oldest, status.failed)

@@ -1,0 +1,94 @@
+"""JSON lines: an object on each line, or what is wrong with the line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import IO, Any
+
+from textsim_db.errors import InputError
+from textsim_db.files import text_lines
+from textsim_db.files.record_reader import RecordReader, expect_names, type_name
+from textsim_db.files.text_lines import decoded, lines
+
+MAX_STRUCTURE = 16 * 1024 * 1024
+"""Bytes of JSON outside its strings: every two may become an object of seventy."""
+_BACKSLASH = ord("\\")
+
+
+class JsonRecords(RecordReader):
+    """The objects of a file of JSON lines; blank lines are skipped."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+
+    def __iter__(self) -> Iterator[tuple[int, bytes | None, Any]]:
+        for number, line in self.raw_records():
+            record: dict[str, Any] | InputError
+            try:
+                record = json_object(line)
+            except InputError as error:
+                record = error
+            yield number, line, record
+
+    def raw_records(self) -> Iterator[tuple[int, bytes | None]]:
+        """Yield the number and the bytes of each line that is not blank."""
+        return (pair for pair in lines(self._file) if pair[1] is None or pair[1].strip())
+
+    def value(self, record: Any, name: str) -> Any:
+        """Return a member of an object, or None if it has no such member."""
+        return record.get(name)
+
+    def expect(self, record: Any, names: dict[str, str]) -> None:
+        """Raise InputError if an object lacks one of the members."""
+        for name in names.values():
+            if name not in record:
+                expect_names(list(record), names, "member")
+
+
+def json_object(line: bytes | None) -> dict[str, Any]:
+    """Return the JSON object of a line; raises InputError."""
+    if line is None:
+        raise InputError(f"the line is longer than {text_lines.MAX_LINE:,} bytes")
+    _check_structure(line)
+    text = decoded(line.rstrip())
+    try:
+        record = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise InputError(f"malformed JSON at character {error.pos + 1}: {error.msg}") from error
+    except RecursionError as error:
+        raise InputError("malformed JSON: it is nested too deeply") from error
+    except ValueError as error:  # a number of too many digits
+        raise InputError(f"malformed JSON: {error}") from error
+    if not isinstance(record, dict):
+        raise InputError(f"a JSON object was expected, {type_name(record)} was found")
+    return record
+
+
+def _check_structure(line: bytes) -> None:
+    """Raise InputError where JSON would take many times its bytes, as millions of arrays do."""
+    if len(line) <= MAX_STRUCTURE:
+        return
+    outside = 0
+    for start, end in _outside_strings(line):
+        outside += end - start
+        if outside > MAX_STRUCTURE:
+            raise InputError(f"the line has more than {MAX_STRUCTURE:,} bytes beside its strings")
+
+
+def _outside_strings(line: bytes) -> Iterator[tuple[int, int]]:
+    """Yield where the parts of a line of JSON begin and end that are not in strings."""
+    at = 0
+    while True:
+        end = line.find(b'"', at)
+        yield at, len(line) if end < 0 else end
+        while end >= 0:  # to the end of the string
+            end = line.find(b'"', end + 1)
+            before = end
+            while before > 0 and line[before - 1] == _BACKSLASH:
+                before -= 1
+            if (end - before) % 2 == 0:
+                break
+        if end < 0:
+            return
+        at = end + 1

@@ -1,0 +1,69 @@
+"""Files that are written whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import IO
+
+from textsim_db.files.file_kinds import STDIN
+
+
+@contextmanager
+def replacing(output: str) -> Iterator[IO[bytes]]:
+    """Open a file for writing, which takes its name when it is whole; "-" is standard output.
+
+    A link stays a link, and its target is replaced. Devices and pipes are written to directly.
+    """
+    try:
+        with _written(output) as file:
+            yield file
+    except OSError as error:
+        error.filename = error.filename or output  # a full disk does not say which file it was
+        raise
+
+
+@contextmanager
+def _written(output: str) -> Iterator[IO[bytes]]:
+    if output == STDIN:
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+        return
+    if is_special(output):
+        with open(output, "wb") as file:
+            yield file
+        return
+    output = os.path.realpath(output)
+    folder, name = os.path.split(output)
+    handle, temporary = tempfile.mkstemp(prefix=f".{name}.", dir=folder)
+    try:
+        with open(handle, "wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(temporary, _mode_of(output))
+        os.replace(temporary, output)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(temporary)
+        raise
+
+
+def is_special(name: str) -> bool:
+    """Say whether there is a file of that name which is not a regular one, such as a pipe."""
+    try:
+        return not stat.S_ISREG(os.stat(name).st_mode)
+    except FileNotFoundError:
+        return False
+
+
+def _mode_of(output: str) -> int:
+    with suppress(OSError):
+        return os.stat(output).st_mode & 0o7777
+    mask = os.umask(0)
+    os.umask(mask)
+    return 0o666 & ~mask

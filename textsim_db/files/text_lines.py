@@ -1,0 +1,65 @@
+"""Lines of files: unpacked if the file is gzip, never longer than memory allows, and decoded."""
+
+from __future__ import annotations
+
+import gzip
+import io
+from collections.abc import Iterator
+from typing import IO, Any
+
+from textsim_db.errors import InputError
+from textsim_db.text.tokens import MAX_BYTES
+
+MAX_LINE = 2 * MAX_BYTES  # escapes make JSON longer than the text it holds
+_PIECE = 2**20
+_GZIP = b"\x1f\x8b"
+
+
+def unpacked(raw: IO[bytes], name: str) -> IO[bytes]:
+    """Return a file as it reads unpacked: what is named so or begins as gzip does is gzip."""
+    packed = name.lower().endswith(".gz") or _begins_as_gzip(raw)
+    return io.BufferedReader(_Unpacked(raw), 2**17) if packed else raw
+
+
+class _Unpacked(io.RawIOBase):
+    """What a gzip file holds: up to where it is damaged all of it, and only then the error."""
+
+    def __init__(self, raw: IO[bytes]) -> None:
+        self._file = gzip.GzipFile(fileobj=raw)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        data = self._file.read1(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
+
+def _begins_as_gzip(file: IO[bytes]) -> bool:
+    return isinstance(file, io.BufferedReader) and file.peek(2).startswith(_GZIP)
+
+
+def lines(file: IO[bytes]) -> Iterator[tuple[int, bytes | None]]:
+    """Yield the number and the bytes of each line, without a byte order mark; None for one too long."""
+    number = 0
+    while line := file.readline(MAX_LINE + 1):
+        number += 1
+        if number == 1:
+            line = line.removeprefix(b"\xef\xbb\xbf")
+        if len(line) <= MAX_LINE:
+            yield number, line
+            continue
+        while line and not line.endswith(b"\n"):
+            line = file.readline(_PIECE)
+        yield number, None
+
+
+def decoded(data: bytes) -> str:
+    """Return UTF-8 decoded; raises InputError."""
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise InputError(
+            f"not UTF-8: byte 0x{data[error.start]:02x} at offset {error.start}"
+        ) from error
