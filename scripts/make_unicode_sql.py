@@ -97,7 +97,7 @@ def fold() -> str:
             "    END IF;",
         ]
     code = "\n".join([*lines, "    RETURN body;"])
-    body = f"AS $$\nBEGIN\n{code}\nEND\n$$"
+    body = f"AS $$\nBEGIN\n{code}\nEND $$"
     return function("_fold", "simple (one-to-one) lower case of a text in NFKC", body, PLPGSQL)
 
 

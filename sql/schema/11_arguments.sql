@@ -21,8 +21,7 @@ BEGIN
             name USING ERRCODE = 'serialization_failure';
     END IF;
     RETURN c;
-END
-$$;
+END $$;
 COMMENT ON FUNCTION textsim._corpus(text)
     IS 'the corpus of a name; NULL if the name is; an error if there is none';
 
@@ -33,8 +32,7 @@ BEGIN
         RAISE EXCEPTION 'the name of the corpus is NULL' USING ERRCODE = 'invalid_parameter_value';
     END IF;
     RETURN textsim._corpus(name);
-END
-$$;
+END $$;
 COMMENT ON FUNCTION textsim._required_corpus(text)
     IS 'the corpus of a name; an error if the name is NULL or there is none';
 
@@ -70,8 +68,7 @@ BEGIN
             END IF;
         END;
     END LOOP;
-END
-$$;
+END $$;
 COMMENT ON FUNCTION textsim._lock_corpus(text)
     IS 'the corpus of a name, which no rebuild replaces until the end of the transaction';
 
@@ -88,8 +85,7 @@ BEGIN
             USING ERRCODE = 'invalid_parameter_value';
     END IF;
     RETURN language;
-END
-$$;
+END $$;
 COMMENT ON FUNCTION textsim._check_language(textsim.corpus, text)
     IS 'the language; an error if it is no code, or if the corpus does not identify languages';
 
@@ -101,6 +97,5 @@ BEGIN
             USING ERRCODE = 'invalid_parameter_value';
     END IF;
     RETURN threshold;
-END
-$$;
+END $$;
 COMMENT ON FUNCTION textsim._check_threshold(double precision) IS 'the threshold, or an error';

@@ -20,8 +20,7 @@ BEGIN
     END IF;
     body := textsim._spaced(normalize(body, NFKC));
     RETURN textsim._fold(textsim._split(body));
-END
-$$;
+END $$;
 COMMENT ON FUNCTION textsim._form_of_piece(text)
     IS 'the normal form of a prepared text, with a space where a separator begins or ends it';
 
@@ -62,8 +61,7 @@ BEGIN
     -- Trimming takes eight bytes of memory a byte, and the server allows 1 GB: only the last piece.
     forms[cardinality(forms)] := rtrim(forms[cardinality(forms)]);
     RETURN array_to_string(forms, '');
-END
-$$;
+END $$;
 COMMENT ON FUNCTION textsim._form_of_pieces(text)
     IS 'the normal form of a long text, in pieces: between two of them a statement can be cancelled';
 
@@ -93,8 +91,7 @@ BEGIN
         WHERE NOT EXISTS (  -- hashed, where <> ALL compares with one after another
             SELECT FROM unnest(left_out) s (word) WHERE s.word = w.word COLLATE "C")
         ORDER BY w.place), ' ');
-END
-$$;
+END $$;
 COMMENT ON FUNCTION textsim._form(textsim.corpus, text, text)
     IS 'the normal form of a text, in some language, without the stop words of a corpus';
 
@@ -124,8 +121,7 @@ BEGIN
         RETURN textsim._shingles_of(string_to_array(form, ' '), n, ' ');
     END IF;
     RETURN textsim._shingles_of(string_to_array(form, NULL), n, '');
-END
-$$;
+END $$;
 COMMENT ON FUNCTION textsim._shingles_of_form(text, text, integer) IS 'the shingles of a normal form';
 
 -- Public functions
@@ -137,8 +133,7 @@ BEGIN
         RETURN textsim._form_of_pieces(body);
     END IF;
     RETURN btrim(textsim._form_of_piece(textsim._prepared(body)));
-END
-$$;
+END $$;
 COMMENT ON FUNCTION textsim.normal_form(text)
     IS 'NFKC with at most 30 marks in a run, lower case, words joined by one space (Unicode 13.0)';
 
@@ -159,7 +154,6 @@ BEGIN
             USING ERRCODE = 'invalid_parameter_value';
     END IF;
     RETURN textsim._shingles_of_form(textsim.normal_form(body), unit, n);
-END
-$$;
+END $$;
 COMMENT ON FUNCTION textsim.shingles(text, text, integer)
     IS 'the distinct shingles of a text, in order of first appearance';

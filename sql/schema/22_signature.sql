@@ -15,8 +15,7 @@ BEGIN
         SELECT (SELECT min((h.a * x + h.b) % 2147483647) FROM unnest(shingle_values) x)::integer
         FROM unnest(a, b) WITH ORDINALITY h (a, b, place)
         ORDER BY h.place);
-END
-$$;
+END $$;
 COMMENT ON FUNCTION textsim._signature(text[], bigint[], bigint[])
     IS 'the smallest (a * x + b) mod (2^31 - 1) over the shingle values x, for each a and b';
 
@@ -53,8 +52,7 @@ DECLARE
 BEGIN
     RETURN textsim._signature(
         textsim._shingles_of_form(form, c.unit, c.shingle_length), c.a, c.b);
-END
-$$;
+END $$;
 COMMENT ON FUNCTION textsim.signature(text, text, text)
     IS 'the MinHash signature that a text has in a corpus; empty for a text without words';
 
@@ -71,8 +69,7 @@ BEGIN
             cardinality(signature), corpus, c.num_hashes USING ERRCODE = 'invalid_parameter_value';
     END IF;
     RETURN QUERY SELECT q.band, q.bucket FROM textsim._buckets(signature, c.bands, c.rows) q;
-END
-$$;
+END $$;
 COMMENT ON FUNCTION textsim.buckets(text, integer[]) IS 'the bucket of a signature in each band';
 
 CREATE FUNCTION textsim.estimate(a integer[], b integer[]) RETURNS double precision
@@ -85,8 +82,7 @@ BEGIN
     -- Without words nothing is similar.
     RETURN coalesce((SELECT avg((x = y)::integer) FROM unnest(a, b) u (x, y)
         WHERE x IS NOT NULL AND y IS NOT NULL), 0);
-END
-$$;
+END $$;
 COMMENT ON FUNCTION textsim.estimate(integer[], integer[])
     IS 'the Jaccard similarity that two signatures suggest: the share of equal values';
 
@@ -100,7 +96,6 @@ DECLARE
     y text[] := textsim._shingles_of_form(textsim._form(c, b, checked), c.unit, c.shingle_length);
 BEGIN
     RETURN textsim._jaccard(x, cardinality(x), y, cardinality(y));
-END
-$$;
+END $$;
 COMMENT ON FUNCTION textsim.jaccard(text, text, text, text)
     IS 'the exact Jaccard similarity of the shingles of two texts';

@@ -84,8 +84,7 @@ BEGIN
         END LOOP;
     END LOOP;
     RETURN costs[cardinality(other) + 1];
-END
-$$;
+END $$;
 COMMENT ON FUNCTION textsim.levenshtein_words(
     text, text, double precision, double precision, double precision)
     IS 'the least cost of turning the words of one text into those of another';

@@ -32,8 +32,7 @@ BEGIN
         RETURN textsim._shingles_of(textsim._word_ids(form), n, ' ');
     END IF;
     RETURN textsim._shingles_of_form(form, unit, n);
-END
-$$;
+END $$;
 COMMENT ON FUNCTION textsim._comparable(text, text, integer)
     IS 'the shingles of a normal form as _stored gives those of a document';
 
@@ -48,8 +47,7 @@ BEGIN
         RETURN textsim._shingles_of(word_ids::text[], n, ' ');
     END IF;
     RETURN textsim._shingles_of_form(textsim._normal_form_of(word_ids), unit, n);
-END
-$$;
+END $$;
 COMMENT ON FUNCTION textsim._stored(integer[], text, text, integer)
     IS 'the shingles of a stored document, in word ids or characters';
 
@@ -93,8 +91,7 @@ BEGIN
         $query$, 'band_' || c.id, 'document_' || c.id)
     USING signature, c.bands, c.rows, comparable, shingle_count, c.unit, c.shingle_length, without,
         coalesce(textsim._check_threshold(threshold), c.threshold), max_results, language;
-END
-$$;
+END $$;
 COMMENT ON FUNCTION textsim._matches(
     textsim.corpus, integer[], text[], integer, text, double precision, integer, text)
     IS 'the documents similar to a set of shingles with this signature, best first';
@@ -127,8 +124,7 @@ BEGIN
     RETURN QUERY SELECT * FROM textsim._matches(
         c, own_signature, textsim._stored(own_ids, own_form, c.unit, c.shingle_length), own_count,
         document_key, threshold, max_results, textsim._check_language(c, language));
-END
-$$;
+END $$;
 COMMENT ON FUNCTION textsim._neighbours(text, text, double precision, integer, text)
     IS 'what neighbours() returns; plpgsql takes no parameter and column of the same name';
 
@@ -162,8 +158,7 @@ BEGIN
     USING textsim._signature(
             textsim._shingles_of_form(form, c.unit, c.shingle_length), c.a, c.b),
         c.bands, c.rows, language;
-END
-$$;
+END $$;
 COMMENT ON FUNCTION textsim.candidates(text, text, text)
     IS 'the documents that share a bucket with a text, most buckets first; nothing is verified';
 
@@ -188,8 +183,7 @@ BEGIN
         c, textsim._signature(shingles, c.a, c.b),
         textsim._comparable(form, c.unit, c.shingle_length), cardinality(shingles),
         NULL, threshold, max_results, language);
-END
-$$;
+END $$;
 COMMENT ON FUNCTION textsim.matches(text, text, double precision, integer, text)
     IS 'the documents similar to a text, verified exactly, best first; threshold of the corpus if NULL';
 
@@ -229,8 +223,7 @@ BEGIN
         JOIN textsim.%2$I d ON d.id = p.x
         JOIN textsim.%2$I e ON e.id = p.y
         $query$, 'band_' || c.id, 'document_' || c.id);
-END
-$$;
+END $$;
 COMMENT ON FUNCTION textsim.candidate_pairs(text)
     IS 'the pairs of documents that share a bucket, a < b, and how many buckets; nothing is verified';
 
@@ -260,8 +253,7 @@ BEGIN
         JOIN textsim.%2$I e ON e.id = p.document_id
         $query$, 'band_' || c.id, 'document_' || c.id)
     USING key, c.bands, c.rows;
-END
-$$;
+END $$;
 COMMENT ON FUNCTION textsim.candidate_pairs(text, text)
     IS 'the pairs of one document, which is a, with all that share a bucket; nothing is verified';
 
@@ -300,7 +292,6 @@ BEGIN
         $query$, 'band_' || c.id, 'document_' || c.id)
     USING c.unit, c.shingle_length, coalesce(textsim._check_threshold(threshold), c.threshold),
         textsim._check_language(c, language);
-END
-$$;
+END $$;
 COMMENT ON FUNCTION textsim.pairs(text, double precision, text)
     IS 'the pairs of similar documents, a < b, each verified exactly; threshold of the corpus if NULL';

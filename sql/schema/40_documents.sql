@@ -48,8 +48,7 @@ BEGIN
             $query$, 'band_' || c.id)
         USING c.id, document_id, new_buckets, old_buckets;
     END IF;
-END
-$$;
+END $$;
 COMMENT ON FUNCTION textsim._replace_bands(textsim.corpus, bigint, integer[], integer[])
     IS 'write the band rows of a document that differ; a signature is NULL if there is no document';
 
@@ -72,8 +71,7 @@ BEGIN
         document.language := CASE WHEN c.language = 'auto' THEN 'und' END;
     END IF;
     RETURN document;
-END
-$$;
+END $$;
 COMMENT ON FUNCTION textsim._document(textsim.corpus, integer, text, text)
     IS 'a document as it is stored before a worker gives its words ids, without the number';
 
@@ -136,8 +134,7 @@ BEGIN
         VALUES (c.id, source, ARRAY[document_key]);
     END IF;
     RETURN true;
-END
-$$;
+END $$;
 COMMENT ON FUNCTION textsim._write_document(textsim.corpus, integer, text, text, boolean)
     IS 'add or replace a document; false if its words stay the same. is_stored: NULL, or what a caller saw that has locked the documents: this caller logs the words, and reads the text again after a unique_violation';
 
@@ -160,8 +157,7 @@ BEGIN
     END IF;
     PERFORM textsim._replace_bands(c, document.id, document.signature, NULL);
     RETURN true;
-END
-$$;
+END $$;
 COMMENT ON FUNCTION textsim._remove_document(textsim.corpus, integer, text)
     IS 'remove a document, unless it is of another attached table; whether there was one';
 
@@ -183,8 +179,7 @@ BEGIN
     USING source;
     GET DIAGNOSTICS removed = ROW_COUNT;
     RETURN removed;
-END
-$$;
+END $$;
 COMMENT ON FUNCTION textsim._remove_documents_of(textsim.corpus, integer)
     IS 'remove all documents of an attached table, and return how many there were';
 
@@ -200,8 +195,7 @@ BEGIN
             USING ERRCODE = 'invalid_parameter_value';
     END IF;
     RETURN textsim._write_document(textsim._required_corpus(corpus), NULL, key, body);
-END
-$$;
+END $$;
 COMMENT ON FUNCTION textsim.add(text, text, text)
     IS 'index a document, replacing the one with its key; false if its words stay the same';
 
@@ -209,6 +203,5 @@ CREATE FUNCTION textsim.remove(corpus text, key text) RETURNS boolean
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     RETURN textsim._remove_document(textsim._required_corpus(corpus), NULL, key);
-END
-$$;
+END $$;
 COMMENT ON FUNCTION textsim.remove(text, text) IS 'forget a document; whether there was one';

@@ -15,8 +15,7 @@ BEGIN
         EXECUTE format('GRANT %s ON TABLE %s TO %s', entry.privilege_type, partition,
             CASE entry.grantee WHEN 0 THEN 'PUBLIC' ELSE entry.grantee::regrole::text END);
     END LOOP;
-END
-$$;
+END $$;
 COMMENT ON FUNCTION textsim._grant_like(regclass, regclass)
     IS 'grant on a partition what is granted on its parent: partitions are read directly';
 
@@ -55,8 +54,7 @@ BEGIN
         band_table, corpus_id);
     PERFORM textsim._grant_like('textsim.document', format('textsim.%I', document_table)::regclass);
     PERFORM textsim._grant_like('textsim.band', format('textsim.%I', band_table)::regclass);
-END
-$$;
+END $$;
 COMMENT ON FUNCTION textsim._create_partitions(integer) IS 'create the partitions of a corpus';
 
 CREATE FUNCTION textsim._drop_partitions(corpus_id integer) RETURNS void
@@ -93,6 +91,5 @@ BEGIN
     DELETE FROM textsim.pending p
     WHERE p.corpus_id = _drop_partitions.corpus_id
         AND NOT EXISTS (SELECT FROM textsim.source s WHERE s.id = p.source_id);
-END
-$$;
+END $$;
 COMMENT ON FUNCTION textsim._drop_partitions(integer) IS 'drop the partitions of a corpus';

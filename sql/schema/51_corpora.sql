@@ -25,8 +25,7 @@ BEGIN
     z := textsim._wrapped(
         textsim._unsigned(z # ((z >> 27) & 137438953471)) * 10723151780598845931);
     RETURN textsim._unsigned(z # ((z >> 31) & 8589934591));
-END
-$$;
+END $$;
 COMMENT ON FUNCTION textsim._draw(bigint, integer)
     IS 'a number of the sequence of splitmix64 (Steele, Lea and Flood, 2014), from 1';
 
@@ -45,8 +44,7 @@ BEGIN
     -- Rounding could give 1, which is only true of copies.
     RETURN least(0.9999999999999999::double precision,
         1 - CASE WHEN bands * ln(missed) < -700 THEN 0 ELSE missed ^ bands::double precision END);
-END
-$$;
+END $$;
 COMMENT ON FUNCTION textsim._pair_recall(double precision, integer, integer)
     IS 'the probability that a pair of this similarity shares a bucket: 1 - (1 - s^rows)^bands';
 
@@ -115,8 +113,7 @@ BEGIN
     DELETE FROM textsim.source s WHERE s.corpus_id = number;
     DELETE FROM textsim.corpus c WHERE c.id = number;
     PERFORM textsim._drop_partitions(number);
-END
-$$;
+END $$;
 COMMENT ON FUNCTION textsim._drop_corpus(integer)
     IS 'remove a corpus that no table is attached to, except tables that were dropped';
 
@@ -184,8 +181,7 @@ BEGIN
         RAISE EXCEPTION 'corpus "%" exists already', name USING ERRCODE = 'duplicate_object';
     END IF;
     PERFORM textsim._create_partitions(corpus_id);
-END
-$$;
+END $$;
 COMMENT ON FUNCTION textsim.create_corpus(
     text, text, double precision, double precision, integer, bigint, integer, integer, text[], text)
     IS 'create a corpus; bands and rows, if NULL, follow from threshold and recall';
@@ -194,6 +190,5 @@ CREATE FUNCTION textsim.drop_corpus(name text) RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     PERFORM textsim._drop_corpus((textsim._required_corpus(name)).id);
-END
-$$;
+END $$;
 COMMENT ON FUNCTION textsim.drop_corpus(text) IS 'remove a corpus with all its documents';

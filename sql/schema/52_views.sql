@@ -43,8 +43,7 @@ BEGIN
             CASE reader.relkind WHEN 'm' THEN 'MATERIALIZED ' ELSE '' END, reader.oid::regclass
             USING ERRCODE = 'dependent_objects_still_exist';
     END IF;
-END
-$$;
+END $$;
 COMMENT ON FUNCTION textsim._refuse_views(integer, boolean)
     IS 'an error if a view reads a corpus; if except_movable, a view that this role''s rebuild cannot move';
 
@@ -74,8 +73,7 @@ BEGIN
         (SELECT 'WITH (' || array_to_string(r.reloptions, ', ') || ')' FROM pg_class r
          WHERE r.oid = replaced),
         'document_' || c.id, 'band_' || c.id, c.bands, c.rows);
-END
-$$;
+END $$;
 COMMENT ON FUNCTION textsim._write_view(textsim.corpus, name, name, regclass)
     IS 'create a view over the candidate pairs of a corpus, or replace one';
 
@@ -114,8 +112,7 @@ BEGIN
     PERFORM textsim._write_view(c, parts[1], parts[2], NULL);
     EXECUTE format('COMMENT ON VIEW %I.%I IS %L', parts[1], parts[2],
         format('candidate pairs of corpus "%s", each in both orders', corpus));
-END
-$$;
+END $$;
 COMMENT ON FUNCTION textsim._create_view(text, text, text)
     IS 'what create_view() does; default_schema is for a name without a schema';
 
@@ -129,8 +126,7 @@ BEGIN
     JOIN pg_namespace n ON n.oid = r.relnamespace
     CROSS JOIN textsim.corpus c
     WHERE c.id = new;
-END
-$$;
+END $$;
 COMMENT ON FUNCTION textsim._move_views(integer, integer)
     IS 'replace the views of a corpus by views of another corpus';
 

@@ -7,8 +7,7 @@ LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp 
 BEGIN
     RAISE EXCEPTION 'the corpus was rebuilt while this was being written; repeat the transaction'
         USING ERRCODE = 'object_not_in_prerequisite_state';
-END
-$$;
+END $$;
 COMMENT ON FUNCTION textsim._refuse_write() IS 'refuses a write to a corpus that was replaced';
 
 CREATE FUNCTION textsim._replace_corpus(old integer, new integer) RETURNS void
@@ -39,7 +38,6 @@ BEGIN
     END LOOP;
     -- A worker that leased a change cannot write it any more: another one may lease it at once.
     UPDATE textsim.pending p SET corpus_id = new, lease_until = NULL WHERE p.corpus_id = old;
-END
-$$;
+END $$;
 COMMENT ON FUNCTION textsim._replace_corpus(integer, integer)
     IS 'give a corpus the name, the attached tables and the pending changes of another';

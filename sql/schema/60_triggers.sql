@@ -14,8 +14,7 @@ BEGIN
         PERFORM setval('textsim.last_notice', milliseconds);
         NOTIFY textsim;
     END IF;
-END
-$$;
+END $$;
 COMMENT ON FUNCTION textsim._wake() IS 'notify the workers, unless that was done just now';
 
 CREATE FUNCTION textsim._enqueue(corpus_id integer, source_id integer, keys text[]) RETURNS void
@@ -25,8 +24,7 @@ BEGIN
     IF current_setting('textsim.notify', true) = 'on' THEN
         PERFORM textsim._wake();
     END IF;
-END
-$$;
+END $$;
 COMMENT ON FUNCTION textsim._enqueue(integer, integer, text[])
     IS 'log that rows of an attached table changed: these keys, or any if NULL';
 
@@ -76,8 +74,7 @@ BEGIN
     ELSE
         PERFORM textsim._write_document(c, source, new_key, body);
     END IF;
-END
-$$;
+END $$;
 COMMENT ON FUNCTION textsim._index_change(integer, integer, text, oid, text, text, text)
     IS 'index a change of a table in mode inline; body is NULL if the row has no text or was deleted';
 
@@ -148,8 +145,7 @@ BEGIN
         '_changes_' || source.id, textsim._trigger_body(source));
     EXECUTE format('COMMENT ON FUNCTION textsim.%I() IS %L',
         '_changes_' || source.id, 'keeps an attached table indexed');
-END
-$$;
+END $$;
 COMMENT ON FUNCTION textsim._make_trigger_function(textsim.source)
     IS 'write the trigger function of an attached table, or write it anew';
 
@@ -169,8 +165,7 @@ BEGIN ATOMIC
     FROM pg_attribute a
     WHERE a.attrelid = relation AND a.attname = column_name;
 END;
-COMMENT ON FUNCTION textsim._is_changed(regclass, name)
-    IS 'the condition that an update changed a column';
+COMMENT ON FUNCTION textsim._is_changed(regclass, name) IS 'the condition that an update changed a column';
 
 CREATE FUNCTION textsim._create_triggers(source textsim.source) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -202,7 +197,6 @@ BEGIN
             format('textsim_%s_%s', source.id, trigger.event), trigger.event,
             trigger.relation::regclass, trigger.clause, textsim._trigger_function(source.id));
     END LOOP;
-END
-$$;
+END $$;
 COMMENT ON FUNCTION textsim._create_triggers(textsim.source)
     IS 'create the triggers of a table that is being attached';

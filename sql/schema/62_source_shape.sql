@@ -44,8 +44,7 @@ CREATE FUNCTION textsim._note_shape(number integer, before text[], after text[])
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     UPDATE textsim.source s SET shape = after WHERE s.id = number AND s.shape = before;
-END
-$$;
+END $$;
 COMMENT ON FUNCTION textsim._note_shape(integer, text[], text[])
     IS 'note the shape of a table for which everything that triggers missed was logged';
 
@@ -70,10 +69,8 @@ BEGIN
 -- If it is locked, was dropped, or cannot be read by this role, the whole table is compared.
 EXCEPTION WHEN OTHERS THEN
     INSERT INTO textsim.pending (corpus_id, source_id) VALUES (source.corpus_id, source.id);
-END
-$$;
-COMMENT ON FUNCTION textsim._log_partition(textsim.source, regclass)
-    IS 'log the rows of a new partition';
+END $$;
+COMMENT ON FUNCTION textsim._log_partition(textsim.source, regclass) IS 'log the rows of a new partition';
 
 CREATE FUNCTION textsim._compare_changed(number integer) RETURNS boolean
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -97,7 +94,6 @@ BEGIN
     -- Last, because from here until the end of this transaction nobody can detach the table.
     PERFORM textsim._note_shape(number, source.shape, current_shape);
     RETURN true;
-END
-$$;
+END $$;
 COMMENT ON FUNCTION textsim._compare_changed(integer)
     IS 'log the changes of an attached table that triggers may have missed; whether there are any';

@@ -50,8 +50,7 @@ BEGIN
     EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO %s',
         textsim._trigger_function(source.id), table_owner);
     RETURN source;
-END
-$$;
+END $$;
 COMMENT ON FUNCTION textsim._prepare_source(text, regclass, name, name, text)
     IS 'note a table that is being attached, and create its trigger function';
 
@@ -73,8 +72,7 @@ BEGIN
     IF compare THEN
         PERFORM textsim._enqueue(activated.corpus_id, activated.id, NULL);
     END IF;
-END
-$$;
+END $$;
 COMMENT ON FUNCTION textsim._activate_source(integer, boolean)
     IS 'note that the triggers of a table are in place; if compare, have all its rows indexed';
 
@@ -90,8 +88,7 @@ BEGIN
     WHERE p.source_id = number AND p.keys IS NOT NULL AND p.error IS NULL
         AND s.id = number AND s.mode = 'inline';
     DELETE FROM textsim.pending p WHERE p.source_id = number;
-END
-$$;
+END $$;
 COMMENT ON FUNCTION textsim._release_source(integer)
     IS 'detach a table whose triggers are gone; its documents stay';
 
@@ -119,8 +116,7 @@ BEGIN
         PERFORM textsim._release_source(dropped.id);
         RETURN NEXT;
     END LOOP;
-END
-$$;
+END $$;
 COMMENT ON FUNCTION textsim._release_dropped(integer)
     IS 'detach the tables of a corpus that were dropped, remove their documents, and return how many';
 
@@ -131,8 +127,7 @@ BEGIN
         RAISE EXCEPTION 'only the owner of table % may % it', relation, action
             USING ERRCODE = 'insufficient_privilege';
     END IF;
-END
-$$;
+END $$;
 COMMENT ON FUNCTION textsim._check_owner(regclass, text)
     IS 'an error unless the caller has the rights of the table''s owner';
 
@@ -141,8 +136,7 @@ LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg
 BEGIN
     RAISE EXCEPTION 'table % cannot be attached: %', relation, fault
         USING ERRCODE = 'feature_not_supported';
-END
-$$;
+END $$;
 COMMENT ON FUNCTION textsim._refuse_table(regclass, text)
     IS 'an error that a table cannot be attached, unless the fault is NULL';
 
@@ -172,8 +166,7 @@ BEGIN
             PERFORM pg_sleep(random() * 0.1);
         END;
     END LOOP;
-END
-$$;
+END $$;
 COMMENT ON FUNCTION textsim._lock_tree(regclass, boolean)
     IS 'lock a table with its partitions, and let writers pass until that works';
 
@@ -222,8 +215,7 @@ BEGIN
             THEN 'more than 100000 rows' ELSE unindexed || ' rows' END, relation
             USING HINT = format('Run textsim worker, or: CALL textsim.index_pending(%L)', corpus);
     END IF;
-END
-$$;
+END $$;
 COMMENT ON FUNCTION textsim.attach(text, regclass, name, name, text)
     IS 'keep a table indexed: mode queue by workers, inline in the transaction that writes a row';
 
@@ -255,8 +247,7 @@ BEGIN
         EXECUTE format('DROP TRIGGER %I ON %s', trigger.tgname, trigger.relation);
     END LOOP;
     PERFORM textsim._release_source(source);
-END
-$$;
+END $$;
 COMMENT ON FUNCTION textsim.detach(text, regclass)
     IS 'stop keeping a table indexed; its documents stay in the corpus';
 

@@ -88,8 +88,7 @@ BEGIN
             source.relation, c.name
             USING HINT = format('Run textsim worker, or: CALL textsim.index_pending(%L)', c.name);
     END LOOP;
-END
-$$;
+END $$;
 COMMENT ON FUNCTION textsim._warn_unindexed(textsim.corpus)
     IS 'raise a warning for each attached table that is still to be compared with its documents';
 
@@ -125,8 +124,7 @@ BEGIN
     WHERE c.relkind = 'r';
     EXECUTE format('SELECT abs($1 - count(*)) FROM %s d WHERE d.source_id = $2', documents)
     INTO rows USING coalesce(rows, 0), source.id;
-END
-$$;
+END $$;
 COMMENT ON FUNCTION textsim._differing_rows(textsim.source)
     IS 'rows without a document and documents without a row; of a table of over 64 MB an estimate';
 
@@ -167,7 +165,6 @@ BEGIN
         WHERE s.corpus_id = c.id AND s.active
         ORDER BY s.id, p.problem);
     RETURN NEXT;
-END
-$$;
+END $$;
 COMMENT ON FUNCTION textsim.status(text)
     IS 'documents indexed, documents that are to be indexed (an estimate while a table is compared or a million changes are logged) since when, documents set aside with an error, and what is wrong with attached tables';

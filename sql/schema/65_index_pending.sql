@@ -28,8 +28,7 @@ BEGIN
             RAISE WARNING 'table % is not indexed: %', source.relation, fault;
         END IF;
     END LOOP;
-END
-$$;
+END $$;
 COMMENT ON FUNCTION textsim._prepare_indexing(text)
     IS 'release dropped tables and log changes that triggers missed, before the log is indexed';
 
@@ -68,8 +67,7 @@ BEGIN
     keys := array(
         SELECT DISTINCT k COLLATE "C" FROM textsim.pending p CROSS JOIN unnest(p.keys) k
         WHERE p.id = ANY (events) ORDER BY 1);
-END
-$$;
+END $$;
 COMMENT ON FUNCTION textsim._pending_batch(text)
     IS 'the next changes to index: of keys, or of a whole table if keys is NULL; events is NULL if there are none';
 
@@ -91,8 +89,7 @@ BEGIN
             USING ERRCODE = 'object_not_in_prerequisite_state';
     END IF;
     RETURN source;
-END
-$$;
+END $$;
 COMMENT ON FUNCTION textsim._hold_source(integer)
     IS 'lock an attached table against being altered, and see that this role can index it';
 
@@ -130,8 +127,7 @@ BEGIN
         INTO keys, last USING after;
     END IF;
     keys := coalesce(keys, '{}');
-END
-$$;
+END $$;
 COMMENT ON FUNCTION textsim._next_page(integer, boolean, text)
     IS 'the next keys in the comparison of a table with its documents; last is NULL at the end';
 
@@ -158,8 +154,7 @@ BEGIN
         ) t ON t.key = q.key
         $query$, source.relation, source.key_column, source.text_column,
         format_type(source.key_type, NULL)) USING keys;
-END
-$$;
+END $$;
 COMMENT ON FUNCTION textsim._rows_of(textsim.source, text[])
     IS 'the texts that a table has now for these keys; NULL for a key without a row';
 
@@ -182,8 +177,7 @@ BEGIN
     ELSE
         PERFORM textsim._write_document(c, source, document_key, body, owner IS NOT NULL);
     END IF;
-END
-$$;
+END $$;
 COMMENT ON FUNCTION textsim._index_row(textsim.corpus, integer, text, text, integer)
     IS 'make a document equal to its row; owner: its source, 0 if it has none, NULL if there is no document';
 
@@ -236,8 +230,7 @@ BEGIN
     RETURN true;
 EXCEPTION WHEN lock_not_available OR unique_violation THEN
     RETURN false;
-END
-$$;
+END $$;
 COMMENT ON FUNCTION textsim._index_rows(integer, text[])
     IS 'make documents equal to their rows, and log words that wait for ids; false if another transaction was in the way';
 
@@ -259,8 +252,7 @@ BEGIN
         ORDER BY n.hash
         ON CONFLICT (hash) DO NOTHING
         $query$, 'document_' || c.id) USING keys;
-END
-$$;
+END $$;
 COMMENT ON FUNCTION textsim._add_words(text, text[])
     IS 'add the words of documents to the dictionary, in a transaction that writes nothing else';
 
@@ -308,8 +300,7 @@ BEGIN
             VALUES (c.id, ARRAY[waiting.key], now() + interval '1 s');
         END IF;
     END LOOP;
-END
-$$;
+END $$;
 COMMENT ON FUNCTION textsim._give_word_ids(text, text[])
     IS 'replace the normal forms of documents by word ids';
 
@@ -343,8 +334,7 @@ BEGIN
     IF refused > 0 THEN
         RAISE NOTICE '% documents are set aside; textsim.pending has the error of each', refused;
     END IF;
-END
-$$;
+END $$;
 COMMENT ON FUNCTION textsim._report_unfinished(text)
     IS 'raise a notice of the changes that index_pending left in the log';
 
@@ -369,8 +359,7 @@ BEGIN
         END IF;
         COMMIT;
     END LOOP;
-END
-$$;
+END $$;
 COMMENT ON PROCEDURE textsim._index_keys(integer, text[])
     IS 'make documents equal to their rows in transactions of up to a hundred';
 
@@ -386,8 +375,7 @@ BEGIN
         PERFORM textsim._give_word_ids(corpus, part);
         COMMIT;
     END LOOP;
-END
-$$;
+END $$;
 COMMENT ON PROCEDURE textsim._give_ids(text, text[])
     IS 'give the words of documents their ids in transactions of up to a hundred documents';
 
@@ -426,7 +414,6 @@ BEGIN
         COMMIT;
     END LOOP;
     PERFORM textsim._report_unfinished(corpus);
-END
-$$;
+END $$;
 COMMENT ON PROCEDURE textsim.index_pending(text)
     IS 'index what is pending in a corpus and give its words ids, as a worker does';

@@ -20,8 +20,7 @@ BEGIN
         'textsim._prepare_source(text, regclass, name, name, text), '
         'textsim._activate_source(integer, boolean), textsim._release_source(integer), '
         'textsim._note_shape(integer, text[], text[]) TO %s', role);
-END
-$$;
+END $$;
 COMMENT ON FUNCTION textsim._grant_writing(regrole, regclass[])
     IS 'let a role write these partitions, and the tables that all corpora share';
 
@@ -32,8 +31,7 @@ LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, p
 BEGIN
     EXECUTE format('GRANT USAGE ON SCHEMA textsim TO %s', role);
     EXECUTE format('GRANT SELECT ON ALL TABLES IN SCHEMA textsim TO %s', role);
-END
-$$;
+END $$;
 COMMENT ON FUNCTION textsim.grant_reader(regrole) IS 'let a role search every corpus, and no more';
 
 CREATE FUNCTION textsim.grant_reader(role regrole, corpus text) RETURNS void
@@ -50,8 +48,7 @@ BEGIN
     EXECUTE format('GRANT USAGE ON SCHEMA textsim TO %s', role);
     EXECUTE format('GRANT SELECT ON %s, textsim.%I, textsim.%I TO %s',
         shared, 'document_' || c.id, 'band_' || c.id, role);
-END
-$$;
+END $$;
 COMMENT ON FUNCTION textsim.grant_reader(regrole, text)
     IS 'let a role search one corpus: of others it sees names, keys that are pending, and words';
 
@@ -62,8 +59,7 @@ BEGIN
     PERFORM textsim._grant_writing(role, array(
         SELECT relid FROM pg_partition_tree('textsim.document')
         UNION ALL SELECT relid FROM pg_partition_tree('textsim.band')));
-END
-$$;
+END $$;
 COMMENT ON FUNCTION textsim.grant_writer(regrole)
     IS 'let a role search, add and remove documents, attach tables of its own, and run workers';
 
@@ -75,8 +71,7 @@ BEGIN
     PERFORM textsim.grant_reader(role, corpus);
     PERFORM textsim._grant_writing(role, ARRAY[
         format('textsim.%I', 'document_' || c.id), format('textsim.%I', 'band_' || c.id)]::regclass[]);
-END
-$$;
+END $$;
 COMMENT ON FUNCTION textsim.grant_writer(regrole, text)
     IS 'let a role search and write one corpus, attach tables of its own to it, and run workers';
 
@@ -90,6 +85,5 @@ BEGIN
     LOOP
         EXECUTE format('REVOKE ALL ON %s FROM %s', objects, role);
     END LOOP;
-END
-$$;
+END $$;
 COMMENT ON FUNCTION textsim.revoke_all(regrole) IS 'take back what grant_reader and grant_writer gave';
