@@ -267,7 +267,7 @@ END;
 COMMENT ON FUNCTION textsim._ids_of(text)
     IS 'the word ids of a normal form; NULL if the dictionary does not have all words';
 
-CREATE FUNCTION textsim._give_word_ids(corpus text, keys text[]) RETURNS void
+CREATE FUNCTION textsim._replace_normal_forms(corpus text, keys text[]) RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     c textsim.corpus := textsim._required_corpus(corpus);
@@ -301,7 +301,7 @@ BEGIN
         END IF;
     END LOOP;
 END $$;
-COMMENT ON FUNCTION textsim._give_word_ids(text, text[])
+COMMENT ON FUNCTION textsim._replace_normal_forms(text, text[])
     IS 'replace the normal forms of documents by word ids';
 
 CREATE FUNCTION textsim._forget_events(events bigint[]) RETURNS void
@@ -341,8 +341,7 @@ COMMENT ON FUNCTION textsim._report_unfinished(text)
 -- A procedure with a SET clause cannot commit. So the procedures use no operators, which the caller's
 -- search_path could replace, and qualify each function.
 CREATE PROCEDURE textsim._index_keys(source integer, keys text[])
-LANGUAGE plpgsql
-AS $$
+LANGUAGE plpgsql AS $$
 DECLARE
     part text[];
     single text;
@@ -363,27 +362,25 @@ END $$;
 COMMENT ON PROCEDURE textsim._index_keys(integer, text[])
     IS 'make documents equal to their rows in transactions of up to a hundred';
 
-CREATE PROCEDURE textsim._give_ids(corpus text, keys text[])
-LANGUAGE plpgsql
-AS $$
+CREATE PROCEDURE textsim._give_word_ids(corpus text, keys text[])
+LANGUAGE plpgsql AS $$
 DECLARE
     part text[];
 BEGIN
     FOR part IN SELECT textsim._parts(keys) LOOP
         PERFORM textsim._add_words(corpus, part);
         COMMIT;
-        PERFORM textsim._give_word_ids(corpus, part);
+        PERFORM textsim._replace_normal_forms(corpus, part);
         COMMIT;
     END LOOP;
 END $$;
-COMMENT ON PROCEDURE textsim._give_ids(text, text[])
+COMMENT ON PROCEDURE textsim._give_word_ids(text, text[])
     IS 'give the words of documents their ids in transactions of up to a hundred documents';
 
 -- Public functions
 
 CREATE PROCEDURE textsim.index_pending(corpus text)
-LANGUAGE plpgsql
-AS $$
+LANGUAGE plpgsql AS $$
 DECLARE
     batch record;
     page record;
@@ -395,7 +392,7 @@ BEGIN
         SELECT * INTO batch FROM textsim._pending_batch(corpus);
         EXIT WHEN batch.events IS NULL;
         IF batch.source_id IS NULL THEN
-            CALL textsim._give_ids(corpus, batch.keys);
+            CALL textsim._give_word_ids(corpus, batch.keys);
         ELSIF batch.keys IS NOT NULL THEN
             CALL textsim._index_keys(batch.source_id, batch.keys);
         ELSE
@@ -416,4 +413,4 @@ BEGIN
     PERFORM textsim._report_unfinished(corpus);
 END $$;
 COMMENT ON PROCEDURE textsim.index_pending(text)
-    IS 'index what is pending in a corpus and give its words ids, as a worker does';
+    IS 'index the pending changes of a corpus and give its words ids, as a worker does';

@@ -22,8 +22,7 @@ Connection = connections.Connection
 APPLICATION_NAME = "textsim-db"
 _SINGLE_CONNECTION_POOLS = (AssertionPool, SingletonThreadPool, StaticPool)
 
-# Seconds, and milliseconds, after which a host that says nothing any more is taken for lost; by
-# default that would be minutes, or hours.
+# Seconds, and milliseconds, after which a silent host counts as lost; the defaults are minutes or hours.
 _SILENCE = {
     "connect_timeout": "10",
     "keepalives_idle": "30",
@@ -154,9 +153,9 @@ def is_lost(error: psycopg.Error) -> bool:
 
 
 def is_trouble(error: psycopg.Error) -> bool:
-    """Say whether the server is lost or in trouble, whatever it was asked to do.
+    """Say whether the server is lost or in trouble, whatever statement it ran.
 
-    Its disk or memory is full, it reads or writes files in vain, or it lets nobody write.
+    Its disk or memory is full, it cannot read or write its files, or it is read-only.
     """
     return is_lost(error) or isinstance(error, _TROUBLE)
 
@@ -184,8 +183,8 @@ def autocommit(engine: Engine) -> Iterator[Connection]:
 def transaction(engine: Engine) -> Iterator[Connection]:
     """Lend a connection in a transaction that commits at the end, or rolls back on an error.
 
-    It is READ COMMITTED, whatever the default of the role or of the user's engine: who has waited for
-    a lock must see then what was committed meanwhile.
+    It is READ COMMITTED, whatever the default of the role or of the user's engine: a transaction that
+    waited for a lock must see what was committed meanwhile.
     """
     with lend(engine) as connection:
         before = connection.isolation_level
@@ -209,10 +208,10 @@ def detach_connection(engine: Engine) -> Connection:
 
 
 def wait_at_most(connection: Connection, patience: str) -> tuple[str, float | None]:
-    """Have the statements of a transaction wait for a lock so long at most.
+    """Limit how long the statements of a transaction wait for a lock.
 
-    Less where the role, the address or the session has a lock_timeout of its own. Returns that one
-    as it was, and in seconds; None where there is none.
+    A shorter lock_timeout of the role, the address or the session stays. Returns the lock_timeout
+    before, as text and in seconds, None if there was no limit.
     """
     row = connection.execute(statements.WAIT_AT_MOST, {"most": patience}).fetchone()
     assert row is not None

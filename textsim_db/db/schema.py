@@ -63,8 +63,8 @@ def _run_script(connection: sqlalchemy.Connection, script: str) -> None:
 def first_revision() -> str:
     """Return the revision that runs the files of sql/schema/, named by their checksum.
 
-    Until the first release the schema changes in place: a database that was made by other files is
-    at another revision.
+    Until the first release the schema changes in place: a database created by other files has
+    another revision.
     """
     digest = hashlib.sha256()
     for file in sorted((resource("sql") / "schema").glob("*.sql")):
@@ -239,7 +239,7 @@ def _check_hashes(connection: sqlalchemy.Connection) -> None:
 def _changing(engine: Engine) -> Iterator[tuple[sqlalchemy.Connection, Config]]:
     import alembic.util
 
-    # READ COMMITTED whatever the default: who has waited has to see what was done meanwhile.
+    # READ COMMITTED whatever the default: a migration that waited must see what was done meanwhile.
     with (
         database_errors(),
         engine.execution_options(isolation_level="READ COMMITTED").connect() as connection,

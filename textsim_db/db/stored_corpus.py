@@ -38,7 +38,7 @@ _PLAIN_SETTINGS = (
 
 @dataclass(frozen=True, slots=True)
 class StoredCorpus:
-    """A corpus as its row says: its number, name and configuration.
+    """A row of textsim.corpus: its number, name and configuration.
 
     origin: the number that it had when it was created; the number is another one once it is rebuilt.
     is_checked: whether this code was seen to compute its golden signature.
@@ -54,7 +54,7 @@ class StoredCorpus:
         """Return SQL with {document} and {band} replaced by the names of the partitions.
 
         The partitions are named directly: a statement on the parents would lock every corpus.
-        What may run for long begins with a comment that has the {id}, for pg_stat_activity.
+        A statement that may run for long begins with a comment that has the {id}, for pg_stat_activity.
         """
         return _named(self.id, text)
 
@@ -123,7 +123,7 @@ def load(engine: Engine, name: str, check_golden: bool = True) -> StoredCorpus:
 
 
 def load_number(engine: Engine, number: int) -> StoredCorpus | None:
-    """Read a corpus by its number, None where it is gone; raises RecipeError as load() does."""
+    """Read a corpus by its number, None if it is gone; raises RecipeError as load() does."""
     row = _row(engine, statements.CORPUS_BY_ID, number)
     return None if row is None else _checked(row)
 
@@ -146,8 +146,8 @@ def _checked(row: dict[str, Any], check_golden: bool = True) -> StoredCorpus:
 def drop_band_index(engine: Engine, corpus: StoredCorpus) -> bool:
     """Drop the index on the band rows of an empty corpus; say whether that could be done.
 
-    It cannot where there are documents, for a role that does not own the tables, and while another
-    transaction uses them.
+    It cannot if there are documents, if the role does not own the tables, or while another transaction
+    uses them.
     """
     with suppress(psycopg.Error), transaction(engine) as connection:
         wait_at_most(connection, "100ms")
@@ -162,8 +162,8 @@ def drop_band_index(engine: Engine, corpus: StoredCorpus) -> bool:
 def build_band_index(engine: Engine, corpus: StoredCorpus, patience: str | None = None) -> None:
     """Build the index on the band rows, if it is missing.
 
-    A limit on the time of statements is not for this one: without it every search would take longer.
-    patience: how long to wait for those who write; LockNotAvailable is raised then.
+    Without a limit on the time of statements: without the index every search would take longer.
+    patience: how long to wait for writers, before LockNotAvailable is raised.
     """
 
     def build(_: int) -> None:
@@ -195,9 +195,9 @@ def names(engine: Engine) -> list[str]:
 
 
 def drop(engine: Engine, corpus: StoredCorpus, patience: str | None = None) -> None:
-    """Remove a corpus with everything in it; raises CorpusNotFound where it is gone already.
+    """Remove a corpus with everything in it; raises CorpusNotFound if it is gone already.
 
-    patience: how long to wait for those who use it; DatabaseError is raised then.
+    patience: how long to wait for transactions that use it, before DatabaseError is raised.
     """
     if not _drop(engine, statements.LOCK_CORPUS_BY_ID, corpus.id, patience):
         raise CorpusNotFound(corpus.name)
@@ -246,9 +246,9 @@ def _check_name(name: str) -> None:
 
 
 def _storable(name: str) -> str:
-    """Return the name as a parameter that the server takes; one that cannot be stored is not found.
+    """Return the name as a parameter that the server takes; no corpus has a name that was changed here.
 
-    Raises ConfigurationError where it is not a str.
+    Raises ConfigurationError if it is not a str.
     """
     if not isinstance(name, str):
         raise ConfigurationError(f"the name of the corpus is {name!r}; expected a str")
