@@ -134,7 +134,7 @@ CREATE TABLE textsim.source (
 COMMENT ON TABLE textsim.source
     IS 'the attached tables, and the detached ones, whose documents keep the id';
 COMMENT ON COLUMN textsim.source.id IS 'number in the name of the trigger function _changes_N';
-COMMENT ON COLUMN textsim.source.corpus_id IS 'where the rows are indexed';
+COMMENT ON COLUMN textsim.source.corpus_id IS 'the corpus that indexes the rows';
 COMMENT ON COLUMN textsim.source.relation IS 'the attached table';
 COMMENT ON COLUMN textsim.source.key_column IS 'the column that gives the keys of the documents';
 COMMENT ON COLUMN textsim.source.key_type IS 'the type of the key column, or the base type of its domain';

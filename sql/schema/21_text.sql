@@ -2,8 +2,8 @@
 
 -- Private functions
 
--- Code points that are not assigned go first: only assigned ones are normalised alike by every
--- version of Unicode. Runs of marks are capped next: NFKC takes quadratic time to sort them.
+-- First drops unassigned code points: every version of Unicode normalises only assigned ones alike. Then
+-- caps runs of marks: NFKC takes quadratic time to sort them.
 CREATE FUNCTION textsim._prepared(body text) RETURNS text
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 RETURN CASE
@@ -27,7 +27,7 @@ COMMENT ON FUNCTION textsim._form_of_piece(text)
 CREATE FUNCTION textsim._form_of_pieces(body text) RETURNS text
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    -- Slices of a bytea are copied at once; those of a text are counted from its beginning.
+    -- A slice of a bytea is copied at once; a slice of a text is counted from the beginning of the text.
     bytes bytea := convert_to(body, 'UTF8');
     size integer := octet_length(bytes);
     start integer := 0;
@@ -58,7 +58,7 @@ BEGIN
             forms := forms || piece;
         END IF;
     END LOOP;
-    -- Trimming takes eight bytes of memory a byte, and the server allows 1 GB: only the last piece.
+    -- Only the last piece: trimming takes eight bytes of memory a byte, and the server allows 1 GB.
     forms[cardinality(forms)] := rtrim(forms[cardinality(forms)]);
     RETURN array_to_string(forms, '');
 END $$;
@@ -88,12 +88,12 @@ BEGIN
     END IF;
     RETURN array_to_string(array(
         SELECT w.word FROM unnest(textsim.words(body)) WITH ORDINALITY w (word, place)
-        WHERE NOT EXISTS (  -- hashed, where <> ALL compares with one after another
+        WHERE NOT EXISTS (  -- hashed; <> ALL would compare with each word
             SELECT FROM unnest(left_out) s (word) WHERE s.word = w.word COLLATE "C")
         ORDER BY w.place), ' ');
 END $$;
 COMMENT ON FUNCTION textsim._form(textsim.corpus, text, text)
-    IS 'the normal form of a text, in some language, without the stop words of a corpus';
+    IS 'the normal form of a text without the stop words of a corpus, or of a language in it';
 
 CREATE FUNCTION textsim._shingles_of(units text[], n integer, separator text) RETURNS text[]
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
@@ -112,7 +112,7 @@ BEGIN ATOMIC
     ) s;
 END;
 COMMENT ON FUNCTION textsim._shingles_of(text[], integer, text)
-    IS 'distinct runs of n units, in order of first appearance; one of all units where there are fewer';
+    IS 'distinct runs of n units, in order of first appearance; one of all units if there are fewer than n';
 
 CREATE FUNCTION textsim._shingles_of_form(form text, unit text, n integer) RETURNS text[]
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$

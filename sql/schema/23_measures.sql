@@ -31,7 +31,7 @@ BEGIN ATOMIC
         ) w
         GROUP BY word
     )
-    -- Whole numbers, so that the order of the sums does not show.
+    -- Sums of whole numbers do not depend on their order.
     SELECT least(
         coalesce(sum(x * y) / nullif(pg_catalog.sqrt(sum(x * x) * sum(y * y)), 0), 0), 1)
     FROM counted;
@@ -87,4 +87,4 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION textsim.levenshtein_words(
     text, text, double precision, double precision, double precision)
-    IS 'the least cost of turning the words of one text into those of another';
+    IS 'the least cost of turning the words of one text into the words of another';

@@ -23,7 +23,7 @@ BEGIN ATOMIC
         ON w.hash = hashtextextended(u.word COLLATE "C", 0) AND w.word = u.word COLLATE "C";
 END;
 COMMENT ON FUNCTION textsim._word_ids(text)
-    IS 'the word ids of a normal form as text; ?word for one that the dictionary does not have';
+    IS 'the word ids of a normal form as text; ?word if the dictionary does not have the word';
 
 CREATE FUNCTION textsim._comparable(form text, unit text, n integer) RETURNS text[]
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -34,7 +34,7 @@ BEGIN
     RETURN textsim._shingles_of_form(form, unit, n);
 END $$;
 COMMENT ON FUNCTION textsim._comparable(text, text, integer)
-    IS 'the shingles of a normal form as _stored gives those of a document';
+    IS 'the shingles of a normal form, comparable with the shingles that _stored() returns';
 
 CREATE FUNCTION textsim._stored(word_ids integer[], normal_form text, unit text, n integer)
 RETURNS text[]

@@ -157,12 +157,12 @@ BEGIN
     b := array(
         SELECT mod(textsim._draw(seed, 2 * i), 2147483647)
         FROM generate_series(1, num_hashes) i ORDER BY i);
-    -- A text whose signature and buckets are computed again when the corpus is opened.
     c.stop_words := array(
         SELECT DISTINCT w.word COLLATE "C"
         FROM unnest(stop_words) s (body)
         CROSS JOIN LATERAL unnest(textsim.words(s.body)) w (word)
         ORDER BY 1);
+    -- The signature and buckets of this text are computed again when the corpus is opened.
     golden := textsim._signature(textsim._shingles_of_form(textsim._form(c,
         U&'The 3 QUICK brown foxes — naïve, ﬁne — jumped; '
             'Быстрая ЛИСА, ταχεία ΑΛΕΠΟΎΣ, 素早い狐が跳ぶ, '

@@ -258,7 +258,7 @@ SELECT c.name AS corpus, s.relation, s.key_column, s.text_column, s.mode, s.atta
 FROM textsim.source s JOIN textsim.corpus c ON c.id = s.corpus_id
 WHERE s.active;
 COMMENT ON VIEW textsim.sources IS 'the attached tables';
-COMMENT ON COLUMN textsim.sources.corpus IS 'where the rows are indexed';
+COMMENT ON COLUMN textsim.sources.corpus IS 'the corpus that indexes the rows';
 COMMENT ON COLUMN textsim.sources.relation IS 'the attached table';
 COMMENT ON COLUMN textsim.sources.key_column IS 'the column that gives the keys of the documents';
 COMMENT ON COLUMN textsim.sources.text_column IS 'the column that gives the texts';
