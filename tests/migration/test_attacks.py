@@ -37,6 +37,7 @@ VALUES = {
     "name": ["'id'", "'body'"],
     "oid": ["'text'::regtype"],
     "regclass": ["'article'", "'textsim.document'"],
+    "regclass[]": ["'{article,textsim.document}'"],
     "regrole": ["current_user::regrole"],
     "text[]": ["'{a,b}'"],
     "integer[]": ["'{1,2}'"],
@@ -56,8 +57,8 @@ VALID = [
     "_prepare_source('news', 'article', 'id', 'body', 'inline')",
     "_activate_source(1, true)",
     "_release_source(1)",
-    "_create_storage(9)",
-    "_drop_storage(1)",
+    "_create_partitions(9)",
+    "_drop_partitions(1)",
     "_enqueue(1, 1, NULL)",
     "_replace_corpus(1, 2)",
 ]

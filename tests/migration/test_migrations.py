@@ -213,9 +213,9 @@ def test_released_files_never_change(two_steps: Path) -> None:
     """Nothing is released yet: the check must name what will be."""
     assert changed_files(ROOT) == []
     assert changed_files(two_steps) == []
-    file = two_steps / "sql" / "upgrade" / FIRST / "20_word.sql"
+    file = two_steps / "sql" / "upgrade" / FIRST / "10_tables.sql"
     file.write_text(file.read_text(encoding="utf-8") + "\n", encoding="utf-8")
-    assert changed_files(two_steps) == [f"{FIRST}/20_word.sql"]
+    assert changed_files(two_steps) == [f"{FIRST}/10_tables.sql"]
 
 
 def changed_files(root: Path) -> list[str]:

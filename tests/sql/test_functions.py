@@ -60,7 +60,7 @@ PUBLIC = {
     "revoke_all(role regrole)": "volatile strict",
 }
 DEFINERS = {"_prepare_source", "_activate_source", "_release_source", "_note_shape"}
-COMMITTING = {"_give_ids", "_index_keys", "index_pending"}
+COMMITTING = {"_give_word_ids", "_index_keys", "index_pending"}
 """Procedures that commit, which those with a SET clause may not."""
 
 

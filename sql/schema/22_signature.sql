@@ -1,34 +1,9 @@
--- From shingles to signatures and buckets: what textsim_db.minhash and textsim_db.lsh compute.
+-- From shingles to signatures and buckets: what textsim_db.sketch computes, bit for bit.
 
-CREATE FUNCTION textsim._corpus(name text) RETURNS textsim.corpus
-LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
-SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-    found_corpus textsim.corpus;
-BEGIN
-    SELECT * INTO found_corpus FROM textsim.corpus c WHERE c.name = _corpus.name;
-    IF NOT FOUND THEN
-        RAISE EXCEPTION 'corpus "%" does not exist', name USING ERRCODE = 'undefined_object';
-    END IF;
-    IF found_corpus.recipe <> 1 THEN
-        RAISE EXCEPTION 'corpus "%" was built by recipe %; these functions compute recipe 1',
-            name, found_corpus.recipe USING ERRCODE = 'feature_not_supported';
-    END IF;
-    -- In the snapshot of a transaction that began before a rebuild, it is still the old one.
-    IF to_regclass(format('textsim.document_%s', found_corpus.id)) IS NULL THEN
-        RAISE EXCEPTION 'corpus "%" was rebuilt or dropped after this transaction began; repeat it',
-            name USING ERRCODE = 'serialization_failure';
-    END IF;
-    RETURN found_corpus;
-END
-$$;
-COMMENT ON FUNCTION textsim._corpus(text) IS 'the corpus of a name; an error where there is none';
+-- Private functions
 
 CREATE FUNCTION textsim._signature(shingles text[], a bigint[], b bigint[]) RETURNS integer[]
-LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
-SET search_path = pg_catalog, pg_temp
-AS $$
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     shingle_values bigint[] := array(
         SELECT DISTINCT hashtextextended(s COLLATE "C", 0) & 2147483647 FROM unnest(shingles) s);
@@ -40,26 +15,9 @@ BEGIN
         SELECT (SELECT min((h.a * x + h.b) % 2147483647) FROM unnest(shingle_values) x)::integer
         FROM unnest(a, b) WITH ORDINALITY h (a, b, place)
         ORDER BY h.place);
-END
-$$;
+END $$;
 COMMENT ON FUNCTION textsim._signature(text[], bigint[], bigint[])
     IS 'the smallest (a * x + b) mod (2^31 - 1) over the shingle values x, for each a and b';
-
-CREATE FUNCTION textsim.signature(corpus text, body text, language text DEFAULT NULL)
-RETURNS integer[]
-LANGUAGE plpgsql STABLE PARALLEL SAFE
-SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-    c textsim.corpus := textsim._corpus(corpus);
-    form text := textsim._form(c, body, textsim._check_language(c, language));
-BEGIN
-    RETURN textsim._signature(
-        textsim._shingles_of_form(form, c.unit, c.shingle_length), c.a, c.b);
-END
-$$;
-COMMENT ON FUNCTION textsim.signature(text, text, text)
-    IS 'the MinHash signature that a text has in a corpus; empty for a text without words';
 
 CREATE FUNCTION textsim._buckets(signature integer[], bands integer, rows integer)
 RETURNS TABLE (band smallint, bucket bigint)
@@ -71,6 +29,32 @@ BEGIN ATOMIC
 END;
 COMMENT ON FUNCTION textsim._buckets(integer[], integer, integer)
     IS 'the bucket of a signature in each band';
+
+CREATE FUNCTION textsim._jaccard(a text[], a_count integer, b text[], b_count integer)
+RETURNS double precision
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+RETURN (
+    SELECT CASE WHEN count(*) = 0 THEN 0
+        ELSE count(*) / (a_count + b_count - count(*))::double precision END
+    FROM unnest(a) x JOIN unnest(b) y ON x COLLATE "C" = y COLLATE "C"
+);
+COMMENT ON FUNCTION textsim._jaccard(text[], integer, text[], integer)
+    IS 'the Jaccard similarity of two arrays without duplicates, which stand for sets of these sizes';
+
+-- Public functions
+
+CREATE FUNCTION textsim.signature(corpus text, body text, language text DEFAULT NULL)
+RETURNS integer[]
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    c textsim.corpus := textsim._corpus(corpus);
+    form text := textsim._form(c, body, textsim._check_language(c, language));
+BEGIN
+    RETURN textsim._signature(
+        textsim._shingles_of_form(form, c.unit, c.shingle_length), c.a, c.b);
+END $$;
+COMMENT ON FUNCTION textsim.signature(text, text, text)
+    IS 'the MinHash signature that a text has in a corpus; empty for a text without words';
 
 CREATE FUNCTION textsim.buckets(corpus text, signature integer[])
 RETURNS TABLE (band smallint, bucket bigint)
@@ -85,14 +69,11 @@ BEGIN
             cardinality(signature), corpus, c.num_hashes USING ERRCODE = 'invalid_parameter_value';
     END IF;
     RETURN QUERY SELECT q.band, q.bucket FROM textsim._buckets(signature, c.bands, c.rows) q;
-END
-$$;
+END $$;
 COMMENT ON FUNCTION textsim.buckets(text, integer[]) IS 'the bucket of a signature in each band';
 
 CREATE FUNCTION textsim.estimate(a integer[], b integer[]) RETURNS double precision
-LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
-SET search_path = pg_catalog, pg_temp
-AS $$
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF cardinality(a) <> cardinality(b) AND cardinality(a) > 0 AND cardinality(b) > 0 THEN
         RAISE EXCEPTION 'different signature lengths % and %', cardinality(a), cardinality(b)
@@ -101,34 +82,20 @@ BEGIN
     -- Without words nothing is similar.
     RETURN coalesce((SELECT avg((x = y)::integer) FROM unnest(a, b) u (x, y)
         WHERE x IS NOT NULL AND y IS NOT NULL), 0);
-END
-$$;
+END $$;
 COMMENT ON FUNCTION textsim.estimate(integer[], integer[])
     IS 'the Jaccard similarity that two signatures suggest: the share of equal values';
 
-CREATE FUNCTION textsim._jaccard(a text[], b text[]) RETURNS double precision
-LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-RETURN (
-    SELECT CASE WHEN count(*) = 0 THEN 0
-        ELSE count(*) / (cardinality(a) + cardinality(b) - count(*))::double precision END
-    FROM unnest(a) x JOIN unnest(b) y ON x COLLATE "C" = y COLLATE "C"
-);
-COMMENT ON FUNCTION textsim._jaccard(text[], text[])
-    IS 'the Jaccard similarity of two arrays, each without duplicates';
-
 CREATE FUNCTION textsim.jaccard(corpus text, a text, b text, language text DEFAULT NULL)
 RETURNS double precision
-LANGUAGE plpgsql STABLE PARALLEL SAFE
-SET search_path = pg_catalog, pg_temp
-AS $$
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     c textsim.corpus := textsim._corpus(corpus);
-    known text := textsim._check_language(c, language);
+    checked text := textsim._check_language(c, language);
+    x text[] := textsim._shingles_of_form(textsim._form(c, a, checked), c.unit, c.shingle_length);
+    y text[] := textsim._shingles_of_form(textsim._form(c, b, checked), c.unit, c.shingle_length);
 BEGIN
-    RETURN textsim._jaccard(
-        textsim._shingles_of_form(textsim._form(c, a, known), c.unit, c.shingle_length),
-        textsim._shingles_of_form(textsim._form(c, b, known), c.unit, c.shingle_length));
-END
-$$;
+    RETURN textsim._jaccard(x, cardinality(x), y, cardinality(y));
+END $$;
 COMMENT ON FUNCTION textsim.jaccard(text, text, text, text)
     IS 'the exact Jaccard similarity of the shingles of two texts';

@@ -1,5 +1,7 @@
 -- Measures of two texts, equal to those of textsim_db.measures on their shingles or words.
 
+-- Public functions
+
 CREATE FUNCTION textsim.containment(a text, b text, unit text DEFAULT 'word', n integer DEFAULT 1)
 RETURNS double precision
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
@@ -29,7 +31,7 @@ BEGIN ATOMIC
         ) w
         GROUP BY word
     )
-    -- Whole numbers, so that the order of the sums does not show.
+    -- Sums of whole numbers do not depend on their order.
     SELECT least(
         coalesce(sum(x * y) / nullif(pg_catalog.sqrt(sum(x * x) * sum(y * y)), 0), 0), 1)
     FROM counted;
@@ -44,9 +46,7 @@ CREATE FUNCTION textsim.levenshtein_words(
     deletion double precision DEFAULT 1,
     substitution double precision DEFAULT 1
 ) RETURNS double precision
-LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
-SET search_path = pg_catalog, pg_temp
-AS $$
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     one text[] COLLATE "C" := textsim.words(a);
     other text[] COLLATE "C" := textsim.words(b);
@@ -84,8 +84,7 @@ BEGIN
         END LOOP;
     END LOOP;
     RETURN costs[cardinality(other) + 1];
-END
-$$;
+END $$;
 COMMENT ON FUNCTION textsim.levenshtein_words(
     text, text, double precision, double precision, double precision)
-    IS 'the least cost of turning the words of one text into those of another';
+    IS 'the least cost of turning the words of one text into the words of another';

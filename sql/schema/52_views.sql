@@ -1,6 +1,8 @@
--- Views over the candidate pairs of one corpus, with its relations written in. The planner sees
--- through such a view: a condition on a, or a join on it, starts from those documents and looks
--- their buckets up. A rebuild moves the views to the new relations; a corpus with views is not dropped.
+-- Views over the candidate pairs of one corpus, which name the relations of the corpus. The planner sees
+-- through such a view: a condition on a, or a join on it, starts from those documents and looks their
+-- buckets up. A rebuild moves the views to the new relations; a corpus with views is not dropped.
+
+-- Private functions
 
 CREATE FUNCTION textsim._views(corpus_id integer) RETURNS TABLE (view regclass, is_movable boolean)
 LANGUAGE sql STABLE STRICT PARALLEL SAFE ROWS 1
@@ -26,54 +28,32 @@ END;
 COMMENT ON FUNCTION textsim._views(integer)
     IS 'the views that read a corpus, and whether a rebuild by this role can move them along';
 
-CREATE FUNCTION textsim._drop_command(view regclass) RETURNS text
-LANGUAGE sql STABLE STRICT PARALLEL SAFE
-RETURN (
-    SELECT format('DROP %sVIEW %s', CASE c.relkind WHEN 'm' THEN 'MATERIALIZED ' ELSE '' END, view)
-    FROM pg_class c WHERE c.oid = view);
-COMMENT ON FUNCTION textsim._drop_command(regclass) IS 'the command that drops a view';
-
-CREATE FUNCTION textsim._refuse_views(corpus_id integer) RETURNS void
-LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
-SET search_path = pg_catalog, pg_temp
-AS $$
+CREATE FUNCTION textsim._refuse_views(corpus_id integer, except_movable boolean) RETURNS void
+LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    reader regclass := (SELECT v.view FROM textsim._views(corpus_id) v LIMIT 1);
+    reader pg_class;
 BEGIN
-    IF reader IS NOT NULL THEN
-        RAISE EXCEPTION 'view % reads the corpus; drop the view first: %',
-            reader, textsim._drop_command(reader) USING ERRCODE = 'dependent_objects_still_exist';
+    SELECT r.* INTO reader FROM textsim._views(corpus_id) v JOIN pg_class r ON r.oid = v.view
+    WHERE NOT (except_movable AND v.is_movable) LIMIT 1;
+    IF FOUND THEN
+        RAISE EXCEPTION 'view % reads the corpus%; drop the view first: DROP %VIEW %',
+            reader.oid::regclass,
+            CASE WHEN except_movable THEN ' and cannot follow a rebuild; expected a view of '
+                'textsim.create_view that this role may replace' ELSE '' END,
+            CASE reader.relkind WHEN 'm' THEN 'MATERIALIZED ' ELSE '' END, reader.oid::regclass
+            USING ERRCODE = 'dependent_objects_still_exist';
     END IF;
-END
-$$;
-COMMENT ON FUNCTION textsim._refuse_views(integer) IS 'an error where a view reads a corpus';
-
-CREATE FUNCTION textsim._refuse_fixed_views(corpus_id integer) RETURNS void
-LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
-SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-    fixed regclass := (SELECT v.view FROM textsim._views(corpus_id) v WHERE NOT v.is_movable LIMIT 1);
-BEGIN
-    IF fixed IS NOT NULL THEN
-        RAISE EXCEPTION 'view % reads the corpus and cannot follow a rebuild; expected a view of '
-            'textsim.create_view that this role may replace. Drop it first: %',
-            fixed, textsim._drop_command(fixed) USING ERRCODE = 'dependent_objects_still_exist';
-    END IF;
-END
-$$;
-COMMENT ON FUNCTION textsim._refuse_fixed_views(integer)
-    IS 'an error where a view reads a corpus that a rebuild by this role cannot move along';
+END $$;
+COMMENT ON FUNCTION textsim._refuse_views(integer, boolean)
+    IS 'an error if a view reads a corpus; if except_movable, a view that this role''s rebuild cannot move';
 
 CREATE FUNCTION textsim._write_view(
     c textsim.corpus, view_schema name, view_name name, replaced regclass)
 RETURNS void
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
-SET search_path = pg_catalog, pg_temp
-AS $$
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    -- A pair meets in each band that it shares, and is listed in the first of them. Of that condition
-    -- the planner expects one row in 200: about one pair for eleven documents.
+    -- A pair meets in each band that it shares, and is listed in the first of them. The planner expects
+    -- that one row in 200 fulfils this condition: about one pair for eleven documents.
     EXECUTE format($query$
         CREATE %1$s VIEW %2$s %3$s AS
         SELECT d.key AS a, e.key AS b, cardinality(s.shared) AS bands
@@ -93,17 +73,14 @@ BEGIN
         (SELECT 'WITH (' || array_to_string(r.reloptions, ', ') || ')' FROM pg_class r
          WHERE r.oid = replaced),
         'document_' || c.id, 'band_' || c.id, c.bands, c.rows);
-END
-$$;
+END $$;
 COMMENT ON FUNCTION textsim._write_view(textsim.corpus, name, name, regclass)
     IS 'create a view over the candidate pairs of a corpus, or replace one';
 
 CREATE FUNCTION textsim._create_view(corpus text, view_name text, default_schema text) RETURNS void
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
-SET search_path = pg_catalog, pg_temp
-AS $$
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    c textsim.corpus := textsim._known(corpus);
+    c textsim.corpus := textsim._required_corpus(corpus);
     parts text[] := parse_ident(view_name);
 BEGIN
     IF cardinality(parts) = 1 THEN
@@ -122,7 +99,7 @@ BEGIN
         RAISE EXCEPTION 'corpus "%" is being rebuilt; create the view when that is done', corpus
             USING ERRCODE = 'object_in_use';
     END IF;
-    IF c.id <> (textsim._known(corpus)).id THEN
+    IF c.id <> (textsim._required_corpus(corpus)).id THEN
         RAISE EXCEPTION 'corpus "%" has just been rebuilt; repeat the statement', corpus
             USING ERRCODE = 'serialization_failure';
     END IF;
@@ -135,10 +112,25 @@ BEGIN
     PERFORM textsim._write_view(c, parts[1], parts[2], NULL);
     EXECUTE format('COMMENT ON VIEW %I.%I IS %L', parts[1], parts[2],
         format('candidate pairs of corpus "%s", each in both orders', corpus));
-END
-$$;
+END $$;
 COMMENT ON FUNCTION textsim._create_view(text, text, text)
-    IS 'what create_view() does, in a schema where the name does not say one';
+    IS 'what create_view() does; default_schema is for a name without a schema';
+
+CREATE FUNCTION textsim._move_views(old integer, new integer) RETURNS void
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM textsim._refuse_views(old, true);
+    PERFORM textsim._write_view(c, n.nspname, r.relname, v.view)
+    FROM textsim._views(old) v
+    JOIN pg_class r ON r.oid = v.view
+    JOIN pg_namespace n ON n.oid = r.relnamespace
+    CROSS JOIN textsim.corpus c
+    WHERE c.id = new;
+END $$;
+COMMENT ON FUNCTION textsim._move_views(integer, integer)
+    IS 'replace the views of a corpus by views of another corpus';
+
+-- Public functions
 
 CREATE FUNCTION textsim.create_view(corpus text, view_name text) RETURNS void
 LANGUAGE sql VOLATILE PARALLEL UNSAFE
@@ -147,20 +139,3 @@ BEGIN ATOMIC
 END;
 COMMENT ON FUNCTION textsim.create_view(text, text)
     IS 'create a view (a, b, bands) of the candidate pairs of a corpus, each in both orders';
-
-CREATE FUNCTION textsim._move_views(old integer, new integer) RETURNS void
-LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
-SET search_path = pg_catalog, pg_temp
-AS $$
-BEGIN
-    PERFORM textsim._refuse_fixed_views(old);
-    PERFORM textsim._write_view(c, n.nspname, r.relname, v.view)
-    FROM textsim._views(old) v
-    JOIN pg_class r ON r.oid = v.view
-    JOIN pg_namespace n ON n.oid = r.relnamespace
-    CROSS JOIN textsim.corpus c
-    WHERE c.id = new;
-END
-$$;
-COMMENT ON FUNCTION textsim._move_views(integer, integer)
-    IS 'have the views of a corpus read another one';

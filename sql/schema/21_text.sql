@@ -1,7 +1,9 @@
 -- From text to normal form, words and shingles: what textsim_db.text computes, bit for bit.
 
--- Code points that are not assigned go first: only assigned ones are normalised alike by every
--- version of Unicode. Runs of marks are capped next: NFKC takes quadratic time to sort them.
+-- Private functions
+
+-- First drops unassigned code points: every version of Unicode normalises only assigned ones alike. Then
+-- caps runs of marks: NFKC takes quadratic time to sort them.
 CREATE FUNCTION textsim._prepared(body text) RETURNS text
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 RETURN CASE
@@ -11,26 +13,21 @@ END;
 COMMENT ON FUNCTION textsim._prepared(text) IS 'a text as NFKC takes it';
 
 CREATE FUNCTION textsim._form_of_piece(body text) RETURNS text
-LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
-SET search_path = pg_catalog, pg_temp
-AS $$
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF octet_length(body) = length(body) THEN
         RETURN regexp_replace(lower(body COLLATE "C"), '[^a-z0-9]+', ' ', 'g');
     END IF;
     body := textsim._spaced(normalize(body, NFKC));
     RETURN textsim._fold(textsim._split(body));
-END
-$$;
+END $$;
 COMMENT ON FUNCTION textsim._form_of_piece(text)
     IS 'the normal form of a prepared text, with a space where a separator begins or ends it';
 
 CREATE FUNCTION textsim._form_of_pieces(body text) RETURNS text
-LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
-SET search_path = pg_catalog, pg_temp
-AS $$
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    -- Slices of a bytea are copied at once; those of a text are counted from its beginning.
+    -- A slice of a bytea is copied at once; a slice of a text is counted from the beginning of the text.
     bytes bytea := convert_to(body, 'UTF8');
     size integer := octet_length(bytes);
     start integer := 0;
@@ -61,57 +58,15 @@ BEGIN
             forms := forms || piece;
         END IF;
     END LOOP;
-    -- Trimming takes eight bytes of memory a byte, and the server allows 1 GB: only the last piece.
+    -- Only the last piece: trimming takes eight bytes of memory a byte, and the server allows 1 GB.
     forms[cardinality(forms)] := rtrim(forms[cardinality(forms)]);
     RETURN array_to_string(forms, '');
-END
-$$;
+END $$;
 COMMENT ON FUNCTION textsim._form_of_pieces(text)
     IS 'the normal form of a long text, in pieces: between two of them a statement can be cancelled';
 
-CREATE FUNCTION textsim.normal_form(body text) RETURNS text
-LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
-SET search_path = pg_catalog, pg_temp
-AS $$
-BEGIN
-    IF octet_length(body) > 65536 THEN
-        RETURN textsim._form_of_pieces(body);
-    END IF;
-    RETURN btrim(textsim._form_of_piece(textsim._prepared(body)));
-END
-$$;
-COMMENT ON FUNCTION textsim.normal_form(text)
-    IS 'NFKC with at most 30 marks in a run, lower case, words joined by one space (Unicode 13.0)';
-
-CREATE FUNCTION textsim.words(body text) RETURNS text[]
-LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-RETURN string_to_array(textsim.normal_form(body), ' ');
-COMMENT ON FUNCTION textsim.words(text) IS 'the words of a text, in order';
-
-CREATE FUNCTION textsim._check_language(c textsim.corpus, language text) RETURNS text
-LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
-SET search_path = pg_catalog, pg_temp
-AS $$
-BEGIN
-    IF c.language IS NULL THEN
-        RAISE EXCEPTION 'the languages of the documents of corpus "%" are not identified; a corpus '
-            'created with language="auto" does that', c.name
-            USING ERRCODE = 'invalid_parameter_value';
-    END IF;
-    IF language !~ '^[a-z]{2,3}$' THEN
-        RAISE EXCEPTION 'language is "%"; expected a code of ISO 639, such as "en"', language
-            USING ERRCODE = 'invalid_parameter_value';
-    END IF;
-    RETURN language;
-END
-$$;
-COMMENT ON FUNCTION textsim._check_language(textsim.corpus, text)
-    IS 'the language, or an error where the documents of a corpus cannot be told by it';
-
 CREATE FUNCTION textsim._form(c textsim.corpus, body text, language text DEFAULT NULL) RETURNS text
-LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
-SET search_path = pg_catalog, pg_temp
-AS $$
+LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     left_out text[] := c.stop_words;
 BEGIN
@@ -133,13 +88,12 @@ BEGIN
     END IF;
     RETURN array_to_string(array(
         SELECT w.word FROM unnest(textsim.words(body)) WITH ORDINALITY w (word, place)
-        WHERE NOT EXISTS (  -- hashed, where <> ALL compares with one after another
+        WHERE NOT EXISTS (  -- hashed; <> ALL would compare with each word
             SELECT FROM unnest(left_out) s (word) WHERE s.word = w.word COLLATE "C")
         ORDER BY w.place), ' ');
-END
-$$;
+END $$;
 COMMENT ON FUNCTION textsim._form(textsim.corpus, text, text)
-    IS 'the normal form of a text, in some language, without the stop words of a corpus';
+    IS 'the normal form of a text without the stop words of a corpus, or of a language in it';
 
 CREATE FUNCTION textsim._shingles_of(units text[], n integer, separator text) RETURNS text[]
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
@@ -158,25 +112,38 @@ BEGIN ATOMIC
     ) s;
 END;
 COMMENT ON FUNCTION textsim._shingles_of(text[], integer, text)
-    IS 'distinct runs of n units, in order of first appearance; one of all units where there are fewer';
+    IS 'distinct runs of n units, in order of first appearance; one of all units if there are fewer than n';
 
 CREATE FUNCTION textsim._shingles_of_form(form text, unit text, n integer) RETURNS text[]
-LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
-SET search_path = pg_catalog, pg_temp
-AS $$
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF unit = 'word' THEN
         RETURN textsim._shingles_of(string_to_array(form, ' '), n, ' ');
     END IF;
     RETURN textsim._shingles_of(string_to_array(form, NULL), n, '');
-END
-$$;
+END $$;
 COMMENT ON FUNCTION textsim._shingles_of_form(text, text, integer) IS 'the shingles of a normal form';
 
+-- Public functions
+
+CREATE FUNCTION textsim.normal_form(body text) RETURNS text
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF octet_length(body) > 65536 THEN
+        RETURN textsim._form_of_pieces(body);
+    END IF;
+    RETURN btrim(textsim._form_of_piece(textsim._prepared(body)));
+END $$;
+COMMENT ON FUNCTION textsim.normal_form(text)
+    IS 'NFKC with at most 30 marks in a run, lower case, words joined by one space (Unicode 13.0)';
+
+CREATE FUNCTION textsim.words(body text) RETURNS text[]
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+RETURN string_to_array(textsim.normal_form(body), ' ');
+COMMENT ON FUNCTION textsim.words(text) IS 'the words of a text, in order';
+
 CREATE FUNCTION textsim.shingles(body text, unit text, n integer) RETURNS text[]
-LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
-SET search_path = pg_catalog, pg_temp
-AS $$
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF unit NOT IN ('word', 'char') THEN
         RAISE EXCEPTION 'unit is "%"; expected "word" or "char"', unit
@@ -187,7 +154,6 @@ BEGIN
             USING ERRCODE = 'invalid_parameter_value';
     END IF;
     RETURN textsim._shingles_of_form(textsim.normal_form(body), unit, n);
-END
-$$;
+END $$;
 COMMENT ON FUNCTION textsim.shingles(text, text, integer)
     IS 'the distinct shingles of a text, in order of first appearance';

@@ -1,5 +1,7 @@
 -- Corpora from SQL: what Database.create_corpus and drop_corpus do, with the same result.
 
+-- Private functions
+
 CREATE FUNCTION textsim._wrapped(value numeric) RETURNS bigint
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 RETURN mod(value, 18446744073709551616)
@@ -13,11 +15,9 @@ RETURN value::numeric + CASE WHEN value < 0 THEN 18446744073709551616 ELSE 0 END
 COMMENT ON FUNCTION textsim._unsigned(bigint) IS 'a signed integer as a number modulo 2^64';
 
 CREATE FUNCTION textsim._draw(seed bigint, number integer) RETURNS numeric
-LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
-SET search_path = pg_catalog, pg_temp
-AS $$
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    -- Shifts of negative numbers bring in ones: & takes them away again.
+    -- Shifts of negative numbers fill in ones: & clears them.
     z bigint := textsim._wrapped(seed::numeric + number * 11400714819323198485);
 BEGIN
     z := textsim._wrapped(
@@ -25,18 +25,15 @@ BEGIN
     z := textsim._wrapped(
         textsim._unsigned(z # ((z >> 27) & 137438953471)) * 10723151780598845931);
     RETURN textsim._unsigned(z # ((z >> 31) & 8589934591));
-END
-$$;
+END $$;
 COMMENT ON FUNCTION textsim._draw(bigint, integer)
     IS 'a number of the sequence of splitmix64 (Steele, Lea and Flood, 2014), from 1';
 
-CREATE FUNCTION textsim._found(threshold double precision, bands integer, rows integer)
+CREATE FUNCTION textsim._pair_recall(threshold double precision, bands integer, rows integer)
 RETURNS double precision
-LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
-SET search_path = pg_catalog, pg_temp
-AS $$
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    -- The server refuses powers that are too small to be told from 0.
+    -- The server refuses powers that underflow to 0.
     shared double precision := CASE WHEN rows * ln(threshold) < -700 THEN 0
         ELSE threshold ^ rows::double precision END;
     missed double precision := 1 - shared;
@@ -44,12 +41,11 @@ BEGIN
     IF threshold = 1 THEN
         RETURN 1;
     END IF;
-    -- Rounding would make it 1, which it is for copies only.
+    -- Rounding could give 1, which is only true of copies.
     RETURN least(0.9999999999999999::double precision,
         1 - CASE WHEN bands * ln(missed) < -700 THEN 0 ELSE missed ^ bands::double precision END);
-END
-$$;
-COMMENT ON FUNCTION textsim._found(double precision, integer, integer)
+END $$;
+COMMENT ON FUNCTION textsim._pair_recall(double precision, integer, integer)
     IS 'the probability that a pair of this similarity shares a bucket: 1 - (1 - s^rows)^bands';
 
 CREATE FUNCTION textsim._chosen_rows(
@@ -59,10 +55,10 @@ LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 RETURN (
     SELECT max(r) FROM generate_series(1, num_hashes) r
     WHERE (recall < 1 OR threshold = 1)
-        AND textsim._found(threshold, num_hashes / r, r) >= recall
+        AND textsim._pair_recall(threshold, num_hashes / r, r) >= recall
 );
 COMMENT ON FUNCTION textsim._chosen_rows(double precision, double precision, integer)
-    IS 'the most rows a band that keep the recall at the threshold; NULL where none do';
+    IS 'the most rows of a band that reach the recall at the threshold; NULL if none do';
 
 CREATE FUNCTION textsim._settings_fault(
     name text, shingle text, threshold double precision, recall double precision,
@@ -92,13 +88,36 @@ RETURN CASE
     WHEN bands IS NULL AND textsim._chosen_rows(threshold, recall, num_hashes) IS NULL THEN
         format('no bands of %s hashes reach recall %s at threshold %s: use more hashes or a lower '
             'recall', num_hashes, recall, threshold)
-    WHEN bands IS NOT NULL AND textsim._found(threshold, bands, rows) = 0 THEN
+    WHEN bands IS NOT NULL AND textsim._pair_recall(threshold, bands, rows) = 0 THEN
         format('%s bands of %s rows find nothing at threshold %s: use fewer rows or a higher '
             'threshold', bands, rows, threshold)
 END;
 COMMENT ON FUNCTION textsim._settings_fault(
     text, text, double precision, double precision, integer, bigint, integer, integer)
-    IS 'why a corpus cannot be made with these settings, or NULL';
+    IS 'why a corpus cannot have these settings, or NULL';
+
+CREATE FUNCTION textsim._drop_corpus(number integer) RETURNS void
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    attached text;
+BEGIN
+    PERFORM FROM textsim.corpus c WHERE c.id = number FOR UPDATE;
+    PERFORM textsim._release_source(s.id) FROM textsim._dropped_sources(number) s;
+    SELECT string_agg(s.relation::text, ', ' ORDER BY s.relation::text) INTO attached
+    FROM textsim.source s WHERE s.corpus_id = number AND s.active;
+    IF attached IS NOT NULL THEN
+        RAISE EXCEPTION 'corpus "%" has attached tables: detach them first (textsim detach): %',
+            (SELECT c.name FROM textsim.corpus c WHERE c.id = number), attached
+            USING ERRCODE = 'dependent_objects_still_exist';
+    END IF;
+    DELETE FROM textsim.source s WHERE s.corpus_id = number;
+    DELETE FROM textsim.corpus c WHERE c.id = number;
+    PERFORM textsim._drop_partitions(number);
+END $$;
+COMMENT ON FUNCTION textsim._drop_corpus(integer)
+    IS 'remove a corpus that no table is attached to, except tables that were dropped';
+
+-- Public functions
 
 CREATE FUNCTION textsim.create_corpus(
     name text, shingle text DEFAULT 'word:3', threshold double precision DEFAULT 0.8,
@@ -106,9 +125,7 @@ CREATE FUNCTION textsim.create_corpus(
     bands integer DEFAULT NULL, rows integer DEFAULT NULL, stop_words text[] DEFAULT '{}',
     language text DEFAULT NULL)
 RETURNS void
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
-SET search_path = pg_catalog, pg_temp
-AS $$
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     fault text := textsim._settings_fault(
         name, shingle, threshold, recall, num_hashes, seed, bands, rows);
@@ -116,7 +133,7 @@ DECLARE
     n integer;
     a bigint[];
     b bigint[];
-    made textsim.corpus;
+    c textsim.corpus;
     golden integer[];
     corpus_id integer;
 BEGIN
@@ -132,7 +149,7 @@ BEGIN
         rows := textsim._chosen_rows(threshold, recall, num_hashes);
         bands := num_hashes / rows;
     ELSE
-        recall := textsim._found(threshold, bands, rows);
+        recall := textsim._pair_recall(threshold, bands, rows);
     END IF;
     a := array(
         SELECT 1 + mod(textsim._draw(seed, 2 * i - 1), 2147483646)
@@ -140,13 +157,13 @@ BEGIN
     b := array(
         SELECT mod(textsim._draw(seed, 2 * i), 2147483647)
         FROM generate_series(1, num_hashes) i ORDER BY i);
-    -- A text whose signature and buckets are computed again when the corpus is opened.
-    made.stop_words := array(
+    c.stop_words := array(
         SELECT DISTINCT w.word COLLATE "C"
         FROM unnest(stop_words) s (body)
         CROSS JOIN LATERAL unnest(textsim.words(s.body)) w (word)
         ORDER BY 1);
-    golden := textsim._signature(textsim._shingles_of_form(textsim._form(made,
+    -- The signature and buckets of this text are computed again when the corpus is opened.
+    golden := textsim._signature(textsim._shingles_of_form(textsim._form(c,
         U&'The 3 QUICK brown foxes — naïve, ﬁne — jumped; '
             'Быстрая ЛИСА, ταχεία ΑΛΕΠΟΎΣ, 素早い狐が跳ぶ, '
             'चतुर लोमड़ी, الثعلب السريع, สุนัขจิ้งจอก, İstanbul’da 12½ km², e\0301te\0301 \+01F98A.'),
@@ -156,52 +173,22 @@ BEGIN
         stop_words, language, a, b, golden_signature, golden_buckets)
     VALUES (
         name, unit, n, threshold, recall, num_hashes, bands, rows, seed, 1,
-        made.stop_words, language, a, b, golden,
+        c.stop_words, language, a, b, golden,
         array(SELECT q.bucket FROM textsim._buckets(golden, bands, rows) q ORDER BY q.band))
     ON CONFLICT ON CONSTRAINT corpus_name_key DO NOTHING
     RETURNING id INTO corpus_id;
     IF corpus_id IS NULL THEN
         RAISE EXCEPTION 'corpus "%" exists already', name USING ERRCODE = 'duplicate_object';
     END IF;
-    PERFORM textsim._create_storage(corpus_id);
-END
-$$;
+    PERFORM textsim._create_partitions(corpus_id);
+END $$;
 COMMENT ON FUNCTION textsim.create_corpus(
     text, text, double precision, double precision, integer, bigint, integer, integer, text[], text)
-    IS 'create a corpus; bands and rows follow from threshold and recall unless given';
-
-CREATE FUNCTION textsim._drop_corpus(number integer) RETURNS void
-LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
-SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-    attached text;
-BEGIN
-    PERFORM FROM textsim.corpus c WHERE c.id = number FOR UPDATE;
-    PERFORM textsim._release_source(s.id) FROM textsim.source s
-    WHERE s.corpus_id = number AND s.active
-        AND NOT EXISTS (SELECT FROM pg_class c WHERE c.oid = s.relation);
-    SELECT string_agg(s.relation::text, ', ' ORDER BY s.relation::text) INTO attached
-    FROM textsim.source s WHERE s.corpus_id = number AND s.active;
-    IF attached IS NOT NULL THEN
-        RAISE EXCEPTION 'corpus "%" has attached tables: detach them first (textsim detach): %',
-            (SELECT c.name FROM textsim.corpus c WHERE c.id = number), attached
-            USING ERRCODE = 'dependent_objects_still_exist';
-    END IF;
-    DELETE FROM textsim.source s WHERE s.corpus_id = number;
-    DELETE FROM textsim.corpus c WHERE c.id = number;
-    PERFORM textsim._drop_storage(number);
-END
-$$;
-COMMENT ON FUNCTION textsim._drop_corpus(integer)
-    IS 'remove a corpus that no table is attached to; those that were dropped do not count';
+    IS 'create a corpus; bands and rows, if NULL, follow from threshold and recall';
 
 CREATE FUNCTION textsim.drop_corpus(name text) RETURNS void
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
-SET search_path = pg_catalog, pg_temp
-AS $$
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    PERFORM textsim._drop_corpus((textsim._known(name)).id);
-END
-$$;
+    PERFORM textsim._drop_corpus((textsim._required_corpus(name)).id);
+END $$;
 COMMENT ON FUNCTION textsim.drop_corpus(text) IS 'remove a corpus with all its documents';

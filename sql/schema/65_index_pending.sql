@@ -1,13 +1,13 @@
--- Indexing what is pending from SQL, as a worker does: the rows of attached tables, and the ids of
--- words. Each step is a transaction of its own, and what it does may be done again: no lease is
--- needed, and a worker may be at work beside it.
+-- Indexing pending changes from SQL, as a worker does: the rows of attached tables, and the ids of words.
+-- Each step is a transaction of its own and can be repeated, so that it needs no lease, and workers may
+-- run at the same time.
+
+-- Private functions
 
 CREATE FUNCTION textsim._prepare_indexing(corpus text) RETURNS void
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
-SET search_path = pg_catalog, pg_temp
-AS $$
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    c textsim.corpus := textsim._known(corpus);
+    c textsim.corpus := textsim._required_corpus(corpus);
     dropped record;
     source textsim.source;
     fault text;
@@ -28,18 +28,15 @@ BEGIN
             RAISE WARNING 'table % is not indexed: %', source.relation, fault;
         END IF;
     END LOOP;
-END
-$$;
+END $$;
 COMMENT ON FUNCTION textsim._prepare_indexing(text)
-    IS 'look at the attached tables before their changes are indexed';
+    IS 'release dropped tables and log changes that triggers missed, before the log is indexed';
 
 CREATE FUNCTION textsim._pending_batch(
     corpus text, OUT events bigint[], OUT source_id integer, OUT keys text[])
-LANGUAGE plpgsql STABLE PARALLEL SAFE
-SET search_path = pg_catalog, pg_temp
-AS $$
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    c textsim.corpus := textsim._known(corpus);
+    c textsim.corpus := textsim._required_corpus(corpus);
     usable integer[] := array(
         SELECT s.id FROM textsim.source s
         WHERE s.corpus_id = c.id AND s.active AND textsim._source_fault(s) IS NULL);
@@ -70,15 +67,12 @@ BEGIN
     keys := array(
         SELECT DISTINCT k COLLATE "C" FROM textsim.pending p CROSS JOIN unnest(p.keys) k
         WHERE p.id = ANY (events) ORDER BY 1);
-END
-$$;
+END $$;
 COMMENT ON FUNCTION textsim._pending_batch(text)
-    IS 'changes to be indexed next: those of keys, or the comparison of a whole table if keys is NULL; events is NULL if there are none';
+    IS 'the next changes to index: of keys, or of a whole table if keys is NULL; events is NULL if there are none';
 
 CREATE FUNCTION textsim._hold_source(number integer) RETURNS textsim.source
-LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
-SET search_path = pg_catalog, pg_temp
-AS $$
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     source textsim.source;
     fault text;
@@ -95,17 +89,14 @@ BEGIN
             USING ERRCODE = 'object_not_in_prerequisite_state';
     END IF;
     RETURN source;
-END
-$$;
+END $$;
 COMMENT ON FUNCTION textsim._hold_source(integer)
     IS 'lock an attached table against being altered, and see that this role can index it';
 
--- Of a page of the table all keys; of a page of its documents those that it has no row for.
+-- Returns all keys of a page of the table, or the keys without a row of a page of its documents.
 CREATE FUNCTION textsim._next_page(
     number integer, of_documents boolean, after text, OUT keys text[], OUT last text)
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
-SET search_path = pg_catalog, pg_temp
-AS $$
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     source textsim.source := textsim._hold_source(number);
     key_type text := format_type(source.key_type, NULL);
@@ -136,8 +127,7 @@ BEGIN
         INTO keys, last USING after;
     END IF;
     keys := coalesce(keys, '{}');
-END
-$$;
+END $$;
 COMMENT ON FUNCTION textsim._next_page(integer, boolean, text)
     IS 'the next keys in the comparison of a table with its documents; last is NULL at the end';
 
@@ -153,9 +143,7 @@ COMMENT ON FUNCTION textsim._set_aside(textsim.corpus, integer, text, text)
 
 CREATE FUNCTION textsim._rows_of(source textsim.source, keys text[])
 RETURNS TABLE (key text, body text)
-LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
-SET search_path = pg_catalog, pg_temp
-AS $$
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     RETURN QUERY EXECUTE format($query$
         SELECT q.key, t.body
@@ -166,41 +154,35 @@ BEGIN
         ) t ON t.key = q.key
         $query$, source.relation, source.key_column, source.text_column,
         format_type(source.key_type, NULL)) USING keys;
-END
-$$;
+END $$;
 COMMENT ON FUNCTION textsim._rows_of(textsim.source, text[])
-    IS 'the texts that a table has now for some keys; NULL for those without a row';
+    IS 'the texts that a table has now for these keys; NULL for a key without a row';
 
 CREATE FUNCTION textsim._index_row(
     c textsim.corpus, source integer, document_key text, body text, owner integer)
 RETURNS void
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
-SET search_path = pg_catalog, pg_temp
-AS $$
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    fault text := textsim._fault(document_key, body);
+    fault text := textsim._document_fault(document_key, body);
     other regclass := (
         SELECT s.relation FROM textsim.source s WHERE s.id = owner AND s.id <> source AND s.active);
 BEGIN
     IF body IS NULL THEN
-        PERFORM textsim._take(c, source, document_key);
+        PERFORM textsim._remove_document(c, source, document_key);
     ELSIF fault IS NOT NULL THEN
         PERFORM textsim._set_aside(c, source, document_key, fault);
     ELSIF other IS NOT NULL THEN
         PERFORM textsim._set_aside(
             c, source, document_key, 'the corpus has this key from the table ' || other);
     ELSE
-        PERFORM textsim._put(c, source, document_key, body, owner IS NOT NULL);
+        PERFORM textsim._write_document(c, source, document_key, body, owner IS NOT NULL);
     END IF;
-END
-$$;
+END $$;
 COMMENT ON FUNCTION textsim._index_row(textsim.corpus, integer, text, text, integer)
-    IS 'make a document equal to its row; owner: the source of the document, 0 for none, NULL if there is no document';
+    IS 'make a document equal to its row; owner: its source, 0 if it has none, NULL if there is no document';
 
 CREATE FUNCTION textsim._index_rows(number integer, keys text[]) RETURNS boolean
-LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
-SET search_path = pg_catalog, pg_temp
-AS $$
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     source textsim.source;
     c textsim.corpus;
@@ -211,15 +193,15 @@ DECLARE
 BEGIN
     SELECT k.* INTO c FROM textsim.source s JOIN textsim.corpus k ON k.id = s.corpus_id
     WHERE s.id = number;
-    -- As workers do, wait for other writers of the corpus while nothing is held, and not long for
-    -- anything after that: what is waited for may wait for us.
+    -- As a worker does, wait for other writers of the corpus while holding no lock, and briefly for
+    -- anything after that: its holder may be waiting for this transaction.
     PERFORM pg_advisory_xact_lock(hashtext('textsim-db writers'), c.id);
     PERFORM set_config('lock_timeout', '100ms', true);
     source := textsim._hold_source(number);
     DELETE FROM textsim.pending p
     WHERE (p.source_id = number OR p.source_id IS NULL AND p.corpus_id = c.id)
         AND p.error IS NOT NULL AND p.keys[1] = ANY (_index_rows.keys);
-    -- First the documents, then the table: a writer of both cannot come in between.
+    -- First the documents, then the table, so that no writer of both comes in between.
     EXECUTE format($query$
         SELECT coalesce(jsonb_object_agg(d.key, coalesce(d.source_id, 0)), '{}')
         FROM (
@@ -232,8 +214,8 @@ BEGIN
             c, number, changed.key, changed.body, (owners ->> changed.key)::integer);
         digests := digests || jsonb_build_object(changed.key, md5(changed.body));
     END LOOP;
-    -- A row that was changed and removed again before its document was written has left no log. A
-    -- later writer of the row finds the document, or logs that there is none.
+    -- A row that was changed and removed again before its document was written has left no log. A later
+    -- writer of the row sees the document, or logs that there is none.
     SELECT bool_or(md5(r.body) IS DISTINCT FROM digests ->> r.key) INTO is_changed
     FROM textsim._rows_of(source, keys) r;
     IF is_changed THEN
@@ -248,17 +230,14 @@ BEGIN
     RETURN true;
 EXCEPTION WHEN lock_not_available OR unique_violation THEN
     RETURN false;
-END
-$$;
+END $$;
 COMMENT ON FUNCTION textsim._index_rows(integer, text[])
     IS 'make documents equal to their rows, and log words that wait for ids; false if another transaction was in the way';
 
 CREATE FUNCTION textsim._add_words(corpus text, keys text[]) RETURNS void
-LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
-SET search_path = pg_catalog, pg_temp
-AS $$
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    c textsim.corpus := textsim._known(corpus);
+    c textsim.corpus := textsim._required_corpus(corpus);
 BEGIN
     -- In the order of the hashes, so that two writers wait for each other in one direction only.
     EXECUTE format($query$
@@ -273,8 +252,7 @@ BEGIN
         ORDER BY n.hash
         ON CONFLICT (hash) DO NOTHING
         $query$, 'document_' || c.id) USING keys;
-END
-$$;
+END $$;
 COMMENT ON FUNCTION textsim._add_words(text, text[])
     IS 'add the words of documents to the dictionary, in a transaction that writes nothing else';
 
@@ -289,12 +267,10 @@ END;
 COMMENT ON FUNCTION textsim._ids_of(text)
     IS 'the word ids of a normal form; NULL if the dictionary does not have all words';
 
-CREATE FUNCTION textsim._give_word_ids(corpus text, keys text[]) RETURNS void
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
-SET search_path = pg_catalog, pg_temp
-AS $$
+CREATE FUNCTION textsim._replace_normal_forms(corpus text, keys text[]) RETURNS void
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    c textsim.corpus := textsim._known(corpus);
+    c textsim.corpus := textsim._required_corpus(corpus);
     waiting record;
 BEGIN
     EXECUTE format($query$
@@ -319,14 +295,13 @@ BEGIN
             PERFORM textsim._set_aside(c, NULL, waiting.key, format(
                 'the word "%s" has the same 64-bit hash as another one', left(waiting.collision, 40)));
         ELSE
-            -- Another transaction held it, and may roll back.
+            -- Another transaction has locked the document, and may roll back.
             INSERT INTO textsim.pending (corpus_id, keys, lease_until)
             VALUES (c.id, ARRAY[waiting.key], now() + interval '1 s');
         END IF;
     END LOOP;
-END
-$$;
-COMMENT ON FUNCTION textsim._give_word_ids(text, text[])
+END $$;
+COMMENT ON FUNCTION textsim._replace_normal_forms(text, text[])
     IS 'replace the normal forms of documents by word ids';
 
 CREATE FUNCTION textsim._forget_events(events bigint[]) RETURNS void
@@ -344,18 +319,14 @@ END;
 COMMENT ON FUNCTION textsim._parts(text[]) IS 'keys in parts of a hundred, one for a transaction';
 
 CREATE FUNCTION textsim._report_unfinished(corpus text) RETURNS void
-LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
-SET search_path = pg_catalog, pg_temp
-AS $$
+LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    c textsim.corpus := textsim._known(corpus);
+    c textsim.corpus := textsim._required_corpus(corpus);
     leased bigint;
     refused bigint;
 BEGIN
     SELECT count(*) FILTER (WHERE p.error IS NULL), count(*) FILTER (WHERE p.error IS NOT NULL)
-    INTO leased, refused
-    FROM textsim.pending p LEFT JOIN textsim.source s ON s.id = p.source_id
-    WHERE coalesce(s.corpus_id, p.corpus_id) = c.id;
+    INTO leased, refused FROM textsim._pending(c.id) p;
     IF leased > 0 THEN
         RAISE NOTICE '% entries of the log are left: a worker has them in hand, or their table cannot be '
             'indexed', leased;
@@ -363,16 +334,14 @@ BEGIN
     IF refused > 0 THEN
         RAISE NOTICE '% documents are set aside; textsim.pending has the error of each', refused;
     END IF;
-END
-$$;
+END $$;
 COMMENT ON FUNCTION textsim._report_unfinished(text)
-    IS 'raise a notice of what index_pending left undone';
+    IS 'raise a notice of the changes that index_pending left in the log';
 
--- A procedure with a SET clause may not commit. So the procedures use no operator, which the
--- caller's search_path could replace, and name the schema of each function.
+-- A procedure with a SET clause cannot commit. So the procedures use no operators, which the caller's
+-- search_path could replace, and qualify each function.
 CREATE PROCEDURE textsim._index_keys(source integer, keys text[])
-LANGUAGE plpgsql
-AS $$
+LANGUAGE plpgsql AS $$
 DECLARE
     part text[];
     single text;
@@ -389,31 +358,29 @@ BEGIN
         END IF;
         COMMIT;
     END LOOP;
-END
-$$;
+END $$;
 COMMENT ON PROCEDURE textsim._index_keys(integer, text[])
     IS 'make documents equal to their rows in transactions of up to a hundred';
 
-CREATE PROCEDURE textsim._give_ids(corpus text, keys text[])
-LANGUAGE plpgsql
-AS $$
+CREATE PROCEDURE textsim._give_word_ids(corpus text, keys text[])
+LANGUAGE plpgsql AS $$
 DECLARE
     part text[];
 BEGIN
     FOR part IN SELECT textsim._parts(keys) LOOP
         PERFORM textsim._add_words(corpus, part);
         COMMIT;
-        PERFORM textsim._give_word_ids(corpus, part);
+        PERFORM textsim._replace_normal_forms(corpus, part);
         COMMIT;
     END LOOP;
-END
-$$;
-COMMENT ON PROCEDURE textsim._give_ids(text, text[])
+END $$;
+COMMENT ON PROCEDURE textsim._give_word_ids(text, text[])
     IS 'give the words of documents their ids in transactions of up to a hundred documents';
 
+-- Public functions
+
 CREATE PROCEDURE textsim.index_pending(corpus text)
-LANGUAGE plpgsql
-AS $$
+LANGUAGE plpgsql AS $$
 DECLARE
     batch record;
     page record;
@@ -425,7 +392,7 @@ BEGIN
         SELECT * INTO batch FROM textsim._pending_batch(corpus);
         EXIT WHEN batch.events IS NULL;
         IF batch.source_id IS NULL THEN
-            CALL textsim._give_ids(corpus, batch.keys);
+            CALL textsim._give_word_ids(corpus, batch.keys);
         ELSIF batch.keys IS NOT NULL THEN
             CALL textsim._index_keys(batch.source_id, batch.keys);
         ELSE
@@ -444,7 +411,6 @@ BEGIN
         COMMIT;
     END LOOP;
     PERFORM textsim._report_unfinished(corpus);
-END
-$$;
+END $$;
 COMMENT ON PROCEDURE textsim.index_pending(text)
-    IS 'index what is pending in a corpus and give its words ids, as a worker does';
+    IS 'index the pending changes of a corpus and give its words ids, as a worker does';

@@ -1,31 +1,28 @@
--- Putting a rebuilt corpus in the place of the one it was built from.
+-- Putting a rebuilt corpus in the place of the old one. Private: Corpus.rebuild() calls these.
+
+-- Private functions
 
 CREATE FUNCTION textsim._refuse_write() RETURNS trigger
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
-SET search_path = pg_catalog, pg_temp
-AS $$
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     RAISE EXCEPTION 'the corpus was rebuilt while this was being written; repeat the transaction'
         USING ERRCODE = 'object_not_in_prerequisite_state';
-END
-$$;
-COMMENT ON FUNCTION textsim._refuse_write() IS 'turns away who writes to a corpus that was replaced';
+END $$;
+COMMENT ON FUNCTION textsim._refuse_write() IS 'refuses a write to a corpus that was replaced';
 
 CREATE FUNCTION textsim._replace_corpus(old integer, new integer) RETURNS void
-LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
-SET search_path = pg_catalog, pg_temp
-AS $$
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     old_name text := (SELECT c.name FROM textsim.corpus c WHERE c.id = old);
     new_name text := (SELECT c.name FROM textsim.corpus c WHERE c.id = new);
     moved textsim.source;
 BEGIN
-    -- Those of single corpora: the others come with the partitions.
+    -- Rights to single corpora: _create_partitions has granted the rights to all corpora.
     PERFORM textsim._grant_like(
         format('textsim.%I', part || '_' || old)::regclass,
         format('textsim.%I', part || '_' || new)::regclass)
     FROM unnest(ARRAY['document', 'band']) part;
-    -- Who waits to write has computed signatures of the old kind: they must not get lost here.
+    -- A writer that waits has computed old signatures: it must fail, or its documents would be lost.
     EXECUTE format(
         'CREATE TRIGGER replaced BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE ON textsim.%I '
         'FOR EACH STATEMENT EXECUTE FUNCTION textsim._refuse_write()', 'document_' || old);
@@ -39,9 +36,8 @@ BEGIN
     LOOP
         PERFORM textsim._make_trigger_function(moved);
     END LOOP;
-    -- Whoever has them in hand cannot write any more: let them be taken again at once.
+    -- A worker that leased a change cannot write it any more: another one may lease it at once.
     UPDATE textsim.pending p SET corpus_id = new, lease_until = NULL WHERE p.corpus_id = old;
-END
-$$;
+END $$;
 COMMENT ON FUNCTION textsim._replace_corpus(integer, integer)
     IS 'give a corpus the name, the attached tables and the pending changes of another';
