@@ -34,7 +34,10 @@ BEGIN
     FOR moved IN
         UPDATE textsim.source s SET corpus_id = new WHERE s.corpus_id = old RETURNING s.*
     LOOP
-        PERFORM textsim._make_trigger_function(moved);
+        -- A table that was detached or dropped has no triggers.
+        IF moved.active AND EXISTS (SELECT FROM pg_class r WHERE r.oid = moved.relation) THEN
+            PERFORM textsim._make_trigger_function(moved);
+        END IF;
     END LOOP;
     -- A worker that leased a change cannot write it any more: another one may lease it at once.
     UPDATE textsim.pending p SET corpus_id = new, lease_until = NULL WHERE p.corpus_id = old;
