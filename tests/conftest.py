@@ -27,7 +27,7 @@ import psycopg
 import pytest
 
 import textsim_db
-from tests.servers import (
+from tests.support.servers import (
     EMBEDDED_VERSIONS,
     URL_VARIABLE,
     Server,

@@ -21,7 +21,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 import textsim_db
-from tests.sampling import some
+from tests.support.sampling import some
 from textsim_db.cli import app
 from textsim_db.database import URL_VARIABLE
 from textsim_db.db.embedded_server import DATA_DIR_VARIABLE

@@ -24,7 +24,7 @@ import pytest
 import textsim_db as ts
 from benchmarks.generate import documents
 from tests.cli.test_cli import Textsim, process, textsim
-from tests.sampling import some
+from tests.support.sampling import some
 from textsim_db.db import stored_corpus
 from textsim_db.dedupe import tables
 from textsim_db.files import record_files

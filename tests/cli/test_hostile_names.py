@@ -12,7 +12,7 @@ from psycopg import sql
 
 import textsim_db as ts
 from tests.cli.test_cli import Textsim, textsim
-from tests.sampling import some
+from tests.support.sampling import some
 
 pytestmark = pytest.mark.one_server
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests.sampling import some
+from tests.support.sampling import some
 from textsim_db.errors import InputError
 from textsim_db.files import read_documents, record_formats
 from textsim_db.files.read_documents import Inputs, read_text

@@ -15,7 +15,7 @@ import pytest
 import textsim_db as ts
 from tests.cli.test_cli import Textsim, process, textsim
 from tests.integration.test_sources import wait_for
-from tests.sampling import some
+from tests.support.sampling import some
 from textsim_db.db.engine import plain_url, sqlalchemy_url
 
 pytestmark = pytest.mark.one_server

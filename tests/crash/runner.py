@@ -32,8 +32,8 @@ from tests.crash.checks import (
 from tests.crash.works import Changes, Job, read
 from tests.integration.test_embedded import postmaster
 from tests.migration.test_migrations import catalog
-from tests.servers import Server
-from tests.steps import SECOND, second_step
+from tests.support.servers import Server
+from tests.support.steps import SECOND, second_step
 from textsim_db.db import embedded_server, schema
 
 PATIENCE_SECONDS = 60.0

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tests import reference
+from tests.support import reference
 from tests.fuzz import generate
 from tests.fuzz.memory import Guarded
 from textsim_db.cluster import keep_representatives, large_buckets, spanning_forest

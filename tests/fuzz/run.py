@@ -53,7 +53,7 @@ def _compare(url: str, seed: int, texts: int, at: Any, done: Any) -> None:
     import psycopg
 
     import textsim_db as ts
-    from tests import parity
+    from tests.support import parity
     from tests.fuzz import generate
 
     real = generate.real_texts()

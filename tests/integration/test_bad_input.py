@@ -13,8 +13,8 @@ import pytest
 import sqlalchemy
 
 import textsim_db as ts
-from tests.sampling import some
-from tests.servers import Server
+from tests.support.sampling import some
+from tests.support.servers import Server
 from textsim_db.write.prepared_batch import BATCH_DOCUMENTS
 
 pytestmark = pytest.mark.one_server

@@ -13,7 +13,7 @@ import pytest
 
 import textsim_db as ts
 from tests.integration.test_sources import wait_for
-from tests.sampling import some
+from tests.support.sampling import some
 from textsim_db.db import stored_corpus
 
 pytestmark = pytest.mark.one_server

@@ -11,7 +11,7 @@ import pytest
 
 import textsim_db as ts
 from benchmarks.generate import documents
-from tests.sampling import some
+from tests.support.sampling import some
 from textsim_db.cluster.spanning_forest import Forest, Links
 from textsim_db.read import pairs
 from textsim_db.text.tokens import shingles

@@ -17,7 +17,7 @@ import psycopg
 import pytest
 
 import textsim_db as ts
-from tests.sampling import some
+from tests.support.sampling import some
 from textsim_db.db.binary_format import (
     COPY_HEADER,
     COPY_TRAILER,

@@ -12,7 +12,7 @@ import pytest
 import sqlalchemy
 
 import textsim_db as ts
-from tests import reference
+from tests.support import reference
 from textsim_db.write.bulk_load import ANALYZE_DOCUMENTS
 
 pytestmark = pytest.mark.one_server

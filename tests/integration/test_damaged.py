@@ -12,7 +12,7 @@ import psycopg
 import pytest
 
 import textsim_db as ts
-from tests.sampling import some
+from tests.support.sampling import some
 
 pytestmark = pytest.mark.one_server
 

@@ -10,7 +10,7 @@ import pytest
 
 import textsim_db as ts
 from benchmarks.generate import documents
-from tests.sampling import some
+from tests.support.sampling import some
 from textsim_db.measures import MEASURES, Measure, shingles, words
 from textsim_db.read import pairs
 

@@ -18,8 +18,8 @@ from psycopg import errors as pg
 import textsim_db as ts
 from benchmarks.generate import documents
 from tests.integration.test_retries import cut_commit
-from tests.proxy import proxied
-from tests.sampling import some
+from tests.support.proxy import proxied
+from tests.support.sampling import some
 from textsim_db.db import stored_corpus
 from textsim_db.sync import source_changes, source_rows
 from textsim_db.write import rebuild

@@ -19,8 +19,8 @@ from psycopg import errors as pg
 
 import textsim_db as ts
 from tests.integration.test_sources import Connection, expected, settle, stored, working
-from tests.proxy import COMMIT, Proxy, proxied
-from tests.sampling import some
+from tests.support.proxy import COMMIT, Proxy, proxied
+from tests.support.sampling import some
 
 pytestmark = pytest.mark.one_server
 

@@ -12,7 +12,7 @@ import pytest
 import textsim_db as ts
 from benchmarks.generate import documents
 from tests.cli.test_cli import Textsim, textsim
-from tests.sampling import some
+from tests.support.sampling import some
 from textsim_db.measures import (
     document_frequencies,
     idf_weights,

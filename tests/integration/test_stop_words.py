@@ -9,7 +9,7 @@ import pytest
 
 import textsim_db as ts
 from benchmarks.generate import documents
-from tests.sampling import some
+from tests.support.sampling import some
 from textsim_db.measures import without_stop_words
 from textsim_db.sketch import sketches
 from textsim_db.text.stop_words import stop_words, without

@@ -12,7 +12,7 @@ import pytest
 
 import textsim_db as ts
 from tests.integration.test_sources import expected, settle, stored
-from tests.isolation.clients import Client, Clients, Connection, Isolation, clients
+from tests.support.clients import Client, Clients, Connection, Isolation, clients
 from textsim_db.write.bulk_load import QUEUE
 
 pytestmark = pytest.mark.one_server

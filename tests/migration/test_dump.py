@@ -16,8 +16,8 @@ from psycopg import sql
 import textsim_db as ts
 from tests.migration.test_migrations import CATALOG, catalog, rows
 from tests.migration.test_roles import FOX, RIGHTS, TEXTS, Stage, new_role, new_stage
-from tests.sampling import some
-from tests.servers import Server, own_server, programs_of
+from tests.support.sampling import some
+from tests.support.servers import Server, own_server, programs_of
 
 UTF8 = "ENCODING 'UTF8' TEMPLATE template0"
 VERSIONS = (15, 16, 18)

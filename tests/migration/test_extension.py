@@ -17,7 +17,7 @@ from psycopg import sql
 import textsim_db as ts
 from tests.migration.test_migrations import CATALOG, catalog, rows
 from tests.migration.test_roles import FOX, RIGHTS, TEXTS, Stage, as_role, new_stage
-from tests.servers import SYSTEM_PROGRAMS, Server, own_server, programs_of
+from tests.support.servers import SYSTEM_PROGRAMS, Server, own_server, programs_of
 from textsim_db.db import schema
 
 ROOT = Path(__file__).parents[2]

@@ -13,8 +13,8 @@ from sqlalchemy import Engine
 
 import textsim_db as ts
 from scripts.freeze_schema import CHECKSUMS, checksums
-from tests.servers import Server
-from tests.steps import FIRST, SECOND, second_step
+from tests.support.servers import Server
+from tests.support.steps import FIRST, SECOND, second_step
 from textsim_db.db import schema
 from textsim_db.db.engine import open_engine
 

@@ -19,7 +19,7 @@ from psycopg import sql
 from typer.testing import CliRunner
 
 import textsim_db as ts
-from tests.servers import Server
+from tests.support.servers import Server
 from textsim_db.cli import app
 from textsim_db.database import URL_VARIABLE
 from textsim_db.db.engine import plain_url, sqlalchemy_url

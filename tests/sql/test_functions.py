@@ -12,9 +12,9 @@ import pytest
 
 import textsim_db as ts
 from benchmarks.generate import documents
-from tests import reference
-from tests.parity import create_corpora, differences, real_texts
-from tests.sampling import some
+from tests.support import reference
+from tests.support.parity import create_corpora, differences, real_texts
+from tests.support.sampling import some
 from tests.unit.test_text import ALPHABET, JAMO, MARKS, random_text
 from textsim_db.sketch.sketches import GOLDEN_TEXT
 from textsim_db.text.tokens import normal_form

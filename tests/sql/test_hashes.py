@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 import textsim_db as ts
-from tests.golden import GOLDEN, Golden, golden_config
+from tests.support.golden import GOLDEN, Golden, golden_config
 from textsim_db.sketch import sketches
 from textsim_db.sketch.sketches import GOLDEN_TEXT
 from textsim_db.text.hashing import hash_bands, hash_texts

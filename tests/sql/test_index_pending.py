@@ -11,7 +11,7 @@ import pytest
 from psycopg import errors as pg
 
 import textsim_db as ts
-from tests.collision import FIRST, SECOND
+from tests.support.collision import FIRST, SECOND
 
 ROWS = 2500
 """More than a part of an index run (100), a page of a comparison (1,000) and a batch of events."""

@@ -15,7 +15,7 @@ import unicodedataplus
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tests import reference
+from tests.support import reference
 from textsim_db import ConfigurationError, DocumentError
 from textsim_db.settings import Shingle
 from textsim_db.text.text_kernels import prepare_pieces

@@ -2,7 +2,7 @@
 
 The suite compares a sample; the full run is a command of its own:
 
-    python -m tests.parity --strings 1000000 [--postgres 16] [--data ../shared/data]
+    python -m tests.support.parity --strings 1000000 [--postgres 16] [--data ../shared/data]
 """
 
 from __future__ import annotations
