@@ -25,8 +25,13 @@ import hypothesis
 import numba
 import psycopg
 import pytest
+from typer.testing import CliRunner, Result
 
 import textsim_db
+from tests.support.clients import Clients, clients
+from tests.support.commands import Textsim
+from tests.support.connections import Connection
+from tests.support.proxy import Proxy, proxied
 from tests.support.servers import (
     EMBEDDED_VERSIONS,
     URL_VARIABLE,
@@ -36,6 +41,7 @@ from tests.support.servers import (
     locked,
     start_embedded,
 )
+from textsim_db.cli import app
 from textsim_db.database import URL_VARIABLE as DATABASE_URL_VARIABLE
 from textsim_db.db import embedded_server
 
@@ -172,6 +178,49 @@ def empty_database_url(server: Server) -> Iterator[str]:
 def db(database_url: str) -> Iterator[textsim_db.Database]:
     with textsim_db.connect(database_url) as database:
         yield database
+
+
+@pytest.fixture
+def connection(database_url: str) -> Iterator[Connection]:
+    """A connection of psycopg's to the test's database; each statement is a transaction."""
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        yield connection
+
+
+@pytest.fixture
+def corpus(db: textsim_db.Database) -> textsim_db.Corpus:
+    """A corpus without documents, for tests to which its settings do not matter."""
+    return db.create_corpus("c", shingle="word:2", threshold=0.7, num_hashes=16)
+
+
+@pytest.fixture
+def proxy(database_url: str) -> Iterator[Proxy]:
+    """A proxy in front of the test's database, which loses connections when it is asked to."""
+    with proxied(database_url) as proxy:
+        yield proxy
+
+
+@pytest.fixture
+def make_client(database_url: str) -> Iterator[Clients]:
+    """A function that makes clients whose steps the test puts in order."""
+    with clients(database_url) as make:
+        yield make
+
+
+@pytest.fixture
+def textsim(database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Textsim:
+    """Run a command in this process on the test's database, in a folder of its own."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("FORCE_COLOR", "COLUMNS", "TTY_COMPATIBLE"):  # which Rich looks at
+        monkeypatch.delenv(name, raising=False)
+    runner = CliRunner(env={DATABASE_URL_VARIABLE: database_url})
+
+    def run(*args: str, status: int | None = 0, input: str | None = None) -> Result:  # noqa: A002
+        result = runner.invoke(app, args, input=input, catch_exceptions=False)
+        assert status in (None, result.exit_code), result.output
+        return result
+
+    return run
 
 
 @pytest.fixture

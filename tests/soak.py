@@ -32,10 +32,10 @@ import psycopg
 
 import textsim_db as ts
 from benchmarks.generate import vocabulary
-from tests.integration.test_embedded import own_folder
+from tests.support.connections import Connection
+from tests.support.embedded import own_folder
 from textsim_db.db import embedded_server
 
-Connection = psycopg.Connection[Any]
 WORDS = 60
 VOCABULARY = 20_000
 WARM_UP = 0.25

@@ -6,99 +6,34 @@ import csv
 import gzip
 import io
 import json
-import os
 import re
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
-from typer.testing import CliRunner, Result
+from typer.testing import CliRunner
 
 import textsim_db
-from tests.support.sampling import some
+from tests.support.commands import (
+    NEWS,
+    Textsim,
+    cut_connections,
+    give_first_document,
+    process,
+    rows,
+)
+from tests.support.sampling import sample
 from textsim_db.cli import app
 from textsim_db.database import URL_VARIABLE
 from textsim_db.db.embedded_server import DATA_DIR_VARIABLE
 from textsim_db.db.schema import head
 
 pytestmark = pytest.mark.one_server
-
-Textsim = Callable[..., Result]
-
-TEXTS = {
-    "a": "the quick brown fox jumps over the lazy dog near the river bank",
-    "b": "The quick, brown fox jumps over the lazy dog near the river bank!",
-    "c": "the quick brown fox jumps over the lazy dog near the river",
-    "d": "something else that no other document says in these words",
-}
-
-
-@pytest.fixture
-def textsim(database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Textsim:
-    """Run a command in this process on the test's database, in a folder of its own."""
-    monkeypatch.chdir(tmp_path)
-    # Rich looks at these.
-    for name in ("FORCE_COLOR", "COLUMNS", "TTY_COMPATIBLE"):
-        monkeypatch.delenv(name, raising=False)
-    runner = CliRunner(env={URL_VARIABLE: database_url})
-
-    def run(*args: str, status: int | None = 0, input: str | None = None) -> Result:  # noqa: A002
-        result = runner.invoke(app, args, input=input, catch_exceptions=False)
-        assert status in (None, result.exit_code), result.output
-        return result
-
-    return run
-
-
-@pytest.fixture
-def news(textsim: Textsim) -> Textsim:
-    """The same, with a corpus news of the texts above."""
-    lines = (json.dumps({"id": key, "text": text}) for key, text in TEXTS.items())
-    Path("news.jsonl").write_text("\n".join(lines))
-    result = textsim("index", "news", "news.jsonl", "--create")
-    assert result.stdout == ""
-    assert result.stderr.startswith("4 added, 0 replaced, 0 unchanged; ")
-    return textsim
-
-
-def process(*args: str, url: str | None = None, **options: Any) -> subprocess.Popen[str]:
-    """Start a command as a process of its own."""
-    environment = {k: v for k, v in os.environ.items() if k not in ("FORCE_COLOR", "COLUMNS")}
-    # Commands run in folders of their own.
-    environment["PYTHONPATH"] = str(Path(textsim_db.__file__).parent.parent)
-    if url is not None:
-        environment[URL_VARIABLE] = url
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    return subprocess.Popen(
-        [sys.executable, "-m", "textsim_db.cli", *args],
-        text=True,
-        env=environment,
-        **{**pipes, **options},
-    )
-
-
-def give_first_document(url: str, name: str, started: subprocess.Popen[str]) -> None:
-    """Give an index command its first document, and wait for the corpus that it creates then."""
-    assert started.stdin is not None
-    started.stdin.write('{"id": 1, "text": "some text"}\n')
-    started.stdin.flush()
-    while started.poll() is None:
-        with psycopg.connect(url) as connection:
-            query = "SELECT FROM textsim.corpus WHERE name = %s"
-            if connection.execute(query, [name]).fetchone() is not None:
-                return
-        time.sleep(0.05)
-    raise AssertionError(f"it ended before there was a corpus {name}: {started.communicate()}")
-
-
-def rows(result: Result) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in result.stdout.splitlines()]
 
 
 COMMANDS = {
@@ -344,7 +279,7 @@ class TestIndex:
 
     def test_the_status_says_whether_anything_was_done(self, news: Textsim) -> None:
         bad = json.dumps({"id": "n", "text": "a\0b"})
-        good = json.dumps({"id": "a", "text": TEXTS["a"]})
+        good = json.dumps({"id": "a", "text": NEWS["a"]})
         news("index", "news", "-", input=f"{bad}\n", status=2)
         news("index", "news", "-", input=f"{bad}\n{good}\n", status=1)
         news("index", "news", "-", input=f"{good}\n", status=0)
@@ -373,28 +308,28 @@ class TestIndex:
 
 class TestSearch:
     def test_query_formats(self, news: Textsim) -> None:
-        result = news("query", "news", TEXTS["a"], "--format", "jsonl")
+        result = news("query", "news", NEWS["a"], "--format", "jsonl")
         found = rows(result)
         assert [row["key"] for row in found] == ["a", "b", "c"]
         assert found[0] == {"similarity": 1.0, "estimate": 1.0, "key": "a"}
         assert found[2]["similarity"] == 10 / 11
-        table = news("query", "news", TEXTS["a"]).stdout.splitlines()
+        table = news("query", "news", NEWS["a"]).stdout.splitlines()
         assert table[0].split() == ["similarity", "estimate", "key"]
         assert [line.split()[0] for line in table[2:]] == ["1.0000", "1.0000", "0.9091"]
         lines = csv.DictReader(
-            io.StringIO(news("query", "news", TEXTS["a"], "--format", "csv").stdout)
+            io.StringIO(news("query", "news", NEWS["a"], "--format", "csv").stdout)
         )
         assert [line["key"] for line in lines] == ["a", "b", "c"]
 
     def test_query_from_files(self, news: Textsim) -> None:
-        Path("q.txt").write_text(TEXTS["d"])
-        expected = news("query", "news", TEXTS["d"]).stdout
+        Path("q.txt").write_text(NEWS["d"])
+        expected = news("query", "news", NEWS["d"]).stdout
         assert expected
         assert news("query", "news", "--file", "q.txt").stdout == expected
-        assert news("query", "news", "--file", "-", input=TEXTS["d"]).stdout == expected
-        assert news("query", "news", "-", input=TEXTS["d"]).stdout == expected
+        assert news("query", "news", "--file", "-", input=NEWS["d"]).stdout == expected
+        assert news("query", "news", "-", input=NEWS["d"]).stdout == expected
         for name in ("q.jsonl", "q.csv.gz"):
-            text = TEXTS["d"].encode()
+            text = NEWS["d"].encode()
             Path(name).write_bytes(gzip.compress(text) if name.endswith(".gz") else text)
             result = news("query", "news", "--file", name)
             assert result.stdout == expected
@@ -405,10 +340,8 @@ class TestSearch:
         assert result.stderr == "error: none: cannot be read: No such file or directory\n"
 
     def test_query_limits(self, news: Textsim) -> None:
-        assert (
-            len(rows(news("query", "news", TEXTS["a"], "--limit", "2", "--format", "jsonl"))) == 2
-        )
-        args = ["query", "news", TEXTS["a"], "--threshold", "0.95", "--format", "jsonl"]
+        assert len(rows(news("query", "news", NEWS["a"], "--limit", "2", "--format", "jsonl"))) == 2
+        args = ["query", "news", NEWS["a"], "--threshold", "0.95", "--format", "jsonl"]
         assert [row["key"] for row in rows(news(*args))] == ["a", "b"]
 
     def test_nothing_found(self, news: Textsim) -> None:
@@ -630,7 +563,7 @@ class TestProcess:
             assert shown in output
             assert messages == ""
 
-    @pytest.mark.parametrize("form", some(["jsonl", "csv"], 2))
+    @pytest.mark.parametrize("form", sample(["jsonl", "csv"], 2))
     def test_a_reader_that_has_enough(self, form: str, textsim: Textsim, database_url: str) -> None:
         lines = (json.dumps({"id": i, "text": "the same few words"}) for i in range(500))
         textsim("index", "c", "-", "--create", input="\n".join(lines))
@@ -690,18 +623,6 @@ class TestProcess:
         assert error.startswith("error: no connection to the database: ")
         assert all(line.startswith("  because: ") for line in causes)
         assert note.startswith("0 documents had been stored by then and stay; ")
-
-
-def cut_connections(database_url: str, for_good: bool) -> None:
-    with psycopg.connect(database_url, autocommit=True) as connection:
-        if for_good:
-            connection.execute(
-                "UPDATE pg_database SET datallowconn = false WHERE datname = current_database()"
-            )
-        connection.execute(
-            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
-            "WHERE datname = current_database() AND pid <> pg_backend_pid()"
-        )
 
 
 class TestDemo:

@@ -23,8 +23,8 @@ import pytest
 
 import textsim_db as ts
 from benchmarks.generate import documents
-from tests.cli.test_cli import Textsim, process, textsim
-from tests.support.sampling import some
+from tests.support.commands import Textsim, process
+from tests.support.sampling import sample
 from textsim_db.db import stored_corpus
 from textsim_db.dedupe import tables
 from textsim_db.files import record_files
@@ -34,7 +34,6 @@ from textsim_db.write.temporary_corpora import PREFIX
 
 pytestmark = pytest.mark.one_server
 
-__all__ = ["textsim"]
 
 Rows = list[dict[str, Any]]
 A = "the quick brown fox jumps over the lazy dog near the old river bank today"
@@ -501,7 +500,7 @@ def test_tables_that_cannot_be(textsim: Textsim, database_url: str) -> None:
     assert run_sql(database_url, "SELECT count(*) FROM textsim.corpus") == [(0,)]
 
 
-@pytest.mark.parametrize("how", some([signal.SIGINT, signal.SIGKILL], 2))
+@pytest.mark.parametrize("how", sample([signal.SIGINT, signal.SIGKILL], 2))
 def test_what_an_interrupted_process_leaves(
     textsim: Textsim, database_url: str, how: signal.Signals
 ) -> None:

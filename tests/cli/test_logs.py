@@ -19,14 +19,13 @@ import pytest
 
 import textsim_db as ts
 from benchmarks.generate import documents
-from tests.cli.test_cli import Textsim, process, textsim
-from tests.integration.test_sources import wait_for
+from tests.support.commands import Textsim, process
+from tests.support.waiting import wait_for
 from textsim_db.cli import app, logs, progress
 from textsim_db.db.engine import plain_url, sqlalchemy_url
 
 pytestmark = pytest.mark.one_server
 
-__all__ = ["textsim"]  # a fixture
 
 COMMANDS = [
     ("corpus", "list"),

@@ -13,16 +13,13 @@ import psycopg
 import pytest
 
 import textsim_db as ts
-from tests.cli.test_cli import Textsim, process, textsim
-from tests.integration.test_sources import wait_for
-from tests.support.sampling import some
+from tests.support.commands import Textsim, process
+from tests.support.connections import Connection
+from tests.support.sampling import sample
+from tests.support.waiting import wait_for
 from textsim_db.db.engine import plain_url, sqlalchemy_url
 
 pytestmark = pytest.mark.one_server
-
-__all__ = ["textsim"]  # a fixture
-
-Connection = psycopg.Connection[Any]
 
 
 @pytest.fixture
@@ -163,7 +160,7 @@ def test_reconcile(textsim: Textsim, connection: Connection) -> None:
     assert "nothing differs" in textsim("reconcile", "news", "--check").stderr
 
 
-@pytest.mark.parametrize("number", some([signal.SIGTERM, signal.SIGINT], 2))
+@pytest.mark.parametrize("number", sample([signal.SIGTERM, signal.SIGINT], 2))
 def test_a_worker_ends_cleanly(
     database_url: str, textsim: Textsim, connection: Connection, number: signal.Signals
 ) -> None:

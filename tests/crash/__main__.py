@@ -8,7 +8,7 @@ import signal
 import sys
 
 from tests.crash.runner import crash, table
-from tests.integration.test_embedded import own_folder
+from tests.support.embedded import own_folder
 
 
 def main() -> int:

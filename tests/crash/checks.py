@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
-
-import psycopg
 
 import textsim_db as ts
 from tests.crash.works import Changes, text_of
+from tests.support.connections import Connection
 from textsim_db.db import stored_corpus
 from textsim_db.write.temporary_corpora import PREFIX
 
-Connection = psycopg.Connection[Any]
 Texts = Mapping[str, str]
 
 

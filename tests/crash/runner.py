@@ -20,7 +20,6 @@ import psycopg
 import textsim_db as ts
 from tests.crash import works
 from tests.crash.checks import (
-    Connection,
     Model,
     Tally,
     check_contents,
@@ -30,8 +29,9 @@ from tests.crash.checks import (
     documents,
 )
 from tests.crash.works import Changes, Job, read
-from tests.integration.test_embedded import postmaster
-from tests.migration.test_migrations import catalog
+from tests.support.catalog import catalog
+from tests.support.connections import Connection
+from tests.support.embedded import postmaster
 from tests.support.servers import Server
 from tests.support.steps import SECOND, second_step
 from textsim_db.db import embedded_server, schema

@@ -20,7 +20,7 @@ from tests.crash.checks import (
 )
 from tests.crash.runner import crash, table
 from tests.crash.works import Journal, read, text_of
-from tests.integration.test_embedded import own_folder
+from tests.support.embedded import own_folder
 from textsim_db.db import stored_corpus
 
 pytestmark = pytest.mark.one_server

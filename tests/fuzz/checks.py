@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tests.support import reference
 from tests.fuzz import generate
 from tests.fuzz.memory import Guarded
+from tests.support import reference
 from textsim_db.cluster import keep_representatives, large_buckets, spanning_forest
 from textsim_db.compare import brute_force
 from textsim_db.compare.jaccard import jaccard_pairs, shares_earlier_band

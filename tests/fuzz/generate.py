@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tests.unit.test_text import ALPHABET, CODE_POINTS, MARKS, random_text
+from tests.support.random_texts import ALPHABET, CODE_POINTS, MARKS, random_text
 from textsim_db.db.binary_format import dump_array
 
 DATA = Path(__file__).parents[2].parent / "shared" / "data"

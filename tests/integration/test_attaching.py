@@ -4,29 +4,17 @@ from __future__ import annotations
 
 import random
 import threading
-from typing import Any
 
 import psycopg
 import pytest
 from psycopg import errors as pg
 
 import textsim_db as ts
+from tests.support.connections import Connection
 
 pytestmark = pytest.mark.one_server
 
-Connection = psycopg.Connection[Any]
 in_both_modes = pytest.mark.parametrize("mode", ["queue", "inline"])
-
-
-@pytest.fixture
-def corpus(db: ts.Database) -> ts.Corpus:
-    return db.create_corpus("c", shingle="word:2", threshold=0.7, num_hashes=16)
-
-
-@pytest.fixture
-def connection(database_url: str) -> Any:
-    with psycopg.connect(database_url, autocommit=True) as connection:
-        yield connection
 
 
 def create_table(connection: Connection, rows: int) -> None:

@@ -13,7 +13,7 @@ import pytest
 import sqlalchemy
 
 import textsim_db as ts
-from tests.support.sampling import some
+from tests.support.sampling import sample
 from tests.support.servers import Server
 from textsim_db.write.prepared_batch import BATCH_DOCUMENTS
 
@@ -332,7 +332,7 @@ class TestServerThatGoesAway:
             "WHERE datname = current_database() AND pid <> pg_backend_pid()",
         )
 
-    @pytest.mark.parametrize("at", some([10_001, 1, 9_999, 24_000], 4))
+    @pytest.mark.parametrize("at", sample([10_001, 1, 9_999, 24_000], 4))
     def test_while_adding(self, db: ts.Database, at: int) -> None:
         corpus = db.create_corpus("c", "word:2", num_hashes=16)
         total = 25_000

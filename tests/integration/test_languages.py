@@ -18,7 +18,7 @@ import psycopg
 import pytest
 
 import textsim_db as ts
-from tests.cli.test_cli import Textsim, textsim
+from tests.support.commands import Textsim
 from textsim_db.measures import without_stop_words
 from textsim_db.text import languages
 from textsim_db.text.languages import READ_BYTES, UNDETERMINED, identify
@@ -26,8 +26,6 @@ from textsim_db.text.stop_words import stop_words, stop_words_by_language
 from textsim_db.text.tokens import normal_form, to_bytes, tokenize
 from textsim_db.write.bulk_load import _part
 from textsim_db.write.prepared_batch import prepare
-
-__all__ = ["textsim"]
 
 pytestmark = pytest.mark.one_server
 

@@ -20,7 +20,9 @@ import psycopg
 import pytest
 
 import textsim_db as ts
-from tests.integration.test_sources import Connection, expected, settle, stored, working
+from tests.support.connections import Connection
+from tests.support.sources import expected, settle, stored
+from tests.support.workers import working
 
 pytestmark = pytest.mark.one_server
 

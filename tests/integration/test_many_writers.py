@@ -14,7 +14,8 @@ import psycopg
 import pytest
 
 import textsim_db as ts
-from tests.integration.test_sources import Connection, expected, settle, stored
+from tests.support.connections import Connection
+from tests.support.sources import expected, settle, stored
 
 pytestmark = pytest.mark.one_server
 

@@ -6,7 +6,6 @@ import random
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from itertools import islice
 from typing import Any
 
@@ -17,9 +16,9 @@ from psycopg import errors as pg
 
 import textsim_db as ts
 from benchmarks.generate import documents
-from tests.integration.test_retries import cut_commit
-from tests.support.proxy import proxied
-from tests.support.sampling import some
+from tests.support.proxy import cut_commit, proxied
+from tests.support.sampling import sample
+from tests.support.threads import running
 from textsim_db.db import stored_corpus
 from textsim_db.sync import source_changes, source_rows
 from textsim_db.write import rebuild
@@ -99,31 +98,6 @@ def test_tables_stay_attached(db: ts.Database) -> None:
         assert len(corpus) == 4
     corpus.detach("queue")
     corpus.detach("inline")
-
-
-@contextmanager
-def running(*functions: Any) -> Iterator[threading.Event]:
-    """Run functions again and again in threads until the end."""
-    stop = threading.Event()
-    failures: list[BaseException] = []
-
-    def loop(function: Any) -> None:
-        try:
-            while not stop.is_set():
-                function()
-        except BaseException as error:
-            failures.append(error)
-
-    threads = [threading.Thread(target=loop, args=[function]) for function in functions]
-    for thread in threads:
-        thread.start()
-    try:
-        yield stop
-    finally:
-        stop.set()
-        for thread in threads:
-            thread.join()
-    assert failures == []
 
 
 def test_readers_and_writers_go_on(
@@ -418,7 +392,7 @@ def test_what_is_interrupted_leaves_no_trace(db: ts.Database) -> None:
     assert stored_corpus.names(db.engine) == ["c"]
 
 
-@pytest.mark.parametrize("when", some(["after", "before"], 2))
+@pytest.mark.parametrize("when", sample(["after", "before"], 2))
 @pytest.mark.parametrize("attached", [False, True])
 def test_commits_that_are_lost(
     db: ts.Database, rng: random.Random, when: str, attached: bool

@@ -10,17 +10,19 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
-from urllib.parse import quote
 
 import psycopg
 import pytest
 from psycopg import errors as pg
 
 import textsim_db as ts
-from tests.integration.test_sources import Connection, expected, settle, stored, working
-from tests.support.proxy import COMMIT, Proxy, proxied
-from tests.support.sampling import some
+from tests.support.connections import Connection, connection_url, with_option
+from tests.support.proxy import Proxy, cut_commit
+from tests.support.sampling import sample
+from tests.support.sources import expected, settle, stored
+from tests.support.threads import apart
+from tests.support.waiting import wait_until
+from tests.support.workers import working
 
 pytestmark = pytest.mark.one_server
 
@@ -39,74 +41,13 @@ WHERE datname = current_database() AND pid <> pg_backend_pid() AND query LIKE %s
 
 
 @pytest.fixture
-def connection(database_url: str) -> Iterator[Connection]:
-    with psycopg.connect(database_url, autocommit=True) as connection:
-        yield connection
-
-
-@pytest.fixture
-def corpus(db: ts.Database) -> ts.Corpus:
-    return db.create_corpus("c", "word:2", num_hashes=16)
-
-
-@pytest.fixture
 def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in ("write.prepared_batch", "write.bulk_load"):
         monkeypatch.setattr(f"textsim_db.{module}.BATCH_DOCUMENTS", BATCH)
 
 
-@pytest.fixture
-def proxy(database_url: str) -> Iterator[Proxy]:
-    with proxied(database_url) as proxy:
-        yield proxy
-
-
 def documents(count: int, version: str = "one") -> list[tuple[str, str]]:
     return [(f"k{i}", f"document number {i} of version {version} w{i % 977}") for i in range(count)]
-
-
-def cut_commit(number: int, when: str) -> Callable[[Proxy, bytes], str | None]:
-    """Lose the connection around a COMMIT: the one of that number from now."""
-    seen = 0
-
-    def cut(proxy: Proxy, data: bytes) -> str | None:
-        nonlocal seen
-        seen += COMMIT in data
-        return when if COMMIT in data and seen == number else None
-
-    return cut
-
-
-def with_option(url: str, option: str) -> str:
-    return f"{url}{'&' if '?' in url else '?'}options={quote('-c ' + option)}"
-
-
-@contextmanager
-def apart(work: Callable[[], object]) -> Iterator[list[BaseException]]:
-    """Run something in a thread, and wait for its end; yield where its error comes to."""
-    failures: list[BaseException] = []
-
-    def run() -> None:
-        try:
-            work()
-        except BaseException as error:
-            failures.append(error)
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    try:
-        yield failures
-    finally:
-        thread.join(60)
-        assert not thread.is_alive()
-
-
-def wait_until(connection: Connection, query: bytes, parameters: list[Any] | None = None) -> None:
-    """Wait until a query returns a row."""
-    end = time.monotonic() + 30
-    while not connection.execute(query, parameters or []).fetchall():
-        assert time.monotonic() < end
-        time.sleep(0.005)
 
 
 WAITING = b"""
@@ -116,7 +57,7 @@ SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_t
 
 
 @pytest.mark.usefixtures("small_batches")
-@pytest.mark.parametrize("when", some(["after", "before"], 2))
+@pytest.mark.parametrize("when", sample(["after", "before"], 2))
 def test_commits_that_are_lost(
     db: ts.Database, connection: Connection, proxy: Proxy, when: str
 ) -> None:
@@ -381,11 +322,6 @@ def test_a_removal_that_takes_too_long(corpus: ts.Corpus, connection: Connection
     with ts.connect(with_option(connection_url(connection), "statement_timeout=300")) as hasty:
         assert hasty.corpus("c").remove(key for key, _ in documents(2000)) == 2000
     assert len(corpus) == 0
-
-
-def connection_url(connection: Connection) -> str:
-    info = connection.info
-    return f"postgresql://{info.user}@/{info.dbname}?host={info.host}&port={info.port}"
 
 
 @pytest.mark.long

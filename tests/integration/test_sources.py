@@ -8,8 +8,7 @@ import sys
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from typing import Any, LiteralString
 
 import psycopg
@@ -19,64 +18,15 @@ from sqlalchemy import Table, Text, cast, func, select
 from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column
 
 import textsim_db as ts
+from tests.support.connections import Connection
+from tests.support.sources import MODES, expected, make_table, settle, stored, text_of
+from tests.support.waiting import wait_for
+from tests.support.workers import leased, working
 from textsim_db.db.engine import plain_url, sqlalchemy_url
 from textsim_db.sync import source_changes, source_rows
 from textsim_db.sync.worker import GIVE_UP_TRIES
 
 pytestmark = pytest.mark.one_server
-
-Connection = psycopg.Connection[Any]
-MODES = ("queue", "inline")
-
-
-@pytest.fixture
-def corpus(db: ts.Database) -> ts.Corpus:
-    return db.create_corpus("c", shingle="word:2", threshold=0.7)
-
-
-@pytest.fixture
-def connection(database_url: str) -> Iterator[Connection]:
-    with psycopg.connect(database_url, autocommit=True) as connection:
-        yield connection
-
-
-def text_of(number: object) -> str:
-    return f"this is the text with the number {number} and {number} has other words than the rest"
-
-
-def stored(connection: Connection) -> dict[str, str | None]:
-    """Return the documents as their normal forms by key."""
-    return dict(
-        connection.execute(
-            "SELECT key, coalesce(normal_form, textsim._normal_form_of(word_ids)) "
-            "FROM textsim.document"
-        ).fetchall()
-    )
-
-
-def expected(connection: Connection, table: str, key: str = "id", text: str = "body") -> Any:
-    query = sql.SQL(
-        "SELECT {key}::text, textsim.normal_form({text}) FROM {table} WHERE {text} IS NOT NULL"
-    ).format(
-        key=sql.Identifier(key),
-        text=sql.Identifier(text),
-        table=sql.SQL(table),
-    )
-    return dict(connection.execute(query).fetchall())
-
-
-def settle(db: ts.Database, corpus: ts.Corpus) -> None:
-    """Have a worker do what is pending, and check that nothing is left and nothing is wrong."""
-    db.worker().run(until_idle=True)
-    assert corpus.status()[1:4] == (0, None, 0)
-    assert corpus.check() == []
-    assert list(corpus.drift()) == []
-
-
-def make_table(connection: Connection, rows: int = 5) -> None:
-    connection.execute("CREATE TABLE t (id bigint PRIMARY KEY, body text, other int DEFAULT 0)")
-    for number in range(rows):
-        connection.execute("INSERT INTO t VALUES (%s, %s)", [number, text_of(number)])
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -563,26 +513,6 @@ def test_a_table_that_went_or_changed(
     corpus.drop()
 
 
-def wait_for(what: Callable[[], object], seconds: float = 20) -> None:
-    end = time.monotonic() + seconds
-    while not what():
-        assert time.monotonic() < end, "it did not happen in time"
-        time.sleep(0.01)
-
-
-@contextmanager
-def working(db: ts.Database, **options: Any) -> Iterator[None]:
-    """Have a worker run in a thread."""
-    worker = db.worker(**options)
-    thread = threading.Thread(target=worker.run)
-    thread.start()
-    try:
-        yield
-    finally:
-        worker.stop()
-        thread.join()
-
-
 def test_a_running_worker(db: ts.Database, corpus: ts.Corpus, connection: Connection) -> None:
     make_table(connection, 0)
     reports: list[Any] = []
@@ -617,13 +547,6 @@ def test_a_worker_that_listens(db: ts.Database, corpus: ts.Corpus, connection: C
         time.sleep(0.1)
         # The thread is to end now, and not at the end of the poll.
         connection.execute("INSERT INTO t VALUES (11, 'and by this one')")
-
-
-def leased(connection: Connection) -> int:
-    """Return how many rows of the log a worker has in hand."""
-    query = "SELECT count(*) FROM textsim.pending WHERE lease_until > clock_timestamp()"
-    (count,) = connection.execute(query).fetchall()[0]
-    return int(count)
 
 
 def test_a_killed_worker(db: ts.Database, corpus: ts.Corpus, connection: Connection) -> None:

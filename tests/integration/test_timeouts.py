@@ -7,7 +7,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import psycopg
 import pytest
@@ -15,14 +14,13 @@ from psycopg import sql
 
 import textsim_db as ts
 from benchmarks.generate import documents
-from tests.integration.test_sources import wait_for
+from tests.support.waiting import wait_for
 from textsim_db.db import stored_corpus
 from textsim_db.db.engine import plain_url, sqlalchemy_url, transaction, wait_at_most
 from textsim_db.sync import source_changes, source_rows
 
 pytestmark = pytest.mark.one_server
 
-Connection = psycopg.Connection[Any]
 LOCK = {"lock_timeout": "50ms"}
 STATEMENT = {"statement_timeout": "400ms"}
 TOO_LONG_FOR_A_LOCK = "canceling statement due to lock timeout"

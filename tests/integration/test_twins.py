@@ -13,7 +13,8 @@ import psycopg
 import pytest
 
 import textsim_db as ts
-from tests.integration.test_sources import settle, working
+from tests.support.sources import settle
+from tests.support.workers import working
 
 pytestmark = pytest.mark.one_server
 

@@ -7,19 +7,19 @@ it, and until then status and check report it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, LiteralString
+from typing import LiteralString
 
 import psycopg
 import pytest
 
 import textsim_db as ts
-from tests.integration.test_embedded import kill, own_folder
+from tests.support.connections import Connection
+from tests.support.embedded import kill, own_folder
 from textsim_db.db import embedded_server
 from textsim_db.db.engine import autocommit
 
 pytestmark = pytest.mark.one_server
 
-Connection = psycopg.Connection[Any]
 MODES = ("queue", "inline")
 ROWS = 40
 FIRST_LATE = 100
@@ -43,17 +43,6 @@ Mender = Callable[[ts.Database, ts.Corpus, Connection], None]
 
 mending = pytest.mark.parametrize("mend", MENDERS, ids=lambda mend: mend.__name__)
 in_both_modes = pytest.mark.parametrize("mode", MODES)
-
-
-@pytest.fixture
-def corpus(db: ts.Database) -> ts.Corpus:
-    return db.create_corpus("c", shingle="word:2", threshold=0.7, num_hashes=16)
-
-
-@pytest.fixture
-def connection(database_url: str) -> Any:
-    with psycopg.connect(database_url, autocommit=True) as connection:
-        yield connection
 
 
 def text_of(number: int) -> str:

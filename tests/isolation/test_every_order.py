@@ -11,8 +11,8 @@ import psycopg
 import pytest
 
 import textsim_db as ts
-from tests.integration.test_sources import stored
 from tests.support.clients import Client, Isolation, clients
+from tests.support.sources import stored
 from textsim_db.db import stored_corpus
 from textsim_db.db.dictionary import Dictionary
 from textsim_db.write import bulk_load, write_batch

@@ -9,9 +9,7 @@ import psycopg
 import pytest
 from psycopg import errors as pg
 
-from tests.migration.test_roles import FOX, Stage, as_role, contents, stage
-
-__all__ = ["stage"]
+from tests.support.roles import FOX, Stage, as_role, contents
 
 pytestmark = pytest.mark.one_server
 

@@ -14,15 +14,15 @@ import pytest
 from psycopg import sql
 
 import textsim_db as ts
-from tests.migration.test_migrations import CATALOG, catalog, rows
-from tests.migration.test_roles import FOX, RIGHTS, TEXTS, Stage, new_role, new_stage
-from tests.support.sampling import some
+from tests.support.catalog import CATALOG, catalog, rows
+from tests.support.roles import FOX, RIGHTS, TEXTS, Stage, new_role, new_stage
+from tests.support.sampling import sample
 from tests.support.servers import Server, own_server, programs_of
 
 UTF8 = "ENCODING 'UTF8' TEMPLATE template0"
 VERSIONS = (15, 16, 18)
 """Those whose programs come with the package or, mostly, with the operating system."""
-FORMATS = some(["custom", "plain"], 2)
+FORMATS = sample(["custom", "plain"], 2)
 TABLES = (
     "CREATE TABLE article (id integer PRIMARY KEY, body text)",
     "CREATE TABLE note (id uuid PRIMARY KEY, body text)",

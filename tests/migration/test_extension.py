@@ -15,8 +15,8 @@ import pytest
 from psycopg import sql
 
 import textsim_db as ts
-from tests.migration.test_migrations import CATALOG, catalog, rows
-from tests.migration.test_roles import FOX, RIGHTS, TEXTS, Stage, as_role, new_stage
+from tests.support.catalog import CATALOG, catalog, rows
+from tests.support.roles import FOX, RIGHTS, TEXTS, Stage, as_role, new_stage
 from tests.support.servers import SYSTEM_PROGRAMS, Server, own_server, programs_of
 from textsim_db.db import schema
 

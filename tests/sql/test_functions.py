@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, LiteralString
 
@@ -13,14 +12,14 @@ import pytest
 import textsim_db as ts
 from benchmarks.generate import documents
 from tests.support import reference
+from tests.support.connections import Connection
 from tests.support.parity import create_corpora, differences, real_texts
-from tests.support.sampling import some
-from tests.unit.test_text import ALPHABET, JAMO, MARKS, random_text
+from tests.support.random_texts import ALPHABET, JAMO, MARKS, random_text
+from tests.support.sampling import sample
 from textsim_db.sketch.sketches import GOLDEN_TEXT
 from textsim_db.text.tokens import normal_form
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
-Connection = psycopg.Connection[Any]
 
 PUBLIC = {
     "normal_form(body text)": "immutable strict",
@@ -64,12 +63,6 @@ COMMITTING = {"_give_ids", "_index_keys", "index_pending"}
 """Procedures that commit, which those with a SET clause may not."""
 
 
-@pytest.fixture
-def connection(database_url: str) -> Iterator[Connection]:
-    with psycopg.connect(database_url, autocommit=True) as connection:
-        yield connection
-
-
 def one(connection: Connection, query: LiteralString, *parameters: object) -> Any:
     row = connection.execute(query, parameters).fetchone()
     assert row is not None
@@ -86,7 +79,7 @@ def test_parity_of_random_texts(
 
 @pytest.mark.one_server
 @pytest.mark.parametrize(
-    "name", some(["arxiv", "licences", "languages", "scripture", "articles"], 2)
+    "name", sample(["arxiv", "licences", "languages", "scripture", "articles"], 2)
 )
 def test_parity_of_real_texts(
     db: ts.Database, connection: Connection, rng: random.Random, name: str
@@ -99,7 +92,7 @@ def test_parity_of_real_texts(
     assert list(differences(connection, corpora, texts)) == []
 
 
-@pytest.mark.parametrize("shingle", some(["word:3", "char:5", "word:1"], 3))
+@pytest.mark.parametrize("shingle", sample(["word:3", "char:5", "word:1"], 3))
 def test_searches_equal_pythons(db: ts.Database, connection: Connection, shingle: str) -> None:
     corpus = db.create_corpus("c", shingle=shingle)
     texts = dict(documents(150, words=30, planted=0.5, seed=3))

@@ -12,18 +12,12 @@ from psycopg import errors as pg
 
 import textsim_db as ts
 from tests.support.collision import FIRST, SECOND
+from tests.support.connections import Connection
 
 ROWS = 2500
 """More than a part of an index run (100), a page of a comparison (1,000) and a batch of events."""
 
-Connection = psycopg.Connection[Any]
 in_both_modes = pytest.mark.parametrize("mode", ["queue", "inline"])
-
-
-@pytest.fixture
-def connection(database_url: str) -> Any:
-    with psycopg.connect(database_url, autocommit=True) as connection:
-        yield connection
 
 
 def create_corpus(connection: Connection) -> None:

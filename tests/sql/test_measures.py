@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import json
 import random
-from collections.abc import Iterator
 from pathlib import Path
 from typing import LiteralString
 
@@ -13,17 +12,11 @@ import psycopg
 import pytest
 
 import textsim_db as ts
+from tests.support.connections import Connection
 from textsim_db import measures
 from textsim_db.measures import shingles, words
 
 DATA = Path(__file__).parents[2].parent / "shared" / "data"
-Connection = psycopg.Connection[tuple[object, ...]]
-
-
-@pytest.fixture
-def connection(db: ts.Database) -> Iterator[Connection]:
-    with psycopg.connect(db.url, autocommit=True) as opened:
-        yield opened
 
 
 _MEASURES = """

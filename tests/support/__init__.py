@@ -1,1 +1,1 @@
-"""What tests use: each module is one helper. Test modules import from here, and never from each other."""
+"""Helpers of the tests, one idea a module. Test modules import them, and never each other."""

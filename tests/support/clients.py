@@ -15,10 +15,10 @@ from typing import Any
 import psycopg
 
 import textsim_db as ts
+from tests.support.connections import Connection
 from textsim_db.db import binary_format
 from textsim_db.db.engine import plain_url, sqlalchemy_url
 
-Connection = psycopg.Connection[Any]
 Isolation = psycopg.IsolationLevel
 SECONDS = 30.0
 

@@ -20,7 +20,7 @@ from typing import Any
 import psycopg
 
 import textsim_db as ts
-from tests.unit.test_text import random_text
+from tests.support.random_texts import random_text
 from textsim_db.settings import CorpusConfig
 from textsim_db.sketch import sketches
 from textsim_db.text.stop_words import stop_words

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 
-def some(values: Iterable[Any], every: int) -> list[Any]:
+def sample(values: Iterable[Any], every: int) -> list[Any]:
     """Return parameters of which only one in so many is not marked long."""
     return [
         pytest.param(value, marks=pytest.mark.long if number % every else ())
