@@ -14,8 +14,6 @@ from tests.support.forking import run
 
 pytestmark = pytest.mark.one_server
 
-"""Seconds after which a script counts as hung; it needs a few."""
-
 
 WRITERS = """
 address = sqlalchemy.create_engine(url.replace("postgresql:", "postgresql+psycopg:")) if {own} else url

@@ -15,12 +15,12 @@ import pytest
 import textsim_db as ts
 from tests.support.connections import Connection
 from tests.support.embedded import kill, own_folder
+from tests.support.sources import MODES, text_of
 from textsim_db.db import embedded_server
 from textsim_db.db.engine import autocommit
 
 pytestmark = pytest.mark.one_server
 
-MODES = ("queue", "inline")
 ROWS = 40
 FIRST_LATE = 100
 """From this key on, rows are in a partition that was created after the table was attached."""
@@ -43,10 +43,6 @@ Mender = Callable[[ts.Database, ts.Corpus, Connection], None]
 
 mending = pytest.mark.parametrize("mend", MENDERS, ids=lambda mend: mend.__name__)
 in_both_modes = pytest.mark.parametrize("mode", MODES)
-
-
-def text_of(number: int) -> str:
-    return f"this is the text with the number {number} and {number} has other words than the rest"
 
 
 def insert_rows(connection: Connection, first: int = 0, rows: int = ROWS) -> None:

@@ -9,6 +9,7 @@ import sys
 from contextlib import suppress
 
 PATIENCE = 300.0
+"""Seconds after which a script counts as hung; it needs a few."""
 
 
 START = """

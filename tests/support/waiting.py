@@ -8,6 +8,11 @@ from typing import Any
 
 from tests.support.connections import Connection
 
+CLIENT_WAITS_FOR_A_LOCK = b"""
+SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'
+    AND application_name = 'textsim-db'
+"""
+
 
 def wait_for(what: Callable[[], object], seconds: float = 20) -> None:
     end = time.monotonic() + seconds
