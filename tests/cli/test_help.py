@@ -18,8 +18,6 @@ from tests.support.commands import (
 from textsim_db.cli import app
 
 pytestmark = pytest.mark.one_server
-
-
 COMMANDS = {
     "attach",
     "detach",

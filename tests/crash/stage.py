@@ -27,17 +27,9 @@ from tests.support.embedded import postmaster
 from textsim_db.db import embedded_server
 
 PATIENCE_SECONDS = 60.0
-
-
 CLIENT = "killed-client"
-
-
 SETTINGS: dict[str, Any] = {"shingle": "word:2", "num_hashes": 32}
-
-
 REBUILT_DOCUMENTS = 2000
-
-
 FIRST = 100_000
 """Versions of texts that are new with each kill."""
 

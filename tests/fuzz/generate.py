@@ -37,8 +37,6 @@ CONTROLS = (
 EDGES = "\x7f\x80\u07ff\u0800\ufffd\uffff\U00010000\U0010ffff\ud7ff\ue000a1 "
 SEPARATORS = ("", "", "", "", " ", "\n", "-", "\u00a0", "\u0301")
 ALL = "".join(map(chr, CODE_POINTS))
-
-
 Kind = Callable[[random.Random, list[str], list[str]], str]
 
 

@@ -13,8 +13,6 @@ import textsim_db as ts
 from tests.support.forking import run
 
 pytestmark = pytest.mark.one_server
-
-
 WRITERS = """
 address = sqlalchemy.create_engine(url.replace("postgresql:", "postgresql+psycopg:")) if {own} else url
 db = ts.connect(address)

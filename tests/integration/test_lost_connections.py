@@ -20,11 +20,7 @@ from tests.support.sources import expected, settle, stored
 from tests.support.workers import working
 
 pytestmark = pytest.mark.one_server
-
-
 BATCH = 1000
-
-
 TOTAL = 2500
 
 

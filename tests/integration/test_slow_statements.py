@@ -18,17 +18,11 @@ from tests.support.waiting import wait_until
 from tests.support.workers import working
 
 pytestmark = pytest.mark.one_server
-
-
 SLEEP = 0.0005
-
-
 SLOW = f"""
 CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN PERFORM pg_sleep(CASE WHEN NEW.key = 'slow' THEN 20 ELSE {SLEEP} END); RETURN NEW; END $$
 """
-
-
 CANCEL = """
 SELECT pg_cancel_backend(pid) FROM pg_stat_activity
 WHERE datname = current_database() AND pid <> pg_backend_pid() AND query LIKE %s

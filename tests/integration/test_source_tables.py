@@ -16,8 +16,6 @@ from tests.support.connections import Connection
 from tests.support.sources import MODES, expected, make_table, settle, stored, text_of
 
 pytestmark = pytest.mark.one_server
-
-
 KEYS: dict[str, tuple[str, list[object]]] = {
     "smallint": ("smallint", [1, -2, 32767]),
     "integer": ("integer", [1, -2, 2**31 - 1]),
@@ -104,8 +102,6 @@ def test_a_partition_alone(db: ts.Database, corpus: ts.Corpus, connection: Conne
 
 
 AWKWARD = 'Schä"ma'
-
-
 NAMES = ['a "table"; DROP TABLE x; --', "per%cent %s", "ORDER", "漢" * 20]
 
 

@@ -17,8 +17,6 @@ from textsim_db import measures
 from textsim_db.measures import shingles, words
 
 DATA = Path(__file__).parents[2].parent / "shared" / "data"
-
-
 _MEASURES = """
 SELECT textsim.containment(a, b), textsim.containment(a, b, 'char', 4),
     textsim.containment(b, a, 'word', 2), textsim.cosine(a, b), textsim.levenshtein_words(a, b),

@@ -10,8 +10,6 @@ from contextlib import suppress
 
 PATIENCE = 300.0
 """Seconds after which a script counts as hung; it needs a few."""
-
-
 START = """
 import logging, os, sys, threading
 import psycopg, sqlalchemy

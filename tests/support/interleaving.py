@@ -10,8 +10,6 @@ import textsim_db as ts
 from tests.support.clients import Client, Isolation
 
 RC, RR = Isolation.READ_COMMITTED, Isolation.REPEATABLE_READ
-
-
 LEVELS = pytest.mark.parametrize(
     "level",
     [
@@ -19,11 +17,7 @@ LEVELS = pytest.mark.parametrize(
         pytest.param(RR, id="repeatable read", marks=pytest.mark.long),
     ],
 )
-
-
 ADD = "SELECT textsim.add('c', %s, %s)"
-
-
 REMOVE = "SELECT textsim.remove('c', %s)"
 
 

@@ -9,28 +9,14 @@ CODE_POINTS = [point for point in range(1, 0x110000) if not 0xD800 <= point <= 0
 
 # What a uniform choice of code points would hardly ever bring together.
 MARKS = "\u0316\uff9e\uff9f\u0344\u0f73"
-
-
 MARKS += "\u0301\u0327\u0323\u0308\u0345\u0315\u05b0\u05b1\u0e48\u0e38\u3099\u309a\u1dc0\U0001d165"
-
-
 LETTERS = "aAeEßẞSsςσΣıİIiﬁǅǆΩΩKŉẛ가각ᄀ\u1161\u11a8نﷺकक्ष"
-
-
 JAMO = "\u1100\u1161\u11a8\u314f\u3133\uffc2\uffa1가각"
-
-
 SPACELESS = "漢字かがカｶﾞกําເປំកမ々〇㈱"
-
-
 OTHERS = (
     " \t\n\u00a0\u2028\u200b\u200d\u00ad-_'’.½²①Ⅷ٣३\U0001f98a\ufe0f\ue000\uffff\u0378\U0001fbff"
 )
-
-
 UNASSIGNED = "\u0870\u1c89\u2c2f\ua7c0\U00010570\U0001e030\U00011f00\U0001fae8\U000323b0"
-
-
 ALPHABET = MARKS + LETTERS + JAMO + SPACELESS + OTHERS + UNASSIGNED
 
 

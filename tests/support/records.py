@@ -15,17 +15,9 @@ import pytest
 from textsim_db.files.record_formats import CsvRecords
 
 Rows = list[dict[str, Any]]
-
-
 A = "the quick brown fox jumps over the lazy dog near the old river bank today"
-
-
 NEAR_A = "The quick, brown fox jumps over the lazy dog near the old river bank today!"
-
-
 LONGER_A = A + " again"
-
-
 B = "something else that no other document says in these very words"
 
 

@@ -17,18 +17,12 @@ from tests.support.servers import Server
 from textsim_db.db.engine import plain_url, sqlalchemy_url
 
 PASSWORD = "secret"
-
-
 TEXTS = [
     ("a", "one two three four five six"),
     ("b", "one two three four five six seven"),
     ("c", "nothing of the kind has ever been seen"),
 ]
-
-
 FOX = "the quick brown fox jumps over the lazy dog"
-
-
 RELATIONS = """
 SELECT c.oid::regclass::text, c.relkind, (
     SELECT a.attname FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attnum = 1)
@@ -36,8 +30,6 @@ FROM pg_class c
 WHERE c.relnamespace = 'textsim'::regnamespace AND c.relkind IN ('r', 'p', 'v', 'S')
 ORDER BY 1
 """
-
-
 RIGHTS = """
 SELECT 'schema', nspname::text, nspacl::text FROM pg_namespace WHERE nspname = 'textsim'
 UNION ALL SELECT 'relation', relname, relacl::text FROM pg_class

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.soak import HEADS, Load, Sample, judge
+from tests.soak.samples import HEADS, Load, Sample, judge
 
 LOAD = Load(documents=20_000, writes=50, queries=50)
 

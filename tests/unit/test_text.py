@@ -33,8 +33,6 @@ from textsim_db.text.tokens import (
 from textsim_db.text.unicode_tables import tables
 
 ROOT = Path(__file__).parents[2]
-
-
 any_text = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"))
 tricky_text = st.text(st.sampled_from(ALPHABET))
 
