@@ -103,8 +103,14 @@ def test_status_of_a_large_backlog(corpus: ts.Corpus, connection: Connection) ->
 
 
 @in_both_modes
+@pytest.mark.parametrize("writers", [3, pytest.param(6, marks=pytest.mark.long)])
 def test_partitioned_table_under_writers(
-    db: ts.Database, corpus: ts.Corpus, database_url: str, mode: str, rng: random.Random
+    db: ts.Database,
+    corpus: ts.Corpus,
+    database_url: str,
+    mode: str,
+    writers: int,
+    rng: random.Random,
 ) -> None:
     """Neither the writers nor attach and detach end by a deadlock."""
     with psycopg.connect(database_url, autocommit=True) as connection:
@@ -117,7 +123,7 @@ def test_partitioned_table_under_writers(
         connection.execute("INSERT INTO t SELECT i, 'text ' || i FROM generate_series(0, 399) i")
     stop = threading.Event()
     errors: list[str] = []
-    seeds = [rng.random() for _ in range(6)]
+    seeds = [rng.random() for _ in range(writers)]
 
     def write(number: int) -> None:
         own_random = random.Random(seeds[number])
@@ -139,7 +145,7 @@ def test_partitioned_table_under_writers(
                 except (pg.SerializationFailure, pg.CheckViolation):
                     pass
 
-    threads = [threading.Thread(target=write, args=[i]) for i in range(6)]
+    threads = [threading.Thread(target=write, args=[i]) for i in range(writers)]
     for thread in threads:
         thread.start()
     try:

@@ -129,7 +129,8 @@ def test_another_recipe(db: ts.Database, corpus: ts.Corpus) -> None:
         "num_hashes = 127, a = a[:127], b = b[:127], bands = 18",
     ],
 )
-def test_a_damaged_configuration(db: ts.Database, corpus: ts.Corpus, damage: str) -> None:
+def test_a_damaged_configuration(db: ts.Database, damage: str) -> None:
+    db.create_corpus("c")
     execute(db.url, f"UPDATE textsim.corpus SET {damage}")
     with pytest.raises(ts.RecipeError, match="stored golden signature"):
         db.corpus("c")

@@ -28,7 +28,7 @@ def test_rebuild_waits_for_add(
     corpus.add("z", "not touched")
     a, b = make_client("a", level), make_client("b")
     a.does(a.sql(ADD, "k", "from SQL"))
-    b.waits(lambda: b.db.corpus("c").rebuild(shingle="word:2"))
+    b.waits(lambda: b.db.corpus("c").rebuild(shingle="word:1"))
     a.commit()
     assert b.end() is True
     rebuilt = db.corpus("c")
@@ -81,7 +81,7 @@ def test_writers_wait_for_rebuild(
     )
     old = b.db.corpus("c")
     gate.does(gate.sql("SELECT FROM textsim.corpus WHERE name = 'c' FOR SHARE"))
-    rebuilder.waits(lambda: rebuilder.db.corpus("c").rebuild(shingle="word:2"))
+    rebuilder.waits(lambda: rebuilder.db.corpus("c").rebuild(shingle="word:1"))
     a.waits(a.sql(ADD, "a", "from SQL"))
     b.waits(lambda: old.add("b", "from Python"))
     c.waits(c.sql(REMOVE, "z"))
@@ -112,7 +112,7 @@ def test_a_row_changes_while_its_corpus_is_rebuilt(
     corpus.attach("t", "id", "body", mode)
     a, rebuilder, worker = make_client("a"), make_client("rebuilder"), make_client("worker")
     a.does(a.sql("UPDATE t SET body = 'changed' WHERE id = '2'"))
-    step: Callable[[], Any] = lambda: rebuilder.db.corpus("c").rebuild(shingle="word:2")  # noqa: E731
+    step: Callable[[], Any] = lambda: rebuilder.db.corpus("c").rebuild(shingle="word:1")  # noqa: E731
     if mode == "inline":
         rebuilder.waits(step)
     else:

@@ -136,7 +136,7 @@ def test_a_word_that_somebody_is_adding(
         ("new",),
         ("words",),
     ]
-    assert {match.key for match in corpus.query("words new", 1.0)} == {"b", "c"}
+    assert {match.key for match in corpus.query("new words", 1.0)} == {"b", "c"}
     settle(db, corpus)
 
 
