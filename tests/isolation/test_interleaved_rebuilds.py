@@ -32,7 +32,7 @@ def test_rebuild_waits_for_add(
     a.commit()
     assert b.end() is True
     rebuilt = db.corpus("c")
-    assert str(rebuilt.config.shingle) == "word:2"
+    assert str(rebuilt.config.shingle) == "word:1"
     assert stored(connection) == {"k": "from sql", "z": "not touched"}
     settle(db, rebuilt)
 
@@ -122,6 +122,6 @@ def test_a_row_changes_while_its_corpus_is_rebuilt(
     if mode == "inline":
         rebuilder.end()
     rebuilt = db.corpus("c")
-    assert str(rebuilt.config.shingle) == "word:2"
+    assert str(rebuilt.config.shingle) == "word:1"
     settle(db, rebuilt)
     assert stored(connection) == expected(connection, "t")
