@@ -12,13 +12,14 @@ import pytest
 from benchmarks.generate import documents, pair_of_similarity, vocabulary
 from textsim_db.text.tokens import shingles
 
+pytestmark = pytest.mark.long
+
 
 def similarity(a: str, b: str) -> float:
     one, other = set(shingles(a, "word:3")), set(shingles(b, "word:3"))
     return len(one & other) / len(one | other)
 
 
-@pytest.mark.long
 def test_the_same_arguments_give_the_same_documents() -> None:
     plain = list(documents(300, words=50, seed=4))
     assert plain == list(documents(300, words=50, seed=4))
@@ -36,7 +37,6 @@ def test_identical_documents_and_boilerplate() -> None:
     assert sum(text.startswith(start) for text in texts) == 150
 
 
-@pytest.mark.long
 def test_moved_sentences_change_little() -> None:
     plain = [text for _, text in documents(300, words=150, planted=0.5, seed=7)]
     moved = [text for _, text in documents(300, words=150, planted=0.5, seed=7, moved=1.0)]

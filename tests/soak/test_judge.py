@@ -12,6 +12,8 @@ import pytest
 
 from tests.soak.samples import HEADS, Load, Sample, judge
 
+pytestmark = pytest.mark.long
+
 LOAD = Load(documents=20_000, writes=50, queries=50)
 
 
