@@ -12,6 +12,7 @@ import psycopg
 import pytest
 
 import textsim_db as ts
+from tests.support.waiting import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.one_server
 
@@ -122,14 +123,14 @@ def test_dropping_a_corpus_holds_up_no_other(db: ts.Database) -> None:
         dropping.start()
         time.sleep(0.5)
         assert dropping.is_alive()
-        with psycopg.connect(db.url, options="-c lock_timeout=2000") as connection:
-            connection.execute("SELECT textsim.add('stays', 'b', 'one two three five')")
-            found = connection.execute("SELECT * FROM textsim.candidate_pairs('stays')")
+        with psycopg.connect(db.url, options="-c lock_timeout=60000") as writer:
+            writer.execute("SELECT textsim.add('stays', 'b', 'one two three five')")
+            found = writer.execute("SELECT * FROM textsim.candidate_pairs('stays')")
             assert len(found.fetchall()) <= 1
         with ts.connect(db.url) as other:
             other.create_corpus("made meanwhile")
         reader.commit()
-    dropping.join(20)
+    dropping.join(PATIENCE_SECONDS)
     assert not dropping.is_alive()
     assert db.corpora() == ["made meanwhile", "stays"]
     assert stays.check() == []

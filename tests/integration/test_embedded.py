@@ -11,7 +11,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -23,6 +22,7 @@ import pytest
 
 import textsim_db as ts
 from tests.support.embedded import VERSION, is_running, kill, own_folder, postmaster
+from tests.support.waiting import wait_for
 from textsim_db.db import embedded_server
 
 ROOT = Path(__file__).parents[2]
@@ -90,7 +90,7 @@ def test_start_join_and_stop(folder: Path, version: int) -> None:
         assert connection.execute("SHOW listen_addresses").fetchone() == ("",)
         assert connection.execute("SHOW server_encoding").fetchone() == ("UTF8",)
     assert embedded_server.stop(folder, version)
-    assert not is_running(pid)
+    wait_for(lambda: not is_running(pid))
     assert not embedded_server.stop(folder, version)
 
 
@@ -99,10 +99,11 @@ def test_stop_waits_for_the_processes_and_not_only_for_their_lock_file(folder: P
     cluster = folder / f"postgresql-{VERSION}"
     program = folder / "postgres"  # a process of the cluster that ends after the lock file has gone
     program.symlink_to("/bin/bash")
-    script = f"while [ -e {cluster}/postmaster.pid ]; do sleep 0.01; done; sleep 1; :"
-    with subprocess.Popen([program, "-c", script], cwd=cluster) as last:
+    ended = folder / "ended"
+    script = f"while [ -e {cluster}/postmaster.pid ]; do sleep 0.01; done; sleep 1; touch {ended}"
+    with subprocess.Popen([program, "-c", script], cwd=cluster):
         assert embedded_server.stop(folder)
-        assert not is_running(last.pid)
+        assert ended.exists()
 
 
 def test_connect_without_an_address(folder: Path) -> None:
@@ -209,9 +210,7 @@ def test_initdb_is_killed(folder: Path) -> None:
         [sys.executable, "-c", START, folder], cwd=ROOT, start_new_session=True
     )
     cluster = folder / f"postgresql-{VERSION}"
-    deadline = time.monotonic() + 60
-    while not (cluster / "PG_VERSION").exists() and time.monotonic() < deadline:
-        time.sleep(0.01)
+    wait_for((cluster / "PG_VERSION").exists)
     os.killpg(starting.pid, signal.SIGKILL)  # the process group that was started above
     starting.wait()
     add_some(10)
@@ -224,9 +223,7 @@ def test_a_stale_lock_with_the_number_of_another_program(folder: Path) -> None:
     cluster = folder / f"postgresql-{VERSION}"
     lock = (cluster / "postmaster.pid").read_text()
     kill(folder)
-    deadline = time.monotonic() + 30
-    while embedded_server._Server(cluster, VERSION).leftovers() and time.monotonic() < deadline:
-        time.sleep(0.05)
+    wait_for(lambda: not embedded_server._Server(cluster, VERSION).leftovers())
     with subprocess.Popen(["sleep", "600"]) as other:
         try:
             rest = lock.split("\n", 1)[1]

@@ -17,7 +17,7 @@ from tests.support.documents import documents
 from tests.support.proxy import Proxy, cut_commit
 from tests.support.sampling import sample
 from tests.support.sources import expected, settle, stored
-from tests.support.workers import working
+from tests.support.workers import wait_for_postponed, working
 
 pytestmark = pytest.mark.one_server
 BATCH = 1000
@@ -158,7 +158,7 @@ def test_workers_whose_backends_are_terminated(
         with terminating(db.url, rng) as ended:
             _change_rows(connection, rng, 5)
     assert sum(ended) > 0
-    time.sleep(1.1)  # what one worker found held by another comes again after a second
+    wait_for_postponed(connection)
     # Far before what they had in hand would be free, if they had not said so themselves.
     settle(db, corpus)
     assert stored(connection) == expected(connection, "t")

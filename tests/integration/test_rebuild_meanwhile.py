@@ -16,6 +16,7 @@ from psycopg import errors as pg
 import textsim_db as ts
 from tests.support.rebuilds import TEXTS, contents
 from tests.support.threads import running
+from tests.support.waiting import CLIENT_WAITS_FOR_A_LOCK, wait_for, wait_until
 from textsim_db.db import stored_corpus
 from textsim_db.sync import source_changes
 from textsim_db.write import rebuild
@@ -183,9 +184,7 @@ def test_a_worker_goes_on(db: ts.Database) -> None:
                 connection.execute("INSERT INTO t VALUES (%s, %s)", [number, text])
                 if number % 60 == 30:
                     assert corpus.rebuild(seed=number)
-            end = time.monotonic() + 30
-            while corpus.status().pending and time.monotonic() < end:
-                time.sleep(0.02)
+            wait_for(lambda: not corpus.status().pending)
         finally:
             worker.stop()
             thread.join()
@@ -198,15 +197,14 @@ def test_who_writes_at_that_moment_is_told(db: ts.Database) -> None:
     corpus = db.create_corpus("c")
     corpus.add("a", "some words of a text")
     stale = db.corpus("c")
-    with psycopg.connect(db.url) as connection:
+    with psycopg.connect(db.url) as connection, psycopg.connect(db.url, autocommit=True) as watcher:
         connection.execute("SELECT textsim.add('c', 'b', 'a text that is not committed yet')")
         thread = threading.Thread(target=corpus.rebuild, kwargs={"seed": 3})
         thread.start()
-        time.sleep(0.5)
-        assert thread.is_alive()
+        wait_until(watcher, CLIENT_WAITS_FOR_A_LOCK)
         assert [match.key for match in stale.query("some words of a text")] == ["a"]
         with psycopg.connect(db.url) as other:  # writers are not held up by who waits for one
-            other.execute("SET lock_timeout = '5s'")
+            other.execute("SET lock_timeout = '60s'")
             other.execute("SELECT textsim.add('c', 'c', 'another text in the meantime')")
         connection.commit()
     thread.join()

@@ -17,7 +17,7 @@ from tests.support.connections import Connection, with_option
 from tests.support.documents import documents
 from tests.support.sources import settle, stored
 from tests.support.threads import apart
-from tests.support.waiting import CLIENT_WAITS_FOR_A_LOCK, wait_until
+from tests.support.waiting import CLIENT_WAITS_FOR_A_LOCK, PATIENCE_SECONDS, wait_for, wait_until
 
 pytestmark = pytest.mark.one_server
 
@@ -43,7 +43,7 @@ def test_an_interrupt_ends_a_load(
         loading.stdout.readline()
         time.sleep(rng.uniform(0.1, 1.5))
         loading.send_signal(signal.SIGINT)
-        _, messages = loading.communicate(timeout=20)
+        _, messages = loading.communicate(timeout=PATIENCE_SECONDS)
         assert messages.rstrip().endswith("KeyboardInterrupt")
         assert corpus.check() == []
         assert (
@@ -70,9 +70,7 @@ def test_a_deadlock(db: ts.Database, corpus: ts.Corpus, connection: Connection) 
             other.execute("SELECT textsim.add('c', 'a', 'one changed')")
             other.commit()
     assert failures == []
-    end = time.monotonic() + 10
-    while deadlocks(connection) == before:  # the statistics come later
-        assert time.monotonic() < end
+    wait_for(lambda: deadlocks(connection) > before)  # the statistics come later
     assert stored(connection) == {"a": "one more", "b": "two more"}
     settle(db, corpus)
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import random
 import threading
-import time
 
 import pytest
 
 import textsim_db as ts
 from tests.support.connections import Connection
 from tests.support.sources import MODES, make_table, settle, stored
-from tests.support.waiting import wait_for
+from tests.support.waiting import PATIENCE_SECONDS, wait_for
 from tests.support.workers import working
 from textsim_db.db.engine import plain_url, sqlalchemy_url
 
@@ -201,10 +200,11 @@ def test_a_worker_ends_where_the_schema_becomes_another(
 
     thread = threading.Thread(target=work)
     thread.start()
-    time.sleep(0.2)
+    connection.execute("INSERT INTO t VALUES (6, 'a row that the worker indexes')")
+    wait_for(lambda: "6" in corpus)
     (version,) = connection.execute("SELECT version_num FROM textsim.alembic_version").fetchall()
     connection.execute("UPDATE textsim.alembic_version SET version_num = '9999_later'")
-    thread.join(20)
+    thread.join(PATIENCE_SECONDS)
     assert not thread.is_alive()
     assert "9999_later" in str(failures[0])
     connection.execute("INSERT INTO t VALUES (7, 'for a worker of the right version')")

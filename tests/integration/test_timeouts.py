@@ -14,7 +14,7 @@ from psycopg import sql
 
 import textsim_db as ts
 from benchmarks.generate import documents
-from tests.support.waiting import wait_for
+from tests.support.waiting import PATIENCE_SECONDS, wait_for, wait_until
 from textsim_db.db import stored_corpus
 from textsim_db.db.engine import plain_url, sqlalchemy_url, transaction, wait_at_most
 from textsim_db.sync import source_changes, source_rows
@@ -237,9 +237,13 @@ def test_the_index_is_built_however_long_it_takes(
                 target=stored_corpus.build_band_index, args=[hasty.engine, stored], daemon=True
             )
             thread.start()
-            time.sleep(0.6)
+            wait_until(
+                connection,
+                b"SELECT FROM pg_stat_activity WHERE datname = current_database() "
+                b"AND wait_event_type = 'Lock' AND clock_timestamp() - query_start > '600 ms'",
+            )
             assert thread.is_alive()
-        thread.join(20)
+        thread.join(PATIENCE_SECONDS)
         built = "SELECT to_regclass('textsim.band_1_bucket') IS NOT NULL"
         assert connection.execute(built).fetchone() == (True,)
 
@@ -261,4 +265,4 @@ def test_a_host_that_says_nothing() -> None:
         start = time.monotonic()
         with pytest.raises(ts.DatabaseUnavailable, match="timeout"):
             ts.connect(f"postgresql://nobody@127.0.0.1:{port}/nothing")
-        assert time.monotonic() - start < 30
+        assert time.monotonic() - start < 60

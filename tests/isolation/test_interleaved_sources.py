@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import psycopg
 import pytest
 
@@ -12,6 +10,7 @@ from tests.support.clients import Clients, Isolation
 from tests.support.connections import Connection
 from tests.support.interleaving import ADD, LEVELS, RR, adding
 from tests.support.sources import expected, settle, stored
+from tests.support.workers import wait_for_postponed
 from textsim_db.write.bulk_load import QUEUE
 
 pytestmark = pytest.mark.one_server
@@ -90,7 +89,7 @@ def test_two_workers_on_one_key(
     a.end()
     b.end()
     assert corpus.status().failed == 0
-    time.sleep(1.1)  # what one found held by the other comes again after a second
+    wait_for_postponed(connection)
     settle(db, corpus)
     assert stored(connection) == {"k": "third"}
 
@@ -138,7 +137,7 @@ def test_a_worker_passes_over_what_a_user_holds(
     # The document is what it was written last, until somebody compares it with the table.
     assert stored(connection) in ({"k": "by hand", "l": "first"}, {"k": "second", "l": "first"})
     corpus.reconcile()
-    time.sleep(1.1)
+    wait_for_postponed(connection)
     settle(db, corpus)
     assert stored(connection) == expected(connection, "t")
 

@@ -16,11 +16,11 @@ import psycopg
 
 import textsim_db as ts
 from tests.support.connections import Connection
+from tests.support.waiting import PATIENCE_SECONDS
 from textsim_db.db import binary_format
 from textsim_db.db.engine import plain_url, sqlalchemy_url
 
 Isolation = psycopg.IsolationLevel
-SECONDS = 30.0
 
 _WAITS = """
 SELECT FROM pg_stat_activity
@@ -60,7 +60,7 @@ class Client:
         """Begin a step; say whether it ended. Otherwise it waits for another session."""
         assert self._step is None
         self._step = self._thread.submit(step)
-        end = time.monotonic() + SECONDS
+        end = time.monotonic() + PATIENCE_SECONDS
         while not self._step.done():
             if self._monitor.execute(_WAITS, [self._name]).fetchall():
                 return False
@@ -72,13 +72,13 @@ class Client:
         """Return what the step that was begun returns, or raise what it raises."""
         assert self._step is not None
         step, self._step = self._step, None
-        return step.result(SECONDS)
+        return step.result(PATIENCE_SECONDS)
 
     def is_waiting(self) -> bool:
         """Say whether a step was begun that has not ended, once that is settled."""
         if self._step is None:
             return False
-        end = time.monotonic() + SECONDS
+        end = time.monotonic() + PATIENCE_SECONDS
         while not self._step.done():
             if self._monitor.execute(_WAITS, [self._name]).fetchall():
                 return True

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from tests.support.waiting import PATIENCE_SECONDS
+
 
 @contextmanager
 def apart(work: Callable[[], object]) -> Iterator[list[BaseException]]:
@@ -24,8 +26,8 @@ def apart(work: Callable[[], object]) -> Iterator[list[BaseException]]:
     try:
         yield failures
     finally:
-        thread.join(60)
-        assert not thread.is_alive()
+        thread.join(PATIENCE_SECONDS)
+        assert not thread.is_alive(), "the work did not end"
 
 
 @contextmanager

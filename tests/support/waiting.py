@@ -3,27 +3,27 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from tests.support.connections import Connection
 
+PATIENCE_SECONDS = 60.0
+"""How long a test waits for what a busy machine may be slow to do."""
 CLIENT_WAITS_FOR_A_LOCK = b"""
 SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'
     AND application_name = 'textsim-db'
 """
 
 
-def wait_for(what: Callable[[], object], seconds: float = 20) -> None:
+def wait_for(condition: Callable[[], object], seconds: float = PATIENCE_SECONDS) -> None:
+    """Wait until a condition holds."""
     end = time.monotonic() + seconds
-    while not what():
-        assert time.monotonic() < end, "it did not happen in time"
-        time.sleep(0.01)
-
-
-def wait_until(connection: Connection, query: bytes, parameters: list[Any] | None = None) -> None:
-    """Wait until a query returns a row."""
-    end = time.monotonic() + 30
-    while not connection.execute(query, parameters or []).fetchall():
-        assert time.monotonic() < end
+    while not condition():
+        assert time.monotonic() < end, f"the condition did not hold within {seconds:.0f} s"
         time.sleep(0.005)
+
+
+def wait_until(connection: Connection, query: bytes, parameters: Sequence[Any] = ()) -> None:
+    """Wait until a query returns a row."""
+    wait_for(lambda: connection.execute(query, parameters).fetchall())
