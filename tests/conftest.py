@@ -180,6 +180,19 @@ def db(database_url: str) -> Iterator[textsim_db.Database]:
         yield database
 
 
+@pytest.fixture(scope="module")
+def shared_database_url(server: Server) -> Iterator[str]:
+    """The address of a database that tests of a module share; each leaves it as it was."""
+    with server.database(f'TEMPLATE "{server.template}"') as address:
+        yield address
+
+
+@pytest.fixture(scope="module")
+def shared_db(shared_database_url: str) -> Iterator[textsim_db.Database]:
+    with textsim_db.connect(shared_database_url) as database:
+        yield database
+
+
 @pytest.fixture
 def connection(database_url: str) -> Iterator[Connection]:
     """A connection of psycopg's to the test's database; each statement is a transaction."""
@@ -188,9 +201,30 @@ def connection(database_url: str) -> Iterator[Connection]:
 
 
 @pytest.fixture
-def corpus(db: textsim_db.Database) -> textsim_db.Corpus:
+def shared_connection(shared_database_url: str) -> Iterator[Connection]:
+    """A connection for functions that change nothing, to the database that a module shares."""
+    with psycopg.connect(
+        shared_database_url, autocommit=True, options="-c default_transaction_read_only=on"
+    ) as connection:
+        yield connection
+
+
+@pytest.fixture
+def corpus_db(request: pytest.FixtureRequest, server: Server) -> Iterator[textsim_db.Database]:
+    """Where the test's corpus is: in a database of its own only if the test sees the database."""
+    if "database_url" in request.fixturenames:
+        yield request.getfixturevalue("db")
+        return
+    database: textsim_db.Database = request.getfixturevalue("shared_db")
+    yield database
+    for name in database.corpora():
+        database.drop_corpus(name)
+
+
+@pytest.fixture
+def corpus(corpus_db: textsim_db.Database) -> textsim_db.Corpus:
     """A corpus without documents, for tests to which its settings do not matter."""
-    return db.create_corpus("c", shingle="word:2", threshold=0.7, num_hashes=16)
+    return corpus_db.create_corpus("c", shingle="word:2", threshold=0.7, num_hashes=16)
 
 
 @pytest.fixture

@@ -31,9 +31,9 @@ def similarity(left: str, right: str, unit: str = "word", n: int = 3) -> float:
 
 
 @pytest.fixture
-def corpus(db: ts.Database) -> ts.Corpus:
+def corpus(corpus_db: ts.Database) -> ts.Corpus:
     # One row in a band: every pair that shares a value is a candidate.
-    corpus = db.create_corpus("news", bands=128, rows=1)
+    corpus = corpus_db.create_corpus("news", bands=128, rows=1)
     corpus.add_many(TEXTS.items())
     return corpus
 

@@ -27,8 +27,8 @@ UUIDS = [uuid.UUID(int=i) for i in range(3)]
 
 
 @pytest.fixture
-def corpus(db: ts.Database) -> ts.Corpus:
-    return db.create_corpus("c", "word:1")
+def corpus(corpus_db: ts.Database) -> ts.Corpus:
+    return corpus_db.create_corpus("c", "word:1")
 
 
 def columns(keys: Any = tuple(TEXTS)) -> dict[str, Any]:

@@ -20,9 +20,9 @@ THRESHOLD = 0.5
 
 
 @pytest.fixture
-def corpus(db: ts.Database, rng: random.Random) -> ts.Corpus:
+def corpus(corpus_db: ts.Database, rng: random.Random) -> ts.Corpus:
     """Chains of small steps, copies, templates, and documents without words."""
-    made = db.create_corpus("c", shingle="word:1", threshold=THRESHOLD, recall=0.9)
+    made = corpus_db.create_corpus("c", shingle="word:1", threshold=THRESHOLD, recall=0.9)
     texts = dict(documents(300, words=40, planted=0.4, seed=rng.randrange(10**6)))
     words = texts["doc-0000000"].split()
     for chain in range(5):

@@ -175,10 +175,9 @@ def go_on(stage: Stage) -> None:
 
 
 @pytest.fixture
-def stage(server: Server) -> Iterator[Stage]:
-    with new_stage(server) as made:
-        fill(made)
-        yield made
+def stage(stage: Stage) -> Stage:
+    fill(stage)
+    return stage
 
 
 @pytest.mark.parametrize("form", FORMATS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, LiteralString
 
@@ -171,23 +172,35 @@ def test_small_functions(db: ts.Database, connection: Connection) -> None:
 
 
 @pytest.mark.parametrize("marks", ["\u0301\u0316", "\u0316\uff9e", "\u0344\u0316"])
-def test_millions_of_marks_take_linear_time(connection: Connection, marks: str) -> None:
+def test_millions_of_marks_take_linear_time(shared_connection: Connection, marks: str) -> None:
     half = 2_000_000
     for text in ("a" + marks * half, "a" + marks[0] * half + marks[1] * half):
-        form = one(connection, "SELECT textsim.normal_form(%s)", text)
+        form = one(shared_connection, "SELECT textsim.normal_form(%s)", text)
         assert form == reference.normal_form(text[:31])
 
 
 @pytest.mark.parametrize(
     "alphabet", [ALPHABET, JAMO + MARKS, JAMO, "\u1161", "ﷺ", "漢\u0301", "a é-"]
 )
-def test_texts_of_several_pieces(connection: Connection, alphabet: str, rng: random.Random) -> None:
+def test_texts_of_several_pieces(
+    shared_connection: Connection, alphabet: str, rng: random.Random
+) -> None:
     # Pieces are of 65,536 bytes: separators, marks and syllables lie across their edges.
     for _ in range(4):
         text = "".join(rng.choices(alphabet, k=150_000)) + "é"
-        assert one(connection, "SELECT textsim.normal_form(%s)", text) == normal_form(text)
+        assert one(shared_connection, "SELECT textsim.normal_form(%s)", text) == normal_form(text)
     for text in ("-" * 150_000, "é" + "-" * 150_000, "-" * 150_000 + "é"):
-        assert one(connection, "SELECT textsim.normal_form(%s)", text) == normal_form(text)
+        assert one(shared_connection, "SELECT textsim.normal_form(%s)", text) == normal_form(text)
+
+
+@pytest.fixture(scope="module")
+def two_corpora(shared_db: ts.Database) -> Iterator[None]:
+    """The corpora "c" and "auto", which identifies languages; each has a document."""
+    for name, language in (("c", None), ("auto", "auto")):
+        shared_db.create_corpus(name, language=language).add("a", "one two three")
+    yield
+    for name in ("c", "auto"):
+        shared_db.drop_corpus(name)
 
 
 @pytest.mark.parametrize(
@@ -234,11 +247,10 @@ def test_texts_of_several_pieces(connection: Connection, alphabet: str, rng: ran
         ),
     ],
 )
-def test_errors(db: ts.Database, connection: Connection, call: LiteralString, message: str) -> None:
-    for name, language in (("c", None), ("auto", "auto")):
-        db.create_corpus(name, language=language).add("a", "one two three")
+@pytest.mark.usefixtures("two_corpora")
+def test_errors(shared_connection: Connection, call: LiteralString, message: str) -> None:
     with pytest.raises(psycopg.Error) as caught:
-        connection.execute("SELECT * FROM " + call)
+        shared_connection.execute("SELECT * FROM " + call)
     assert caught.value.diag.message_primary == message
 
 
@@ -318,8 +330,8 @@ def test_another_recipe_is_refused(db: ts.Database, connection: Connection) -> N
         connection.execute("SELECT * FROM textsim.matches('c', 'a')")
 
 
-def test_the_catalog(connection: Connection) -> None:
-    rows = connection.execute(
+def test_the_catalog(shared_connection: Connection) -> None:
+    rows = shared_connection.execute(
         """
         SELECT p.proname || '(' || pg_get_function_identity_arguments(p.oid) || ')',
             CASE p.provolatile WHEN 'i' THEN 'immutable' WHEN 's' THEN 'stable' ELSE 'volatile' END

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import psycopg
@@ -122,24 +121,41 @@ def new_stage(
 ) -> Iterator[Stage]:
     with ExitStack() as stack:
         owner, reader, writer, other = (
-            stack.enter_context(new_role(server, cut(f"{server.prefix}{os.getpid()}_{name}")))
+            stack.enter_context(new_role(server, cut(f"{server.new_name()}_{name}")))
             for name in ("owner", "reader", writer, other)
         )
         url = stack.enter_context(server.database("ENCODING 'UTF8' TEMPLATE template0"))
         made = Stage(url, owner, reader, writer, other)
         with psycopg.connect(url, autocommit=True) as connection:
             connection.execute("GRANT CREATE ON SCHEMA public TO PUBLIC")
-            connection.execute(
-                sql.SQL("ALTER DATABASE {} OWNER TO {}").format(
-                    sql.Identifier(connection.info.dbname), sql.Identifier(owner)
-                )
-            )
+        give_to(server, url, owner)
         install(as_role(url, owner))
         made.run(owner, "SELECT textsim.grant_reader(quote_ident(%s)::regrole)", values=[reader])
         made.run(owner, "SELECT textsim.grant_writer(quote_ident(%s)::regrole)", values=[writer])
         with made.connect(owner) as db:
             db.create_corpus("news").add_many(TEXTS)
         yield made
+
+
+@contextmanager
+def copy_of_stage(server: Server, stage: Stage) -> Iterator[Stage]:
+    """Lend a copy of the database of a stage to which nobody is connected, for the same roles."""
+    with server.database(f'TEMPLATE "{database_of(stage.url)}"') as url:
+        give_to(server, url, stage.owner)
+        yield replace(stage, url=url)
+
+
+def give_to(server: Server, url: str, owner: str) -> None:
+    """Make a role the owner of a database."""
+    server.execute(
+        sql.SQL("ALTER DATABASE {} OWNER TO {}").format(
+            sql.Identifier(database_of(url)), sql.Identifier(owner)
+        )
+    )
+
+
+def database_of(url: str) -> str:
+    return str(sqlalchemy_url(url).database)
 
 
 def contents(stage: Stage) -> dict[str, list[tuple[Any, ...]]]:

@@ -98,10 +98,14 @@ class Server:
                 )
             )
 
+    def new_name(self) -> str:
+        """Return a name that no other database or role of the server has."""
+        return f"{self.prefix}{os.getpid()}_{next(self._numbers)}"
+
     @contextmanager
     def database(self, options: str) -> Iterator[str]:
         """Lend the address of a database of one's own."""
-        name = f"{self.prefix}{os.getpid()}_{next(self._numbers)}"
+        name = self.new_name()
         address = self.create(name, options)
         try:
             yield address
