@@ -32,6 +32,7 @@ from tests.support.clients import Clients, clients
 from tests.support.commands import Textsim
 from tests.support.connections import Connection
 from tests.support.proxy import Proxy, proxied
+from tests.support.sampling import mark_repetitions
 from tests.support.servers import (
     EMBEDDED_VERSIONS,
     URL_VARIABLE,
@@ -91,8 +92,10 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ.pop(DATABASE_URL_VARIABLE, None)
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out what is marked long."""
+    mark_repetitions(items)
     if not config.getoption("--long"):
         items[:] = [item for item in items if not item.get_closest_marker("long")]
 

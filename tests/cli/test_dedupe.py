@@ -20,6 +20,7 @@ from textsim_db.text.tokens import shingles
 pytestmark = pytest.mark.one_server
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(
     ("keep", "left"),

@@ -93,6 +93,7 @@ TABLES: list[Callable[[dict[str, Any]], Any]] = [
 ]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("number", range(len(TABLES)))
 @pytest.mark.parametrize("keys", [list("abc"), [3, 20, 100], UUIDS], ids=["str", "int", "uuid"])
 def test_tables_and_records(corpus: ts.Corpus, number: int, keys: list[Any]) -> None:

@@ -71,6 +71,7 @@ def database_setting(address: str, setting: str) -> Iterator[None]:
         yield
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("encoding", ["LATIN1", "SQL_ASCII", "EUC_JP"])
 @pytest.mark.parametrize("way", ["address", "options", "environment", "database"])
 def test_another_client_encoding_of_our_own_connections(
@@ -89,6 +90,7 @@ def test_another_client_encoding_of_our_own_connections(
             do_everything(database_url)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("encoding", ["LATIN1", "EUC_JP"])
 @pytest.mark.parametrize("way", ["arguments", "environment", "database"])
 def test_another_client_encoding_of_an_engine(

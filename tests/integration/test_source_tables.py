@@ -28,6 +28,7 @@ KEYS: dict[str, tuple[str, list[object]]] = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("kind", KEYS)
 @pytest.mark.parametrize("mode", MODES)
 def test_keys(
@@ -105,6 +106,7 @@ AWKWARD = 'Schä"ma'
 NAMES = ['a "table"; DROP TABLE x; --', "per%cent %s", "ORDER", "漢" * 20]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("name", NAMES)
 def test_awkward_names(db: ts.Database, connection: Connection, name: str, mode: str) -> None:

@@ -98,6 +98,7 @@ def run(connection: Connection, statements: list[LiteralString]) -> None:
             connection.execute(statement)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", STATEMENTS)
 @pytest.mark.parametrize("mode", MODES)
 def test_statements(

@@ -88,6 +88,7 @@ def check_reported(corpus: ts.Corpus, message: str) -> None:
     assert any(message in problem.detail for problem in corpus.check())
 
 
+@pytest.mark.sampled
 @mending
 @in_both_modes
 @pytest.mark.parametrize(
@@ -115,6 +116,7 @@ def test_partition_created_after_attach(
     check_equal(corpus, set(range(ROWS)))
 
 
+@pytest.mark.sampled
 @mending
 @in_both_modes
 def test_partition_attached_with_rows(
@@ -137,6 +139,7 @@ def test_partition_attached_with_rows(
     check_equal(corpus, set(range(ROWS)) | late | set(range(200, 206)))
 
 
+@pytest.mark.sampled
 @mending
 @in_both_modes
 def test_rows_deleted_while_detached(
@@ -152,6 +155,7 @@ def test_rows_deleted_while_detached(
     check_equal(corpus, set(range(10, ROWS)))
 
 
+@pytest.mark.sampled
 @mending
 @in_both_modes
 @pytest.mark.parametrize("at_once", [False, True])
@@ -180,6 +184,7 @@ def test_trigger_disabled(
     check_equal(corpus, expected)
 
 
+@pytest.mark.sampled
 @mending
 @in_both_modes
 @pytest.mark.parametrize("created_again", [False, True])
@@ -242,6 +247,7 @@ def test_unlogged_table(
     check_reported(corpus, "it is unlogged")
 
 
+@pytest.mark.sampled
 @mending
 @in_both_modes
 def test_unlogged_table_after_a_crash(
@@ -267,6 +273,7 @@ def test_unlogged_table_after_a_crash(
             assert len(corpus) == 0
 
 
+@pytest.mark.sampled
 @mending
 @in_both_modes
 def test_trigger_disabled_by_the_transaction_that_attaches(
@@ -282,6 +289,7 @@ def test_trigger_disabled_by_the_transaction_that_attaches(
     check_equal(corpus, set(range(ROWS)))
 
 
+@pytest.mark.sampled
 @mending
 @in_both_modes
 def test_attached_again_by_another_key(

@@ -249,6 +249,7 @@ def test_trigger_functions_run_nothing_of_the_table_owner(stage: Stage, mode: st
     assert stage.run(stage.writer, "SELECT * FROM ran") == []
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("mode", ["queue", "inline"])
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_names(server: Server, name: str, mode: str) -> None:
