@@ -260,7 +260,7 @@ def textsim(database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     return run
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def seed(request: pytest.FixtureRequest) -> int:
     """The seed of the run; printed in the header, set by --seed."""
     return request.config.stash[SEED]

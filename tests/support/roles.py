@@ -12,7 +12,7 @@ from psycopg import errors as pg
 from psycopg import sql
 
 import textsim_db as ts
-from tests.support.servers import Server
+from tests.support.servers import Server, database_of
 from textsim_db.db.engine import plain_url, sqlalchemy_url
 
 PASSWORD = "secret"
@@ -152,10 +152,6 @@ def give_to(server: Server, url: str, owner: str) -> None:
             sql.Identifier(database_of(url)), sql.Identifier(owner)
         )
     )
-
-
-def database_of(url: str) -> str:
-    return str(sqlalchemy_url(url).database)
 
 
 def contents(stage: Stage) -> dict[str, list[tuple[Any, ...]]]:

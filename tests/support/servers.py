@@ -122,6 +122,11 @@ class Server:
             self.drop(name)
 
 
+def database_of(url: str) -> str:
+    """Return the name of the database in an address."""
+    return str(sqlalchemy_url(url).database)
+
+
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
     """Hold a lock that the processes of a test run share."""
