@@ -259,7 +259,7 @@ def test_connections_lent_to_the_pool_are_as_they_were(database_url: str) -> Non
     with ts.connect(engine) as db:
         corpus = db.create_corpus("news")
         corpus.add_many(TEXTS.items())
-        corpus.query(TEXTS["a"])
+        corpus.query(TEXTS["clé1"])
         list(corpus.pairs())
         corpus.check()
         with engine.connect() as connection:
@@ -285,9 +285,9 @@ def test_a_user_without_search_path_or_with_a_trap_in_it(server: object, databas
         name = connection.info.dbname
         connection.execute(f'ALTER DATABASE "{name}" SET search_path = public, pg_catalog'.encode())
     with ts.connect(database_url) as db:
-        corpus = db.create_corpus("news")
+        corpus = db.create_corpus("news", "word:1")
         corpus.add_many(TEXTS.items())
-        assert [m.key for m in corpus.query(TEXTS["a"])] == ["a", "b"]
+        assert [m.key for m in corpus.query(TEXTS["clé1"], 0.5)] == list(TEXTS)
         corpus.drop()
 
 
