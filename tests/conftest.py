@@ -75,13 +75,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
-    given = _from_controller(config)
-    seed = given.get("textsim_seed", config.getoption("--seed"))
+    from_controller = _from_controller(config)
+    seed = from_controller.get("textsim_seed", config.getoption("--seed"))
     config.stash[SEED] = random.randrange(2**32) if seed is None else seed
     if config.option.hypothesis_seed is None:
         config.option.hypothesis_seed = str(config.stash[SEED])
-    if given:
-        config.stash[FOLDER] = Path(given["textsim_folder"])
+    if from_controller:
+        config.stash[FOLDER] = Path(from_controller["textsim_folder"])
     else:
         # Short, for the sockets in it, and open to the user that the embedded server runs as.
         config.stash[FOLDER] = Path(tempfile.mkdtemp(prefix="ts-"))
@@ -287,8 +287,8 @@ def _server_names(config: pytest.Config) -> list[str]:
 
 def _describe(config: pytest.Config, name: str) -> str:
     if name == "url":
-        found = Server(os.environ[URL_VARIABLE], "").version()
-        return f"PostgreSQL {found} ({URL_VARIABLE})"
+        version = Server(os.environ[URL_VARIABLE], "").version()
+        return f"PostgreSQL {version} ({URL_VARIABLE})"
     return embedded_version(int(name)).strip() if name.isdigit() else name
 
 

@@ -44,21 +44,21 @@ def crash(
     """
     stage = Stage(folder, seed, fsync)
     try:
-        found = make_works()
+        works = make_works()
         ts.install(stage.url)
         with ts.connect(stage.url) as db:
-            for work in found:
+            for work in works:
                 work.prepare(db)
-        kinds: dict[str, list[str]] = {work.name: [] for work in found}
+        kinds: dict[str, list[str]] = {work.name: [] for work in works}
         for number in range(kills):
-            work = found[number % len(found)]
+            work = works[number % len(works)]
             left = kinds[work.name]
             if not left:
                 left += stage.rng.sample(work.kinds, len(work.kinds))
             _kill_once(stage, work, left.pop(), (number + 1) * FIRST, tell)
     finally:
         stage.close()
-    return found
+    return works
 
 
 def _kill_once(
@@ -84,10 +84,10 @@ def _kill_once(
     )
 
 
-def table(found: Iterable[Work]) -> str:
+def table(works: Iterable[Work]) -> str:
     """Return the table of what was killed and what was found."""
     heads = [*KINDS, "transactions", "documents", "in doubt", "lost", "doubled", "broken"]
-    rows = {work.name: _figures(work.tally) for work in found}
+    rows = {work.name: _figures(work.tally) for work in works}
     rows["all"] = [sum(column) for column in zip(*rows.values(), strict=True)]
     lines = [f"{'killed:':14}" + "".join(f"{head:>{len(head) + 2}}" for head in heads)]
     for name, figures in rows.items():

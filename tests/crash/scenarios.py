@@ -75,15 +75,15 @@ class Load(Work):
     def check(self, stage: Stage) -> None:
         with ts.connect(stage.url) as db, psycopg.connect(stage.url) as connection:
             rows = documents(connection, "loaded")
-            found = dict(rows)
+            texts = dict(rows)
             model = Model()
             model.versions = self.versions
             for one in stage.running:
-                self._replay(one, model, found)
+                self._replay(one, model, texts)
             check_contents(rows, model.texts, self.tally)
             check_corpus(db.corpus("loaded"), self.tally)
 
-    def _replay(self, one: Running, model: Model, found: dict[str, str]) -> None:
+    def _replay(self, one: Running, model: Model, texts: dict[str, str]) -> None:
         """Take from a journal what was committed; each batch is a transaction."""
         keys = works.load_keys(one.job.number)
         begun = given = 0
@@ -97,7 +97,7 @@ class Load(Work):
                 given = entry["given"]
         if begun and given < len(keys):
             batch = keys[given : given + works.LOAD_BATCH]
-            model.settle(dict.fromkeys(batch, begun), found, self.tally)
+            model.settle(dict.fromkeys(batch, begun), texts, self.tally)
 
     def complete(self, stage: Stage, first: int) -> None:
         with ts.connect(stage.url) as db, psycopg.connect(stage.url) as connection:
@@ -146,7 +146,7 @@ class Transactions(Work):
             check_contents(committed, self.model.texts, self.tally)
             check_corpus(db.corpus(self.corpus), self.tally)
 
-    def replay(self, stage: Stage, found: dict[str, str]) -> None:
+    def replay(self, stage: Stage, texts: dict[str, str]) -> None:
         """Take from the journals what was committed."""
         for one in stage.running:
             begun: dict[int, Changes] = {}
@@ -160,7 +160,7 @@ class Transactions(Work):
                     done.setdefault(entry["done"], True)
             for number, changes in begun.items():
                 if number not in done:
-                    self.model.settle(changes, found, self.tally)
+                    self.model.settle(changes, texts, self.tally)
                 elif done[number]:
                     self.model.apply(changes)
                     self.tally.transactions += 1
@@ -186,7 +186,7 @@ class Transactions(Work):
             self.finish(stage, db, first)
             corpus = db.corpus(self.corpus)
             check_contents(documents(connection, self.corpus), self.model.texts, self.tally)
-            self.tally.broken += [f"differs: {found}" for found in corpus.drift()]
+            self.tally.broken += [f"differs: {difference}" for difference in corpus.drift()]
             check_corpus(corpus, self.tally)
             check_found(corpus, self.model.texts, self.tally)
             check_leftovers(db, connection, self.tally)
@@ -220,9 +220,9 @@ class Inline(Transactions):
         stage.spawn("write_inline", 1, first)
 
     def committed(self, connection: Connection) -> list[tuple[str, str]]:
-        found = documents(connection, self.corpus)
+        texts = documents(connection, self.corpus)
         rows = super().committed(connection)
-        indexed = [(key, text) for key, text in found if not key.startswith("s")]
+        indexed = [(key, text) for key, text in texts if not key.startswith("s")]
         if sorted(indexed) != sorted(rows):
             self.tally.broken.append("a table in mode inline is not what is indexed")
-        return found
+        return texts

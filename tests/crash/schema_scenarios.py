@@ -105,11 +105,11 @@ class Migrate(Work):
 
     def catalog_of(self, url: str) -> dict[str, list[tuple[Any, ...]]]:
         """Return what the schema consists of, but for the numbers of columns that came and went."""
-        found = catalog(url)
-        found["columns"] = sorted(
-            ((row[0], *row[2:]) for row in found["columns"] if not row[10]), key=repr
+        contents = catalog(url)
+        contents["columns"] = sorted(
+            ((row[0], *row[2:]) for row in contents["columns"] if not row[10]), key=repr
         )
-        return found
+        return contents
 
     def rows_of(self, url: str) -> list[Any]:
         """Return what is stored in it."""
@@ -145,10 +145,10 @@ class Migrate(Work):
                 self.tally.transactions += 1
         self.tally.doubtful += len(possible) - 1
         with psycopg.connect(self.url) as connection:
-            found = schema.current(connection) or "base"
-        if found not in possible:
+            revision = schema.current(connection) or "base"
+        if revision not in possible:
             self.tally.lost += 1
-            self.tally.broken.append(f"the schema is at {found}, which is none of {possible}")
+            self.tally.broken.append(f"the schema is at {revision}, which is none of {possible}")
         self.check_rows("right after the kill")
 
     def check_rows(self, when: str) -> None:
@@ -162,11 +162,11 @@ class Migrate(Work):
 
     def upgrade(self) -> None:
         ts.install(self.url)
-        found = self.catalog_of(self.url)
+        contents = self.catalog_of(self.url)
         self.tally.broken += [
             f"the schema is another one: {name}"
             for name, rows in self.catalog.items()
-            if found[name] != rows
+            if contents[name] != rows
         ]
         self.check_rows("after the upgrade")
         with ts.connect(self.url) as db, psycopg.connect(self.url) as connection:

@@ -167,11 +167,11 @@ class Stage:
 _CLIENTS = "SELECT pid FROM pg_stat_activity WHERE application_name = %s"
 
 
-def wait(condition: Callable[[], bool], what: str) -> None:
+def wait(condition: Callable[[], bool], message: str) -> None:
     end = time.monotonic() + PATIENCE_SECONDS
     while not condition():
         if time.monotonic() > end:
-            raise TimeoutError(f"waited {PATIENCE_SECONDS:.0f} s for {what}")
+            raise TimeoutError(f"waited {PATIENCE_SECONDS:.0f} s for {message}")
         time.sleep(0.02)
 
 

@@ -98,12 +98,12 @@ def test_a_transaction_in_doubt_is_whole_or_not_at_all() -> None:
     changes = {"a": 2, "b": None, "c": 2}
     before = {"a": text_of("a", 1), "b": text_of("b", 1)}
     after = {"a": text_of("a", 2), "c": text_of("c", 2)}
-    for found, broken in ((before, 0), (after, 0), (before | after, 1), ({}, 1)):
+    for texts, broken in ((before, 0), (after, 0), (before | after, 1), ({}, 1)):
         model, tally = Model(), Tally()
         model.apply({"a": 1, "b": 1})
-        model.settle(dict(changes), found, tally)
+        model.settle(dict(changes), texts, tally)
         assert len(tally.broken) == broken
-        assert (model.texts == found) == (not broken)
+        assert (model.texts == texts) == (not broken)
 
 
 def test_a_journal_that_was_cut_off(tmp_path: Path) -> None:

@@ -18,11 +18,11 @@ pytestmark = pytest.mark.one_server
 )
 def test_ten_kills(seed: int) -> None:
     with own_folder() as folder:
-        found = crash(folder, 10, seed, fsync=False)
-    print(table(found))
-    assert sum(work.tally.kills.total() for work in found) == 10
-    assert sum(work.tally.transactions for work in found) > 10, "hardly anything was committed"
-    for work in found:
+        works = crash(folder, 10, seed, fsync=False)
+    print(table(works))
+    assert sum(work.tally.kills.total() for work in works) == 10
+    assert sum(work.tally.transactions for work in works) > 10, "hardly anything was committed"
+    for work in works:
         tally = work.tally
         print("\n".join(tally.broken[:20]))
         assert (tally.lost, tally.duplicated, tally.broken) == (0, 0, []), (

@@ -210,8 +210,8 @@ def test_query_many_is_query_for_each(corpus: ts.Corpus) -> None:
 
 def test_query_many_over_several_rounds(corpus: ts.Corpus) -> None:
     texts = [TEXTS["abd"[i % 3]] for i in range(2500)]
-    found = corpus.query_many(texts, threshold=0.9)
-    assert [matches[0].key for matches in found] == ["abd"[i % 3] for i in range(2500)]
+    matches_of_each = corpus.query_many(texts, threshold=0.9)
+    assert [matches[0].key for matches in matches_of_each] == ["abd"[i % 3] for i in range(2500)]
 
 
 def test_neighbours(corpus: ts.Corpus) -> None:
@@ -224,12 +224,12 @@ def test_neighbours(corpus: ts.Corpus) -> None:
 
 
 def test_candidates(corpus: ts.Corpus) -> None:
-    found = corpus.candidates(TEXTS["a"])
-    assert found[0] == ts.Candidate("a", 128)
-    assert all(isinstance(c, ts.Candidate) for c in found)
-    assert [c.bands for c in found] == sorted((c.bands for c in found), reverse=True)
+    candidates = corpus.candidates(TEXTS["a"])
+    assert candidates[0] == ts.Candidate("a", 128)
+    assert all(isinstance(c, ts.Candidate) for c in candidates)
+    assert [c.bands for c in candidates] == sorted((c.bands for c in candidates), reverse=True)
     buckets = corpus.buckets(TEXTS["a"])
-    for candidate in found:
+    for candidate in candidates:
         shared = buckets == corpus.buckets(TEXTS[candidate.key])
         assert candidate.bands == np.count_nonzero(shared)
     assert corpus.candidates("") == []
@@ -262,11 +262,11 @@ def test_pairs_may_be_left_half_read(corpus: ts.Corpus, database_url: str) -> No
 
 
 def test_documents_may_be_added_while_pairs_are_read(corpus: ts.Corpus) -> None:
-    found = []
+    pairs_read = []
     for pair in corpus.pairs(threshold=0.3):
         corpus.add(f"copy of {pair.a}", TEXTS[pair.a])
-        found.append(pair)
-    assert len(found) == 3
+        pairs_read.append(pair)
+    assert len(pairs_read) == 3
 
 
 def test_clusters(corpus: ts.Corpus) -> None:

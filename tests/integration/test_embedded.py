@@ -45,9 +45,9 @@ pytestmark = pytest.mark.skipif(
 @pytest.fixture
 def folder(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A data folder of the test's own, which connect() without an address uses."""
-    with own_folder() as made:
-        monkeypatch.setenv(embedded_server.DATA_DIR_VARIABLE, str(made))
-        yield made
+    with own_folder() as folder:
+        monkeypatch.setenv(embedded_server.DATA_DIR_VARIABLE, str(folder))
+        yield folder
 
 
 def run(program: str, *arguments: object, **options: Any) -> str:

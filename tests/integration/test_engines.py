@@ -166,12 +166,12 @@ def test_what_a_listener_sets_stays(database_url: str, name: str, value: Any) ->
         with engine.connect():  # SQLAlchemy asks for the version of the server first
             pass
         engine.dispose()
-        made: list[Any] = []
+        connections: list[Any] = []
 
         @sqlalchemy.event.listens_for(engine, "connect")
         def prepare(connection: Any, record: Any) -> None:
             setattr(connection, name, value)
-            made.append(connection)
+            connections.append(connection)
 
         with ts.connect(engine) as db:
             corpus = db.create_corpus("c", "word:1")
@@ -179,9 +179,9 @@ def test_what_a_listener_sets_stays(database_url: str, name: str, value: Any) ->
             assert [pair[:2] for pair in corpus.pairs(0.5)] == [("clé1", "€ 漢")]
             assert corpus.rebuild(threshold=0.7)
             assert corpus.check() == []
-        assert made
-        assert all(getattr(connection, name) == value for connection in made)
-        assert not any(connection.autocommit for connection in made)
+        assert connections
+        assert all(getattr(connection, name) == value for connection in connections)
+        assert not any(connection.autocommit for connection in connections)
 
 
 def test_a_listener_that_leaves_a_transaction_open(database_url: str) -> None:
@@ -265,8 +265,8 @@ def test_connections_lent_to_the_pool_are_as_they_were(database_url: str) -> Non
         with engine.connect() as connection:
             connection.exec_driver_sql("CREATE TABLE public.mine (x integer)")
             connection.rollback()
-            found = connection.exec_driver_sql("SELECT to_regclass('public.mine')").scalar_one()
-            assert found is None
+            table = connection.exec_driver_sql("SELECT to_regclass('public.mine')").scalar_one()
+            assert table is None
             level = connection.exec_driver_sql("SHOW transaction_isolation").scalar_one()
             assert level == "read committed"
             read_only = connection.exec_driver_sql("SHOW transaction_read_only").scalar_one()

@@ -49,14 +49,14 @@ def corpus_of(name: str) -> Iterator[dict[str, str]]:
 
 def stories(rng: random.Random) -> dict[str, str]:
     """Return texts in five languages, three near-duplicates of each, and some without words."""
-    made = {}
+    texts = {}
     for code, text in TEXTS.items():
         units = [text] if code == "ja" else text.split()
         for number in range(3):
-            some = list(units)
-            some[rng.randrange(len(some))] += f" {number}"
-            made[f"{code}{number}"] = " ".join(some)
-    return made | {"empty": "", "signs": "... --- !!!"}
+            words = list(units)
+            words[rng.randrange(len(words))] += f" {number}"
+            texts[f"{code}{number}"] = " ".join(words)
+    return texts | {"empty": "", "signs": "... --- !!!"}
 
 
 def identified(*texts: str) -> list[str]:

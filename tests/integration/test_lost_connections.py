@@ -86,8 +86,8 @@ def test_connections_that_are_lost_anywhere(
             assert (report.added, report.replaced) == ((0, TOTAL) if number else (TOTAL, 0))
             assert corpus.check() == []
         assert proxy.cuts > 6
-        some = same.remove(key for key, _ in documents(TOTAL))
-        assert some == TOTAL
+        removed = same.remove(key for key, _ in documents(TOTAL))
+        assert removed == TOTAL
         assert (len(corpus), corpus.check()) == (0, [])
 
 

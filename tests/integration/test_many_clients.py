@@ -229,13 +229,13 @@ class Client:
         rows = self.connection.execute(SNAPSHOT, [[k for c in couples for k in c]]).fetchall()
         until = time.monotonic()
         self.connection.rollback()
-        found: dict[str, str] = dict(rows)
-        self.counts["doubled"] += len(rows) - len(found)
+        texts: dict[str, str] = dict(rows)
+        self.counts["doubled"] += len(rows) - len(texts)
         for one, other in couples:
-            self.counts["torn"] += found.get(one) != found.get(other)
-            self.counts["lost"] += not self.model.allows(one, found.get(one), since, until)
-            if one in found:
-                matches = self.corpus.query(found[one])
+            self.counts["torn"] += texts.get(one) != texts.get(other)
+            self.counts["lost"] += not self.model.allows(one, texts.get(one), since, until)
+            if one in texts:
+                matches = self.corpus.query(texts[one])
                 keys = [match.key for match in matches]
                 self.counts["doubled"] += len(keys) - len(set(keys))
                 self.counts["torn"] += (one in keys) != (other in keys)

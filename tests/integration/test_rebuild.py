@@ -35,9 +35,9 @@ pytestmark = pytest.mark.one_server
 def test_it_is_what_a_new_corpus_would_be(db: ts.Database, settings: dict[str, Any]) -> None:
     corpus = db.create_corpus("c")
     corpus.add_many([*TEXTS.items(), ("empty", ""), ("short", "one"), ("long", "a " * 5000)])
-    found: list[tuple[int, int]] = []
-    assert corpus.rebuild(**settings, progress=lambda *done: found.append(done))
-    assert found[-1] == (303, 303)
+    progress: list[tuple[int, int]] = []
+    assert corpus.rebuild(**settings, progress=lambda *done: progress.append(done))
+    assert progress[-1] == (303, 303)
     fresh = db.create_corpus("fresh", **settings)
     fresh.add_many([*TEXTS.items(), ("empty", ""), ("short", "one"), ("long", "a " * 5000)])
     assert corpus.config == fresh.config == db.corpus("c").config

@@ -98,13 +98,15 @@ def test_a_serialization_failure(
             # What the load will be told, which it does not tell us.
             with (
                 psycopg.connect(url) as third,
-                apart(lambda: third.execute(f"{insert} ON CONFLICT DO NOTHING".encode())) as told,
+                apart(
+                    lambda: third.execute(f"{insert} ON CONFLICT DO NOTHING".encode())
+                ) as failures_of_third,
             ):
                 wait_until(
                     connection, b"SELECT FROM pg_locks WHERE NOT granted HAVING count(*) = 2"
                 )
                 other.commit()
-    assert isinstance(told[0], pg.SerializationFailure)
+    assert isinstance(failures_of_third[0], pg.SerializationFailure)
     assert failures == []
     assert stored(connection) == {"a": "something new"}
     settle(db, corpus)

@@ -56,8 +56,8 @@ def test_bypassed_triggers_are_mended(
     )
     connection.execute("INSERT INTO t VALUES (7, 'the only one'), (5, 'this as well')")
     assert corpus.status().pending == 2
-    found = {d.key: d.kind for d in corpus.drift()}
-    assert found == {str(i): "surplus" for i in range(20) if i not in (5, 7)} | {
+    drift = {d.key: d.kind for d in corpus.drift()}
+    assert drift == {str(i): "surplus" for i in range(20) if i not in (5, 7)} | {
         "5": "different",
         "7": "different",
     }

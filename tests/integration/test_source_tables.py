@@ -277,6 +277,6 @@ def test_sqlalchemy(db: ts.Database, corpus: ts.Corpus, way: str) -> None:
         .where(Article.number > 1)
     )
     with Session(db.engine) as session:
-        found = session.execute(query).all()
-    assert [(article.number, similarity) for article, similarity in found] == [(4, 1.0)]
+        matching_articles = session.execute(query).all()
+    assert [(article.number, similarity) for article, similarity in matching_articles] == [(4, 1.0)]
     corpus.detach(Article)

@@ -150,10 +150,10 @@ def test_what_a_trigger_of_the_users_changes(
 def test_inline_in_the_transaction_itself(corpus: ts.Corpus, connection: Connection) -> None:
     make_table(connection)
     corpus.attach("t", "id", "body", "inline")
-    found = "SELECT key FROM textsim.matches('c', 'a text that nobody else can see yet')"
+    search = "SELECT key FROM textsim.matches('c', 'a text that nobody else can see yet')"
     with connection.transaction() as transaction:
         connection.execute("INSERT INTO t VALUES (50, 'A text that nobody else can see, yet!')")
-        assert connection.execute(found).fetchall() == [("50",)]
+        assert connection.execute(search).fetchall() == [("50",)]
         assert corpus.query("a text that nobody else can see yet") == []
         raise psycopg.Rollback(transaction)
-    assert connection.execute(found).fetchall() == []
+    assert connection.execute(search).fetchall() == []

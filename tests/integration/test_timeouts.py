@@ -111,15 +111,15 @@ def test_clients(
 ) -> None:
     hasty = limited(**settings).corpus("c")
     # Readers pass where others only read, so that a writer is what the lock is about.
-    for mode, some in (("SHARE", WRITES), ("ACCESS EXCLUSIVE", READS | WRITES)):
-        for what in some.values():
+    for mode, calls in (("SHARE", WRITES), ("ACCESS EXCLUSIVE", READS | WRITES)):
+        for call in calls.values():
             with held(db, mode), pytest.raises(ts.DatabaseError, match=message):
-                what(hasty)
+                call(hasty)
     assert stored_corpus.names(db.engine) == ["c"]
     assert (len(corpus), corpus.check()) == (1, [])
     # Without limits: what takes 200 ms depends on the machine.
-    for what in (READS | WRITES).values():
-        what(corpus)
+    for call in (READS | WRITES).values():
+        call(corpus)
     assert stored_corpus.names(db.engine) == []
 
 
@@ -253,8 +253,8 @@ def test_a_search_does_not_wait_for_the_index(db: ts.Database, corpus: ts.Corpus
         holder.execute("DROP INDEX textsim.band_1_bucket")
         holder.commit()
         holder.execute("LOCK TABLE textsim.band_1 IN ROW EXCLUSIVE MODE")  # as a load does
-        found = db.corpus("c").query("some words of a text")
-        assert [match.key for match in found] == ["a"]
+        matches = db.corpus("c").query("some words of a text")
+        assert [match.key for match in matches] == ["a"]
 
 
 @pytest.mark.long

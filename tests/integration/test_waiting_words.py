@@ -74,7 +74,7 @@ def test_round_trips(db: ts.Database, connection: Connection) -> None:
         "AND b.document_id = d.id ORDER BY b.band) FROM textsim.document d "
         "JOIN textsim.corpus c ON c.id = d.corpus_id WHERE c.name = %s ORDER BY d.key"
     )
-    found = {}
+    rows_by_way = {}
     for way in ("python", "add", "add over another", "queue", "inline", "inline over another"):
         corpus = db.create_corpus(way)
         table = way.replace(" ", "_")
@@ -97,8 +97,8 @@ def test_round_trips(db: ts.Database, connection: Connection) -> None:
                 [list(texts), list(texts.values())],
             )
         db.worker().run(until_idle=True)
-        found[way] = connection.execute(rows, [way]).fetchall()
+        rows_by_way[way] = connection.execute(rows, [way]).fetchall()
         assert corpus.check() == []
-        assert len(found[way]) == len(texts)
-    for way, stored_rows in found.items():
-        assert stored_rows == found["python"], way
+        assert len(rows_by_way[way]) == len(texts)
+    for way, stored_rows in rows_by_way.items():
+        assert stored_rows == rows_by_way["python"], way

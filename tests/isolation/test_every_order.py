@@ -155,7 +155,7 @@ def test_every_order(db: ts.Database, kind: str, name: str) -> None:
     waited = conflicts = 0
     options = "-c deadlock_timeout=10ms"
     with clients(db.url) as make, psycopg.connect(db.url, autocommit=True) as look:
-        some = [
+        clients_of_kind = [
             make(f"{number} {how}", isolation, options)
             for number, (how, isolation) in enumerate(KINDS[kind][: len(transactions)])
         ]
@@ -165,7 +165,7 @@ def test_every_order(db: ts.Database, kind: str, name: str) -> None:
             writers = [
                 Writer(client, how, transaction)
                 for client, (how, _), transaction in zip(
-                    some, KINDS[kind], transactions, strict=False
+                    clients_of_kind, KINDS[kind], transactions, strict=False
                 )
             ]
             waiting = list(order)

@@ -70,7 +70,7 @@ def test_rights_of_one_corpus(stage: Stage) -> None:
     for role in (stage.writer, stage.other):
         assert stage.allowed(role, statements) == []
         with stage.connect(role) as db:
-            assert [match.key for match in db.corpus("news").query(FOX)] == stage.found()
+            assert [match.key for match in db.corpus("news").query(FOX)] == stage.similar_keys()
             hidden = db.corpus("secret")
             for call in (
                 lambda hidden=hidden: hidden.query(secret),
@@ -205,4 +205,4 @@ def test_revoke_all_takes_everything_back(stage: Stage) -> None:
     stage.run(stage.writer, "INSERT INTO article VALUES (1, %s)", values=[FOX])
     stage.run(stage.writer, f'GRANT SELECT ON article TO "{stage.owner}"')
     stage.work(stage.owner)
-    assert stage.found() == ["1"]
+    assert stage.similar_keys() == ["1"]

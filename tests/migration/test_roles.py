@@ -117,7 +117,7 @@ def test_a_writer_writes(stage: Stage) -> None:
     assert stage.run(stage.writer, "SELECT textsim.add('news', 'f', %s)", values=[FOX]) == [(True,)]
     assert stage.run(stage.writer, "SELECT textsim.remove('news', 'b')") == [(True,)]
     stage.work(stage.writer)
-    assert stage.found() == ["d", "e", "f"]
+    assert stage.similar_keys() == ["d", "e", "f"]
     with stage.connect(stage.owner) as db:
         db.create_corpus("later")
         assert db.corpus("news").check() == []
@@ -189,4 +189,4 @@ def test_a_writer_of_one_corpus_does_not_stop_those_of_others(
     with pytest.raises(pg.CheckViolation, match=constraint):
         stage.run(stage.writer, statement)
     stage.work(stage.owner)
-    assert stage.found() == ["d"]
+    assert stage.similar_keys() == ["d"]

@@ -83,9 +83,9 @@ def test_who_only_writes_the_table_needs_no_rights(stage: Stage, mode: str) -> N
     def change(statement: str, expected: list[str]) -> None:
         stage.run(stage.other, statement, values={"fox": FOX})
         if mode == "inline":
-            assert stage.found() == expected
+            assert stage.similar_keys() == expected
         stage.work(stage.writer)
-        assert stage.found() == expected
+        assert stage.similar_keys() == expected
 
     change("INSERT INTO article SELECT n, %(fox)s FROM generate_series(1, 3) n", ["1", "2", "3"])
     change("UPDATE article SET body = 'something else' WHERE id = 2", ["1", "3"])
@@ -171,7 +171,7 @@ def test_objects_of_others_are_never_used(stage: Stage) -> None:
             "SELECT * FROM textsim.status('news')",
         )
         stage.work(stage.writer)
-        assert stage.found() == ["1"]
+        assert stage.similar_keys() == ["1"]
         stage.run(
             stage.writer,
             *temporary,
@@ -267,8 +267,10 @@ def test_hostile_names(server: Server, name: str, mode: str) -> None:
 
         with psycopg.connect(stage.url, autocommit=True) as connection:
             writer = sql.Identifier(stage.writer)
-            made = sql.SQL("CREATE SCHEMA {} AUTHORIZATION {}").format(names["schema"], writer)
-            connection.execute(made)
+            create_schema = sql.SQL("CREATE SCHEMA {} AUTHORIZATION {}").format(
+                names["schema"], writer
+            )
+            connection.execute(create_schema)
         run(
             stage.writer,
             "CREATE TABLE {schema}.{table} ({key} text PRIMARY KEY, {text} text)",
@@ -286,7 +288,7 @@ def test_hostile_names(server: Server, name: str, mode: str) -> None:
             "DELETE FROM {schema}.{table} WHERE {key} = '2'",
         )
         stage.work(stage.writer)
-        assert stage.found() == ["1", "3%s"]
+        assert stage.similar_keys() == ["1", "3%s"]
         with stage.connect(stage.writer) as db:
             corpus = db.corpus("news")
             assert list(corpus.drift()) == []

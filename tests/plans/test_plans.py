@@ -79,14 +79,14 @@ def pages(plan: Node) -> int:
 
 def scans(plan: Node) -> dict[str, float]:
     """Return the rows read by each kind of scan of a table, by table, kind and index."""
-    found: dict[str, float] = {}
+    rows_by_scan: dict[str, float] = {}
     for node in nodes(plan):
         if "Relation Name" in node or "Index Name" in node:
             table = str(node.get("Relation Name", "")).partition("_")[0]
             index = str(node.get("Index Name", "")).rpartition("_")[2]
             name = f"{node['Node Type']} {table} {index}".strip()
-            found[name] = found.get(name, 0) + rows_read(node)
-    return found
+            rows_by_scan[name] = rows_by_scan.get(name, 0) + rows_read(node)
+    return rows_by_scan
 
 
 @pytest.fixture(scope="module")

@@ -20,8 +20,8 @@ from tests.soak.samples import Load
 WORDS = 60
 VOCABULARY = 20_000
 PLAIN_RATE = 10.0
-Told: TypeAlias = "Queue[dict[str, list[float]]]"
-"""Where processes tell how many milliseconds each time of what they did has taken."""
+Reports: TypeAlias = "Queue[dict[str, list[float]]]"
+"""Where processes put how many milliseconds each of their acts took."""
 
 
 class Texts:
@@ -35,8 +35,8 @@ class Texts:
         self._cumulative = np.cumsum(weights / weights.sum())
 
     def draw(self) -> str:
-        found = np.searchsorted(self._cumulative, self._rng.random(WORDS))
-        return " ".join(self._words[np.minimum(found, VOCABULARY - 1)])
+        places = np.searchsorted(self._cumulative, self._rng.random(WORDS))
+        return " ".join(self._words[np.minimum(places, VOCABULARY - 1)])
 
     def edit(self, text: str) -> str:
         """Return a text with a tenth of the words replaced."""
@@ -50,12 +50,12 @@ def steadily(
     rate: float,
     interval: float,
     acts: dict[str, Callable[[], None]],
-    told: Told,
+    reports: Reports,
     stop: multiprocessing.synchronize.Event,
 ) -> None:
     """Act at a steady rate, and tell the milliseconds of each time at the end of each interval."""
     taken: dict[str, list[float]] = {name: [] for name in acts}
-    due = told_at = time.monotonic()
+    due = reported_at = time.monotonic()
     while not stop.is_set():
         time.sleep(max(0.0, due - time.monotonic()))
         # What is late is made up for, but for what another second's load would have to wait.
@@ -64,9 +64,9 @@ def steadily(
             start = time.perf_counter()
             act()
             taken[name].append((time.perf_counter() - start) * 1000)
-        if time.monotonic() - told_at >= interval:
-            told.put(taken)
-            taken, told_at = {name: [] for name in acts}, time.monotonic()
+        if time.monotonic() - reported_at >= interval:
+            reports.put(taken)
+            taken, reported_at = {name: [] for name in acts}, time.monotonic()
 
 
 def write(
@@ -74,7 +74,7 @@ def write(
     load: Load,
     interval: float,
     seed: int,
-    told: Told,
+    reports: Reports,
     stop: multiprocessing.synchronize.Event,
 ) -> None:
     """Insert, update and delete rows, as many of the one as of the other."""
@@ -104,7 +104,7 @@ def write(
                 rows[highest] = texts.draw()
                 connection.execute("INSERT INTO t VALUES (%s, %s)", [highest, rows[highest]])
 
-        steadily(load.writes, interval, {"write": act}, told, stop)
+        steadily(load.writes, interval, {"write": act}, reports, stop)
 
 
 def query(
@@ -112,7 +112,7 @@ def query(
     load: Load,
     interval: float,
     seed: int,
-    told: Told,
+    reports: Reports,
     stop: multiprocessing.synchronize.Event,
 ) -> None:
     """Look for texts that are near some that there were."""
@@ -120,13 +120,13 @@ def query(
     with ts.connect(f"{url}&application_name=soak-reader") as db:
         corpus = db.corpus("c")
         with psycopg.connect(url) as connection:
-            known = [row[0] for row in connection.execute("SELECT body FROM t LIMIT 1000")]
+            texts_of_table = [row[0] for row in connection.execute("SELECT body FROM t LIMIT 1000")]
         rng = random.Random(seed)
 
         def act() -> None:
-            corpus.query(texts.edit(rng.choice(known)))
+            corpus.query(texts.edit(rng.choice(texts_of_table)))
 
-        steadily(load.queries, interval, {"query": act}, told, stop)
+        steadily(load.queries, interval, {"query": act}, reports, stop)
 
 
 def plain(
@@ -134,7 +134,7 @@ def plain(
     load: Load,
     interval: float,
     seed: int,
-    told: Told,
+    reports: Reports,
     stop: multiprocessing.synchronize.Event,
 ) -> None:
     """Write and read a table that is not attached: what that takes is up to the machine."""
@@ -155,4 +155,4 @@ def plain(
             ).fetchall()
 
         acts = {"plain_write": write_one, "plain_query": read_some}
-        steadily(PLAIN_RATE, interval, acts, told, stop)
+        steadily(PLAIN_RATE, interval, acts, reports, stop)

@@ -25,7 +25,7 @@ import time
 import psycopg
 
 import textsim_db as ts
-from tests.soak.load import Texts, Told, plain, query, write
+from tests.soak.load import Reports, Texts, plain, query, write
 from tests.soak.samples import HEADS, Load, Sample, judge, line
 from tests.soak.watch import Watch
 from tests.support.connections import Connection
@@ -78,11 +78,11 @@ def measure(
 ) -> list[Sample]:
     """Have others write and query, and print a line for each interval."""
     context = multiprocessing.get_context("spawn")
-    told: Told = context.Queue()
+    reports: Reports = context.Queue()
     stop = context.Event()
     others = [
         context.Process(
-            target=target, args=(url, load, interval, seed + i, told, stop), daemon=True
+            target=target, args=(url, load, interval, seed + i, reports, stop), daemon=True
         )
         for i, target in enumerate((write, query, plain), start=1)
     ]
@@ -93,11 +93,11 @@ def measure(
     print("  ".join(HEADS.values()), flush=True)
     end = time.monotonic() + seconds
     while time.monotonic() < end:
-        taken = told.get(timeout=interval + 60)
+        taken = reports.get(timeout=interval + 60)
         # Where one of them is late, what the next one tells first is of the next interval.
-        for some in waiting:
-            if not some.keys() & taken.keys():
-                some.update(taken)
+        for sample in waiting:
+            if not sample.keys() & taken.keys():
+                sample.update(taken)
                 break
         else:
             waiting.append(taken)
@@ -107,8 +107,8 @@ def measure(
     stop.set()
     for other in others:
         while other.is_alive():
-            while not told.empty():  # what is not read would keep it from ending
-                told.get()
+            while not reports.empty():  # what is not read would keep it from ending
+                reports.get()
             other.join(0.1)
     return samples
 
@@ -122,7 +122,7 @@ def finish(connection: Connection, corpus: ts.Corpus) -> list[str]:
     if status.pending or status.failed:
         wrong.append(f"at the end there are {status.pending} changes, {status.failed} failures")
     wrong += [f"check: {problem}" for problem in corpus.check()[:10]]
-    wrong += [f"differs: {found}" for found in list(corpus.drift())[:10]]
+    wrong += [f"differs: {difference}" for difference in list(corpus.drift())[:10]]
     row = connection.execute("SELECT count(*) FROM t").fetchone()
     if row != (len(corpus),):
         wrong.append(f"the table has {row} rows, the corpus {len(corpus)} documents")
@@ -154,6 +154,6 @@ def main() -> int:
         f"{queries:.1f} queries/s (p99 {query_p99:.1f} ms) beside "
         f"{writes:.1f} writes/s (p99 {write_p99:.1f} ms)"
     )
-    for what in wrong:
-        print(f"FAILED: {what}")
+    for message in wrong:
+        print(f"FAILED: {message}")
     return 1 if wrong else 0

@@ -85,8 +85,8 @@ def judge(samples: list[Sample], load: Load) -> list[str]:
     third = max(1, len(steady) // 3)
     first, last = steady[:third], steady[-third:]
 
-    def middle(some: list[Sample], name: str) -> float:
-        return float(statistics.median(getattr(sample, name) for sample in some))
+    def middle(part: list[Sample], name: str) -> float:
+        return float(statistics.median(getattr(sample, name) for sample in part))
 
     wrong = []
     hours = [sample.seconds / 3600 for sample in steady]
@@ -110,9 +110,9 @@ def judge(samples: list[Sample], load: Load) -> list[str]:
             if after > factor * noise * before + slack:
                 wrong.append(f"{part} of each {kind} grows from {before:.2f} to {after:.2f} ms")
     for name, wanted in (("writes", load.writes), ("queries", load.queries)):
-        made = middle(steady, name)
-        if made < MIN_RATE * wanted:
-            wrong.append(f"{made:.0f} {name}/s were made, not {wanted:.0f}")
+        rate = middle(steady, name)
+        if rate < MIN_RATE * wanted:
+            wrong.append(f"{rate:.0f} {name}/s were made, not {wanted:.0f}")
     return wrong
 
 

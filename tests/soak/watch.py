@@ -40,7 +40,8 @@ class Watch:
             self._connection.execute(statement.encode())
         count = self._value("SELECT count(*) FROM fresh")
         sizes = [
-            self._value(f"SELECT pg_relation_size('{what}')") for what in ("fresh", "fresh_bucket")
+            self._value(f"SELECT pg_relation_size('{relation}')")
+            for relation in ("fresh", "fresh_bucket")
         ]
         self._connection.execute("DROP TABLE fresh")
         return sizes[0] / count, sizes[1] / count
@@ -50,7 +51,8 @@ class Watch:
         rows = self._value("SELECT count(*) FROM t") * self._corpus.config.bands
         name = f"textsim.band_{self._number}"
         sizes = [
-            self._value(f"SELECT pg_relation_size('{what}')") for what in (name, f"{name}_bucket")
+            self._value(f"SELECT pg_relation_size('{relation}')")
+            for relation in (name, f"{name}_bucket")
         ]
         per_row = fresh or self._fresh
         return sizes[0] / (rows * per_row[0]), sizes[1] / (rows * per_row[1])

@@ -121,18 +121,18 @@ Clients = Callable[..., Client]
 @contextmanager
 def clients(url: str) -> Iterator[Clients]:
     """Lend a function that makes clients, and close them all."""
-    made: list[Client] = []
+    opened: list[Client] = []
 
     def make(
         name: str, isolation: Isolation = Isolation.READ_COMMITTED, options: str = ""
     ) -> Client:
-        made.append(Client(url, name, isolation, options))
-        return made[-1]
+        opened.append(Client(url, name, isolation, options))
+        return opened[-1]
 
     try:
         yield make
     finally:
-        for client in made:
+        for client in opened:
             client.connection.close()
-        for client in made:
+        for client in opened:
             client.close()

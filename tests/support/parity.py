@@ -115,14 +115,16 @@ def main() -> None:
             f"PostgreSQL {connection.info.server_version // 10000}, shingles {', '.join(corpora)}"
         )
         for name, texts in sources.items():
-            start, count, found = time.monotonic(), 0, 0
+            start, count, differing = time.monotonic(), 0, 0
             for batch in _batches(texts, 500):
                 for difference in differences(connection, corpora, batch):
-                    found += 1
+                    differing += 1
                     print(difference[:500])
                 count += len(batch)
-            print(f"{name}: {count:,} texts, {found} differences, {time.monotonic() - start:.0f} s")
-            wrong += found
+            print(
+                f"{name}: {count:,} texts, {differing} differences, {time.monotonic() - start:.0f} s"
+            )
+            wrong += differing
     raise SystemExit(wrong > 0)
 
 

@@ -100,10 +100,10 @@ def proxied(url: str) -> Iterator[Proxy]:
 
 
 def _close(*sockets: socket.socket) -> None:
-    for some in sockets:
+    for open_socket in sockets:
         with suppress(OSError):
-            some.shutdown(socket.SHUT_RDWR)
-        some.close()
+            open_socket.shutdown(socket.SHUT_RDWR)
+        open_socket.close()
 
 
 def cut_commit(number: int, when: str) -> Callable[[Proxy, bytes], str | None]:

