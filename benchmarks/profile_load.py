@@ -26,7 +26,8 @@ from benchmarks.generate import documents
 from textsim_db.db import stored_corpus
 from textsim_db.db.dictionary import Dictionary
 from textsim_db.db.engine import transaction
-from textsim_db.write import bulk_load, write_batch
+from textsim_db.db.store import Store
+from textsim_db.write import after_load, bulk_load, write_batch
 from textsim_db.write.prepared_batch import in_batches, prepare
 
 Documents = list[tuple[str, str]]
@@ -84,8 +85,8 @@ def stages(db: ts.Database, some: Documents, report: Report) -> None:
     stored = stored_corpus.load(db.engine, corpus.name)
     batches, seconds = timed(lambda: [prepare(batch, corpus.config) for batch in in_batches(some)])
     report.line("text to buckets, one core", seconds)
-    cold = Dictionary(db.engine)
-    look_up = partial(bulk_load.with_word_ids, corpus=stored, dictionary=cold)
+    store = Store(db.engine, Dictionary(db.engine), stored)
+    look_up = partial(bulk_load.with_word_ids, store=store)
     _, seconds = timed(lambda: [look_up(batch) for batch in batches])
     report.line("word ids, no word known at first", seconds)
     ready, seconds = timed(lambda: [look_up(batch) for batch in batches])
@@ -101,7 +102,7 @@ def stages(db: ts.Database, some: Documents, report: Report) -> None:
     report.line("COPY of documents and band rows, durable", seconds)
     _, seconds = timed(lambda: stored_corpus.build_band_index(db.engine, stored))
     report.line("index on the band rows", seconds)
-    _, seconds = timed(lambda: bulk_load.settle(db.engine, stored, len(some)))
+    _, seconds = timed(lambda: after_load.settle(store, len(some)))
     report.line("VACUUM and ANALYZE", seconds)
     corpus.drop()
 

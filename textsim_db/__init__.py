@@ -46,7 +46,8 @@ if TYPE_CHECKING:
     )
     from textsim_db.settings import CorpusConfig, Linkage, Mode
     from textsim_db.sketch.band_options import Option, plan
-    from textsim_db.sync.worker import Worker, WorkReport
+    from textsim_db.sync.worker import Worker
+    from textsim_db.sync.worker_settings import WorkReport
 
 __version__ = "0.1.0"
 
@@ -92,7 +93,8 @@ _HOMES = {
         "Statistics",
         "Status",
     ],
-    "textsim_db.sync.worker": ["WorkReport", "Worker"],
+    "textsim_db.sync.worker": ["Worker"],
+    "textsim_db.sync.worker_settings": ["WorkReport"],
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
 

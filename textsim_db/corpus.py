@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import closing, contextmanager, suppress
-from functools import partial
+from dataclasses import replace
 from math import log
-from typing import Any, LiteralString, TypeVar
+from typing import Any, Concatenate, LiteralString, ParamSpec, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 from psycopg import errors as pg
-from sqlalchemy import Engine, Table
 
 from textsim_db.compare.verify import Criterion
 from textsim_db.db import stored_corpus
-from textsim_db.db.dictionary import Dictionary
 from textsim_db.db.engine import autocommit, database_errors
-from textsim_db.db.stored_corpus import StoredCorpus
+from textsim_db.db.store import Store
 from textsim_db.diff.explanation import Explanation, explain_sides
 from textsim_db.errors import (
     ConfigurationError,
@@ -28,7 +26,16 @@ from textsim_db.errors import (
     MeasureError,
 )
 from textsim_db.measures.by_name import JACCARD, measure_of
-from textsim_db.read import clusters, corpus_statistics, integrity, measure_recall, pairs, search
+from textsim_db.read import (
+    clusters,
+    corpus_statistics,
+    integrity,
+    measure_recall,
+    pairs,
+    search,
+    statements,
+)
+from textsim_db.read.corpus_statistics import Sample
 from textsim_db.results import (
     Activity,
     AddReport,
@@ -57,9 +64,8 @@ from textsim_db.settings import (
 )
 from textsim_db.sketch import band_options, sketches
 from textsim_db.sketch.band_options import Option
-from textsim_db.sync import source_changes, source_rows, sources
-from textsim_db.sync.sources import Column
-from textsim_db.sync.worker import Worker
+from textsim_db.sync import attach, drift, pending_log, sources
+from textsim_db.sync.table_names import ColumnName, TableName, names_of
 from textsim_db.text.languages import check_language
 from textsim_db.write import bulk_load, rebuild
 from textsim_db.write.document_inputs import Documents, Key, stream_documents
@@ -68,20 +74,16 @@ from textsim_db.write.prepared_batch import possible_key
 INDEX_PATIENCE = "100ms"
 """How long a search that finds no index waits for those who write, before it does without."""
 
-Found = TypeVar("Found")
-
-_COUNT = "/* textsim-db: count the documents of corpus {id} */ SELECT count(*) FROM {document}"
-_CONTAINS = "SELECT EXISTS (SELECT FROM {document} WHERE key = %s)"
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
 
 
 class Corpus:
     """A named collection of documents with one configuration; made by Database, not directly."""
 
-    def __init__(self, engine: Engine, dictionary: Dictionary, stored: StoredCorpus) -> None:
-        self._engine = engine
-        self._dictionary = dictionary
-        self._stored = stored
-        self._searched = False
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._has_index = False
 
     def __repr__(self) -> str:
         config = self.config
@@ -93,12 +95,12 @@ class Corpus:
     @property
     def name(self) -> str:
         """The name that the corpus was created with."""
-        return self._stored.name
+        return self._store.corpus.name
 
     @property
     def config(self) -> CorpusConfig:
         """Everything that the signatures of this corpus depend on."""
-        return self._stored.config
+        return self._store.corpus.config
 
     def add_many(
         self,
@@ -131,9 +133,7 @@ class Corpus:
         check_callable(progress, "progress")
         stream = stream_documents(documents, key, text)
         with self._errors():
-            return bulk_load.add_many(
-                self._engine, self._dictionary, self._stored, stream, progress
-            )
+            return bulk_load.add_many(self._store, stream, progress)
 
     def add(self, key: Key, text: str) -> AddReport:
         """Add or replace one document; raises DocumentError where add_many would refuse it."""
@@ -150,7 +150,7 @@ class Corpus:
         """
         check_several(keys, "remove() takes several keys, such as [key]")
         with self._errors():
-            return bulk_load.remove(self._engine, self._stored, keys)
+            return bulk_load.remove(self._store, keys)
 
     def query(
         self,
@@ -174,11 +174,8 @@ class Corpus:
         Raises DocumentError for a text that could not be stored, MeasureError, and
         ConfigurationError.
         """
-        criterion, most = self._criterion(measure, threshold, language), _limit(limit)
-        found = self._search(
-            lambda: search.query(self._engine, self._dictionary, self._stored, text, criterion)
-        )
-        return found[:most]
+        criterion, limit = self._criterion(measure, threshold, language), _limit(limit)
+        return self._search(search.query, text, criterion)[:limit]
 
     def query_many(
         self,
@@ -197,13 +194,9 @@ class Corpus:
             raise ConfigurationError(
                 f"query_many() takes texts in an order, such as [text]; it got a {type(texts).__name__}"
             )
-        criterion, most = self._criterion(measure, threshold, language), _limit(limit)
-        found = self._search(
-            lambda: search.query_many(
-                self._engine, self._dictionary, self._stored, texts, criterion
-            )
-        )
-        return [matches[:most] for matches in found]
+        criterion, limit = self._criterion(measure, threshold, language), _limit(limit)
+        results = self._search(search.query_many, texts, criterion)
+        return [matches[:limit] for matches in results]
 
     def neighbours(
         self,
@@ -219,13 +212,8 @@ class Corpus:
         MeasureError and ConfigurationError.
         """
         stored_key = self._key(key)
-        criterion, most = self._criterion(measure, threshold, language), _limit(limit)
-        found = self._search(
-            lambda: search.neighbours(
-                self._engine, self._dictionary, self._stored, stored_key, criterion
-            )
-        )
-        return found[:most]
+        criterion, limit = self._criterion(measure, threshold, language), _limit(limit)
+        return self._search(search.neighbours, stored_key, criterion)[:limit]
 
     def explain(self, a: Key, b: Key) -> Explanation:
         """Compare two indexed documents by every measure and word by word.
@@ -233,10 +221,7 @@ class Corpus:
         Of documents only the words are stored: they are shown in normal form. Raises
         DocumentNotFound, and MeasureError for millions of words with little in common.
         """
-        sides = [
-            self._search(partial(search.side_of, self._engine, self._dictionary, self._stored, key))
-            for key in (self._key(a), self._key(b))
-        ]
+        sides = [self._search(search.side_of, key) for key in (self._key(a), self._key(b))]
         return explain_sides(*sides)
 
     def candidates(self, text: str, language: str | None = None) -> list[Candidate]:
@@ -244,8 +229,7 @@ class Corpus:
 
         language is that of query(). Raises DocumentError and ConfigurationError.
         """
-        limit = self._language(language)
-        return self._search(lambda: search.candidates(self._engine, self._stored, text, limit))
+        return self._search(search.candidates_of, text, self._language(language))
 
     def pairs(
         self,
@@ -265,9 +249,7 @@ class Corpus:
         if not criterion.measure.is_symmetric:
             raise MeasureError(f"{measure} depends on the order of two documents; try overlap")
 
-        return self._streamed(
-            lambda: pairs.pairs(self._engine, self._dictionary, self._stored, criterion)
-        )
+        return self._stream(pairs.pairs, criterion)
 
     def clusters(
         self,
@@ -289,11 +271,7 @@ class Corpus:
         criterion, how = self._criterion(JACCARD.name, threshold, language), check_linkage(linkage)
         check_callable(rank, "rank")
 
-        return self._streamed(
-            lambda: clusters.clusters(
-                self._engine, self._dictionary, self._stored, criterion, how, rank
-            )
-        )
+        return self._stream(clusters.clusters, criterion, how, rank)
 
     def duplicates(
         self,
@@ -312,11 +290,7 @@ class Corpus:
         criterion, how = self._criterion(JACCARD.name, threshold, language), check_linkage(linkage)
         check_callable(rank, "rank")
 
-        return self._streamed(
-            lambda: clusters.duplicates(
-                self._engine, self._dictionary, self._stored, criterion, how, rank
-            )
-        )
+        return self._stream(clusters.duplicates, criterion, how, rank)
 
     def measure_recall(
         self,
@@ -335,11 +309,7 @@ class Corpus:
         check_count(sample, "sample", 1, 2**31)
         if seed is not None:
             check_count(seed, "seed", 0, 2**63 - 1)
-        return self._search(
-            lambda: measure_recall.measure(
-                self._engine, self._dictionary, self._stored, checked, sample, seed, progress
-            )
-        )
+        return self._search(measure_recall.measure_recall, checked, sample, seed, progress)
 
     def plan(
         self,
@@ -383,9 +353,7 @@ class Corpus:
         check_count(sample, "sample", 0, 2**31)
         check_count(seed, "seed", 0, 2**63 - 1)
         return self._search(
-            lambda: corpus_statistics.statistics(
-                self._engine, self._dictionary, self._stored, words, sample, seed, limit, progress
-            )
+            corpus_statistics.statistics, words, Sample(sample, seed), limit, progress
         )
 
     def idf_weights(self) -> dict[str, float]:
@@ -393,11 +361,7 @@ class Corpus:
 
         They are the weights that textsim_db.measures.weighted_jaccard takes. All documents are read.
         """
-        frequencies, documents = self._search(
-            lambda: corpus_statistics.document_frequencies(
-                self._engine, self._dictionary, self._stored
-            )
-        )
+        frequencies, documents = self._search(corpus_statistics.document_frequencies)
         return {word: log(documents / count) for word, count in frequencies.items()}
 
     def signature(self, text: str) -> npt.NDArray[np.int32]:
@@ -420,13 +384,13 @@ class Corpus:
         progress is called with the number of documents checked so far.
         """
         check_callable(progress, "progress")
-        return self._read(lambda: integrity.check(self._engine, self._stored, progress))
+        return self._read(integrity.check, progress)
 
     def attach(
         self,
-        table: str | Table | type[Any],
-        key: Column,
-        text: Column,
+        table: TableName,
+        key: ColumnName,
+        text: ColumnName,
         mode: str = "queue",
         progress: Callable[[int], None] | None = None,
     ) -> ChangeReport:
@@ -443,48 +407,33 @@ class Corpus:
         """
         check_callable(progress, "progress")
         with self._current():
-            source = sources.attach(
-                self._engine, self._stored, *sources.names(table, key, text), mode
-            )
-            worker = Worker(
-                self._engine,
-                self._dictionary,
-                only=source,
-                report=None if progress is None else sources.counted(progress),
-            )
-            report = worker.run(until_idle=True)
-            if worker.unusable:
-                name, fault = next(iter(worker.unusable.items()))
-                raise ConfigurationError(
-                    f"table {name} is attached, but what it holds is not indexed: {fault}; let a "
-                    "worker index it that can, or detach it"
-                )
-            return report
+            names = names_of(table, key, text)
+            return attach.attach_and_index(self._store, names, mode, progress)
 
-    def detach(self, table: str | Table | type[Any]) -> None:
+    def detach(self, table: TableName) -> None:
         """Stop keeping a table indexed; its documents stay. Raises ConfigurationError."""
         with self._current():
-            sources.detach(self._engine, self._stored, table)
+            sources.detach(self._store, table)
 
     def status(self) -> Status:
         """Return how many documents are indexed, pending and set aside."""
         with self._current():
-            return sources.status(self._engine, self._stored)
+            return sources.status(self._store)
 
     def activity(self) -> Activity:
         """Return how far behind its tables the corpus is, and how much was ever written to it."""
-        return self._read(lambda: sources.activity(self._engine, self._stored))
+        return self._read(sources.activity)
 
     def failures(self, last: int | None = None) -> list[Failure]:
         """Return the documents that were set aside, with the reason for each, or the last of them."""
         checked = _limit(last, "last")
         with self._current():
-            return sources.failures(self._engine, self._stored, checked)
+            return pending_log.failures(self._store, checked)
 
     def retry_failures(self) -> int:
         """Have workers try again what was set aside, and return how many documents that is."""
         with self._current():
-            return sources.retry(self._engine, self._stored)
+            return pending_log.retry_failures(self._store)
 
     def reconcile(self, progress: Callable[[int], None] | None = None) -> ChangeReport:
         """Make the corpus equal to its attached tables, by key and text.
@@ -495,29 +444,12 @@ class Corpus:
         """
         check_callable(progress, "progress")
         with self._current():
-            removed = source_rows.release_dropped(self._engine, self._stored.id)
-            report = ChangeReport(removed=removed)
-            for source in sources.usable(self._engine, self._stored):
-                report.include(
-                    source_changes.reconcile(
-                        self._engine, self._dictionary, self._stored, source, progress
-                    )
-                )
-            report.include(source_changes.complete(self._engine, self._dictionary, self._stored))
-            return report
+            return drift.reconcile(self._store, progress)
 
     def drift(self) -> Generator[Drift, None, None]:
         """Yield what reconcile() would mend; changes that are pending are among it."""
-
-        def found() -> Generator[Drift, None, None]:
-            with self._current():
-                for source in sources.dropped(self._engine, self._stored):
-                    yield from source_changes.surplus(self._engine, self._stored, source)
-                for source in sources.usable(self._engine, self._stored):
-                    for piece in source_changes.sweep(self._engine, self._stored, source):
-                        yield from source_changes.drift(self._engine, self._dictionary, piece)
-
-        return found()
+        with self._current():
+            yield from drift.drift(self._store)
 
     def rebuild(
         self,
@@ -556,18 +488,17 @@ class Corpus:
             config = changed_config(self.config, **settings)
             if config == self.config:
                 return False
-            self._stored = rebuild.rebuild(
-                self._engine, self._dictionary, self._stored, config, progress
-            )
+            rebuilt = rebuild.rebuild(self._store, config, progress)
+            self._store = replace(self._store, corpus=rebuilt)
         return True
 
     def drop(self) -> None:
         """Remove the corpus with all its documents; raises CorpusNotFound if it is gone."""
         with self._current():
-            stored_corpus.drop(self._engine, self._stored)
+            stored_corpus.drop(self._store.engine, self._store.corpus)
 
     def __len__(self) -> int:
-        return int(self._read(lambda: self._value(_COUNT, [])))
+        return int(self._read(_value, statements.COUNT_DOCUMENTS))
 
     def __bool__(self) -> bool:
         # An empty corpus is still a corpus.
@@ -575,13 +506,7 @@ class Corpus:
 
     def __contains__(self, key: object) -> bool:
         stored = possible_key(key)
-        return stored is not None and bool(self._read(lambda: self._value(_CONTAINS, [stored])))
-
-    def _value(self, statement: LiteralString, parameters: list[Any]) -> Any:
-        with autocommit(self._engine) as connection:
-            row = connection.execute(self._stored.statement(statement), parameters).fetchone()
-        assert row is not None
-        return row[0]
+        return stored is not None and bool(self._read(_value, statements.HAS_DOCUMENT, stored))
 
     def _threshold(self, threshold: float | None) -> float:
         return self.config.threshold if threshold is None else check_threshold(threshold)
@@ -593,13 +518,13 @@ class Corpus:
         return stored
 
     def _criterion(self, measure: str, threshold: float | None, language: str | None) -> Criterion:
-        found = measure_of(measure)
+        by = measure_of(measure)
         limit = self._language(language)
-        if found is JACCARD:
-            return Criterion(found, self._threshold(threshold), limit)
+        if by is JACCARD:
+            return Criterion(by, self._threshold(threshold), limit)
         if threshold is None:
-            raise MeasureError(f"{found.name} needs a threshold: the corpus's is one of jaccard")
-        return Criterion(found, found.check_threshold(threshold), limit)
+            raise MeasureError(f"{by.name} needs a threshold: the corpus's is one of jaccard")
+        return Criterion(by, by.check_threshold(threshold), limit)
 
     def _language(self, language: str | None) -> str | None:
         if language is None:
@@ -611,38 +536,56 @@ class Corpus:
             )
         return check_language(language)
 
-    def _search(self, function: Callable[[], Found]) -> Found:
-        """Search in a corpus that has its index."""
+    def _search(
+        self,
+        read: Callable[Concatenate[Store, Parameters], Result],
+        *args: Parameters.args,
+        **kwargs: Parameters.kwargs,
+    ) -> Result:
+        """Read from a corpus that has its band index."""
 
-        def search() -> Found:
-            if not self._searched:
-                # A bulk load that was interrupted has left the index to be built. One that is under
-                # way will build it; a search without it is slow, and no more than that.
-                with suppress(pg.Error):
-                    stored_corpus.build_band_index(self._engine, self._stored, INDEX_PATIENCE)
-                    self._searched = True
-            return function()
+        def search(store: Store) -> Result:
+            if not self._has_index:
+                self._build_index()
+            return read(store, *args, **kwargs)
 
         return self._read(search)
 
-    def _read(self, function: Callable[[], Found]) -> Found:
-        """Read something, and again whenever the corpus was rebuilt meanwhile."""
+    def _build_index(self) -> None:
+        """Build the band index that an interrupted bulk load has left to be built.
+
+        If a load is under way, it builds the index itself: a search is slow until then, but right.
+        """
+        with suppress(pg.Error):
+            stored_corpus.build_band_index(self._store.engine, self._store.corpus, INDEX_PATIENCE)
+            self._has_index = True
+
+    def _read(
+        self,
+        read: Callable[Concatenate[Store, Parameters], Result],
+        *args: Parameters.args,
+        **kwargs: Parameters.kwargs,
+    ) -> Result:
+        """Call a function that reads, and again whenever the corpus was rebuilt meanwhile."""
         while True:
             with suppress(CorpusChanged), self._errors():
-                return function()
+                return read(self._store, *args, **kwargs)
 
-    def _streamed(
-        self, function: Callable[[], Generator[Found, None, None]]
-    ) -> Generator[Found, None, None]:
-        """Yield what a function yields; begin again if the corpus was rebuilt before the first item.
+    def _stream(
+        self,
+        read: Callable[Concatenate[Store, Parameters], Generator[Result, None, None]],
+        *args: Parameters.args,
+        **kwargs: Parameters.kwargs,
+    ) -> Generator[Result, None, None]:
+        """Yield what a function reads; begin again if the corpus was rebuilt before the first item.
 
-        After the first item a transaction of the reader protects the tables, and no rebuild drops them.
+        After the first item a transaction of the reader protects the tables: no rebuild drops them.
         """
         while True:
             is_begun = False
             try:
-                with self._errors(), closing(function()) as items:
-                    sources.warn_unindexed(self._engine, self._stored)
+                with self._errors(), closing(read(self._store, *args, **kwargs)) as items:
+                    sources.warn_unindexed(self._store)
                     for item in items:
                         is_begun = True
                         yield item
@@ -674,15 +617,22 @@ class Corpus:
     def _refresh(self, cause: Exception | None = None) -> bool:
         """Read the configuration again where the corpus was rebuilt, and say whether it was."""
         try:
-            stored = stored_corpus.load(self._engine, self.name)
+            stored = stored_corpus.load(self._store.engine, self.name)
         except CorpusNotFound:
             raise CorpusNotFound(self.name) from cause
-        if stored.origin != self._stored.origin:  # another one by the same name
+        if stored.origin != self._store.corpus.origin:  # another one by the same name
             raise CorpusNotFound(self.name) from cause
-        changed = stored.id != self._stored.id
-        self._stored = stored
+        changed = stored.id != self._store.corpus.id
+        self._store = replace(self._store, corpus=stored)
         return changed
 
 
 def _limit(limit: int | None, what: str = "limit") -> int | None:
     return None if limit is None else check_count(limit, what, 1, 2**63 - 1)
+
+
+def _value(store: Store, statement: LiteralString, *parameters: str) -> Any:
+    with autocommit(store.engine) as connection:
+        row = connection.execute(store.corpus.statement(statement), parameters).fetchone()
+    assert row is not None
+    return row[0]

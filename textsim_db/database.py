@@ -14,11 +14,18 @@ from textsim_db.db import embedded_server, schema, stored_corpus
 from textsim_db.db import engine as engines
 from textsim_db.db.dictionary import Dictionary
 from textsim_db.db.fork import renew_after_fork
+from textsim_db.db.store import Store
 from textsim_db.errors import ConfigurationError, CorpusExists
 from textsim_db.results import Source
 from textsim_db.settings import differing_settings, make_config
 from textsim_db.sync import sources
-from textsim_db.sync.worker import POLL_SECONDS, Worker, WorkReport
+from textsim_db.sync.worker import Worker
+from textsim_db.sync.worker_settings import (
+    LEASE_SECONDS,
+    POLL_SECONDS,
+    WorkerSettings,
+    WorkReport,
+)
 from textsim_db.text.stop_words import with_lists
 from textsim_db.write.temporary_corpora import check_not_reserved, is_temporary
 
@@ -110,11 +117,11 @@ class Database:
                 raise CorpusExists(
                     f'corpus "{name}" exists with other settings: {differing}'
                 ) from None
-        return Corpus(self._engine, self._dictionary, stored)
+        return Corpus(Store(self._engine, self._dictionary, stored))
 
     def corpus(self, name: str) -> Corpus:
         """Open a corpus; raises CorpusNotFound, and RecipeError where this code hashes otherwise."""
-        return Corpus(self._engine, self._dictionary, stored_corpus.load(self._engine, name))
+        return Corpus(Store(self._engine, self._dictionary, stored_corpus.load(self._engine, name)))
 
     def drop_corpus(self, name: str) -> None:
         """Remove a corpus with all its documents, also one of another recipe.
@@ -126,7 +133,7 @@ class Database:
     def worker(
         self,
         poll: float = POLL_SECONDS,
-        lease: float = 60.0,
+        lease: float = LEASE_SECONDS,
         listen: bool = False,
         report: Callable[[WorkReport], None] | None = None,
     ) -> Worker:
@@ -137,7 +144,8 @@ class Database:
         sessions with textsim.notify = on send. report is called after each transaction. Any number
         of workers may run, anywhere. Raises ConfigurationError.
         """
-        return Worker(self._engine, self._dictionary, poll, lease, listen, report=report)
+        settings = WorkerSettings(poll, lease, listen, report)
+        return Worker(self._engine, self._dictionary, settings)
 
     def sources(self) -> list[Source]:
         """Return the attached tables of all corpora."""

@@ -47,7 +47,7 @@ def test_settings_are_refused_before_anything_is_measured(
     textsim: Textsim, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     textsim("corpus", "create", "c")
-    monkeypatch.setattr(measure_recall, "measure", None)
+    monkeypatch.setattr(measure_recall, "measure_recall", None)
     message = "no bands of 128 hashes reach recall 1.0 at threshold 0.8"
     assert message in textsim("plan", "c", "--recall", "1", status=2).stderr
     with ts.connect(database_url) as db, pytest.raises(ts.ConfigurationError, match=message):

@@ -12,8 +12,10 @@ import pytest
 import textsim_db as ts
 from benchmarks.generate import documents
 from tests.support.sampling import sample
-from textsim_db.cluster.spanning_forest import Forest, Links
-from textsim_db.read import pairs
+from textsim_db.cluster.spanning_forest import Forest, Ids, Links
+from textsim_db.read import bucket_pairs, document_cache
+from textsim_db.read.document_cache import DocumentCache
+from textsim_db.read.stored_documents import StoredDocuments
 from textsim_db.text.tokens import shingles
 
 
@@ -80,16 +82,16 @@ def test_long_documents_are_read_a_few_at_a_time(
 
     expected = results()
     read: list[tuple[int, int]] = []
-    rows = pairs._DocumentStore.rows
+    documents_of = DocumentCache.documents
 
-    def noted(store: pairs._DocumentStore, ids: list[int]) -> list[tuple[Any, ...]]:
-        found = rows(store, ids)
-        read.append((len(ids), store._bytes))
-        return found
+    def noted(cache: DocumentCache, ids: Ids) -> StoredDocuments:
+        documents = documents_of(cache, ids)
+        read.append((len(ids), cache._bytes))
+        return documents
 
-    monkeypatch.setattr(pairs, "CACHE_BYTES", 250_000)
-    monkeypatch.setattr(pairs, "CHUNK_BYTES", 500_000)
-    monkeypatch.setattr(pairs._DocumentStore, "rows", noted)
+    monkeypatch.setattr(document_cache, "CACHE_BYTES", 250_000)
+    monkeypatch.setattr(document_cache, "READ_BYTES", 500_000)
+    monkeypatch.setattr(DocumentCache, "documents", noted)
     assert len(list(corpus.pairs(0.4))) == len(expected[0])
     assert len(list(db.corpus("waiting").pairs(0.4))) == len(expected[4]) > 0
     assert len(read) > 20
@@ -112,7 +114,7 @@ def test_crowded_buckets_give_the_same_pairs_and_clusters(
     corpus.add_many(texts.items())
     found = {}
     for crowd in (4, 10**9):
-        monkeypatch.setattr(pairs, "CROWD", crowd)
+        monkeypatch.setattr(bucket_pairs, "LARGE_BUCKET", crowd)
         clusters = list(corpus.clusters())
         found[crowd] = (
             sorted(corpus.pairs()),

@@ -24,8 +24,7 @@ from textsim_db.text import languages
 from textsim_db.text.languages import READ_BYTES, UNDETERMINED, identify
 from textsim_db.text.stop_words import stop_words, stop_words_by_language
 from textsim_db.text.tokens import normal_form, to_bytes, tokenize
-from textsim_db.write.bulk_load import _part
-from textsim_db.write.prepared_batch import prepare
+from textsim_db.write.prepared_batch import part_of, prepare
 
 pytestmark = pytest.mark.one_server
 
@@ -269,7 +268,7 @@ def test_a_part_of_a_batch(db: ts.Database, rng: random.Random) -> None:
     whole = prepare(texts, config)
     whole = replace(whole, word_ids=np.arange(len(whole.sketches.tokens.starts), dtype=np.int32))
     start, stop = sorted(rng.sample(range(len(texts) + 1), 2))
-    part, alone = _part(whole, slice(start, stop)), prepare(texts[start:stop], config)
+    part, alone = part_of(whole, slice(start, stop)), prepare(texts[start:stop], config)
     for i, (key, _) in enumerate(texts[start:stop]):
         assert (part.keys[i], part.form_of(i)) == (key, alone.form_of(i))
         assert part.language_of(i) == alone.language_of(i) == whole.language_of(start + i)

@@ -67,7 +67,7 @@ def test_whatever_is_removed_is_a_pair_with_what_is_kept(
     chunk: int,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(module, "CHUNK_DOCUMENTS", chunk)
+    monkeypatch.setattr(module, "DOCUMENTS_AT_ONCE", chunk)
     pairs = linked(corpus)
     graph: nx.Graph[str] = nx.Graph(list(pairs))
     expected: dict[str, tuple[str, float]] = {}

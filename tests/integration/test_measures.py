@@ -12,7 +12,7 @@ import textsim_db as ts
 from benchmarks.generate import documents
 from tests.support.sampling import sample
 from textsim_db.measures import MEASURES, Measure, shingles, words
-from textsim_db.read import pairs
+from textsim_db.read import bucket_pairs
 
 pytestmark = pytest.mark.one_server
 
@@ -38,7 +38,7 @@ def passes(measure: Measure, found: float, threshold: float) -> bool:
 def test_every_measure(
     db: ts.Database, rng: random.Random, shingle: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pairs, "CROWD", 20)
+    monkeypatch.setattr(bucket_pairs, "LARGE_BUCKET", 20)
     texts = dict(documents(150, words=25, planted=0.5, seed=rng.randrange(10**6)))
     model = texts["doc-0000001"]
     texts |= {f"copy {i}": model for i in range(3)}

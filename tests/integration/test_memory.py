@@ -19,7 +19,7 @@ DOCUMENTS = [(f"k{i}", f"document number {i} of many w{i % 97} v{i % 7}") for i 
 
 @pytest.fixture(autouse=True)
 def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("write.prepared_batch", "sync.source_changes", "write.bulk_load"):
+    for module in ("write.prepared_batch", "sync.pieces", "write.bulk_load"):
         monkeypatch.setattr(f"textsim_db.{module}.BATCH_DOCUMENTS", 100)
 
 

@@ -17,7 +17,7 @@ from tests.support.rebuilds import TEXTS, contents
 from tests.support.sampling import sample
 from textsim_db.db import stored_corpus
 from textsim_db.sync import source_rows
-from textsim_db.write import rebuild
+from textsim_db.write import copy_corpus
 from textsim_db.write.temporary_corpora import PREFIX
 
 pytestmark = pytest.mark.one_server
@@ -210,7 +210,7 @@ def test_commits_that_are_lost(
 def test_long_documents_are_copied_in_small_parts(
     db: ts.Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rebuild, "MAX_WEIGHT", 50_000)
+    monkeypatch.setattr(copy_corpus, "BYTES_AT_ONCE", 50_000)
     corpus = db.create_corpus("c", num_hashes=16)
     longs = [(f"long {i}", " ".join(f"w{i}x{j}" for j in range(5_000))) for i in range(5)]
     shorts = [(f"short {i}", f"some words of text {i}") for i in range(20)]

@@ -18,8 +18,8 @@ from tests.support.rebuilds import TEXTS, contents
 from tests.support.threads import running
 from tests.support.waiting import CLIENT_WAITS_FOR_A_LOCK, wait_for, wait_until
 from textsim_db.db import stored_corpus
-from textsim_db.sync import source_changes
-from textsim_db.write import rebuild
+from textsim_db.sync import pieces
+from textsim_db.write import copy_corpus, rebuild
 
 pytestmark = pytest.mark.one_server
 
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.one_server
 def test_readers_and_writers_go_on(
     db: ts.Database, rng: random.Random, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rebuild, "CHUNK", 50)
+    monkeypatch.setattr(copy_corpus, "DOCUMENTS_AT_ONCE", 50)
     monkeypatch.setattr(rebuild, "FEW", 5)
     corpus = db.create_corpus("c")
     corpus.add_many(TEXTS.items())
@@ -152,14 +152,14 @@ def test_a_worker_that_meets_a_rebuild_logs_no_error(
     with psycopg.connect(db.url, autocommit=True) as connection:
         connection.execute("CREATE TABLE t (id int PRIMARY KEY, body text)")
         corpus.attach("t", "id", "body")
-        pieces, seeds = source_changes.pieces, iter((2, 3))
+        cut_keys, seeds = pieces.cut_keys, iter((2, 3))
 
-        def rebuilt_first(*arguments: Any) -> Iterator[source_changes.Piece]:
+        def rebuilt_first(*arguments: Any) -> Iterator[pieces.Piece]:
             for seed in islice(seeds, 1):
                 db.corpus("c").rebuild(seed=seed)
-            yield from pieces(*arguments)
+            yield from cut_keys(*arguments)
 
-        monkeypatch.setattr(source_changes, "pieces", rebuilt_first)
+        monkeypatch.setattr(pieces, "cut_keys", rebuilt_first)
         for write in (
             "INSERT INTO t VALUES (1, 'the words of a row')",
             "SELECT textsim.add('c', 'by hand', 'words that wait for their ids')",
@@ -225,7 +225,7 @@ def test_readers_of_what_was_replaced(
     with psycopg.connect(db.url) as reader:
         reader.execute("SELECT FROM textsim.status('c')")  # reads documents, but no band rows
         assert corpus.rebuild(seed=3)
-        assert "what it replaced is dropped later" in caplog.text
+        assert "the corpus that it replaces is dropped later" in caplog.text
         assert (corpus.config.seed, db.corpus("c").config.seed) == (3, 3)
     assert corpus.rebuild(seed=4)
     with db.engine.connect() as connection:

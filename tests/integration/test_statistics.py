@@ -29,7 +29,7 @@ pytestmark = pytest.mark.one_server
 def test_against_plain_counting(
     db: ts.Database, rng: random.Random, shingle: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(corpus_statistics, "CHUNK", 37)
+    monkeypatch.setattr(corpus_statistics, "DOCUMENTS_AT_ONCE", 37)
     texts = dict(documents(200, words=30, planted=0.5, seed=rng.randrange(10**6)))
     texts |= {"empty": "", "copy": texts["doc-0000001"].upper()}
     corpus = db.create_corpus("c", shingle=shingle, threshold=0.5)

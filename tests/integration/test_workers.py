@@ -16,8 +16,8 @@ from tests.support.connections import Connection
 from tests.support.sources import expected, make_table, settle, stored, text_of
 from tests.support.waiting import CLIENT_WAITS_FOR_A_LOCK, PATIENCE_SECONDS, wait_for, wait_until
 from tests.support.workers import leased, working
-from textsim_db.sync import source_changes, source_rows
-from textsim_db.sync.worker import GIVE_UP_TRIES
+from textsim_db.sync import pieces, source_rows
+from textsim_db.sync.pending_log import GIVE_UP_TRIES
 
 pytestmark = pytest.mark.one_server
 
@@ -115,14 +115,14 @@ def test_a_table_that_is_locked_for_long(
     corpus.attach("t", "id", "body")
     connection.execute("INSERT INTO t SELECT i, 'row ' || i FROM generate_series(100, 200) i")
     taken = 0
-    count = source_changes.pieces
+    cut_keys = pieces.cut_keys
 
-    def counted(*arguments: Any) -> Iterator[source_changes.Piece]:
+    def counted(*arguments: Any) -> Iterator[pieces.Piece]:
         nonlocal taken
         taken += 1
-        return count(*arguments)
+        return cut_keys(*arguments)
 
-    monkeypatch.setattr(source_changes, "pieces", counted)
+    monkeypatch.setattr(pieces, "cut_keys", counted)
     with psycopg.connect(db.url) as busy:
         busy.execute("LOCK TABLE t")
         with working(db, lease=0.05):

@@ -15,6 +15,7 @@ from tests.support.clients import Client, Isolation, clients
 from tests.support.sources import stored
 from textsim_db.db import stored_corpus
 from textsim_db.db.dictionary import Dictionary
+from textsim_db.db.store import Store
 from textsim_db.write import bulk_load, write_batch
 from textsim_db.write.prepared_batch import prepare
 
@@ -113,7 +114,7 @@ class Writer:
         if write.text is None:
             return write_batch.remove(cursor, corpus, [write.key])
         batch = prepare([(write.key, write.text)], corpus.config)
-        batch = bulk_load.with_word_ids(batch, corpus, Dictionary(engine))
+        batch = bulk_load.with_word_ids(batch, Store(engine, Dictionary(engine), corpus))
         return write_batch.write(cursor, corpus, batch)
 
 

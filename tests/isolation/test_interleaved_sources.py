@@ -11,7 +11,7 @@ from tests.support.connections import Connection
 from tests.support.interleaving import ADD, LEVELS, RR, adding
 from tests.support.sources import expected, settle, stored
 from tests.support.workers import wait_for_postponed
-from textsim_db.write.bulk_load import QUEUE
+from textsim_db.write.statements import QUEUE_OF_WRITERS
 
 pytestmark = pytest.mark.one_server
 
@@ -79,7 +79,7 @@ def test_two_workers_on_one_key(
     make_table(connection)
     corpus.attach("t", "id", "body", mode)
     gate, a, b = make_client("gate"), make_client("a"), make_client("b")
-    gate.does(gate.sql(QUEUE, 1))
+    gate.does(gate.sql(QUEUE_OF_WRITERS, 1))
     connection.execute("INSERT INTO t VALUES ('k', 'first')")
     a.waits(lambda: a.db.worker().run(until_idle=True))
     connection.execute("UPDATE t SET body = 'second' WHERE id = 'k'")
@@ -110,7 +110,7 @@ def test_a_worker_whose_default_is_an_old_snapshot(
         "worker",
         options=f"-c default_transaction_isolation={level.name.lower().replace('_', chr(92) + ' ')}",
     )
-    gate.does(gate.sql(QUEUE, 1))
+    gate.does(gate.sql(QUEUE_OF_WRITERS, 1))
     connection.execute("INSERT INTO t VALUES ('k', 'soon gone')")
     worker.waits(lambda: worker.db.worker().run(until_idle=True))
     # What another worker does that takes the deletion: there is no document, and it is done.

@@ -14,8 +14,7 @@ from psycopg import sql
 import textsim_db as ts
 from tests.support.servers import Server, database_of
 from textsim_db.db.stored_corpus import load
-from textsim_db.read.integrity import _FORGOTTEN
-from textsim_db.read.search import _BY_KEY, _CANDIDATE_DOCUMENTS, _CANDIDATES_OF_MANY
+from textsim_db.read import statements
 
 DOCUMENTS = 20_000
 FAMILY = 5
@@ -116,9 +115,9 @@ def test_plans(loaded_db: ts.Database, texts: dict[str, str], rng: random.Random
     assert len(corpus) == DOCUMENTS
     keys = rng.sample(sorted(texts), 200)
     chosen = [texts[key] for key in keys]
-    check_one(loaded_db.url, corpus, stored.statement(_CANDIDATE_DOCUMENTS), chosen[:20])
-    check_many(loaded_db.url, corpus, stored.statement(_CANDIDATES_OF_MANY), chosen)
-    plan, shown = explain(loaded_db.url, stored.statement(_BY_KEY), [keys[0]])
+    check_one(loaded_db.url, corpus, stored.statement(statements.CANDIDATES_OF_ONE), chosen[:20])
+    check_many(loaded_db.url, corpus, stored.statement(statements.CANDIDATES_OF_MANY), chosen)
+    plan, shown = explain(loaded_db.url, stored.statement(statements.DOCUMENT_OF_KEY), [keys[0]])
     assert set(scans(plan)) == {"Index Scan document key"}, shown
     assert pages(plan) <= 10, f"{pages(plan)} pages read, at most 10: {shown}"
     with psycopg.connect(loaded_db.url, autocommit=True) as connection:
@@ -145,7 +144,9 @@ def test_check_compares_no_document_with_every_row_of_the_log(db: ts.Database) -
         )
         connection.execute("DELETE FROM textsim.pending WHERE keys = '{7}'")
         connection.execute("VACUUM ANALYZE")
-    plan, shown = explain(db.url, load(db.engine, "c").statement(_FORGOTTEN), [1])
+    plan, shown = explain(
+        db.url, load(db.engine, "c").statement(statements.FORGOTTEN_DOCUMENTS), [1]
+    )
     assert plan["Actual Rows"] == 1, shown
     joins = {node["Node Type"] for node in nodes(plan) if "Anti" in node.get("Join Type", "")}
     assert joins <= {"Hash Join", "Merge Join"}, shown

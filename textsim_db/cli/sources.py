@@ -38,7 +38,8 @@ if TYPE_CHECKING:
     from textsim_db.corpus import Corpus
     from textsim_db.database import Database
     from textsim_db.results import Activity, ChangeReport, Failure, Source, Status
-    from textsim_db.sync.worker import Worker, WorkReport
+    from textsim_db.sync.worker import Worker
+    from textsim_db.sync.worker_settings import WorkReport
 
 log = logging.getLogger(f"{COMMANDS}.worker")
 

@@ -14,8 +14,8 @@ from textsim_db.cluster.keep_rule import Preference
 from textsim_db.db.engine import Connection, transaction
 from textsim_db.dedupe.files import Deduplication
 from textsim_db.errors import ConfigurationError
-from textsim_db.read.pairs import snapshot
-from textsim_db.sync import sources
+from textsim_db.read.snapshot import snapshot
+from textsim_db.sync.table_names import table_oid
 
 _CHUNK = 2000
 _TABLE = """
@@ -69,7 +69,7 @@ class Table(NamedTuple):
 def find_table(engine: Engine, name: str, key: str, text: str, preference: Preference) -> Table:
     """Look up a table and its columns; raises ConfigurationError."""
     with transaction(engine) as connection:
-        relation = sources.find(connection, name)
+        relation = table_oid(connection, name)
         row = connection.execute(_TABLE, [relation]).fetchone()
         types = dict(connection.execute(_COLUMNS, [relation]).fetchall())
     assert row is not None

@@ -8,213 +8,202 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sqlalchemy import Engine
 
-from textsim_db.cluster import complete_linkage as linkages
+from textsim_db.cluster import complete_linkage
 from textsim_db.cluster.keep_representatives import keep
 from textsim_db.cluster.spanning_forest import Forest, Ids, Links
 from textsim_db.compare.jaccard import jaccard_pairs
 from textsim_db.compare.verify import Criterion
-from textsim_db.db.dictionary import Dictionary
-from textsim_db.db.stored_corpus import StoredCorpus
-from textsim_db.read.pairs import PairFinder, snapshot
+from textsim_db.db.store import Store
+from textsim_db.read.pairs import PairFinder
+from textsim_db.read.snapshot import snapshot
 from textsim_db.results import Cluster, Duplicate
 from textsim_db.settings import Linkage
 from textsim_db.sketch import band_buckets
 
-CHUNK_DOCUMENTS = 10_000
+DOCUMENTS_AT_ONCE = 10_000
 
 Rank = Callable[[str], Any]
-Keys = dict[int, str]
+"""Returns the place of a key; the lowest of a cluster is kept."""
+Similarities = npt.NDArray[np.float64]
 
 
 def clusters(
-    engine: Engine,
-    dictionary: Dictionary,
-    corpus: StoredCorpus,
-    criterion: Criterion,
-    linkage: Linkage = Linkage.SINGLE,
-    rank: Rank | None = None,
+    store: Store, criterion: Criterion, linkage: Linkage = Linkage.SINGLE, rank: Rank | None = None
 ) -> Generator[Cluster, None, None]:
-    """Yield the clusters of the pairs that pass a check by Jaccard similarity, the largest first.
+    """Yield the clusters of the pairs that pass a criterion of Jaccard similarity, the largest first.
 
     Memory grows with the documents in clusters, not with the pairs; with complete linkage, with
     the pairs.
     """
-    with snapshot(engine) as connection:
-        finder = PairFinder(connection, dictionary, corpus, criterion)
+    with snapshot(store.engine) as connection:
+        finder = PairFinder(connection, store, criterion)
         if linkage is Linkage.KEPT:
-            made = _around_kept(_removed(finder, rank))
+            result = _clusters_of_removals(_removals_by_rank(finder, rank))
         elif linkage is Linkage.COMPLETE:
-            made = [_named(finder, ids, weakest) for ids, weakest in _complete(finder)]
+            result = _complete_clusters(finder)
         else:
-            made = [Cluster(tuple(sorted(k)), w) for k, w in _single(finder)]
-    yield from sorted(made, key=lambda cluster: (-len(cluster.keys), cluster.keys))
+            result = _single_clusters(finder)
+    yield from sorted(result, key=lambda cluster: (-len(cluster.keys), cluster.keys))
 
 
 def duplicates(
-    engine: Engine,
-    dictionary: Dictionary,
-    corpus: StoredCorpus,
-    criterion: Criterion,
-    linkage: Linkage = Linkage.KEPT,
-    rank: Rank | None = None,
+    store: Store, criterion: Criterion, linkage: Linkage = Linkage.KEPT, rank: Rank | None = None
 ) -> Generator[Duplicate, None, None]:
-    """Yield the documents to remove so that one of each cluster is left, with the one that is."""
-    with snapshot(engine) as connection:
-        finder = PairFinder(connection, dictionary, corpus, criterion)
+    """Yield the documents to remove so that one of each cluster is left, each with the one kept."""
+    with snapshot(store.engine) as connection:
+        finder = PairFinder(connection, store, criterion)
         if linkage is Linkage.KEPT:
-            yield from _removed(finder, rank)
+            yield from _removals_by_rank(finder, rank)
             return
         if linkage is Linkage.COMPLETE:
-            found = [ids for ids, _ in _complete(finder)]
+            groups = [ids for ids, _ in _complete_groups(finder)]
         else:
-            members, labels, _ = _components(finder)
-            found = _split(members, labels)
-        for some in _batched(found):
-            yield from _beside_first(finder, some, rank)
+            groups = _components(finder).groups()
+        for batch in _batches(groups):
+            yield from _all_but_first(finder, batch, rank)
 
 
-def _components(finder: PairFinder) -> tuple[Ids, Ids, npt.NDArray[np.float64]]:
+class _Components:
+    """The components of a graph of links.
+
+    members, labels: int64 of shape (members,), documents and the numbers of their components;
+    weakest: float64 of shape (components,), the weakest link that holds each together.
+    """
+
+    def __init__(self, members: Ids, labels: Ids, weakest: Similarities) -> None:
+        self.members = members
+        self.labels = labels
+        self.weakest = weakest
+
+    def groups(self) -> list[Ids]:
+        """Return the documents of each component."""
+        order = np.argsort(self.labels, kind="stable")
+        bounds = np.flatnonzero(np.diff(self.labels[order], prepend=-1, append=-1))
+        return [self.members[order[start:end]] for start, end in pairwise(bounds.tolist())]
+
+
+def _components(finder: PairFinder) -> _Components:
     forest = Forest()
-    for links in _between_copies(finder):
-        forest.add(links)
+    for ids in finder.copies.classes:
+        forest.add(Links(np.full(len(ids) - 1, ids[0]), ids[1:], np.ones(len(ids) - 1)))
     for links in finder.links(forest.labels):
         forest.add(links)
-    return forest.components()
+    return _Components(*forest.components())
 
 
-def _between_copies(finder: PairFinder) -> Iterator[Links]:
-    for ids in finder.copies.classes:
-        others = ids[1:]
-        yield Links(np.full(len(others), ids[0]), others, np.ones(len(others)))
+def _single_clusters(finder: PairFinder) -> list[Cluster]:
+    components = _components(finder)
+    keys = finder.cache.keys(components.members)
+    return [
+        Cluster(_sorted_keys(ids, keys), weakest)
+        for ids, weakest in zip(components.groups(), components.weakest.tolist(), strict=True)
+    ]
 
 
-def _single(finder: PairFinder) -> Iterator[tuple[list[str], float]]:
-    members, labels, weakest = _components(finder)
-    keys = finder.keys(members)
-    found: list[list[str]] = [[] for _ in weakest]
-    for number, label in zip(members.tolist(), labels.tolist(), strict=True):
-        found[label].append(keys[number])
-    return zip(found, weakest.tolist(), strict=True)
+def _complete_clusters(finder: PairFinder) -> list[Cluster]:
+    return [
+        Cluster(_sorted_keys(ids, finder.cache.keys(ids)), weakest)
+        for ids, weakest in _complete_groups(finder)
+    ]
 
 
-def _complete(finder: PairFinder) -> Iterator[tuple[Ids, float]]:
+def _sorted_keys(ids: Ids, keys: dict[int, str]) -> tuple[str, ...]:
+    return tuple(sorted(keys[number] for number in ids.tolist()))
+
+
+def _complete_groups(finder: PairFinder) -> Iterator[tuple[Ids, float]]:
     """Yield clusters with their weakest links; copies are where their representatives are."""
     empty = Links(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
     links = Links(*(np.concatenate(column) for column in zip(empty, *finder.links(), strict=True)))
-    waiting = dict(finder.copies.of)
-    for ids, weakest in linkages.complete(links):
-        for number in ids.tolist():
-            waiting.pop(number, None)
-        yield np.concatenate([finder.copies.class_of(i) for i in ids.tolist()]), weakest
-    for ids in waiting.values():
+    unlinked = dict(finder.copies.by_representative)
+    for ids, weakest in complete_linkage.complete(links):
+        representatives = ids.tolist()
+        for number in representatives:
+            unlinked.pop(number, None)
+        yield np.concatenate([finder.copies.class_of(i) for i in representatives]), weakest
+    for ids in unlinked.values():
         yield ids, 1.0
 
 
-def _named(finder: PairFinder, ids: Ids, weakest: float) -> Cluster:
-    return Cluster(tuple(sorted(finder.keys(ids).values())), weakest)
+def _removals_by_rank(finder: PairFinder, rank: Rank | None) -> Iterator[Duplicate]:
+    """Yield the documents that are similar to one of a better rank that is kept.
 
-
-def _removed(finder: PairFinder, rank: Rank | None) -> Iterator[Duplicate]:
-    """Yield who is removed by going through each component in order of rank.
-
-    A component at a time, or several small ones; of a large one, some documents and what is kept of
-    those before them.
+    Components are read a large one alone or several small ones together. Of a large component, a
+    part is read with the documents that are kept of the parts before it.
     """
-    members, labels, _ = _components(finder)
-    for some in _batched(_split(members, labels)):
-        keys = finder.keys(np.concatenate(some))
+    for batch in _batches(_components(finder).groups()):
+        members = np.concatenate(batch)
+        keys = finder.cache.keys(members)
         kept = np.empty(0, np.int64)
-        ordered = _ranked(np.concatenate(some), keys, rank)
-        for chosen in _parts(finder, ordered):
-            ids = np.concatenate((kept, chosen))
+        for part in _parts(finder, _ranked(members, keys, rank)):
+            ids = np.concatenate((kept, part))
             kept_by, similarity = _kept_by(finder, ids, len(kept))
-            gone = kept_by != np.arange(len(ids))
-            for x, y, value in zip(
-                ids[gone].tolist(),
-                ids[kept_by[gone]].tolist(),
-                similarity[gone].tolist(),
-                strict=True,
-            ):
-                yield Duplicate(keys[x], keys[y], value)
-            kept = ids[~gone]
+            is_removed = kept_by != np.arange(len(ids))
+            removed = (ids[is_removed], ids[kept_by[is_removed]], similarity[is_removed])
+            for number, keeper, value in zip(*(c.tolist() for c in removed), strict=True):
+                yield Duplicate(keys[number], keys[keeper], value)
+            kept = ids[~is_removed]
 
 
-def _kept_by(finder: PairFinder, ids: Ids, settled: int) -> tuple[Ids, npt.NDArray[np.float64]]:
-    documents = finder.documents(ids)
-    config = finder.corpus.config
-    signatures = documents.signatures(np.arange(len(ids)), config.num_hashes)
-    return keep(
-        documents.tokens,
-        documents.offsets,
-        documents.shingle_counts,
-        config.shingle.n,
-        band_buckets.buckets(signatures, config.banding),
-        settled,
-        finder.threshold,
-    )
+def _kept_by(finder: PairFinder, ids: Ids, settled: int) -> tuple[Ids, Similarities]:
+    """Return the place of the document kept for each, and their similarity; see keep()."""
+    documents = finder.cache.documents(ids)
+    signatures = documents.signatures(np.arange(len(ids)), finder.config.num_hashes)
+    buckets = band_buckets.buckets(signatures, finder.config.banding)
+    return keep(*documents.rows(), buckets, settled, finder.criterion.threshold)
 
 
-def _beside_first(finder: PairFinder, found: list[Ids], rank: Rank | None) -> Iterator[Duplicate]:
-    """Yield all but the first of each cluster, with their similarity to it."""
-    keys = finder.keys(np.concatenate(found))
-    for cluster in found:
-        ids = _ranked(cluster, keys, rank)
-        for others in _parts(finder, ids[1:]):
-            some = np.concatenate((ids[:1], others))
-            documents = finder.documents(some)
+def _all_but_first(finder: PairFinder, groups: list[Ids], rank: Rank | None) -> Iterator[Duplicate]:
+    """Yield all but the first of each cluster, with their similarity to the first."""
+    keys = finder.cache.keys(np.concatenate(groups))
+    for group in groups:
+        ids = _ranked(group, keys, rank)
+        for part in _parts(finder, ids[1:]):
+            rows = finder.cache.documents(np.concatenate((ids[:1], part))).rows()
+            first, others = np.zeros(len(part), np.int64), np.arange(1, len(part) + 1)
             values = jaccard_pairs(
-                documents.tokens,
-                documents.offsets,
-                documents.shingle_counts,
-                np.zeros(len(some) - 1, np.int64),
-                np.arange(1, len(some)),
-                finder.corpus.config.shingle.n,
+                rows.tokens, rows.offsets, rows.shingle_counts, first, others, rows.n
             )
-            for number, value in zip(some[1:].tolist(), values.tolist(), strict=True):
+            for number, value in zip(part.tolist(), values.tolist(), strict=True):
                 yield Duplicate(keys[number], keys[int(ids[0])], value)
+
+
+def _clusters_of_removals(removals: Iterator[Duplicate]) -> list[Cluster]:
+    by_kept: dict[str, list[Duplicate]] = {}
+    for removal in removals:
+        by_kept.setdefault(removal.kept, []).append(removal)
+    return [
+        Cluster(
+            tuple(sorted([kept, *(removal.key for removal in group)])),
+            min(removal.similarity for removal in group),
+            kept,
+        )
+        for kept, group in by_kept.items()
+    ]
 
 
 def _parts(finder: PairFinder, ids: Ids) -> Iterator[Ids]:
     """Yield documents in their order, as many at a time as memory should hold."""
-    for start in range(0, len(ids), CHUNK_DOCUMENTS):
-        yield from finder.parts(ids[start : start + CHUNK_DOCUMENTS])
+    for start in range(0, len(ids), DOCUMENTS_AT_ONCE):
+        yield from finder.cache.parts(ids[start : start + DOCUMENTS_AT_ONCE])
 
 
-def _around_kept(removed: Iterator[Duplicate]) -> list[Cluster]:
-    found: dict[str, list[Duplicate]] = {}
-    for duplicate in removed:
-        found.setdefault(duplicate.kept, []).append(duplicate)
-    return [
-        Cluster(
-            tuple(sorted([kept, *(d.key for d in group)])), min(d.similarity for d in group), kept
-        )
-        for kept, group in found.items()
-    ]
-
-
-def _split(members: Ids, labels: Ids) -> list[Ids]:
-    order = np.argsort(labels, kind="stable")
-    bounds = np.flatnonzero(np.diff(labels[order], prepend=-1, append=-1))
-    return [members[order[start:end]] for start, end in pairwise(bounds.tolist())]
-
-
-def _batched(found: list[Ids]) -> Iterator[list[Ids]]:
+def _batches(groups: list[Ids]) -> Iterator[list[Ids]]:
     """Yield groups of documents together up to some number, or one large group alone."""
-    some: list[Ids] = []
+    batch: list[Ids] = []
     count = 0
-    for ids in found:
-        if some and count + len(ids) > CHUNK_DOCUMENTS:
-            yield some
-            some, count = [], 0
-        some.append(ids)
+    for ids in groups:
+        if batch and count + len(ids) > DOCUMENTS_AT_ONCE:
+            yield batch
+            batch, count = [], 0
+        batch.append(ids)
         count += len(ids)
-    if some:
-        yield some
+    if batch:
+        yield batch
 
 
-def _ranked(ids: Ids, keys: Keys, rank: Rank | None) -> Ids:
+def _ranked(ids: Ids, keys: dict[int, str], rank: Rank | None) -> Ids:
     def place(number: int) -> Any:
         key = keys[number]
         return key if rank is None else (rank(key), key)

@@ -1,4 +1,4 @@
-"""What a corpus really finds: a sample of its documents compared with all, by brute force."""
+"""The recall that a corpus reaches: a sample of its documents compared with all, by brute force."""
 
 from __future__ import annotations
 
@@ -6,195 +6,155 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
-from sqlalchemy import Engine
+import numpy.typing as npt
 
 from textsim_db.cluster.spanning_forest import Ids
 from textsim_db.compare import jaccard
 from textsim_db.compare.brute_force import BINS, Index, make_index, overlaps
-from textsim_db.compare.prefix_filter import Rows
 from textsim_db.db.binary_format import Array
-from textsim_db.db.dictionary import Dictionary
 from textsim_db.db.engine import Connection
-from textsim_db.db.stored_corpus import StoredCorpus
-from textsim_db.read.pairs import snapshot
-from textsim_db.read.stored_documents import Documents, Vocabulary
+from textsim_db.db.store import Store
+from textsim_db.read import statements
+from textsim_db.read.snapshot import snapshot
+from textsim_db.read.stored_documents import StoredDocuments, Vocabulary, join_rows
 from textsim_db.results import Pair, RecallReport
 from textsim_db.sketch import band_buckets
 from textsim_db.sketch.band_options import Distribution, wilson
 from textsim_db.text.streams import cut
 
-CHUNK = 5000
+DOCUMENTS_AT_ONCE = 5000
+
+Progress = Callable[[int, int], None]
+"""Called with the documents compared so far, and their number."""
 Row = tuple[Any, ...]
 
-_IDS = "SELECT id FROM {document} WHERE pg_catalog.cardinality(signature) > 0 ORDER BY id"
-_COUNT = (
-    "SELECT count(*), coalesce(avg(pg_catalog.cardinality(word_ids)), 0)::float8 FROM {document}"
-)
-_FIELDS = """
-SELECT id, key, shingle_count, pg_catalog.array_send(word_ids), pg_catalog.array_send(signature),
-    normal_form
-FROM {document}
-"""
-_SOME = _FIELDS + "WHERE id = ANY (%s::bigint[]) ORDER BY id"
-_ALL = _FIELDS + "WHERE pg_catalog.cardinality(signature) > 0"
-_CANDIDATES = """
-/* textsim-db: measure recall of corpus {id}: candidates */
-SELECT count(DISTINCT b.document_id) - 1
-FROM unnest(%s::integer[], %s::bigint[]) q (query, bucket)
-JOIN {band} b ON b.bucket = q.bucket
-GROUP BY q.query
-"""
 
-
-def measure(
-    engine: Engine,
-    dictionary: Dictionary,
-    corpus: StoredCorpus,
-    threshold: float,
-    sample: int,
-    seed: int | None,
-    progress: Callable[[int, int], None] | None = None,
+def measure_recall(
+    store: Store, threshold: float, sample: int, seed: int | None, progress: Progress | None
 ) -> RecallReport:
     """Compare a random sample with all documents, in one snapshot; see Corpus.measure_recall."""
-    with snapshot(engine) as connection:
+    with snapshot(store.engine) as connection:
         cursor = connection.cursor(binary=True)
-        row = cursor.execute(corpus.statement(_COUNT)).fetchone()
-        assert row is not None
-        found = cursor.execute(corpus.statement(_IDS)).fetchall()
-        ids = np.array([number for (number,) in found], np.int64)
+        rows = cursor.execute(store.corpus.statement(statements.IDS_WITH_SHINGLES)).fetchall()
+        ids = np.array([number for (number,) in rows], np.int64)
         size = min(sample, len(ids))
         chosen = np.sort(np.random.default_rng(seed).choice(ids, size, replace=False))
-        measured = _Measured(connection, Vocabulary(dictionary), corpus, threshold, chosen)
-        return measured.report(int(row[0]), float(row[1]), progress)
+        comparison = _Comparison(connection, store, threshold, chosen)
+        return comparison.report(progress)
 
 
-class _Measured:
-    """A sample, and what its documents have in common with all others."""
+class _Comparison:
+    """A sample, and what its documents have in common with all documents."""
 
     def __init__(
-        self,
-        connection: Connection,
-        vocabulary: Vocabulary,
-        corpus: StoredCorpus,
-        threshold: float,
-        chosen: Ids,
+        self, connection: Connection, store: Store, threshold: float, sample_ids: Ids
     ) -> None:
         self._connection = connection
-        self._vocabulary = vocabulary
-        self._corpus = corpus
+        self._vocabulary = Vocabulary(store.dictionary)
+        self._corpus = store.corpus
+        self._config = store.corpus.config
         self._threshold = threshold
-        self._ids = chosen
-        cursor = connection.cursor(binary=True)
-        rows = cursor.execute(corpus.statement(_SOME), [Array(chosen)]).fetchall()
-        self._sample = Documents(corpus, vocabulary, rows)
-        self._signatures = self._sample.signatures(np.arange(len(rows)), corpus.config.num_hashes)
+        rows = self._execute(statements.SAMPLE_OF_IDS, [Array(sample_ids)])
+        self._sample = StoredDocuments(self._corpus, self._vocabulary, rows)
+        self._sample_rows = self._sample.rows()
+        self._signatures = self._sample.signatures(np.arange(len(rows)), self._config.num_hashes)
         self._histogram = np.zeros(BINS + 1, np.int64)
         self._pairs: list[tuple[Pair, bool]] = []
-        self._reached: dict[str, bool] = {}
+        self._is_reached: dict[str, bool] = {}
 
-    def report(
-        self, documents: int, words: float, progress: Callable[[int, int], None] | None
-    ) -> RecallReport:
-        index = make_index(self._rows(self._sample))
-        done = 0
-        for chunk in self._chunks():
-            self._compare(index, chunk)
-            done += len(chunk)
-            if progress is not None:
-                progress(done, documents)
-        found = sum(1 for _, met in self._pairs if met)
-        values = [pair.similarity for pair, _ in self._pairs]
-        banding = self._corpus.config.banding
-        promised = [banding.probability(value) for value in values]
-        candidates = self._candidates()
-        missed = sorted((p for p, met in self._pairs if not met), key=lambda p: -p.similarity)
+    def report(self, progress: Progress | None) -> RecallReport:
+        """Compare the sample with all documents and sum it up."""
+        ((documents, words),) = self._execute(statements.COUNT_AND_MEAN_WORDS, [])
+        self._compare_all(documents, progress)
         count = len(self._pairs)
+        shared = sum(1 for _, shares_bucket in self._pairs if shares_bucket)
+        probability = self._config.banding.probability
+        promised = [probability(pair.similarity) for pair, _ in self._pairs]
+        missed = [pair for pair, shares_bucket in self._pairs if not shares_bucket]
         return RecallReport(
             threshold=self._threshold,
-            documents=documents,
-            words=words,
-            sampled=len(self._ids),
+            documents=int(documents),
+            words=float(words),
+            sampled=len(self._sample.ids),
             pairs=count,
-            found=found,
-            recall=found / count if count else None,
-            interval=wilson(found, count),
+            found=shared,
+            recall=shared / count if count else None,
+            interval=wilson(shared, count),
             promised=sum(promised) / count if count else None,
             histogram=self._histogram.tolist(),
-            candidates=candidates,
-            missed=missed,
-            lost=sorted(key for key, met in self._reached.items() if not met),
+            candidates=self._candidates(),
+            missed=sorted(missed, key=lambda pair: -pair.similarity),
+            lost=sorted(key for key, is_reached in self._is_reached.items() if not is_reached),
         )
 
-    def _rows(self, documents: Documents) -> Rows:
-        n = self._corpus.config.shingle.n
-        return Rows(documents.tokens, documents.offsets, documents.shingle_counts, n)
+    def _compare_all(self, total: int, progress: Progress | None) -> None:
+        index = make_index(self._sample_rows)
+        done = 0
+        for chunk in self._chunks():
+            self._compare(index, StoredDocuments(self._corpus, self._vocabulary, chunk))
+            done += len(chunk)
+            if progress is not None:
+                progress(done, total)
 
     def _chunks(self) -> Iterator[list[Row]]:
         with self._connection.cursor(self._corpus.label("measure recall"), binary=True) as cursor:
-            cursor.itersize = CHUNK
-            cursor.execute(self._corpus.statement(_ALL))
-            yield from cut(cursor, CHUNK, lambda row: 4 * len(row[3] or row[5]))
+            cursor.itersize = DOCUMENTS_AT_ONCE
+            cursor.execute(self._corpus.statement(statements.DOCUMENTS_WITH_SHINGLES))
+            yield from cut(cursor, DOCUMENTS_AT_ONCE, lambda row: 4 * len(row[3] or row[5]))
 
-    def _compare(self, index: Index, rows: list[Row]) -> None:
-        documents = Documents(self._corpus, self._vocabulary, rows)
-        met = overlaps(index, self._rows(documents), self._threshold)
-        self._histogram += met.histogram
-        ids = np.array([row[0] for row in rows], np.int64)
-        itself = np.isin(ids, self._ids, assume_unique=True)
-        self._histogram[BINS] -= int(itself.sum())
-        few, many = met.few, met.many
-        other = self._ids[few] != ids[many]
-        few, many = few[other], many[other]
-        values = self._exact(documents, few, many)
-        shared = self._share_a_bucket(documents, few, many)
-        for i, j, value, together in zip(
-            few.tolist(), many.tolist(), values.tolist(), shared.tolist(), strict=True
-        ):
-            if value < self._threshold:
-                continue
-            a, b = self._sample.keys[i], documents.keys[j]
-            self._reached[a] = self._reached.get(a, False) or together
-            # Of two in the sample, the pair comes from both sides.
-            if not itself[j] or self._ids[i] < ids[j]:
-                self._pairs.append((Pair(min(a, b), max(a, b), value), together))
-
-    def _exact(self, documents: Documents, few: Ids, many: Ids) -> Any:
+    def _compare(self, index: Index, documents: StoredDocuments) -> None:
+        rows = documents.rows()
+        overlap = overlaps(index, rows, self._threshold)
+        self._histogram += overlap.histogram
+        in_sample = np.isin(documents.ids, self._sample.ids, assume_unique=True)
+        self._histogram[BINS] -= int(in_sample.sum())  # each document of the sample with itself
+        is_pair = self._sample.ids[overlap.few] != documents.ids[overlap.many]
+        few, many = overlap.few[is_pair], overlap.many[is_pair]
         order = np.argsort(few, kind="stable")
-        values = np.empty(len(few))
-        values[order] = jaccard.jaccard_pairs(
-            np.concatenate((self._sample.tokens, documents.tokens)),
-            np.concatenate(
-                (self._sample.offsets, documents.offsets[1:] + self._sample.offsets[-1])
-            ),
-            np.concatenate((self._sample.shingle_counts, documents.shingle_counts)),
-            few[order],
-            many[order] + len(self._ids),
-            self._corpus.config.shingle.n,
+        few, many = few[order], many[order]
+        both = join_rows(self._sample_rows, rows)
+        values = jaccard.jaccard_pairs(
+            both.tokens,
+            both.offsets,
+            both.shingle_counts,
+            few,
+            many + len(self._sample.ids),
+            both.n,
         )
-        return values
+        similar = values >= self._threshold
+        few, many, values = few[similar], many[similar], values[similar]
+        # A pair of two documents of the sample comes from both sides, and counts once.
+        counts = ~in_sample[many] | (self._sample.ids[few] < documents.ids[many])
+        columns = (few, many, values, self._share_a_bucket(documents, few, many), counts)
+        for i, j, value, shares_bucket, counted in zip(*(c.tolist() for c in columns), strict=True):
+            a, b = self._sample.keys[i], documents.keys[j]
+            self._is_reached[a] = self._is_reached.get(a, False) or shares_bucket
+            if counted:
+                self._pairs.append((Pair(min(a, b), max(a, b), value), shares_bucket))
 
-    def _share_a_bucket(self, documents: Documents, few: Ids, many: Ids) -> Any:
-        config = self._corpus.config
+    def _share_a_bucket(
+        self, documents: StoredDocuments, few: Ids, many: Ids
+    ) -> npt.NDArray[np.bool_]:
         others, places = np.unique(many, return_inverse=True)
         signatures = np.concatenate(
-            (self._signatures, documents.signatures(others, config.num_hashes))
+            (self._signatures, documents.signatures(others, self._config.num_hashes))
         )
-        after_last = np.full(len(few), config.bands, np.int16)
+        after_last = np.full(len(few), self._config.bands, np.int16)
         return jaccard.shares_earlier_band(
-            signatures, few, places + len(self._ids), after_last, config.rows
+            signatures, few, places + len(self._sample.ids), after_last, self._config.rows
         )
 
     def _candidates(self) -> list[int]:
         """Return how many others share a bucket with each document of the sample."""
-        config = self._corpus.config
-        buckets = band_buckets.buckets(self._signatures, config.banding)
-        parameters = [
-            Array(np.repeat(np.arange(len(buckets), dtype=np.int32), config.bands)),
-            Array(buckets.ravel()),
-        ]
-        cursor = self._connection.cursor(binary=True)
-        rows = cursor.execute(self._corpus.statement(_CANDIDATES), parameters).fetchall()
+        buckets = band_buckets.buckets(self._signatures, self._config.banding)
+        numbers = np.repeat(np.arange(len(buckets), dtype=np.int32), self._config.bands)
+        parameters = [Array(numbers), Array(buckets.ravel())]
+        rows = self._execute(statements.COUNT_CANDIDATES, parameters)
         return sorted(count for (count,) in rows)
+
+    def _execute(self, statement: Any, parameters: list[Any]) -> list[Row]:
+        cursor = self._connection.cursor(binary=True)
+        return cursor.execute(self._corpus.statement(statement), parameters).fetchall()
 
 
 def distribution(report: RecallReport) -> Distribution:

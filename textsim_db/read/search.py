@@ -1,29 +1,41 @@
-"""The read path: from a text to candidates by an indexed join, and to matches verified exactly."""
+"""A text in, its matches out.
+
+The way of a text, each stage once:
+
+    text -> sketch -> buckets -> candidates (a join with the band index)
+         -> stored documents, words as numbers -> verify -> matches, best first
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from functools import partial
-from typing import Any, LiteralString
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from sqlalchemy import Engine
 
+from textsim_db.compare.prefix_filter import Rows
 from textsim_db.compare.verify import Criterion, values_of_pairs
-from textsim_db.db.binary_format import Array, load_int4_array, load_int4_arrays
-from textsim_db.db.dictionary import Dictionary
+from textsim_db.db.binary_format import load_int4_arrays
 from textsim_db.db.engine import autocommit
-from textsim_db.db.stored_corpus import StoredCorpus
+from textsim_db.db.store import Store
 from textsim_db.diff.explanation import Side, side_of_form
 from textsim_db.errors import DocumentError, DocumentNotFound
+from textsim_db.read import statements
+from textsim_db.read.candidates import (
+    Buckets,
+    Candidates,
+    count_shared_buckets,
+    find_candidates,
+)
 from textsim_db.read.stored_documents import (
-    Documents,
-    Rows,
+    StoredDocuments,
     Vocabulary,
-    characters_of,
+    join_rows,
     normal_forms,
+    rows_of_tokens,
 )
 from textsim_db.results import Candidate, Match
 from textsim_db.sketch import band_buckets, minhash
@@ -31,312 +43,157 @@ from textsim_db.sketch.sketches import Sketches, sketch, sketch_tokens
 from textsim_db.text.streams import ahead, cut
 from textsim_db.text.tokens import to_bytes, tokens_of
 
-CHUNK_QUERIES = 500
-
-# A bucket alone says its band, which its hash is seeded with.
-
-_CANDIDATES = """
-SELECT d.key, c.bands
-FROM (
-    SELECT b.document_id, count(*) AS bands
-    FROM pg_catalog.unnest(%s::bigint[]) q (bucket)
-    JOIN {band} b ON b.bucket = q.bucket
-    GROUP BY b.document_id
-) c
-JOIN {document} d ON d.id = c.document_id
-"""
-_CANDIDATE_DOCUMENTS = """
-SELECT d.id, d.key, d.shingle_count,
-    pg_catalog.array_send(d.word_ids), pg_catalog.array_send(d.signature),
-    d.normal_form
-FROM (
-    SELECT DISTINCT b.document_id
-    FROM pg_catalog.unnest(%s::bigint[]) q (bucket)
-    JOIN {band} b ON b.bucket = q.bucket
-) c
-JOIN {document} d ON d.id = c.document_id
-"""
-_CANDIDATES_OF_MANY = """
-/* textsim-db: candidates of many texts in corpus {id} */
-SELECT d.id, d.key, d.shingle_count,
-    pg_catalog.array_send(d.word_ids), pg_catalog.array_send(d.signature),
-    d.normal_form, pg_catalog.array_send(c.queries)
-FROM (
-    SELECT b.document_id, pg_catalog.array_agg(DISTINCT q.query) AS queries
-    FROM unnest(%s::integer[], %s::bigint[]) q (query, bucket)
-    JOIN {band} b ON b.bucket = q.bucket
-    GROUP BY b.document_id
-) c
-JOIN {document} d ON d.id = c.document_id
-"""
-_BY_KEY = """
-SELECT id, key, shingle_count,
-    pg_catalog.array_send(word_ids), pg_catalog.array_send(signature),
-    normal_form
-FROM {document} WHERE key = %s
-"""
+QUERIES_AT_ONCE = 500
+"""The queries of one round of SQL; more take more memory."""
 
 
-_OF_LANGUAGE = "WHERE d.language = %s"
+class Queries(NamedTuple):
+    """What is compared with stored documents: rows, and int32 signatures of (queries, num_hashes)."""
+
+    rows: Rows
+    signatures: npt.NDArray[np.int32]
 
 
-def query(
-    engine: Engine, dictionary: Dictionary, corpus: StoredCorpus, text: str, criterion: Criterion
-) -> list[Match]:
+def query(store: Store, text: str, criterion: Criterion) -> list[Match]:
     """Return the matches of a text, best first."""
-    made = sketch([to_bytes(text)], corpus.config, criterion.language)
-    if not made.shingle_counts[0]:
-        return []
-    rows = _candidate_documents(engine, corpus, made.buckets[0], criterion.language)
-    if not rows:
-        return []
-    vocabulary = Vocabulary(dictionary)
-    found = Documents(corpus, vocabulary, rows)
-    rows_of_query = _query_rows(made, corpus, vocabulary, criterion)
-    return _matches_of_one(
-        corpus, rows_of_query, made.shingle_counts, made.signatures[0], found, criterion
-    )
+    sketches = sketch([to_bytes(text)], store.corpus.config, criterion.language)
+    return _matches(store, sketches, _candidates(store, sketches, criterion.language), criterion)[0]
 
 
-def query_many(
-    engine: Engine,
-    dictionary: Dictionary,
-    corpus: StoredCorpus,
-    texts: Sequence[str],
-    criterion: Criterion,
-) -> list[list[Match]]:
-    """Return the matches of several texts; one round of SQL for some hundreds of them.
-
-    While the server finds the candidates of some, those of the ones before are verified.
-    """
-    data = [_numbered(i, text) for i, text in enumerate(texts)]
-    sketched = partial(sketch, config=corpus.config, language=criterion.language)
-    return _query_all(engine, dictionary, corpus, data, sketched, criterion)
+def query_many(store: Store, texts: Sequence[str], criterion: Criterion) -> list[list[Match]]:
+    """Return the matches of several texts, in a round of SQL for some hundreds of them."""
+    data = [_numbered_bytes(i, text) for i, text in enumerate(texts)]
+    to_sketches = partial(sketch, config=store.corpus.config, language=criterion.language)
+    return _in_rounds(store, data, to_sketches, criterion)
 
 
-def query_forms(
-    engine: Engine,
-    dictionary: Dictionary,
-    corpus: StoredCorpus,
-    forms: Sequence[str],
-    criterion: Criterion,
-) -> list[list[Match]]:
+def query_forms(store: Store, forms: Sequence[str], criterion: Criterion) -> list[list[Match]]:
     """Return the matches of normal forms as the corpus stores them, each of itself among them."""
 
-    def sketched(data: Sequence[bytes]) -> Sketches:
-        return sketch_tokens(tokens_of(data), corpus.config)
+    def to_sketches(data: Sequence[bytes]) -> Sketches:
+        return sketch_tokens(tokens_of(data), store.corpus.config)
 
-    data = [form.encode() for form in forms]
-    return _query_all(engine, dictionary, corpus, data, sketched, criterion)
+    return _in_rounds(store, [form.encode() for form in forms], to_sketches, criterion)
 
 
-def _query_all(
-    engine: Engine,
-    dictionary: Dictionary,
-    corpus: StoredCorpus,
+def neighbours(store: Store, key: str, criterion: Criterion) -> list[Match]:
+    """Return the matches of an indexed document, itself left out; raises DocumentNotFound."""
+    config, vocabulary = store.corpus.config, Vocabulary(store.dictionary)
+    stored = _row_of_key(store, key)
+    document = StoredDocuments(store.corpus, vocabulary, [stored])
+    if not document.shingle_counts[0]:
+        return []
+    signatures = document.signatures(np.zeros(1, np.int64), config.num_hashes)
+    buckets = Buckets.of_sketches(
+        band_buckets.buckets(signatures, config.banding), document.shingle_counts
+    )
+    rows = find_candidates(store, buckets, criterion.language).rows
+    candidates = Candidates.of_one_query([row for row in rows if row[0] != stored[0]])
+    if not candidates.rows:
+        return []
+    queries = Queries(document.rows(criterion.measure.of_shingles), signatures)
+    documents = StoredDocuments(store.corpus, vocabulary, candidates.rows)
+    return _verified(queries, candidates, documents, criterion)[0]
+
+
+def candidates_of(store: Store, text: str, language: str | None) -> list[Candidate]:
+    """Return the documents that share a bucket with a text, most shared buckets first."""
+    sketches = sketch([to_bytes(text)], store.corpus.config, language)
+    shared = count_shared_buckets(store, _buckets(sketches), language)
+    return sorted((Candidate(*row) for row in shared), key=lambda c: (-c.bands, c.key))
+
+
+def side_of(store: Store, key: str) -> Side:
+    """Return an indexed document as explain_sides() takes it; raises DocumentNotFound."""
+    *_, word_ids, _, form = _row_of_key(store, key)
+    if form is None:
+        (form,) = normal_forms(*load_int4_arrays([word_ids]), store.dictionary)
+    return side_of_form(form, store.corpus.config)
+
+
+def _in_rounds(
+    store: Store,
     data: Sequence[bytes],
-    sketched: Callable[[Sequence[bytes]], Sketches],
+    to_sketches: Callable[[Sequence[bytes]], Sketches],
     criterion: Criterion,
 ) -> list[list[Match]]:
+    """Return the matches of many queries: while a round is verified, the next one is on its way."""
+
+    def with_candidates(sketches: Sketches) -> tuple[Sketches, Candidates]:
+        return sketches, _candidates(store, sketches, criterion.language)
+
     results: list[list[Match]] = []
     with (
-        closing(ahead(cut(data, CHUNK_QUERIES, len), sketched)) as queries,
-        closing(
-            ahead(queries, partial(_with_candidates, engine, corpus, language=criterion.language))
-        ) as found,
+        closing(ahead(cut(data, QUERIES_AT_ONCE, len), to_sketches)) as sketched,
+        closing(ahead(sketched, with_candidates)) as rounds,
     ):
-        for made, rows in found:
-            results += _matches_of_many(dictionary, corpus, made, rows, criterion)
+        for sketches, candidates in rounds:
+            results += _matches(store, sketches, candidates, criterion)
     return results
 
 
-def neighbours(
-    engine: Engine, dictionary: Dictionary, corpus: StoredCorpus, key: str, criterion: Criterion
-) -> list[Match]:
-    """Return the matches of an indexed document, itself left out; raises DocumentNotFound."""
-    own = _row_of(engine, corpus, key)
-    signature = load_int4_array(own[4])
-    if not len(signature):
-        return []
-    buckets = band_buckets.buckets(signature[np.newaxis], corpus.config.banding)[0]
-    found = _candidate_documents(engine, corpus, buckets, criterion.language)
-    rows = [row for row in found if row[0] != own[0]]
-    if not rows:
-        return []
-    vocabulary = Vocabulary(dictionary)
-    itself = Documents(corpus, vocabulary, [own])
-    return _matches_of_one(
-        corpus,
-        itself.rows(criterion.measure.of_shingles),
-        itself.shingle_counts,
-        signature,
-        Documents(corpus, vocabulary, rows),
-        criterion,
+def _buckets(sketches: Sketches) -> Buckets:
+    return Buckets.of_sketches(sketches.buckets, sketches.shingle_counts)
+
+
+def _candidates(store: Store, sketches: Sketches, language: str | None) -> Candidates:
+    return find_candidates(store, _buckets(sketches), language)
+
+
+def _matches(
+    store: Store, sketches: Sketches, candidates: Candidates, criterion: Criterion
+) -> list[list[Match]]:
+    """Return the candidates of each query that the exact check verifies, best first."""
+    if not candidates.rows:
+        return [[] for _ in sketches.signatures]
+    vocabulary = Vocabulary(store.dictionary)
+    documents = StoredDocuments(store.corpus, vocabulary, candidates.rows)
+    rows = rows_of_tokens(
+        sketches.tokens,
+        sketches.shingle_counts,
+        vocabulary,
+        store.corpus.config.shingle,
+        criterion.measure.of_shingles,
     )
+    return _verified(Queries(rows, sketches.signatures), candidates, documents, criterion)
 
 
-def side_of(engine: Engine, dictionary: Dictionary, corpus: StoredCorpus, key: str) -> Side:
-    """Return an indexed document as explain_sides() takes it; raises DocumentNotFound."""
-    own = _row_of(engine, corpus, key)
-    form = own[5]
-    if form is None:
-        (form,) = normal_forms(*load_int4_arrays([own[3]]), dictionary)
-    return side_of_form(form, corpus.config)
+def _verified(
+    queries: Queries, candidates: Candidates, documents: StoredDocuments, criterion: Criterion
+) -> list[list[Match]]:
+    rows = join_rows(queries.rows, documents.rows(criterion.measure.of_shingles))
+    left, right = candidates.queries, candidates.documents
+    count, num_hashes = queries.signatures.shape
+    values = values_of_pairs(
+        criterion, rows.tokens, rows.offsets, rows.shingle_counts, left, right + count, rows.n
+    )
+    accepted = np.flatnonzero(criterion.accepted(values))
+    left, right, values = left[accepted], right[accepted], values[accepted]
+    estimates = minhash.estimates(queries.signatures[left], documents.signatures(right, num_hashes))
+    matches: list[list[Match]] = [[] for _ in range(count)]
+    pairs = (column.tolist() for column in (left, right, values, estimates))
+    for number, document, similarity, estimate in zip(*pairs, strict=True):
+        matches[number].append(Match(documents.keys[document], similarity, estimate))
+    return [_best_first(each, criterion) for each in matches]
 
 
-def candidates(
-    engine: Engine, corpus: StoredCorpus, text: str, language: str | None
-) -> list[Candidate]:
-    """Return the documents that share a bucket with a text, most shared buckets first."""
-    made = sketch([to_bytes(text)], corpus.config, language)
-    if not made.shingle_counts[0]:
-        return []
-    with autocommit(engine) as connection:
-        cursor = connection.cursor(binary=True)
-        parameters = [Array(made.buckets[0])]
-        cursor.execute(*_limited(corpus, _CANDIDATES, parameters, language), prepare=True)
-        found = [Candidate(*row) for row in cursor]
-    return sorted(found, key=lambda candidate: (-candidate.bands, candidate.key))
-
-
-def best_first(matches: Iterable[Match], criterion: Criterion) -> list[Match]:
+def _best_first(matches: list[Match], criterion: Criterion) -> list[Match]:
     """Return matches by similarity, or distance, and then by key."""
     sign = 1 if criterion.measure.is_distance else -1
     return sorted(matches, key=lambda match: (sign * match.similarity, match.key))
 
 
-def _row_of(engine: Engine, corpus: StoredCorpus, key: str) -> tuple[Any, ...]:
-    with autocommit(engine) as connection:
-        cursor = connection.cursor(binary=True)
-        own = cursor.execute(corpus.statement(_BY_KEY), [key], prepare=True).fetchone()
-    if own is None:
-        raise DocumentNotFound(f'corpus "{corpus.name}" has no document "{key}"')
-    return own
+def _row_of_key(store: Store, key: str) -> tuple[Any, ...]:
+    statement = store.corpus.statement(statements.DOCUMENT_OF_KEY)
+    with autocommit(store.engine) as connection:
+        row = connection.cursor(binary=True).execute(statement, [key], prepare=True).fetchone()
+    if row is None:
+        raise DocumentNotFound(f'corpus "{store.corpus.name}" has no document "{key}"')
+    return row
 
 
-def _candidate_documents(
-    engine: Engine, corpus: StoredCorpus, buckets: npt.NDArray[np.int64], language: str | None
-) -> list[tuple[Any, ...]]:
-    with autocommit(engine) as connection:
-        cursor = connection.cursor(binary=True)
-        limited = _limited(corpus, _CANDIDATE_DOCUMENTS, [Array(buckets)], language)
-        return cursor.execute(*limited, prepare=True).fetchall()
-
-
-def _limited(
-    corpus: StoredCorpus, statement: LiteralString, parameters: list[Any], language: str | None
-) -> tuple[str, list[Any]]:
-    """Return a statement that finds documents d, and its parameters, limited to a language."""
-    if language is None:
-        return corpus.statement(statement), parameters
-    return corpus.statement(statement + _OF_LANGUAGE), [*parameters, language]
-
-
-def _query_rows(
-    made: Sketches, corpus: StoredCorpus, vocabulary: Vocabulary, criterion: Criterion
-) -> Rows:
-    """Return queries as rows of integers, comparable with those of stored documents."""
-    if criterion.measure.of_shingles and corpus.config.shingle.unit == "char":
-        return characters_of(made.tokens)
-    return vocabulary.numbers(made.tokens), made.tokens.word_offsets
-
-
-def _values(
-    corpus: StoredCorpus,
-    queries: Rows,
-    shingle_counts: npt.NDArray[np.int64],
-    found: Documents,
-    query_numbers: npt.NDArray[np.int64],
-    right: npt.NDArray[np.int64],
-    criterion: Criterion,
-) -> npt.NDArray[np.float64]:
-    """Return the measure of pairs of a query and a document."""
-    tokens, offsets = queries
-    more, more_offsets = found.rows(criterion.measure.of_shingles)
-    return values_of_pairs(
-        criterion,
-        np.concatenate((tokens, more)),
-        np.concatenate((offsets, more_offsets[1:] + offsets[-1])),
-        np.concatenate((shingle_counts, found.shingle_counts)),
-        query_numbers,
-        right + len(offsets) - 1,
-        corpus.config.shingle.n,
-    )
-
-
-def _matches_of_one(
-    corpus: StoredCorpus,
-    query_rows: Rows,
-    shingle_counts: npt.NDArray[np.int64],
-    signature: npt.NDArray[np.int32],
-    found: Documents,
-    criterion: Criterion,
-) -> list[Match]:
-    count = len(found.keys)
-    itself, others = np.zeros(count, np.int64), np.arange(count)
-    values = _values(corpus, query_rows, shingle_counts, found, itself, others, criterion)
-    reached = np.flatnonzero(criterion.accepted(values))
-    estimates = minhash.estimates(signature, found.signatures(reached, len(signature)))
-    matches = [
-        Match(found.keys[i], s, e)
-        for i, s, e in zip(
-            reached.tolist(), values[reached].tolist(), estimates.tolist(), strict=True
-        )
-    ]
-    return best_first(matches, criterion)
-
-
-def _numbered(number: int, text: str) -> bytes:
+def _numbered_bytes(number: int, text: str) -> bytes:
     try:
         return to_bytes(text)
     except DocumentError as error:
         raise DocumentError(f"text {number + 1}: {error}") from error
-
-
-def _with_candidates(
-    engine: Engine, corpus: StoredCorpus, made: Sketches, language: str | None
-) -> tuple[Sketches, list[tuple[Any, ...]]]:
-    """Return queries with the documents that share a bucket with any of them."""
-    filled = np.flatnonzero(made.shingle_counts)
-    parameters = [
-        Array(np.repeat(filled, corpus.config.bands).astype(np.int32)),
-        Array(made.buckets[filled].ravel()),
-    ]
-    with autocommit(engine) as connection:
-        cursor = connection.cursor(binary=True)
-        limited = _limited(corpus, _CANDIDATES_OF_MANY, parameters, language)
-        return made, cursor.execute(*limited, prepare=True).fetchall()
-
-
-def _matches_of_many(
-    dictionary: Dictionary,
-    corpus: StoredCorpus,
-    made: Sketches,
-    rows: list[tuple[Any, ...]],
-    criterion: Criterion,
-) -> list[list[Match]]:
-    results: list[list[Match]] = [[] for _ in made.signatures]
-    if not rows:
-        return results
-    vocabulary = Vocabulary(dictionary)
-    found = Documents(corpus, vocabulary, rows)
-    left, per_document = load_int4_arrays([row[6] for row in rows])
-    right = np.repeat(np.arange(len(rows)), np.diff(per_document))
-    order = np.argsort(left, kind="stable")
-    query_numbers, right = left[order].astype(np.int64), right[order]
-    queries = _query_rows(made, corpus, vocabulary, criterion)
-    values = _values(corpus, queries, made.shingle_counts, found, query_numbers, right, criterion)
-    reached = np.flatnonzero(criterion.accepted(values))
-    query_numbers, right, values = query_numbers[reached], right[reached], values[reached]
-    estimates = minhash.estimates(
-        made.signatures[query_numbers], found.signatures(right, corpus.config.num_hashes)
-    )
-    for i, j, s, e in zip(
-        query_numbers.tolist(),
-        right.tolist(),
-        values.tolist(),
-        estimates.tolist(),
-        strict=True,
-    ):
-        results[i].append(Match(found.keys[j], s, e))
-    return [best_first(matches, criterion) for matches in results]

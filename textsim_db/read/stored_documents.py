@@ -1,4 +1,4 @@
-"""Documents as rows of integers, word ids or code points, as the similarity kernels take them."""
+"""Documents as rows of integers: word ids or code points, which the exact measures compare."""
 
 from __future__ import annotations
 
@@ -9,14 +9,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from textsim_db.compare.prefix_filter import Rows
 from textsim_db.db.binary_format import dump_array, load_int4_arrays
 from textsim_db.db.dictionary import Dictionary, unknown_word
 from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.errors import DatabaseError
+from textsim_db.settings import Shingle
 from textsim_db.text.hashing import hash_spans
 from textsim_db.text.tokens import Tokens, tokens_of
 
-Rows = tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]
+Ragged = tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]
 """All tokens, one document after another, and their offsets of shape (documents + 1,)."""
 
 
@@ -55,45 +57,45 @@ class Vocabulary:
         return [texts[number] for number in numbers]
 
 
-class Documents:
-    """Stored documents as rows of integers, for the similarity kernels.
+class StoredDocuments:
+    """Stored documents, as a search or a comparison reads them.
 
-    rows: (id, key, shingle count, word ids and signature as array_send gives them, normal form);
-    word ids are None in a document whose words have none yet, and the normal form in the others.
+    rows: (id, key, shingle count, word ids, signature, normal form); word ids and signature as
+    array_send gives them. A document has either word ids or a normal form, whose words wait for ids.
     """
 
     def __init__(
         self, corpus: StoredCorpus, vocabulary: Vocabulary, rows: Sequence[tuple[Any, ...]]
     ) -> None:
+        self.ids = np.array([row[0] for row in rows], np.int64)
         self.keys: list[str] = [row[1] for row in rows]
         self.shingle_counts = np.array([row[2] for row in rows], np.int64)
+        self._word_ids = [row[3] for row in rows]
         self._signatures = [row[4] for row in rows]
-        self._vocabulary = vocabulary
-        self._words = [row[3] for row in rows]
         self._waiting = {i: row[5] for i, row in enumerate(rows) if row[3] is None}
-        self._unit = corpus.config.shingle.unit
-        self.tokens, self.offsets = self._characters() if self._unit == "char" else self._numbers()
+        self._vocabulary = vocabulary
+        self._shingle = corpus.config.shingle
 
-    def rows(self, of_shingles: bool) -> Rows:
+    def rows(self, of_shingles: bool = True) -> Rows:
         """Return what measures of shingles compare, word ids or code points, or else the words."""
-        if of_shingles or self._unit == "word":
-            return self.tokens, self.offsets
-        return self._numbers()
+        is_char = of_shingles and self._shingle.unit == "char"
+        tokens, offsets = self._characters() if is_char else self._words()
+        return Rows(tokens, offsets, self.shingle_counts, self._shingle.n)
 
-    def _characters(self) -> Rows:
-        words = [b"" if data is None else data for data in self._words]
-        forms = normal_forms(*load_int4_arrays(words), self._vocabulary.dictionary)
+    def _words(self) -> Ragged:
+        return word_numbers(self._word_ids, self._waiting, self._vocabulary)
+
+    def _characters(self) -> Ragged:
+        word_ids = [b"" if data is None else data for data in self._word_ids]
+        forms = normal_forms(*load_int4_arrays(word_ids), self._vocabulary.dictionary)
         for i, form in self._waiting.items():
             forms[i] = form
         return _code_points(forms)
 
-    def _numbers(self) -> Rows:
-        return word_rows(self._words, self._waiting, self._vocabulary)
-
     def signatures(self, numbers: npt.NDArray[np.int64], num_hashes: int) -> npt.NDArray[np.int32]:
-        """Return the signatures of some of the documents: int32 of shape (numbers, num_hashes).
+        """Return the signatures of documents by number: int32 of shape (numbers, num_hashes).
 
-        Raises DatabaseError where one has another length.
+        Raises DatabaseError if a signature has another length.
         """
         values, offsets = load_int4_arrays([self._signatures[i] for i in numbers.tolist()])
         for place in np.flatnonzero(np.diff(offsets) != num_hashes)[:1].tolist():
@@ -105,24 +107,48 @@ class Documents:
         return values.reshape(len(numbers), num_hashes)
 
 
-def word_rows(
-    arrays: Sequence[bytes | None], waiting: Mapping[int, str], vocabulary: Vocabulary
+def rows_of_tokens(
+    tokens: Tokens,
+    shingle_counts: npt.NDArray[np.int64],
+    vocabulary: Vocabulary,
+    shingle: Shingle,
+    of_shingles: bool,
 ) -> Rows:
-    """Return the words of documents: word ids as array_send gives them, or for some normal forms."""
-    words = list(arrays)
+    """Return texts that are not stored as rows, comparable with those of stored documents."""
+    if of_shingles and shingle.unit == "char":
+        spans = pairwise(tokens.normal_offsets.tolist())
+        numbers, offsets = _code_points([tokens.span(start, end) for start, end in spans])
+    else:
+        numbers, offsets = vocabulary.numbers(tokens), tokens.word_offsets
+    return Rows(numbers, offsets, shingle_counts, shingle.n)
+
+
+def join_rows(left: Rows, right: Rows) -> Rows:
+    """Return the documents of both, those of the left first."""
+    return Rows(
+        np.concatenate((left.tokens, right.tokens)),
+        np.concatenate((left.offsets, right.offsets[1:] + left.offsets[-1])),
+        np.concatenate((left.shingle_counts, right.shingle_counts)),
+        left.n,
+    )
+
+
+def word_numbers(
+    arrays: Sequence[bytes | None], waiting: Mapping[int, str], vocabulary: Vocabulary
+) -> Ragged:
+    """Return the words of documents as numbers.
+
+    arrays: the word ids of each as array_send gives them, or None; waiting: the normal forms of
+    those with None, by their place.
+    """
+    arrays = list(arrays)
     if waiting:
         tokens = tokens_of([form.encode() for form in waiting.values()])
         numbers = vocabulary.numbers(tokens)
         spans = pairwise(tokens.word_offsets.tolist())
         for i, (start, end) in zip(waiting, spans, strict=True):
-            words[i] = dump_array(numbers[start:end])
-    return load_int4_arrays([data for data in words if data is not None])
-
-
-def characters_of(tokens: Tokens) -> Rows:
-    """Return the code points of the normal forms of a batch."""
-    offsets = tokens.normal_offsets.tolist()
-    return _code_points([tokens.span(start, end) for start, end in pairwise(offsets)])
+            arrays[i] = dump_array(numbers[start:end])
+    return load_int4_arrays([data for data in arrays if data is not None])
 
 
 def normal_forms(
@@ -137,7 +163,7 @@ def normal_forms(
     ]
 
 
-def _code_points(forms: Sequence[str]) -> Rows:
+def _code_points(forms: Sequence[str]) -> Ragged:
     offsets = np.zeros(len(forms) + 1, np.int64)
     np.cumsum(np.fromiter(map(len, forms), np.int64, len(forms)), out=offsets[1:])
     return np.frombuffer("".join(forms).encode("utf-32-le"), "<i4").astype(np.int32), offsets

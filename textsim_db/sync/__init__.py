@@ -1,5 +1,5 @@
-"""sync: changes of attached tables in, a corpus that equals the tables out.
+"""sync: changed rows of attached tables in, a corpus that equals the tables out.
 
-Sources, the log of what changed, and the worker that indexes it.
+Sources, the log of what changed in them, and the worker that indexes what the log holds.
 Never holds up a user's transaction.
 """

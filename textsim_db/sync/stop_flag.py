@@ -10,15 +10,15 @@ SLICE_SECONDS = 0.1
 class Stop:
     """A flag without a lock, so that set() may interrupt wait() in the same thread.
 
-    That is what a signal handler does; with threading.Event it then waits for a lock that the
-    thread it interrupted holds.
+    A signal handler does that. If it set a threading.Event, it would wait for a lock that the
+    interrupted thread holds.
     """
 
     def __init__(self) -> None:
         self._is_set = False
 
     def set(self) -> None:
-        """Set the flag; who waits for it goes on within a tenth of a second."""
+        """Set the flag; wait() returns within a tenth of a second."""
         self._is_set = True
 
     def is_set(self) -> bool:
@@ -26,7 +26,7 @@ class Stop:
         return self._is_set
 
     def wait(self, seconds: float) -> None:
-        """Wait for so long, or until the flag is set."""
+        """Wait until the time is over or the flag is set."""
         end = time.monotonic() + seconds
         while not self._is_set and (left := end - time.monotonic()) > 0:
             time.sleep(min(left, SLICE_SECONDS))

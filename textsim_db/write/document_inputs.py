@@ -132,11 +132,12 @@ def _checked(columns: Iterable[Any], names: tuple[str, str]) -> tuple[str, str]:
     there = list(columns)
     for option, name in zip(("key", "text"), names, strict=True):
         if there.count(name) != 1:
-            some = ", ".join(shown(repr(column)[:40]) for column in there[:8]) or "none"
-            more = ", ..." if len(there) > 8 else ""
+            expected = ", ".join(shown(repr(column)[:40]) for column in there[:8]) or "none"
+            ellipsis = ", ..." if len(there) > 8 else ""
             count = "no column" if name not in there else f"{there.count(name)} columns"
             raise ConfigurationError(
-                f"{option}={name!r} names {count} of the documents; expected one of {some}{more}"
+                f"{option}={name!r} names {count} of the documents; expected one of "
+                f"{expected}{ellipsis}"
             )
     return names
 

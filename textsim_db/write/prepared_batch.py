@@ -1,4 +1,4 @@
-"""Documents in batches, checked and computed, on their way into the database; pure."""
+"""Documents in batches, each prepared for the database: checked, and sketched; pure."""
 
 from __future__ import annotations
 
@@ -102,6 +102,36 @@ def _take_out_expanding(accepted: dict[str, bytes], config: CorpusConfig) -> lis
     return refused
 
 
+def part_of(batch: Batch, part: slice) -> Batch:
+    """Return a batch of some of its documents; part has a start and a stop."""
+    if part == slice(0, len(batch.keys)):
+        return batch
+    sketches, tokens = batch.sketches, batch.sketches.tokens
+    bounds = slice(part.start, part.stop + 1)
+    offsets = tokens.word_offsets[bounds]
+    words = slice(int(offsets[0]), int(offsets[-1]))
+    return replace(
+        batch,
+        keys=batch.keys[part],
+        texts=batch.texts[part],
+        sketches=replace(
+            sketches,
+            tokens=replace(
+                tokens,
+                normal_offsets=tokens.normal_offsets[bounds],
+                starts=tokens.starts[words],
+                ends=tokens.ends[words],
+                word_offsets=offsets - offsets[0],
+            ),
+            shingle_counts=sketches.shingle_counts[part],
+            signatures=sketches.signatures[part],
+            buckets=sketches.buckets[part],
+        ),
+        languages=batch.languages and batch.languages[part],
+        word_ids=batch.word_ids[words],
+    )
+
+
 def without_words(batch: Batch, hidden: npt.NDArray[np.int64], config: CorpusConfig) -> Batch:
     """Refuse the documents with words that hash like other words of the dictionary.
 
@@ -109,22 +139,22 @@ def without_words(batch: Batch, hidden: npt.NDArray[np.int64], config: CorpusCon
     """
     tokens = batch.sketches.tokens
     owners = np.searchsorted(tokens.word_offsets, hidden, "right") - 1
-    faults = dict(zip(owners.tolist(), tokens.words(hidden), strict=True))
+    hidden_words = dict(zip(owners.tolist(), tokens.words(hidden), strict=True))
     refused = [
         Refusal(
             batch.keys[i],
             f'the word "{word[:40]}" has the same 64-bit hash as another word of the dictionary',
         )
-        for i, word in faults.items()
+        for i, word in hidden_words.items()
     ]
-    kept = [i for i in range(len(batch.keys)) if i not in faults]
+    kept = [i for i in range(len(batch.keys)) if i not in hidden_words]
     texts = [batch.texts[i] for i in kept]
-    left, languages = tokens_and_languages(texts, config)
+    kept_tokens, languages = tokens_and_languages(texts, config)
     return replace(
         batch,
         keys=[batch.keys[i] for i in kept],
         texts=texts,
-        sketches=sketch_tokens(left, config),
+        sketches=sketch_tokens(kept_tokens, config),
         refused=batch.refused + refused,
         languages=languages,
     )

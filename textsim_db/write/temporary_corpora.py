@@ -1,4 +1,4 @@
-"""Corpora that are there only for as long as a process needs them, or that it has not finished."""
+"""Temporary corpora: under a name that a process holds, and dropped when the process is gone."""
 
 from __future__ import annotations
 
@@ -13,21 +13,13 @@ from sqlalchemy import Engine
 from textsim_db.db import stored_corpus
 from textsim_db.db.engine import autocommit
 from textsim_db.errors import ConfigurationError, TextsimError
+from textsim_db.write import statements
 
 PREFIX = "textsim temporary "
 # " old" is what a rebuild adds to the name of the corpus that it has replaced.
 _NAME = re.compile(re.escape(PREFIX) + "[0-9a-f]{16}( old)?")
 PATIENCE = "1s"
 """How long to wait for those who still read what is left, before the next one is to drop it."""
-# In a transaction, and not in a session: behind a pooler each statement may have another session,
-# and whoever gets this one next would hold the lock as well. It sees no row and changes none, so
-# that VACUUM does not mind it.
-_BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY /* textsim-db: hold a temporary corpus */"
-_PATIENCE = """
-SELECT pg_catalog.set_config(name, '0', true) FROM pg_catalog.pg_settings
-WHERE name IN ('idle_in_transaction_session_timeout', 'transaction_timeout')
-"""
-_LOCK = "SELECT pg_catalog.pg_try_advisory_xact_lock(pg_catalog.hashtextextended(%s, 0))"
 
 
 def is_temporary(name: str) -> bool:
@@ -69,9 +61,9 @@ def _drop_abandoned(engine: Engine) -> None:
 def locked(engine: Engine, name: str) -> Iterator[str | None]:
     """Hold the advisory lock of a name on a connection of its own; yield None if it is taken."""
     with autocommit(engine) as connection:
-        connection.execute(_BEGIN)
-        connection.execute(_PATIENCE)
-        row = connection.execute(_LOCK, [name]).fetchone()
+        connection.execute(statements.BEGIN_TO_HOLD)
+        connection.execute(statements.HOLD_WITHOUT_LIMIT)
+        row = connection.execute(statements.TRY_TO_LOCK_NAME, [name]).fetchone()
         try:
             yield name if row == (True,) else None
         finally:

@@ -1,0 +1,211 @@
+"""The statements of this room, in the order in which a reader meets them.
+
+A bucket alone says its band, because its hash is seeded with the band. A statement that may run for
+long begins with a comment, which pg_stat_activity shows.
+"""
+
+from __future__ import annotations
+
+from typing import Final, LiteralString
+
+_FIELDS: Final[LiteralString] = """d.id, d.key, d.shingle_count,
+    pg_catalog.array_send(d.word_ids), pg_catalog.array_send(d.signature), d.normal_form"""
+"""What StoredDocuments needs of a document."""
+
+# Searches: the candidates of texts.
+
+COUNT_SHARED_BUCKETS: Final[LiteralString] = """
+SELECT d.key, c.bands
+FROM (
+    SELECT b.document_id, count(*) AS bands
+    FROM pg_catalog.unnest(%s::bigint[]) q (bucket)
+    JOIN {band} b ON b.bucket = q.bucket
+    GROUP BY b.document_id
+) c
+JOIN {document} d ON d.id = c.document_id
+"""
+CANDIDATES_OF_ONE: Final[LiteralString] = f"""
+SELECT {_FIELDS}
+FROM (
+    SELECT DISTINCT b.document_id
+    FROM pg_catalog.unnest(%s::bigint[]) q (bucket)
+    JOIN {{band}} b ON b.bucket = q.bucket
+) c
+JOIN {{document}} d ON d.id = c.document_id
+"""
+CANDIDATES_OF_MANY: Final[LiteralString] = f"""
+/* textsim-db: candidates of many texts in corpus {{id}} */
+SELECT {_FIELDS}, pg_catalog.array_send(c.queries)
+FROM (
+    SELECT b.document_id, pg_catalog.array_agg(DISTINCT q.query) AS queries
+    FROM unnest(%s::integer[], %s::bigint[]) q (query, bucket)
+    JOIN {{band}} b ON b.bucket = q.bucket
+    GROUP BY b.document_id
+) c
+JOIN {{document}} d ON d.id = c.document_id
+"""
+OF_LANGUAGE: Final[LiteralString] = "WHERE d.language = %s"
+"""Limits the statements above to the documents of a language."""
+
+DOCUMENT_OF_KEY: Final[LiteralString] = f"SELECT {_FIELDS} FROM {{document}} d WHERE d.key = %s"
+
+# Pairs and clusters: the documents of each bucket.
+
+# Equal words give equal buckets in every band, so band 0 is enough to find the copies.
+COPIES: Final[LiteralString] = """
+/* textsim-db: pairs of corpus {id}: copies */
+SELECT pg_catalog.array_agg(d.id ORDER BY d.id)
+FROM (
+    SELECT bucket FROM {band} WHERE band = 0 GROUP BY bucket HAVING count(*) > 1
+) s
+JOIN {band} b ON b.bucket = s.bucket
+JOIN {document} d ON d.id = b.document_id
+WHERE %(language)s::text IS NULL OR d.language = %(language)s
+GROUP BY b.bucket, d.word_ids, d.normal_form
+HAVING count(*) > 1
+"""
+SHARED_BUCKETS: Final[LiteralString] = """
+SELECT bucket, pg_catalog.array_agg(document_id) FROM {band} GROUP BY bucket HAVING count(*) > 1
+"""
+SHARED_BUCKETS_OF_LANGUAGE: Final[LiteralString] = """
+SELECT b.bucket, pg_catalog.array_agg(b.document_id)
+FROM {band} b JOIN {document} d ON d.id = b.document_id
+WHERE d.language = %(language)s
+GROUP BY b.bucket HAVING count(*) > 1
+"""
+DOCUMENTS_OF_IDS: Final[LiteralString] = f"""
+/* textsim-db: pairs of corpus {{id}}: documents */
+SELECT {_FIELDS} FROM {{document}} d WHERE d.id = ANY (%s::bigint[])
+"""
+# PostgreSQL does not read arrays that are stored apart for this. array_send gives eight bytes for a
+# value of four.
+SIZE_OF_DOCUMENTS: Final[LiteralString] = """
+/* textsim-db: pairs of corpus {id}: sizes */
+SELECT coalesce(2 * sum(pg_catalog.pg_column_size(signature)
+    + coalesce(pg_catalog.pg_column_size(word_ids), pg_catalog.octet_length(normal_form))), 0)
+FROM {document} WHERE id = ANY (%s::bigint[])
+"""
+KEYS_OF_IDS: Final[LiteralString] = """
+/* textsim-db: pairs of corpus {id}: keys */
+SELECT id, key FROM {document} WHERE id = ANY (%s::bigint[])
+"""
+
+# Recall by brute force: a sample, and all documents.
+
+IDS_WITH_SHINGLES: Final[LiteralString] = """
+SELECT id FROM {document} WHERE pg_catalog.cardinality(signature) > 0 ORDER BY id
+"""
+COUNT_AND_MEAN_WORDS: Final[LiteralString] = """
+SELECT count(*), coalesce(avg(pg_catalog.cardinality(word_ids)), 0)::float8 FROM {document}
+"""
+SAMPLE_OF_IDS: Final[LiteralString] = f"""
+SELECT {_FIELDS} FROM {{document}} d WHERE d.id = ANY (%s::bigint[]) ORDER BY d.id
+"""
+DOCUMENTS_WITH_SHINGLES: Final[LiteralString] = f"""
+SELECT {_FIELDS} FROM {{document}} d WHERE pg_catalog.cardinality(d.signature) > 0
+"""
+COUNT_CANDIDATES: Final[LiteralString] = """
+/* textsim-db: measure recall of corpus {id}: candidates */
+SELECT count(DISTINCT b.document_id) - 1
+FROM unnest(%s::integer[], %s::bigint[]) q (query, bucket)
+JOIN {band} b ON b.bucket = q.bucket
+GROUP BY q.query
+"""
+
+# Statistics.
+
+WORDS: Final[LiteralString] = """
+SELECT pg_catalog.array_send(word_ids), normal_form FROM {document}
+WHERE %(language)s::text IS NULL OR language = %(language)s
+ORDER BY id
+"""
+COUNT_LANGUAGES: Final[LiteralString] = """
+SELECT language, count(*) FROM {document}
+WHERE %(language)s::text IS NULL OR language = %(language)s
+GROUP BY language ORDER BY count(*) DESC, language
+"""
+RANDOM_DOCUMENTS: Final[LiteralString] = """
+/* textsim-db: statistics of corpus {id}: sample */
+SELECT key, pg_catalog.array_send(word_ids), normal_form FROM {document}
+WHERE id = ANY (
+    SELECT id FROM {document}
+    WHERE shingle_count > 0 AND (%(language)s::text IS NULL OR language = %(language)s)
+    ORDER BY pg_catalog.hashint8extended(id, %(seed)s) LIMIT %(sample)s
+)
+"""
+BUCKET_SIZES: Final[LiteralString] = """
+/* textsim-db: statistics of corpus {id}: buckets */
+SELECT s.size, count(*) FROM (SELECT count(*) AS size FROM {band} GROUP BY bucket) s
+GROUP BY s.size ORDER BY s.size
+"""
+BUCKET_SIZES_OF_LANGUAGE: Final[LiteralString] = """
+/* textsim-db: statistics of corpus {id}: buckets of a language */
+SELECT s.size, count(*)
+FROM (
+    SELECT count(*) AS size
+    FROM {band} b JOIN {document} d ON d.id = b.document_id
+    WHERE d.language = %(language)s
+    GROUP BY b.bucket
+) s
+GROUP BY s.size ORDER BY s.size
+"""
+STORAGE: Final[LiteralString] = """
+SELECT t.name, pg_catalog.pg_table_size(t.name::regclass),
+    pg_catalog.pg_indexes_size(t.name::regclass)
+FROM unnest(ARRAY[{document_name}, {band_name}]) t (name)
+"""
+COUNT_DOCUMENTS: Final[LiteralString] = """
+/* textsim-db: count the documents of corpus {id} */ SELECT count(*) FROM {document}
+"""
+HAS_DOCUMENT: Final[LiteralString] = "SELECT EXISTS (SELECT FROM {document} WHERE key = %s)"
+
+# Integrity: stored rows that contradict each other.
+
+WRONG_WORD_HASHES: Final[LiteralString] = """
+/* textsim-db: check the dictionary */
+SELECT w.id, w.word FROM textsim.word w WHERE w.hash <> pg_catalog.hashtextextended(w.word, 0)
+"""
+DOCUMENTS_WITH_WORDS: Final[LiteralString] = """
+SELECT d.key, d.shingle_count, pg_catalog.array_send(d.word_ids), pg_catalog.array_send(d.signature),
+    coalesce(d.normal_form, t.text), d.language, t.unknown
+FROM {document} d
+CROSS JOIN LATERAL (
+    SELECT coalesce(pg_catalog.string_agg(w.word, ' ' ORDER BY q.place), ''),
+        min(q.id) FILTER (WHERE w.id IS NULL)
+    FROM pg_catalog.unnest(d.word_ids) WITH ORDINALITY q (id, place)
+    LEFT JOIN textsim.word w ON w.id = q.id
+) t (text, unknown)
+"""
+# A document whose words wait for ids, and that no worker will hear of. Keys one by one can be hashed;
+# d.key = ANY (p.keys) would compare each document with each row of the log.
+FORGOTTEN_DOCUMENTS: Final[LiteralString] = """
+/* textsim-db: check corpus {id}: words that wait for ids */
+SELECT d.key FROM {document} d
+WHERE d.word_ids IS NULL AND NOT EXISTS (
+    SELECT FROM textsim.pending p CROSS JOIN pg_catalog.unnest(p.keys) k (key)
+    WHERE p.corpus_id = %s AND k.key = d.key
+)
+"""
+SOURCE_PROBLEMS: Final[LiteralString] = """
+/* textsim-db: check attached tables */
+SELECT s.relation::text, p.problem
+FROM textsim.source s CROSS JOIN LATERAL textsim._source_problems(s) p (problem)
+WHERE s.corpus_id = %s AND s.active
+"""
+# The rows that the signatures give against the rows that are stored, as multisets: a negative count
+# is the number of rows too many.
+WRONG_BAND_ROWS: Final[LiteralString] = """
+/* textsim-db: check corpus {id}: band rows */
+SELECT b.document_id, d.key, b.band, b.bucket, sum(b.sign)
+FROM (
+    SELECT document_id, band::integer, bucket, -1 AS sign FROM {band}
+    UNION ALL
+    SELECT d.id, j,
+        pg_catalog.hash_array_extended(d.signature[j * %(rows)s + 1:(j + 1) * %(rows)s], j), 1
+    FROM {document} d CROSS JOIN pg_catalog.generate_series(0, %(bands)s - 1) j
+    WHERE pg_catalog.cardinality(d.signature) > 0
+) b
+LEFT JOIN {document} d ON d.id = b.document_id
+GROUP BY b.document_id, d.key, b.band, b.bucket
+HAVING sum(b.sign) <> 0
+"""

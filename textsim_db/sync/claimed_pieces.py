@@ -1,0 +1,154 @@
+"""From entries of the log to pieces: keys are cut, and tables that are to be compared are swept."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import psycopg
+
+from textsim_db.db import stored_corpus
+from textsim_db.db.engine import is_trouble
+from textsim_db.db.store import Store
+from textsim_db.errors import RecipeError
+from textsim_db.sync import pieces
+from textsim_db.sync.apply_changes import CONFLICTS, OUTDATED
+from textsim_db.sync.pending_log import GIVE_UP_TRIES, Claims, LogEntry
+from textsim_db.sync.pieces import Piece
+from textsim_db.sync.source_rows import StoredSource
+from textsim_db.sync.usable_sources import UsableSources
+
+log = logging.getLogger(__name__)
+
+SPLIT_TRIES = 3
+"""An entry that workers claimed this often and never finished is split into its keys."""
+
+
+class CorpusReplaced(Exception):
+    """A corpus was rebuilt, or a table altered, while a worker had a piece of it in hand."""
+
+
+@dataclass(slots=True)
+class _Sweep:
+    """A table that entries ask to compare; pieces is None until the sweep begins."""
+
+    store: Store
+    source: StoredSource
+    entries: list[int]
+    pieces: Iterator[Piece] | None = None
+
+
+class ClaimedPieces:
+    """Claims entries and yields their pieces."""
+
+    def __init__(self, claims: Claims, sources: UsableSources) -> None:
+        self._claims = claims
+        self._sources = sources
+        self._sweeps: list[_Sweep] = []
+
+    @property
+    def is_sweeping(self) -> bool:
+        """Whether a sweep is under way or planned."""
+        return bool(self._sweeps)
+
+    def claim(self) -> list[LogEntry]:
+        """Claim entries of the tables that can be indexed."""
+        self._sources.refresh()
+        usable = self._sources.by_number
+        entries = self._claims.claim(usable)
+        if any(e.source_id and usable[e.source_id].corpus_id != e.corpus_id for e in entries):
+            # A corpus was rebuilt, and its tables moved to the new corpus.
+            self._sources.expire()
+            self._sources.refresh()
+            usable = self._sources.by_number
+            entries = [e for e in entries if not e.source_id or e.source_id in usable]
+        return entries
+
+    def pieces_of(self, entries: list[LogEntry]) -> Iterator[Piece]:
+        """Yield the pieces of entries with keys; plan sweeps for entries without keys."""
+        groups: dict[tuple[int, int | None], list[LogEntry]] = {}
+        for entry in entries:
+            if entry.tries > GIVE_UP_TRIES:
+                self._claims.give_up(entry)
+            elif entry.keys is None:
+                self._plan_sweep(entry)
+            elif entry.tries > SPLIT_TRIES and len(entry.keys) > 1:
+                self._claims.split(entry)
+            else:
+                groups.setdefault((entry.corpus_id, entry.source_id), []).append(entry)
+        for group in groups.values():
+            yield from self._pieces_of_group(group)
+
+    def next_of_sweep(self) -> Iterator[Piece]:
+        """Yield one piece of the sweep under way, so that other changes come in between."""
+        sweep = self._sweeps[0]
+        self._claims.renew([number for each in self._sweeps for number in each.entries])
+        if sweep.pieces is None:
+            names = {"table": sweep.source.name, "corpus": sweep.store.corpus.name}
+            log.info("comparing table %s with corpus %s", *names.values(), extra=names)
+            sweep.pieces = pieces.sweep(sweep.store, sweep.source)
+        try:
+            piece = next(sweep.pieces, None)
+        except psycopg.Error as error:
+            self._sweeps.remove(sweep)
+            self._leave_unreadable(sweep.store, sweep.source, sweep.entries, error)
+            return
+        if piece is None:
+            self._sweeps.remove(sweep)
+            piece = Piece(sweep.store, sweep.source, [], tuple(sweep.entries))
+        yield piece
+
+    def _plan_sweep(self, entry: LogEntry) -> None:
+        assert entry.source_id is not None
+        source = self._sources.by_number[entry.source_id]
+        for sweep in self._sweeps:
+            if sweep.source.id == source.id and sweep.pieces is None:
+                sweep.entries.append(entry.id)
+                return
+        store = self._sources.store(entry.corpus_id)
+        if store is not None:
+            self._sweeps.append(_Sweep(store, source, [entry.id]))
+
+    def _pieces_of_group(self, entries: list[LogEntry]) -> Iterator[Piece]:
+        """Yield the pieces of entries that have one corpus and one source."""
+        ids = [entry.id for entry in entries]
+        corpus_id, source_id = entries[0].corpus_id, entries[0].source_id
+        try:
+            store = self._sources.store(corpus_id)
+        except RecipeError as error:
+            self._sources.complaints.set_fault(f"of corpus {corpus_id}", str(error))
+            self._claims.leave_corpus(corpus_id, ids)
+            return
+        if store is None:
+            self._claims.release_moved(ids)
+            self._sources.expire()
+            return
+        source = None if source_id is None else self._sources.by_number[source_id]
+        keys = [key for entry in entries for key in entry.keys or ()]
+        tries = max(entry.tries for entry in entries)
+        try:
+            yield from pieces.cut_keys(store, source, keys, ids, tries)
+        except psycopg.Error as error:
+            self._leave_unreadable(store, source, ids, error)
+
+    def _leave_unreadable(
+        self, store: Store, source: StoredSource | None, ids: list[int], error: psycopg.Error
+    ) -> None:
+        """Leave the entries of a table that cannot be read until their lease is over."""
+        if is_trouble(error):
+            raise error
+        if isinstance(error, OUTDATED) and not _is_current(store):
+            raise CorpusReplaced from error
+        if isinstance(error, CONFLICTS):
+            # The table is only locked.
+            self._claims.forgive(ids)
+        name = f"of corpus {store.corpus.name}" if source is None else source.name
+        self._sources.complaints.set_fault(name, " ".join(str(error).split()))
+        self._claims.let_go(ids)
+
+
+def _is_current(store: Store) -> bool:
+    """Say whether no rebuild has replaced the corpus."""
+    stored = stored_corpus.load_number(store.engine, store.corpus.id)
+    return stored is not None and stored.name == store.corpus.name

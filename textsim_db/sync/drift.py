@@ -1,0 +1,81 @@
+"""Drift: the documents in which a corpus differs from its tables, and how to reconcile them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from functools import partial
+
+from textsim_db.db.engine import autocommit, transaction
+from textsim_db.db.retries import repeated
+from textsim_db.db.store import Store
+from textsim_db.results import ChangeReport, Drift
+from textsim_db.sync import pending_log, row_changes, source_rows, sources
+from textsim_db.sync.apply_changes import Resolved, resolve, write
+from textsim_db.sync.pieces import Piece, document_keys, sweep
+from textsim_db.sync.source_rows import StoredSource
+from textsim_db.sync.waiting_documents import waiting_pieces
+from textsim_db.text.streams import ahead
+from textsim_db.write import write_batch
+
+_KINDS = {write_batch.ADDED: "missing", write_batch.REPLACED: "different"}
+
+
+def drift(store: Store) -> Iterator[Drift]:
+    """Yield the documents in which a corpus differs from its tables; writes no document."""
+    for source in sources.dropped(store):
+        yield from (Drift(key, "surplus") for key in document_keys(store, source))
+    for source in sources.usable(store):
+        for piece in sweep(store, source):
+            yield from _drift_of(piece)
+
+
+def _drift_of(piece: Piece) -> list[Drift]:
+    comparison = row_changes.compare(piece)
+    texts, batch = comparison.changes.texts, comparison.changes.batch
+    drifts = [
+        Drift(key, _KINDS[outcome])
+        for key, outcome in zip(batch.keys, comparison.outcomes.tolist(), strict=True)
+        if outcome in _KINDS
+    ]
+    if not piece.skip_unchanged:  # keys of documents, not of rows
+        drifts += [Drift(key, "surplus") for key in piece.keys if key not in texts]
+    return drifts
+
+
+def reconcile(store: Store, progress: Callable[[int], None] | None = None) -> ChangeReport:
+    """Make a corpus equal to its tables, whatever their triggers have missed."""
+    report = ChangeReport(removed=source_rows.release_dropped(store.engine, store.corpus.id))
+    for source in sources.usable(store):
+        report.include(_reconcile_source(store, source, progress))
+    report.include(_write_all(waiting_pieces(store), None))
+    return report
+
+
+def _reconcile_source(
+    store: Store, source: StoredSource, progress: Callable[[int], None] | None
+) -> ChangeReport:
+    source_rows.log_unseen_changes(store.engine, source)
+    with autocommit(store.engine) as connection:
+        comparisons = pending_log.comparisons(connection, source.id)
+    report = _write_all(sweep(store, source), progress)
+    # This was the comparison that these entries ask for.
+    with transaction(store.engine) as connection:
+        pending_log.delete(connection, comparisons)
+    return report
+
+
+def _write_all(pieces: Iterator[Piece], progress: Callable[[int], None] | None) -> ChangeReport:
+    report = ChangeReport()
+    keys = 0
+    with closing(ahead(pieces, resolve)) as resolved_pieces:
+        for resolved in resolved_pieces:
+            report.include(repeated(partial(_write_again, resolved)))
+            keys += len(resolved.piece.keys)
+            if progress is not None:
+                progress(keys)
+    return report
+
+
+def _write_again(resolved: Resolved, attempt: int) -> ChangeReport:
+    return write(resolve(resolved.piece) if attempt else resolved)

@@ -1,0 +1,228 @@
+"""The statements of this room: sources, reads of their tables, the log, and documents.
+
+A statement that may run for long begins with a comment, which pg_stat_activity shows.
+"""
+
+from __future__ import annotations
+
+from typing import Final, LiteralString
+
+# Tables that users attach, list and ask about.
+
+FIND_TABLE: Final[LiteralString] = """
+SELECT coalesce(
+    pg_catalog.to_regclass(pg_catalog.quote_ident(%(name)s)), pg_catalog.to_regclass(%(name)s)
+)::oid
+"""
+ATTACH: Final[LiteralString] = """
+/* textsim-db: attach a table */ SELECT textsim.attach(%s, %s::oid::regclass, %s, %s, %s)
+"""
+SOURCE_NUMBER: Final[LiteralString] = """
+SELECT s.id FROM textsim.source s JOIN textsim.corpus c ON c.id = s.corpus_id
+WHERE c.name = %s AND s.relation = %s::oid::regclass
+"""
+DETACH: Final[LiteralString] = (
+    "/* textsim-db: detach a table */ SELECT textsim.detach(%s, %s::oid::regclass)"
+)
+ATTACHED_TABLES: Final[LiteralString] = """
+SELECT corpus, relation::text, key_column, text_column, mode FROM textsim.sources
+ORDER BY corpus, relation::text
+"""
+STATUS: Final[LiteralString] = """
+/* textsim-db: status of a corpus */
+SELECT indexed, pending, oldest_pending, failed, is_estimate, problems FROM textsim.status(%s)
+"""
+ACTIVITY: Final[LiteralString] = """
+SELECT (
+    SELECT max(greatest(0, extract(epoch FROM pg_catalog.clock_timestamp() - p.created_at)))::float8
+    FROM textsim.pending p LEFT JOIN textsim.source s ON s.id = p.source_id
+    WHERE coalesce(s.corpus_id, p.corpus_id) = {id} AND p.error IS NULL
+), (
+    SELECT pg_catalog.pg_stat_get_tuples_inserted(d.oid)
+        + pg_catalog.pg_stat_get_tuples_updated(d.oid)
+        + pg_catalog.pg_stat_get_tuples_deleted(d.oid)
+    FROM (SELECT {document_name}::pg_catalog.regclass::oid) d (oid)
+)
+"""
+UNINDEXED_TABLES: Final[LiteralString] = "SELECT textsim._unindexed(%s)::text"
+
+# Sources as a worker sees them, and the tables they name.
+#
+# A read runs with the rights of the worker's role. So it calls only functions of pg_catalog and
+# textsim, by their qualified names, and uses only operators and casts of types that users cannot define.
+
+_SELECT: Final[LiteralString] = """
+SELECT s.id, s.corpus_id, s.relation::oid, n.nspname, r.relname, s.key_column, s.text_column, s.mode,
+    CASE WHEN r.oid IS NULL THEN pg_catalog.format('with the oid %%s', s.relation::oid)
+        ELSE pg_catalog.format('%%I.%%I', n.nspname, r.relname) END,
+    pg_catalog.format_type(s.key_type, NULL), textsim._source_fault(s)
+"""
+_FROM: Final[LiteralString] = """
+FROM textsim.source s
+LEFT JOIN pg_catalog.pg_class r ON r.oid = s.relation
+LEFT JOIN pg_catalog.pg_namespace n ON n.oid = r.relnamespace
+WHERE s.active
+"""
+SOURCE: Final[LiteralString] = f"{_SELECT} {_FROM} AND s.id = %s"
+SOURCES: Final[LiteralString] = f"""
+{_SELECT}, s.shape <> textsim._shape(s), ARRAY(SELECT textsim._source_problems(s)) {_FROM}
+ORDER BY s.id
+"""
+SOURCE_NAMES: Final[LiteralString] = """
+SELECT s.id, s.relation::text FROM textsim.source s WHERE s.id = ANY (%s::integer[]) AND s.active
+"""
+LOG_UNSEEN_CHANGES: Final[LiteralString] = """
+/* textsim-db: log what triggers missed */ SELECT textsim._compare_changed(%s)
+"""
+RELEASE_DROPPED: Final[LiteralString] = """
+/* textsim-db: detach dropped tables */
+SELECT relation, documents FROM textsim._release_dropped(%s)
+"""
+LOCK_TABLE: Final[LiteralString] = (
+    "/* textsim-db: hold an attached table */ LOCK TABLE ONLY {relation} IN ACCESS SHARE MODE"
+)
+READ_TEXTS: Final[LiteralString] = """
+/* textsim-db: read changed rows */
+SELECT t.{key}::{type}::text, t.{text}::text FROM {relation} t
+WHERE t.{key}::{type} = ANY (%s::text[]::{type}[]) AND t.{text} IS NOT NULL
+"""
+READ_SIZES: Final[LiteralString] = """
+/* textsim-db: sizes of changed rows */
+SELECT t.{key}::{type}::text, pg_catalog.octet_length(t.{text}::text) FROM {relation} t
+WHERE t.{key}::{type} = ANY (%s::text[]::{type}[]) AND t.{text} IS NOT NULL
+"""
+FIRST_PAGE: Final[LiteralString] = """
+/* textsim-db: sweep an attached table */
+SELECT t.{key}::{type}::text, pg_catalog.octet_length(t.{text}::text) FROM {relation} t
+WHERE t.{text} IS NOT NULL ORDER BY t.{key}::{type} LIMIT %s
+"""
+NEXT_PAGE: Final[LiteralString] = """
+/* textsim-db: sweep an attached table */
+SELECT t.{key}::{type}::text, pg_catalog.octet_length(t.{text}::text) FROM {relation} t
+WHERE t.{text} IS NOT NULL AND t.{key}::{type} > %s::text::{type}
+ORDER BY t.{key}::{type} LIMIT %s
+"""
+ABSENT_KEYS: Final[LiteralString] = """
+/* textsim-db: sweep: documents whose rows are gone */
+SELECT q.key FROM pg_catalog.unnest(%s::text[]) q (key)
+WHERE NOT EXISTS (
+    SELECT FROM {relation} t WHERE t.{key}::{type} = q.key::{type} AND t.{text} IS NOT NULL
+)
+"""
+
+# The log.
+
+CLAIM: Final[LiteralString] = """
+/* textsim-db: claim pending changes */
+WITH ready AS (
+    SELECT p.id, coalesce(pg_catalog.cardinality(p.keys), 1) AS size
+    FROM textsim.pending p
+    WHERE p.error IS NULL AND (p.lease_until IS NULL OR p.lease_until < pg_catalog.now())
+        AND p.corpus_id <> ALL (%(excluded)s::integer[])
+        AND (p.source_id = ANY (%(sources)s::integer[]) OR p.source_id IS NULL AND %(waiting)s
+            -- Leave corpora that this role may not write, but claim the entries of dropped corpora.
+            AND coalesce(pg_catalog.has_table_privilege(
+                pg_catalog.to_regclass('textsim.document_' || p.corpus_id), 'UPDATE'), true))
+    ORDER BY p.id
+    LIMIT %(most)s
+    FOR UPDATE SKIP LOCKED
+), chosen AS (
+    SELECT r.id, sum(r.size) OVER (ORDER BY r.id) - r.size AS before FROM ready r
+)
+UPDATE textsim.pending p
+SET lease_until = pg_catalog.now() + pg_catalog.make_interval(secs => %(lease)s), tries = p.tries + 1
+FROM chosen c
+WHERE p.id = c.id AND c.before < %(most)s
+RETURNING p.id,
+    -- A rebuild moves the table of an entry to the new corpus.
+    coalesce((SELECT s.corpus_id FROM textsim.source s WHERE s.id = p.source_id), p.corpus_id),
+    p.source_id, p.keys, p.tries
+"""
+RENEW: Final[LiteralString] = """
+UPDATE textsim.pending SET lease_until = pg_catalog.now() + pg_catalog.make_interval(secs => %s)
+WHERE id = ANY (%s::bigint[])
+"""
+FORGIVE: Final[LiteralString] = """
+UPDATE textsim.pending SET tries = greatest(tries - 1, 0) WHERE id = ANY (%s::bigint[])
+"""
+RELEASE: Final[LiteralString] = """
+UPDATE textsim.pending SET lease_until = pg_catalog.now(), tries = greatest(tries - %s, 0)
+WHERE id = ANY (%s::bigint[])
+"""
+DELETE_ORPHANS: Final[LiteralString] = """
+DELETE FROM textsim.pending p
+WHERE p.id = ANY (%s::bigint[])
+    AND NOT EXISTS (SELECT FROM textsim.corpus c WHERE c.id = p.corpus_id)
+    AND NOT EXISTS (SELECT FROM textsim.source s WHERE s.id = p.source_id)
+"""
+SPLIT: Final[LiteralString] = """
+WITH gone AS (DELETE FROM textsim.pending p WHERE p.id = %s RETURNING p.*)
+INSERT INTO textsim.pending (corpus_id, source_id, keys, created_at, tries)
+SELECT g.corpus_id, g.source_id, ARRAY[k], g.created_at, g.tries
+FROM gone g CROSS JOIN LATERAL (SELECT DISTINCT k FROM pg_catalog.unnest(g.keys) k) keys
+"""
+GIVE_UP: Final[LiteralString] = """
+UPDATE textsim.pending SET error = %s, lease_until = NULL WHERE id = %s
+"""
+COMPARISONS: Final[LiteralString] = """
+SELECT p.id FROM textsim.pending p WHERE p.source_id = %s AND p.keys IS NULL AND p.error IS NULL
+"""
+DELETE_ENTRIES: Final[LiteralString] = "DELETE FROM textsim.pending WHERE id = ANY (%s::bigint[])"
+DELETE_FAILURES: Final[LiteralString] = """
+DELETE FROM textsim.pending p
+WHERE p.corpus_id = %s AND p.error IS NOT NULL AND (p.source_id IS NULL OR p.source_id = %s)
+    AND p.keys[1] = ANY (%s::text[])
+"""
+SET_ASIDE: Final[LiteralString] = """
+INSERT INTO textsim.pending (corpus_id, source_id, keys, tries, error) VALUES (%s, %s, %s, %s, %s)
+"""
+POSTPONE: Final[LiteralString] = """
+INSERT INTO textsim.pending (corpus_id, source_id, keys, tries, lease_until)
+VALUES (%s, %s, %s, %s, pg_catalog.now() + pg_catalog.make_interval(secs => %s))
+"""
+FAILURES: Final[LiteralString] = """
+SELECT k.key, s.relation::text, p.tries, p.error
+FROM textsim.pending p
+LEFT JOIN textsim.source s ON s.id = p.source_id
+LEFT JOIN LATERAL pg_catalog.unnest(p.keys) k (key) ON true
+WHERE coalesce(s.corpus_id, p.corpus_id) = %s AND p.error IS NOT NULL
+ORDER BY p.id DESC LIMIT %s
+"""
+RETRY_FAILURES: Final[LiteralString] = """
+UPDATE textsim.pending p SET error = NULL, tries = 0, lease_until = NULL
+WHERE p.error IS NOT NULL AND %s = coalesce(
+    (SELECT s.corpus_id FROM textsim.source s WHERE s.id = p.source_id), p.corpus_id)
+"""
+
+# Documents of a source, and documents that wait for the ids of their words.
+
+FIRST_DOCUMENT_KEYS: Final[LiteralString] = """
+/* textsim-db: sweep documents of corpus {id} */
+SELECT d.key FROM {document} d WHERE d.source_id = %s ORDER BY d.key LIMIT %s
+"""
+NEXT_DOCUMENT_KEYS: Final[LiteralString] = """
+/* textsim-db: sweep documents of corpus {id} */
+SELECT d.key FROM {document} d WHERE d.source_id = %s AND d.key > %s ORDER BY d.key LIMIT %s
+"""
+WAITING_SIZES: Final[LiteralString] = """
+SELECT d.key, pg_catalog.octet_length(d.normal_form) FROM {document} d
+WHERE d.key = ANY (%s::text[]) AND d.word_ids IS NULL
+"""
+WAITING_KEYS: Final[LiteralString] = """
+/* textsim-db: documents of corpus {id} whose words wait for ids */
+SELECT d.key FROM {document} d WHERE d.word_ids IS NULL AND d.key > %s ORDER BY d.key LIMIT %s
+"""
+WAITING_FORMS: Final[LiteralString] = """
+SELECT d.key, d.id, d.normal_form FROM {document} d
+WHERE d.key = ANY (%s::text[]) AND d.word_ids IS NULL
+"""
+# Skips a row that a transaction is changing: the log has its change as well.
+COMPLETE: Final[LiteralString] = """
+UPDATE {document} SET word_ids = %b, normal_form = NULL, language = %b
+WHERE id = (
+    SELECT id FROM {document} WHERE id = %b AND normal_form = %s FOR UPDATE SKIP LOCKED
+)
+"""
+STILL_WAITING: Final[LiteralString] = """
+SELECT d.key FROM {document} d WHERE d.key = ANY (%s::text[]) AND d.word_ids IS NULL
+"""

@@ -1,0 +1,71 @@
+"""Tables and columns as users name them: by name, as SQLAlchemy tables, or as mapped classes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import psycopg
+import sqlalchemy
+from psycopg import errors as pg
+from psycopg import sql
+from sqlalchemy import Table
+
+from textsim_db.db.engine import Connection
+from textsim_db.errors import ConfigurationError
+from textsim_db.sync import statements
+
+if TYPE_CHECKING:
+    from sqlalchemy.orm import InstrumentedAttribute
+
+TableName: TypeAlias = str | Table | type[Any]
+ColumnName: TypeAlias = "str | sqlalchemy.Column[Any] | InstrumentedAttribute[Any]"
+
+
+def names_of(table: TableName, key: ColumnName, text: ColumnName) -> tuple[str, str, str]:
+    """Return the names of a table and two of its columns; raises ConfigurationError."""
+    columns: Any = None
+    if isinstance(table, Table):
+        columns = table.columns
+    elif not isinstance(table, str):
+        columns = getattr(sqlalchemy.inspect(table, raiseerr=False), "columns", None)
+    return table_name(table), _column_name(columns, key), _column_name(columns, text)
+
+
+def table_oid(connection: Connection, name: str) -> int:
+    """Return the oid of a table by its name as SQL takes it; raises ConfigurationError."""
+    try:
+        row = connection.execute(statements.FIND_TABLE, {"name": name}).fetchone()
+    except (pg.InvalidName, pg.SyntaxError, psycopg.DataError, UnicodeEncodeError) as error:
+        raise ConfigurationError(f"{name!r} is not the name of a table") from error
+    if row is None or row[0] is None:
+        raise ConfigurationError(
+            f'there is no table {name!r}; name it as SQL does, such as articles or blog."Articles"'
+        )
+    return int(row[0])
+
+
+def table_name(table: TableName) -> str:
+    """Return the name of a table as SQL takes it; raises ConfigurationError."""
+    if isinstance(table, str):
+        return table
+    if not isinstance(table, Table):
+        mapper = sqlalchemy.inspect(table, raiseerr=False)
+        table = getattr(mapper, "local_table", None)  # type: ignore[assignment]
+    if not isinstance(table, Table):
+        raise ConfigurationError(
+            "the table is neither a name, nor a SQLAlchemy table, nor a mapped class"
+        )
+    parts = [table.name] if table.schema is None else [table.schema, table.name]
+    return sql.Identifier(*parts).as_string(None)
+
+
+def _column_name(columns: Any, column: ColumnName) -> str:
+    if not isinstance(column, str):
+        name = getattr(column, "name", None)
+        if not isinstance(name, str):
+            raise ConfigurationError(f"{column!r} is not a column or the name of one")
+        return name
+    # The name of an attribute may be another than that of its column.
+    if columns is not None and column in columns:
+        return str(columns[column].name)
+    return column

@@ -1,0 +1,83 @@
+"""A batch written or removed, and tried again: after a collision, a lost connection, a time-out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial, reduce
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+import psycopg
+
+from textsim_db.db.engine import is_lost, transaction
+from textsim_db.db.retries import in_parts, repeated
+from textsim_db.db.store import Store
+from textsim_db.write import statements, write_batch
+from textsim_db.write.prepared_batch import Batch, part_of
+from textsim_db.write.write_batch import Outcomes
+
+QUEUE_FROM = 2
+"""The repetition from which writers of the same keys wait for each other instead of colliding."""
+
+Result = TypeVar("Result")
+
+
+def write_or_retry(store: Store, batch: Batch) -> Outcomes:
+    """Write a batch, in halves if it takes longer than the server allows; return the outcomes."""
+
+    def write_part(part: slice) -> Outcomes:
+        write = partial(write_batch.write, corpus=store.corpus, batch=part_of(batch, part))
+        return repeated(_Attempts(store, write, _outcomes_of_both))
+
+    return np.concatenate(in_parts(store.engine, batch.keys, write_part))
+
+
+def remove_or_retry(store: Store, keys: list[str]) -> int:
+    """Remove documents, in halves if that takes too long; return how many there were."""
+
+    def remove_part(part: slice) -> int:
+        remove = partial(write_batch.remove, corpus=store.corpus, keys=keys[part])
+        return repeated(_Attempts(store, remove, max))
+
+    return sum(in_parts(store.engine, keys, remove_part))
+
+
+def _outcomes_of_both(before: Outcomes, now: Outcomes) -> Outcomes:
+    """Return the outcomes of a batch that was written twice.
+
+    What is unchanged now was written by the first transaction, whose end nobody knows.
+    """
+    return np.where(now == write_batch.UNCHANGED, before, now)
+
+
+class _Attempts(Generic[Result]):
+    """One transaction, attempted again and again.
+
+    If a connection is lost during COMMIT, nobody knows whether that was done. merge(before, now)
+    then gives the result of both attempts.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        work: Callable[[psycopg.Cursor[Any]], Result],
+        merge: Callable[[Result, Result], Result],
+    ) -> None:
+        self._store = store
+        self._work = work
+        self._merge = merge
+        self._uncertain: list[Result] = []
+
+    def __call__(self, attempt: int) -> Result:
+        results: list[Result] = []
+        try:
+            with transaction(self._store.engine) as connection:
+                cursor = connection.cursor(binary=True)
+                if attempt >= QUEUE_FROM:
+                    cursor.execute(statements.QUEUE_OF_WRITERS, [self._store.corpus.id])
+                results.append(self._work(cursor))
+        except psycopg.Error as error:
+            if is_lost(error):
+                self._uncertain += results
+            raise
+        return reduce(self._merge, self._uncertain + results)

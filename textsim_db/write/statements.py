@@ -1,0 +1,138 @@
+"""The statements of this room. A long one begins with a comment, which pg_stat_activity shows."""
+
+from __future__ import annotations
+
+from typing import Final, LiteralString
+
+# Writing a batch.
+
+# Writers of one corpus wait here for each other, and hold nothing while they wait.
+QUEUE_OF_WRITERS: Final[LiteralString] = """
+/* textsim-db: wait for other writers of the corpus */
+SELECT pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtext('textsim-db writers'), %s::integer)
+"""
+FIND_DOCUMENTS: Final[LiteralString] = """
+/* textsim-db: find documents of corpus {id} */
+SELECT key, id, pg_catalog.array_send(word_ids), normal_form, language, source_id, NULL
+FROM {document} WHERE key = ANY (%s::text[])
+"""
+LOCK_DOCUMENTS: Final[LiteralString] = """
+/* textsim-db: lock documents of corpus {id} */
+SELECT key, id, pg_catalog.array_send(word_ids), normal_form, language, source_id,
+    pg_catalog.array_send(signature)
+FROM {document} WHERE key = ANY (%s::text[]) ORDER BY key FOR UPDATE
+"""
+LOCK_FREE_DOCUMENTS: Final[LiteralString] = LOCK_DOCUMENTS.rstrip() + " SKIP LOCKED"
+STORED_KEYS: Final[LiteralString] = "SELECT key FROM {document} WHERE key = ANY (%s::text[])"
+NEXT_IDS: Final[LiteralString] = """
+SELECT pg_catalog.nextval('textsim.document_id') FROM pg_catalog.generate_series(1, %s)
+"""
+UPDATE_DOCUMENT: Final[LiteralString] = """
+UPDATE {document} SET word_ids = %b, normal_form = NULL, signature = %b, shingle_count = %b,
+    language = %b, source_id = coalesce(%b::integer, source_id)
+WHERE id = %b
+"""
+ADOPT_DOCUMENTS: Final[LiteralString] = """
+/* textsim-db: adopt documents of corpus {id} */
+UPDATE {document} SET source_id = %s WHERE id = ANY (%s::bigint[])
+"""
+DELETE_DOCUMENTS: Final[LiteralString] = """
+/* textsim-db: remove documents of corpus {id} */
+DELETE FROM {document} WHERE id = ANY (%s::bigint[])
+"""
+DELETE_BAND_ROWS: Final[LiteralString] = """
+/* textsim-db: remove band rows of corpus {id} */
+DELETE FROM {band} b
+USING unnest(%s::smallint[], %s::bigint[], %s::bigint[]) gone (band, bucket, document_id)
+WHERE b.band = gone.band AND b.bucket = gone.bucket AND b.document_id = gone.document_id
+"""
+COPY_DOCUMENTS: Final[LiteralString] = """
+/* textsim-db: load documents of corpus {id} */
+COPY {document} (corpus_id, shingle_count, id, source_id, key, language, word_ids, signature)
+FROM STDIN (FORMAT binary)
+"""
+COPY_BAND_ROWS: Final[LiteralString] = """
+/* textsim-db: load band rows of corpus {id} */
+COPY {band} (corpus_id, band, bucket, document_id) FROM STDIN (FORMAT binary)
+"""
+
+# After a load.
+
+ESTIMATED_DOCUMENTS: Final[LiteralString] = """
+SELECT reltuples FROM pg_catalog.pg_class WHERE oid = pg_catalog.to_regclass({document_name})
+"""
+VACUUM_DOCUMENTS: Final[LiteralString] = """
+/* textsim-db: vacuum corpus {id} after a load */ VACUUM (ANALYZE, SKIP_LOCKED) {document}
+"""
+VACUUM_BAND_ROWS: Final[LiteralString] = """
+/* textsim-db: vacuum corpus {id} after a load */ VACUUM (ANALYZE, SKIP_LOCKED) {band}
+"""
+ANALYZE: Final[LiteralString] = """
+/* textsim-db: analyze corpus {id} after a load */ ANALYZE (SKIP_LOCKED) {document}, {band}
+"""
+
+# Temporary corpora, held by a lock.
+
+# In a transaction, and not in a session: behind a pooler each statement may have another session,
+# and whoever gets this one next would hold the lock as well. It sees no row and changes none, so
+# that VACUUM does not mind it.
+BEGIN_TO_HOLD: Final[LiteralString] = """
+BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY /* textsim-db: hold a temporary corpus */
+"""
+HOLD_WITHOUT_LIMIT: Final[LiteralString] = """
+SELECT pg_catalog.set_config(name, '0', true) FROM pg_catalog.pg_settings
+WHERE name IN ('idle_in_transaction_session_timeout', 'transaction_timeout')
+"""
+TRY_TO_LOCK_NAME: Final[LiteralString] = """
+SELECT pg_catalog.pg_try_advisory_xact_lock(pg_catalog.hashtextextended(%s, 0))
+"""
+
+# Rebuilding a corpus.
+
+# Every version of a row has another xmin than the version before.
+DOCUMENT_VERSIONS: Final[LiteralString] = """
+/* textsim-db: rebuild corpus {id}: versions */
+COPY (
+    SELECT id, xmin::pg_catalog.text::bigint,
+        coalesce(pg_catalog.pg_column_size(word_ids), pg_catalog.octet_length(normal_form))
+    FROM {document}
+) TO STDOUT (FORMAT binary)
+"""
+DOCUMENTS_TO_COPY: Final[LiteralString] = """
+/* textsim-db: rebuild corpus {id}: documents */
+SELECT id, key, source_id, pg_catalog.array_send(word_ids), normal_form, language
+FROM {document} WHERE id = ANY (%s::bigint[]) ORDER BY source_id, id
+"""
+STORED_SIGNATURES: Final[LiteralString] = """
+/* textsim-db: rebuild corpus {id}: changed documents */
+SELECT id, pg_catalog.array_send(signature) FROM {document} WHERE id = ANY (%s::bigint[])
+"""
+INSERT_WAITING_DOCUMENT: Final[LiteralString] = """
+INSERT INTO {document} (corpus_id, shingle_count, id, source_id, key, signature, normal_form)
+VALUES (%s, %s, %s, %s, %s, %s, %s)
+"""
+SET_LOCK_TIMEOUT: Final[LiteralString] = """
+SELECT pg_catalog.set_config('lock_timeout', %s, true)
+"""
+LOCK_AGAINST_WRITERS: Final[LiteralString] = """
+/* textsim-db: rebuild corpus {id}: wait for writers */
+LOCK TABLE {document} IN SHARE ROW EXCLUSIVE MODE
+"""
+REFUSE_FIXED_VIEWS: Final[LiteralString] = "SELECT textsim._refuse_fixed_views(%s)"
+MOVE_VIEWS: Final[LiteralString] = """
+/* textsim-db: move the views of a corpus */ SELECT textsim._move_views(%s, %s)
+"""
+# Sessions that hold an advisory lock are rebuilds, writers and migrations, which read no corpus.
+OPEN_TRANSACTIONS: Final[LiteralString] = """
+/* textsim-db: transactions that may look for a replaced corpus */
+SELECT l.virtualtransaction FROM pg_catalog.pg_locks l
+WHERE l.locktype = 'virtualxid' AND l.granted AND l.pid <> pg_catalog.pg_backend_pid()
+    AND l.pid NOT IN (
+        SELECT a.pid FROM pg_catalog.pg_locks a WHERE a.locktype = 'advisory' AND a.pid IS NOT NULL)
+"""
+IS_IN_PLACE: Final[LiteralString] = """
+SELECT EXISTS (SELECT FROM textsim.corpus WHERE id = %s AND name = %s)
+"""
+REPLACE_CORPUS: Final[LiteralString] = """
+/* textsim-db: replace a corpus */ SELECT textsim._replace_corpus(%s, %s)
+"""
