@@ -58,7 +58,7 @@ def test_create_again(textsim: Textsim) -> None:
         ),
     ],
 )
-def test_settings_that_cannot_be(options: list[str], message: str, textsim: Textsim) -> None:
+def test_refused_settings(options: list[str], message: str, textsim: Textsim) -> None:
     result = textsim("corpus", "create", "news", *options, status=2)
     assert result.stderr.startswith(f"error: {message}")
     assert textsim("corpus", "list").stdout == ""

@@ -1,4 +1,4 @@
-"""textsim dedupe on files of every kind and on tables."""
+"""textsim dedupe: which records are kept, of every kind of file and by every rule."""
 
 from __future__ import annotations
 

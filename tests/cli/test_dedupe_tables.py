@@ -73,7 +73,7 @@ def test_values_of_tables(
         assert run_sql(database_url, f"SELECT DISTINCT kept FROM {rule}") == [(number,)]
 
 
-def test_a_target_that_cannot_be_is_told_first(
+def test_a_refused_target_is_reported_first(
     textsim: Textsim, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run_sql(database_url, "CREATE TABLE post (id int, text text)")
@@ -92,7 +92,7 @@ def test_a_target_that_cannot_be_is_told_first(
     assert run_sql(database_url, "SELECT to_regclass('x')") == [(None,)]
 
 
-def test_tables_that_cannot_be(textsim: Textsim, database_url: str) -> None:
+def test_refused_tables(textsim: Textsim, database_url: str) -> None:
     run_sql(database_url, "CREATE TABLE post (id int, body text)")
     run_sql(database_url, "INSERT INTO post VALUES (1, 'a'), (1, 'b')")
     for arguments, message in [

@@ -174,7 +174,9 @@ def test_lock_timeout_limits_attach(
     assert connection.execute("SHOW lock_timeout").fetchone() == ("50ms",)
 
 
-def test_a_data_only_restore_is_told_what_to_do(corpus: ts.Corpus, connection: Connection) -> None:
+def test_a_data_only_restore_names_the_option_that_it_needs(
+    corpus: ts.Corpus, connection: Connection
+) -> None:
     """Its rows come before those of the corpus, and the trigger finds none."""
     create_table(connection, 1)
     corpus.attach("t", "id", "body", "inline")

@@ -1,4 +1,4 @@
-"""What users and servers do wrong: a clear error, and nothing lost or half-written."""
+"""Texts, keys and items that cannot be stored: a clear error, and nothing lost or half-written."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_items_that_are_no_pairs(corpus: ts.Corpus, item: Any) -> None:
 
 
 @pytest.mark.parametrize("key", ["neighbours of a\0", "\udc00", "k" * 1001])
-def test_neighbours_of_a_key_that_cannot_be(corpus: ts.Corpus, key: str) -> None:
+def test_neighbours_of_a_refused_key(corpus: ts.Corpus, key: str) -> None:
     with pytest.raises(ts.DocumentNotFound):
         corpus.neighbours(key)
 

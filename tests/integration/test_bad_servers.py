@@ -211,7 +211,7 @@ def test_a_role_that_may_only_read(role: str, database_url: str) -> None:
     "address",
     ["nonsense", "mysql://u@h/d", "sqlite://", "http://x", "postgresql://h:port/d", 5, b"x"],
 )
-def test_addresses_that_cannot_be(address: Any) -> None:
+def test_refused_addresses(address: Any) -> None:
     with pytest.raises(ts.ConfigurationError, match="address"):
         ts.connect(address)
 

@@ -31,7 +31,7 @@ def test_unknown_corpora(db: ts.Database) -> None:
 
 
 @pytest.mark.parametrize("name", ["", " ", "a\0", "\ud800", "x" * 201, None, 5])
-def test_names_that_cannot_be(db: ts.Database, name: Any) -> None:
+def test_refused_names(db: ts.Database, name: Any) -> None:
     with pytest.raises(ts.ConfigurationError, match="name of the corpus"):
         db.create_corpus(name)
     assert db.corpora() == []
@@ -66,9 +66,7 @@ def test_names_that_cannot_be(db: ts.Database, name: Any) -> None:
         ({"shingle": None}, "shingle is"),
     ],
 )
-def test_configurations_that_cannot_be(
-    db: ts.Database, settings: dict[str, Any], message: str
-) -> None:
+def test_refused_configurations(db: ts.Database, settings: dict[str, Any], message: str) -> None:
     with pytest.raises(ts.ConfigurationError) as caught:
         db.create_corpus("c", **settings)
     assert message in str(caught.value)
@@ -76,7 +74,7 @@ def test_configurations_that_cannot_be(
 
 
 @pytest.mark.parametrize("threshold", [0, -0.5, 1.5, float("nan"), float("inf"), "0.5", True])
-def test_thresholds_that_cannot_be(corpus: ts.Corpus, threshold: Any) -> None:
+def test_refused_thresholds(corpus: ts.Corpus, threshold: Any) -> None:
     calls: list[Callable[[], object]] = [
         lambda: corpus.query("text", threshold=threshold),
         lambda: corpus.query_many(["text"], threshold=threshold),
@@ -90,7 +88,7 @@ def test_thresholds_that_cannot_be(corpus: ts.Corpus, threshold: Any) -> None:
 
 
 @pytest.mark.parametrize("limit", [0, -1, 1.5, "3", True])
-def test_limits_that_cannot_be(corpus: ts.Corpus, limit: Any) -> None:
+def test_refused_limits(corpus: ts.Corpus, limit: Any) -> None:
     for call in (
         lambda: corpus.query("t", limit=limit),
         lambda: corpus.query_many(["t"], limit=limit),

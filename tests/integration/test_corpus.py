@@ -98,7 +98,7 @@ def test_add_many_takes_any_iterable_and_reports(db: ts.Database) -> None:
     assert corpus.check() == []
 
 
-def test_progress_is_told(db: ts.Database) -> None:
+def test_progress_is_reported(db: ts.Database) -> None:
     corpus = db.create_corpus("news", "word:1", num_hashes=8)
     seen: list[int] = []
     texts = ((str(i), f"w{i % 100}") for i in range(25_000))

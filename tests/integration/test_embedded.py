@@ -254,7 +254,7 @@ def test_a_folder_that_cannot_be_made(tmp_path: Path, monkeypatch: pytest.Monkey
         ts.connect()
 
 
-def test_versions_there_are_not(folder: Path) -> None:
+def test_an_unknown_version_is_refused(folder: Path) -> None:
     with pytest.raises(ts.ConfigurationError, match=r"no embedded PostgreSQL 9.*\[16, 18\]"):
         embedded_server.start(folder, 9)
 

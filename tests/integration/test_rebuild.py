@@ -1,4 +1,4 @@
-"""A corpus that is rebuilt: what comes out, and what others see meanwhile."""
+"""A corpus that is rebuilt: what comes out, and what is refused or left when it does not succeed."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ pytestmark = pytest.mark.one_server
         {"bands": 10, "rows": 3},
     ],
 )
-def test_it_is_what_a_new_corpus_would_be(db: ts.Database, settings: dict[str, Any]) -> None:
+def test_a_rebuilt_corpus_equals_a_new_one(db: ts.Database, settings: dict[str, Any]) -> None:
     corpus = db.create_corpus("c")
     corpus.add_many([*TEXTS.items(), ("empty", ""), ("short", "one"), ("long", "a " * 5000)])
     progress: list[tuple[int, int]] = []
@@ -152,7 +152,7 @@ def test_a_corpus_that_is_gone_is_not_found(db: ts.Database) -> None:
     assert other.failures() == []
 
 
-def test_what_is_interrupted_leaves_no_trace(db: ts.Database) -> None:
+def test_an_interrupted_rebuild_leaves_no_trace(db: ts.Database) -> None:
     corpus = db.create_corpus("c")
     corpus.add_many(TEXTS.items())
     before = contents(db, "c")
@@ -223,7 +223,7 @@ def test_long_documents_are_copied_in_small_parts(
     assert (len(corpus), corpus.check()) == (25, [])
 
 
-def test_settings_that_cannot_be(db: ts.Database) -> None:
+def test_refused_settings(db: ts.Database) -> None:
     corpus = db.create_corpus("c")
     with pytest.raises(ts.ConfigurationError, match="bands and rows go together"):
         corpus.rebuild(bands=4)

@@ -24,7 +24,7 @@ from textsim_db.write import copy_corpus, rebuild
 pytestmark = pytest.mark.one_server
 
 
-def test_readers_and_writers_go_on(
+def test_readers_and_writers_work_during_rebuilds(
     db: ts.Database, rng: random.Random, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(copy_corpus, "DOCUMENTS_AT_ONCE", 50)
@@ -117,7 +117,7 @@ def test_many_rebuilds_at_once(db: ts.Database) -> None:
     assert db.corpus("c").check() == []
 
 
-def test_lists_go_on(db: ts.Database) -> None:
+def test_lists_are_complete_during_rebuilds(db: ts.Database) -> None:
     corpus, reading = db.create_corpus("c"), db.corpus("c")
     corpus.add_many(TEXTS.items())
     assert corpus.rebuild(threshold=0.5, num_hashes=256)
@@ -171,7 +171,7 @@ def test_a_worker_that_meets_a_rebuild_logs_no_error(
     assert [r.getMessage() for r in caplog.records if r.levelname in ("WARNING", "ERROR")] == []
 
 
-def test_a_worker_goes_on(db: ts.Database) -> None:
+def test_a_worker_indexes_during_rebuilds(db: ts.Database) -> None:
     with psycopg.connect(db.url, autocommit=True) as connection:
         connection.execute("CREATE TABLE t (id int PRIMARY KEY, body text)")
         corpus = db.create_corpus("c")
@@ -193,7 +193,7 @@ def test_a_worker_goes_on(db: ts.Database) -> None:
     assert corpus.check() == []
 
 
-def test_who_writes_at_that_moment_is_told(db: ts.Database) -> None:
+def test_writers_with_the_old_settings_are_refused(db: ts.Database) -> None:
     corpus = db.create_corpus("c")
     corpus.add("a", "some words of a text")
     stale = db.corpus("c")
@@ -216,7 +216,7 @@ def test_who_writes_at_that_moment_is_told(db: ts.Database) -> None:
     assert corpus.check() == []
 
 
-def test_readers_of_what_was_replaced(
+def test_the_replaced_corpus_stays_while_somebody_reads_it(
     db: ts.Database, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(rebuild, "DROP_PATIENCE", "100ms")
@@ -232,7 +232,7 @@ def test_readers_of_what_was_replaced(
         assert connection.exec_driver_sql("SELECT name FROM textsim.corpus").all() == [("c",)]
 
 
-def test_transactions_that_began_before(db: ts.Database) -> None:
+def test_snapshots_from_before_a_rebuild_are_refused(db: ts.Database) -> None:
     """Those with a snapshot of their own are told to begin again, and by the code for that."""
     corpus = db.create_corpus("c")
     corpus.add_many(islice(TEXTS.items(), 20))

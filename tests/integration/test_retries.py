@@ -1,4 +1,4 @@
-"""Connections that are lost, time-outs, deadlocks: what is repeated, how, and what is not."""
+"""Interrupts, deadlocks and conflicts of keys: what is repeated, and what is not."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def test_a_document_that_is_removed_while_it_is_replaced(
     settle(db, corpus)
 
 
-def test_what_a_document_causes_is_not_repeated(corpus: ts.Corpus, connection: Connection) -> None:
+def test_an_error_of_a_document_is_not_repeated(corpus: ts.Corpus, connection: Connection) -> None:
     connection.execute("CREATE SEQUENCE tries")
     connection.execute(
         "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "

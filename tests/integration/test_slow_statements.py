@@ -116,7 +116,7 @@ def test_sessions_that_are_ended_for_their_time(
 
 
 @pytest.mark.long
-def test_a_worker_for_which_a_batch_takes_too_long(
+def test_a_worker_whose_batch_takes_too_long(
     db: ts.Database, corpus: ts.Corpus, connection: Connection
 ) -> None:
     connection.execute("CREATE TABLE t (id text PRIMARY KEY, body text)")
@@ -141,7 +141,7 @@ def test_a_worker_for_which_a_batch_takes_too_long(
     )
 
 
-def test_locks_that_are_waited_for_in_vain(
+def test_a_lock_timeout_names_the_document(
     db: ts.Database, corpus: ts.Corpus, connection: Connection
 ) -> None:
     corpus.add_many(documents(500))
@@ -159,7 +159,7 @@ def test_locks_that_are_waited_for_in_vain(
 
 
 @pytest.mark.parametrize("translate", [lambda data: data, german], ids=["english", "german"])
-def test_what_somebody_cancels_is_not_repeated(
+def test_a_cancelled_statement_is_not_repeated(
     corpus: ts.Corpus, connection: Connection, proxy: Proxy, translate: Callable[[bytes], bytes]
 ) -> None:
     be_slow(connection)

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.one_server
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_what_cannot_be_indexed_is_set_aside(
+def test_changes_that_cannot_be_indexed_are_set_aside(
     db: ts.Database, corpus: ts.Corpus, connection: Connection, mode: str
 ) -> None:
     connection.execute("CREATE TABLE t (id text PRIMARY KEY, body text)")
@@ -40,7 +40,7 @@ def test_what_cannot_be_indexed_is_set_aside(
     assert len(corpus) == 3
 
 
-def test_bypassed_triggers_are_mended(
+def test_reconcile_mends_what_triggers_missed(
     db: ts.Database, corpus: ts.Corpus, connection: Connection
 ) -> None:
     make_table(connection, 20)
@@ -105,7 +105,7 @@ def test_row_security_that_blinds_a_worker(
         connection.execute(f"DROP OWNED BY {role}; DROP ROLE {role}".encode())
 
 
-def test_a_table_that_went_or_changed(
+def test_a_table_that_is_renamed_altered_or_dropped(
     db: ts.Database, corpus: ts.Corpus, connection: Connection
 ) -> None:
     make_table(connection)

@@ -1,4 +1,4 @@
-"""Tables that stay indexed: whatever happens to the table, the corpus becomes equal to it."""
+"""Changes of attached tables: whatever statement makes them, the corpus becomes equal to the table."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.one_server
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_what_is_there_is_indexed(
+def test_attach_indexes_the_rows_of_a_table(
     db: ts.Database, corpus: ts.Corpus, connection: Connection, mode: str
 ) -> None:
     make_table(connection)
@@ -129,7 +129,7 @@ def test_an_update_of_other_columns_is_not_logged(
     assert corpus.status().pending == 0
 
 
-def test_what_a_trigger_of_the_users_changes(
+def test_texts_that_a_users_trigger_changes(
     db: ts.Database, corpus: ts.Corpus, connection: Connection
 ) -> None:
     make_table(connection)

@@ -157,7 +157,7 @@ def test_a_locked_partition_does_not_stop_the_others(
     settle(db, corpus)
 
 
-def test_rows_that_a_transaction_holds_are_done_later(
+def test_rows_that_a_transaction_holds_are_indexed_later(
     db: ts.Database, corpus: ts.Corpus, connection: Connection
 ) -> None:
     make_table(connection, 50)

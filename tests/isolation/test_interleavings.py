@@ -1,4 +1,4 @@
-"""Named interleavings of what users do at the same time: who waits for whom, and what is there after."""
+"""Adding, replacing, removing and dropping at the same time: who waits for whom, and the end."""
 
 from __future__ import annotations
 

@@ -140,7 +140,7 @@ def test_commands_over_all_corpora_leave_out_what_may_not_be_read(stage: Stage) 
     assert (result.exit_code, "permission denied" in result.stderr) == (2, True)
 
 
-def test_who_makes_a_corpus_for_a_while_owns_the_schema(stage: Stage, tmp_path: Path) -> None:
+def test_only_the_owner_of_the_schema_makes_temporary_corpora(stage: Stage, tmp_path: Path) -> None:
     file = tmp_path / "in.jsonl"
     file.write_text('{"text": "some text"}\n')
     for role, status in ((stage.writer, 2), (stage.owner, 0)):

@@ -1,4 +1,4 @@
-"""The schema: fresh or upgraded it is the same, it can be taken back, and it documents itself."""
+"""The schema: fresh or upgraded it is the same, and it can be taken back, with rows and without."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What readers, writers and those without any rights can do, and what they cannot.
+"""What readers and writers of a corpus can do, and what they cannot.
 
 The schema belongs to a role that is no superuser, as it does on managed services.
 """

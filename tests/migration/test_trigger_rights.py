@@ -70,7 +70,7 @@ def test_only_the_owner_of_the_table_uses_its_trigger_function(stage: Stage) -> 
 
 
 @pytest.mark.parametrize("mode", ["queue", "inline"])
-def test_who_only_writes_the_table_needs_no_rights(stage: Stage, mode: str) -> None:
+def test_a_role_that_only_writes_the_table_needs_no_rights(stage: Stage, mode: str) -> None:
     stage.run(
         stage.writer,
         "CREATE TABLE article (id integer PRIMARY KEY, body text)",

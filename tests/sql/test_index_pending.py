@@ -82,7 +82,9 @@ def test_changes_are_indexed(db: ts.Database, connection: Connection, mode: str)
     assert list(db.corpus("c").drift()) == []
 
 
-def test_what_cannot_be_indexed_is_set_aside(db: ts.Database, connection: Connection) -> None:
+def test_changes_that_cannot_be_indexed_are_set_aside(
+    db: ts.Database, connection: Connection
+) -> None:
     create_corpus(connection)
     connection.execute("CREATE TABLE t (id text PRIMARY KEY, body text)")
     connection.execute("CREATE TABLE u (id text PRIMARY KEY, body text)")

@@ -54,7 +54,7 @@ def test_pairs_of_known_similarity(rng: random.Random, wanted: float) -> None:
         assert similarity(a, b) == known == pytest.approx(wanted, abs=0.02)
 
 
-def test_similarities_that_cannot_be() -> None:
+def test_refused_similarities() -> None:
     generator = np.random.default_rng(1)
     with pytest.raises(ValueError, match="4 words are too few"):
         pair_of_similarity(generator, vocabulary(generator, 100).tolist(), 4, 0.0)
