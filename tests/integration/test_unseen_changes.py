@@ -18,6 +18,7 @@ from tests.support.embedded import kill, own_folder
 from tests.support.sources import MODES, text_of
 from textsim_db.db import embedded_server
 from textsim_db.db.engine import autocommit
+from textsim_db.sync import source_rows
 
 pytestmark = pytest.mark.one_server
 
@@ -340,9 +341,14 @@ def test_index_that_keys_need_is_dropped(corpus: ts.Corpus, connection: Connecti
 
 
 def test_new_partition_that_is_locked(
-    db: ts.Database, corpus: ts.Corpus, connection: Connection, database_url: str
+    db: ts.Database,
+    corpus: ts.Corpus,
+    connection: Connection,
+    database_url: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """It holds up neither a worker nor the owner of the table."""
+    monkeypatch.setattr(source_rows, "READING_PATIENCE", "100ms")
     make_partitions(db, connection, corpus, "queue")
     connection.execute("CREATE TABLE other (id bigint PRIMARY KEY, body text)")
     db.create_corpus("other").attach("other", "id", "body")

@@ -83,8 +83,12 @@ def test_a_killed_worker(db: ts.Database, corpus: ts.Corpus, connection: Connect
 
 
 def test_a_locked_table_does_not_stop_the_others(
-    db: ts.Database, corpus: ts.Corpus, connection: Connection
+    db: ts.Database,
+    corpus: ts.Corpus,
+    connection: Connection,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(source_rows, "READING_PATIENCE", "100ms")
     make_table(connection)
     corpus.attach("t", "id", "body")
     other = db.create_corpus("other")
@@ -134,8 +138,12 @@ def test_a_table_that_is_locked_for_long(
 
 
 def test_a_locked_partition_does_not_stop_the_others(
-    db: ts.Database, corpus: ts.Corpus, connection: Connection
+    db: ts.Database,
+    corpus: ts.Corpus,
+    connection: Connection,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(source_rows, "READING_PATIENCE", "100ms")
     connection.execute(
         """
         CREATE TABLE t (id int PRIMARY KEY, body text) PARTITION BY RANGE (id);
