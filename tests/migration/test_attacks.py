@@ -9,9 +9,7 @@ import psycopg
 import pytest
 from psycopg import errors as pg
 
-from tests.migration.test_roles import FOX, Stage, as_role, contents, stage
-
-__all__ = ["stage"]
+from tests.support.roles import FOX, Stage, as_role, contents
 
 pytestmark = pytest.mark.one_server
 
@@ -333,10 +331,10 @@ def test_a_worker_runs_no_function_of_who_owns_the_table(
         assert what in str(worker.unusable).replace("public.", "")
         assert "calls a function of another role" in str(worker.unusable)
     assert stage.run(stage.writer, "SELECT * FROM ran") == []
-    assert stage.found() == []
+    assert stage.similar_keys() == []
     # Nothing is lost by it: the owner of the function may run it.
     stage.work(stage.writer)
-    assert stage.found() == ["1"]
+    assert stage.similar_keys() == ["1"]
 
 
 def test_what_is_indexed_is_read_by_whoever_may_search(stage: Stage) -> None:

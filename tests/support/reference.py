@@ -67,7 +67,7 @@ def prepared(text: str) -> str:
 def words(text: str) -> list[str]:
     lower = "".join(map(simple_lower, unicodedata.normalize("NFKC", prepared(text))))
     kinds = "".join(map(kind, lower))
-    return [lower[found.start() : found.end()] for found in re.finditer("SM*|[WM]+", kinds)]
+    return [lower[match.start() : match.end()] for match in re.finditer("SM*|[WM]+", kinds)]
 
 
 def normal_form(text: str) -> str:

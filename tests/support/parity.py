@@ -2,7 +2,7 @@
 
 The suite compares a sample; the full run is a command of its own:
 
-    python -m tests.parity --strings 1000000 [--postgres 16] [--data ../shared/data]
+    python -m tests.support.parity --strings 1000000 [--postgres 16] [--data ../shared/data]
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any
 import psycopg
 
 import textsim_db as ts
-from tests.unit.test_text import random_text
+from tests.support.random_texts import random_text
 from textsim_db.settings import CorpusConfig
 from textsim_db.sketch import sketches
 from textsim_db.text.shingles import shingles
@@ -116,14 +116,16 @@ def main() -> None:
             f"PostgreSQL {connection.info.server_version // 10000}, shingles {', '.join(corpora)}"
         )
         for name, texts in sources.items():
-            start, count, found = time.monotonic(), 0, 0
+            start, count, differing = time.monotonic(), 0, 0
             for batch in _batches(texts, 500):
                 for difference in differences(connection, corpora, batch):
-                    found += 1
+                    differing += 1
                     print(difference[:500])
                 count += len(batch)
-            print(f"{name}: {count:,} texts, {found} differences, {time.monotonic() - start:.0f} s")
-            wrong += found
+            print(
+                f"{name}: {count:,} texts, {differing} differences, {time.monotonic() - start:.0f} s"
+            )
+            wrong += differing
     raise SystemExit(wrong > 0)
 
 

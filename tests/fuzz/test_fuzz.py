@@ -23,6 +23,7 @@ def test_hostile_inputs(seed: int) -> None:
     assert "no crash, no index out of range, no disagreement" in done.stdout
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("checked", [False, True])
 def test_the_bounds_are_checked(checked: bool) -> None:
     """With the variable the runs see an index out of range, and without it they refuse to run."""
@@ -42,6 +43,7 @@ def test_the_bounds_are_checked(checked: bool) -> None:
     assert (done.returncode == 0) is checked, done.stderr
 
 
+@pytest.mark.long
 def test_memory_that_may_not_be_read_ends_the_process() -> None:
     """What the hashes read without a check would be found out."""
     program = (

@@ -12,7 +12,7 @@ from unittest import mock
 from scripts.freeze_schema import freeze
 from textsim_db.db import schema
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 FIRST, SECOND = "0001_schema", "0002_made_up"
 UP = """
 ALTER TABLE textsim.corpus ADD COLUMN made_up integer NOT NULL DEFAULT 7;

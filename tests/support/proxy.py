@@ -100,7 +100,19 @@ def proxied(url: str) -> Iterator[Proxy]:
 
 
 def _close(*sockets: socket.socket) -> None:
-    for some in sockets:
+    for open_socket in sockets:
         with suppress(OSError):
-            some.shutdown(socket.SHUT_RDWR)
-        some.close()
+            open_socket.shutdown(socket.SHUT_RDWR)
+        open_socket.close()
+
+
+def cut_commit(number: int, when: str) -> Callable[[Proxy, bytes], str | None]:
+    """Lose the connection around a COMMIT: the one of that number from now."""
+    seen = 0
+
+    def cut(proxy: Proxy, data: bytes) -> str | None:
+        nonlocal seen
+        seen += COMMIT in data
+        return when if COMMIT in data and seen == number else None
+
+    return cut

@@ -61,8 +61,8 @@ def search(seed: int) -> tuple[str, str]:
         before, after = state_after(one, 24), state_after(other, 24)
         tails = [halves((x - y) & MASK) for x, y in zip(before, after, strict=True)]
         if all(tails):
-            found = [tail for tail in tails if tail is not None]
-            ends = [b"".join(part) for part in zip(*found, strict=True)]
+            complete = [tail for tail in tails if tail is not None]
+            ends = [b"".join(part) for part in zip(*complete, strict=True)]
             return (one + ends[0]).decode(), (other + ends[1]).decode()
     raise AssertionError("try another seed")
 

@@ -15,12 +15,12 @@ from typing import Any
 import psycopg
 
 import textsim_db as ts
+from tests.support.connections import Connection
+from tests.support.waiting import PATIENCE_SECONDS
 from textsim_db.db import array_dumper
 from textsim_db.db.engine import plain_url, sqlalchemy_url
 
-Connection = psycopg.Connection[Any]
 Isolation = psycopg.IsolationLevel
-SECONDS = 30.0
 
 _WAITS = """
 SELECT FROM pg_stat_activity
@@ -60,7 +60,7 @@ class Client:
         """Begin a step; say whether it ended. Otherwise it waits for another session."""
         assert self._step is None
         self._step = self._thread.submit(step)
-        end = time.monotonic() + SECONDS
+        end = time.monotonic() + PATIENCE_SECONDS
         while not self._step.done():
             if self._monitor.execute(_WAITS, [self._name]).fetchall():
                 return False
@@ -72,13 +72,13 @@ class Client:
         """Return what the step that was begun returns, or raise what it raises."""
         assert self._step is not None
         step, self._step = self._step, None
-        return step.result(SECONDS)
+        return step.result(PATIENCE_SECONDS)
 
     def is_waiting(self) -> bool:
         """Say whether a step was begun that has not ended, once that is settled."""
         if self._step is None:
             return False
-        end = time.monotonic() + SECONDS
+        end = time.monotonic() + PATIENCE_SECONDS
         while not self._step.done():
             if self._monitor.execute(_WAITS, [self._name]).fetchall():
                 return True
@@ -121,18 +121,18 @@ Clients = Callable[..., Client]
 @contextmanager
 def clients(url: str) -> Iterator[Clients]:
     """Lend a function that makes clients, and close them all."""
-    made: list[Client] = []
+    opened: list[Client] = []
 
     def make(
         name: str, isolation: Isolation = Isolation.READ_COMMITTED, options: str = ""
     ) -> Client:
-        made.append(Client(url, name, isolation, options))
-        return made[-1]
+        opened.append(Client(url, name, isolation, options))
+        return opened[-1]
 
     try:
         yield make
     finally:
-        for client in made:
+        for client in opened:
             client.connection.close()
-        for client in made:
+        for client in opened:
             client.close()

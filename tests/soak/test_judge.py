@@ -1,4 +1,4 @@
-"""What the long test judges: a steady run is let pass, and each thing that grows is named."""
+"""What the soak test judges: a steady run passes, and each thing that grows is named."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 
-from tests.soak import HEADS, Load, Sample, judge
+from tests.soak.samples import HEADS, Load, Sample, judge
+
+pytestmark = pytest.mark.long
 
 LOAD = Load(documents=20_000, writes=50, queries=50)
 
@@ -66,7 +68,7 @@ def test_a_steady_run(rng: random.Random) -> None:
         ("query_p99", 300, "p99 of each query grows"),
     ],
 )
-def test_what_grows(rng: random.Random, name: str, growth: float, message: str) -> None:
+def test_growth_is_reported(rng: random.Random, name: str, growth: float, message: str) -> None:
     def grow(sample: Sample) -> Sample:
         value = getattr(sample, name)
         return with_(sample, name, value + type(value)(growth * sample.seconds / 3600))
@@ -86,12 +88,12 @@ def test_a_machine_that_gets_slower(rng: random.Random) -> None:
 
 
 @pytest.mark.parametrize("name", ["writes", "queries"])
-def test_a_load_that_was_not_made(rng: random.Random, name: str) -> None:
+def test_a_load_below_its_rate_is_reported(rng: random.Random, name: str) -> None:
     samples = run(rng, lambda sample: with_(sample, name, 40.0))
     assert judge(samples, LOAD) == [f"40 {name}/s were made, not 50"]
 
 
-def test_what_grows_before_it_is_steady(rng: random.Random) -> None:
+def test_growth_during_the_warm_up_is_allowed(rng: random.Random) -> None:
     """Caches fill: that is no leak."""
     samples = run(rng, lambda sample: replace(sample, memory=150 + min(60.0, sample.seconds / 15)))
     assert judge(samples, LOAD) == []

