@@ -20,8 +20,8 @@ from rapidfuzz.distance import Levenshtein
 
 from benchmarks.generate import documents
 from textsim_db import measures
+from textsim_db.compare.document_rows import Rows
 from textsim_db.compare.jaccard import jaccard_pairs
-from textsim_db.compare.rows import Rows
 from textsim_db.compare.verify import Criterion, values_of_pairs
 from textsim_db.measures import MEASURES, words
 

@@ -27,7 +27,7 @@ from textsim_db.db import stored_corpus
 from textsim_db.db.dictionary import Dictionary
 from textsim_db.db.engine import transaction
 from textsim_db.db.store import Store
-from textsim_db.write import after_load, bulk_load, write_batch
+from textsim_db.write import bulk_load, vacuum_after_load, write_batch
 from textsim_db.write.prepared_batch import in_batches, prepare
 
 Documents = list[tuple[str, str]]
@@ -102,7 +102,7 @@ def stages(db: ts.Database, some: Documents, report: Report) -> None:
     report.line("COPY of documents and band rows, durable", seconds)
     _, seconds = timed(lambda: stored_corpus.build_band_index(db.engine, stored))
     report.line("index on the band rows", seconds)
-    _, seconds = timed(lambda: after_load.settle(store, len(some)))
+    _, seconds = timed(lambda: vacuum_after_load.settle(store, len(some)))
     report.line("VACUUM and ANALYZE", seconds)
     corpus.drop()
 

@@ -21,7 +21,7 @@ from textsim_db.errors import (
     DocumentNotFound,
     MeasureError,
 )
-from textsim_db.lazy import lazy
+from textsim_db.lazy_imports import lazy
 from textsim_db.read import statements
 from textsim_db.results import (
     Activity,

@@ -13,10 +13,10 @@ from textsim_db.corpus import Corpus, ManagedCorpus, load_rooms
 from textsim_db.db import embedded_server, schema, stored_corpus
 from textsim_db.db import engine as engines
 from textsim_db.db.dictionary import Dictionary
-from textsim_db.db.fork import renew_after_fork
+from textsim_db.db.process_fork import renew_after_fork
 from textsim_db.db.store import Store
 from textsim_db.errors import ConfigurationError, CorpusExists
-from textsim_db.lazy import lazy
+from textsim_db.lazy_imports import lazy
 from textsim_db.results import Source
 from textsim_db.settings import DEFAULTS, CorpusSettings
 from textsim_db.sync import sources

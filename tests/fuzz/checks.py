@@ -30,7 +30,7 @@ from textsim_db.settings import CorpusSettings, Shingle
 from textsim_db.sketch.band_buckets import buckets
 from textsim_db.sketch.sketches import sketch_tokens
 from textsim_db.text import hashing, shingles, stop_words
-from textsim_db.text.compiler import kernel
+from textsim_db.text.numba_compiler import kernel
 from textsim_db.text.shingles import find_shingles
 from textsim_db.text.tokens import Tokens, tokenize
 from textsim_db.text.utf8 import to_bytes

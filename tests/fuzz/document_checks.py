@@ -15,8 +15,8 @@ from tests.support import reference
 from textsim_db.cluster import large_buckets, spanning_forest
 from textsim_db.cluster.keep_representatives import keep_representatives
 from textsim_db.compare import brute_force
+from textsim_db.compare.document_rows import Rows
 from textsim_db.compare.jaccard import jaccard_pairs, shares_earlier_band
-from textsim_db.compare.rows import Rows
 from textsim_db.compare.verify import Criterion, values_of_pairs
 from textsim_db.db import binary_format, binary_rows
 from textsim_db.measures import by_name, edits

@@ -18,7 +18,7 @@ from textsim_db.sketch import minhash
 from textsim_db.text import hashing, shingles, stop_words
 from textsim_db.text.languages import identify
 from textsim_db.text.tokens import Tokens, leave_out, tokenize, tokens_of
-from textsim_db.write.key_set import KeySet
+from textsim_db.write.loaded_keys import KeySet
 
 SPREAD = 0x1E3779B97F4A7C15
 SAMPLE = 8

@@ -11,7 +11,7 @@ import pytest
 
 import textsim_db as ts
 from tests.support import reference
-from textsim_db.write.after_load import ANALYZE_DOCUMENTS
+from textsim_db.write.vacuum_after_load import ANALYZE_DOCUMENTS
 
 pytestmark = pytest.mark.one_server
 

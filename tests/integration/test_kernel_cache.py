@@ -21,7 +21,7 @@ WARNING = "compiled kernels cannot be cached, so every process compiles them aga
 FULL_DISK = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))"
 KERNEL = """
 import numpy as np
-from textsim_db.text.compiler import kernel
+from textsim_db.text.numba_compiler import kernel
 
 @kernel
 def add(values):
@@ -32,7 +32,7 @@ print(add(np.arange(3)))
 
 COMPILING = """
 from numba.core.compiler_lock import global_compiler_lock
-from textsim_db.write.key_set import KeySet
+from textsim_db.write.loaded_keys import KeySet
 
 def compiles():
     if global_compiler_lock._lock.acquire(blocking=False):

@@ -17,7 +17,7 @@ from tests.support.sources import expected, make_table, settle, stored, text_of
 from tests.support.waiting import CLIENT_WAITS_FOR_A_LOCK, PATIENCE_SECONDS, wait_for, wait_until
 from tests.support.workers import leased, working
 from textsim_db.sync import pieces, source_rows
-from textsim_db.sync.pending_log import GIVE_UP_TRIES
+from textsim_db.sync.claim_entries import GIVE_UP_TRIES
 
 pytestmark = pytest.mark.one_server
 

@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.reference import jaccard
 from textsim_db.cluster.large_buckets import all_links, joining_links
-from textsim_db.compare.rows import Rows
+from textsim_db.compare.document_rows import Rows
 
 Documents = list[list[int]]
 

@@ -8,7 +8,6 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from textsim_db.text.compiler import inlined_kernel
 from textsim_db.text.hash_table import (
     SPREAD,
     HashTable,
@@ -21,6 +20,7 @@ from textsim_db.text.hash_table import (
     number_at,
     table_of,
 )
+from textsim_db.text.numba_compiler import inlined_kernel
 
 Hashes = npt.NDArray[np.uint64]
 

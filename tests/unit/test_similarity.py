@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from tests.support.reference import jaccard
+from textsim_db.compare.document_rows import Rows
 from textsim_db.compare.jaccard import jaccard_pairs, shares_earlier_band
-from textsim_db.compare.rows import Rows
 
 
 def grams(tokens: list[int], n: int) -> set[tuple[int, ...]]:

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from textsim_db.compare.document_rows import Rows
 from textsim_db.compare.jaccard import (
     ShingleSet,
     may_reach,
@@ -13,10 +14,8 @@ from textsim_db.compare.jaccard import (
     shingle_set,
     similarity_with,
 )
-from textsim_db.compare.rows import Rows
 from textsim_db.sketch.band_buckets import Buckets
-from textsim_db.text.arrays import FloatArray, Int64Array
-from textsim_db.text.compiler import inlined_kernel, kernel
+from textsim_db.text.array_types import FloatArray, Int64Array
 from textsim_db.text.hash_table import (
     SPREAD,
     HashTable,
@@ -26,6 +25,7 @@ from textsim_db.text.hash_table import (
     is_taken,
     number_at,
 )
+from textsim_db.text.numba_compiler import inlined_kernel, kernel
 
 
 class Kept(NamedTuple):

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import numpy as np
 
 from textsim_db.cluster.spanning_forest import Links, join, roots
+from textsim_db.compare.document_rows import Rows
 from textsim_db.compare.jaccard import jaccard_pairs
 from textsim_db.compare.prefix_filter import promising_pairs
-from textsim_db.compare.rows import Rows
-from textsim_db.text.arrays import Int64Array
+from textsim_db.text.array_types import Int64Array
 
 MAX_STARS = 64
 _POOR_STARS = 3

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from textsim_db.text.arrays import BoolArray, FloatArray, Int64Array
-from textsim_db.text.compiler import inlined_kernel, kernel
+from textsim_db.text.array_types import BoolArray, FloatArray, Int64Array
+from textsim_db.text.numba_compiler import inlined_kernel, kernel
 
 MERGE_LINKS = 500_000
 

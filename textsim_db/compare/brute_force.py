@@ -9,10 +9,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from textsim_db.compare.document_rows import Rows, most_shingles, rolling_hashes
 from textsim_db.compare.jaccard import similarity_of
-from textsim_db.compare.rows import Rows, most_shingles, rolling_hashes
-from textsim_db.text.arrays import HashArray, Int64Array, longest
-from textsim_db.text.compiler import inlined_kernel, kernel
+from textsim_db.text.array_types import HashArray, Int64Array, longest
 from textsim_db.text.hash_table import (
     SPREAD,
     HashTable,
@@ -21,6 +20,7 @@ from textsim_db.text.hash_table import (
     number_at,
     table_of,
 )
+from textsim_db.text.numba_compiler import inlined_kernel, kernel
 
 BINS = 100
 

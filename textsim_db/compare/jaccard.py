@@ -7,9 +7,15 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from textsim_db.compare.rows import Rows, rolling_hashes, width_of
-from textsim_db.text.arrays import BoolArray, FloatArray, HashArray, Int32Array, Int64Array, longest
-from textsim_db.text.compiler import inlined_kernel, kernel
+from textsim_db.compare.document_rows import Rows, rolling_hashes, width_of
+from textsim_db.text.array_types import (
+    BoolArray,
+    FloatArray,
+    HashArray,
+    Int32Array,
+    Int64Array,
+    longest,
+)
 from textsim_db.text.hash_table import (
     SPREAD,
     HashTable,
@@ -21,6 +27,7 @@ from textsim_db.text.hash_table import (
     is_taken,
     number_at,
 )
+from textsim_db.text.numba_compiler import inlined_kernel, kernel
 
 
 class ShingleSet(NamedTuple):

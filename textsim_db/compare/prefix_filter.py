@@ -14,10 +14,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from textsim_db.compare.document_rows import Rows, most_shingles, rolling_hashes
 from textsim_db.compare.jaccard import may_reach
-from textsim_db.compare.rows import Rows, most_shingles, rolling_hashes
-from textsim_db.text.arrays import HashArray, Int64Array, longest
-from textsim_db.text.compiler import inlined_kernel, kernel
+from textsim_db.text.array_types import HashArray, Int64Array, longest
+from textsim_db.text.numba_compiler import inlined_kernel, kernel
 
 CHUNK_PAIRS = 200_000
 _FREQUENCY_BITS = 20

@@ -6,9 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from textsim_db.compare.rows import Rows
-from textsim_db.text.arrays import Int64Array, longest
-from textsim_db.text.compiler import inlined_kernel, kernel
+from textsim_db.compare.document_rows import Rows
+from textsim_db.text.array_types import Int64Array, longest
 from textsim_db.text.hash_table import (
     SPREAD,
     HashTable,
@@ -19,6 +18,7 @@ from textsim_db.text.hash_table import (
     is_taken,
     number_at,
 )
+from textsim_db.text.numba_compiler import inlined_kernel, kernel
 
 
 class Sums(NamedTuple):

@@ -16,12 +16,12 @@ import numpy.typing as npt
 from rapidfuzz import process
 from rapidfuzz.distance import Levenshtein
 
+from textsim_db.compare.document_rows import Rows
 from textsim_db.compare.jaccard import jaccard_pairs
-from textsim_db.compare.rows import Rows
 from textsim_db.compare.shared_counts import Sums, sums_of_pairs
 from textsim_db.measures.by_name import Measure
 from textsim_db.measures.edits import as_text
-from textsim_db.text.arrays import BoolArray, FloatArray, Int64Array
+from textsim_db.text.array_types import BoolArray, FloatArray, Int64Array
 
 
 class Criterion(NamedTuple):

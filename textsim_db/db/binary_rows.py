@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from textsim_db.text.arrays import ByteArray, Int32Array, Int64Array
-from textsim_db.text.compiler import inlined_kernel, kernel
+from textsim_db.text.array_types import ByteArray, Int32Array, Int64Array
+from textsim_db.text.numba_compiler import inlined_kernel, kernel
 from textsim_db.text.utf8 import Utf8, concatenate, copy_span
 
 COPY_HEADER = b"PGCOPY\n\xff\r\n\0" + bytes(8)

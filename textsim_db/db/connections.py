@@ -15,7 +15,7 @@ from sqlalchemy import Engine
 from sqlalchemy.pool import PoolProxiedConnection
 
 from textsim_db.db import array_dumper
-from textsim_db.db.fork import cut_after_fork
+from textsim_db.db.process_fork import cut_after_fork
 from textsim_db.errors import ConfigurationError
 
 Connection = psycopg.Connection[tuple[Any, ...]]

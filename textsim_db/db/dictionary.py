@@ -19,7 +19,7 @@ from textsim_db.db import statements
 from textsim_db.db.engine import Connection, autocommit
 from textsim_db.db.retries import is_timeout, repeated
 from textsim_db.errors import DatabaseError
-from textsim_db.lazy import lazy
+from textsim_db.lazy_imports import lazy
 
 if TYPE_CHECKING:
     import numpy as np

@@ -19,7 +19,7 @@ from textsim_db.db import statements
 from textsim_db.db.connections import Connection, adapted
 from textsim_db.db.engine import autocommit, database_errors
 from textsim_db.errors import SchemaError
-from textsim_db.lazy import lazy
+from textsim_db.lazy_imports import lazy
 
 if TYPE_CHECKING:
     import numpy as np

@@ -20,7 +20,7 @@ from textsim_db.db import statements
 from textsim_db.db.engine import autocommit, database_errors, transaction, wait_at_most
 from textsim_db.db.retries import repeated
 from textsim_db.errors import ConfigurationError, CorpusExists, CorpusNotFound
-from textsim_db.lazy import lazy
+from textsim_db.lazy_imports import lazy
 from textsim_db.settings import CorpusConfig, Shingle
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from textsim_db.text.compiler import kernel
+from textsim_db.text.numba_compiler import kernel
 from textsim_db.text.tokens import Tokens
 
 Scalar = TypeVar("Scalar", bound=np.generic)

@@ -23,7 +23,7 @@ from textsim_db.measures.edits import (
     strip,
 )
 from textsim_db.measures.sequences import Sequence, items_of
-from textsim_db.text.compiler import kernel
+from textsim_db.text.numba_compiler import kernel
 
 MAX_CELLS = 2**28
 """Of a table of arrows, a byte each: two sequences of 16,000 items."""

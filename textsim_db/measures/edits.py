@@ -13,7 +13,7 @@ from rapidfuzz.distance import Levenshtein
 
 from textsim_db.errors import MeasureError
 from textsim_db.measures.sequences import Sequence, items_of
-from textsim_db.text.compiler import kernel
+from textsim_db.text.numba_compiler import kernel
 
 MAX_CELLS = 2**35
 """Of a table that is filled cell by cell: about a minute."""

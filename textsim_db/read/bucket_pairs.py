@@ -11,7 +11,7 @@ from textsim_db.cluster.spanning_forest import Ids
 from textsim_db.db.engine import Connection
 from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.read import statements
-from textsim_db.read.copies import Copies
+from textsim_db.read.exact_copies import Copies
 
 PAIRS_AT_ONCE = 200_000
 LARGE_BUCKET = 256

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from textsim_db.cluster.spanning_forest import Ids
 from textsim_db.compare import jaccard
 from textsim_db.compare.brute_force import BINS, Index, make_index, overlaps
-from textsim_db.compare.rows import concatenated
+from textsim_db.compare.document_rows import concatenated
 from textsim_db.db.binary_format import Array
 from textsim_db.db.engine import Connection
 from textsim_db.db.store import Store

@@ -24,8 +24,8 @@ from textsim_db.read.bucket_pairs import (
     candidate_pairs,
     pairs_of_large_bucket,
 )
-from textsim_db.read.copies import Copies
 from textsim_db.read.document_cache import DocumentCache
+from textsim_db.read.exact_copies import Copies
 from textsim_db.read.snapshot import snapshot
 from textsim_db.results import Pair
 from textsim_db.sketch import band_buckets

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from textsim_db.compare.rows import Rows
+from textsim_db.compare.document_rows import Rows
 from textsim_db.db.binary_format import dump_array
 from textsim_db.db.binary_rows import load_int4_arrays
 from textsim_db.db.dictionary import Dictionary, unknown_word

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from textsim_db.text.arrays import Int32Array, Int64Array
-from textsim_db.text.compiler import kernel
+from textsim_db.text.array_types import Int32Array, Int64Array
+from textsim_db.text.numba_compiler import kernel
 
 
 class WordCounts:

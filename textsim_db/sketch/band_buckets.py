@@ -11,7 +11,7 @@ import numpy as np
 
 from textsim_db.errors import DatabaseError
 from textsim_db.settings import Bands
-from textsim_db.text.arrays import Int32Array, Int64Array
+from textsim_db.text.array_types import Int32Array, Int64Array
 from textsim_db.text.hashing import hash_bands
 
 

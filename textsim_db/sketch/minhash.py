@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from textsim_db.text.compiler import kernel
+from textsim_db.text.numba_compiler import kernel
 
 PRIME = 2**31 - 1
 _MASK64 = 2**64 - 1

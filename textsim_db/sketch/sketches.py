@@ -11,7 +11,7 @@ from textsim_db.errors import ConfigurationError, RecipeError
 from textsim_db.settings import RECIPE, CorpusConfig
 from textsim_db.sketch import band_buckets, minhash
 from textsim_db.sketch.band_buckets import Buckets
-from textsim_db.text.arrays import Int32Array, Int64Array
+from textsim_db.text.array_types import Int32Array, Int64Array
 from textsim_db.text.languages import identify
 from textsim_db.text.shingles import find_shingles
 from textsim_db.text.stop_words import without, without_by_language

@@ -16,10 +16,10 @@ from textsim_db.db.engine import is_trouble, transaction, wait_at_most
 from textsim_db.db.retries import PASSING, is_timeout
 from textsim_db.errors import TextsimError
 from textsim_db.results import ChangeReport, Refusal
-from textsim_db.sync import pending_log, row_changes, waiting_documents
+from textsim_db.sync import apply_row_changes, apply_word_ids, pending_log
+from textsim_db.sync.apply_row_changes import RowChanges
+from textsim_db.sync.apply_word_ids import Completions
 from textsim_db.sync.pieces import Piece
-from textsim_db.sync.row_changes import RowChanges
-from textsim_db.sync.waiting_documents import Completions
 
 MAX_TRIES = 3
 QUEUE_PATIENCE = "10s"
@@ -59,8 +59,8 @@ def resolve(piece: Piece) -> Resolved:
 
 def _changes(piece: Piece) -> RowChanges | Completions | None:
     if piece.source is None:
-        return waiting_documents.resolve(piece)
-    return row_changes.resolve(piece)
+        return apply_word_ids.resolve(piece)
+    return apply_row_changes.resolve(piece)
 
 
 def write(resolved: Resolved) -> ChangeReport:
@@ -87,9 +87,9 @@ def _write_once(piece: Piece, changes: RowChanges | Completions | None) -> Chang
     with transaction(piece.store.engine) as connection:
         wait_at_most(connection, QUEUE_PATIENCE)
         if isinstance(changes, Completions):
-            report = waiting_documents.write(connection, piece, changes)
+            report = apply_word_ids.write(connection, piece, changes)
         else:
-            report = row_changes.write(connection, piece, changes)
+            report = apply_row_changes.write(connection, piece, changes)
         pending_log.finish(connection, piece, report.refused)
     return report
 

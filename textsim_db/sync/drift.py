@@ -10,15 +10,15 @@ from textsim_db.db.engine import autocommit, transaction
 from textsim_db.db.retries import repeated
 from textsim_db.db.store import Store
 from textsim_db.results import ChangeReport, Drift
-from textsim_db.sync import pending_log, row_changes, source_rows, sources
+from textsim_db.sync import apply_row_changes, pending_log, source_rows, sources
 from textsim_db.sync.apply_changes import Resolved, resolve, write
+from textsim_db.sync.apply_word_ids import waiting_pieces
 from textsim_db.sync.pieces import Piece, document_keys, sweep
 from textsim_db.sync.source_rows import StoredSource
-from textsim_db.sync.waiting_documents import waiting_pieces
 from textsim_db.text.streams import ahead
-from textsim_db.write import write_batch
+from textsim_db.write.detect_changes import ADDED, REPLACED
 
-_KINDS = {write_batch.ADDED: "missing", write_batch.REPLACED: "different"}
+_KINDS = {ADDED: "missing", REPLACED: "different"}
 
 
 def drift(store: Store) -> Iterator[Drift]:
@@ -31,7 +31,7 @@ def drift(store: Store) -> Iterator[Drift]:
 
 
 def _drift_of(piece: Piece) -> list[Drift]:
-    comparison = row_changes.compare(piece)
+    comparison = apply_row_changes.compare(piece)
     texts, batch = comparison.changes.texts, comparison.changes.batch
     drifts = [
         Drift(key, _KINDS[outcome])

@@ -1,10 +1,10 @@
 """The worker: indexes what the log holds. Any number of workers run side by side.
 
-    claim      entries of the log, and lease them                       pending_log
-    cut        their keys into pieces, and tables to compare            claimed_pieces
+    claim      entries of the log, and lease them                       claim_entries
+    cut        their keys into pieces, and tables to compare            entries_to_pieces
     resolve    read the rows and compute, in a thread, a piece ahead    apply_changes
     write      in a transaction that also deletes the entries           apply_changes
-    settle     vacuum what grew, when the log is empty                  write.after_load
+    settle     vacuum what grew, when the log is empty                  write.vacuum_after_load
 
 Each change passes the stages in this order and enters each of them once. When the server fails or a
 corpus is rebuilt, the worker releases its entries and begins again with a claim.
@@ -29,15 +29,15 @@ from textsim_db.errors import DatabaseError, DatabaseUnavailable
 from textsim_db.results import ChangeReport
 from textsim_db.sync import apply_changes
 from textsim_db.sync.apply_changes import OUTDATED, Resolved
-from textsim_db.sync.claimed_pieces import ClaimedPieces, CorpusReplaced
+from textsim_db.sync.claim_entries import Claims
+from textsim_db.sync.entries_to_pieces import ClaimedPieces, CorpusReplaced
 from textsim_db.sync.notifications import NextPoll
-from textsim_db.sync.pending_log import Claims
 from textsim_db.sync.pieces import Piece
 from textsim_db.sync.stop_flag import Stop
 from textsim_db.sync.usable_sources import Complaints, UsableSources
 from textsim_db.sync.worker_settings import POLL_SECONDS, WorkerSettings, WorkReport
 from textsim_db.text.streams import ahead
-from textsim_db.write.after_load import settle
+from textsim_db.write.vacuum_after_load import settle
 
 log = logging.getLogger(__name__)
 

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from textsim_db.text.arrays import HashArray, Int32Array
-from textsim_db.text.compiler import inlined_kernel, kernel
+from textsim_db.text.array_types import HashArray, Int32Array
+from textsim_db.text.numba_compiler import inlined_kernel, kernel
 
 SPREAD = secrets.randbits(63) | 1
 """The secret odd number of this process. Kernels take it as a parameter: a constant would be cached."""

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from textsim_db.text.compiler import kernel, load64
+from textsim_db.text.numba_compiler import kernel, load64
 
 Bytes = npt.NDArray[np.uint8]
 Spans = npt.NDArray[np.int32]

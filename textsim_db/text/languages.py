@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from textsim_db.errors import ConfigurationError
-from textsim_db.text.arrays import Int32Array
-from textsim_db.text.compiler import inlined_kernel, kernel
+from textsim_db.text.array_types import Int32Array
+from textsim_db.text.numba_compiler import inlined_kernel, kernel
 from textsim_db.text.tokens import Tokens
 
 UNDETERMINED = "und"

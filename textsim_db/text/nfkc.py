@@ -13,8 +13,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from textsim_db.text.arrays import BoolArray, ByteArray
-from textsim_db.text.compiler import inlined_kernel, kernel
+from textsim_db.text.array_types import BoolArray, ByteArray
+from textsim_db.text.numba_compiler import inlined_kernel, kernel
 from textsim_db.text.unicode_tables import (
     JOINING,
     MARK,

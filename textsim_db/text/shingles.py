@@ -10,8 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from textsim_db.settings import Shingle
-from textsim_db.text.arrays import ByteArray, HashArray, Int32Array, Int64Array, longest
-from textsim_db.text.compiler import inlined_kernel, kernel
+from textsim_db.text.array_types import ByteArray, HashArray, Int32Array, Int64Array, longest
 from textsim_db.text.hash_table import (
     SPREAD,
     HashTable,
@@ -24,6 +23,7 @@ from textsim_db.text.hash_table import (
     number_at,
 )
 from textsim_db.text.hashing import hash_span
+from textsim_db.text.numba_compiler import inlined_kernel, kernel
 from textsim_db.text.tokens import Tokens, tokenize
 from textsim_db.text.utf8 import decode, same_spans, to_bytes
 

@@ -15,8 +15,7 @@ import numpy as np
 
 from textsim_db.errors import ConfigurationError, suggestion
 from textsim_db.settings import AUTO, CorpusSettings, WordsByLanguage, check_several
-from textsim_db.text.arrays import BoolArray, Int64Array
-from textsim_db.text.compiler import inlined_kernel, kernel
+from textsim_db.text.array_types import BoolArray, Int64Array
 from textsim_db.text.hash_table import (
     SPREAD,
     HashTable,
@@ -28,6 +27,7 @@ from textsim_db.text.hash_table import (
     number_at,
 )
 from textsim_db.text.hashing import PADDING, hash_span
+from textsim_db.text.numba_compiler import inlined_kernel, kernel
 from textsim_db.text.tokens import Tokens, leave_out, tokenize
 from textsim_db.text.utf8 import Utf8, concatenate, same_spans, to_bytes
 

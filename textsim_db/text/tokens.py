@@ -13,10 +13,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from textsim_db.text.arrays import BoolArray, ByteArray, Int32Array, Int64Array
-from textsim_db.text.compiler import inlined_kernel, kernel
+from textsim_db.text.array_types import BoolArray, ByteArray, Int32Array, Int64Array
 from textsim_db.text.hashing import PADDING
 from textsim_db.text.nfkc import normalize
+from textsim_db.text.numba_compiler import inlined_kernel, kernel
 from textsim_db.text.unicode_tables import (
     MARK,
     SEPARATOR,

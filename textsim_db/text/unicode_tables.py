@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from textsim_db.text.arrays import ByteArray, Int32Array
+from textsim_db.text.array_types import ByteArray, Int32Array
 from textsim_db.text.unicode_data import LOWER, NUMERALS, RUNS
 
 POINTS = 0x110000

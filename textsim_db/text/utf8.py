@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from textsim_db.errors import DocumentError
-from textsim_db.text.arrays import ByteArray, Int64Array
-from textsim_db.text.compiler import inlined_kernel
+from textsim_db.text.array_types import ByteArray, Int64Array
+from textsim_db.text.numba_compiler import inlined_kernel
 
 MAX_BYTES = 128 * 1024 * 1024
 """The longest document in bytes of UTF-8: its word ids must fit one PostgreSQL value."""

@@ -24,11 +24,11 @@ import numpy as np
 from textsim_db.db.store import Store
 from textsim_db.results import AddReport
 from textsim_db.text.streams import ahead, cut
-from textsim_db.write import statements, write_batch
-from textsim_db.write.after_load import settle
+from textsim_db.write import statements
 from textsim_db.write.deferred_index import DeferredIndex
+from textsim_db.write.detect_changes import ADDED, REPLACED, Outcomes
 from textsim_db.write.document_inputs import Key
-from textsim_db.write.key_set import KeySet
+from textsim_db.write.loaded_keys import KeySet
 from textsim_db.write.prepared_batch import (
     BATCH_DOCUMENTS,
     Batch,
@@ -38,7 +38,7 @@ from textsim_db.write.prepared_batch import (
     without_words,
 )
 from textsim_db.write.retry_batch import remove_or_retry, write_or_retry
-from textsim_db.write.write_batch import Outcomes
+from textsim_db.write.vacuum_after_load import settle
 
 log = logging.getLogger(__name__)
 
@@ -107,8 +107,8 @@ def _count(report: AddReport, batch: Batch, outcome: Outcomes, written_keys: Key
     A key that an earlier batch of this call has written is a duplicate, not replaced.
     """
     again = written_keys.meet(batch.keys)
-    is_added = outcome == write_batch.ADDED
-    is_replaced = outcome == write_batch.REPLACED
+    is_added = outcome == ADDED
+    is_replaced = outcome == REPLACED
     report.added += int(np.count_nonzero(is_added))
     report.replaced += int(np.count_nonzero(is_replaced & ~again))
     report.unchanged += int(np.count_nonzero(~is_added & ~is_replaced & ~again))

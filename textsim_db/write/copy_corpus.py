@@ -26,8 +26,8 @@ from textsim_db.text.streams import ahead
 from textsim_db.text.tokens import tokens_of
 from textsim_db.write import statements, write_batch
 from textsim_db.write.band_rows import band_rows, copy_band_rows
+from textsim_db.write.detect_changes import Stored
 from textsim_db.write.prepared_batch import Batch
-from textsim_db.write.write_batch import Stored
 
 DOCUMENTS_AT_ONCE = 5000
 BYTES_AT_ONCE = 16 * 1024 * 1024

@@ -13,8 +13,8 @@ from textsim_db.db.engine import is_lost, transaction
 from textsim_db.db.retries import in_parts, repeated
 from textsim_db.db.store import Store
 from textsim_db.write import statements, write_batch
+from textsim_db.write.detect_changes import UNCHANGED, Outcomes
 from textsim_db.write.prepared_batch import Batch, part_of
-from textsim_db.write.write_batch import Outcomes
 
 QUEUE_FROM = 2
 """The repetition from which writers of the same keys wait for each other instead of colliding."""
@@ -47,7 +47,7 @@ def _outcomes_of_both(before: Outcomes, now: Outcomes) -> Outcomes:
 
     What is unchanged now was written by the first transaction, whose end nobody knows.
     """
-    return np.where(now == write_batch.UNCHANGED, before, now)
+    return np.where(now == UNCHANGED, before, now)
 
 
 class _Attempts(Generic[Result]):

@@ -14,7 +14,7 @@ from textsim_db.db.store import Store
 from textsim_db.errors import RecipeError
 from textsim_db.sync import pieces
 from textsim_db.sync.apply_changes import CONFLICTS, OUTDATED
-from textsim_db.sync.pending_log import GIVE_UP_TRIES, Claims, LogEntry
+from textsim_db.sync.claim_entries import GIVE_UP_TRIES, Claims, LogEntry
 from textsim_db.sync.pieces import Piece
 from textsim_db.sync.source_rows import StoredSource
 from textsim_db.sync.usable_sources import UsableSources

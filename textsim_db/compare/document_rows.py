@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from textsim_db.text.arrays import HashArray, Int32Array, Int64Array
-from textsim_db.text.compiler import inlined_kernel
+from textsim_db.text.array_types import HashArray, Int32Array, Int64Array
+from textsim_db.text.numba_compiler import inlined_kernel
 
 
 class Rows(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from textsim_db.text.compiler import inlined_kernel
+from textsim_db.text.numba_compiler import inlined_kernel
 
 BoolArray = npt.NDArray[np.bool_]
 ByteArray = npt.NDArray[np.uint8]

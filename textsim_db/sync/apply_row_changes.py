@@ -15,7 +15,7 @@ from textsim_db.results import ChangeReport, Refusal
 from textsim_db.sync import pending_log, source_rows
 from textsim_db.sync.pieces import Piece
 from textsim_db.sync.source_rows import StoredSource
-from textsim_db.write import write_batch
+from textsim_db.write import detect_changes, write_batch
 from textsim_db.write.bulk_load import with_word_ids
 from textsim_db.write.prepared_batch import Batch, prepare
 from textsim_db.write.statements import QUEUE_OF_WRITERS
@@ -53,7 +53,7 @@ def resolve(piece: Piece) -> RowChanges | None:
         return RowChanges(texts, _batch(texts, piece.store))
     changes, outcomes, adopted = compare(piece)
     is_whole = len(changes.batch.keys) == len(piece.keys)
-    if is_whole and not adopted and np.all(outcomes == write_batch.UNCHANGED):
+    if is_whole and not adopted and np.all(outcomes == detect_changes.UNCHANGED):
         return None
     return changes
 
@@ -66,7 +66,7 @@ def compare(piece: Piece) -> Comparison:
         cursor = connection.cursor(binary=True)
         documents = write_batch.find(cursor, piece.corpus, piece.keys)
     batch = _batch(texts, piece.store)
-    outcomes, adopted = write_batch.outcomes(batch, documents, piece.source.id)
+    outcomes, adopted = detect_changes.outcomes(batch, documents, piece.source.id)
     return Comparison(RowChanges(texts, batch), outcomes, adopted)
 
 
@@ -106,7 +106,7 @@ def write(connection: Connection, piece: Piece, changes: RowChanges) -> ChangeRe
 
 def _lock_documents(
     connection: Connection, piece: Piece, source: StoredSource
-) -> tuple[write_batch.Existing, list[str]]:
+) -> tuple[detect_changes.Existing, list[str]]:
     """Lock the documents of a piece that are free; return them, and all keys that are not busy.
 
     A piece waits for other writers of its corpus before it locks anything. Keys whose documents another
@@ -126,7 +126,7 @@ def _batch(texts: dict[str, str], store: Store) -> Batch:
 
 
 def _other_owners(
-    connection: Connection, source: StoredSource, documents: write_batch.Existing
+    connection: Connection, source: StoredSource, documents: detect_changes.Existing
 ) -> dict[str, str]:
     """Return the keys whose documents came from another attached table, with its name."""
     numbers = {document.source_id for document in documents.values()} - {None, source.id}
@@ -152,7 +152,7 @@ def _check_added_rows(
     A row that was indexed inline and removed again in between left no entry in the log. A later writer
     of the row waits for the document, or logs that there is no document.
     """
-    added = [batch.keys[i] for i in np.flatnonzero(outcomes == write_batch.ADDED)]
+    added = [batch.keys[i] for i in np.flatnonzero(outcomes == detect_changes.ADDED)]
     expected = {key: texts[key] for key in added}
     if added and source_rows.read_texts(connection, source, added) != expected:
         raise pg.SerializationFailure("rows changed before their documents were added")

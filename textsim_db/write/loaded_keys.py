@@ -6,9 +6,9 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from textsim_db.text.arrays import BoolArray, HashArray
-from textsim_db.text.compiler import kernel
+from textsim_db.text.array_types import BoolArray, HashArray
 from textsim_db.text.hash_table import SPREAD, HashTable, enter, find, is_taken, table_of
+from textsim_db.text.numba_compiler import kernel
 
 
 class KeySet:

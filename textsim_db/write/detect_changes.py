@@ -1,0 +1,54 @@
+"""Which documents of a batch are new, changed or unchanged, beside those that are stored."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from textsim_db.db.binary_format import load_int4_array
+from textsim_db.write.prepared_batch import Batch
+
+ADDED, REPLACED, UNCHANGED, COMPLETED = range(4)
+"""What becomes of a document; COMPLETED: only its words had no ids yet."""
+
+Outcomes = npt.NDArray[np.int8]
+
+
+class Stored(NamedTuple):
+    """A stored document; word_ids and signature as array_send gives them."""
+
+    id: int
+    word_ids: bytes | None
+    normal_form: str | None
+    language: str | None
+    source_id: int | None
+    signature: bytes
+
+
+Existing = dict[str, Stored]
+"""Stored documents by key."""
+
+
+def outcomes(batch: Batch, existing: Existing, source_id: int | None) -> tuple[Outcomes, list[int]]:
+    """Return what write() would return, and the ids of documents that it would only adopt.
+
+    A stored document is unchanged if its words and its language are the same.
+    """
+    outcome = np.full(len(batch.keys), ADDED, np.int8)
+    adopted = []
+    for i, key in enumerate(batch.keys):
+        stored = existing.get(key)
+        if stored is None:
+            continue
+        if stored.word_ids is None:
+            outcome[i] = COMPLETED if stored.normal_form == batch.form_of(i) else REPLACED
+            continue
+        is_same = stored.language == batch.language_of(i) and np.array_equal(
+            load_int4_array(stored.word_ids), batch.words_of(i)
+        )
+        outcome[i] = UNCHANGED if is_same else REPLACED
+        if is_same and source_id is not None and stored.source_id != source_id:
+            adopted.append(stored.id)
+    return outcome, adopted
