@@ -77,6 +77,33 @@ def test_tables_stay_attached(db: ts.Database) -> None:
     corpus.detach("inline")
 
 
+@pytest.mark.parametrize("mode", ["queue", "inline"])
+@pytest.mark.parametrize("ending", ["drop", "detach", "detach and drop"])
+def test_tables_that_are_gone_do_not_prevent_a_rebuild(
+    db: ts.Database, mode: str, ending: str
+) -> None:
+    corpus = db.create_corpus("c")
+    with psycopg.connect(db.url, autocommit=True) as connection:
+        connection.execute("CREATE TABLE t (id int PRIMARY KEY, body text)")
+        connection.execute("INSERT INTO t VALUES (1, 'the words of the table')")
+        corpus.attach("t", "id", "body", mode)
+        if "detach" in ending:
+            corpus.detach("t")
+        if "drop" in ending:
+            connection.execute("DROP TABLE t")
+        assert corpus.rebuild(seed=3)
+        assert [problem.kind for problem in corpus.check()] == (
+            ["attached table"] if ending == "drop" else []
+        )
+        corpus.reconcile()
+        assert (len(corpus), corpus.check()) == (0 if ending == "drop" else 1, [])
+        if ending == "detach":
+            corpus.attach("t", "id", "body", mode)
+            connection.execute("DELETE FROM t")
+            db.worker().run(until_idle=True)
+            assert len(corpus) == 0
+
+
 def test_a_source_whose_corpus_was_just_replaced_lacks_no_right(db: ts.Database) -> None:
     """The number of the corpus comes from a snapshot, and the name of its table does not."""
     with psycopg.connect(db.url, autocommit=True) as connection:
