@@ -19,7 +19,7 @@ import psycopg
 import textsim_db as ts
 from benchmarks.generate import documents
 from textsim_db.db import array_dumper
-from textsim_db.db.copy_rows import COPY_HEADER, COPY_TRAILER, copy_bands, load_int4_arrays
+from textsim_db.db.binary_rows import COPY_HEADER, COPY_TRAILER, copy_bands, load_int4_arrays
 from textsim_db.settings import Bands, CorpusSettings
 from textsim_db.sketch import band_buckets
 from textsim_db.sketch.sketches import sketch

@@ -23,9 +23,8 @@ def run(connection: Connection) -> None:
         context.run_migrations()
 
 
-given = context.config.attributes.get("connection")
-if given is not None:
-    run(given)
+if "connection" in context.config.attributes:
+    run(context.config.attributes["connection"])
 else:
-    with create_engine(sqlalchemy_url(os.environ["TEXTSIM_DATABASE_URL"])).begin() as own:
-        run(own)
+    with create_engine(sqlalchemy_url(os.environ["TEXTSIM_DATABASE_URL"])).begin() as connection:
+        run(connection)

@@ -1,8 +1,8 @@
-"""Generate sql/schema/50_unicode.sql: the frozen Unicode tables as bracket expressions for SQL.
+"""Generate sql/schema/20_unicode.sql: the frozen Unicode tables as bracket expressions for SQL.
 
 Made from textsim_db/text/unicode_data.py, so that SQL and Python cannot differ in their tables.
 
-    python scripts/make_unicode_sql.py > sql/schema/50_unicode.sql
+    python scripts/make_unicode_sql.py > sql/schema/20_unicode.sql
 """
 
 from __future__ import annotations
@@ -25,8 +25,11 @@ from textsim_db.text.unicode_tables import (
     tables,
 )
 
-# A text is folded block by block, and only by those blocks whose capitals it has: translate()
-# looks through its whole table for each character.
+SQL = "LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE\n"
+PLPGSQL = "LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp "
+
+# A text is folded block by block, and only by the blocks of which it has capitals: translate() looks
+# through its whole table for each character.
 BLOCKS = {
     "Latin": [(0x80, 0x24F), (0x1E00, 0x1EFF)],
     "Greek": [(0x370, 0x3FF), (0x1F00, 0x1FFF)],
@@ -60,11 +63,10 @@ def points_where(mask: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> list[int]:
     return [p for p in np.flatnonzero(mask).tolist() if p != 0 and not 0xD800 <= p <= 0xDFFF]
 
 
-def function(name: str, comment: str, body: str, language: str = "sql") -> str:
+def function(name: str, comment: str, body: str, properties: str = SQL) -> str:
     """Return the definition of a private function from text to text."""
     return (
-        f"CREATE FUNCTION textsim.{name}(body text) RETURNS text\n"
-        f"LANGUAGE {language} IMMUTABLE STRICT PARALLEL SAFE\n{body};\n"
+        f"CREATE FUNCTION textsim.{name}(body text) RETURNS text\n{properties}{body};\n"
         f"COMMENT ON FUNCTION textsim.{name}(text) IS '{comment}';\n"
     )
 
@@ -95,8 +97,8 @@ def fold() -> str:
             "    END IF;",
         ]
     code = "\n".join([*lines, "    RETURN body;"])
-    body = f"SET search_path = pg_catalog, pg_temp\nAS $$\nBEGIN\n{code}\nEND\n$$"
-    return function("_fold", "simple (one-to-one) lower case of a text in NFKC", body, "plpgsql")
+    body = f"AS $$\nBEGIN\n{code}\nEND $$"
+    return function("_fold", "simple (one-to-one) lower case of a text in NFKC", body, PLPGSQL)
 
 
 def main() -> None:
@@ -111,6 +113,7 @@ def main() -> None:
         f"-- Unicode {VERSION} as the normal form sees it; written by scripts/make_unicode_sql.py."
     )
     print("-- Explicit code points, because \\w and lower() differ between servers and locales.\n")
+    print("-- Private functions\n")
     print(
         function(
             "_assigned",

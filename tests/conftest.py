@@ -25,9 +25,15 @@ import hypothesis
 import numba
 import psycopg
 import pytest
+from typer.testing import CliRunner, Result
 
 import textsim_db
-from tests.servers import (
+from tests.support.clients import Clients, clients
+from tests.support.commands import Textsim
+from tests.support.connections import Connection
+from tests.support.proxy import Proxy, proxied
+from tests.support.sampling import mark_repetitions
+from tests.support.servers import (
     EMBEDDED_VERSIONS,
     URL_VARIABLE,
     Server,
@@ -36,6 +42,7 @@ from tests.servers import (
     locked,
     start_embedded,
 )
+from textsim_db.cli import app
 from textsim_db.database import URL_VARIABLE as DATABASE_URL_VARIABLE
 from textsim_db.db import embedded_server
 
@@ -68,13 +75,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
-    given = _from_controller(config)
-    seed = given.get("textsim_seed", config.getoption("--seed"))
+    from_controller = _from_controller(config)
+    seed = from_controller.get("textsim_seed", config.getoption("--seed"))
     config.stash[SEED] = random.randrange(2**32) if seed is None else seed
     if config.option.hypothesis_seed is None:
         config.option.hypothesis_seed = str(config.stash[SEED])
-    if given:
-        config.stash[FOLDER] = Path(given["textsim_folder"])
+    if from_controller:
+        config.stash[FOLDER] = Path(from_controller["textsim_folder"])
     else:
         # Short, for the sockets in it, and open to the user that the embedded server runs as.
         config.stash[FOLDER] = Path(tempfile.mkdtemp(prefix="ts-"))
@@ -85,8 +92,10 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ.pop(DATABASE_URL_VARIABLE, None)
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out what is marked long."""
+    mark_repetitions(items)
     if not config.getoption("--long"):
         items[:] = [item for item in items if not item.get_closest_marker("long")]
 
@@ -174,7 +183,84 @@ def db(database_url: str) -> Iterator[textsim_db.Database]:
         yield database
 
 
+@pytest.fixture(scope="module")
+def shared_database_url(server: Server) -> Iterator[str]:
+    """The address of a database that tests of a module share; each leaves it as it was."""
+    with server.database(f'TEMPLATE "{server.template}"') as address:
+        yield address
+
+
+@pytest.fixture(scope="module")
+def shared_db(shared_database_url: str) -> Iterator[textsim_db.Database]:
+    with textsim_db.connect(shared_database_url) as database:
+        yield database
+
+
 @pytest.fixture
+def connection(database_url: str) -> Iterator[Connection]:
+    """A connection of psycopg's to the test's database; each statement is a transaction."""
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        yield connection
+
+
+@pytest.fixture
+def shared_connection(shared_database_url: str) -> Iterator[Connection]:
+    """A connection for functions that change nothing, to the database that a module shares."""
+    with psycopg.connect(
+        shared_database_url, autocommit=True, options="-c default_transaction_read_only=on"
+    ) as connection:
+        yield connection
+
+
+@pytest.fixture
+def corpus_db(request: pytest.FixtureRequest, server: Server) -> Iterator[textsim_db.Database]:
+    """Where the test's corpus is: in a database of its own only if the test sees the database."""
+    if "database_url" in request.fixturenames:
+        yield request.getfixturevalue("db")
+        return
+    database: textsim_db.Database = request.getfixturevalue("shared_db")
+    yield database
+    for name in database.corpora():
+        database.drop_corpus(name)
+
+
+@pytest.fixture
+def corpus(corpus_db: textsim_db.Database) -> textsim_db.Corpus:
+    """A corpus without documents, for tests to which its settings do not matter."""
+    return corpus_db.create_corpus("c", shingle="word:2", threshold=0.7, num_hashes=16)
+
+
+@pytest.fixture
+def proxy(database_url: str) -> Iterator[Proxy]:
+    """A proxy in front of the test's database, which loses connections when it is asked to."""
+    with proxied(database_url) as proxy:
+        yield proxy
+
+
+@pytest.fixture
+def make_client(database_url: str) -> Iterator[Clients]:
+    """A function that makes clients whose steps the test puts in order."""
+    with clients(database_url) as make:
+        yield make
+
+
+@pytest.fixture
+def textsim(database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Textsim:
+    """Run a command in this process on the test's database, in a folder of its own."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("FORCE_COLOR", "COLUMNS", "TTY_COMPATIBLE"):  # which Rich looks at
+        monkeypatch.delenv(name, raising=False)
+    runner = CliRunner(env={DATABASE_URL_VARIABLE: database_url})
+
+    def run(*args: str, status: int | None = 0, input: str | None = None) -> Result:  # noqa: A002
+        result = runner.invoke(app, args, input=input, catch_exceptions=False)
+        assert status in (None, result.exit_code), result.output
+        return result
+
+    return run
+
+
+@pytest.fixture(scope="session")
 def seed(request: pytest.FixtureRequest) -> int:
     """The seed of the run; printed in the header, set by --seed."""
     return request.config.stash[SEED]
@@ -201,8 +287,8 @@ def _server_names(config: pytest.Config) -> list[str]:
 
 def _describe(config: pytest.Config, name: str) -> str:
     if name == "url":
-        found = Server(os.environ[URL_VARIABLE], "").version()
-        return f"PostgreSQL {found} ({URL_VARIABLE})"
+        version = Server(os.environ[URL_VARIABLE], "").version()
+        return f"PostgreSQL {version} ({URL_VARIABLE})"
     return embedded_version(int(name)).strip() if name.isdigit() else name
 
 

@@ -12,7 +12,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.servers import URL_VARIABLE, own_server
+from tests.support.servers import URL_VARIABLE, own_server
 
 
 def main() -> int:

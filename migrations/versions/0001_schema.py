@@ -1,4 +1,4 @@
-"""The schema as sql/schema/ has it; sql/remove.sql takes it back."""
+"""Create the schema from the files of sql/schema/; sql/remove.sql removes it."""
 
 from textsim_db.db import schema
 

@@ -11,11 +11,9 @@ from pathlib import Path
 import pytest
 
 import textsim_db as ts
-from tests.cli.test_cli import Textsim, textsim
+from tests.support.commands import Textsim
 from textsim_db.measures import minhash_estimate
 from textsim_db.text.utf8 import MAX_BYTES
-
-__all__ = ["textsim"]
 
 DAYS = [(5, "Monday"), (6, "Friday")]
 

@@ -11,13 +11,10 @@ import pytest
 from psycopg import sql
 
 import textsim_db as ts
-from tests.cli.test_cli import Textsim, textsim
-from tests.sampling import some
+from tests.support.commands import Textsim
+from tests.support.sampling import sample
 
 pytestmark = pytest.mark.one_server
-
-__all__ = ["textsim"]
-
 TEXT = "the quick brown fox jumps over the lazy dog near the river bank"
 NAMES = [
     "'; DROP TABLE textsim.corpus; --",
@@ -58,7 +55,7 @@ def lines(result: Any) -> list[str]:
     return list(result.stderr.splitlines())
 
 
-@pytest.mark.parametrize("name", some((name for name in NAMES if name.strip()), 8))
+@pytest.mark.parametrize("name", sample((name for name in NAMES if name.strip()), 8))
 def test_corpora_and_keys(textsim: Textsim, database_url: str, name: str) -> None:
     documents = [{"id": key, "text": f"{TEXT} {i}"} for i, key in enumerate(NAMES)]
     Path("in.jsonl").write_text("".join(json.dumps(d) + "\n" for d in documents))
@@ -90,7 +87,7 @@ def test_corpora_and_keys(textsim: Textsim, database_url: str, name: str) -> Non
         assert db.corpora() == []
 
 
-@pytest.mark.parametrize("name", some(identifiers(), 8))
+@pytest.mark.parametrize("name", sample(identifiers(), 8))
 def test_tables_and_columns(textsim: Textsim, database_url: str, name: str) -> None:
     names = {
         "schema": sql.Identifier(f"s{name}"),
@@ -167,7 +164,7 @@ def test_a_target_whose_name_is_cut(textsim: Textsim, database_url: str) -> None
         assert found.fetchone() == (1,)
 
 
-@pytest.mark.parametrize("name", some((n for n in NAMES if "/" not in n and n.strip()), 8))
+@pytest.mark.parametrize("name", sample((n for n in NAMES if "/" not in n and n.strip()), 8))
 def test_files(textsim: Textsim, name: str) -> None:
     folder = Path("folder")
     folder.mkdir()
@@ -187,7 +184,7 @@ def test_files(textsim: Textsim, name: str) -> None:
     assert Path(out).read_bytes() == Path("in.jsonl").read_bytes()
 
 
-@pytest.mark.parametrize("name", some(NAMES, 8))
+@pytest.mark.parametrize("name", sample(NAMES, 8))
 def test_addresses_options_and_columns_of_files(textsim: Textsim, name: str) -> None:
     for address in (name, f"postgresql://{name}", f"postgresql:///none?host=/none&x={name}"):
         messages = lines(textsim("corpus", "list", "--database-url", address, status=2))

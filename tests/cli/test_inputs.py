@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests.sampling import some
+from tests.support.sampling import sample
 from textsim_db.errors import InputError
 from textsim_db.files import read_documents, text_lines
 from textsim_db.files.file_kinds import Kind
@@ -356,7 +356,7 @@ def test_what_is_too_long_is_refused(read: Read, monkeypatch: pytest.MonkeyPatch
     ]
 
 
-@pytest.mark.parametrize("suffix", some(["jsonl.gz", "jsonl", "csv"], 3))
+@pytest.mark.parametrize("suffix", sample(["jsonl.gz", "jsonl", "csv"], 3))
 def test_memory_does_not_grow_with_the_file(suffix: str, read: Read) -> None:
     line = '{"id": 1, "text": "some text to fill a line"}\n'
     content = line * 100_000 if "jsonl" in suffix else "id,text\n" + "1,some text\n" * 300_000

@@ -19,15 +19,12 @@ import pytest
 
 import textsim_db as ts
 from benchmarks.generate import documents
-from tests.cli.test_cli import Textsim, process, textsim
-from tests.integration.test_sources import wait_for
+from tests.support.commands import Textsim, process
+from tests.support.waiting import PATIENCE_SECONDS, wait_for
 from textsim_db.cli import app, logs, progress
 from textsim_db.db.engine import plain_url, sqlalchemy_url
 
 pytestmark = pytest.mark.one_server
-
-__all__ = ["textsim"]  # a fixture
-
 COMMANDS = [
     ("corpus", "list"),
     ("corpus", "show", "news"),
@@ -152,7 +149,7 @@ def test_a_worker_logs_json(textsim: Textsim, database_url: str) -> None:
                 wait_for(lambda: db.corpus("news").status().pending == 0, 60)
         finally:
             worker.send_signal(signal.SIGTERM)
-            _, told = worker.communicate(timeout=30)
+            _, told = worker.communicate(timeout=PATIENCE_SECONDS)
     found = records(told)
     done = [r for r in found if r["message"].startswith("news, from ")]
     assert sum(r["documents"] for r in done) == 500
@@ -191,7 +188,7 @@ def test_the_server_is_told_which_command(
                 wait_for(found, 60)
         finally:
             worker.send_signal(signal.SIGTERM)
-            worker.communicate(timeout=30)
+            worker.communicate(timeout=PATIENCE_SECONDS)
 
 
 @pytest.mark.long
@@ -285,7 +282,7 @@ def test_status_shows_rates(textsim: Textsim, database_url: str) -> None:
             stop.set()
             writer.join()
             watching.send_signal(signal.SIGINT)
-            watching.communicate(timeout=30)
+            watching.communicate(timeout=PATIENCE_SECONDS)
         rates = [line["corpora"][0]["written_per_second"] for line in lines]
         assert rates[0] is None or rates[0] == 0
         assert all(10 < rate < 400 for rate in rates[2:]), rates

@@ -11,12 +11,10 @@ import pytest
 
 import textsim_db as ts
 from benchmarks.generate import documents
-from tests.cli.test_cli import Textsim, textsim
+from tests.support.commands import Textsim
 from textsim_db.read import measure_recall
 
 pytestmark = pytest.mark.one_server
-
-__all__ = ["textsim"]
 
 
 def test_without_a_corpus(textsim: Textsim) -> None:

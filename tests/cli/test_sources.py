@@ -13,16 +13,13 @@ import psycopg
 import pytest
 
 import textsim_db as ts
-from tests.cli.test_cli import Textsim, process, textsim
-from tests.integration.test_sources import wait_for
-from tests.sampling import some
+from tests.support.commands import Textsim, process
+from tests.support.connections import Connection
+from tests.support.sampling import sample
+from tests.support.waiting import PATIENCE_SECONDS, wait_for
 from textsim_db.db.engine import plain_url, sqlalchemy_url
 
 pytestmark = pytest.mark.one_server
-
-__all__ = ["textsim"]  # a fixture
-
-Connection = psycopg.Connection[Any]
 
 
 @pytest.fixture
@@ -163,7 +160,7 @@ def test_reconcile(textsim: Textsim, connection: Connection) -> None:
     assert "nothing differs" in textsim("reconcile", "news", "--check").stderr
 
 
-@pytest.mark.parametrize("number", some([signal.SIGTERM, signal.SIGINT], 2))
+@pytest.mark.parametrize("number", sample([signal.SIGTERM, signal.SIGINT], 2))
 def test_a_worker_ends_cleanly(
     database_url: str, textsim: Textsim, connection: Connection, number: signal.Signals
 ) -> None:
@@ -175,7 +172,7 @@ def test_a_worker_ends_cleanly(
             connection.execute("INSERT INTO article VALUES ('c', 'while it runs')")
             wait_for(lambda: "c" in corpus, 60)
             worker.send_signal(number)
-            _, told = worker.communicate(timeout=30)
+            _, told = worker.communicate(timeout=PATIENCE_SECONDS)
             assert worker.returncode == 0, told
             assert "working for postgresql" in told
             assert "from article: 1 added" in told or "from public.article: 1 added" in told
@@ -200,7 +197,7 @@ def test_a_worker_ends_although_its_batch_does_not(
             connection.execute("INSERT INTO article VALUES ('c', 'words that nobody has used')")
             wait_for(lambda: is_waited_for(connection), 60)
             worker.send_signal(signal.SIGTERM)
-            _, told = worker.communicate(timeout=60)
+            _, told = worker.communicate(timeout=PATIENCE_SECONDS)
             assert worker.returncode == 0, told
             assert "ended within a batch, which is left to another worker" in told
             query = "SELECT lease_until <= now(), tries FROM textsim.pending"
@@ -226,7 +223,7 @@ def test_once_fails_where_a_table_cannot_be_read(
     textsim("attach", "news", "article", "--create")
     connection.execute("ALTER TABLE article RENAME COLUMN text TO content")
     done = process("worker", "--once", url=database_url, stdin=subprocess.DEVNULL)
-    _, told = done.communicate(timeout=60)
+    _, told = done.communicate(timeout=PATIENCE_SECONDS)
     assert done.returncode == 1
     assert 'its column "text" does not exist' in told
 
@@ -238,6 +235,6 @@ def test_once_detaches_a_table_that_was_dropped(
     connection.execute("DROP TABLE article")
     assert "it was dropped, and its documents are still there" in textsim("status").stderr
     done = process("worker", "--once", url=database_url, stdin=subprocess.DEVNULL)
-    _, told = done.communicate(timeout=60)
+    _, told = done.communicate(timeout=PATIENCE_SECONDS)
     assert done.returncode == 0
     assert "was dropped: it is detached, and its 2 documents are removed" in told

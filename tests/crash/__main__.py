@@ -8,7 +8,7 @@ import signal
 import sys
 
 from tests.crash.runner import crash, table
-from tests.integration.test_embedded import own_folder
+from tests.support.embedded import own_folder
 
 
 def main() -> int:
@@ -20,16 +20,16 @@ def main() -> int:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     print(f"--seed {arguments.seed}", flush=True)
     with own_folder() as folder:
-        found = crash(
+        works = crash(
             folder,
             arguments.kills,
             arguments.seed,
             tell=lambda line: print(line, flush=True),
         )
-    print(table(found))
-    broken = [f"{work.name}: {what}" for work in found for what in work.tally.broken]
+    print(table(works))
+    broken = [f"{work.name}: {message}" for work in works for message in work.tally.broken]
     print("\n".join(broken[:50]), end="\n" if broken else "")
-    return 1 if any(work.tally.faults for work in found) else 0
+    return 1 if any(work.tally.faults for work in works) else 0
 
 
 if __name__ == "__main__":

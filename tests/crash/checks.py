@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
-
-import psycopg
 
 import textsim_db as ts
 from tests.crash.works import Changes, text_of
+from tests.support.connections import Connection
 from textsim_db.db import stored_corpus
 from textsim_db.write.temporary_corpora import PREFIX
 
-Connection = psycopg.Connection[Any]
 Texts = Mapping[str, str]
 
 
@@ -52,20 +49,20 @@ class Model:
             else:
                 self.versions[key] = version
 
-    def settle(self, changes: Changes, found: Texts, tally: Tally) -> None:
+    def settle(self, changes: Changes, texts: Texts, tally: Tally) -> None:
         """Find out whether a transaction in doubt was committed; a part of it must not have been."""
         tally.doubtful += 1
         before = {key: self.versions.get(key) for key in changes}
-        if self._holds(before, found):
+        if self._holds(before, texts):
             return
         self.apply(changes)
-        if not self._holds(changes, found):
+        if not self._holds(changes, texts):
             tally.broken.append(f"a part of a transaction was committed, of {len(changes)} keys")
 
     @staticmethod
-    def _holds(changes: Changes, found: Texts) -> bool:
+    def _holds(changes: Changes, texts: Texts) -> bool:
         return all(
-            found.get(key) == (None if version is None else text_of(key, version))
+            texts.get(key) == (None if version is None else text_of(key, version))
             for key, version in changes.items()
         )
 
@@ -86,9 +83,9 @@ def documents(connection: Connection, corpus: str) -> list[tuple[str, str]]:
     ]
 
 
-def check_contents(found: Iterable[tuple[str, str]], expected: Texts, tally: Tally) -> None:
+def check_contents(contents: Iterable[tuple[str, str]], expected: Texts, tally: Tally) -> None:
     """Compare what is stored with what was committed."""
-    rows = list(found)
+    rows = list(contents)
     stored = dict(rows)
     tally.duplicated += len(rows) - len(stored)
     tally.lost += sum(stored.get(key) != text for key, text in expected.items())

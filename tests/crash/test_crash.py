@@ -1,27 +1,13 @@
-"""Ten kills, and that the checks find what they are there for."""
+"""Ten kills of clients, workers, backends and the server: nothing is lost, doubled or broken."""
 
 from __future__ import annotations
 
 from importlib.util import find_spec
-from pathlib import Path
 
-import psycopg
 import pytest
 
-import textsim_db as ts
-from tests.crash.checks import (
-    Model,
-    Tally,
-    check_contents,
-    check_corpus,
-    check_found,
-    check_leftovers,
-    documents,
-)
 from tests.crash.runner import crash, table
-from tests.crash.works import Journal, read, text_of
-from tests.integration.test_embedded import own_folder
-from textsim_db.db import stored_corpus
+from tests.support.embedded import own_folder
 
 pytestmark = pytest.mark.one_server
 
@@ -32,106 +18,13 @@ pytestmark = pytest.mark.one_server
 )
 def test_ten_kills(seed: int) -> None:
     with own_folder() as folder:
-        found = crash(folder, 10, seed, fsync=False)
-    print(table(found))
-    assert sum(work.tally.kills.total() for work in found) == 10
-    assert sum(work.tally.transactions for work in found) > 10, "hardly anything was committed"
-    for work in found:
+        works = crash(folder, 10, seed, fsync=False)
+    print(table(works))
+    assert sum(work.tally.kills.total() for work in works) == 10
+    assert sum(work.tally.transactions for work in works) > 10, "hardly anything was committed"
+    for work in works:
         tally = work.tally
         print("\n".join(tally.broken[:20]))
         assert (tally.lost, tally.duplicated, tally.broken) == (0, 0, []), (
             f"{work.name}, --seed {seed}"
         )
-
-
-@pytest.fixture
-def corpus(db: ts.Database) -> ts.Corpus:
-    corpus = db.create_corpus("c", "word:2", num_hashes=16)
-    corpus.add_many((f"k{i}", text_of(f"k{i}", 1)) for i in range(20))
-    return corpus
-
-
-def checked(db: ts.Database) -> Tally:
-    tally = Tally()
-    expected = {f"k{i}": text_of(f"k{i}", 1) for i in range(20)}
-    with psycopg.connect(db.url, autocommit=True) as connection:
-        check_contents(documents(connection, "c"), expected, tally)
-        check_corpus(db.corpus("c"), tally)
-        check_found(db.corpus("c"), expected, tally)
-        check_leftovers(db, connection, tally)
-    return tally
-
-
-@pytest.mark.parametrize(
-    ("harm", "lost", "duplicated", "broken"),
-    [
-        ("SELECT", 0, 0, ""),
-        ("SELECT textsim.remove('c', 'k7')", 1, 0, ""),
-        ("SELECT textsim.add('c', 'k7', 'a text of another version')", 1, 0, "still pending"),
-        ("SELECT textsim.add('c', 'more', 'a text that nobody committed')", 0, 0, "more"),
-        ("INSERT INTO textsim.band SELECT * FROM textsim.band LIMIT 1", 0, 1, ""),
-        ("DELETE FROM textsim.band WHERE band = 0", 0, 0, "missing band row"),
-        (
-            "INSERT INTO textsim.pending (corpus_id, keys, lease_until) SELECT id, '{}', now() "
-            "FROM textsim.corpus",
-            0,
-            0,
-            "still pending",
-        ),
-        ("CREATE TABLE textsim.band_99 ()", 0, 0, "band_99 is of no corpus"),
-    ],
-)
-def test_the_checks_find_harm(
-    db: ts.Database, corpus: ts.Corpus, harm: str, lost: int, duplicated: int, broken: str
-) -> None:
-    with psycopg.connect(db.url, autocommit=True) as connection:
-        connection.execute(harm.encode())
-    tally = checked(db)
-    assert tally.lost == lost
-    assert tally.duplicated == duplicated
-    assert broken in " ".join(tally.broken)
-    assert bool(broken) == bool(tally.broken)
-
-
-def test_the_checks_find_a_document_stored_twice(db: ts.Database, corpus: ts.Corpus) -> None:
-    with psycopg.connect(db.url, autocommit=True) as connection:
-        connection.execute("DROP INDEX textsim.document_1_key, textsim.document_1_id")
-        connection.execute(
-            "INSERT INTO textsim.document_1 SELECT * FROM textsim.document_1 LIMIT 1"
-        )
-    assert checked(db).duplicated >= 1
-
-
-def test_the_checks_find_a_missing_index(db: ts.Database, corpus: ts.Corpus) -> None:
-    tally = Tally()
-    with psycopg.connect(db.url, autocommit=True) as connection:
-        connection.execute("DROP INDEX textsim.band_1_bucket")
-        check_leftovers(db, connection, tally)
-    assert tally.broken == ["corpus c has no index on its band rows"]
-
-
-def test_the_checks_find_a_temporary_corpus(db: ts.Database, corpus: ts.Corpus) -> None:
-    stored_corpus.create(db.engine, "textsim temporary 1", corpus.config)
-    assert checked(db).broken == ["1 temporary corpora are left"]
-
-
-def test_a_transaction_in_doubt_is_whole_or_not_at_all() -> None:
-    changes = {"a": 2, "b": None, "c": 2}
-    before = {"a": text_of("a", 1), "b": text_of("b", 1)}
-    after = {"a": text_of("a", 2), "c": text_of("c", 2)}
-    for found, broken in ((before, 0), (after, 0), (before | after, 1), ({}, 1)):
-        model, tally = Model(), Tally()
-        model.apply({"a": 1, "b": 1})
-        model.settle(dict(changes), found, tally)
-        assert len(tally.broken) == broken
-        assert (model.texts == found) == (not broken)
-
-
-def test_a_journal_that_was_cut_off(tmp_path: Path) -> None:
-    journal = Journal(tmp_path / "journal")
-    journal.note(begin=1, changes={"a": 1})
-    journal.note(done=1)
-    with (tmp_path / "journal").open("ab") as file:
-        file.write(b'{"begin": 2, "chan')
-    assert read(tmp_path / "journal") == [{"begin": 1, "changes": {"a": 1}}, {"done": 1}]
-    assert read(tmp_path / "none") == []

@@ -23,7 +23,7 @@ import psycopg
 from psycopg import errors as pg
 
 import textsim_db as ts
-from tests.steps import FIRST, second_step
+from tests.support.steps import FIRST, second_step
 from textsim_db.db import schema
 from textsim_db.db.engine import is_lost, open_engine
 from textsim_db.write import prepared_batch

@@ -88,15 +88,9 @@ def test_the_data_directory_is_where_it_says(monkeypatch: pytest.MonkeyPatch) ->
     assert README.count(path) == 2
 
 
-def test_the_compose_file_says_what_the_readme_says() -> None:
+def test_the_readme_names_the_address_of_the_compose_file() -> None:
     compose = yaml.safe_load((ROOT / "docker-compose.yml").read_text("utf-8"))
-    database = compose["services"]["database"]
-    assert database["image"] == "postgres:18"
-    assert database["healthcheck"]["test"][0] == "CMD-SHELL"
-    assert database["healthcheck"]["test"][1].startswith("pg_isready ")
-    user = database["environment"]["POSTGRES_USER"]
-    name = database["environment"]["POSTGRES_DB"]
-    assert set(compose["volumes"]) == {volume.split(":")[0] for volume in database["volumes"]}
+    environment = compose["services"]["database"]["environment"]
+    user, name = environment["POSTGRES_USER"], environment["POSTGRES_DB"]
     exported = next(code for _, code in BLOCKS if "docker compose up" in code)
     assert f"postgresql://{user}:textsim@127.0.0.1:5432/{name}" in exported
-    assert database["ports"] == ["127.0.0.1:${TEXTSIM_PORT:-5432}:5432"]

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tests.unit.test_text import ALPHABET, CODE_POINTS, MARKS, random_text
+from tests.support.random_texts import ALPHABET, CODE_POINTS, MARKS, random_text
 from textsim_db.db.binary_format import dump_array
 
 DATA = Path(__file__).parents[2].parent / "shared" / "data"
@@ -37,8 +37,6 @@ CONTROLS = (
 EDGES = "\x7f\x80\u07ff\u0800\ufffd\uffff\U00010000\U0010ffff\ud7ff\ue000a1 "
 SEPARATORS = ("", "", "", "", " ", "\n", "-", "\u00a0", "\u0301")
 ALL = "".join(map(chr, CODE_POINTS))
-
-
 Kind = Callable[[random.Random, list[str], list[str]], str]
 
 

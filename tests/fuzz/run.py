@@ -53,8 +53,8 @@ def _compare(url: str, seed: int, texts: int, at: Any, done: Any) -> None:
     import psycopg
 
     import textsim_db as ts
-    from tests import parity
     from tests.fuzz import generate
+    from tests.support import parity
 
     real = generate.real_texts()
     with ts.connect(url) as db, psycopg.connect(db.url, autocommit=True) as connection:

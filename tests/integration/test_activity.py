@@ -13,7 +13,7 @@ import sqlalchemy
 
 import textsim_db as ts
 from benchmarks.generate import documents
-from tests.integration.test_sources import wait_for
+from tests.support.waiting import wait_for
 from textsim_db.db import schema
 from textsim_db.db.engine import sqlalchemy_url
 

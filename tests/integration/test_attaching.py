@@ -4,29 +4,17 @@ from __future__ import annotations
 
 import random
 import threading
-from typing import Any
 
 import psycopg
 import pytest
 from psycopg import errors as pg
 
 import textsim_db as ts
+from tests.support.connections import Connection
 
 pytestmark = pytest.mark.one_server
 
-Connection = psycopg.Connection[Any]
 in_both_modes = pytest.mark.parametrize("mode", ["queue", "inline"])
-
-
-@pytest.fixture
-def corpus(db: ts.Database) -> ts.Corpus:
-    return db.create_corpus("c", shingle="word:2", threshold=0.7, num_hashes=16)
-
-
-@pytest.fixture
-def connection(database_url: str) -> Any:
-    with psycopg.connect(database_url, autocommit=True) as connection:
-        yield connection
 
 
 def create_table(connection: Connection, rows: int) -> None:
@@ -115,8 +103,14 @@ def test_status_of_a_large_backlog(corpus: ts.Corpus, connection: Connection) ->
 
 
 @in_both_modes
+@pytest.mark.parametrize("writers", [3, pytest.param(6, marks=pytest.mark.long)])
 def test_partitioned_table_under_writers(
-    db: ts.Database, corpus: ts.Corpus, database_url: str, mode: str, rng: random.Random
+    db: ts.Database,
+    corpus: ts.Corpus,
+    database_url: str,
+    mode: str,
+    writers: int,
+    rng: random.Random,
 ) -> None:
     """Neither the writers nor attach and detach end by a deadlock."""
     with psycopg.connect(database_url, autocommit=True) as connection:
@@ -129,7 +123,7 @@ def test_partitioned_table_under_writers(
         connection.execute("INSERT INTO t SELECT i, 'text ' || i FROM generate_series(0, 399) i")
     stop = threading.Event()
     errors: list[str] = []
-    seeds = [rng.random() for _ in range(6)]
+    seeds = [rng.random() for _ in range(writers)]
 
     def write(number: int) -> None:
         own_random = random.Random(seeds[number])
@@ -151,7 +145,7 @@ def test_partitioned_table_under_writers(
                 except (pg.SerializationFailure, pg.CheckViolation):
                     pass
 
-    threads = [threading.Thread(target=write, args=[i]) for i in range(6)]
+    threads = [threading.Thread(target=write, args=[i]) for i in range(writers)]
     for thread in threads:
         thread.start()
     try:
@@ -180,7 +174,9 @@ def test_lock_timeout_limits_attach(
     assert connection.execute("SHOW lock_timeout").fetchone() == ("50ms",)
 
 
-def test_a_data_only_restore_is_told_what_to_do(corpus: ts.Corpus, connection: Connection) -> None:
+def test_a_data_only_restore_names_the_option_that_it_needs(
+    corpus: ts.Corpus, connection: Connection
+) -> None:
     """Its rows come before those of the corpus, and the trigger finds none."""
     create_table(connection, 1)
     corpus.attach("t", "id", "body", "inline")

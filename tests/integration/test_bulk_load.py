@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
@@ -12,8 +11,8 @@ import psycopg
 import pytest
 
 import textsim_db as ts
-from tests.integration.test_sources import wait_for
-from tests.sampling import some
+from tests.support.sampling import sample
+from tests.support.waiting import wait_for, wait_until
 from textsim_db.db import stored_corpus
 
 pytestmark = pytest.mark.one_server
@@ -68,7 +67,15 @@ def test_a_load_that_fails_builds_the_index(db: ts.Database) -> None:
     assert len(corpus) == 2000
 
 
-@pytest.mark.parametrize("then", some(["search", "load"], 2))
+NOBODY_LOADS = b"""
+SELECT WHERE NOT EXISTS (
+    SELECT FROM pg_locks l JOIN pg_database d ON d.oid = l.database
+    WHERE d.datname = current_database() AND l.mode IN ('RowExclusiveLock', 'AccessExclusiveLock')
+)
+"""
+
+
+@pytest.mark.parametrize("then", sample(["search", "load"], 2))
 def test_a_load_that_is_killed(db: ts.Database, then: str) -> None:
     corpus = db.create_corpus("c")
     loading = subprocess.Popen([sys.executable, "-c", LOAD, db.url])
@@ -77,7 +84,8 @@ def test_a_load_that_is_killed(db: ts.Database, then: str) -> None:
     finally:
         loading.kill()
         loading.wait()
-    time.sleep(0.2)  # until the server has noticed
+    with psycopg.connect(db.url, autocommit=True) as connection:
+        wait_until(connection, NOBODY_LOADS)  # the server has noticed
     assert not has_index(db.url)
     assert corpus.check() == []
     stored = len(corpus)

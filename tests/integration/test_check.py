@@ -20,8 +20,8 @@ A = "(SELECT id FROM textsim.document WHERE key = 'a')"
 
 
 @pytest.fixture(params=["word:3", "char:5"])
-def corpus(db: ts.Database, request: pytest.FixtureRequest) -> ts.Corpus:
-    corpus = db.create_corpus("news", request.param)
+def corpus(corpus_db: ts.Database, request: pytest.FixtureRequest) -> ts.Corpus:
+    corpus = corpus_db.create_corpus("news", request.param)
     corpus.add_many(TEXTS.items())
     return corpus
 

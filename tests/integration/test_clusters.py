@@ -11,7 +11,7 @@ import pytest
 
 import textsim_db as ts
 from benchmarks.generate import documents
-from tests.sampling import some
+from tests.support.sampling import sample
 from textsim_db.cluster.spanning_forest import Forest, Ids, Links
 from textsim_db.read import bucket_pairs, document_cache
 from textsim_db.read.document_cache import DocumentCache
@@ -100,7 +100,7 @@ def test_long_documents_are_read_a_few_at_a_time(
 
 
 @pytest.mark.one_server
-@pytest.mark.parametrize("shingle", some(["word:2", "char:5"], 2))
+@pytest.mark.parametrize("shingle", sample(["word:2", "char:5"], 2))
 def test_crowded_buckets_give_the_same_pairs_and_clusters(
     db: ts.Database, monkeypatch: pytest.MonkeyPatch, shingle: str
 ) -> None:

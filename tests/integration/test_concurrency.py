@@ -12,6 +12,7 @@ import psycopg
 import pytest
 
 import textsim_db as ts
+from tests.support.waiting import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.one_server
 
@@ -32,8 +33,8 @@ def add_overlapping(url: str, number: int, seed: int) -> int:
     with ts.connect(url) as db:
         corpus = db.corpus("shared")
         for version in range(ROUNDS):
-            some = rng.sample(keys, KEYS // 2)
-            report = corpus.add_many((key, text_of(key, version)) for key in some)
+            chosen = rng.sample(keys, KEYS // 2)
+            report = corpus.add_many((key, text_of(key, version)) for key in chosen)
             assert not report.refused
             stored += report.stored
         corpus.add_many((key, text_of(key, 99)) for key in rng.sample(keys, KEYS))
@@ -94,8 +95,8 @@ def test_creating_one_corpus_at_once(db: ts.Database) -> None:
         return db.create_corpus("shared", num_hashes=32, exist_ok=True)
 
     with ThreadPoolExecutor(8) as pool:
-        made = list(pool.map(create, range(8)))
-    assert {corpus.config for corpus in made} == {db.corpus("shared").config}
+        corpora = list(pool.map(create, range(8)))
+    assert {corpus.config for corpus in corpora} == {db.corpus("shared").config}
     assert db.corpora() == ["shared"]
 
 
@@ -122,14 +123,14 @@ def test_dropping_a_corpus_holds_up_no_other(db: ts.Database) -> None:
         dropping.start()
         time.sleep(0.5)
         assert dropping.is_alive()
-        with psycopg.connect(db.url, options="-c lock_timeout=2000") as connection:
-            connection.execute("SELECT textsim.add('stays', 'b', 'one two three five')")
-            found = connection.execute("SELECT * FROM textsim.candidate_pairs('stays')")
-            assert len(found.fetchall()) <= 1
+        with psycopg.connect(db.url, options="-c lock_timeout=60000") as writer:
+            writer.execute("SELECT textsim.add('stays', 'b', 'one two three five')")
+            pairs = writer.execute("SELECT * FROM textsim.candidate_pairs('stays')")
+            assert len(pairs.fetchall()) <= 1
         with ts.connect(db.url) as other:
             other.create_corpus("made meanwhile")
         reader.commit()
-    dropping.join(20)
+    dropping.join(PATIENCE_SECONDS)
     assert not dropping.is_alive()
     assert db.corpora() == ["made meanwhile", "stays"]
     assert stays.check() == []

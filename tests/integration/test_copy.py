@@ -17,10 +17,10 @@ import psycopg
 import pytest
 
 import textsim_db as ts
-from tests.sampling import some
+from tests.support.sampling import sample
 from textsim_db.db.array_dumper import register
 from textsim_db.db.binary_format import Array
-from textsim_db.db.copy_rows import (
+from textsim_db.db.binary_rows import (
     COPY_HEADER,
     COPY_TRAILER,
     Contents,
@@ -138,7 +138,7 @@ def check_all(url: str) -> None:
         assert corpus.check() == []
 
 
-@pytest.mark.parametrize("build", some(["binary", "python"], 2))
+@pytest.mark.parametrize("build", sample(["binary", "python"], 2))
 def test_round_trip(database_url: str, build: str) -> None:
     program = (
         "import sys; from tests.integration.test_copy import check_all; check_all(sys.argv[1])"

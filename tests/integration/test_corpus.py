@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import psycopg
 import pytest
-import sqlalchemy
 
 import textsim_db as ts
-from tests import reference
+from tests.support import reference
 from textsim_db.write.after_load import ANALYZE_DOCUMENTS
 
 pytestmark = pytest.mark.one_server
@@ -33,9 +31,9 @@ def similarity(left: str, right: str, unit: str = "word", n: int = 3) -> float:
 
 
 @pytest.fixture
-def corpus(db: ts.Database) -> ts.Corpus:
+def corpus(corpus_db: ts.Database) -> ts.Corpus:
     # One row in a band: every pair that shares a value is a candidate.
-    corpus = db.create_corpus("news", bands=128, rows=1)
+    corpus = corpus_db.create_corpus("news", bands=128, rows=1)
     corpus.add_many(TEXTS.items())
     return corpus
 
@@ -100,7 +98,7 @@ def test_add_many_takes_any_iterable_and_reports(db: ts.Database) -> None:
     assert corpus.check() == []
 
 
-def test_progress_is_told(db: ts.Database) -> None:
+def test_progress_is_reported(db: ts.Database) -> None:
     corpus = db.create_corpus("news", "word:1", num_hashes=8)
     seen: list[int] = []
     texts = ((str(i), f"w{i % 100}") for i in range(25_000))
@@ -212,8 +210,8 @@ def test_query_many_is_query_for_each(corpus: ts.Corpus) -> None:
 
 def test_query_many_over_several_rounds(corpus: ts.Corpus) -> None:
     texts = [TEXTS["abd"[i % 3]] for i in range(2500)]
-    found = corpus.query_many(texts, threshold=0.9)
-    assert [matches[0].key for matches in found] == ["abd"[i % 3] for i in range(2500)]
+    matches_of_each = corpus.query_many(texts, threshold=0.9)
+    assert [matches[0].key for matches in matches_of_each] == ["abd"[i % 3] for i in range(2500)]
 
 
 def test_neighbours(corpus: ts.Corpus) -> None:
@@ -226,12 +224,12 @@ def test_neighbours(corpus: ts.Corpus) -> None:
 
 
 def test_candidates(corpus: ts.Corpus) -> None:
-    found = corpus.candidates(TEXTS["a"])
-    assert found[0] == ts.Candidate("a", 128)
-    assert all(isinstance(c, ts.Candidate) for c in found)
-    assert [c.bands for c in found] == sorted((c.bands for c in found), reverse=True)
+    candidates = corpus.candidates(TEXTS["a"])
+    assert candidates[0] == ts.Candidate("a", 128)
+    assert all(isinstance(c, ts.Candidate) for c in candidates)
+    assert [c.bands for c in candidates] == sorted((c.bands for c in candidates), reverse=True)
     buckets = corpus.buckets(TEXTS["a"])
-    for candidate in found:
+    for candidate in candidates:
         shared = buckets == corpus.buckets(TEXTS[candidate.key])
         assert candidate.bands == np.count_nonzero(shared)
     assert corpus.candidates("") == []
@@ -264,11 +262,11 @@ def test_pairs_may_be_left_half_read(corpus: ts.Corpus, database_url: str) -> No
 
 
 def test_documents_may_be_added_while_pairs_are_read(corpus: ts.Corpus) -> None:
-    found = []
+    pairs_read = []
     for pair in corpus.pairs(threshold=0.3):
         corpus.add(f"copy of {pair.a}", TEXTS[pair.a])
-        found.append(pair)
-    assert len(found) == 3
+        pairs_read.append(pair)
+    assert len(pairs_read) == 3
 
 
 def test_clusters(corpus: ts.Corpus) -> None:
@@ -319,94 +317,6 @@ def test_drop_leaves_nothing_but_words(corpus: ts.Corpus, database_url: str) -> 
             "AND relname ~ '_[0-9]'"
         ).fetchall()
     assert tables == []
-
-
-def test_the_address(db: ts.Database) -> None:
-    with psycopg.connect(db.url) as connection:
-        assert connection.info.dbname in db.url
-    assert db.url.startswith("postgresql://")
-
-
-def test_connect_by_an_engine_leaves_it_open(database_url: str) -> None:
-    engine = sqlalchemy.create_engine(database_url.replace("postgresql:", "postgresql+psycopg:"))
-    with ts.connect(engine) as db:
-        assert db.engine is engine
-        db.create_corpus("news").add("a", "text")
-    with engine.connect() as connection:
-        count = connection.execute(sqlalchemy.text("SELECT count(*) FROM textsim.document"))
-        assert count.scalar_one() == 1
-    engine.dispose()
-
-
-def test_connections_lent_to_the_pool_are_as_they_were(database_url: str) -> None:
-    engine = sqlalchemy.create_engine(
-        database_url.replace("postgresql:", "postgresql+psycopg:"), pool_size=1, max_overflow=0
-    )
-    with ts.connect(engine) as db:
-        corpus = db.create_corpus("news")
-        corpus.add_many(TEXTS.items())
-        corpus.query(TEXTS["a"])
-        list(corpus.pairs())
-        corpus.check()
-        with engine.connect() as connection:
-            connection.exec_driver_sql("CREATE TABLE public.mine (x integer)")
-            connection.rollback()
-            found = connection.exec_driver_sql("SELECT to_regclass('public.mine')").scalar_one()
-            assert found is None
-            level = connection.exec_driver_sql("SHOW transaction_isolation").scalar_one()
-            assert level == "read committed"
-            read_only = connection.exec_driver_sql("SHOW transaction_read_only").scalar_one()
-            assert read_only == "off"
-    engine.dispose()
-
-
-def test_a_user_without_search_path_or_with_a_trap_in_it(server: object, database_url: str) -> None:
-    with psycopg.connect(database_url, autocommit=True) as connection:
-        connection.execute(
-            "CREATE FUNCTION public.hash_array_extended(integer[], integer) RETURNS bigint "
-            "LANGUAGE sql AS 'SELECT 0::bigint'"
-        )
-        connection.execute("CREATE TABLE public.document_1 (x integer)")
-        connection.execute("CREATE TABLE public.band_1 (x integer)")
-        name = connection.info.dbname
-        connection.execute(f'ALTER DATABASE "{name}" SET search_path = public, pg_catalog'.encode())
-    with ts.connect(database_url) as db:
-        corpus = db.create_corpus("news")
-        corpus.add_many(TEXTS.items())
-        assert [m.key for m in corpus.query(TEXTS["a"])] == ["a", "b"]
-        corpus.drop()
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"isolation_level": "AUTOCOMMIT"},
-        {"isolation_level": "SERIALIZABLE"},
-        {"poolclass": sqlalchemy.NullPool},
-        {"connect_args": {"prepare_threshold": None}},
-        {"pool_size": 1, "max_overflow": 0, "pool_timeout": 5},
-    ],
-    ids=str,
-)
-def test_any_engine_will_do(database_url: str, options: dict[str, Any]) -> None:
-    url = sqlalchemy.make_url(database_url).set(drivername="postgresql+psycopg")
-    engine = sqlalchemy.create_engine(url, **options)
-    try:
-        with ts.connect(engine) as db:
-            with pytest.raises(ts.CorpusNotFound):
-                db.corpus("c")
-            corpus = db.create_corpus("c", shingle="word:1")
-            assert corpus.add_many((f"{i}", f"text number {i}") for i in range(20)).added == 20
-            assert corpus.add("1", "another text").replaced == 1
-            assert corpus.query("number 3 text")[0][:2] == ("3", 1.0)
-            assert corpus.remove(["2"]) == 1
-            assert corpus.check() == []
-        with engine.connect() as connection:  # what was lent came back as it was
-            driver = connection.connection.driver_connection
-            assert driver is not None
-            assert driver.autocommit == (options.get("isolation_level") == "AUTOCOMMIT")
-    finally:
-        engine.dispose()
 
 
 def test_a_large_load_leaves_the_tables_settled(db: ts.Database, database_url: str) -> None:

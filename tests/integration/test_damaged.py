@@ -12,7 +12,7 @@ import psycopg
 import pytest
 
 import textsim_db as ts
-from tests.sampling import some
+from tests.support.sampling import sample
 
 pytestmark = pytest.mark.one_server
 
@@ -75,7 +75,7 @@ def calls(corpus: ts.Corpus) -> Iterator[Callable[[], object]]:
     yield lambda: corpus.remove(["k3"])
 
 
-@pytest.mark.parametrize("damage", some(DAMAGE, 5))
+@pytest.mark.parametrize("damage", sample(DAMAGE, 5))
 def test_damaged_documents(
     db: ts.Database, corpus: ts.Corpus, damage: str, rng: random.Random
 ) -> None:

@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 import textsim_db as ts
-from tests import collision
+from tests.support import collision
 from textsim_db.db.engine import plain_url, sqlalchemy_url
 from textsim_db.text.hashing import hash_texts
 from textsim_db.text.tokens import words

@@ -27,8 +27,8 @@ UUIDS = [uuid.UUID(int=i) for i in range(3)]
 
 
 @pytest.fixture
-def corpus(db: ts.Database) -> ts.Corpus:
-    return db.create_corpus("c", "word:1")
+def corpus(corpus_db: ts.Database) -> ts.Corpus:
+    return corpus_db.create_corpus("c", "word:1")
 
 
 def columns(keys: Any = tuple(TEXTS)) -> dict[str, Any]:
@@ -93,6 +93,7 @@ TABLES: list[Callable[[dict[str, Any]], Any]] = [
 ]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("number", range(len(TABLES)))
 @pytest.mark.parametrize("keys", [list("abc"), [3, 20, 100], UUIDS], ids=["str", "int", "uuid"])
 def test_tables_and_records(corpus: ts.Corpus, number: int, keys: list[Any]) -> None:

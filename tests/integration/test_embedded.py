@@ -7,14 +7,11 @@ from __future__ import annotations
 
 import os
 import pwd
-import shutil
 import signal
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -24,10 +21,11 @@ import psycopg
 import pytest
 
 import textsim_db as ts
+from tests.support.embedded import VERSION, is_running, kill, own_folder, postmaster
+from tests.support.waiting import wait_for
 from textsim_db.db import embedded_server
 
 ROOT = Path(__file__).parents[2]
-VERSION = embedded_server.VERSION
 START = "import sys, pathlib; from textsim_db.db import embedded_server; "
 START += "print(embedded_server.start(pathlib.Path(sys.argv[1])), flush=True)"
 ADD_FOREVER = """
@@ -44,25 +42,12 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-@contextmanager
-def own_folder() -> Iterator[Path]:
-    folder = Path(tempfile.mkdtemp(prefix="te-"))
-    folder.chmod(0o755)
-    try:
-        yield folder
-    finally:
-        with ExitStack() as stack:
-            stack.callback(shutil.rmtree, folder)
-            for version in (16, 18):
-                stack.callback(embedded_server.stop, folder, version)
-
-
 @pytest.fixture
 def folder(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A data folder of the test's own, which connect() without an address uses."""
-    with own_folder() as made:
-        monkeypatch.setenv(embedded_server.DATA_DIR_VARIABLE, str(made))
-        yield made
+    with own_folder() as folder:
+        monkeypatch.setenv(embedded_server.DATA_DIR_VARIABLE, str(folder))
+        yield folder
 
 
 def run(program: str, *arguments: object, **options: Any) -> str:
@@ -76,27 +61,6 @@ def run(program: str, *arguments: object, **options: Any) -> str:
     )
     assert done.returncode == 0, done.stderr
     return str(done.stdout)
-
-
-def postmaster(folder: Path, version: int = VERSION) -> psutil.Process:
-    cluster = folder / f"postgresql-{version}"
-    process = psutil.Process(int((cluster / "postmaster.pid").read_text().split("\n", 1)[0]))
-    assert str(cluster) in process.cmdline(), "not a server of this test"
-    return process
-
-
-def is_running(pid: int) -> bool:
-    try:
-        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
-
-
-def kill(folder: Path) -> None:
-    """Kill the postmaster of this test, as the machine would that runs out of memory."""
-    process = postmaster(folder)
-    process.kill()
-    process.wait(30)
 
 
 def add_some(count: int) -> None:
@@ -126,7 +90,7 @@ def test_start_join_and_stop(folder: Path, version: int) -> None:
         assert connection.execute("SHOW listen_addresses").fetchone() == ("",)
         assert connection.execute("SHOW server_encoding").fetchone() == ("UTF8",)
     assert embedded_server.stop(folder, version)
-    assert not is_running(pid)
+    wait_for(lambda: not is_running(pid))
     assert not embedded_server.stop(folder, version)
 
 
@@ -135,10 +99,11 @@ def test_stop_waits_for_the_processes_and_not_only_for_their_lock_file(folder: P
     cluster = folder / f"postgresql-{VERSION}"
     program = folder / "postgres"  # a process of the cluster that ends after the lock file has gone
     program.symlink_to("/bin/bash")
-    script = f"while [ -e {cluster}/postmaster.pid ]; do sleep 0.01; done; sleep 1; :"
-    with subprocess.Popen([program, "-c", script], cwd=cluster) as last:
+    ended = folder / "ended"
+    script = f"while [ -e {cluster}/postmaster.pid ]; do sleep 0.01; done; sleep 1; touch {ended}"
+    with subprocess.Popen([program, "-c", script], cwd=cluster):
         assert embedded_server.stop(folder)
-        assert not is_running(last.pid)
+        assert ended.exists()
 
 
 def test_connect_without_an_address(folder: Path) -> None:
@@ -245,9 +210,7 @@ def test_initdb_is_killed(folder: Path) -> None:
         [sys.executable, "-c", START, folder], cwd=ROOT, start_new_session=True
     )
     cluster = folder / f"postgresql-{VERSION}"
-    deadline = time.monotonic() + 60
-    while not (cluster / "PG_VERSION").exists() and time.monotonic() < deadline:
-        time.sleep(0.01)
+    wait_for((cluster / "PG_VERSION").exists)
     os.killpg(starting.pid, signal.SIGKILL)  # the process group that was started above
     starting.wait()
     add_some(10)
@@ -260,9 +223,7 @@ def test_a_stale_lock_with_the_number_of_another_program(folder: Path) -> None:
     cluster = folder / f"postgresql-{VERSION}"
     lock = (cluster / "postmaster.pid").read_text()
     kill(folder)
-    deadline = time.monotonic() + 30
-    while embedded_server._Server(cluster, VERSION).leftovers() and time.monotonic() < deadline:
-        time.sleep(0.05)
+    wait_for(lambda: not embedded_server._Server(cluster, VERSION).leftovers())
     with subprocess.Popen(["sleep", "600"]) as other:
         try:
             rest = lock.split("\n", 1)[1]
@@ -293,7 +254,7 @@ def test_a_folder_that_cannot_be_made(tmp_path: Path, monkeypatch: pytest.Monkey
         ts.connect()
 
 
-def test_versions_there_are_not(folder: Path) -> None:
+def test_an_unknown_version_is_refused(folder: Path) -> None:
     with pytest.raises(ts.ConfigurationError, match=r"no embedded PostgreSQL 9.*\[16, 18\]"):
         embedded_server.start(folder, 9)
 

@@ -71,6 +71,7 @@ def database_setting(address: str, setting: str) -> Iterator[None]:
         yield
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("encoding", ["LATIN1", "SQL_ASCII", "EUC_JP"])
 @pytest.mark.parametrize("way", ["address", "options", "environment", "database"])
 def test_another_client_encoding_of_our_own_connections(
@@ -89,6 +90,7 @@ def test_another_client_encoding_of_our_own_connections(
             do_everything(database_url)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("encoding", ["LATIN1", "EUC_JP"])
 @pytest.mark.parametrize("way", ["arguments", "environment", "database"])
 def test_another_client_encoding_of_an_engine(
@@ -164,12 +166,12 @@ def test_what_a_listener_sets_stays(database_url: str, name: str, value: Any) ->
         with engine.connect():  # SQLAlchemy asks for the version of the server first
             pass
         engine.dispose()
-        made: list[Any] = []
+        connections: list[Any] = []
 
         @sqlalchemy.event.listens_for(engine, "connect")
         def prepare(connection: Any, record: Any) -> None:
             setattr(connection, name, value)
-            made.append(connection)
+            connections.append(connection)
 
         with ts.connect(engine) as db:
             corpus = db.create_corpus("c", "word:1")
@@ -177,9 +179,9 @@ def test_what_a_listener_sets_stays(database_url: str, name: str, value: Any) ->
             assert [pair[:2] for pair in corpus.pairs(0.5)] == [("clé1", "€ 漢")]
             assert corpus.rebuild(threshold=0.7)
             assert corpus.check() == []
-        assert made
-        assert all(getattr(connection, name) == value for connection in made)
-        assert not any(connection.autocommit for connection in made)
+        assert connections
+        assert all(getattr(connection, name) == value for connection in connections)
+        assert not any(connection.autocommit for connection in connections)
 
 
 def test_a_listener_that_leaves_a_transaction_open(database_url: str) -> None:
@@ -231,3 +233,91 @@ def test_connections_that_sqlalchemy_cannot_read(
         pytest.raises(ts.ConfigurationError, match="out of its connect_args"),
     ):
         ts.connect(engine)
+
+
+def test_the_address(db: ts.Database) -> None:
+    with psycopg.connect(db.url) as connection:
+        assert connection.info.dbname in db.url
+    assert db.url.startswith("postgresql://")
+
+
+def test_connect_by_an_engine_leaves_it_open(database_url: str) -> None:
+    engine = sqlalchemy.create_engine(database_url.replace("postgresql:", "postgresql+psycopg:"))
+    with ts.connect(engine) as db:
+        assert db.engine is engine
+        db.create_corpus("news").add("a", "text")
+    with engine.connect() as connection:
+        count = connection.execute(sqlalchemy.text("SELECT count(*) FROM textsim.document"))
+        assert count.scalar_one() == 1
+    engine.dispose()
+
+
+def test_connections_lent_to_the_pool_are_as_they_were(database_url: str) -> None:
+    engine = sqlalchemy.create_engine(
+        database_url.replace("postgresql:", "postgresql+psycopg:"), pool_size=1, max_overflow=0
+    )
+    with ts.connect(engine) as db:
+        corpus = db.create_corpus("news")
+        corpus.add_many(TEXTS.items())
+        corpus.query(TEXTS["clé1"])
+        list(corpus.pairs())
+        corpus.check()
+        with engine.connect() as connection:
+            connection.exec_driver_sql("CREATE TABLE public.mine (x integer)")
+            connection.rollback()
+            table = connection.exec_driver_sql("SELECT to_regclass('public.mine')").scalar_one()
+            assert table is None
+            level = connection.exec_driver_sql("SHOW transaction_isolation").scalar_one()
+            assert level == "read committed"
+            read_only = connection.exec_driver_sql("SHOW transaction_read_only").scalar_one()
+            assert read_only == "off"
+    engine.dispose()
+
+
+def test_a_user_without_search_path_or_with_a_trap_in_it(server: object, database_url: str) -> None:
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        connection.execute(
+            "CREATE FUNCTION public.hash_array_extended(integer[], integer) RETURNS bigint "
+            "LANGUAGE sql AS 'SELECT 0::bigint'"
+        )
+        connection.execute("CREATE TABLE public.document_1 (x integer)")
+        connection.execute("CREATE TABLE public.band_1 (x integer)")
+        name = connection.info.dbname
+        connection.execute(f'ALTER DATABASE "{name}" SET search_path = public, pg_catalog'.encode())
+    with ts.connect(database_url) as db:
+        corpus = db.create_corpus("news", "word:1")
+        corpus.add_many(TEXTS.items())
+        assert [m.key for m in corpus.query(TEXTS["clé1"], 0.5)] == list(TEXTS)
+        corpus.drop()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"isolation_level": "AUTOCOMMIT"},
+        {"isolation_level": "SERIALIZABLE"},
+        {"poolclass": sqlalchemy.NullPool},
+        {"connect_args": {"prepare_threshold": None}},
+        {"pool_size": 1, "max_overflow": 0, "pool_timeout": 5},
+    ],
+    ids=str,
+)
+def test_any_engine_will_do(database_url: str, options: dict[str, Any]) -> None:
+    url = sqlalchemy.make_url(database_url).set(drivername="postgresql+psycopg")
+    engine = sqlalchemy.create_engine(url, **options)
+    try:
+        with ts.connect(engine) as db:
+            with pytest.raises(ts.CorpusNotFound):
+                db.corpus("c")
+            corpus = db.create_corpus("c", shingle="word:1")
+            assert corpus.add_many((f"{i}", f"text number {i}") for i in range(20)).added == 20
+            assert corpus.add("1", "another text").replaced == 1
+            assert corpus.query("number 3 text")[0][:2] == ("3", 1.0)
+            assert corpus.remove(["2"]) == 1
+            assert corpus.check() == []
+        with engine.connect() as connection:  # what was lent came back as it was
+            driver = connection.connection.driver_connection
+            assert driver is not None
+            assert driver.autocommit == (options.get("isolation_level") == "AUTOCOMMIT")
+    finally:
+        engine.dispose()

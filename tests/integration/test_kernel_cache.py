@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import textsim_db
-from tests.integration.test_fork import run
+from tests.support.forking import run
 
 pytestmark = pytest.mark.one_server
 
@@ -80,14 +80,13 @@ def run_homeless(package: Path, *arguments: str, text: str = "") -> tuple[int, s
 
 def test_commands_work_where_no_cache_can_be_written(package: Path, database_url: str) -> None:
     address = ("--database-url", database_url)
-    status, _, errors = run_homeless(package, "corpus", "create", "c", *address)
+    document = '{"id": "one", "text": "the words of a document"}\n'
+    arguments = ("index", "c", "-", "--create", *address)
+    status, _, errors = run_homeless(package, *arguments, text=document)
     assert status == 0, errors
+    assert errors.count(WARNING) == errors.count("NUMBA_CACHE_DIR") == 1
     status, output, errors = run_homeless(package, "corpus", "list", *address)
     assert (status, "c" in output.split()) == (0, True), errors
-    assert errors.count(WARNING) == errors.count("NUMBA_CACHE_DIR") == 1
-    document = '{"id": "one", "text": "the words of a document"}\n'
-    status, _, errors = run_homeless(package, "index", "c", "-", *address, text=document)
-    assert (status, errors.count(WARNING)) == (0, 1), errors
 
 
 def run_kernel(folder: Path, number: int, setup: str = "") -> tuple[str, str]:

@@ -18,7 +18,7 @@ import psycopg
 import pytest
 
 import textsim_db as ts
-from tests.cli.test_cli import Textsim, textsim
+from tests.support.commands import Textsim
 from textsim_db.measures import without_stop_words
 from textsim_db.text import languages
 from textsim_db.text.languages import READ_BYTES, UNDETERMINED, identify
@@ -26,8 +26,6 @@ from textsim_db.text.stop_words import stop_words, stop_words_by_language
 from textsim_db.text.tokens import normal_form, tokenize
 from textsim_db.text.utf8 import to_bytes
 from textsim_db.write.prepared_batch import part_of, prepare
-
-__all__ = ["textsim"]
 
 pytestmark = pytest.mark.one_server
 
@@ -51,14 +49,14 @@ def corpus_of(name: str) -> Iterator[dict[str, str]]:
 
 def stories(rng: random.Random) -> dict[str, str]:
     """Return texts in five languages, three near-duplicates of each, and some without words."""
-    made = {}
+    texts = {}
     for code, text in TEXTS.items():
         units = [text] if code == "ja" else text.split()
         for number in range(3):
-            some = list(units)
-            some[rng.randrange(len(some))] += f" {number}"
-            made[f"{code}{number}"] = " ".join(some)
-    return made | {"empty": "", "signs": "... --- !!!"}
+            words = list(units)
+            words[rng.randrange(len(words))] += f" {number}"
+            texts[f"{code}{number}"] = " ".join(words)
+    return texts | {"empty": "", "signs": "... --- !!!"}
 
 
 def identified(*texts: str) -> list[str]:

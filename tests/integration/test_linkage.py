@@ -20,9 +20,9 @@ THRESHOLD = 0.5
 
 
 @pytest.fixture
-def corpus(db: ts.Database, rng: random.Random) -> ts.Corpus:
+def corpus(corpus_db: ts.Database, rng: random.Random) -> ts.Corpus:
     """Chains of small steps, copies, templates, and documents without words."""
-    made = db.create_corpus("c", shingle="word:1", threshold=THRESHOLD, recall=0.9)
+    corpus = corpus_db.create_corpus("c", shingle="word:1", threshold=THRESHOLD, recall=0.9)
     texts = dict(documents(300, words=40, planted=0.4, seed=rng.randrange(10**6)))
     words = texts["doc-0000000"].split()
     for chain in range(5):
@@ -31,8 +31,8 @@ def corpus(db: ts.Database, rng: random.Random) -> ts.Corpus:
             texts[f"chain {chain} {step}"] = " ".join(words)
     texts |= {f"copy {i}": texts["chain 0 3"].upper() for i in range(8)}
     texts |= {"empty": "", "void": "?!"}
-    made.add_many(texts.items())
-    return made
+    corpus.add_many(texts.items())
+    return corpus
 
 
 def linked(corpus: ts.Corpus) -> dict[tuple[str, str], float]:
@@ -45,18 +45,18 @@ def ordered(a: str, b: str) -> tuple[str, str]:
 
 def test_every_two_members_of_a_complete_cluster_are_a_pair(corpus: ts.Corpus) -> None:
     pairs = linked(corpus)
-    found = list(corpus.clusters(linkage="complete"))
-    assert len({key for cluster in found for key in cluster.keys}) == sum(
-        len(cluster.keys) for cluster in found
+    clusters = list(corpus.clusters(linkage="complete"))
+    assert len({key for cluster in clusters for key in cluster.keys}) == sum(
+        len(cluster.keys) for cluster in clusters
     )
-    for cluster in found:
+    for cluster in clusters:
         assert cluster.weakest == min(pairs[pair] for pair in combinations(cluster.keys, 2))
-    groups = [cluster.keys for cluster in found]
+    groups = [cluster.keys for cluster in clusters]
     alone = {key for pair in pairs for key in pair} - {key for keys in groups for key in keys}
     groups += [(key,) for key in alone]
     for x, y in combinations(groups, 2):
         assert any(ordered(a, b) not in pairs for a in x for b in y), "these could be one cluster"
-    assert max(len(cluster.keys) for cluster in found) >= 9
+    assert max(len(cluster.keys) for cluster in clusters) >= 9
 
 
 @pytest.mark.parametrize("chunk", [5, 10_000])
@@ -82,11 +82,11 @@ def test_whatever_is_removed_is_a_pair_with_what_is_kept(
     removed = list(corpus.duplicates(rank=rank))
     assert {d.key: (d.kept, d.similarity) for d in removed} == expected
     assert len(removed) == len(expected) > 100
-    found = list(corpus.clusters(linkage="kept", rank=rank))
-    assert {(key, c.kept) for c in found for key in c.keys if key != c.kept} == {
+    clusters = list(corpus.clusters(linkage="kept", rank=rank))
+    assert {(key, c.kept) for c in clusters for key in c.keys if key != c.kept} == {
         (d.key, d.kept) for d in removed
     }
-    for cluster in found:
+    for cluster in clusters:
         assert cluster.weakest == min(
             pairs[ordered(cluster.kept or "", key)] for key in cluster.keys if key != cluster.kept
         )
@@ -94,9 +94,9 @@ def test_whatever_is_removed_is_a_pair_with_what_is_kept(
 
 def test_one_of_each_cluster_is_left(corpus: ts.Corpus) -> None:
     for linkage in ("single", "complete"):
-        found = list(corpus.clusters(linkage=linkage))
+        clusters = list(corpus.clusters(linkage=linkage))
         removed = list(corpus.duplicates(linkage=linkage, rank=len))
-        first = {key: min(c.keys, key=lambda k: (len(k), k)) for c in found for key in c.keys}
+        first = {key: min(c.keys, key=lambda k: (len(k), k)) for c in clusters for key in c.keys}
         assert {d.key: d.kept for d in removed} == {k: f for k, f in first.items() if k != f}
         pairs = linked(corpus)
         for duplicate in removed:

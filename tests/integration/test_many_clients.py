@@ -20,7 +20,10 @@ import psycopg
 import pytest
 
 import textsim_db as ts
-from tests.integration.test_sources import Connection, expected, settle, stored, working
+from tests.support.connections import Connection
+from tests.support.sources import expected, settle, stored
+from tests.support.waiting import PATIENCE_SECONDS
+from tests.support.workers import wait_for_postponed, working
 
 pytestmark = pytest.mark.one_server
 
@@ -34,6 +37,8 @@ SNAPSHOT = """
 SELECT key, coalesce(normal_form, textsim._normal_form_of(word_ids)) FROM textsim.document
 WHERE key = ANY (%s)
 """
+KINDS = ("python", "sql", "t", "u", "reads")
+ENOUGH = 10  # of each kind of work, to show anything
 
 
 @dataclass(slots=True)
@@ -108,11 +113,17 @@ class Clients:
         if self.failures:
             raise self.failures[0]
 
+    def _goes_on(self) -> bool:
+        """Return whether the time is not up, or a kind of client has hardly done anything yet."""
+        now = time.monotonic()
+        idle = any(self.counts[kind] <= ENOUGH for kind in KINDS)
+        return now < self._end + (PATIENCE_SECONDS if idle else 0)
+
     def _run(self, rng: random.Random, step: Callable[[Client], None]) -> None:
         try:
             with psycopg.connect(self._url) as connection, ts.connect(self._url) as db:
                 client = Client(rng, connection, db.corpus("c"), self.model, self.counts)
-                while time.monotonic() < self._end and not self.failures:
+                while self._goes_on() and not self.failures:
                     step(client)
         except BaseException as error:
             self.failures.append(error)
@@ -218,13 +229,13 @@ class Client:
         rows = self.connection.execute(SNAPSHOT, [[k for c in couples for k in c]]).fetchall()
         until = time.monotonic()
         self.connection.rollback()
-        found: dict[str, str] = dict(rows)
-        self.counts["doubled"] += len(rows) - len(found)
+        texts: dict[str, str] = dict(rows)
+        self.counts["doubled"] += len(rows) - len(texts)
         for one, other in couples:
-            self.counts["torn"] += found.get(one) != found.get(other)
-            self.counts["lost"] += not self.model.allows(one, found.get(one), since, until)
-            if one in found:
-                matches = self.corpus.query(found[one])
+            self.counts["torn"] += texts.get(one) != texts.get(other)
+            self.counts["lost"] += not self.model.allows(one, texts.get(one), since, until)
+            if one in texts:
+                matches = self.corpus.query(texts[one])
                 keys = [match.key for match in matches]
                 self.counts["doubled"] += len(keys) - len(set(keys))
                 self.counts["torn"] += (one in keys) != (other in keys)
@@ -246,7 +257,7 @@ def test_sixteen_clients(db: ts.Database, rng: random.Random, seed: int, databas
             clients.start(3, Client.reads)
             clients.join()
         counts, now = clients.counts, time.monotonic()
-        time.sleep(1.1)  # what one worker found held by another comes again after a second
+        wait_for_postponed(connection)
         settle(db, corpus)
         contents = stored(connection)
         couples = [f"p{i}{side}" for i in range(COUPLES) for side in "ab"]
@@ -270,6 +281,6 @@ def test_sixteen_clients(db: ts.Database, rng: random.Random, seed: int, databas
         f"doubled {counts['doubled']}, surplus {counts['surplus']}, "
         f"broken invariants {counts['broken']}"
     )
-    assert all(counts[kind] > 10 for kind in ("python", "sql", "t", "u", "reads")), counts
+    assert all(counts[kind] > ENOUGH for kind in KINDS), counts
     wrong = ("lost", "torn", "doubled", "surplus", "broken")
     assert [counts[kind] for kind in wrong] == [0] * len(wrong)

@@ -14,7 +14,9 @@ import psycopg
 import pytest
 
 import textsim_db as ts
-from tests.integration.test_sources import Connection, expected, settle, stored
+from tests.support.connections import Connection
+from tests.support.sources import expected, settle, stored
+from tests.support.workers import wait_for_postponed
 
 pytestmark = pytest.mark.one_server
 
@@ -112,7 +114,7 @@ def test_many_writers(db: ts.Database, seed: int, mode: str) -> None:
                 raise writer.failure
         print(f"{sum(w.transactions for w in writers)} transactions, {kills} workers killed")
         assert sum(writer.transactions for writer in writers) > WRITERS
-        time.sleep(1.1)  # what the killed workers had in hand
+        wait_for_postponed(connection)
         settle(db, corpus)
         assert stored(connection) == expected(connection, "t")
         rows = connection.execute("SELECT id::text, body FROM t WHERE body IS NOT NULL").fetchall()

@@ -10,7 +10,7 @@ import pytest
 
 import textsim_db as ts
 from benchmarks.generate import documents
-from tests.sampling import some
+from tests.support.sampling import sample
 from textsim_db.text.shingles import shingles
 
 pytestmark = pytest.mark.one_server
@@ -33,7 +33,7 @@ def brute_force(texts: dict[str, str], shingle: str, threshold: float) -> tuple[
     return found, every
 
 
-@pytest.mark.parametrize("shingle", some(["word:3", "word:1", "char:5"], 3))
+@pytest.mark.parametrize("shingle", sample(["word:3", "word:1", "char:5"], 3))
 def test_against_plain_sets(db: ts.Database, rng: random.Random, shingle: str) -> None:
     texts = dict(documents(400, words=30, planted=0.4, seed=rng.randrange(10**6)))
     texts |= {"empty": "", "copy": texts["doc-0000003"], "short": "one two"}
@@ -79,7 +79,7 @@ def test_a_sample(db: ts.Database, rng: random.Random) -> None:
     assert found[-1] == (600, 600)
 
 
-@pytest.mark.parametrize("threshold", some([0.8, 0.5, 0.7, 0.9], 4))
+@pytest.mark.parametrize("threshold", sample([0.8, 0.5, 0.7, 0.9], 4))
 def test_what_is_promised_is_measured(
     db: ts.Database, threshold: float, rng: random.Random
 ) -> None:

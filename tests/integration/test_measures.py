@@ -10,7 +10,7 @@ import pytest
 
 import textsim_db as ts
 from benchmarks.generate import documents
-from tests.sampling import some
+from tests.support.sampling import sample
 from textsim_db.measures import MEASURES, Measure, shingles, words
 from textsim_db.read import bucket_pairs
 
@@ -34,7 +34,7 @@ def passes(measure: Measure, found: float, threshold: float) -> bool:
     return found <= threshold if measure.is_distance else found >= threshold
 
 
-@pytest.mark.parametrize("shingle", some(["word:3", "word:1", "char:5"], 3))
+@pytest.mark.parametrize("shingle", sample(["word:3", "word:1", "char:5"], 3))
 def test_every_measure(
     db: ts.Database, rng: random.Random, shingle: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -18,12 +18,6 @@ pytestmark = pytest.mark.one_server
 DOCUMENTS = [(f"k{i}", f"document number {i} of many w{i % 97} v{i % 7}") for i in range(1000)]
 
 
-@pytest.fixture
-def connection(database_url: str) -> Iterator[psycopg.Connection[tuple[object, ...]]]:
-    with psycopg.connect(database_url, autocommit=True) as connection:
-        yield connection
-
-
 @pytest.fixture(autouse=True)
 def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in ("write.prepared_batch", "sync.pieces", "write.bulk_load"):

@@ -37,19 +37,19 @@ KEEPS_PREPARED = (1, 21)
 
 
 def program() -> str:
-    found = os.environ.get(PROGRAM_VARIABLE) or shutil.which(
+    path = os.environ.get(PROGRAM_VARIABLE) or shutil.which(
         "pgbouncer", path=f"{os.environ['PATH']}:/usr/sbin:/usr/local/sbin"
     )
-    if found is None:
+    if path is None:
         pytest.skip(f"needs pgbouncer: none is on the path, and {PROGRAM_VARIABLE} names none")
-    return found
+    return path
 
 
 def version() -> tuple[int, ...]:
-    told = subprocess.run([program(), "--version"], capture_output=True, text=True, check=True)
-    found = re.search(r"(\d+)\.(\d+)", told.stdout)
-    assert found is not None, told.stdout
-    return tuple(map(int, found.groups()))
+    output = subprocess.run([program(), "--version"], capture_output=True, text=True, check=True)
+    number = re.search(r"(\d+)\.(\d+)", output.stdout)
+    assert number is not None, output.stdout
+    return tuple(map(int, number.groups()))
 
 
 @contextmanager

@@ -1,13 +1,9 @@
-"""A corpus that is rebuilt: what comes out, and what others see meanwhile."""
+"""A corpus that is rebuilt: what comes out, and what is refused or left when it does not succeed."""
 
 from __future__ import annotations
 
 import random
-import threading
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from itertools import islice
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,35 +12,15 @@ import pytest
 from psycopg import errors as pg
 
 import textsim_db as ts
-from benchmarks.generate import documents
-from tests.integration.test_retries import cut_commit
-from tests.proxy import proxied
-from tests.sampling import some
+from tests.support.proxy import cut_commit, proxied
+from tests.support.rebuilds import TEXTS, contents
+from tests.support.sampling import sample
 from textsim_db.db import stored_corpus
-from textsim_db.sync import pieces, source_rows
-from textsim_db.write import copy_corpus, rebuild
+from textsim_db.sync import source_rows
+from textsim_db.write import copy_corpus
 from textsim_db.write.temporary_corpora import PREFIX
 
 pytestmark = pytest.mark.one_server
-
-TEXTS = dict(documents(300, words=40, planted=0.3, seed=8))
-
-
-def contents(db: ts.Database, name: str) -> tuple[list[Any], list[Any]]:
-    """All rows of a corpus but for what is its own: ids of the corpus and of documents."""
-    with db.engine.connect() as connection:
-        number = connection.exec_driver_sql(
-            "SELECT id FROM textsim.corpus WHERE name = %s", (name,)
-        ).scalar_one()
-        rows = connection.exec_driver_sql(
-            "SELECT key, source_id, shingle_count, word_ids, signature, normal_form "
-            f"FROM textsim.document_{number} ORDER BY key"
-        ).all()
-        bands = connection.exec_driver_sql(
-            f"SELECT d.key, b.band, b.bucket FROM textsim.band_{number} b "
-            f"LEFT JOIN textsim.document_{number} d ON d.id = b.document_id ORDER BY 1, 2, 3"
-        ).all()
-    return [tuple(row) for row in rows], [tuple(row) for row in bands]
 
 
 @pytest.mark.parametrize(
@@ -56,12 +32,12 @@ def contents(db: ts.Database, name: str) -> tuple[list[Any], list[Any]]:
         {"bands": 10, "rows": 3},
     ],
 )
-def test_it_is_what_a_new_corpus_would_be(db: ts.Database, settings: dict[str, Any]) -> None:
+def test_a_rebuilt_corpus_equals_a_new_one(db: ts.Database, settings: dict[str, Any]) -> None:
     corpus = db.create_corpus("c")
     corpus.add_many([*TEXTS.items(), ("empty", ""), ("short", "one"), ("long", "a " * 5000)])
-    found: list[tuple[int, int]] = []
-    assert corpus.rebuild(**settings, progress=lambda *done: found.append(done))
-    assert found[-1] == (303, 303)
+    progress: list[tuple[int, int]] = []
+    assert corpus.rebuild(**settings, progress=lambda *done: progress.append(done))
+    assert progress[-1] == (303, 303)
     fresh = db.create_corpus("fresh", **settings)
     fresh.add_many([*TEXTS.items(), ("empty", ""), ("short", "one"), ("long", "a " * 5000)])
     assert corpus.config == fresh.config == db.corpus("c").config
@@ -101,178 +77,6 @@ def test_tables_stay_attached(db: ts.Database) -> None:
     corpus.detach("inline")
 
 
-@contextmanager
-def running(*functions: Any) -> Iterator[threading.Event]:
-    """Run functions again and again in threads until the end."""
-    stop = threading.Event()
-    failures: list[BaseException] = []
-
-    def loop(function: Any) -> None:
-        try:
-            while not stop.is_set():
-                function()
-        except BaseException as error:
-            failures.append(error)
-
-    threads = [threading.Thread(target=loop, args=[function]) for function in functions]
-    for thread in threads:
-        thread.start()
-    try:
-        yield stop
-    finally:
-        stop.set()
-        for thread in threads:
-            thread.join()
-    assert failures == []
-
-
-def test_readers_and_writers_go_on(
-    db: ts.Database, rng: random.Random, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(copy_corpus, "DOCUMENTS_AT_ONCE", 50)
-    monkeypatch.setattr(rebuild, "FEW", 5)
-    corpus = db.create_corpus("c")
-    corpus.add_many(TEXTS.items())
-    constant = "a text that is always there and always to be found"
-    corpus.add("constant", constant)
-    model = {**TEXTS, "constant": constant}
-    writing, reading = db.corpus("c"), db.corpus("c")
-    texts = list(TEXTS.values())
-    errors = 0
-
-    def write() -> None:
-        nonlocal errors
-        key = f"doc-{rng.randrange(400):07d}"
-        text = rng.choice(texts) + " more"
-        for _ in range(2):
-            try:
-                if rng.random() < 0.3:
-                    writing.remove([key])
-                    model.pop(key, None)
-                else:
-                    writing.add(key, text)
-                    model[key] = text
-                return
-            except ts.CorpusChanged:
-                errors += 1
-        raise AssertionError("a repeated write was refused")
-
-    def read() -> None:
-        assert "constant" in [match.key for match in reading.query(constant)]
-        assert "constant" in reading
-
-    with running(write, read):
-        for settings in ({"shingle": "char:4"}, {"num_hashes": 60}, {"seed": 5}) * 2:
-            corpus.rebuild(**settings)
-            time.sleep(0.2)
-    assert errors <= 5
-    assert corpus.check() == []
-    fresh = db.create_corpus("fresh", shingle="char:4", num_hashes=60, seed=5)
-    fresh.add_many(model.items())
-    assert contents(db, "c") == contents(db, "fresh")
-    assert stored_corpus.names(db.engine) == ["c", "fresh"]
-
-
-def test_one_rebuild_at_a_time(db: ts.Database) -> None:
-    corpus, other = db.create_corpus("c"), db.create_corpus("other")
-    corpus.add_many(islice(TEXTS.items(), 20))
-    begun, ended = threading.Event(), threading.Event()
-
-    def hold(done: int, documents: int) -> None:
-        begun.set()
-        ended.wait()
-
-    first = db.corpus("c")
-    thread = threading.Thread(target=first.rebuild, kwargs={"seed": 3, "progress": hold})
-    thread.start()
-    try:
-        begun.wait()
-        with pytest.raises(ts.CorpusBusy, match='corpus "c" is being rebuilt'):
-            corpus.rebuild(seed=4)
-        with psycopg.connect(db.url) as connection, pytest.raises(pg.ObjectInUse):
-            connection.execute("SELECT textsim.create_view('c', 'v')")
-        assert other.rebuild(seed=4)
-    finally:
-        ended.set()
-        thread.join()
-    assert db.corpus("c").config.seed == 3
-    assert corpus.rebuild(seed=4)
-    assert stored_corpus.names(db.engine) == ["c", "other"]
-
-
-def test_many_rebuilds_at_once(db: ts.Database) -> None:
-    """Each one is done, or refused by name."""
-    db.create_corpus("c").add_many(islice(TEXTS.items(), 20))
-    seeds = iter(range(2, 1000))
-    outcomes: list[type[BaseException] | bool] = []
-
-    def rebuild_once() -> None:
-        try:
-            outcomes.append(db.corpus("c").rebuild(seed=next(seeds)))
-        except (ts.CorpusBusy, ts.CorpusChanged) as error:
-            outcomes.append(type(error))
-
-    with running(rebuild_once, rebuild_once, rebuild_once):
-        while outcomes.count(True) < 10:
-            time.sleep(0.01)
-    assert stored_corpus.names(db.engine) == ["c"]
-    assert db.corpus("c").check() == []
-
-
-def test_lists_go_on(db: ts.Database) -> None:
-    corpus, reading = db.create_corpus("c"), db.corpus("c")
-    corpus.add_many(TEXTS.items())
-    assert corpus.rebuild(threshold=0.5, num_hashes=256)
-    copies = {f"{key} again": text for key, text in list(TEXTS.items())[:10]}
-    corpus.add_many(copies.items())
-    with psycopg.connect(db.url, autocommit=True) as connection:
-
-        def read_sql() -> None:
-            for query in ("pairs('c', 0.95)", "candidate_pairs('c')"):
-                rows = connection.execute(f"SELECT a, b FROM textsim.{query}".encode()).fetchall()
-                assert (
-                    {f"{b} again" for b in TEXTS} >= {b for _, b in rows if "again" in b} != set()
-                )
-
-        def read_python() -> None:
-            pairs = [(pair.a, pair.b) for pair in reading.pairs(0.95)]
-            assert set(zip(list(TEXTS)[:10], copies, strict=True)) <= set(pairs)
-            assert len(list(reading.duplicates(0.95))) >= 10
-            assert len(list(reading.clusters(0.95))) >= 10
-            assert reading.check() == []
-
-        with running(read_sql, read_python):
-            for seed in range(2, 10):
-                assert corpus.rebuild(seed=seed)
-
-
-def test_a_worker_that_meets_a_rebuild_logs_no_error(
-    db: ts.Database, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    """The rebuild comes just before the worker reads what it has claimed."""
-    corpus = db.create_corpus("c")
-    with psycopg.connect(db.url, autocommit=True) as connection:
-        connection.execute("CREATE TABLE t (id int PRIMARY KEY, body text)")
-        corpus.attach("t", "id", "body")
-        cut_keys, seeds = pieces.cut_keys, iter((2, 3))
-
-        def rebuilt_first(*arguments: Any) -> Iterator[pieces.Piece]:
-            for seed in islice(seeds, 1):
-                db.corpus("c").rebuild(seed=seed)
-            yield from cut_keys(*arguments)
-
-        monkeypatch.setattr(pieces, "cut_keys", rebuilt_first)
-        for write in (
-            "INSERT INTO t VALUES (1, 'the words of a row')",
-            "SELECT textsim.add('c', 'by hand', 'words that wait for their ids')",
-        ):
-            connection.execute(write.encode())
-            db.worker().run(until_idle=True)
-    assert next(seeds, None) is None
-    assert corpus.status()[:4] == (2, 0, None, 0)
-    assert [r.getMessage() for r in caplog.records if r.levelname in ("WARNING", "ERROR")] == []
-
-
 def test_a_source_whose_corpus_was_just_replaced_lacks_no_right(db: ts.Database) -> None:
     """The number of the corpus comes from a snapshot, and the name of its table does not."""
     with psycopg.connect(db.url, autocommit=True) as connection:
@@ -280,54 +84,6 @@ def test_a_source_whose_corpus_was_just_replaced_lacks_no_right(db: ts.Database)
         db.create_corpus("c").attach("t", "id", "body")
         connection.execute("DROP TABLE textsim.document_1")
     assert [source.fault for source in source_rows.sources(db.engine)] == [None]
-
-
-def test_a_worker_goes_on(db: ts.Database) -> None:
-    with psycopg.connect(db.url, autocommit=True) as connection:
-        connection.execute("CREATE TABLE t (id int PRIMARY KEY, body text)")
-        corpus = db.create_corpus("c")
-        corpus.attach("t", "id", "body")
-        worker = db.worker()
-        thread = threading.Thread(target=worker.run)
-        thread.start()
-        try:
-            for number, text in enumerate(TEXTS.values()):
-                connection.execute("INSERT INTO t VALUES (%s, %s)", [number, text])
-                if number % 60 == 30:
-                    assert corpus.rebuild(seed=number)
-            end = time.monotonic() + 30
-            while corpus.status().pending and time.monotonic() < end:
-                time.sleep(0.02)
-        finally:
-            worker.stop()
-            thread.join()
-    assert corpus.status()[:4] == (300, 0, None, 0)
-    assert list(corpus.drift()) == []
-    assert corpus.check() == []
-
-
-def test_who_writes_at_that_moment_is_told(db: ts.Database) -> None:
-    corpus = db.create_corpus("c")
-    corpus.add("a", "some words of a text")
-    stale = db.corpus("c")
-    with psycopg.connect(db.url) as connection:
-        connection.execute("SELECT textsim.add('c', 'b', 'a text that is not committed yet')")
-        thread = threading.Thread(target=corpus.rebuild, kwargs={"seed": 3})
-        thread.start()
-        time.sleep(0.5)
-        assert thread.is_alive()
-        assert [match.key for match in stale.query("some words of a text")] == ["a"]
-        with psycopg.connect(db.url) as other:  # writers are not held up by who waits for one
-            other.execute("SET lock_timeout = '5s'")
-            other.execute("SELECT textsim.add('c', 'c', 'another text in the meantime')")
-        connection.commit()
-    thread.join()
-    assert sorted(row[0] for row in contents(db, "c")[0]) == ["a", "b", "c"]
-    assert corpus.check() == []
-    with pytest.raises(ts.CorpusChanged, match="was rebuilt with other settings meanwhile"):
-        stale.add("d", "the words of a writer with the old settings")
-    stale.add("d", "the words of a writer with the old settings")
-    assert corpus.check() == []
 
 
 def test_a_replaced_corpus_takes_no_writes(db: ts.Database) -> None:
@@ -396,7 +152,7 @@ def test_a_corpus_that_is_gone_is_not_found(db: ts.Database) -> None:
     assert other.failures() == []
 
 
-def test_what_is_interrupted_leaves_no_trace(db: ts.Database) -> None:
+def test_an_interrupted_rebuild_leaves_no_trace(db: ts.Database) -> None:
     corpus = db.create_corpus("c")
     corpus.add_many(TEXTS.items())
     before = contents(db, "c")
@@ -418,7 +174,7 @@ def test_what_is_interrupted_leaves_no_trace(db: ts.Database) -> None:
     assert stored_corpus.names(db.engine) == ["c"]
 
 
-@pytest.mark.parametrize("when", some(["after", "before"], 2))
+@pytest.mark.parametrize("when", sample(["after", "before"], 2))
 @pytest.mark.parametrize("attached", [False, True])
 def test_commits_that_are_lost(
     db: ts.Database, rng: random.Random, when: str, attached: bool
@@ -451,49 +207,6 @@ def test_commits_that_are_lost(
         assert one.exec_driver_sql("SELECT name FROM textsim.corpus").all() == [("c",)]
 
 
-def test_readers_of_what_was_replaced(
-    db: ts.Database, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    monkeypatch.setattr(rebuild, "DROP_PATIENCE", "100ms")
-    corpus = db.create_corpus("c")
-    corpus.add_many(TEXTS.items())
-    with psycopg.connect(db.url) as reader:
-        reader.execute("SELECT FROM textsim.status('c')")  # reads documents, but no band rows
-        assert corpus.rebuild(seed=3)
-        assert "the corpus that it replaces is dropped later" in caplog.text
-        assert (corpus.config.seed, db.corpus("c").config.seed) == (3, 3)
-    assert corpus.rebuild(seed=4)
-    with db.engine.connect() as connection:
-        assert connection.exec_driver_sql("SELECT name FROM textsim.corpus").all() == [("c",)]
-
-
-def test_transactions_that_began_before(db: ts.Database) -> None:
-    """Those with a snapshot of their own are told to begin again, and by the code for that."""
-    corpus = db.create_corpus("c")
-    corpus.add_many(islice(TEXTS.items(), 20))
-    with psycopg.connect(db.url, autocommit=True) as connection:
-        connection.execute("CREATE TABLE t (id text PRIMARY KEY, body text)")
-    corpus.attach("t", "id", "body", "inline")
-    for number, statement in enumerate(
-        (
-            "SELECT * FROM textsim.matches('c', 'some words of a text')",
-            "SELECT textsim.add('c', 'a', 'some words of a text')",
-            "SELECT textsim.remove('c', 'a')",
-            "SELECT * FROM textsim.pairs('c')",
-            "INSERT INTO t VALUES ('a', 'some words of a text')",
-        )
-    ):
-        with psycopg.connect(db.url) as connection:
-            connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
-            connection.execute("SELECT FROM textsim.corpus")
-            assert corpus.rebuild(seed=100 + number)
-            with pytest.raises(pg.SerializationFailure, match="after this transaction began"):
-                connection.execute(statement.encode())
-            connection.rollback()
-            connection.execute(statement.encode())
-    assert corpus.check() == []
-
-
 def test_long_documents_are_copied_in_small_parts(
     db: ts.Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -510,7 +223,7 @@ def test_long_documents_are_copied_in_small_parts(
     assert (len(corpus), corpus.check()) == (25, [])
 
 
-def test_settings_that_cannot_be(db: ts.Database) -> None:
+def test_refused_settings(db: ts.Database) -> None:
     corpus = db.create_corpus("c")
     with pytest.raises(ts.ConfigurationError, match="bands and rows go together"):
         corpus.rebuild(bands=4)

@@ -11,8 +11,8 @@ import pytest
 
 import textsim_db as ts
 from benchmarks.generate import documents
-from tests.cli.test_cli import Textsim, textsim
-from tests.sampling import some
+from tests.support.commands import Textsim
+from tests.support.sampling import sample
 from textsim_db.measures import (
     document_frequencies,
     idf_weights,
@@ -22,12 +22,10 @@ from textsim_db.measures import (
 )
 from textsim_db.read import corpus_statistics
 
-__all__ = ["textsim"]
-
 pytestmark = pytest.mark.one_server
 
 
-@pytest.mark.parametrize("shingle", some(["char:5", "word:1"], 2))
+@pytest.mark.parametrize("shingle", sample(["char:5", "word:1"], 2))
 def test_against_plain_counting(
     db: ts.Database, rng: random.Random, shingle: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 import textsim_db as ts
 from benchmarks.generate import documents
-from tests.sampling import some
+from tests.support.sampling import sample
 from textsim_db.measures import without_stop_words
 from textsim_db.sketch import sketches
 from textsim_db.text.stop_words import stop_words, without
@@ -42,7 +42,7 @@ def test_what_is_left(rng: random.Random) -> None:
         assert made.span(*made.normal_offsets[i : i + 2].tolist()) == " ".join(expected)
 
 
-@pytest.mark.parametrize("shingle", some(["word:2", "char:5"], 2))
+@pytest.mark.parametrize("shingle", sample(["word:2", "char:5"], 2))
 def test_every_way_in(db: ts.Database, rng: random.Random, shingle: str) -> None:
     texts = dict(documents(200, 40, planted=0.5, seed=rng.randrange(10**6)))
     frequent = [word for _, word in zip(range(12), " ".join(texts.values()).split(), strict=False)]

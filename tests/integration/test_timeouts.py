@@ -7,7 +7,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import psycopg
 import pytest
@@ -15,14 +14,13 @@ from psycopg import sql
 
 import textsim_db as ts
 from benchmarks.generate import documents
-from tests.integration.test_sources import wait_for
+from tests.support.waiting import PATIENCE_SECONDS, wait_for, wait_until
 from textsim_db.db import stored_corpus
 from textsim_db.db.engine import plain_url, sqlalchemy_url, transaction, wait_at_most
 from textsim_db.sync import row_changes, source_rows
 
 pytestmark = pytest.mark.one_server
 
-Connection = psycopg.Connection[Any]
 LOCK = {"lock_timeout": "50ms"}
 STATEMENT = {"statement_timeout": "400ms"}
 TOO_LONG_FOR_A_LOCK = "canceling statement due to lock timeout"
@@ -113,15 +111,15 @@ def test_clients(
 ) -> None:
     hasty = limited(**settings).corpus("c")
     # Readers pass where others only read, so that a writer is what the lock is about.
-    for mode, some in (("SHARE", WRITES), ("ACCESS EXCLUSIVE", READS | WRITES)):
-        for what in some.values():
+    for mode, calls in (("SHARE", WRITES), ("ACCESS EXCLUSIVE", READS | WRITES)):
+        for call in calls.values():
             with held(db, mode), pytest.raises(ts.DatabaseError, match=message):
-                what(hasty)
+                call(hasty)
     assert stored_corpus.names(db.engine) == ["c"]
     assert (len(corpus), corpus.check()) == (1, [])
     # Without limits: what takes 200 ms depends on the machine.
-    for what in (READS | WRITES).values():
-        what(corpus)
+    for call in (READS | WRITES).values():
+        call(corpus)
     assert stored_corpus.names(db.engine) == []
 
 
@@ -239,9 +237,13 @@ def test_the_index_is_built_however_long_it_takes(
                 target=stored_corpus.build_band_index, args=[hasty.engine, stored], daemon=True
             )
             thread.start()
-            time.sleep(0.6)
+            wait_until(
+                connection,
+                b"SELECT FROM pg_stat_activity WHERE datname = current_database() "
+                b"AND wait_event_type = 'Lock' AND clock_timestamp() - query_start > '600 ms'",
+            )
             assert thread.is_alive()
-        thread.join(20)
+        thread.join(PATIENCE_SECONDS)
         built = "SELECT to_regclass('textsim.band_1_bucket') IS NOT NULL"
         assert connection.execute(built).fetchone() == (True,)
 
@@ -251,8 +253,8 @@ def test_a_search_does_not_wait_for_the_index(db: ts.Database, corpus: ts.Corpus
         holder.execute("DROP INDEX textsim.band_1_bucket")
         holder.commit()
         holder.execute("LOCK TABLE textsim.band_1 IN ROW EXCLUSIVE MODE")  # as a load does
-        found = db.corpus("c").query("some words of a text")
-        assert [match.key for match in found] == ["a"]
+        matches = db.corpus("c").query("some words of a text")
+        assert [match.key for match in matches] == ["a"]
 
 
 @pytest.mark.long
@@ -263,4 +265,4 @@ def test_a_host_that_says_nothing() -> None:
         start = time.monotonic()
         with pytest.raises(ts.DatabaseUnavailable, match="timeout"):
             ts.connect(f"postgresql://nobody@127.0.0.1:{port}/nothing")
-        assert time.monotonic() - start < 30
+        assert time.monotonic() - start < 60

@@ -13,7 +13,8 @@ import psycopg
 import pytest
 
 import textsim_db as ts
-from tests.integration.test_sources import settle, working
+from tests.support.sources import settle
+from tests.support.workers import working
 
 pytestmark = pytest.mark.one_server
 
@@ -94,7 +95,7 @@ def test_twins(db: ts.Database, seed: int, kind: str) -> None:
         for number, found in enumerate(matches)
         if {match.key for match in found} != {f"{number}a", f"{number}b"}
     ]
-    some = random.Random(seed).sample(range(PAIRS), 100)
-    blind += [n for n in some if [m.key for m in corpus.neighbours(f"{n}b")] != [f"{n}a"]]
+    numbers = random.Random(seed).sample(range(PAIRS), 100)
+    blind += [n for n in numbers if [m.key for m in corpus.neighbours(f"{n}b")] != [f"{n}a"]]
     print(f"--seed {seed}: {PAIRS} pairs, {len(missed)} missed by pairs(), {len(blind)} by query()")
     assert (missed, blind) == (set(), [])

@@ -7,20 +7,21 @@ it, and until then status and check report it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, LiteralString
+from typing import LiteralString
 
 import psycopg
 import pytest
 
 import textsim_db as ts
-from tests.integration.test_embedded import kill, own_folder
+from tests.support.connections import Connection
+from tests.support.embedded import kill, own_folder
+from tests.support.sources import MODES, text_of
 from textsim_db.db import embedded_server
 from textsim_db.db.engine import autocommit
+from textsim_db.sync import source_rows
 
 pytestmark = pytest.mark.one_server
 
-Connection = psycopg.Connection[Any]
-MODES = ("queue", "inline")
 ROWS = 40
 FIRST_LATE = 100
 """From this key on, rows are in a partition that was created after the table was attached."""
@@ -43,21 +44,6 @@ Mender = Callable[[ts.Database, ts.Corpus, Connection], None]
 
 mending = pytest.mark.parametrize("mend", MENDERS, ids=lambda mend: mend.__name__)
 in_both_modes = pytest.mark.parametrize("mode", MODES)
-
-
-@pytest.fixture
-def corpus(db: ts.Database) -> ts.Corpus:
-    return db.create_corpus("c", shingle="word:2", threshold=0.7, num_hashes=16)
-
-
-@pytest.fixture
-def connection(database_url: str) -> Any:
-    with psycopg.connect(database_url, autocommit=True) as connection:
-        yield connection
-
-
-def text_of(number: int) -> str:
-    return f"this is the text with the number {number} and {number} has other words than the rest"
 
 
 def insert_rows(connection: Connection, first: int = 0, rows: int = ROWS) -> None:
@@ -103,6 +89,7 @@ def check_reported(corpus: ts.Corpus, message: str) -> None:
     assert any(message in problem.detail for problem in corpus.check())
 
 
+@pytest.mark.sampled
 @mending
 @in_both_modes
 @pytest.mark.parametrize(
@@ -130,6 +117,7 @@ def test_partition_created_after_attach(
     check_equal(corpus, set(range(ROWS)))
 
 
+@pytest.mark.sampled
 @mending
 @in_both_modes
 def test_partition_attached_with_rows(
@@ -152,6 +140,7 @@ def test_partition_attached_with_rows(
     check_equal(corpus, set(range(ROWS)) | late | set(range(200, 206)))
 
 
+@pytest.mark.sampled
 @mending
 @in_both_modes
 def test_rows_deleted_while_detached(
@@ -167,6 +156,7 @@ def test_rows_deleted_while_detached(
     check_equal(corpus, set(range(10, ROWS)))
 
 
+@pytest.mark.sampled
 @mending
 @in_both_modes
 @pytest.mark.parametrize("at_once", [False, True])
@@ -195,6 +185,7 @@ def test_trigger_disabled(
     check_equal(corpus, expected)
 
 
+@pytest.mark.sampled
 @mending
 @in_both_modes
 @pytest.mark.parametrize("created_again", [False, True])
@@ -257,6 +248,7 @@ def test_unlogged_table(
     check_reported(corpus, "it is unlogged")
 
 
+@pytest.mark.sampled
 @mending
 @in_both_modes
 def test_unlogged_table_after_a_crash(
@@ -282,6 +274,7 @@ def test_unlogged_table_after_a_crash(
             assert len(corpus) == 0
 
 
+@pytest.mark.sampled
 @mending
 @in_both_modes
 def test_trigger_disabled_by_the_transaction_that_attaches(
@@ -297,6 +290,7 @@ def test_trigger_disabled_by_the_transaction_that_attaches(
     check_equal(corpus, set(range(ROWS)))
 
 
+@pytest.mark.sampled
 @mending
 @in_both_modes
 def test_attached_again_by_another_key(
@@ -347,9 +341,14 @@ def test_index_that_keys_need_is_dropped(corpus: ts.Corpus, connection: Connecti
 
 
 def test_new_partition_that_is_locked(
-    db: ts.Database, corpus: ts.Corpus, connection: Connection, database_url: str
+    db: ts.Database,
+    corpus: ts.Corpus,
+    connection: Connection,
+    database_url: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """It holds up neither a worker nor the owner of the table."""
+    monkeypatch.setattr(source_rows, "READING_PATIENCE", "100ms")
     make_partitions(db, connection, corpus, "queue")
     connection.execute("CREATE TABLE other (id bigint PRIMARY KEY, body text)")
     db.create_corpus("other").attach("other", "id", "body")

@@ -44,7 +44,7 @@ def test_a_view_follows(db: ts.Database) -> None:
         )
         with pytest.raises(
             ts.ConfigurationError,
-            match=r"view public.own reads the corpus and cannot follow a rebuild.* Drop it first: "
+            match=r"view public.own reads the corpus and cannot follow a rebuild.* drop the view first: "
             "DROP MATERIALIZED VIEW public.own",
         ):
             corpus.rebuild(seed=9)

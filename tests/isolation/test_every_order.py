@@ -11,8 +11,8 @@ import psycopg
 import pytest
 
 import textsim_db as ts
-from tests.integration.test_sources import stored
-from tests.isolation.clients import Client, Isolation, clients
+from tests.support.clients import Client, Isolation, clients
+from tests.support.sources import stored
 from textsim_db.db import stored_corpus
 from textsim_db.db.dictionary import Dictionary
 from textsim_db.db.store import Store
@@ -156,7 +156,7 @@ def test_every_order(db: ts.Database, kind: str, name: str) -> None:
     waited = conflicts = 0
     options = "-c deadlock_timeout=10ms"
     with clients(db.url) as make, psycopg.connect(db.url, autocommit=True) as look:
-        some = [
+        clients_of_kind = [
             make(f"{number} {how}", isolation, options)
             for number, (how, isolation) in enumerate(KINDS[kind][: len(transactions)])
         ]
@@ -166,7 +166,7 @@ def test_every_order(db: ts.Database, kind: str, name: str) -> None:
             writers = [
                 Writer(client, how, transaction)
                 for client, (how, _), transaction in zip(
-                    some, KINDS[kind], transactions, strict=False
+                    clients_of_kind, KINDS[kind], transactions, strict=False
                 )
             ]
             waiting = list(order)

@@ -9,9 +9,7 @@ import psycopg
 import pytest
 from psycopg import errors as pg
 
-from tests.migration.test_roles import FOX, Stage, as_role, contents, stage
-
-__all__ = ["stage"]
+from tests.support.roles import FOX, Stage, as_role, contents
 
 pytestmark = pytest.mark.one_server
 
@@ -37,6 +35,7 @@ VALUES = {
     "name": ["'id'", "'body'"],
     "oid": ["'text'::regtype"],
     "regclass": ["'article'", "'textsim.document'"],
+    "regclass[]": ["'{article,textsim.document}'"],
     "regrole": ["current_user::regrole"],
     "text[]": ["'{a,b}'"],
     "integer[]": ["'{1,2}'"],
@@ -56,8 +55,8 @@ VALID = [
     "_prepare_source('news', 'article', 'id', 'body', 'inline')",
     "_activate_source(1, true)",
     "_release_source(1)",
-    "_create_storage(9)",
-    "_drop_storage(1)",
+    "_create_partitions(9)",
+    "_drop_partitions(1)",
     "_enqueue(1, 1, NULL)",
     "_replace_corpus(1, 2)",
 ]
@@ -332,10 +331,10 @@ def test_a_worker_runs_no_function_of_who_owns_the_table(
         assert what in str(worker.unusable).replace("public.", "")
         assert "calls a function of another role" in str(worker.unusable)
     assert stage.run(stage.writer, "SELECT * FROM ran") == []
-    assert stage.found() == []
+    assert stage.similar_keys() == []
     # Nothing is lost by it: the owner of the function may run it.
     stage.work(stage.writer)
-    assert stage.found() == ["1"]
+    assert stage.similar_keys() == ["1"]
 
 
 def test_what_is_indexed_is_read_by_whoever_may_search(stage: Stage) -> None:

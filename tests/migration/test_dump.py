@@ -14,15 +14,15 @@ import pytest
 from psycopg import sql
 
 import textsim_db as ts
-from tests.migration.test_migrations import CATALOG, catalog, rows
-from tests.migration.test_roles import FOX, RIGHTS, TEXTS, Stage, new_role, new_stage
-from tests.sampling import some
-from tests.servers import Server, own_server, programs_of
+from tests.support.catalog import CATALOG, catalog, rows
+from tests.support.roles import FOX, RIGHTS, TEXTS, Stage, new_role, new_stage
+from tests.support.sampling import sample
+from tests.support.servers import Server, own_server, programs_of
 
 UTF8 = "ENCODING 'UTF8' TEMPLATE template0"
 VERSIONS = (15, 16, 18)
 """Those whose programs come with the package or, mostly, with the operating system."""
-FORMATS = some(["custom", "plain"], 2)
+FORMATS = sample(["custom", "plain"], 2)
 TABLES = (
     "CREATE TABLE article (id integer PRIMARY KEY, body text)",
     "CREATE TABLE note (id uuid PRIMARY KEY, body text)",
@@ -51,10 +51,10 @@ def run(*command: str) -> str:
 
 def programs(server: Server) -> Path:
     version = server.version().partition(".")[0]
-    found = programs_of(int(version))
-    if found is None or not (found / "pg_dump").exists():
+    folder = programs_of(int(version))
+    if folder is None or not (folder / "pg_dump").exists():
         pytest.skip(f"there is no pg_dump {version}")
-    return found
+    return folder
 
 
 def dump_and_restore(folder: Path, source: str, target: str, form: str) -> None:
@@ -110,12 +110,12 @@ def dbname(url: str) -> str:
 
 
 def answers(stage: Stage) -> list[object]:
-    found: list[object] = []
+    answers: list[object] = []
     with stage.connect(stage.reader) as db:
-        found += [db.corpora(), sorted(db.sources())]
+        answers += [db.corpora(), sorted(db.sources())]
         for name in db.corpora():
             corpus = db.corpus(name)
-            found += [
+            answers += [
                 corpus.config,
                 len(corpus),
                 [corpus.query(text, 0.4) for text in (FOX, *(text for _, text in TEXTS))],
@@ -127,7 +127,7 @@ def answers(stage: Stage) -> list[object]:
                 sorted(stage.run(stage.reader, f"SELECT * FROM textsim.pairs('{name}', 0.4)")),
                 stage.run(stage.reader, f"SELECT * FROM textsim.matches('{name}', '{FOX}', 0.4)"),
             ]
-    return found
+    return answers
 
 
 def sequences(stage: Stage) -> list[tuple[object, ...]]:
@@ -175,10 +175,9 @@ def go_on(stage: Stage) -> None:
 
 
 @pytest.fixture
-def stage(server: Server) -> Iterator[Stage]:
-    with new_stage(server) as made:
-        fill(made)
-        yield made
+def stage(stage: Stage) -> Stage:
+    fill(stage)
+    return stage
 
 
 @pytest.mark.parametrize("form", FORMATS)
@@ -202,9 +201,9 @@ def check(stage: Stage, restored: Stage) -> None:
     with psycopg.connect(restored.url) as new, psycopg.connect(stage.url) as old:
         same_version = new.info.server_version == old.info.server_version
     if same_version:  # versions show some things differently
-        made, expected = catalog(restored.url), catalog(stage.url)
-        for what in CATALOG:
-            assert made[what] == expected[what], what
+        restored_catalog, expected = catalog(restored.url), catalog(stage.url)
+        for name in CATALOG:
+            assert restored_catalog[name] == expected[name], name
     assert rights(restored) == rights(stage)
     assert sequences(restored) == sequences(stage)
     for each in (stage, restored):
@@ -215,10 +214,10 @@ def check(stage: Stage, restored: Stage) -> None:
 @pytest.fixture(scope="module")
 def servers() -> Iterator[dict[int, Server]]:
     """A server of each version whose programs are here."""
-    found = {version: programs_of(version) for version in VERSIONS}
+    programs_by_version = {version: programs_of(version) for version in VERSIONS}
     with ExitStack() as stack:
         made = {}
-        for version, folder in found.items():
+        for version, folder in programs_by_version.items():
             if folder is not None and (folder / "pg_dump").exists():
                 place = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ts-")))
                 place.chmod(0o755)
@@ -240,14 +239,14 @@ def test_a_newer_server(servers: dict[int, Server], old: int, new: int, form: st
     if missing := {old, new} - servers.keys():
         pytest.skip(f"there are no programs of PostgreSQL {min(missing)}")
     with ExitStack() as stack:
-        made = stack.enter_context(new_stage(servers[old]))
-        fill(made)
+        stage = stack.enter_context(new_stage(servers[old]))
+        fill(stage)
         target = servers[new]
-        for role in (made.owner, made.reader, made.writer, made.other):
+        for role in (stage.owner, stage.reader, stage.writer, stage.other):
             stack.enter_context(new_role(target, role))
         url = stack.enter_context(target.database(UTF8))
-        dump_and_restore(programs(target), made.url, url, form)
-        check(made, replace(made, url=url))
+        dump_and_restore(programs(target), stage.url, url, form)
+        check(stage, replace(stage, url=url))
 
 
 def test_schemas_together_and_alone(server: Server, stage: Stage, tmp_path: Path) -> None:

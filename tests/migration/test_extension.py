@@ -15,9 +15,9 @@ import pytest
 from psycopg import sql
 
 import textsim_db as ts
-from tests.migration.test_migrations import CATALOG, catalog, rows
-from tests.migration.test_roles import FOX, RIGHTS, TEXTS, Stage, as_role, new_stage
-from tests.servers import SYSTEM_PROGRAMS, Server, own_server, programs_of
+from tests.support.catalog import CATALOG, catalog, rows
+from tests.support.roles import FOX, RIGHTS, TEXTS, Stage, as_role, new_stage
+from tests.support.servers import SYSTEM_PROGRAMS, Server, own_server, programs_of
 from textsim_db.db import schema
 
 ROOT = Path(__file__).parents[2]
@@ -82,10 +82,10 @@ def extensible(server: Server, folder: Path, request: pytest.FixtureRequest) -> 
 def programs(server: Server) -> Path:
     """Return the folder of a pg_dump of the server's version."""
     version = server.version().partition(".")[0]
-    found = programs_of(int(version))
-    if found is None or not (found / "pg_dump").exists():
+    folder = programs_of(int(version))
+    if folder is None or not (folder / "pg_dump").exists():
         pytest.skip(f"there is no pg_dump {version}")
-    return found
+    return folder
 
 
 def make_install(*variables: str) -> None:
@@ -131,8 +131,8 @@ def test_another_encoding_is_refused(extensible: Server) -> None:
 
 @pytest.fixture
 def stage(extensible: Server) -> Iterator[Stage]:
-    with new_stage(extensible, install=extend) as made:
-        yield made
+    with new_stage(extensible, install=extend) as stage:
+        yield stage
 
 
 def test_a_role_without_superuser_owns_what_it_creates(stage: Stage) -> None:
@@ -204,7 +204,7 @@ def test_a_dump_restores_everything(stage: Stage, extensible: Server, tmp_path: 
             each.work(stage.writer)
             with each.connect(stage.owner) as db:
                 db.create_corpus("later").add_many(TEXTS)
-        assert restored.found() == stage.found() == ["1", "2"]
+        assert restored.similar_keys() == stage.similar_keys() == ["1", "2"]
         assert answers(restored) == answers(stage)
 
 

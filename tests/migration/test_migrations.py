@@ -1,4 +1,4 @@
-"""The schema: fresh or upgraded it is the same, it can be taken back, and it documents itself."""
+"""The schema: fresh or upgraded it is the same, and it can be taken back, with rows and without."""
 
 from __future__ import annotations
 
@@ -13,79 +13,13 @@ from sqlalchemy import Engine
 
 import textsim_db as ts
 from scripts.freeze_schema import CHECKSUMS, checksums
-from tests.servers import Server
-from tests.steps import FIRST, SECOND, second_step
+from tests.support.catalog import CATALOG, catalog, catalog_of_all, rows
+from tests.support.servers import Server
+from tests.support.steps import FIRST, SECOND, second_step
 from textsim_db.db import schema
 from textsim_db.db.engine import open_engine
 
 ROOT = Path(__file__).parents[2]
-CATALOG = {
-    "relations": """
-        SELECT c.relname, c.relkind, c.relpersistence, c.relreplident, c.reloptions::text,
-            pg_get_partkeydef(c.oid), obj_description(c.oid, 'pg_class'), c.relacl::text
-        FROM pg_class c WHERE c.relnamespace = 'textsim'::regnamespace
-    """,
-    "columns": """
-        SELECT c.relname, a.attnum, a.attname, format_type(a.atttypid, a.atttypmod), a.attnotnull,
-            a.attidentity, a.attgenerated, a.attstorage, a.attcompression, a.attcollation::text,
-            a.attisdropped, pg_get_expr(d.adbin, d.adrelid), col_description(c.oid, a.attnum)
-        FROM pg_class c
-        JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0
-        LEFT JOIN pg_attrdef d ON d.adrelid = c.oid AND d.adnum = a.attnum
-        WHERE c.relnamespace = 'textsim'::regnamespace
-    """,
-    "constraints": """
-        SELECT conrelid::regclass::text, conname, contype, pg_get_constraintdef(oid)
-        FROM pg_constraint WHERE connamespace = 'textsim'::regnamespace
-    """,
-    "indexes": """
-        SELECT i.indrelid::regclass::text, pg_get_indexdef(i.indexrelid), i.indisvalid
-        FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
-        WHERE c.relnamespace = 'textsim'::regnamespace
-    """,
-    "sequences": """
-        SELECT sequencename, data_type::text, start_value, min_value, max_value, increment_by,
-            cycle, cache_size
-        FROM pg_sequences WHERE schemaname = 'textsim'
-    """,
-    "functions": """
-        SELECT p.oid::regprocedure::text, p.prokind,
-            CASE WHEN p.prokind = 'a' THEN NULL ELSE pg_get_functiondef(p.oid) END,
-            obj_description(p.oid, 'pg_proc'), p.proacl::text
-        FROM pg_proc p WHERE p.pronamespace = 'textsim'::regnamespace
-    """,
-    "aggregates": """
-        SELECT a.aggfnoid::text, a.aggtransfn::text, a.aggfinalfn::text, a.agginitval,
-            a.aggcombinefn::text, format_type(a.aggtranstype, NULL)
-        FROM pg_aggregate a JOIN pg_proc p ON p.oid = a.aggfnoid
-        WHERE p.pronamespace = 'textsim'::regnamespace
-    """,
-    "types": """
-        SELECT t.typname, t.typtype, format_type(t.typbasetype, t.typtypmod),
-            obj_description(t.oid, 'pg_type')
-        FROM pg_type t WHERE t.typnamespace = 'textsim'::regnamespace
-    """,
-    "triggers": """
-        SELECT tgrelid::regclass::text, tgname, pg_get_triggerdef(t.oid),
-            obj_description(t.oid, 'pg_trigger')
-        FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid
-        WHERE c.relnamespace = 'textsim'::regnamespace AND NOT tgisinternal
-    """,
-    "schema": """
-        SELECT obj_description(oid, 'pg_namespace'), nspacl::text FROM pg_namespace
-        WHERE nspname = 'textsim'
-    """,
-    "version": "SELECT version_num FROM textsim.alembic_version",
-}
-
-
-def rows(url: str, query: str) -> list[tuple[Any, ...]]:
-    with psycopg.connect(url) as connection:
-        return sorted(connection.execute(query.encode()).fetchall(), key=repr)
-
-
-def catalog(url: str) -> dict[str, list[tuple[Any, ...]]]:
-    return {name: rows(url, query) for name, query in CATALOG.items()}
 
 
 def run_script(url: str) -> None:
@@ -197,25 +131,13 @@ def test_up_and_down_with_rows(engine: Engine, empty_database_url: str) -> None:
         assert db.create_corpus("one").add("a", "some text").added == 1
 
 
-def catalog_of_all(url: str) -> list[list[tuple[Any, ...]]]:
-    """Return everything in the database that is not the server's own."""
-    own = "NOT IN ('pg_catalog', 'information_schema', 'pg_toast')"
-    return [
-        rows(url, f"SELECT nspname FROM pg_namespace WHERE nspname {own}"),
-        rows(url, f"SELECT relname FROM pg_class WHERE relnamespace::regnamespace::text {own}"),
-        rows(url, f"SELECT proname FROM pg_proc WHERE pronamespace::regnamespace::text {own}"),
-        rows(url, f"SELECT typname FROM pg_type WHERE typnamespace::regnamespace::text {own}"),
-        rows(url, "SELECT extname FROM pg_extension"),
-    ]
-
-
 def test_released_files_never_change(two_steps: Path) -> None:
     """Nothing is released yet: the check must name what will be."""
     assert changed_files(ROOT) == []
     assert changed_files(two_steps) == []
-    file = two_steps / "sql" / "upgrade" / FIRST / "20_word.sql"
+    file = two_steps / "sql" / "upgrade" / FIRST / "10_tables.sql"
     file.write_text(file.read_text(encoding="utf-8") + "\n", encoding="utf-8")
-    assert changed_files(two_steps) == [f"{FIRST}/20_word.sql"]
+    assert changed_files(two_steps) == [f"{FIRST}/10_tables.sql"]
 
 
 def changed_files(root: Path) -> list[str]:
@@ -238,89 +160,6 @@ def test_revision_is_that_of_the_extension() -> None:
     ]
     done = subprocess.run([*command, "-s", "print"], capture_output=True, text=True, check=True)
     assert schema.head() in done.stdout.split()
-
-
-@pytest.mark.parametrize(
-    ("what", "query"),
-    [
-        (
-            "relation",
-            """
-            SELECT c.oid::regclass::text FROM pg_class c
-            WHERE c.relnamespace = 'textsim'::regnamespace AND c.relkind IN ('r', 'p', 'v', 'm', 'S')
-                AND c.relname <> 'alembic_version'
-                AND NOT EXISTS (
-                    SELECT FROM pg_depend d WHERE d.objid = c.oid AND d.deptype IN ('i', 'a')
-                        AND c.relkind = 'S'
-                )
-                AND obj_description(c.oid, 'pg_class') IS NULL
-            """,
-        ),
-        (
-            "column",
-            """
-            SELECT c.oid::regclass::text || '.' || a.attname
-            FROM pg_class c
-            JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
-            WHERE c.relnamespace = 'textsim'::regnamespace AND c.relkind IN ('r', 'p', 'v', 'm', 'c')
-                AND c.relname <> 'alembic_version' AND col_description(c.oid, a.attnum) IS NULL
-            """,
-        ),
-        (
-            "function",
-            """
-            SELECT p.oid::regprocedure::text FROM pg_proc p
-            WHERE p.pronamespace = 'textsim'::regnamespace
-                AND obj_description(p.oid, 'pg_proc') IS NULL
-            """,
-        ),
-        ("schema", "SELECT 'textsim' WHERE obj_description('textsim'::regnamespace) IS NULL"),
-    ],
-)
-def test_everything_has_a_comment(db: ts.Database, what: str, query: str) -> None:
-    db.create_corpus("news")  # whose partitions have comments, too
-    assert rows(db.url, query) == [], f"{what} without a comment"
-
-
-def test_functions_name_a_search_path(database_url: str) -> None:
-    # Bodies in BEGIN ATOMIC are bound when they are made, and so need none. A procedure that has one
-    # may not commit.
-    found = rows(
-        database_url,
-        """
-        SELECT p.oid::regprocedure::text FROM pg_proc p
-        WHERE p.pronamespace = 'textsim'::regnamespace AND p.prokind = 'f'
-            AND p.prosqlbody IS NULL
-            AND NOT coalesce(p.proconfig::text LIKE '%search_path=%', false)
-        """,
-    )
-    assert found == []
-
-
-def test_functions_state_volatility_and_parallel_safety() -> None:
-    statements = schema.script().split("CREATE FUNCTION ")[1:]
-    assert statements
-    for statement in statements:
-        head = statement[: statement.index(";")]
-        name = head.partition("(")[0]
-        assert "LANGUAGE" in head, name
-        assert any(f" {word}" in head for word in ("IMMUTABLE", "STABLE", "VOLATILE")), name
-        assert any(f"PARALLEL {word}" in head for word in ("SAFE", "RESTRICTED", "UNSAFE")), name
-
-
-def test_partitions_have_the_indexes(db: ts.Database) -> None:
-    corpus = db.create_corpus("news")
-    found = rows(
-        db.url,
-        "SELECT regexp_replace(indexdef, '.* ON ', '') FROM pg_indexes "
-        r"WHERE schemaname = 'textsim' AND tablename ~ '_\d+$'",
-    )
-    assert [row[0] for row in found] == [
-        "textsim.band_1 USING btree (bucket, document_id)",
-        "textsim.document_1 USING btree (id)",
-        "textsim.document_1 USING btree (key)",
-    ]
-    corpus.drop()
 
 
 STORED = {

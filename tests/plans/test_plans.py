@@ -12,6 +12,7 @@ import pytest
 from psycopg import sql
 
 import textsim_db as ts
+from tests.support.servers import Server, database_of
 from textsim_db.db.stored_corpus import load
 from textsim_db.read import statements
 
@@ -77,43 +78,49 @@ def pages(plan: Node) -> int:
 
 def scans(plan: Node) -> dict[str, float]:
     """Return the rows read by each kind of scan of a table, by table, kind and index."""
-    found: dict[str, float] = {}
+    rows_by_scan: dict[str, float] = {}
     for node in nodes(plan):
         if "Relation Name" in node or "Index Name" in node:
             table = str(node.get("Relation Name", "")).partition("_")[0]
             index = str(node.get("Index Name", "")).rpartition("_")[2]
             name = f"{node['Node Type']} {table} {index}".strip()
-            found[name] = found.get(name, 0) + rows_read(node)
-    return found
+            rows_by_scan[name] = rows_by_scan.get(name, 0) + rows_read(node)
+    return rows_by_scan
 
 
-@pytest.fixture
-def texts(rng: random.Random) -> dict[str, str]:
-    return dict(make_texts(rng))
+@pytest.fixture(scope="module")
+def texts(seed: int) -> dict[str, str]:
+    return dict(make_texts(random.Random(seed)))
 
 
-@pytest.fixture
-def corpus(db: ts.Database, texts: dict[str, str]) -> ts.Corpus:
-    corpus = db.create_corpus("plans")
-    corpus.add_many(texts.items())
-    with psycopg.connect(db.url, autocommit=True) as connection:
+@pytest.fixture(scope="module")
+def loaded(server: Server, shared_db: ts.Database, texts: dict[str, str]) -> str:
+    """The name of a database with a corpus of the texts, which nobody is connected to."""
+    shared_db.create_corpus("plans").add_many(texts.items())
+    with psycopg.connect(shared_db.url, autocommit=True) as connection:
         connection.execute("VACUUM ANALYZE")
-    return corpus
+    shared_db.close()
+    return database_of(shared_db.url)
 
 
-def test_plans(
-    db: ts.Database, corpus: ts.Corpus, texts: dict[str, str], rng: random.Random
-) -> None:
-    stored = load(db.engine, "plans")
+@pytest.fixture
+def loaded_db(server: Server, loaded: str) -> Iterator[ts.Database]:
+    with server.database(f'TEMPLATE "{loaded}"') as url, ts.connect(url) as db:
+        yield db
+
+
+def test_plans(loaded_db: ts.Database, texts: dict[str, str], rng: random.Random) -> None:
+    corpus = loaded_db.corpus("plans")
+    stored = load(loaded_db.engine, "plans")
     assert len(corpus) == DOCUMENTS
     keys = rng.sample(sorted(texts), 200)
     chosen = [texts[key] for key in keys]
-    check_one(db.url, corpus, stored.statement(statements.CANDIDATES_OF_ONE), chosen[:20])
-    check_many(db.url, corpus, stored.statement(statements.CANDIDATES_OF_MANY), chosen)
-    plan, shown = explain(db.url, stored.statement(statements.DOCUMENT_OF_KEY), [keys[0]])
+    check_one(loaded_db.url, corpus, stored.statement(statements.CANDIDATES_OF_ONE), chosen[:20])
+    check_many(loaded_db.url, corpus, stored.statement(statements.CANDIDATES_OF_MANY), chosen)
+    plan, shown = explain(loaded_db.url, stored.statement(statements.DOCUMENT_OF_KEY), [keys[0]])
     assert set(scans(plan)) == {"Index Scan document key"}, shown
     assert pages(plan) <= 10, f"{pages(plan)} pages read, at most 10: {shown}"
-    with psycopg.connect(db.url, autocommit=True) as connection:
+    with psycopg.connect(loaded_db.url, autocommit=True) as connection:
         connection.execute(
             "CREATE TABLE mine (key text PRIMARY KEY, owner int, padding text);"
             "INSERT INTO mine SELECT key, length(key) % 7, repeat('x', 100) FROM textsim.document"
@@ -147,14 +154,14 @@ def test_check_compares_no_document_with_every_row_of_the_log(db: ts.Database) -
 
 
 def test_candidate_pairs_of_one_corpus_of_many(
-    db: ts.Database, corpus: ts.Corpus, texts: dict[str, str], rng: random.Random
+    loaded_db: ts.Database, texts: dict[str, str], rng: random.Random
 ) -> None:
     """Filters and joins on a start from those documents, and read nothing of other corpora."""
-    db.create_corpus("other").add_many(texts.items())
+    loaded_db.create_corpus("other").add_many(texts.items())
     for number in range(10):
-        db.create_corpus(f"small {number}").add_many(list(texts.items())[:50])
+        loaded_db.create_corpus(f"small {number}").add_many(list(texts.items())[:50])
     keys = rng.sample(sorted(texts), 5)
-    with psycopg.connect(db.url, autocommit=True) as connection:
+    with psycopg.connect(loaded_db.url, autocommit=True) as connection:
         connection.execute("SELECT textsim.create_view('plans', 'candidate')")
         connection.execute("CREATE TABLE mine (key text PRIMARY KEY)")
         connection.execute("INSERT INTO mine SELECT unnest(%s::text[])", [keys])

@@ -21,7 +21,7 @@ import networkx
 import pytest
 
 import textsim_db as ts
-from tests.reference import jaccard
+from tests.support.reference import jaccard
 from textsim_db.text.shingles import shingles
 
 pytestmark = pytest.mark.one_server

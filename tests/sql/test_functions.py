@@ -12,15 +12,15 @@ import pytest
 
 import textsim_db as ts
 from benchmarks.generate import documents
-from tests import reference
-from tests.parity import create_corpora, differences, real_texts
-from tests.sampling import some
-from tests.unit.test_text import ALPHABET, JAMO, MARKS, random_text
+from tests.support import reference
+from tests.support.connections import Connection
+from tests.support.parity import create_corpora, differences, real_texts
+from tests.support.random_texts import ALPHABET, JAMO, MARKS, random_text
+from tests.support.sampling import sample
 from textsim_db.sketch.sketches import GOLDEN_TEXT
 from textsim_db.text.tokens import normal_form
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
-Connection = psycopg.Connection[Any]
 
 PUBLIC = {
     "normal_form(body text)": "immutable strict",
@@ -60,14 +60,8 @@ PUBLIC = {
     "revoke_all(role regrole)": "volatile strict",
 }
 DEFINERS = {"_prepare_source", "_activate_source", "_release_source", "_note_shape"}
-COMMITTING = {"_give_ids", "_index_keys", "index_pending"}
+COMMITTING = {"_give_word_ids", "_index_keys", "index_pending"}
 """Procedures that commit, which those with a SET clause may not."""
-
-
-@pytest.fixture
-def connection(database_url: str) -> Iterator[Connection]:
-    with psycopg.connect(database_url, autocommit=True) as connection:
-        yield connection
 
 
 def one(connection: Connection, query: LiteralString, *parameters: object) -> Any:
@@ -86,7 +80,7 @@ def test_parity_of_random_texts(
 
 @pytest.mark.one_server
 @pytest.mark.parametrize(
-    "name", some(["arxiv", "licences", "languages", "scripture", "articles"], 2)
+    "name", sample(["arxiv", "licences", "languages", "scripture", "articles"], 2)
 )
 def test_parity_of_real_texts(
     db: ts.Database, connection: Connection, rng: random.Random, name: str
@@ -99,7 +93,7 @@ def test_parity_of_real_texts(
     assert list(differences(connection, corpora, texts)) == []
 
 
-@pytest.mark.parametrize("shingle", some(["word:3", "char:5", "word:1"], 3))
+@pytest.mark.parametrize("shingle", sample(["word:3", "char:5", "word:1"], 3))
 def test_searches_equal_pythons(db: ts.Database, connection: Connection, shingle: str) -> None:
     corpus = db.create_corpus("c", shingle=shingle)
     texts = dict(documents(150, words=30, planted=0.5, seed=3))
@@ -178,23 +172,35 @@ def test_small_functions(db: ts.Database, connection: Connection) -> None:
 
 
 @pytest.mark.parametrize("marks", ["\u0301\u0316", "\u0316\uff9e", "\u0344\u0316"])
-def test_millions_of_marks_take_linear_time(connection: Connection, marks: str) -> None:
+def test_millions_of_marks_take_linear_time(shared_connection: Connection, marks: str) -> None:
     half = 2_000_000
     for text in ("a" + marks * half, "a" + marks[0] * half + marks[1] * half):
-        form = one(connection, "SELECT textsim.normal_form(%s)", text)
+        form = one(shared_connection, "SELECT textsim.normal_form(%s)", text)
         assert form == reference.normal_form(text[:31])
 
 
 @pytest.mark.parametrize(
     "alphabet", [ALPHABET, JAMO + MARKS, JAMO, "\u1161", "ﷺ", "漢\u0301", "a é-"]
 )
-def test_texts_of_several_pieces(connection: Connection, alphabet: str, rng: random.Random) -> None:
+def test_texts_of_several_pieces(
+    shared_connection: Connection, alphabet: str, rng: random.Random
+) -> None:
     # Pieces are of 65,536 bytes: separators, marks and syllables lie across their edges.
     for _ in range(4):
         text = "".join(rng.choices(alphabet, k=150_000)) + "é"
-        assert one(connection, "SELECT textsim.normal_form(%s)", text) == normal_form(text)
+        assert one(shared_connection, "SELECT textsim.normal_form(%s)", text) == normal_form(text)
     for text in ("-" * 150_000, "é" + "-" * 150_000, "-" * 150_000 + "é"):
-        assert one(connection, "SELECT textsim.normal_form(%s)", text) == normal_form(text)
+        assert one(shared_connection, "SELECT textsim.normal_form(%s)", text) == normal_form(text)
+
+
+@pytest.fixture(scope="module")
+def two_corpora(shared_db: ts.Database) -> Iterator[None]:
+    """The corpora "c" and "auto", which identifies languages; each has a document."""
+    for name, language in (("c", None), ("auto", "auto")):
+        shared_db.create_corpus(name, language=language).add("a", "one two three")
+    yield
+    for name in ("c", "auto"):
+        shared_db.drop_corpus(name)
 
 
 @pytest.mark.parametrize(
@@ -241,11 +247,10 @@ def test_texts_of_several_pieces(connection: Connection, alphabet: str, rng: ran
         ),
     ],
 )
-def test_errors(db: ts.Database, connection: Connection, call: LiteralString, message: str) -> None:
-    for name, language in (("c", None), ("auto", "auto")):
-        db.create_corpus(name, language=language).add("a", "one two three")
+@pytest.mark.usefixtures("two_corpora")
+def test_errors(shared_connection: Connection, call: LiteralString, message: str) -> None:
     with pytest.raises(psycopg.Error) as caught:
-        connection.execute("SELECT * FROM " + call)
+        shared_connection.execute("SELECT * FROM " + call)
     assert caught.value.diag.message_primary == message
 
 
@@ -325,8 +330,8 @@ def test_another_recipe_is_refused(db: ts.Database, connection: Connection) -> N
         connection.execute("SELECT * FROM textsim.matches('c', 'a')")
 
 
-def test_the_catalog(connection: Connection) -> None:
-    rows = connection.execute(
+def test_the_catalog(shared_connection: Connection) -> None:
+    rows = shared_connection.execute(
         """
         SELECT p.proname || '(' || pg_get_function_identity_arguments(p.oid) || ')',
             CASE p.provolatile WHEN 'i' THEN 'immutable' WHEN 's' THEN 'stable' ELSE 'volatile' END

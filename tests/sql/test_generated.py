@@ -18,4 +18,4 @@ def test_the_tables_in_sql_are_those_of_python() -> None:
         cwd=ROOT,
         env={"PYTHONPATH": str(ROOT), "PYTHONUTF8": "1"},
     )
-    assert made.stdout.decode() == (ROOT / "sql/schema/50_unicode.sql").read_text(encoding="utf-8")
+    assert made.stdout.decode() == (ROOT / "sql/schema/20_unicode.sql").read_text(encoding="utf-8")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,7 @@ import psycopg
 import pytest
 
 import textsim_db as ts
-from tests.golden import GOLDEN, Golden, golden_config
+from tests.support.golden import GOLDEN, Golden, golden_config
 from textsim_db.sketch import sketches
 from textsim_db.sketch.sketches import GOLDEN_TEXT
 from textsim_db.text.hashing import hash_bands, hash_texts
@@ -38,12 +37,6 @@ CROSS JOIN (SELECT %s::integer[]) s (signature)
 CROSS JOIN generate_series(0, c.bands - 1) j
 WHERE c.name = %s
 """
-
-
-@pytest.fixture
-def connection(database_url: str) -> Iterator[psycopg.Connection[Any]]:
-    with psycopg.connect(database_url) as connection:
-        yield connection
 
 
 def value(connection: psycopg.Connection[Any], query: str, *parameters: object) -> Any:

@@ -11,19 +11,13 @@ import pytest
 from psycopg import errors as pg
 
 import textsim_db as ts
-from tests.collision import FIRST, SECOND
+from tests.support.collision import FIRST, SECOND
+from tests.support.connections import Connection
 
 ROWS = 2500
 """More than a part of an index run (100), a page of a comparison (1,000) and a batch of events."""
 
-Connection = psycopg.Connection[Any]
 in_both_modes = pytest.mark.parametrize("mode", ["queue", "inline"])
-
-
-@pytest.fixture
-def connection(database_url: str) -> Any:
-    with psycopg.connect(database_url, autocommit=True) as connection:
-        yield connection
 
 
 def create_corpus(connection: Connection) -> None:
@@ -88,7 +82,9 @@ def test_changes_are_indexed(db: ts.Database, connection: Connection, mode: str)
     assert list(db.corpus("c").drift()) == []
 
 
-def test_what_cannot_be_indexed_is_set_aside(db: ts.Database, connection: Connection) -> None:
+def test_changes_that_cannot_be_indexed_are_set_aside(
+    db: ts.Database, connection: Connection
+) -> None:
     create_corpus(connection)
     connection.execute("CREATE TABLE t (id text PRIMARY KEY, body text)")
     connection.execute("CREATE TABLE u (id text PRIMARY KEY, body text)")

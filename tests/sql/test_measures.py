@@ -5,27 +5,17 @@ from __future__ import annotations
 import gzip
 import json
 import random
-from collections.abc import Iterator
 from pathlib import Path
 from typing import LiteralString
 
 import psycopg
 import pytest
 
-import textsim_db as ts
+from tests.support.connections import Connection
 from textsim_db import measures
 from textsim_db.measures import shingles, words
 
 DATA = Path(__file__).parents[2].parent / "shared" / "data"
-Connection = psycopg.Connection[tuple[object, ...]]
-
-
-@pytest.fixture
-def connection(db: ts.Database) -> Iterator[Connection]:
-    with psycopg.connect(db.url, autocommit=True) as opened:
-        yield opened
-
-
 _MEASURES = """
 SELECT textsim.containment(a, b), textsim.containment(a, b, 'char', 4),
     textsim.containment(b, a, 'word', 2), textsim.cosine(a, b), textsim.levenshtein_words(a, b),
@@ -52,7 +42,7 @@ def check(connection: Connection, pairs: list[tuple[str, str]]) -> None:
         )
 
 
-def test_random_texts(connection: Connection, rng: random.Random) -> None:
+def test_random_texts(shared_connection: Connection, rng: random.Random) -> None:
     pairs = [("", ""), ("", "a b"), ("a b", ""), ("?!", "a"), ("a A a", "a")]
     for _ in range(1500):
         items = [f"W{i}é" for i in range(rng.choice([2, 5, 20]))] + ["漢字", "?", "Straße"]
@@ -62,17 +52,17 @@ def test_random_texts(connection: Connection, rng: random.Random) -> None:
                 " ".join(rng.choices(items, k=rng.randrange(20))),
             )
         )
-    check(connection, pairs)
+    check(shared_connection, pairs)
 
 
 @pytest.mark.parametrize("name", ["arxiv_revisions", "licences", "scripture", "languages"])
-def test_real_texts(connection: Connection, rng: random.Random, db: ts.Database, name: str) -> None:
+def test_real_texts(shared_connection: Connection, rng: random.Random, name: str) -> None:
     file = DATA / f"{name}.jsonl.gz"
     if not file.exists():
         pytest.skip(f"{file.name} is not there")
     with gzip.open(file, "rt", encoding="utf-8") as lines:
         texts = [json.loads(line)["text"][:600] for _, line in zip(range(400), lines, strict=False)]
-    check(connection, [(rng.choice(texts), rng.choice(texts)) for _ in range(40)])
+    check(shared_connection, [(rng.choice(texts), rng.choice(texts)) for _ in range(40)])
 
 
 @pytest.mark.parametrize(
@@ -87,13 +77,13 @@ def test_real_texts(connection: Connection, rng: random.Random, db: ts.Database,
         ),
     ],
 )
-def test_errors(connection: Connection, call: LiteralString, message: str) -> None:
+def test_errors(shared_connection: Connection, call: LiteralString, message: str) -> None:
     with pytest.raises(psycopg.Error, match=message.replace("^", r"\^")):
-        connection.execute("SELECT " + call)
+        shared_connection.execute("SELECT " + call)
 
 
-def test_null_gives_null(connection: Connection) -> None:
-    row = connection.execute(
+def test_null_gives_null(shared_connection: Connection) -> None:
+    row = shared_connection.execute(
         "SELECT textsim.cosine(NULL, 'a'), textsim.containment('a', NULL), "
         "textsim.levenshtein_words(NULL, NULL)"
     ).fetchone()

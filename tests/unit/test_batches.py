@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from textsim_db.settings import CorpusSettings
-from textsim_db.text import tokens
+from textsim_db.text import utf8
 from textsim_db.write.prepared_batch import prepare
 
 
 def test_a_text_that_nfkc_makes_too_long_is_refused_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """At the real limit of 1 GiB it takes a minute."""
-    monkeypatch.setattr(tokens, "MAX_BATCH_BYTES", 5_000)
+    monkeypatch.setattr(utf8, "MAX_BATCH_BYTES", 5_000)
     items = [("a", "a text that is fine"), ("b", "\ufdfa" * 600), ("c", "another text")]
     batch = prepare(items, CorpusSettings().complete())
     assert batch.keys == ["a", "c"]

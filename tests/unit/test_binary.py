@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from textsim_db.db.binary_format import Array, dump_array, load_int4_array
-from textsim_db.db.copy_rows import load_int4_arrays
+from textsim_db.db.binary_rows import load_int4_arrays
 
 EXTREMES = [0, 1, -1, 2**31 - 1, -(2**31), 255, 256, 65536, -256]
 

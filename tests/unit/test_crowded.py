@@ -8,7 +8,7 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from tests.reference import jaccard
+from tests.support.reference import jaccard
 from textsim_db.cluster.large_buckets import all_links, joining_links
 from textsim_db.compare.rows import Rows
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.unit.test_text import random_text
+from tests.support.random_texts import random_text
 from textsim_db.diff import html_page
 from textsim_db.diff.explanation import explain
 from textsim_db.diff.word_diff import Change, differences, tokens

@@ -12,13 +12,14 @@ import pytest
 from benchmarks.generate import documents, pair_of_similarity, vocabulary
 from textsim_db.text.shingles import shingles
 
+pytestmark = pytest.mark.long
+
 
 def similarity(a: str, b: str) -> float:
     one, other = set(shingles(a, "word:3")), set(shingles(b, "word:3"))
     return len(one & other) / len(one | other)
 
 
-@pytest.mark.long
 def test_the_same_arguments_give_the_same_documents() -> None:
     plain = list(documents(300, words=50, seed=4))
     assert plain == list(documents(300, words=50, seed=4))
@@ -36,7 +37,6 @@ def test_identical_documents_and_boilerplate() -> None:
     assert sum(text.startswith(start) for text in texts) == 150
 
 
-@pytest.mark.long
 def test_moved_sentences_change_little() -> None:
     plain = [text for _, text in documents(300, words=150, planted=0.5, seed=7)]
     moved = [text for _, text in documents(300, words=150, planted=0.5, seed=7, moved=1.0)]
@@ -54,7 +54,7 @@ def test_pairs_of_known_similarity(rng: random.Random, wanted: float) -> None:
         assert similarity(a, b) == known == pytest.approx(wanted, abs=0.02)
 
 
-def test_similarities_that_cannot_be() -> None:
+def test_refused_similarities() -> None:
     generator = np.random.default_rng(1)
     with pytest.raises(ValueError, match="4 words are too few"):
         pair_of_similarity(generator, vocabulary(generator, 100).tolist(), 4, 0.0)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests import reference
-from tests.golden import GOLDEN, Golden, golden_config
+from tests.support import reference
+from tests.support.golden import GOLDEN, Golden, golden_config
 from textsim_db.sketch import sketches
 from textsim_db.sketch.minhash import coefficients
 from textsim_db.text.hashing import hash_texts

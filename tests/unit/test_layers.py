@@ -1,13 +1,17 @@
-"""Who may import whom."""
+"""Who may import whom: the rooms of the package, and the modules of the tests."""
 
 from __future__ import annotations
 
+import ast
 import os
+import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
+TESTS = ROOT / "tests"
 LINT = "from importlinter.cli import lint_imports_command; lint_imports_command()"
 
 
@@ -21,3 +25,30 @@ def test_import_contracts() -> None:
         env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "default"},
     )
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def imported_modules(path: Path) -> Iterator[str]:
+    """Yield the modules that a file imports, and the names that it imports from them."""
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert not node.level, f"{path} imports by a relative name"
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def test_no_module_imports_a_test_module() -> None:
+    """Helpers are in tests/support, or beside a program such as tests.crash."""
+    importers = {
+        f"{path.relative_to(ROOT)} imports {name}"
+        for folder in ("tests", "benchmarks", "scripts")
+        for path in (ROOT / folder).rglob("*.py")
+        for name in imported_modules(path)
+        if re.match(r"tests\..*\btest_", name)
+    }
+    assert importers == set()
+
+
+def test_every_module_of_the_tests_says_what_it_shows() -> None:
+    modules = [path for path in TESTS.rglob("*.py") if path.stat().st_size]
+    assert [str(p) for p in modules if not ast.get_docstring(ast.parse(p.read_text("utf-8")))] == []

@@ -7,7 +7,7 @@ import random
 import numpy as np
 import pytest
 
-from tests.reference import jaccard
+from tests.support.reference import jaccard
 from textsim_db.compare.jaccard import jaccard_pairs, shares_earlier_band
 from textsim_db.compare.rows import Rows
 

@@ -42,6 +42,6 @@ def test_it_wakes_all_who_wait() -> None:
     time.sleep(0.05)
     stop.set()
     for thread in threads:
-        thread.join(30)
+        thread.join(50)
         assert not thread.is_alive()
     stop.wait(60)

@@ -15,7 +15,8 @@ import unicodedataplus
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tests import reference
+from tests.support import reference
+from tests.support.random_texts import ALPHABET, CODE_POINTS, JAMO, MARKS, random_text
 from textsim_db import ConfigurationError, DocumentError
 from textsim_db.settings import Shingle
 from textsim_db.text.nfkc import PIECE_BYTES, prepare_pieces
@@ -25,20 +26,6 @@ from textsim_db.text.unicode_tables import tables
 from textsim_db.text.utf8 import to_bytes
 
 ROOT = Path(__file__).parents[2]
-CODE_POINTS = [point for point in range(1, 0x110000) if not 0xD800 <= point <= 0xDFFF]
-
-# What a uniform choice of code points would hardly ever bring together.
-MARKS = "\u0316\uff9e\uff9f\u0344\u0f73"
-MARKS += "\u0301\u0327\u0323\u0308\u0345\u0315\u05b0\u05b1\u0e48\u0e38\u3099\u309a\u1dc0\U0001d165"
-LETTERS = "aAeEßẞSsςσΣıİIiﬁǅǆΩΩKŉẛ가각ᄀ\u1161\u11a8نﷺकक्ष"
-JAMO = "\u1100\u1161\u11a8\u314f\u3133\uffc2\uffa1가각"
-SPACELESS = "漢字かがカｶﾞกําເປំកမ々〇㈱"
-OTHERS = (
-    " \t\n\u00a0\u2028\u200b\u200d\u00ad-_'’.½²①Ⅷ٣३\U0001f98a\ufe0f\ue000\uffff\u0378\U0001fbff"
-)
-UNASSIGNED = "\u0870\u1c89\u2c2f\ua7c0\U00010570\U0001e030\U00011f00\U0001fae8\U000323b0"
-ALPHABET = MARKS + LETTERS + JAMO + SPACELESS + OTHERS + UNASSIGNED
-
 any_text = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"))
 tricky_text = st.text(st.sampled_from(ALPHABET))
 
@@ -228,21 +215,3 @@ def words_of(tokens: Tokens, document: int) -> list[str]:
     chosen = slice(*tokens.word_offsets[document : document + 2].tolist())
     spans = zip(tokens.starts[chosen].tolist(), tokens.ends[chosen].tolist(), strict=True)
     return [tokens.span(start, end) for start, end in spans]
-
-
-def random_text(rng: random.Random) -> str:
-    length = rng.choice([0, 1, 2, 3, 10, 40, 200])
-    what = rng.random()
-    if what < 0.1:
-        return random_runs_of_marks(rng)
-    if what < 0.5:
-        return "".join(rng.choices(ALPHABET, k=length))
-    return "".join(map(chr, rng.choices(CODE_POINTS, k=length)))
-
-
-def random_runs_of_marks(rng: random.Random) -> str:
-    """Return characters, each with a run of marks about as long as the cap."""
-    return "".join(
-        rng.choice(ALPHABET) + "".join(rng.choices(MARKS, k=rng.choice((0, 1, 28, 30, 31, 33, 70))))
-        for _ in range(rng.randrange(1, 5))
-    )

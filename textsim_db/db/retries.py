@@ -1,6 +1,6 @@
-"""Which errors pass by themselves, and how what they ended is tried again.
+"""Which errors are temporary, and how a transaction that one of them ended is repeated.
 
-What is repeated is always a whole transaction. What a document itself causes is never repeated.
+Always a whole transaction is repeated. An error that a document causes is never repeated.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from textsim_db.errors import DatabaseError
 log = logging.getLogger("textsim_db")
 
 MAX_TRIES = 12
-# What another transaction can cause and a repetition mends: the same key added by someone else,
-# a deadlock, a serialization failure.
+# Another transaction causes these, and a repetition succeeds: it added the same key, or the server
+# reports a deadlock or a serialization failure.
 PASSING = (pg.UniqueViolation, pg.DeadlockDetected, pg.SerializationFailure)
-# These end the session too, but what comes next is to be smaller, not the same again.
+# These end the session too, but the next attempt must be smaller, not the same again.
 _TIMED_OUT = (pg.TransactionTimeout, pg.IdleInTransactionSessionTimeout)
 
 Result = TypeVar("Result")
 
 
 def repeated(work: Callable[[int], Result]) -> Result:
-    """Run work(attempt), again where another transaction was in its way or the connection was lost.
+    """Run work(attempt), again if another transaction was in its way or the connection was lost.
 
-    It must be safe to repeat: where the connection is lost during COMMIT, nobody knows whether that
-    was done. Up to 12 times, within some 10 seconds where there is no server.
+    It must be safe to repeat: if the connection is lost during COMMIT, nobody knows whether the
+    transaction was committed. It runs up to 12 times, for about 10 seconds if there is no server.
     """
     for attempt in range(MAX_TRIES):
         try:
@@ -47,7 +47,7 @@ def repeated(work: Callable[[int], Result]) -> Result:
 
 
 def _wait(attempt: int, error: psycopg.Error) -> None:
-    """Wait longer each time, and by chance: who collided must not meet again."""
+    """Wait longer each time, for a random time, so that two transactions do not collide again."""
     if is_lost(error):
         # At least half of it: a server that restarts needs seconds.
         most = min(2.0, 0.1 * 2**attempt)
@@ -81,10 +81,10 @@ def in_parts(engine: Engine, keys: Sequence[str], work: Callable[[slice], Result
 
 
 def is_timeout(engine: Engine, error: psycopg.Error) -> bool:
-    """Say whether the server ended something for the time it took, and nobody cancelled it.
+    """Say whether the server ended a statement for the time it took, and nobody cancelled it.
 
-    Both are SQLSTATE 57014, and the difference is only in words, which are those of the server's
-    language: so it is asked for the words that it has for a time-out, by one of a millisecond.
+    Both are SQLSTATE 57014, and only the messages differ, in the server's language. So a time-out of a
+    millisecond shows the server's message for a time-out.
     """
     if not isinstance(error, pg.QueryCanceled):
         return isinstance(error, _TIMED_OUT)

@@ -8,14 +8,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, LiteralString
 
 import psycopg
 import sqlalchemy
 from psycopg import sql
 from sqlalchemy import Engine
 
-from textsim_db.db.engine import Connection, adapted, autocommit, database_errors
+from textsim_db.db import statements
+from textsim_db.db.connections import Connection, adapted
+from textsim_db.db.engine import autocommit, database_errors
 from textsim_db.errors import SchemaError
 from textsim_db.lazy import lazy
 
@@ -34,18 +36,6 @@ log = logging.getLogger(__name__)
 
 OLDEST_SERVER = 14
 _LOCK = 7_310_583_202_611_201  # any number, the same everywhere: one installation at a time
-_VIEW_OVER_SCHEMA = """
-SELECT CASE v.relkind WHEN 'm' THEN 'MATERIALIZED VIEW' ELSE 'VIEW' END, v.oid::regclass::text
-FROM pg_depend d
-JOIN pg_rewrite r ON r.oid = d.objid
-JOIN pg_class v ON v.oid = r.ev_class
-LEFT JOIN pg_class t ON d.refclassid = 'pg_class'::regclass AND t.oid = d.refobjid
-LEFT JOIN pg_proc f ON d.refclassid = 'pg_proc'::regclass AND f.oid = d.refobjid
-WHERE d.classid = 'pg_rewrite'::regclass
-    AND 'textsim'::regnamespace IN (t.relnamespace, f.pronamespace)
-    AND v.relnamespace <> 'textsim'::regnamespace
-ORDER BY 2 LIMIT 1
-"""
 
 
 def resource(name: str) -> Path:
@@ -61,16 +51,20 @@ def run_files(pattern: str) -> None:
 
     for file in sorted(resource("sql").glob(pattern)):
         script = f"/* textsim-db: migration {file.name} */ {file.read_text(encoding='utf-8')}"
-        options = {"no_parameters": True}
-        alembic.op.get_bind().exec_driver_sql(script, execution_options=options)
+        _run_script(alembic.op.get_bind(), script)
+
+
+def _run_script(connection: sqlalchemy.Connection, script: str) -> None:
+    """Run many statements, in which neither :word nor % stands for a parameter."""
+    connection.exec_driver_sql(script, execution_options={"no_parameters": True})
 
 
 @cache
 def first_revision() -> str:
     """Return the revision that runs the files of sql/schema/, named by their checksum.
 
-    Until the first release the schema changes in place: a database that was made by other files is
-    at another revision.
+    Until the first release the schema changes in place: a database created by other files has
+    another revision.
     """
     digest = hashlib.sha256()
     for file in sorted((resource("sql") / "schema").glob("*.sql")):
@@ -87,26 +81,25 @@ def head() -> str:
 
 
 def current(connection: Connection) -> str | None:
-    """Return the revision of the schema in a database, or None where there is none."""
-    known = connection.execute("SELECT to_regclass('textsim.alembic_version')").fetchone()
-    if known is None or known[0] is None:
+    """Return the revision of the schema in a database, or None if it has no schema."""
+    if not _answer(connection, statements.HAS_VERSION):
         return None
-    row = connection.execute("SELECT version_num FROM textsim.alembic_version").fetchone()
-    return None if row is None else str(row[0])
+    revision = _answer(connection, statements.VERSION)
+    return None if revision is None else str(revision)
 
 
 def check_installed(engine: Engine) -> None:
     """Raise SchemaError unless the database has the schema of this version."""
-    name, found = _installed(engine)
-    if found is None:
+    database, revision = _installed(engine)
+    if revision is None:
         raise SchemaError(
-            f'database "{name}" has no schema textsim; to install it, run: textsim db install '
+            f'database "{database}" has no schema textsim; to install it, run: textsim db install '
             "--database-url ... (or textsim_db.install(...) in Python)"
         )
-    if found != head():
+    if revision != head():
         raise SchemaError(
-            f'database "{name}" has the schema at revision {found}; this version of textsim-db needs '
-            f"{head()}: {_way_out()}"
+            f'database "{database}" has the schema at revision {revision}; this version of textsim-db '
+            f"needs {head()}: {_way_out()}"
         )
 
 
@@ -114,8 +107,8 @@ def _way_out() -> str:
     if head() != first_revision():
         return "run textsim db upgrade, or use the version of textsim-db that matches"
     return (
-        "before the first release there is no upgrade; textsim db downgrade base removes the schema "
-        "with all corpora, and textsim db install creates it anew"
+        "before the first release a schema is not upgraded; to remove it with all its corpora and "
+        "create it anew, run: textsim db downgrade base && textsim db install"
     )
 
 
@@ -126,15 +119,22 @@ def ensure_installed(engine: Engine) -> None:
 
 
 def _installed(engine: Engine) -> tuple[str, str | None]:
+    """Return the name of the database and the revision of its schema."""
     with database_errors(), autocommit(engine) as connection:
-        name = connection.info.dbname
+        database = connection.info.dbname
         try:
-            return name, current(connection)
+            return database, current(connection)
         except psycopg.errors.InsufficientPrivilege as error:
             raise SchemaError(
                 f'role "{connection.info.user}" has no right to use the schema textsim in '
-                f'database "{name}"'
+                f'database "{database}"'
             ) from error
+
+
+def _answer(connection: Connection, statement: LiteralString) -> Any:
+    """Return the value that a statement returns, None if it returns no row."""
+    row = connection.execute(statement).fetchone()
+    return None if row is None else row[0]
 
 
 def upgrade(engine: Engine) -> str:
@@ -165,35 +165,32 @@ def downgrade(engine: Engine, revision: str = "base") -> None:
 def _remove(engine: Engine) -> None:
     """Remove the schema, whatever its revision."""
     with database_errors(), autocommit(engine) as connection:
-        if connection.execute("SELECT to_regnamespace('textsim')").fetchone() == (None,):
+        if not _answer(connection, statements.HAS_SCHEMA):
             return
-        if view := connection.execute(_VIEW_OVER_SCHEMA).fetchone():
+        if view := connection.execute(statements.VIEW_OVER_SCHEMA).fetchone():
             raise SchemaError(
                 f"{view[0].lower()} {view[1]} reads the schema textsim; drop the view first: "
                 f"DROP {view[0]} {view[1]}"
             )
-        if connection.execute("SELECT to_regclass('textsim.corpus')").fetchone() != (None,):
-            _remove_corpora(connection)
+        if _answer(connection, statements.HAS_CORPORA):
+            for (corpus_id,) in connection.execute(statements.CORPUS_IDS).fetchall():
+                # In its own transaction: the server cannot lock hundreds of corpora at once.
+                with connection.transaction():
+                    _remove_corpus(connection, corpus_id)
     with _changing(engine) as (changing, _):
-        options = {"no_parameters": True}
-        script = (resource("sql") / "remove.sql").read_text(encoding="utf-8")
-        changing.exec_driver_sql(script, execution_options=options)
+        _run_script(changing, (resource("sql") / "remove.sql").read_text(encoding="utf-8"))
         changing.exec_driver_sql("DROP TABLE IF EXISTS textsim.alembic_version")
         changing.exec_driver_sql("DROP SCHEMA textsim")
 
 
-def _remove_corpora(connection: Connection) -> None:
-    """Remove each corpus in its own transaction: the server cannot lock hundreds at once."""
-    corpora = connection.execute("SELECT id FROM textsim.corpus ORDER BY id").fetchall()
-    for (corpus,) in corpora:
-        with connection.transaction():
-            sources = "SELECT id FROM textsim.source WHERE corpus_id = %s"
-            for (source,) in connection.execute(sources, [corpus]).fetchall():
-                function = sql.Identifier("textsim", f"_changes_{source}")
-                connection.execute(sql.SQL("DROP FUNCTION IF EXISTS {}() CASCADE").format(function))
-            connection.execute("DELETE FROM textsim.source WHERE corpus_id = %s", [corpus])
-            connection.execute("DELETE FROM textsim.corpus WHERE id = %s", [corpus])
-            connection.execute("SELECT textsim._drop_storage(%s)", [corpus])
+def _remove_corpus(connection: Connection, corpus_id: int) -> None:
+    for (source_id,) in connection.execute(statements.SOURCE_IDS, [corpus_id]).fetchall():
+        function = sql.Identifier("textsim", f"_changes_{source_id}")
+        connection.execute(sql.SQL(statements.DROP_TRIGGER_FUNCTION).format(function))
+    connection.execute(statements.FORGET_SOURCES, [corpus_id])
+    connection.execute(statements.FORGET_CORPUS, [corpus_id])
+    partitions = [sql.Identifier("textsim", f"{name}_{corpus_id}") for name in ("band", "document")]
+    connection.execute(sql.SQL(statements.DROP_PARTITIONS).format(*partitions))
 
 
 def script() -> str:
@@ -220,24 +217,21 @@ def check_server(connection: sqlalchemy.Connection) -> None:
             f"the database's encoding is {encoding}; expected UTF8 "
             "(CREATE DATABASE ... ENCODING 'UTF8' TEMPLATE template0)"
         )
+    _check_hashes(connection)
+
+
+def _check_hashes(connection: sqlalchemy.Connection) -> None:
     words = ["a", "textsim", "naïve", "漢", "twelvebytes!", "a text of more than twenty-four bytes"]
-    ours = hashing.hash_texts(words)
-    theirs = connection.execute(
-        sqlalchemy.text(
-            "SELECT array(SELECT hashtextextended(w, 0) FROM unnest(CAST(:words AS text[])) w)"
-        ),
-        {"words": words},
-    ).scalar_one()
     signature = np.array([[7, 2**31 - 2, 0, 123456789]], np.int32)
-    buckets = hashing.hash_bands(signature, 2, 2)[0].tolist()
-    hashed = connection.exec_driver_sql(
-        "SELECT ARRAY[hash_array_extended(ARRAY[7, 2147483646], 0), "
-        "hash_array_extended(ARRAY[0, 123456789], 1)]"
-    ).scalar_one()
-    if ours != theirs or buckets != hashed:
+    expected = (hashing.hash_texts(words), hashing.hash_bands(signature, 2, 2)[0].tolist())
+    computed = (
+        connection.exec_driver_sql(statements.HASH_WORDS, (words,)).scalar_one(),
+        connection.exec_driver_sql(statements.HASH_BANDS).scalar_one(),
+    )
+    if computed != expected:
         raise SchemaError(
             "the server's hashtextextended or hash_array_extended is not PostgreSQL's own: "
-            f"expected {ours} and {buckets}, found {theirs} and {hashed}"
+            f"expected {expected[0]} and {expected[1]}, found {computed[0]} and {computed[1]}"
         )
 
 
@@ -245,16 +239,14 @@ def check_server(connection: sqlalchemy.Connection) -> None:
 def _changing(engine: Engine) -> Iterator[tuple[sqlalchemy.Connection, Config]]:
     import alembic.util
 
-    # READ COMMITTED whatever the default: who has waited has to see what was done meanwhile.
+    # READ COMMITTED whatever the default: a migration that waited must see what was done meanwhile.
     with (
         database_errors(),
         engine.execution_options(isolation_level="READ COMMITTED").connect() as connection,
         adapted(connection.connection, autocommit=False),
         connection.begin(),
     ):
-        connection.exec_driver_sql(
-            f"/* textsim-db: wait for a migration */ SELECT pg_advisory_xact_lock({_LOCK})"
-        )
+        connection.exec_driver_sql(statements.LOCK_MIGRATIONS, (_LOCK,))
         config = _config()
         config.attributes["connection"] = connection
         try:

@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Any, LiteralString
 import psycopg
 from psycopg import errors as pg
 from psycopg import sql
+from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
 from sqlalchemy import Engine
 
+from textsim_db.db import statements
 from textsim_db.db.engine import autocommit, database_errors, transaction, wait_at_most
 from textsim_db.db.retries import repeated
 from textsim_db.errors import ConfigurationError, CorpusExists, CorpusNotFound
@@ -29,37 +31,14 @@ else:
 
 log = logging.getLogger(__name__)
 
-_COLUMNS = (
-    "id, name, unit, shingle_length, threshold, recall, num_hashes, bands, rows, seed, recipe, "
-    "golden_signature, golden_buckets, coalesce(origin, id), stop_words, language, "
-    "stop_words_by_language"
+_PLAIN_SETTINGS = (
+    *("threshold", "recall", "num_hashes", "bands", "rows", "seed", "recipe", "language"),
 )
-_SELECT = f"SELECT {_COLUMNS} FROM textsim.corpus"
-_INSERT = """
-INSERT INTO textsim.corpus (
-    name, unit, shingle_length, threshold, recall, num_hashes, bands, rows, seed, recipe,
-    stop_words, language, stop_words_by_language, a, b, golden_signature, golden_buckets
-) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
-ON CONFLICT (name) DO NOTHING
-RETURNING id
-"""
-
-
-_BAND_INDEX = """
-/* textsim-db: build the band index of corpus {id} */
-CREATE INDEX IF NOT EXISTS {index} ON {band} (bucket, document_id)
-"""
-_DROP = "/* textsim-db: drop a corpus */ SELECT textsim._drop_corpus(%s)"
-_WITHOUT_LIMIT = """
-SELECT pg_catalog.set_config(name, '0', true) FROM pg_catalog.pg_settings
-WHERE name IN ('statement_timeout', 'transaction_timeout')
-"""
-_HAS_BAND_INDEX = "SELECT pg_catalog.to_regclass({index_name}) IS NOT NULL"
 
 
 @dataclass(frozen=True, slots=True)
 class StoredCorpus:
-    """A corpus as its row says: its number, name and configuration.
+    """A row of textsim.corpus: its number, name and configuration.
 
     origin: the number that it had when it was created; the number is another one once it is rebuilt.
     is_checked: whether this code was seen to compute its golden signature.
@@ -75,7 +54,7 @@ class StoredCorpus:
         """Return SQL with {document} and {band} replaced by the names of the partitions.
 
         The partitions are named directly: a statement on the parents would lock every corpus.
-        What may run for long begins with a comment that has the {id}, for pg_stat_activity.
+        A statement that may run for long begins with a comment that has the {id}, for pg_stat_activity.
         """
         return _named(self.id, text)
 
@@ -125,10 +104,10 @@ def create(engine: Engine, name: str, config: CorpusConfig) -> StoredCorpus:
         sketches.buckets(sketches.GOLDEN_TEXT, config).tolist(),
     ]
     with database_errors(), transaction(engine) as connection:
-        row = connection.execute(_INSERT, values).fetchone()
+        row = connection.execute(statements.INSERT_CORPUS, values).fetchone()
         if row is None:
             raise CorpusExists(f'corpus "{name}" exists already')
-        connection.execute("SELECT textsim._create_storage(%s)", [row[0]])
+        connection.execute(statements.CREATE_PARTITIONS, row)
     return StoredCorpus(int(row[0]), name, config, int(row[0]))
 
 
@@ -137,46 +116,45 @@ def load(engine: Engine, name: str, check_golden: bool = True) -> StoredCorpus:
 
     Without check_golden only the number of the recipe is compared, and no kernel is loaded.
     """
-    row = _row(engine, f"{_SELECT} WHERE name = %s", _storable(name))
+    row = _row(engine, statements.CORPUS_BY_NAME, _storable(name))
     if row is None:
         raise CorpusNotFound(name, names(engine))
     return _checked(row, check_golden)
 
 
 def load_number(engine: Engine, number: int) -> StoredCorpus | None:
-    """Read a corpus by its number, None where it is gone; raises RecipeError as load() does."""
-    row = _row(engine, f"{_SELECT} WHERE id = %s", number)
+    """Read a corpus by its number, None if it is gone; raises RecipeError as load() does."""
+    row = _row(engine, statements.CORPUS_BY_ID, number)
     return None if row is None else _checked(row)
 
 
-def _row(engine: Engine, statement: LiteralString, value: str | int) -> tuple[Any, ...] | None:
+def _row(engine: Engine, statement: LiteralString, value: str | int) -> dict[str, Any] | None:
     with database_errors(), autocommit(engine) as connection:
-        return connection.execute(statement, [value]).fetchone()
+        return connection.cursor(row_factory=dict_row).execute(statement, [value]).fetchone()
 
 
-def _checked(row: tuple[Any, ...], check_golden: bool = True) -> StoredCorpus:
+def _checked(row: dict[str, Any], check_golden: bool = True) -> StoredCorpus:
     corpus = _corpus(row)
     corpus.config.check_recipe(corpus.name)
     if not check_golden:
         return replace(corpus, is_checked=False)
-    sketches.check_golden(corpus.name, corpus.config, row[11], row[12])
+    golden = (row["golden_signature"], row["golden_buckets"])
+    sketches.check_golden(corpus.name, corpus.config, *golden)
     return corpus
 
 
 def drop_band_index(engine: Engine, corpus: StoredCorpus) -> bool:
     """Drop the index on the band rows of an empty corpus; say whether that could be done.
 
-    It cannot where there are documents, for a role that does not own the tables, and while another
-    transaction uses them.
+    It cannot if there are documents, if the role does not own the tables, or while another transaction
+    uses them.
     """
     with suppress(psycopg.Error), transaction(engine) as connection:
         wait_at_most(connection, "100ms")
-        connection.execute(corpus.statement("LOCK TABLE {band}"))
-        row = connection.execute(
-            corpus.statement("SELECT EXISTS (SELECT FROM {document})")
-        ).fetchone()
+        connection.execute(corpus.statement(statements.LOCK_BANDS))
+        row = connection.execute(corpus.statement(statements.HAS_DOCUMENTS)).fetchone()
         if row == (False,):
-            connection.execute(corpus.statement("DROP INDEX textsim.{index}"))
+            connection.execute(corpus.statement(statements.DROP_BAND_INDEX))
             return True
     return False
 
@@ -184,24 +162,24 @@ def drop_band_index(engine: Engine, corpus: StoredCorpus) -> bool:
 def build_band_index(engine: Engine, corpus: StoredCorpus, patience: str | None = None) -> None:
     """Build the index on the band rows, if it is missing.
 
-    A limit on the time of statements is not for this one: without it every search would take longer.
-    patience: how long to wait for those who write; LockNotAvailable is raised then.
+    Without a limit on the time of statements: without the index every search would take longer.
+    patience: how long to wait for writers, before LockNotAvailable is raised.
     """
 
     def build(_: int) -> None:
         with autocommit(engine) as connection:
-            row = connection.execute(corpus.statement(_HAS_BAND_INDEX)).fetchone()
+            row = connection.execute(corpus.statement(statements.HAS_BAND_INDEX)).fetchone()
         if row != (False,):
             return
         start = time.monotonic()
         with transaction(engine) as connection:
-            connection.execute(_WITHOUT_LIMIT)
+            connection.execute(statements.WITHOUT_TIME_LIMITS)
             if patience is not None:
                 wait_at_most(connection, patience)
             connection.execute("SET LOCAL maintenance_work_mem = '256MB'")
             # Two loads that end at once would both build it, and the second one would fail.
-            connection.execute(corpus.statement("LOCK TABLE {band} IN SHARE ROW EXCLUSIVE MODE"))
-            connection.execute(corpus.statement(_BAND_INDEX))
+            connection.execute(corpus.statement(statements.LOCK_BANDS_AGAINST_WRITERS))
+            connection.execute(corpus.statement(statements.BUILD_BAND_INDEX))
         seconds = round(time.monotonic() - start, 3)
         fields = {"corpus": corpus.name, "seconds": seconds}
         log.info("built the band index of corpus %s in %s s", corpus.name, seconds, extra=fields)
@@ -212,24 +190,22 @@ def build_band_index(engine: Engine, corpus: StoredCorpus, patience: str | None 
 def names(engine: Engine) -> list[str]:
     """Return the names of all corpora in order."""
     with database_errors(), autocommit(engine) as connection:
-        rows = connection.execute('SELECT name FROM textsim.corpus ORDER BY name COLLATE "C"')
+        rows = connection.execute(statements.CORPUS_NAMES)
         return [row[0] for row in rows]
 
 
 def drop(engine: Engine, corpus: StoredCorpus, patience: str | None = None) -> None:
-    """Remove a corpus with everything in it; raises CorpusNotFound where it is gone already.
+    """Remove a corpus with everything in it; raises CorpusNotFound if it is gone already.
 
-    patience: how long to wait for those who use it; DatabaseError is raised then.
+    patience: how long to wait for transactions that use it, before DatabaseError is raised.
     """
-    statement = "SELECT id FROM textsim.corpus WHERE id = %s FOR UPDATE"
-    if not _drop(engine, statement, corpus.id, patience):
+    if not _drop(engine, statements.LOCK_CORPUS_BY_ID, corpus.id, patience):
         raise CorpusNotFound(corpus.name)
 
 
 def drop_named(engine: Engine, name: str, patience: str | None = None) -> None:
     """Remove a corpus by name, whatever its recipe, as drop() does."""
-    statement = "SELECT id FROM textsim.corpus WHERE name = %s FOR UPDATE"
-    if not _drop(engine, statement, _storable(name), patience):
+    if not _drop(engine, statements.LOCK_CORPUS_BY_NAME, _storable(name), patience):
         raise CorpusNotFound(name, names(engine))
 
 
@@ -241,23 +217,22 @@ def _drop(engine: Engine, statement: LiteralString, value: int | str, patience: 
         if row is None:
             return False
         try:
-            connection.execute(_DROP, row)
+            connection.execute(statements.DROP_CORPUS, row)
         except pg.DependentObjectsStillExist as error:
             raise ConfigurationError(error.diag.message_primary or str(error)) from error
     return True
 
 
-def _corpus(row: tuple[Any, ...]) -> StoredCorpus:
-    id_, name, unit, n, *settings = row[:11]
-    config = replace(
-        CorpusConfig(Shingle(unit, n), *settings),
-        stop_words=tuple(row[14]),
-        language=row[15],
+def _corpus(row: dict[str, Any]) -> StoredCorpus:
+    config = CorpusConfig(
+        shingle=Shingle(row["unit"], row["shingle_length"]),
+        stop_words=tuple(row["stop_words"]),
         stop_words_by_language=tuple(
-            (code, tuple(words)) for code, words in sorted(row[16].items())
+            (code, tuple(words)) for code, words in sorted(row["stop_words_by_language"].items())
         ),
+        **{name: row[name] for name in _PLAIN_SETTINGS},
     )
-    return StoredCorpus(id_, name, config, row[13])
+    return StoredCorpus(row["id"], row["name"], config, row["origin"])
 
 
 def _check_name(name: str) -> None:
@@ -271,9 +246,9 @@ def _check_name(name: str) -> None:
 
 
 def _storable(name: str) -> str:
-    """Return the name as a parameter that the server takes; one that cannot be stored is not found.
+    """Return the name as a parameter that the server takes; no corpus has a name that was changed here.
 
-    Raises ConfigurationError where it is not a str.
+    Raises ConfigurationError if it is not a str.
     """
     if not isinstance(name, str):
         raise ConfigurationError(f"the name of the corpus is {name!r}; expected a str")

@@ -73,7 +73,7 @@ def side_of_form(form: str, config: CorpusConfig) -> Side:
 
 
 def explain_sides(a: Side, b: Side) -> Explanation:
-    """Compare two texts that were made under one configuration."""
+    """Compare two texts that were prepared under one configuration."""
     one, other = set(a.shingles), set(b.shingles)
     parts, distinctions = differences(a.tokens, b.tokens)
     return Explanation(
@@ -97,13 +97,13 @@ def _value(measure: Measure, a: Side, b: Side) -> float:
     return measure.function(a.words, b.words)
 
 
-def _side(made: Tokens, own: list[Token], config: CorpusConfig) -> Side:
-    shingles = find_shingles(made, config.shingle)
+def _side(normal: Tokens, in_text: list[Token], config: CorpusConfig) -> Side:
+    shingles = find_shingles(normal, config.shingle)
     drawn = coefficients(config.seed, config.num_hashes)
     signature = signatures(shingles.hashes, shingles.offsets, *drawn)[0]
     return Side(
-        words=made.words(np.arange(len(made.starts))),
-        shingles=shingles.texts(made),
+        words=normal.words(np.arange(len(normal.starts))),
+        shingles=shingles.texts(normal),
         signature=signature if len(shingles.hashes) else signature[:0],
-        tokens=own,
+        tokens=in_text,
     )

@@ -50,7 +50,7 @@ $rows
 
 
 def warning(distinctions: list[str]) -> str:
-    """Return what to say of texts that differ in nothing but these kinds of words."""
+    """Return the warning about texts that differ only in these kinds of words."""
     if not distinctions:
         return ""
     *most, last = distinctions
@@ -58,26 +58,26 @@ def warning(distinctions: list[str]) -> str:
     return f"The texts differ only in {kinds}: both may have to be kept."
 
 
-def comparison(found: Explanation, a: str, b: str) -> str:
+def comparison(explanation: Explanation, a: str, b: str) -> str:
     """Return the page for two texts with these names."""
-    told = warning(found.distinctions)
+    message = warning(explanation.distinctions)
     rows = [
         f"<tr><td>{escape(name)}</td><td>{escape(value)}</td></tr>"
-        for name, value in measure_rows(found)
+        for name, value in measure_rows(explanation)
     ]
     return _PAGE.substitute(
         a=escape(a),
         b=escape(b),
-        warning=f'<p class="warning">{told}</p>\n' if told else "",
-        left="".join(_marked(i, part, "a", "b") for i, part in enumerate(found.parts)),
-        right="".join(_marked(i, part, "b", "a") for i, part in enumerate(found.parts)),
+        warning=f'<p class="warning">{message}</p>\n' if message else "",
+        left="".join(_marked(i, part, "a", "b") for i, part in enumerate(explanation.parts)),
+        right="".join(_marked(i, part, "b", "a") for i, part in enumerate(explanation.parts)),
         rows="\n".join(rows),
     )
 
 
-def measure_rows(found: Explanation) -> list[tuple[str, str]]:
+def measure_rows(explanation: Explanation) -> list[tuple[str, str]]:
     """Return the names of all measures with their values, as they are shown."""
-    values = dict(found.measures)
+    values = dict(explanation.measures)
     rows = []
     for measure in MEASURES.values():
         of = "shingles" if measure.of_shingles else "words"
@@ -91,7 +91,7 @@ def measure_rows(found: Explanation) -> list[tuple[str, str]]:
         else:
             many = value >= 1000 and value == int(value)
             rows.append((f"{name}, of {of}", f"{value:{',.0f' if many else '.4g'}}{unit}"))
-    similarity, error = found.estimate
+    similarity, error = explanation.estimate
     rows.append(("jaccard, estimated by MinHash", f"{similarity:.4g} ± {error:.2g}"))
     return rows
 

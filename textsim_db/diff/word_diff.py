@@ -9,6 +9,8 @@ from enum import StrEnum
 from itertools import groupby, pairwise
 from typing import NamedTuple
 
+import numpy as np
+
 from textsim_db.measures.alignment import alignment
 from textsim_db.text.tokens import tokenize
 from textsim_db.text.unicode_tables import (
@@ -48,7 +50,7 @@ _KINDS = dict.fromkeys(_NEGATIONS.split(), "negations") | dict.fromkeys(_DATES.s
 
 
 class Change(StrEnum):
-    """What became of a run of words."""
+    """How a run of words differs between two texts."""
 
     SAME = "same"
     CHANGED = "changed"
@@ -57,7 +59,7 @@ class Change(StrEnum):
 
 
 class Part(NamedTuple):
-    """A run of words of either text, one of them empty where words were removed or added."""
+    """A run of words of both texts; one of the two is empty if words were removed or added."""
 
     change: Change
     a: str
@@ -90,17 +92,17 @@ def tokens(text: str) -> list[Token]:
     an empty word. Raises DocumentError for NUL and lone surrogates.
     """
     pieces = _PIECES.findall(text)
-    found: list[Token] = []
+    separate: list[Token] = []
     for piece, words in zip(pieces, _words(pieces), strict=True):
         if len(words) > 1:
             smaller = list(_split(piece))
-            found += _with_not(list(map(_token, smaller, _words(smaller))))
+            separate += _with_not(list(map(_token, smaller, _words(smaller))))
         elif words == ["cannot"] and (cannot := _CANNOT.search(piece)):
             middle = cannot.start() + len("can")
-            found += [Token("can", piece[:middle]), Token("not", piece[middle:])]
+            separate += [Token("can", piece[:middle]), Token("not", piece[middle:])]
         else:
-            found.append(_token(piece, words))
-    return list(_attached(found))
+            separate.append(_token(piece, words))
+    return list(_attached(separate))
 
 
 def differences(a: Iterable[Token], b: Iterable[Token]) -> Differences:
@@ -150,11 +152,9 @@ def _part(same: bool, run: list[tuple[bool, str, str]]) -> Part:
 
 def _words(pieces: list[str]) -> list[list[str]]:
     """Return the words of each piece of a text."""
-    made = tokenize([to_bytes(piece) for piece in pieces])
-    offsets = made.word_offsets.tolist()
-    spans = zip(made.starts.tolist(), made.ends.tolist(), strict=True)
-    words = [made.span(start, end) for start, end in spans]
-    return [words[i:j] for i, j in pairwise(offsets)]
+    normal = tokenize([to_bytes(piece) for piece in pieces])
+    words = normal.words(np.arange(len(normal.starts)))
+    return [words[i:j] for i, j in pairwise(normal.word_offsets.tolist())]
 
 
 def _split(piece: str) -> Iterator[str]:
@@ -205,10 +205,10 @@ def _token(text: str, words: list[str]) -> Token:
     return Token(" ".join(words), text)
 
 
-def _attached(found: Iterable[Token]) -> Iterator[Token]:
+def _attached(separate: Iterable[Token]) -> Iterator[Token]:
     """Give what has no word to the token before it, or at the start to the one after it."""
     word, texts = "", list[str]()
-    for token in found:
+    for token in separate:
         if word and token.word:
             yield Token(word, "".join(texts))
             word, texts = "", []

@@ -49,9 +49,9 @@ def word_ngrams(text: str, n: int) -> list[tuple[str, ...]]:
     "On the resemblance and containment of documents", 1997.
     """
     _check(n)
-    found = words(text)
-    count = max(len(found) - n + 1, min(len(found), 1))
-    return [tuple(found[i : i + n]) for i in range(count)]
+    row = words(text)
+    count = max(len(row) - n + 1, min(len(row), 1))
+    return [tuple(row[i : i + n]) for i in range(count)]
 
 
 def _check(n: int) -> None:

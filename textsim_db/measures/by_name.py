@@ -70,11 +70,11 @@ _ALIASES = {"cosine": "cosine_similarity"}
 
 def measure_of(name: str) -> Measure:
     """Return a measure by its name, or "cosine" for cosine_similarity; raises MeasureError."""
-    found = MEASURES.get(_ALIASES.get(name, name)) if isinstance(name, str) else None
-    if found is None:
+    measure = MEASURES.get(_ALIASES.get(name, name)) if isinstance(name, str) else None
+    if measure is None:
         name = str(name)
         raise MeasureError(
             f'there is no measure "{name}"{suggestion(name, MEASURES)}; known are '
             + ", ".join(MEASURES)
         )
-    return found
+    return measure

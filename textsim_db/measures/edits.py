@@ -71,12 +71,12 @@ def costs_of(insertion: float, deletion: float, substitution: float) -> Costs:
         insertion == deletion == substitution == 1
     ):
         return _UNIT
-    made: list[float] = []
+    costs: list[float] = []
     for name, cost in zip(Costs._fields, (insertion, deletion, substitution), strict=True):
         if not isinstance(cost, int | float) or not 0 <= cost <= 2**31:
             raise MeasureError(f"{name} costs {cost!r}; expected 0 to 2^31")
-        made.append(int(cost) if cost == int(cost) else cost)
-    return Costs(*made)
+        costs.append(int(cost) if cost == int(cost) else cost)
+    return Costs(*costs)
 
 
 def is_unit(costs: Costs) -> bool:
@@ -120,14 +120,14 @@ def as_text(both: Encoded) -> Comparable:
 def encoded(a: Sequence, b: Sequence) -> Encoded:
     """Return sequences as numbers that are equal where the items are: int32 arrays."""
     numbers: dict[Hashable, int] = {}
-    made = []
+    arrays = []
     try:
         for sequence in (a, b):
-            found = [numbers.setdefault(item, len(numbers)) for item in items_of(sequence)]
-            made.append(np.array(found, np.int32))
+            encoding = [numbers.setdefault(item, len(numbers)) for item in items_of(sequence)]
+            arrays.append(np.array(encoding, np.int32))
     except TypeError as error:
         raise MeasureError(f"an item cannot be compared: {error}") from error
-    return made[0], made[1]
+    return arrays[0], arrays[1]
 
 
 def distance(both: Comparable, costs: Costs) -> float:
@@ -179,11 +179,11 @@ def _distance_of_long(both: Comparable, costs: Costs, is_fast: bool) -> float:
     unit = int(costs.insertion)
     most = unit * (MAX_BITS // (2 * max(*sizes, 1)))
     weights = _weights(costs)
-    found = Levenshtein.distance(*both, weights=weights, score_cutoff=most, score_hint=unit)
-    if found > most:
+    least = Levenshtein.distance(*both, weights=weights, score_cutoff=most, score_hint=unit)
+    if least > most:
         refuse_above(cells, MAX_BITS, *sizes)
-        found = Levenshtein.distance(*both, weights=weights)
-    return found
+        least = Levenshtein.distance(*both, weights=weights)
+    return least
 
 
 def _weights(costs: Costs) -> tuple[int, int, int]:

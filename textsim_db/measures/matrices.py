@@ -76,8 +76,8 @@ def signature_matrix(
     np.cumsum([len(items) for items in sets], out=offsets[1:])
     hashes = hash_texts([_text(item) for items in sets for item in items])
     drawn = minhash.coefficients(seed, num_hashes)
-    made = minhash.signatures(np.array(hashes, np.int64).view(np.uint64), offsets, *drawn)
-    return made.T.astype(np.int64)
+    signatures = minhash.signatures(np.array(hashes, np.int64).view(np.uint64), offsets, *drawn)
+    return signatures.T.astype(np.int64)
 
 
 def pairwise_matrix(
@@ -88,10 +88,10 @@ def pairwise_matrix(
     measure is the name of one, see textsim_db.measures.MEASURES, or a function of two sequences.
     Raises MeasureError for an unknown name, and what the measure raises.
     """
-    some = [x if isinstance(x, str | Mapping | Set) else list(items_of(x)) for x in documents]
+    items = [x if isinstance(x, str | Mapping | Set) else list(items_of(x)) for x in documents]
     function = measure_of(measure).function if isinstance(measure, str) else measure
-    values = [[function(a, b) for b in some] for a in some]
-    return np.array(values, np.float64).reshape(len(some), len(some))
+    values = [[function(a, b) for b in items] for a in items]
+    return np.array(values, np.float64).reshape(len(items), len(items))
 
 
 def _by_functions(
@@ -104,7 +104,7 @@ def _by_functions(
         vocabulary = Vocabulary()
         rows = [vocabulary.encode(items).tolist() for items in sets]
     values = [
-        [min(map(function, some), default=minhash.PRIME) for some in rows] for function in functions
+        [min(map(function, row), default=minhash.PRIME) for row in rows] for function in functions
     ]
     return np.array(values, np.int64).reshape(len(functions), len(sets))
 

@@ -34,12 +34,12 @@ class Vocabulary:
 
     def decode(self, ids: Sequence) -> list[Hashable]:
         """Return the words of ids; raises MeasureError for an id that was never given."""
-        found = []
+        words = []
         for number in items_of(ids):
             if not isinstance(number, int | np.integer) or not 0 <= number < len(self._words):
                 raise MeasureError(f"there is no word {number!r}; expected 0 to {len(self) - 1}")
-            found.append(self._words[int(number)])
-        return found
+            words.append(self._words[int(number)])
+        return words
 
     def _id(self, word: Hashable) -> int:
         number = self._ids.setdefault(word, len(self._words))

@@ -12,10 +12,10 @@ from textsim_db.measures.sequences import Sequence, set_of
 
 def document_frequencies(documents: Iterable[Sequence]) -> Counter[Hashable]:
     """Return in how many documents each item occurs."""
-    found: Counter[Hashable] = Counter()
+    frequencies: Counter[Hashable] = Counter()
     for document in documents:
-        found.update(set_of(document))
-    return found
+        frequencies.update(set_of(document))
+    return frequencies
 
 
 def idf_weights(frequencies: Mapping[Hashable, int], documents: int) -> dict[Hashable, float]:

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from textsim_db.db.binary_format import Array
-from textsim_db.db.copy_rows import load_int4_arrays
+from textsim_db.db.binary_rows import load_int4_arrays
 from textsim_db.db.engine import autocommit
 from textsim_db.db.store import Store
 from textsim_db.read import statements

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from textsim_db.compare.verify import Criterion
-from textsim_db.db.copy_rows import load_int4_arrays
+from textsim_db.db.binary_rows import load_int4_arrays
 from textsim_db.db.dictionary import unknown_word
 from textsim_db.db.engine import Connection
 from textsim_db.db.store import Store
@@ -16,7 +16,7 @@ from textsim_db.measures.by_name import JACCARD
 from textsim_db.read import search, statements
 from textsim_db.read.snapshot import snapshot
 from textsim_db.read.stored_documents import Vocabulary, normal_forms, word_numbers
-from textsim_db.read.word_counts import Tally, words_at
+from textsim_db.read.word_counts import WordCounts, words_at
 from textsim_db.results import Frequency, Growth, Statistics
 from textsim_db.text.streams import cut
 
@@ -93,9 +93,11 @@ class _Reader:
         parameters["language"] = self._language
         return cursor.execute(self._corpus.statement(statement), parameters).fetchall()
 
-    def count_words(self, vocabulary: Vocabulary, total: int, progress: Progress | None) -> Tally:
+    def count_words(
+        self, vocabulary: Vocabulary, total: int, progress: Progress | None
+    ) -> WordCounts:
         """Count the words of the documents; total is their number."""
-        counts, last_id, done = Tally(), 0, 0
+        counts, last_id, done = WordCounts(), 0, 0
         with self._connection.cursor(self._corpus.label("words"), binary=True) as cursor:
             cursor.itersize = DOCUMENTS_AT_ONCE
             cursor.execute(self._corpus.statement(statements.WORDS), {"language": self._language})
@@ -138,24 +140,24 @@ def _storage(rows: list[tuple[Any, ...]]) -> dict[str, int]:
     }
 
 
-def _growth(counts: Tally) -> list[Growth]:
+def _growth(counts: WordCounts) -> list[Growth]:
     """Return the size of the vocabulary after each twentieth of the documents."""
     distinct, words = counts.growth, np.cumsum(counts.lengths)
     ends = np.unique(np.linspace(0, len(distinct), STEPS + 1).astype(np.int64)[1:])
     return [Growth(int(i), int(words[i - 1]), int(distinct[i - 1])) for i in ends if i]
 
 
-def _frequent(counts: Tally, vocabulary: Vocabulary, most: int) -> list[Frequency]:
+def _frequent(counts: WordCounts, vocabulary: Vocabulary, most: int) -> list[Frequency]:
     """Return the most frequent words."""
-    places = np.argsort(-counts.counts, kind="stable")[: min(most, counts.distinct)]
+    places = np.argsort(-counts.occurrences, kind="stable")[: min(most, counts.distinct)]
     texts = vocabulary.texts(words_at(places).tolist())
     return [
-        Frequency(text, int(counts.counts[place]), int(counts.documents[place]))
+        Frequency(text, int(counts.occurrences[place]), int(counts.documents[place]))
         for text, place in zip(texts, places.tolist(), strict=True)
     ]
 
 
-def _quantiles(counts: Tally) -> dict[int, int]:
+def _quantiles(counts: WordCounts) -> dict[int, int]:
     if not len(counts.lengths):
         return dict.fromkeys(QUANTILES, 0)
     values = np.percentile(counts.lengths, QUANTILES, method="nearest").tolist()

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from textsim_db.compare.rows import Rows, concatenated
 from textsim_db.compare.verify import Criterion, values_of_pairs
-from textsim_db.db.copy_rows import load_int4_arrays
+from textsim_db.db.binary_rows import load_int4_arrays
 from textsim_db.db.engine import autocommit
 from textsim_db.db.store import Store
 from textsim_db.diff.explanation import Side, side_of_form

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from textsim_db.compare.rows import Rows
 from textsim_db.db.binary_format import dump_array
-from textsim_db.db.copy_rows import load_int4_arrays
+from textsim_db.db.binary_rows import load_int4_arrays
 from textsim_db.db.dictionary import Dictionary, unknown_word
 from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.errors import DatabaseError

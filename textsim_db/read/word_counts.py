@@ -3,41 +3,35 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from textsim_db.text.arrays import Int32Array, Int64Array
 from textsim_db.text.compiler import kernel
 
-Numbers = npt.NDArray[np.int64]
 
-
-class Tally:
+class WordCounts:
     """How often each word occurs, in how many documents, and how the vocabulary grows.
 
-    counts, documents: int64 by the word's place, which places() gives; growth: for each document
-    so far the number of distinct words up to it.
+    A word is a number other than 0, and has a place, see places_of(). occurrences, documents: int64
+    by place; growth: for each document so far the number of distinct words up to it.
     """
 
     def __init__(self) -> None:
-        self.counts: Numbers = np.zeros(0, np.int64)
-        self.documents: Numbers = np.zeros(0, np.int64)
-        self._last: Numbers = np.zeros(0, np.int64)
-        self._growth: list[Numbers] = []
-        self._lengths: list[Numbers] = []
-        self._done = 0
+        self._by_place: Int64Array = np.zeros((3, 0), np.int64)
+        self._growth: list[Int64Array] = []
+        self._lengths: list[Int64Array] = []
+        self._documents = 0
 
-    def add(self, words: npt.NDArray[np.int32], offsets: Numbers) -> None:
-        """Count the words of some documents, numbers other than 0; offsets: (documents + 1,)."""
-        places = places_of(words)
-        size = int(places.max(initial=-1)) + 1
-        if size > len(self.counts):
-            more = max(size, 2 * len(self.counts)) - len(self.counts)
-            self.counts = np.concatenate((self.counts, np.zeros(more, np.int64)))
-            self.documents = np.concatenate((self.documents, np.zeros(more, np.int64)))
-            self._last = np.concatenate((self._last, np.zeros(more, np.int64)))
-        new = _tally(places, offsets, self._done, self.counts, self.documents, self._last)
-        self._growth.append(self.distinct + np.cumsum(new))
-        self._lengths.append(np.diff(offsets))
-        self._done += len(offsets) - 1
+    @property
+    def occurrences(self) -> Int64Array:
+        """How often the word of each place occurs."""
+        counts: Int64Array = self._by_place[0]
+        return counts
+
+    @property
+    def documents(self) -> Int64Array:
+        """In how many documents the word of each place occurs."""
+        counts: Int64Array = self._by_place[1]
+        return counts
 
     @property
     def distinct(self) -> int:
@@ -45,45 +39,59 @@ class Tally:
         return int(self._growth[-1][-1]) if self._growth and len(self._growth[-1]) else 0
 
     @property
-    def growth(self) -> Numbers:
+    def growth(self) -> Int64Array:
         """The distinct words up to each document: int64 of shape (documents,)."""
         return np.concatenate([np.zeros(0, np.int64), *self._growth])
 
     @property
-    def lengths(self) -> Numbers:
+    def lengths(self) -> Int64Array:
         """The words of each document: int64 of shape (documents,)."""
         return np.concatenate([np.zeros(0, np.int64), *self._lengths])
 
+    def add(self, words: Int32Array, offsets: Int64Array) -> None:
+        """Count the words of documents; offsets: (documents + 1,)."""
+        places = places_of(words)
+        self._make_room(int(places.max(initial=-1)) + 1)
+        new = _count_words(places, offsets, self._documents, self._by_place)
+        self._growth.append(self.distinct + np.cumsum(new))
+        self._lengths.append(np.diff(offsets))
+        self._documents += len(offsets) - 1
 
-def places_of(words: npt.NDArray[np.int32]) -> Numbers:
+    def _make_room(self, places: int) -> None:
+        size = self._by_place.shape[1]
+        if places > size:
+            added = np.zeros((3, max(places, 2 * size) - size), np.int64)
+            self._by_place = np.concatenate((self._by_place, added), axis=1)
+
+
+def places_of(words: Int32Array) -> Int64Array:
     """Return where words are counted: those with negative numbers in between the others."""
     wide = words.astype(np.int64)
     return np.where(wide >= 0, 2 * wide, -2 * wide - 1)
 
 
-def words_at(places: Numbers) -> Numbers:
-    """Return the numbers of the words that are counted at some places."""
+def words_at(places: Int64Array) -> Int64Array:
+    """Return the numbers of the words that are counted at places."""
     return np.where(places % 2 == 0, places // 2, -(places + 1) // 2)
 
 
 @kernel
-def _tally(
-    places: Numbers,
-    offsets: Numbers,
-    done: int,
-    counts: Numbers,
-    documents: Numbers,
-    last: Numbers,
-) -> Numbers:
-    """Add to the counts; return for each document how many of its words are new."""
+def _count_words(
+    places: Int64Array, offsets: Int64Array, documents_before: int, by_place: Int64Array
+) -> Int64Array:
+    """Add to the counts, and return for each document how many of its words are new.
+
+    by_place: (3, places), the occurrences, the documents, and the number of the last document.
+    """
+    occurrences, documents, last = by_place
     new = np.zeros(len(offsets) - 1, np.int64)
     for i in range(len(new)):
+        document = documents_before + i + 1
         for k in range(offsets[i], offsets[i + 1]):
             place = places[k]
-            if not counts[place]:
-                new[i] += 1
-            counts[place] += 1
-            if last[place] != done + i + 1:
-                last[place] = done + i + 1
+            new[i] += occurrences[place] == 0
+            occurrences[place] += 1
+            if last[place] != document:
+                last[place] = document
                 documents[place] += 1
     return new

@@ -12,15 +12,15 @@ from textsim_db.settings import DEFAULTS, Bands, CorpusSettings, check_count, is
 MAX_WORDS = 10_000_000
 _PAGE = 8168  # bytes of a page of 8 kB without its header
 _FULL = 0.9  # how full the server packs the pages of a B-tree
-_KEY = 12  # bytes of a key, where nothing is known of them
+_KEY = 12  # bytes of an average key
 
 
 class Option(NamedTuple):
     """A banding of num_hashes values, and what it means.
 
     recall: the probability that a pair exactly at the threshold is found. storage: bytes for a
-    document, all indexes included. candidates: how many of so many documents are expected to be
-    looked at for each. chosen: whether it is the one that create_corpus would take.
+    document, all indexes included. candidates: how many documents are expected to be verified for
+    each. chosen: whether create_corpus would take this banding.
     """
 
     bands: int
@@ -36,13 +36,13 @@ class Option(NamedTuple):
 
 
 class Distribution(NamedTuple):
-    """How similar documents are to others: of each document, how many at each similarity."""
+    """How many documents there are at each similarity to one document."""
 
     similarities: Sequence[float]
     documents: Sequence[float]
 
     def candidates(self, banding: Bands) -> float:
-        """Return how many documents a banding is expected to give as candidates of one."""
+        """Return how many candidates a banding is expected to give for one document."""
         return sum(
             count * banding.probability(similarity)
             for similarity, count in zip(self.similarities, self.documents, strict=True)
@@ -59,8 +59,8 @@ def plan(
 ) -> list[Option]:
     """Return the possible bandings, one for each number of rows.
 
-    words: in a document. documents: in the corpus. background: the similarity that two documents
-    have that are nothing to each other, from which the expected candidates follow. Raises
+    words: in a document. documents: in the corpus. background: the similarity of two unrelated
+    documents, from which the expected candidates follow. Raises
     ConfigurationError.
     """
     check_count(documents, "documents", 0, 2**63 - 1)
@@ -73,14 +73,14 @@ def plan(
 def options(
     threshold: float, recall: float, num_hashes: int, words: float, distribution: Distribution
 ) -> list[Option]:
-    """Return the possible bandings for documents whose similarities are distributed like that."""
+    """Return the possible bandings for documents with this distribution of similarities."""
     chosen = choose(threshold, recall, num_hashes)
     if not is_number(words) or not 0 <= words <= MAX_WORDS:
         raise ConfigurationError(f"words is {words!r}; expected 0 to {MAX_WORDS}")
-    made = []
+    possible = []
     for rows in range(1, num_hashes + 1):
         banding = Bands(num_hashes // rows, rows)
-        made.append(
+        possible.append(
             Option(
                 *banding,
                 banding.probability(threshold),
@@ -89,7 +89,7 @@ def options(
                 banding == chosen,
             )
         )
-    return made
+    return possible
 
 
 def choose(threshold: float, recall: float, num_hashes: int) -> Bands:
@@ -105,22 +105,22 @@ def storage(words: float, num_hashes: int, bands: int) -> float:
     """
     row = 24 + 16 + 1 + _KEY + 3 + (24 + 4 * words) + (24 + 4 * num_hashes)
     row = _aligned(row) + 4
-    # A page holds whole rows, of which half a one is left over: of one length, all or none of it.
+    # A page holds whole rows, so half a row of it is left over on average.
     document = _PAGE / max(_PAGE / row - 0.5, 1) if row < _PAGE else row + 200
     by_id, by_key = 16 + 4, _aligned(8 + 1 + _KEY) + 4
     band, by_bucket = 48 + 4, 32 + 4
     return document + (by_id + by_key) / _FULL + bands * (band + by_bucket / _FULL)
 
 
-def wilson(found: int, pairs: int) -> tuple[float, float]:
-    """Return the interval in which a share lies with 95 %, given that many of so many.
+def wilson(hits: int, pairs: int) -> tuple[float, float]:
+    """Return the interval in which the share of hits among all pairs lies with 95 %, of a sample.
 
     Wilson, "Probable inference, the law of succession, and statistical inference", 1927.
     """
     if not pairs:
         return 0.0, 1.0
     z = 1.959963984540054
-    share = found / pairs
+    share = hits / pairs
     centre = share + z * z / (2 * pairs)
     spread = z * sqrt(share * (1 - share) / pairs + z * z / (4 * pairs * pairs))
     scale = 1 + z * z / pairs

@@ -45,25 +45,29 @@ def s_curve(
     figure.savefig(path)
 
 
-def corpus(path: str, name: str, found: Statistics) -> None:
+def corpus(path: str, name: str, statistics: Statistics) -> None:
     """Draw the similarities of candidates, the vocabulary, the frequent words and the buckets.
 
     Raises ConfigurationError where matplotlib is missing or the file is of another kind.
     """
     check_file(path)
     figure = _figure_class()(figsize=(10, 7), layout="constrained")
-    figure.suptitle(f"{name}: {found.documents:,} documents")
+    figure.suptitle(f"{name}: {statistics.documents:,} documents")
     (similarities, growth), (words, buckets) = figure.subplots(2, 2)
-    places = [i / 100 for i in range(len(found.similarities))]
-    similarities.bar(places, found.similarities, width=0.01, align="edge")
+    places = [i / 100 for i in range(len(statistics.similarities))]
+    similarities.bar(places, statistics.similarities, width=0.01, align="edge")
     similarities.set(xlabel="Jaccard similarity", ylabel="candidates", xlim=(0, 1))
-    similarities.set_title(f"candidates of {found.sampled:,} documents")
-    growth.plot([step.words for step in found.growth], [step.vocabulary for step in found.growth])
+    similarities.set_title(f"candidates of {statistics.sampled:,} documents")
+    growth.plot(
+        [step.words for step in statistics.growth], [step.vocabulary for step in statistics.growth]
+    )
     growth.set(xlabel="words", ylabel="distinct words", title="vocabulary", xlim=0, ylim=0)
-    shown = found.frequent[:15][::-1]
+    shown = statistics.frequent[:15][::-1]
     words.barh([word.word for word in shown], [word.occurrences for word in shown])
     words.set(xlabel="occurrences", title="frequent words")
-    buckets.scatter([size for size, _ in found.buckets], [n for _, n in found.buckets], s=12)
+    buckets.scatter(
+        [size for size, _ in statistics.buckets], [n for _, n in statistics.buckets], s=12
+    )
     buckets.set(xscale="log", yscale="log", xlabel="documents in a bucket", ylabel="buckets")
     buckets.set_title("buckets by size")
     figure.savefig(path)

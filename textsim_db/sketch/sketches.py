@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from textsim_db.errors import ConfigurationError, RecipeError
 from textsim_db.settings import RECIPE, CorpusConfig
 from textsim_db.sketch import band_buckets, minhash
 from textsim_db.sketch.band_buckets import Buckets
+from textsim_db.text.arrays import Int32Array, Int64Array
 from textsim_db.text.languages import identify
 from textsim_db.text.shingles import find_shingles
 from textsim_db.text.stop_words import without, without_by_language
@@ -27,7 +27,7 @@ GOLDEN_TEXT = (
 
 @dataclass(frozen=True, slots=True)
 class Sketches:
-    """What several texts become: their words, signatures and buckets.
+    """The words, signatures and buckets of several texts.
 
     shingle_counts: int64 of shape (documents,), the distinct shingles of each. signatures: int32 of
     shape (documents, num_hashes); the signature of a document with no shingles means nothing, and
@@ -35,15 +35,15 @@ class Sketches:
     """
 
     tokens: Tokens
-    shingle_counts: npt.NDArray[np.int64]
-    signatures: npt.NDArray[np.int32]
+    shingle_counts: Int64Array
+    signatures: Int32Array
     buckets: Buckets
 
 
 def sketch(texts: Sequence[bytes], config: CorpusConfig, language: str | None = None) -> Sketches:
     """Compute everything about several texts in UTF-8 (see textsim_db.text.to_bytes).
 
-    language: that of all of them, where it is known.
+    language: that of all texts; None: identify it where stop words depend on it.
     """
     return sketch_tokens(tokens_without(texts, config, language), config)
 
@@ -51,34 +51,32 @@ def sketch(texts: Sequence[bytes], config: CorpusConfig, language: str | None = 
 def tokens_without(
     texts: Sequence[bytes], config: CorpusConfig, language: str | None = None
 ) -> Tokens:
-    """Return the words of texts, those left out that are stop words of the configuration."""
+    """Return the words of texts except the stop words of the configuration."""
     tokens = tokenize(texts)
-    if config.stop_words_by_language:
-        languages = identify(tokens) if language is None else [language] * len(texts)
-        return without_by_language(tokens, languages, config.stop_words_by_language)
-    return without(tokens, config.stop_words) if config.stop_words else tokens
+    if not config.stop_words_by_language:
+        return without(tokens, config.stop_words) if config.stop_words else tokens
+    languages = identify(tokens) if language is None else [language] * len(texts)
+    return without_by_language(tokens, languages, config.stop_words_by_language)
 
 
 def tokens_and_languages(
     texts: Sequence[bytes], config: CorpusConfig
 ) -> tuple[Tokens, list[str] | None]:
-    """Return the words of documents, and their languages where the configuration wants them.
+    """Return the words of documents, and their languages if the configuration has any.
 
     A language is identified in the words that are stored, so that it is the same for a document
-    that came by SQL; only where stop words follow it, in the words before they are left out.
+    that came by SQL. If stop words depend on it, it is identified in all words.
     """
-    if config.language is None:
-        return tokens_without(texts, config), None
-    if not config.stop_words_by_language:
-        tokens = tokens_without(texts, config)
-        return tokens, identify(tokens)
-    tokens = tokenize(texts)
-    languages = identify(tokens)
-    return without_by_language(tokens, languages, config.stop_words_by_language), languages
+    if config.stop_words_by_language:
+        tokens = tokenize(texts)
+        languages = identify(tokens)
+        return without_by_language(tokens, languages, config.stop_words_by_language), languages
+    tokens = tokens_without(texts, config)
+    return tokens, None if config.language is None else identify(tokens)
 
 
 def sketch_tokens(tokens: Tokens, config: CorpusConfig) -> Sketches:
-    """Compute signatures and buckets of texts whose words are known."""
+    """Compute the shingles, signatures and buckets of texts by their words."""
     shingles = find_shingles(tokens, config.shingle)
     coefficients = minhash.coefficients(config.seed, config.num_hashes)
     signatures = minhash.signatures(shingles.hashes, shingles.offsets, *coefficients)
@@ -87,7 +85,7 @@ def sketch_tokens(tokens: Tokens, config: CorpusConfig) -> Sketches:
     return Sketches(tokens, counts, signatures, buckets)
 
 
-def signature(text: str, config: CorpusConfig) -> npt.NDArray[np.int32]:
+def signature(text: str, config: CorpusConfig) -> Int32Array:
     """Return the signature of a text: int32 of shape (num_hashes,), or (0,) for one with no words.
 
     Raises DocumentError for a text that cannot be stored.
@@ -96,7 +94,7 @@ def signature(text: str, config: CorpusConfig) -> npt.NDArray[np.int32]:
     return sketches.signatures[0] if sketches.shingle_counts[0] else sketches.signatures[0, :0]
 
 
-def buckets(text: str, config: CorpusConfig) -> npt.NDArray[np.int64]:
+def buckets(text: str, config: CorpusConfig) -> Int64Array:
     """Return the buckets of a text: int64 of shape (bands,), or (0,) for one with no words.
 
     Raises DocumentError for a text that cannot be stored.

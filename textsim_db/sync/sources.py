@@ -93,7 +93,7 @@ def activity(store: Store) -> Activity:
 def warn_unindexed(store: Store) -> None:
     """Log the attached tables that are still to be compared with their documents."""
     with autocommit(store.engine) as connection:
-        for (table,) in connection.execute(statements.UNINDEXED_TABLES, [store.corpus.id]):
+        for (table,) in connection.execute(statements.UNCOMPARED_TABLES, [store.corpus.id]):
             log.warning(
                 "table %s is not wholly indexed in corpus %s: what it holds may be missing",
                 *(table, store.corpus.name),

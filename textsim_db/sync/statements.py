@@ -44,7 +44,7 @@ SELECT (
     FROM (SELECT {document_name}::pg_catalog.regclass::oid) d (oid)
 )
 """
-UNINDEXED_TABLES: Final[LiteralString] = "SELECT textsim._unindexed(%s)::text"
+UNCOMPARED_TABLES: Final[LiteralString] = "SELECT s.relation::text FROM textsim._uncompared(%s) s"
 
 # Sources as a worker sees them, and the tables they name.
 #

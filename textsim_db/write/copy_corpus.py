@@ -16,7 +16,7 @@ import numpy.typing as npt
 import psycopg
 
 from textsim_db.db.binary_format import Array
-from textsim_db.db.copy_rows import load_int4_arrays
+from textsim_db.db.binary_rows import load_int4_arrays
 from textsim_db.db.engine import autocommit, transaction
 from textsim_db.db.store import Store
 from textsim_db.db.stored_corpus import StoredCorpus

@@ -92,7 +92,7 @@ def _lock_of_rebuilds(store: Store) -> Iterator[None]:
             if row != (True,):
                 raise CorpusChanged(f'corpus "{corpus.name}" was rebuilt meanwhile; try again')
             try:
-                connection.execute(statements.REFUSE_FIXED_VIEWS, [corpus.id])
+                connection.execute(statements.REFUSE_VIEWS, [corpus.id])
             except pg.DependentObjectsStillExist as error:
                 raise ConfigurationError(str(error.diag.message_primary)) from error
         yield

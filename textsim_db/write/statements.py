@@ -118,7 +118,7 @@ LOCK_AGAINST_WRITERS: Final[LiteralString] = """
 /* textsim-db: rebuild corpus {id}: wait for writers */
 LOCK TABLE {document} IN SHARE ROW EXCLUSIVE MODE
 """
-REFUSE_FIXED_VIEWS: Final[LiteralString] = "SELECT textsim._refuse_fixed_views(%s)"
+REFUSE_VIEWS: Final[LiteralString] = "SELECT textsim._refuse_views(%s, true)"
 MOVE_VIEWS: Final[LiteralString] = """
 /* textsim-db: move the views of a corpus */ SELECT textsim._move_views(%s, %s)
 """

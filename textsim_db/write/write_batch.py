@@ -11,7 +11,7 @@ import psycopg
 from psycopg import errors as pg
 
 from textsim_db.db.binary_format import Array, load_int4_array
-from textsim_db.db.copy_rows import (
+from textsim_db.db.binary_rows import (
     COPY_HEADER,
     COPY_TRAILER,
     Contents,

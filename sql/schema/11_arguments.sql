@@ -1,0 +1,101 @@
+-- Arguments that many functions share: the corpus, the language and the threshold.
+
+-- Private functions
+
+CREATE FUNCTION textsim._corpus(name text) RETURNS textsim.corpus
+LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    c textsim.corpus;
+BEGIN
+    SELECT * INTO c FROM textsim.corpus k WHERE k.name = _corpus.name;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'corpus "%" does not exist', name USING ERRCODE = 'undefined_object';
+    END IF;
+    IF c.recipe <> 1 THEN
+        RAISE EXCEPTION 'corpus "%" was built by recipe %; these functions compute recipe 1',
+            name, c.recipe USING ERRCODE = 'feature_not_supported';
+    END IF;
+    -- The snapshot of a transaction that began before a rebuild still has the old corpus.
+    IF to_regclass(format('textsim.document_%s', c.id)) IS NULL THEN
+        RAISE EXCEPTION 'corpus "%" was rebuilt or dropped after this transaction began; repeat it',
+            name USING ERRCODE = 'serialization_failure';
+    END IF;
+    RETURN c;
+END $$;
+COMMENT ON FUNCTION textsim._corpus(text)
+    IS 'the corpus of a name; NULL if the name is; an error if there is none';
+
+CREATE FUNCTION textsim._required_corpus(name text) RETURNS textsim.corpus
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF name IS NULL THEN
+        RAISE EXCEPTION 'the name of the corpus is NULL' USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    RETURN textsim._corpus(name);
+END $$;
+COMMENT ON FUNCTION textsim._required_corpus(text)
+    IS 'the corpus of a name; an error if the name is NULL or there is none';
+
+CREATE FUNCTION textsim._was_replaced(c textsim.corpus, name text) RETURNS boolean
+LANGUAGE sql STABLE PARALLEL SAFE
+RETURN
+    -- At the other levels a repetition has the same snapshot, which never sees the new corpus.
+    current_setting('transaction_isolation') IN ('read committed', 'read uncommitted')
+    AND NOT EXISTS (
+        SELECT FROM textsim.corpus o
+        WHERE o.name = _was_replaced.name AND (
+            o.id = (c).id
+            OR to_regclass('textsim.document_' || o.id) IS NULL
+            OR to_regclass('textsim.band_' || o.id) IS NULL));
+COMMENT ON FUNCTION textsim._was_replaced(textsim.corpus, text)
+    IS 'whether a statement that failed can be repeated, because a rebuild replaced the corpus';
+
+-- VOLATILE, so that a repetition has a snapshot of its own, which sees the new corpus of a rebuild.
+CREATE FUNCTION textsim._lock_corpus(name text) RETURNS textsim.corpus
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    c textsim.corpus;
+BEGIN
+    LOOP
+        BEGIN
+            c := textsim._corpus(name);
+            EXECUTE format('LOCK TABLE textsim.%I, textsim.%I IN ACCESS SHARE MODE',
+                'band_' || c.id, 'document_' || c.id);
+            RETURN c;
+        EXCEPTION WHEN undefined_table OR serialization_failure THEN
+            IF NOT textsim._was_replaced(c, name) THEN
+                RAISE;
+            END IF;
+        END;
+    END LOOP;
+END $$;
+COMMENT ON FUNCTION textsim._lock_corpus(text)
+    IS 'the corpus of a name, which no rebuild replaces until the end of the transaction';
+
+CREATE FUNCTION textsim._check_language(c textsim.corpus, language text) RETURNS text
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF c.language IS NULL THEN
+        RAISE EXCEPTION 'the languages of the documents of corpus "%" are not identified; a corpus '
+            'created with language="auto" does that', c.name
+            USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    IF language !~ '^[a-z]{2,3}$' THEN
+        RAISE EXCEPTION 'language is "%"; expected a code of ISO 639, such as "en"', language
+            USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    RETURN language;
+END $$;
+COMMENT ON FUNCTION textsim._check_language(textsim.corpus, text)
+    IS 'the language; an error if it is no code, or if the corpus does not identify languages';
+
+CREATE FUNCTION textsim._check_threshold(threshold double precision) RETURNS double precision
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF NOT (threshold > 0 AND threshold <= 1) THEN
+        RAISE EXCEPTION 'threshold is %; expected above 0, at most 1', threshold
+            USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    RETURN threshold;
+END $$;
+COMMENT ON FUNCTION textsim._check_threshold(double precision) IS 'the threshold, or an error';

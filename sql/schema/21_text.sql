@@ -1,0 +1,159 @@
+-- From text to normal form, words and shingles: what textsim_db.text computes, bit for bit.
+
+-- Private functions
+
+-- First drops unassigned code points: every version of Unicode normalises only assigned ones alike. Then
+-- caps runs of marks: NFKC takes quadratic time to sort them.
+CREATE FUNCTION textsim._prepared(body text) RETURNS text
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+RETURN CASE
+    WHEN octet_length(body) = length(body) THEN body
+    ELSE textsim._capped(textsim._assigned(body))
+END;
+COMMENT ON FUNCTION textsim._prepared(text) IS 'a text as NFKC takes it';
+
+CREATE FUNCTION textsim._form_of_piece(body text) RETURNS text
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF octet_length(body) = length(body) THEN
+        RETURN regexp_replace(lower(body COLLATE "C"), '[^a-z0-9]+', ' ', 'g');
+    END IF;
+    body := textsim._spaced(normalize(body, NFKC));
+    RETURN textsim._fold(textsim._split(body));
+END $$;
+COMMENT ON FUNCTION textsim._form_of_piece(text)
+    IS 'the normal form of a prepared text, with a space where a separator begins or ends it';
+
+CREATE FUNCTION textsim._form_of_pieces(body text) RETURNS text
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    -- A slice of a bytea is copied at once; a slice of a text is counted from the beginning of the text.
+    bytes bytea := convert_to(body, 'UTF8');
+    size integer := octet_length(bytes);
+    start integer := 0;
+    stop integer;
+    piece text := '';
+    unfinished text := '';
+    forms text[] := '{}';
+    after_space boolean := true;
+BEGIN
+    WHILE start < size LOOP
+        stop := least(start + 65536, size);
+        WHILE stop < size AND get_byte(bytes, stop) & 192 = 128 LOOP
+            stop := stop + 1;
+        END LOOP;
+        piece := unfinished || convert_from(substr(bytes, start + 1, stop - start), 'UTF8');
+        piece := textsim._prepared(piece);
+        start := stop;
+        IF start < size THEN
+            unfinished := textsim._unfinished(piece);
+            piece := left(piece, length(piece) - length(unfinished));
+        END IF;
+        piece := textsim._form_of_piece(piece);
+        IF after_space THEN
+            piece := ltrim(piece);
+        END IF;
+        IF piece <> '' THEN
+            after_space := right(piece, 1) = ' ';
+            forms := forms || piece;
+        END IF;
+    END LOOP;
+    -- Only the last piece: trimming takes eight bytes of memory a byte, and the server allows 1 GB.
+    forms[cardinality(forms)] := rtrim(forms[cardinality(forms)]);
+    RETURN array_to_string(forms, '');
+END $$;
+COMMENT ON FUNCTION textsim._form_of_pieces(text)
+    IS 'the normal form of a long text, in pieces: between two of them a statement can be cancelled';
+
+CREATE FUNCTION textsim._form(c textsim.corpus, body text, language text DEFAULT NULL) RETURNS text
+LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    left_out text[] := c.stop_words;
+BEGIN
+    IF body IS NULL THEN
+        RETURN NULL;
+    END IF;
+    IF c.stop_words_by_language <> '{}' THEN
+        IF language IS NULL THEN
+            RAISE EXCEPTION 'corpus "%" leaves out the stop words of each text''s language, which '
+                'SQL cannot identify', c.name
+                USING ERRCODE = 'feature_not_supported',
+                    HINT = 'Name the language, where a function takes one; otherwise use a client, '
+                        'or a table that is attached in mode queue.';
+        END IF;
+        left_out := array(SELECT jsonb_array_elements_text(c.stop_words_by_language -> language));
+    END IF;
+    IF cardinality(left_out) = 0 THEN
+        RETURN textsim.normal_form(body);
+    END IF;
+    RETURN array_to_string(array(
+        SELECT w.word FROM unnest(textsim.words(body)) WITH ORDINALITY w (word, place)
+        WHERE NOT EXISTS (  -- hashed; <> ALL would compare with each word
+            SELECT FROM unnest(left_out) s (word) WHERE s.word = w.word COLLATE "C")
+        ORDER BY w.place), ' ');
+END $$;
+COMMENT ON FUNCTION textsim._form(textsim.corpus, text, text)
+    IS 'the normal form of a text without the stop words of a corpus, or of a language in it';
+
+CREATE FUNCTION textsim._shingles_of(units text[], n integer, separator text) RETURNS text[]
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+BEGIN ATOMIC
+    SELECT coalesce(array_agg(s.shingle ORDER BY s.place), '{}')
+    FROM (
+        SELECT g.shingle, min(g.place) AS place
+        FROM (
+            SELECT u.place, string_agg(u.unit, separator) OVER (
+                ORDER BY u.place ROWS BETWEEN CURRENT ROW AND n - 1 FOLLOWING
+            ) AS shingle
+            FROM unnest(units) WITH ORDINALITY u (unit, place)
+        ) g
+        WHERE g.place <= greatest(cardinality(units) - n + 1, 1)
+        GROUP BY g.shingle COLLATE "C", g.shingle
+    ) s;
+END;
+COMMENT ON FUNCTION textsim._shingles_of(text[], integer, text)
+    IS 'distinct runs of n units, in order of first appearance; one of all units if there are fewer than n';
+
+CREATE FUNCTION textsim._shingles_of_form(form text, unit text, n integer) RETURNS text[]
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF unit = 'word' THEN
+        RETURN textsim._shingles_of(string_to_array(form, ' '), n, ' ');
+    END IF;
+    RETURN textsim._shingles_of(string_to_array(form, NULL), n, '');
+END $$;
+COMMENT ON FUNCTION textsim._shingles_of_form(text, text, integer) IS 'the shingles of a normal form';
+
+-- Public functions
+
+CREATE FUNCTION textsim.normal_form(body text) RETURNS text
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF octet_length(body) > 65536 THEN
+        RETURN textsim._form_of_pieces(body);
+    END IF;
+    RETURN btrim(textsim._form_of_piece(textsim._prepared(body)));
+END $$;
+COMMENT ON FUNCTION textsim.normal_form(text)
+    IS 'NFKC with at most 30 marks in a run, lower case, words joined by one space (Unicode 13.0)';
+
+CREATE FUNCTION textsim.words(body text) RETURNS text[]
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+RETURN string_to_array(textsim.normal_form(body), ' ');
+COMMENT ON FUNCTION textsim.words(text) IS 'the words of a text, in order';
+
+CREATE FUNCTION textsim.shingles(body text, unit text, n integer) RETURNS text[]
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF unit NOT IN ('word', 'char') THEN
+        RAISE EXCEPTION 'unit is "%"; expected "word" or "char"', unit
+            USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    IF n NOT BETWEEN 1 AND 1000 THEN
+        RAISE EXCEPTION 'shingle length is %; expected 1 to 1000', n
+            USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    RETURN textsim._shingles_of_form(textsim.normal_form(body), unit, n);
+END $$;
+COMMENT ON FUNCTION textsim.shingles(text, text, integer)
+    IS 'the distinct shingles of a text, in order of first appearance';

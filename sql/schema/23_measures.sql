@@ -1,0 +1,90 @@
+-- Measures of two texts, equal to those of textsim_db.measures on their shingles or words.
+
+-- Public functions
+
+CREATE FUNCTION textsim.containment(a text, b text, unit text DEFAULT 'word', n integer DEFAULT 1)
+RETURNS double precision
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+BEGIN ATOMIC
+    SELECT CASE pg_catalog.cardinality(s.one)
+        WHEN 0 THEN 0
+        ELSE (
+            SELECT count(*) FROM pg_catalog.unnest(s.one) x
+            JOIN pg_catalog.unnest(s.other) y ON x COLLATE "C" = y COLLATE "C"
+        )::double precision / pg_catalog.cardinality(s.one)
+    END
+    FROM (SELECT textsim.shingles(a, unit, n) AS one, textsim.shingles(b, unit, n) AS other) s;
+END;
+COMMENT ON FUNCTION textsim.containment(text, text, text, integer)
+    IS 'how much of the first text''s shingles the second has: 0 to 1';
+
+CREATE FUNCTION textsim.cosine(a text, b text) RETURNS double precision
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+BEGIN ATOMIC
+    WITH counted AS (
+        SELECT count(*) FILTER (WHERE first)::double precision AS x,
+            count(*) FILTER (WHERE NOT first)::double precision AS y
+        FROM (
+            SELECT true AS first, pg_catalog.unnest(textsim.words(a)) COLLATE "C" AS word
+            UNION ALL
+            SELECT false, pg_catalog.unnest(textsim.words(b)) COLLATE "C"
+        ) w
+        GROUP BY word
+    )
+    -- Sums of whole numbers do not depend on their order.
+    SELECT least(
+        coalesce(sum(x * y) / nullif(pg_catalog.sqrt(sum(x * x) * sum(y * y)), 0), 0), 1)
+    FROM counted;
+END;
+COMMENT ON FUNCTION textsim.cosine(text, text)
+    IS 'the cosine of the angle between the word counts of two texts: 0 to 1';
+
+CREATE FUNCTION textsim.levenshtein_words(
+    a text,
+    b text,
+    insertion double precision DEFAULT 1,
+    deletion double precision DEFAULT 1,
+    substitution double precision DEFAULT 1
+) RETURNS double precision
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    one text[] COLLATE "C" := textsim.words(a);
+    other text[] COLLATE "C" := textsim.words(b);
+    -- The cost of turning the words of a so far into the first j - 1 of b.
+    costs double precision[];
+    diagonal double precision;
+    above double precision;
+    least_cost double precision;
+    word text COLLATE "C";
+BEGIN
+    IF NOT (insertion >= 0 AND deletion >= 0 AND substitution >= 0
+            AND greatest(insertion, deletion, substitution) <= 2147483648) THEN
+        RAISE EXCEPTION 'costs are %, % and %; expected 0 to 2^31', insertion, deletion, substitution
+            USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    IF cardinality(one)::bigint * cardinality(other) > 25000000 THEN
+        RAISE EXCEPTION 'texts of % and % words are too long to be compared word by word in SQL',
+            cardinality(one), cardinality(other)
+            USING ERRCODE = 'program_limit_exceeded',
+                HINT = 'textsim_db.measures.levenshtein compares long ones.';
+    END IF;
+    costs := ARRAY(SELECT j * insertion FROM generate_series(0, cardinality(other)) j);
+    FOREACH word IN ARRAY one LOOP
+        diagonal := costs[1];
+        least_cost := diagonal + deletion;
+        costs[1] := least_cost;
+        FOR j IN 1 .. cardinality(other) LOOP
+            above := costs[j + 1];
+            IF word <> other[j] THEN
+                diagonal := diagonal + substitution;
+            END IF;
+            least_cost := least(diagonal, above + deletion, least_cost + insertion);
+            costs[j + 1] := least_cost;
+            diagonal := above;
+        END LOOP;
+    END LOOP;
+    RETURN costs[cardinality(other) + 1];
+END $$;
+COMMENT ON FUNCTION textsim.levenshtein_words(
+    text, text, double precision, double precision, double precision)
+    IS 'the least cost of turning the words of one text into the words of another';

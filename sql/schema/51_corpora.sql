@@ -1,0 +1,194 @@
+-- Corpora from SQL: what Database.create_corpus and drop_corpus do, with the same result.
+
+-- Private functions
+
+CREATE FUNCTION textsim._wrapped(value numeric) RETURNS bigint
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+RETURN mod(value, 18446744073709551616)
+    - CASE WHEN mod(value, 18446744073709551616) < 9223372036854775808 THEN 0
+        ELSE 18446744073709551616 END;
+COMMENT ON FUNCTION textsim._wrapped(numeric) IS 'a number modulo 2^64, as a signed integer';
+
+CREATE FUNCTION textsim._unsigned(value bigint) RETURNS numeric
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+RETURN value::numeric + CASE WHEN value < 0 THEN 18446744073709551616 ELSE 0 END;
+COMMENT ON FUNCTION textsim._unsigned(bigint) IS 'a signed integer as a number modulo 2^64';
+
+CREATE FUNCTION textsim._draw(seed bigint, number integer) RETURNS numeric
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    -- Shifts of negative numbers fill in ones: & clears them.
+    z bigint := textsim._wrapped(seed::numeric + number * 11400714819323198485);
+BEGIN
+    z := textsim._wrapped(
+        textsim._unsigned(z # ((z >> 30) & 17179869183)) * 13787848793156543929);
+    z := textsim._wrapped(
+        textsim._unsigned(z # ((z >> 27) & 137438953471)) * 10723151780598845931);
+    RETURN textsim._unsigned(z # ((z >> 31) & 8589934591));
+END $$;
+COMMENT ON FUNCTION textsim._draw(bigint, integer)
+    IS 'a number of the sequence of splitmix64 (Steele, Lea and Flood, 2014), from 1';
+
+CREATE FUNCTION textsim._pair_recall(threshold double precision, bands integer, rows integer)
+RETURNS double precision
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    -- The server refuses powers that underflow to 0.
+    shared double precision := CASE WHEN rows * ln(threshold) < -700 THEN 0
+        ELSE threshold ^ rows::double precision END;
+    missed double precision := 1 - shared;
+BEGIN
+    IF threshold = 1 THEN
+        RETURN 1;
+    END IF;
+    -- Rounding could give 1, which is only true of copies.
+    RETURN least(0.9999999999999999::double precision,
+        1 - CASE WHEN bands * ln(missed) < -700 THEN 0 ELSE missed ^ bands::double precision END);
+END $$;
+COMMENT ON FUNCTION textsim._pair_recall(double precision, integer, integer)
+    IS 'the probability that a pair of this similarity shares a bucket: 1 - (1 - s^rows)^bands';
+
+CREATE FUNCTION textsim._chosen_rows(
+    threshold double precision, recall double precision, num_hashes integer)
+RETURNS integer
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+RETURN (
+    SELECT max(r) FROM generate_series(1, num_hashes) r
+    WHERE (recall < 1 OR threshold = 1)
+        AND textsim._pair_recall(threshold, num_hashes / r, r) >= recall
+);
+COMMENT ON FUNCTION textsim._chosen_rows(double precision, double precision, integer)
+    IS 'the most rows of a band that reach the recall at the threshold; NULL if none do';
+
+CREATE FUNCTION textsim._settings_fault(
+    name text, shingle text, threshold double precision, recall double precision,
+    num_hashes integer, seed bigint, bands integer, rows integer)
+RETURNS text
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN CASE
+    WHEN name IS NULL OR btrim(name) = '' OR octet_length(name) > 200 THEN
+        format('the name of the corpus is %L; expected 1 to 200 bytes', left(name, 40))
+    WHEN starts_with(name, 'textsim temporary ') THEN
+        format('the name of the corpus is %L; names that begin with "textsim temporary " are '
+            'reserved for rebuilds', left(name, 40))
+    WHEN shingle IS NULL OR shingle !~ '^(word|char):[0-9]{1,4}$'
+            OR split_part(shingle, ':', 2)::integer NOT BETWEEN 1 AND 1000 THEN
+        format('shingle is %L; expected "word:N" or "char:N", N from 1 to 1000', shingle)
+    WHEN threshold IS NULL OR NOT (threshold > 0 AND threshold <= 1) THEN
+        format('threshold is %L; expected above 0, at most 1', threshold)
+    WHEN recall IS NULL OR NOT (recall > 0 AND recall <= 1) THEN
+        format('recall is %L; expected above 0, at most 1', recall)
+    WHEN num_hashes IS NULL OR num_hashes NOT BETWEEN 1 AND 4096 THEN
+        format('num_hashes is %L; expected 1 to 4096', num_hashes)
+    WHEN seed IS NULL OR seed < 0 THEN format('seed is %L; expected 0 or more', seed)
+    WHEN (bands IS NULL) <> (rows IS NULL) THEN
+        'bands and rows go together; one of them is missing'
+    WHEN bands < 1 OR rows < 1 OR bands::bigint * rows > num_hashes THEN
+        format('%s bands of %s rows cannot be made of %s hashes', bands, rows, num_hashes)
+    WHEN bands IS NULL AND textsim._chosen_rows(threshold, recall, num_hashes) IS NULL THEN
+        format('no bands of %s hashes reach recall %s at threshold %s: use more hashes or a lower '
+            'recall', num_hashes, recall, threshold)
+    WHEN bands IS NOT NULL AND textsim._pair_recall(threshold, bands, rows) = 0 THEN
+        format('%s bands of %s rows find nothing at threshold %s: use fewer rows or a higher '
+            'threshold', bands, rows, threshold)
+END;
+COMMENT ON FUNCTION textsim._settings_fault(
+    text, text, double precision, double precision, integer, bigint, integer, integer)
+    IS 'why a corpus cannot have these settings, or NULL';
+
+CREATE FUNCTION textsim._drop_corpus(number integer) RETURNS void
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    attached text;
+BEGIN
+    PERFORM FROM textsim.corpus c WHERE c.id = number FOR UPDATE;
+    PERFORM textsim._release_source(s.id) FROM textsim._dropped_sources(number) s;
+    SELECT string_agg(s.relation::text, ', ' ORDER BY s.relation::text) INTO attached
+    FROM textsim.source s WHERE s.corpus_id = number AND s.active;
+    IF attached IS NOT NULL THEN
+        RAISE EXCEPTION 'corpus "%" has attached tables: detach them first (textsim detach): %',
+            (SELECT c.name FROM textsim.corpus c WHERE c.id = number), attached
+            USING ERRCODE = 'dependent_objects_still_exist';
+    END IF;
+    DELETE FROM textsim.source s WHERE s.corpus_id = number;
+    DELETE FROM textsim.corpus c WHERE c.id = number;
+    PERFORM textsim._drop_partitions(number);
+END $$;
+COMMENT ON FUNCTION textsim._drop_corpus(integer)
+    IS 'remove a corpus that no table is attached to, except tables that were dropped';
+
+-- Public functions
+
+CREATE FUNCTION textsim.create_corpus(
+    name text, shingle text DEFAULT 'word:3', threshold double precision DEFAULT 0.8,
+    recall double precision DEFAULT 0.95, num_hashes integer DEFAULT 128, seed bigint DEFAULT 1,
+    bands integer DEFAULT NULL, rows integer DEFAULT NULL, stop_words text[] DEFAULT '{}',
+    language text DEFAULT NULL)
+RETURNS void
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    fault text := textsim._settings_fault(
+        name, shingle, threshold, recall, num_hashes, seed, bands, rows);
+    unit text := split_part(shingle, ':', 1);
+    n integer;
+    a bigint[];
+    b bigint[];
+    c textsim.corpus;
+    golden integer[];
+    corpus_id integer;
+BEGIN
+    IF fault IS NOT NULL THEN
+        RAISE EXCEPTION '%', fault USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    IF language <> 'auto' THEN
+        RAISE EXCEPTION 'language is "%"; expected "auto" or NULL', language
+            USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    n := split_part(shingle, ':', 2);
+    IF bands IS NULL THEN
+        rows := textsim._chosen_rows(threshold, recall, num_hashes);
+        bands := num_hashes / rows;
+    ELSE
+        recall := textsim._pair_recall(threshold, bands, rows);
+    END IF;
+    a := array(
+        SELECT 1 + mod(textsim._draw(seed, 2 * i - 1), 2147483646)
+        FROM generate_series(1, num_hashes) i ORDER BY i);
+    b := array(
+        SELECT mod(textsim._draw(seed, 2 * i), 2147483647)
+        FROM generate_series(1, num_hashes) i ORDER BY i);
+    c.stop_words := array(
+        SELECT DISTINCT w.word COLLATE "C"
+        FROM unnest(stop_words) s (body)
+        CROSS JOIN LATERAL unnest(textsim.words(s.body)) w (word)
+        ORDER BY 1);
+    -- The signature and buckets of this text are computed again when the corpus is opened.
+    golden := textsim._signature(textsim._shingles_of_form(textsim._form(c,
+        U&'The 3 QUICK brown foxes — naïve, ﬁne — jumped; '
+            'Быстрая ЛИСА, ταχεία ΑΛΕΠΟΎΣ, 素早い狐が跳ぶ, '
+            'चतुर लोमड़ी, الثعلب السريع, สุนัขจิ้งจอก, İstanbul’da 12½ km², e\0301te\0301 \+01F98A.'),
+        unit, n), a, b);
+    INSERT INTO textsim.corpus (
+        name, unit, shingle_length, threshold, recall, num_hashes, bands, rows, seed, recipe,
+        stop_words, language, a, b, golden_signature, golden_buckets)
+    VALUES (
+        name, unit, n, threshold, recall, num_hashes, bands, rows, seed, 1,
+        c.stop_words, language, a, b, golden,
+        array(SELECT q.bucket FROM textsim._buckets(golden, bands, rows) q ORDER BY q.band))
+    ON CONFLICT ON CONSTRAINT corpus_name_key DO NOTHING
+    RETURNING id INTO corpus_id;
+    IF corpus_id IS NULL THEN
+        RAISE EXCEPTION 'corpus "%" exists already', name USING ERRCODE = 'duplicate_object';
+    END IF;
+    PERFORM textsim._create_partitions(corpus_id);
+END $$;
+COMMENT ON FUNCTION textsim.create_corpus(
+    text, text, double precision, double precision, integer, bigint, integer, integer, text[], text)
+    IS 'create a corpus; bands and rows, if NULL, follow from threshold and recall';
+
+CREATE FUNCTION textsim.drop_corpus(name text) RETURNS void
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM textsim._drop_corpus((textsim._required_corpus(name)).id);
+END $$;
+COMMENT ON FUNCTION textsim.drop_corpus(text) IS 'remove a corpus with all its documents';

@@ -1,0 +1,141 @@
+-- Views over the candidate pairs of one corpus, which name the relations of the corpus. The planner sees
+-- through such a view: a condition on a, or a join on it, starts from those documents and looks their
+-- buckets up. A rebuild moves the views to the new relations; a corpus with views is not dropped.
+
+-- Private functions
+
+CREATE FUNCTION textsim._views(corpus_id integer) RETURNS TABLE (view regclass, is_movable boolean)
+LANGUAGE sql STABLE STRICT PARALLEL SAFE ROWS 1
+BEGIN ATOMIC
+    SELECT v.oid::regclass,
+        -- Only the views of create_view use this function and have these columns.
+        bool_or(d.refobjid = to_regprocedure(
+            'textsim._shared_bands(integer[], integer[], integer, integer)'))
+        AND v.relkind = 'v'
+        AND '{a,b,bands}' = array(
+            SELECT a.attname::text FROM pg_attribute a WHERE a.attrelid = v.oid AND a.attnum > 0
+            ORDER BY a.attnum)
+        AND pg_has_role(v.relowner, 'USAGE') AND has_schema_privilege(v.relnamespace, 'CREATE')
+    FROM pg_depend d
+    JOIN pg_rewrite r ON r.oid = d.objid
+    JOIN pg_class v ON v.oid = r.ev_class
+    WHERE d.classid = 'pg_rewrite'::regclass
+    GROUP BY v.oid, v.relkind, v.relowner, v.relnamespace
+    HAVING bool_or(d.refclassid = 'pg_class'::regclass AND d.refobjid IN (
+        to_regclass('textsim.document_' || corpus_id), to_regclass('textsim.band_' || corpus_id)))
+    ORDER BY v.oid::regclass::text;
+END;
+COMMENT ON FUNCTION textsim._views(integer)
+    IS 'the views that read a corpus, and whether a rebuild by this role can move them along';
+
+CREATE FUNCTION textsim._refuse_views(corpus_id integer, except_movable boolean) RETURNS void
+LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    reader pg_class;
+BEGIN
+    SELECT r.* INTO reader FROM textsim._views(corpus_id) v JOIN pg_class r ON r.oid = v.view
+    WHERE NOT (except_movable AND v.is_movable) LIMIT 1;
+    IF FOUND THEN
+        RAISE EXCEPTION 'view % reads the corpus%; drop the view first: DROP %VIEW %',
+            reader.oid::regclass,
+            CASE WHEN except_movable THEN ' and cannot follow a rebuild; expected a view of '
+                'textsim.create_view that this role may replace' ELSE '' END,
+            CASE reader.relkind WHEN 'm' THEN 'MATERIALIZED ' ELSE '' END, reader.oid::regclass
+            USING ERRCODE = 'dependent_objects_still_exist';
+    END IF;
+END $$;
+COMMENT ON FUNCTION textsim._refuse_views(integer, boolean)
+    IS 'an error if a view reads a corpus; if except_movable, a view that this role''s rebuild cannot move';
+
+CREATE FUNCTION textsim._write_view(
+    c textsim.corpus, view_schema name, view_name name, replaced regclass)
+RETURNS void
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    -- A pair meets in each band that it shares, and is listed in the first of them. The planner expects
+    -- that one row in 200 fulfils this condition: about one pair for eleven documents.
+    EXECUTE format($query$
+        CREATE %1$s VIEW %2$s %3$s AS
+        SELECT d.key AS a, e.key AS b, cardinality(s.shared) AS bands
+        FROM textsim.%4$I d
+        CROSS JOIN generate_series(0, %6$s - 1) q (band)
+        JOIN textsim.%5$I r
+            ON r.bucket = hash_array_extended(
+                d.signature[q.band * %7$s + 1:(q.band + 1) * %7$s], q.band)
+            AND r.document_id <> d.id
+        JOIN textsim.%4$I e ON e.id = r.document_id
+        CROSS JOIN LATERAL (
+            SELECT textsim._shared_bands(d.signature, e.signature, %6$s, %7$s) AS shared
+        ) s
+        WHERE q.band = s.shared[1]
+        $query$, CASE WHEN replaced IS NULL THEN '' ELSE 'OR REPLACE' END,
+        format('%I.%I', view_schema, view_name),
+        (SELECT 'WITH (' || array_to_string(r.reloptions, ', ') || ')' FROM pg_class r
+         WHERE r.oid = replaced),
+        'document_' || c.id, 'band_' || c.id, c.bands, c.rows);
+END $$;
+COMMENT ON FUNCTION textsim._write_view(textsim.corpus, name, name, regclass)
+    IS 'create a view over the candidate pairs of a corpus, or replace one';
+
+CREATE FUNCTION textsim._create_view(corpus text, view_name text, default_schema text) RETURNS void
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    c textsim.corpus := textsim._required_corpus(corpus);
+    parts text[] := parse_ident(view_name);
+BEGIN
+    IF cardinality(parts) = 1 THEN
+        parts := default_schema || parts;
+    END IF;
+    IF parts IS NULL OR cardinality(parts) <> 2 OR parts[1] IS NULL OR parts[1] ~ '^(textsim$|pg_)'
+    THEN
+        RAISE EXCEPTION 'the name of the view is %; expected name or schema.name, in a schema of '
+            'your own', coalesce(quote_literal(view_name), 'NULL')
+            USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    -- A view that is created while a rebuild puts the new corpus in place would read the old one.
+    IF NOT pg_try_advisory_xact_lock_shared(
+        hashtextextended('textsim rebuild of corpus ' || c.id, 0))
+    THEN
+        RAISE EXCEPTION 'corpus "%" is being rebuilt; create the view when that is done', corpus
+            USING ERRCODE = 'object_in_use';
+    END IF;
+    IF c.id <> (textsim._required_corpus(corpus)).id THEN
+        RAISE EXCEPTION 'corpus "%" has just been rebuilt; repeat the statement', corpus
+            USING ERRCODE = 'serialization_failure';
+    END IF;
+    IF NOT has_table_privilege('textsim.document_' || c.id, 'SELECT')
+        OR NOT has_table_privilege('textsim.band_' || c.id, 'SELECT')
+    THEN
+        RAISE EXCEPTION 'no right to read corpus "%"; a view runs with the rights of its owner', corpus
+            USING ERRCODE = 'insufficient_privilege';
+    END IF;
+    PERFORM textsim._write_view(c, parts[1], parts[2], NULL);
+    EXECUTE format('COMMENT ON VIEW %I.%I IS %L', parts[1], parts[2],
+        format('candidate pairs of corpus "%s", each in both orders', corpus));
+END $$;
+COMMENT ON FUNCTION textsim._create_view(text, text, text)
+    IS 'what create_view() does; default_schema is for a name without a schema';
+
+CREATE FUNCTION textsim._move_views(old integer, new integer) RETURNS void
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM textsim._refuse_views(old, true);
+    PERFORM textsim._write_view(c, n.nspname, r.relname, v.view)
+    FROM textsim._views(old) v
+    JOIN pg_class r ON r.oid = v.view
+    JOIN pg_namespace n ON n.oid = r.relnamespace
+    CROSS JOIN textsim.corpus c
+    WHERE c.id = new;
+END $$;
+COMMENT ON FUNCTION textsim._move_views(integer, integer)
+    IS 'replace the views of a corpus by views of another corpus';
+
+-- Public functions
+
+CREATE FUNCTION textsim.create_view(corpus text, view_name text) RETURNS void
+LANGUAGE sql VOLATILE PARALLEL UNSAFE
+BEGIN ATOMIC
+    SELECT textsim._create_view(corpus, view_name, current_schema()::text);
+END;
+COMMENT ON FUNCTION textsim.create_view(text, text)
+    IS 'create a view (a, b, bands) of the candidate pairs of a corpus, each in both orders';

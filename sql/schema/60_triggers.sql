@@ -1,0 +1,202 @@
+-- What logs or indexes the changes of an attached table: trigger functions with the rights of the schema's
+-- owner, and the triggers that run them.
+
+-- Private functions
+
+CREATE FUNCTION textsim._wake() RETURNS void
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    milliseconds bigint := extract(epoch FROM clock_timestamp()) * 1000;
+BEGIN
+    -- A commit with a notification waits for every other such commit of the server, so that only one in
+    -- twenty milliseconds has one. Workers also poll: they see other changes a little later.
+    IF milliseconds - (SELECT last_value FROM textsim.last_notice) NOT BETWEEN 0 AND 20 THEN
+        PERFORM setval('textsim.last_notice', milliseconds);
+        NOTIFY textsim;
+    END IF;
+END $$;
+COMMENT ON FUNCTION textsim._wake() IS 'notify the workers, unless that was done just now';
+
+CREATE FUNCTION textsim._enqueue(corpus_id integer, source_id integer, keys text[]) RETURNS void
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    INSERT INTO textsim.pending (corpus_id, source_id, keys) VALUES (corpus_id, source_id, keys);
+    IF current_setting('textsim.notify', true) = 'on' THEN
+        PERFORM textsim._wake();
+    END IF;
+END $$;
+COMMENT ON FUNCTION textsim._enqueue(integer, integer, text[])
+    IS 'log that rows of an attached table changed: these keys, or any if NULL';
+
+CREATE FUNCTION textsim._index_change(
+    corpus_id integer, source integer, operation text, changed_table oid,
+    old_key text, new_key text, body text)
+RETURNS void
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    c textsim.corpus;
+BEGIN
+    SELECT * INTO c FROM textsim.corpus k WHERE k.id = corpus_id;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'corpus % is not there: it was rebuilt after this transaction began', corpus_id
+            USING ERRCODE = 'serialization_failure',
+            HINT = 'Repeat the transaction. If it restores a data-only dump, use --disable-triggers.';
+    END IF;
+    IF operation = 'TRUNCATE' THEN
+        -- If only a partition was truncated, a worker finds the documents of its rows.
+        IF changed_table = (SELECT s.relation FROM textsim.source s WHERE s.id = source) THEN
+            PERFORM textsim._remove_documents_of(c, source);
+        END IF;
+        INSERT INTO textsim.pending (corpus_id, source_id) VALUES (c.id, source);
+        RETURN;
+    END IF;
+    IF operation = 'DELETE' THEN
+        -- If there is no document, a worker may be indexing the deleted row: it looks again.
+        IF NOT textsim._remove_document(c, source, old_key) THEN
+            PERFORM textsim._enqueue(c.id, source, ARRAY[old_key]);
+        END IF;
+        RETURN;
+    END IF;
+    IF operation = 'UPDATE' AND old_key COLLATE "C" <> new_key THEN
+        -- A statement may shift keys along a chain, so that another row has the old key now: a worker
+        -- looks at both again.
+        INSERT INTO textsim.pending (corpus_id, source_id, keys)
+        VALUES (c.id, source, ARRAY[old_key, new_key]);
+        PERFORM textsim._remove_document(c, source, old_key);
+    END IF;
+    IF body IS NULL THEN
+        IF NOT textsim._remove_document(c, source, new_key) AND operation = 'UPDATE' THEN
+            PERFORM textsim._enqueue(c.id, source, ARRAY[new_key]);
+        END IF;
+    ELSIF textsim._document_fault(new_key, body) IS NOT NULL THEN
+        -- A worker sets the key aside with an error; this transaction must not fail for it.
+        PERFORM textsim._enqueue(c.id, source, ARRAY[new_key]);
+    ELSE
+        PERFORM textsim._write_document(c, source, new_key, body);
+    END IF;
+END $$;
+COMMENT ON FUNCTION textsim._index_change(integer, integer, text, oid, text, text, text)
+    IS 'index a change of a table in mode inline; body is NULL if the row has no text or was deleted';
+
+-- The bodies of trigger functions. They are static SQL that contains the names, because planning
+-- dynamic SQL would double the price of a single insert. They run with the rights of the schema's owner,
+-- and the owner of the table can create other triggers with them, on other tables. So they must not run
+-- a function of that owner: values become text by concat(), which takes the output function of their
+-- type, where a cast could be a function of a user; and "changed" must be a transition table, not a
+-- temporary view. NEW is NULL in DELETE, OLD in INSERT, and both in TRUNCATE.
+CREATE FUNCTION textsim._trigger_body(source textsim.source) RETURNS text
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+RETURN CASE source.mode WHEN 'queue' THEN format($body$
+BEGIN
+    IF TG_LEVEL = 'ROW' OR TG_OP = 'TRUNCATE' THEN
+        INSERT INTO textsim.pending (corpus_id, source_id, keys)
+        VALUES (%1$s, %2$s, CASE TG_OP
+            WHEN 'INSERT' THEN ARRAY[concat(NEW.%3$I)]
+            WHEN 'UPDATE' THEN ARRAY[concat(OLD.%3$I), concat(NEW.%3$I)]
+            WHEN 'DELETE' THEN ARRAY[concat(OLD.%3$I)] END);
+    ELSE
+        IF NOT EXISTS (
+            SELECT FROM pg_trigger t WHERE t.tgrelid = TG_RELID AND t.tgname = TG_NAME
+                AND 'changed' IN (t.tgnewtable, t.tgoldtable))
+        THEN
+            IF EXISTS (
+                SELECT FROM pg_trigger t WHERE t.tgrelid = TG_RELID AND t.tgname = TG_NAME)
+            THEN
+                RAISE EXCEPTION 'trigger "%%" has no transition table', TG_NAME
+                    USING ERRCODE = 'insufficient_privilege';
+            END IF;
+            RAISE EXCEPTION 'the table was attached after this transaction began; repeat it'
+                USING ERRCODE = 'serialization_failure';
+        END IF;
+        -- One row of the log for up to 10000 keys: a tenth of the price of a row for each key.
+        INSERT INTO textsim.pending (corpus_id, source_id, keys)
+        SELECT %1$s, %2$s, array_agg(part.key)
+        FROM (
+            SELECT concat(changed.%3$I) AS key, (row_number() OVER () - 1) / 10000 AS number
+            FROM changed
+            WHERE changed.%4$I IS NOT NULL
+        ) part
+        GROUP BY part.number;
+    END IF;
+    IF current_setting('textsim.notify', true) = 'on' THEN
+        PERFORM textsim._wake();
+    END IF;
+    RETURN NULL;
+END
+$body$, source.corpus_id, source.id, source.key_column, source.text_column)
+WHEN 'inline' THEN format($body$
+BEGIN
+    PERFORM textsim._index_change(%1$s, %2$s, TG_OP, TG_RELID, concat(OLD.%3$I), concat(NEW.%3$I),
+        CASE WHEN NEW.%4$I IS NOT NULL THEN concat(NEW.%4$I) END);
+    RETURN NULL;
+END
+$body$, source.corpus_id, source.id, source.key_column, source.text_column)
+END;
+COMMENT ON FUNCTION textsim._trigger_body(textsim.source)
+    IS 'the trigger function of a table that is being attached';
+
+CREATE FUNCTION textsim._make_trigger_function(source textsim.source) RETURNS void
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    EXECUTE format(
+        'CREATE OR REPLACE FUNCTION textsim.%I() RETURNS trigger '
+        'LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER '
+        'SET search_path = pg_catalog, pg_temp AS %L',
+        '_changes_' || source.id, textsim._trigger_body(source));
+    EXECUTE format('COMMENT ON FUNCTION textsim.%I() IS %L',
+        '_changes_' || source.id, 'keeps an attached table indexed');
+END $$;
+COMMENT ON FUNCTION textsim._make_trigger_function(textsim.source)
+    IS 'write the trigger function of an attached table, or write it anew';
+
+CREATE FUNCTION textsim._trigger_function(source integer) RETURNS regprocedure
+LANGUAGE sql STABLE STRICT PARALLEL SAFE
+RETURN to_regprocedure(format('textsim.%I()', '_changes_' || source));
+COMMENT ON FUNCTION textsim._trigger_function(integer)
+    IS 'the trigger function of an attached table; NULL if there is none';
+
+CREATE FUNCTION textsim._is_changed(relation regclass, column_name name) RETURNS text
+LANGUAGE sql STABLE STRICT PARALLEL SAFE
+BEGIN ATOMIC
+    -- Byte by byte: under some collations different texts are equal.
+    SELECT format(CASE WHEN a.attcollation = 0
+        THEN 'OLD.%1$I IS DISTINCT FROM NEW.%1$I'
+        ELSE 'OLD.%1$I COLLATE pg_catalog."C" IS DISTINCT FROM NEW.%1$I' END, column_name)
+    FROM pg_attribute a
+    WHERE a.attrelid = relation AND a.attname = column_name;
+END;
+COMMENT ON FUNCTION textsim._is_changed(regclass, name) IS 'the condition that an update changed a column';
+
+CREATE FUNCTION textsim._create_triggers(source textsim.source) RETURNS void
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    -- Statements on a partitioned table do not show their rows, and partitions are written directly.
+    by_row boolean := source.mode = 'inline' OR (
+        SELECT c.relkind = 'p' OR c.relispartition FROM pg_class c WHERE c.oid = source.relation);
+    trigger record;
+BEGIN
+    FOR trigger IN
+        SELECT 'insert' AS event, source.relation,
+            CASE WHEN by_row THEN 'FOR EACH ROW'
+                ELSE 'REFERENCING NEW TABLE AS changed FOR EACH STATEMENT' END AS clause
+        UNION ALL
+        SELECT 'delete', source.relation,
+            CASE WHEN by_row THEN 'FOR EACH ROW'
+                ELSE 'REFERENCING OLD TABLE AS changed FOR EACH STATEMENT' END
+        UNION ALL
+        -- For each row, because the condition costs nothing if the text stays the same. Without OF, because
+        -- another trigger may change the columns.
+        SELECT 'update', source.relation, format('FOR EACH ROW WHEN (%s OR %s)',
+            textsim._is_changed(source.relation, source.key_column),
+            textsim._is_changed(source.relation, source.text_column))
+        UNION ALL
+        -- Partitions do not inherit triggers on TRUNCATE, and can be truncated directly.
+        SELECT 'truncate', p.oid, 'FOR EACH STATEMENT' FROM textsim._partitions(source.relation) p (oid)
+    LOOP
+        EXECUTE format('CREATE TRIGGER %I AFTER %s ON %s %s EXECUTE FUNCTION %s',
+            format('textsim_%s_%s', source.id, trigger.event), trigger.event,
+            trigger.relation::regclass, trigger.clause, textsim._trigger_function(source.id));
+    END LOOP;
+END $$;
+COMMENT ON FUNCTION textsim._create_triggers(textsim.source)
+    IS 'create the triggers of a table that is being attached';

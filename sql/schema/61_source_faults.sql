@@ -1,0 +1,159 @@
+-- Why a table cannot be attached or indexed. A fault is a text that says why, or NULL.
+
+-- Private functions
+
+CREATE FUNCTION textsim._partitions(relation oid) RETURNS SETOF oid
+LANGUAGE sql STABLE STRICT PARALLEL SAFE
+BEGIN ATOMIC
+    -- pg_partition_tree() would lock each of them, and wait for a transaction that alters one.
+    WITH RECURSIVE part (oid) AS (
+        SELECT c.oid FROM pg_class c WHERE c.oid = relation
+        UNION
+        SELECT i.inhrelid FROM part p JOIN pg_inherits i ON i.inhparent = p.oid
+        WHERE NOT i.inhdetachpending
+    )
+    SELECT part.oid FROM part;
+END;
+COMMENT ON FUNCTION textsim._partitions(oid)
+    IS 'a table and its partitions of all levels; none if it was dropped';
+
+CREATE FUNCTION textsim._base_type(type oid) RETURNS oid
+LANGUAGE sql STABLE STRICT PARALLEL SAFE
+BEGIN ATOMIC
+    WITH RECURSIVE based (oid, base) AS (
+        SELECT t.oid, t.typbasetype FROM pg_type t WHERE t.oid = type
+        UNION ALL
+        SELECT t.oid, t.typbasetype FROM based b JOIN pg_type t ON t.oid = b.base
+    )
+    SELECT b.oid FROM based b WHERE b.base = 0;
+END;
+COMMENT ON FUNCTION textsim._base_type(oid) IS 'the type that a domain is based on, or the same type';
+
+CREATE FUNCTION textsim._relation_fault(relation regclass) RETURNS text
+LANGUAGE sql STABLE STRICT PARALLEL SAFE
+BEGIN ATOMIC
+    SELECT CASE
+        WHEN c.relkind IN ('v', 'm') THEN 'it is a view: attach the table behind it'
+        WHEN c.relkind = 'f' THEN 'it is a foreign table, whose changes are made elsewhere'
+        WHEN c.relkind NOT IN ('r', 'p') THEN 'it is not a table'
+        WHEN c.relpersistence = 't' THEN 'it is a temporary table, which workers cannot see'
+        WHEN c.relnamespace IN ('pg_catalog'::regnamespace, 'textsim'::regnamespace)
+            THEN 'it belongs to the system'
+        WHEN NOT c.relispartition AND EXISTS (SELECT FROM pg_inherits i WHERE i.inhrelid = c.oid)
+            OR c.relkind = 'r' AND EXISTS (SELECT FROM pg_inherits i WHERE i.inhparent = c.oid)
+            THEN 'it takes part in inheritance; expected a plain or a partitioned table'
+    END
+    FROM pg_class c
+    WHERE c.oid = relation;
+END;
+COMMENT ON FUNCTION textsim._relation_fault(regclass) IS 'why a relation cannot be attached, or NULL';
+
+CREATE FUNCTION textsim._unlogged_fault(relation oid) RETURNS text
+LANGUAGE sql STABLE STRICT PARALLEL SAFE
+BEGIN ATOMIC
+    SELECT 'it is unlogged: a crash of the server empties it, which no trigger sees' AS fault
+    FROM textsim._partitions(relation) p (oid) JOIN pg_class c ON c.oid = p.oid
+    WHERE c.relpersistence = 'u'
+    LIMIT 1;
+END;
+COMMENT ON FUNCTION textsim._unlogged_fault(oid) IS 'why an unlogged table cannot be kept indexed, or NULL';
+
+CREATE FUNCTION textsim._column_fault(relation regclass, column_name name, is_key boolean)
+RETURNS text
+LANGUAGE sql STABLE STRICT PARALLEL SAFE
+BEGIN ATOMIC
+    SELECT CASE
+        WHEN a.attnum IS NULL THEN 'does not exist'
+        WHEN a.attgenerated = 'v' THEN 'is generated when it is read, which triggers cannot see'
+        WHEN NOT is_key THEN CASE WHEN textsim._base_type(a.atttypid) NOT IN (
+                'text'::regtype, 'varchar'::regtype, 'bpchar'::regtype)
+            THEN format('is of type %s; expected text', format_type(a.atttypid, a.atttypmod)) END
+        WHEN textsim._base_type(a.atttypid) NOT IN (
+                'smallint'::regtype, 'integer'::regtype, 'bigint'::regtype, 'uuid'::regtype,
+                'text'::regtype, 'varchar'::regtype)
+            THEN format('is of type %s; expected an integer, uuid, text or varchar',
+                format_type(a.atttypid, a.atttypmod))
+        WHEN NOT a.attnotnull AND NOT EXISTS (
+                SELECT FROM pg_type t WHERE t.oid = a.atttypid AND t.typnotnull)
+            THEN 'may be NULL; expected NOT NULL'
+        WHEN NOT EXISTS (
+                SELECT FROM pg_index i
+                WHERE i.indrelid = relation AND i.indisunique AND i.indisvalid
+                    AND i.indpred IS NULL AND i.indexprs IS NULL
+                    AND i.indnkeyatts = 1 AND i.indkey[0] = a.attnum)
+            THEN 'is not unique by itself; expected a primary key or a unique index on it alone'
+    END
+    FROM (VALUES (1)) one_row
+    LEFT JOIN pg_attribute a ON a.attrelid = relation AND a.attname = column_name
+        AND a.attnum > 0 AND NOT a.attisdropped;
+END;
+COMMENT ON FUNCTION textsim._column_fault(regclass, name, boolean)
+    IS 'why a column cannot give the keys or the texts, or NULL';
+
+CREATE FUNCTION textsim._columns_fault(relation regclass, key_column name, text_column name)
+RETURNS text
+LANGUAGE sql STABLE STRICT PARALLEL SAFE
+RETURN coalesce(
+    format('column "%s" ', key_column) || textsim._column_fault(relation, key_column, true),
+    format('column "%s" ', text_column) || textsim._column_fault(relation, text_column, false));
+COMMENT ON FUNCTION textsim._columns_fault(regclass, name, name)
+    IS 'the column that cannot give the keys or the texts, and why, or NULL';
+
+CREATE FUNCTION textsim._table_fault(source textsim.source) RETURNS text
+LANGUAGE sql STABLE STRICT PARALLEL SAFE
+RETURN coalesce(textsim._relation_fault(source.relation),
+    'its ' || textsim._columns_fault(source.relation, source.key_column, source.text_column));
+COMMENT ON FUNCTION textsim._table_fault(textsim.source)
+    IS 'why nobody can index an attached table, or NULL';
+
+CREATE FUNCTION textsim._foreign_code(relation oid) RETURNS text
+LANGUAGE sql STABLE STRICT PARALLEL SAFE
+BEGIN ATOMIC
+    SELECT min(pg_describe_object(d.classid, d.objid, 0))
+    FROM textsim._partitions(relation) part (oid)
+    CROSS JOIN LATERAL (
+        SELECT 'pg_class'::regclass, i.indexrelid FROM pg_index i WHERE i.indrelid = part.oid
+        UNION ALL SELECT 'pg_constraint'::regclass, c.oid
+        FROM pg_constraint c WHERE c.conrelid = part.oid
+        UNION ALL SELECT 'pg_statistic_ext'::regclass, x.oid
+        FROM pg_statistic_ext x WHERE x.stxrelid = part.oid
+    ) expression (class, oid)
+    JOIN pg_depend d ON d.classid = expression.class AND d.objid = expression.oid
+    LEFT JOIN pg_proc f ON d.refclassid = 'pg_proc'::regclass AND f.oid = d.refobjid
+    LEFT JOIN pg_operator o ON d.refclassid = 'pg_operator'::regclass AND o.oid = d.refobjid
+    LEFT JOIN pg_type t
+        ON d.refclassid = 'pg_type'::regclass AND t.oid = d.refobjid AND t.typtype = 'd'
+    JOIN pg_roles w ON w.oid = coalesce(f.proowner, o.oprowner, t.typowner)
+    WHERE NOT w.rolsuper AND w.rolname <> current_user;
+END;
+COMMENT ON FUNCTION textsim._foreign_code(oid)
+    IS 'an index, constraint or statistic with code of another role, which planning a query may run; or NULL';
+
+CREATE FUNCTION textsim._source_fault(source textsim.source) RETURNS text
+LANGUAGE sql STABLE STRICT PARALLEL SAFE
+RETURN CASE
+    WHEN NOT EXISTS (SELECT FROM pg_class c WHERE c.oid = source.relation)
+        THEN 'the table was dropped'
+    WHEN textsim._table_fault(source) IS NOT NULL THEN textsim._table_fault(source)
+    WHEN row_security_active(source.relation)
+        THEN 'row security hides rows of it from this role, which would take them for deleted; let '
+            'a worker run as a role with BYPASSRLS, or as the owner'
+    WHEN NOT has_table_privilege(source.relation, 'SELECT') OR NOT has_schema_privilege(
+            (SELECT c.relnamespace FROM pg_class c WHERE c.oid = source.relation), 'USAGE')
+        THEN 'this role may not read it (GRANT SELECT)'
+    WHEN NOT has_table_privilege(to_regclass('textsim.document_' || source.corpus_id), 'INSERT')
+        THEN 'this role may not write to its corpus (textsim.grant_writer)'
+    -- It may be another table: a dump has the oid of a table that was dropped, which may be the oid of
+    -- any table in another database.
+    WHEN NOT EXISTS (
+            SELECT FROM pg_trigger t
+            WHERE t.tgrelid = source.relation AND t.tgfoid = textsim._trigger_function(source.id))
+        THEN 'it does not have the triggers that keep it indexed: detach it, and if it is the right '
+            'table, attach it again'
+    -- Planning a query computes the constants in these expressions with the rights of this role.
+    ELSE textsim._foreign_code(source.relation)
+        || ' calls a function of another role, which would run with the rights of this one; let a '
+        'worker run as the owner of that function'
+END;
+COMMENT ON FUNCTION textsim._source_fault(textsim.source)
+    IS 'why the current role cannot index an attached table, or NULL';

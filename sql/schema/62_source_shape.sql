@@ -1,0 +1,99 @@
+-- Changes of attached tables that triggers do not see.
+
+-- Private functions
+
+-- TRUNCATE gives a table another file, even if no trigger runs. A trigger that was disabled, and even a
+-- trigger that was enabled again at once, has another version of its row in the catalog. A crash of the
+-- server empties an unlogged table. Renamed columns may stand for other columns. Each element begins with
+-- the number of the relation.
+CREATE FUNCTION textsim._shape(source textsim.source) RETURNS text[]
+LANGUAGE sql STABLE STRICT PARALLEL SAFE
+BEGIN ATOMIC
+    SELECT coalesce(array_agg(e.element ORDER BY e.element COLLATE "C"), '{}')
+    FROM (
+        SELECT concat_ws(' ', c.oid, 'file', pg_relation_filenode(c.oid),
+            CASE WHEN c.relpersistence = 'u' THEN concat_ws(' ', pg_relation_size(c.oid) = 0,
+                extract(epoch FROM pg_postmaster_start_time())) END)
+        FROM textsim._partitions(source.relation) p (oid) JOIN pg_class c ON c.oid = p.oid
+        UNION ALL
+        SELECT concat_ws(' ', t.tgrelid, 'trigger', t.oid, t.xmin, t.ctid, t.tgenabled)
+        FROM textsim._partitions(source.relation) p (oid) JOIN pg_trigger t ON t.tgrelid = p.oid
+        WHERE t.tgfoid = textsim._trigger_function(source.id)
+        UNION ALL
+        SELECT concat_ws(' ', a.attrelid, 'column', a.attname, a.attnum) FROM pg_attribute a
+        WHERE a.attrelid = source.relation AND a.attname IN (source.key_column, source.text_column)
+    ) e (element);
+END;
+COMMENT ON FUNCTION textsim._shape(textsim.source)
+    IS 'files of a table and its partitions, and the state of its triggers';
+
+CREATE FUNCTION textsim._new_partitions(before text[], after text[]) RETURNS oid[]
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+BEGIN ATOMIC
+    WITH added AS (
+        SELECT split_part(e, ' ', 1)::oid AS relation FROM unnest(after) e WHERE e <> ALL (before)
+    )
+    SELECT CASE WHEN before <@ after AND NOT EXISTS (
+            SELECT FROM added a JOIN unnest(before) e ON split_part(e, ' ', 1)::oid = a.relation)
+        THEN array(SELECT DISTINCT a.relation FROM added a) END;
+END;
+COMMENT ON FUNCTION textsim._new_partitions(text[], text[])
+    IS 'the partitions that are new in a shape; NULL if anything else differs';
+
+CREATE FUNCTION textsim._note_shape(number integer, before text[], after text[]) RETURNS void
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    UPDATE textsim.source s SET shape = after WHERE s.id = number AND s.shape = before;
+END $$;
+COMMENT ON FUNCTION textsim._note_shape(integer, text[], text[])
+    IS 'note the shape of a table for which everything that triggers missed was logged';
+
+CREATE FUNCTION textsim._log_partition(source textsim.source, part regclass) RETURNS void
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM set_config('lock_timeout', '100ms', true);
+    EXECUTE format('LOCK TABLE ONLY %s IN ACCESS SHARE MODE', part);
+    IF row_security_active(part) THEN
+        RAISE EXCEPTION 'row security hides rows' USING ERRCODE = 'insufficient_privilege';
+    END IF;
+    EXECUTE format($query$
+        INSERT INTO textsim.pending (corpus_id, source_id, keys)
+        SELECT $1, $2, array_agg(r.key)
+        FROM (
+            SELECT concat(t.%1$I) AS key, (row_number() OVER () - 1) / 10000 AS number
+            FROM ONLY %2$s t WHERE t.%3$I IS NOT NULL
+        ) r
+        GROUP BY r.number
+        $query$, source.key_column, part, source.text_column)
+    USING source.corpus_id, source.id;
+-- If it is locked, was dropped, or cannot be read by this role, the whole table is compared.
+EXCEPTION WHEN OTHERS THEN
+    INSERT INTO textsim.pending (corpus_id, source_id) VALUES (source.corpus_id, source.id);
+END $$;
+COMMENT ON FUNCTION textsim._log_partition(textsim.source, regclass) IS 'log the rows of a new partition';
+
+CREATE FUNCTION textsim._compare_changed(number integer) RETURNS boolean
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    source textsim.source;
+    current_shape text[];
+    partitions oid[];
+BEGIN
+    SELECT * INTO source FROM textsim.source s WHERE s.id = number AND s.active;
+    current_shape := textsim._shape(source);
+    IF source.id IS NULL OR source.shape = current_shape THEN
+        RETURN false;
+    END IF;
+    partitions := textsim._new_partitions(source.shape, current_shape);
+    IF partitions IS NULL THEN
+        INSERT INTO textsim.pending (corpus_id, source_id) VALUES (source.corpus_id, number);
+    ELSE
+        PERFORM textsim._log_partition(source, p.oid::regclass)
+        FROM unnest(partitions) p (oid) JOIN pg_class c ON c.oid = p.oid AND c.relkind = 'r';
+    END IF;
+    -- Last, because from here until the end of this transaction nobody can detach the table.
+    PERFORM textsim._note_shape(number, source.shape, current_shape);
+    RETURN true;
+END $$;
+COMMENT ON FUNCTION textsim._compare_changed(integer)
+    IS 'log the changes of an attached table that triggers may have missed; whether there are any';

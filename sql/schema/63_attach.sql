@@ -1,0 +1,267 @@
+-- Attaching tables. Creating the triggers needs the rights of the table's owner: it is done with the
+-- caller's rights. Writing textsim.source and the trigger functions needs the rights of the schema's owner:
+-- functions with those rights do it, and they trust the triggers, which only the table's owner can create.
+
+-- Private functions
+
+CREATE FUNCTION textsim._prepare_source(
+    corpus text, relation regclass, key_column name, text_column name, mode text)
+RETURNS textsim.source
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    c textsim.corpus := textsim._corpus(corpus);
+    source textsim.source;
+    table_owner regrole := (SELECT r.relowner FROM pg_class r WHERE r.oid = relation);
+    new_type regtype := (
+        SELECT textsim._base_type(a.atttypid) FROM pg_attribute a
+        WHERE a.attrelid = relation AND a.attname = key_column AND NOT a.attisdropped);
+BEGIN
+    -- The role of the session, because the current role is the schema's owner here.
+    IF NOT pg_has_role(session_user, table_owner, 'MEMBER') THEN
+        RAISE EXCEPTION 'only the owner of table % may attach it', relation
+            USING ERRCODE = 'insufficient_privilege';
+    END IF;
+    IF NOT EXISTS (
+        SELECT FROM pg_roles r
+        WHERE pg_has_role(session_user, r.oid, 'MEMBER')
+            AND has_table_privilege(r.oid, 'textsim.document_' || c.id, 'INSERT'))
+    THEN
+        RAISE EXCEPTION 'no right to write to corpus "%"', corpus
+            USING ERRCODE = 'insufficient_privilege';
+    END IF;
+    -- A table that was attached before with the same key keeps its id, and so its documents; if the row of
+    -- a document is gone, the comparison removes the document. A key of another column or type starts anew.
+    DELETE FROM textsim.source s
+    WHERE s.corpus_id = c.id AND s.relation = _prepare_source.relation AND NOT s.active
+        AND (s.key_column, s.key_type) <> (_prepare_source.key_column, new_type);
+    INSERT INTO textsim.source AS s (corpus_id, relation, key_column, key_type, text_column, mode)
+    VALUES (c.id, relation, key_column, new_type, text_column, mode)
+    ON CONFLICT ON CONSTRAINT source_corpus_relation_key DO UPDATE
+    SET text_column = excluded.text_column, mode = excluded.mode, attached_at = excluded.attached_at
+    WHERE NOT s.active
+    RETURNING * INTO source;
+    IF source.id IS NULL THEN
+        RAISE EXCEPTION 'table % is attached to corpus "%" already', relation, corpus
+            USING ERRCODE = 'duplicate_object';
+    END IF;
+    PERFORM textsim._make_trigger_function(source);
+    -- Only for triggers of the table's owner, because it writes with the rights of the schema's owner.
+    EXECUTE format('REVOKE ALL ON FUNCTION %s FROM PUBLIC', textsim._trigger_function(source.id));
+    EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO %s',
+        textsim._trigger_function(source.id), table_owner);
+    RETURN source;
+END $$;
+COMMENT ON FUNCTION textsim._prepare_source(text, regclass, name, name, text)
+    IS 'note a table that is being attached, and create its trigger function';
+
+CREATE FUNCTION textsim._activate_source(source integer, compare boolean) RETURNS void
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    activated textsim.source;
+BEGIN
+    UPDATE textsim.source s SET active = true, shape = textsim._shape(s)
+    WHERE s.id = source AND NOT s.active AND 4 = (
+        SELECT count(DISTINCT t.tgname) FROM pg_trigger t
+        WHERE t.tgrelid = s.relation AND t.tgparentid = 0 AND t.tgenabled = 'O'
+            AND t.tgfoid = textsim._trigger_function(s.id))
+    RETURNING * INTO activated;
+    IF activated.id IS NULL THEN
+        RAISE EXCEPTION 'source % has no triggers', source
+            USING ERRCODE = 'object_not_in_prerequisite_state';
+    END IF;
+    IF compare THEN
+        PERFORM textsim._enqueue(activated.corpus_id, activated.id, NULL);
+    END IF;
+END $$;
+COMMENT ON FUNCTION textsim._activate_source(integer, boolean)
+    IS 'note that the triggers of a table are in place; if compare, have all its rows indexed';
+
+CREATE FUNCTION textsim._release_source(number integer) RETURNS void
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    -- The server refuses this as long as there is a trigger.
+    EXECUTE format('DROP FUNCTION IF EXISTS textsim.%I()', '_changes_' || number);
+    UPDATE textsim.source s SET active = false WHERE s.id = number;
+    -- The words of documents that were written inline may still wait for ids.
+    UPDATE textsim.pending p SET source_id = NULL
+    FROM textsim.source s
+    WHERE p.source_id = number AND p.keys IS NOT NULL AND p.error IS NULL
+        AND s.id = number AND s.mode = 'inline';
+    DELETE FROM textsim.pending p WHERE p.source_id = number;
+END $$;
+COMMENT ON FUNCTION textsim._release_source(integer)
+    IS 'detach a table whose triggers are gone; its documents stay';
+
+CREATE FUNCTION textsim._dropped_sources(corpus_id integer) RETURNS SETOF textsim.source
+LANGUAGE sql STABLE STRICT PARALLEL SAFE ROWS 1
+BEGIN ATOMIC
+    SELECT s.* FROM textsim.source s
+    WHERE s.corpus_id = _dropped_sources.corpus_id AND s.active
+        AND NOT EXISTS (SELECT FROM pg_class r WHERE r.oid = s.relation);
+END;
+COMMENT ON FUNCTION textsim._dropped_sources(integer)
+    IS 'the attached tables of a corpus that were dropped';
+
+CREATE FUNCTION textsim._release_dropped(corpus_id integer)
+RETURNS TABLE (relation oid, documents bigint)
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    c textsim.corpus;
+    dropped textsim.source;
+BEGIN
+    SELECT * INTO c FROM textsim.corpus WHERE id = corpus_id;
+    FOR dropped IN SELECT * FROM textsim._dropped_sources(corpus_id) LOOP
+        relation := dropped.relation;
+        documents := textsim._remove_documents_of(c, dropped.id);
+        PERFORM textsim._release_source(dropped.id);
+        RETURN NEXT;
+    END LOOP;
+END $$;
+COMMENT ON FUNCTION textsim._release_dropped(integer)
+    IS 'detach the tables of a corpus that were dropped, remove their documents, and return how many';
+
+CREATE FUNCTION textsim._check_owner(relation regclass, action text) RETURNS void
+LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF NOT pg_has_role((SELECT relowner FROM pg_class WHERE oid = relation), 'USAGE') THEN
+        RAISE EXCEPTION 'only the owner of table % may % it', relation, action
+            USING ERRCODE = 'insufficient_privilege';
+    END IF;
+END $$;
+COMMENT ON FUNCTION textsim._check_owner(regclass, text)
+    IS 'an error unless the caller has the rights of the table''s owner';
+
+CREATE FUNCTION textsim._refuse_table(relation regclass, fault text) RETURNS void
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RAISE EXCEPTION 'table % cannot be attached: %', relation, fault
+        USING ERRCODE = 'feature_not_supported';
+END $$;
+COMMENT ON FUNCTION textsim._refuse_table(regclass, text)
+    IS 'an error that a table cannot be attached, unless the fault is NULL';
+
+CREATE FUNCTION textsim._lock_tree(relation regclass, against_readers boolean) RETURNS void
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    -- Less than deadlock_timeout, 1 s by default: a writer that waits for this lock goes on.
+    patience text := '500ms';
+    limit_before text := current_setting('lock_timeout');
+    start timestamptz := clock_timestamp();
+BEGIN
+    LOOP
+        BEGIN
+            PERFORM set_config('lock_timeout', CASE
+                WHEN limit_before::interval BETWEEN '1 us' AND patience::interval THEN limit_before
+                ELSE patience END, true);
+            -- LOCK takes the table first and then its partitions, in the order of writers.
+            EXECUTE format('LOCK TABLE %s IN %s MODE', relation,
+                CASE WHEN against_readers THEN 'ACCESS EXCLUSIVE' ELSE 'SHARE ROW EXCLUSIVE' END);
+            PERFORM set_config('lock_timeout', limit_before, true);
+            RETURN;
+        EXCEPTION WHEN lock_not_available THEN
+            IF limit_before::interval > '0' AND clock_timestamp() - start > limit_before::interval
+            THEN
+                RAISE;
+            END IF;
+            PERFORM pg_sleep(random() * 0.1);
+        END;
+    END LOOP;
+END $$;
+COMMENT ON FUNCTION textsim._lock_tree(regclass, boolean)
+    IS 'lock a table with its partitions, and let writers pass until that works';
+
+-- Public functions
+
+CREATE FUNCTION textsim.attach(
+    corpus text, relation regclass, key_column name, text_column name, mode text DEFAULT 'queue')
+RETURNS void
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    c textsim.corpus := textsim._required_corpus(corpus);
+    source textsim.source;
+    unindexed bigint;
+BEGIN
+    IF relation IS NULL OR key_column IS NULL OR text_column IS NULL THEN
+        RAISE EXCEPTION 'the table, the key column or the text column is NULL'
+            USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    IF mode IS NULL OR mode NOT IN ('queue', 'inline') THEN
+        RAISE EXCEPTION 'mode is "%"; expected "queue" or "inline"', mode
+            USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    IF mode = 'inline' AND c.stop_words_by_language <> '{}' THEN
+        RAISE EXCEPTION 'table % cannot be attached inline: corpus "%" leaves out the stop words of '
+            'each text''s language, which only a worker identifies', relation, corpus
+            USING ERRCODE = 'feature_not_supported', HINT = 'Attach it in mode queue.';
+    END IF;
+    PERFORM textsim._refuse_table(relation,
+        coalesce(textsim._relation_fault(relation), textsim._unlogged_fault(relation)));
+    PERFORM textsim._check_owner(relation, 'attach');
+    PERFORM textsim._lock_tree(relation, false);
+    PERFORM textsim._refuse_table(
+        relation, textsim._columns_fault(relation, key_column, text_column));
+    source := textsim._prepare_source(corpus, relation, key_column, text_column, mode);
+    PERFORM textsim._create_triggers(source);
+    EXECUTE format(
+        'SELECT count(*) FROM (SELECT FROM %s t WHERE t.%I IS NOT NULL LIMIT 100001) t',
+        relation, text_column) INTO unindexed;
+    -- An older snapshot and row security may hide rows. A table that was attached before has a shape, and
+    -- may have documents whose rows are gone.
+    PERFORM textsim._activate_source(source.id, unindexed > 0 OR source.shape <> '{}'
+        OR row_security_active(relation)
+        OR current_setting('transaction_isolation') <> 'read committed');
+    IF unindexed > 0 THEN
+        RAISE NOTICE '% of table % are not indexed yet', CASE WHEN unindexed > 100000
+            THEN 'more than 100000 rows' ELSE unindexed || ' rows' END, relation
+            USING HINT = format('Run textsim worker, or: CALL textsim.index_pending(%L)', corpus);
+    END IF;
+END $$;
+COMMENT ON FUNCTION textsim.attach(text, regclass, name, name, text)
+    IS 'keep a table indexed: mode queue by workers, inline in the transaction that writes a row';
+
+CREATE FUNCTION textsim.detach(corpus text, relation regclass) RETURNS void
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    c textsim.corpus := textsim._required_corpus(corpus);
+    source integer := (
+        SELECT s.id FROM textsim.source s
+        WHERE s.corpus_id = c.id AND s.relation = detach.relation AND s.active);
+    trigger record;
+BEGIN
+    IF source IS NULL THEN
+        RAISE EXCEPTION 'table % is not attached to corpus "%"%', relation, corpus, coalesce((
+            SELECT format('; attached are %s, which were dropped: textsim worker, textsim reconcile or '
+                'CALL textsim.index_pending(%L) removes their documents',
+                string_agg(s.relation::oid::text, ', '), corpus)
+            FROM textsim._dropped_sources(c.id) s), '')
+            USING ERRCODE = 'undefined_object';
+    END IF;
+    PERFORM textsim._check_owner(relation, 'detach');
+    IF EXISTS (SELECT FROM pg_class r WHERE r.oid = relation) THEN
+        PERFORM textsim._lock_tree(relation, true);
+    END IF;
+    FOR trigger IN
+        SELECT t.tgname, t.tgrelid::regclass AS relation FROM pg_trigger t
+        WHERE t.tgfoid = textsim._trigger_function(source) AND t.tgparentid = 0
+    LOOP
+        EXECUTE format('DROP TRIGGER %I ON %s', trigger.tgname, trigger.relation);
+    END LOOP;
+    PERFORM textsim._release_source(source);
+END $$;
+COMMENT ON FUNCTION textsim.detach(text, regclass)
+    IS 'stop keeping a table indexed; its documents stay in the corpus';
+
+-- Public views
+
+CREATE VIEW textsim.sources AS
+SELECT c.name AS corpus, s.relation, s.key_column, s.text_column, s.mode, s.attached_at
+FROM textsim.source s JOIN textsim.corpus c ON c.id = s.corpus_id
+WHERE s.active;
+COMMENT ON VIEW textsim.sources IS 'the attached tables';
+COMMENT ON COLUMN textsim.sources.corpus IS 'the corpus that indexes the rows';
+COMMENT ON COLUMN textsim.sources.relation IS 'the attached table';
+COMMENT ON COLUMN textsim.sources.key_column IS 'the column that gives the keys of the documents';
+COMMENT ON COLUMN textsim.sources.text_column IS 'the column that gives the texts';
+COMMENT ON COLUMN textsim.sources.mode
+    IS 'queue: a worker indexes what changed; inline: the transaction that changes it does';
+COMMENT ON COLUMN textsim.sources.attached_at IS 'when the table was attached';

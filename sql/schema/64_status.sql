@@ -1,0 +1,170 @@
+-- How far a corpus is with its attached tables.
+
+-- Private functions
+
+-- Not STRICT, so that the planner sees through it. A change that was logged during a rebuild may have the
+-- number of the corpus that was replaced.
+CREATE FUNCTION textsim._pending(corpus_id integer) RETURNS SETOF textsim.pending
+LANGUAGE sql STABLE PARALLEL SAFE
+BEGIN ATOMIC
+    SELECT p.* FROM textsim.pending p LEFT JOIN textsim.source s ON s.id = p.source_id
+    WHERE coalesce(s.corpus_id, p.corpus_id) = _pending.corpus_id;
+END;
+COMMENT ON FUNCTION textsim._pending(integer) IS 'the log of what changed in a corpus';
+
+CREATE FUNCTION textsim._uncompared(corpus_id integer) RETURNS SETOF textsim.source
+LANGUAGE sql STABLE PARALLEL SAFE ROWS 1
+BEGIN ATOMIC
+    SELECT s.* FROM textsim.source s
+    WHERE s.corpus_id = _uncompared.corpus_id AND s.active AND EXISTS (
+        SELECT FROM textsim.pending p
+        WHERE p.source_id = s.id AND p.keys IS NULL AND p.error IS NULL);
+END;
+COMMENT ON FUNCTION textsim._uncompared(integer)
+    IS 'the attached tables of a corpus that are still to be compared with their documents';
+
+CREATE FUNCTION textsim._source_problems(source textsim.source) RETURNS SETOF text
+LANGUAGE sql STABLE STRICT PARALLEL SAFE
+BEGIN ATOMIC
+    SELECT 'it was dropped, and its documents are still there' AS problem
+    WHERE NOT EXISTS (SELECT FROM pg_class c WHERE c.oid = source.relation)
+    UNION ALL
+    SELECT f.problem
+    FROM pg_class c CROSS JOIN LATERAL (
+        VALUES (textsim._unlogged_fault(c.oid)), (textsim._table_fault(source))
+    ) f (problem)
+    WHERE c.oid = source.relation AND f.problem IS NOT NULL
+    UNION ALL
+    SELECT 'it has become a partition: changes through its parent are missed; detach and attach it'
+        AS problem
+    FROM pg_class c JOIN pg_trigger t ON t.tgrelid = c.oid
+    WHERE c.oid = source.relation AND c.relispartition
+        AND t.tgname = format('textsim_%s_insert', source.id) AND (t.tgtype & 1) = 0
+    UNION ALL
+    SELECT format('its column "%s" is not the one that was attached: changes are missed; detach and '
+        'attach it', a.attname)
+    FROM pg_attribute a
+    JOIN pg_trigger t
+        ON t.tgrelid = a.attrelid AND t.tgname = format('textsim_%s_update', source.id)
+    WHERE a.attrelid = source.relation AND a.attname IN (source.key_column, source.text_column)
+        AND NOT EXISTS (
+            SELECT FROM pg_depend d
+            WHERE d.classid = 'pg_trigger'::regclass AND d.objid = t.oid
+                AND d.refclassid = 'pg_class'::regclass AND d.refobjid = a.attrelid
+                AND d.refobjsubid = a.attnum)
+    UNION ALL
+    SELECT format('its trigger textsim_%s_%s is missing: changes are missed; detach and attach it',
+        source.id, e.event)
+    FROM pg_class c CROSS JOIN unnest(ARRAY['insert', 'update', 'delete', 'truncate']) e (event)
+    WHERE c.oid = source.relation AND NOT EXISTS (
+        SELECT FROM pg_trigger t
+        WHERE t.tgrelid = c.oid AND t.tgname = format('textsim_%s_%s', source.id, e.event)
+            AND t.tgfoid = textsim._trigger_function(source.id))
+    UNION ALL
+    SELECT format('its trigger %I is disabled: changes are missed until ALTER TABLE %s ENABLE TRIGGER %I',
+        t.tgname, t.tgrelid::regclass, t.tgname)
+    FROM textsim._partitions(source.relation) p (oid) JOIN pg_trigger t ON t.tgrelid = p.oid
+    WHERE t.tgfoid = textsim._trigger_function(source.id) AND t.tgenabled NOT IN ('O', 'A')
+    UNION ALL
+    SELECT 'it changed as triggers do not see (a partition, TRUNCATE, a trigger that was disabled): '
+        'textsim worker, textsim reconcile or textsim.index_pending compares it' AS problem
+    FROM pg_class c
+    WHERE c.oid = source.relation AND source.shape <> textsim._shape(source)
+        -- A trigger on TRUNCATE, for example, has logged that the table is to be compared.
+        AND NOT EXISTS (
+            SELECT FROM textsim.pending p
+            WHERE p.source_id = source.id AND p.keys IS NULL AND p.error IS NULL);
+END;
+COMMENT ON FUNCTION textsim._source_problems(textsim.source)
+    IS 'what keeps an attached table from being kept indexed, whatever role indexes it';
+
+CREATE FUNCTION textsim._warn_unindexed(c textsim.corpus) RETURNS void
+LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    source textsim.source;
+BEGIN
+    FOR source IN SELECT * FROM textsim._uncompared(c.id) LOOP
+        RAISE WARNING 'table % is not wholly indexed in corpus "%": what it holds may be missing',
+            source.relation, c.name
+            USING HINT = format('Run textsim worker, or: CALL textsim.index_pending(%L)', c.name);
+    END LOOP;
+END $$;
+COMMENT ON FUNCTION textsim._warn_unindexed(textsim.corpus)
+    IS 'raise a warning for each attached table that is still to be compared with its documents';
+
+CREATE FUNCTION textsim._differing_rows(source textsim.source, OUT rows bigint)
+LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    documents text := format('textsim.%I', 'document_' || source.corpus_id);
+    readable boolean := textsim._source_fault(source) IS NULL;
+    key_type text := format_type(source.key_type, NULL);
+    is_small boolean := (
+        SELECT sum(pg_relation_size(p.oid)) < 67108864 FROM textsim._partitions(source.relation) p (oid));
+BEGIN
+    IF readable AND is_small THEN
+        EXECUTE format($query$
+            SELECT (
+                SELECT count(*) FROM %1$s t
+                WHERE t.%3$I IS NOT NULL
+                    AND NOT EXISTS (SELECT FROM %5$s d WHERE d.key = t.%2$I::%4$s::text)
+            ) + (
+                SELECT count(*) FROM %5$s d
+                WHERE d.source_id = $1 AND NOT EXISTS (
+                    SELECT FROM %1$s t WHERE t.%2$I::%4$s::text = d.key AND t.%3$I IS NOT NULL)
+            )
+            $query$, source.relation, source.key_column, source.text_column, key_type, documents)
+        INTO rows USING source.id;
+        RETURN;
+    END IF;
+    -- The planner's estimate: the rows that ANALYZE counted in a page, times the pages that there are.
+    SELECT sum(pg_relation_size(c.oid) / 8192
+        * CASE WHEN c.relpages > 0 THEN c.reltuples / c.relpages ELSE 10 END)
+    INTO rows
+    FROM textsim._partitions(source.relation) p (oid) JOIN pg_class c ON c.oid = p.oid
+    WHERE c.relkind = 'r';
+    EXECUTE format('SELECT abs($1 - count(*)) FROM %s d WHERE d.source_id = $2', documents)
+    INTO rows USING coalesce(rows, 0), source.id;
+END $$;
+COMMENT ON FUNCTION textsim._differing_rows(textsim.source)
+    IS 'rows without a document and documents without a row; of a table of over 64 MB an estimate';
+
+-- Public functions
+
+CREATE FUNCTION textsim.status(corpus text)
+RETURNS TABLE (
+    indexed bigint, pending bigint, is_estimate boolean, oldest_pending timestamptz,
+    pending_age interval, failed bigint, problems text[])
+LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE ROWS 1
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    c textsim.corpus := textsim._corpus(corpus);
+    logged bigint;
+    compared bigint;
+BEGIN
+    EXECUTE format('SELECT count(*) FROM textsim.%I', 'document_' || c.id) INTO indexed;
+    SELECT coalesce(sum(cardinality(p.keys)) FILTER (WHERE p.error IS NULL), 0),
+        min(p.created_at) FILTER (WHERE p.error IS NULL),
+        count(*) FILTER (WHERE p.error IS NOT NULL)
+    INTO logged, oldest_pending, failed
+    FROM textsim._pending(c.id) p;
+    pending_age := greatest(clock_timestamp() - oldest_pending, '0');
+    IF logged > 1000000 THEN
+        pending := logged;
+    ELSE
+        SELECT count(DISTINCT k.key COLLATE "C") INTO pending
+        FROM textsim._pending(c.id) p CROSS JOIN unnest(p.keys) k (key)
+        WHERE p.error IS NULL;
+    END IF;
+    SELECT sum(textsim._differing_rows(s)) INTO compared FROM textsim._uncompared(c.id) s;
+    is_estimate := logged > 1000000 OR compared IS NOT NULL;
+    pending := pending + coalesce(compared, 0);
+    problems := array(
+        SELECT format('table %s: %s', s.relation, p.problem)
+        FROM textsim.source s CROSS JOIN LATERAL textsim._source_problems(s) p (problem)
+        WHERE s.corpus_id = c.id AND s.active
+        ORDER BY s.id, p.problem);
+    RETURN NEXT;
+END $$;
+COMMENT ON FUNCTION textsim.status(text)
+    IS 'documents indexed, documents that are to be indexed (an estimate while a table is compared or a million changes are logged) since when, documents set aside with an error, and what is wrong with attached tables';

@@ -1,0 +1,416 @@
+-- Indexing pending changes from SQL, as a worker does: the rows of attached tables, and the ids of words.
+-- Each step is a transaction of its own and can be repeated, so that it needs no lease, and workers may
+-- run at the same time.
+
+-- Private functions
+
+CREATE FUNCTION textsim._prepare_indexing(corpus text) RETURNS void
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    c textsim.corpus := textsim._required_corpus(corpus);
+    dropped record;
+    source textsim.source;
+    fault text;
+BEGIN
+    IF c.language IS NOT NULL THEN
+        RAISE EXCEPTION 'corpus "%" identifies languages, which only a worker can', corpus
+            USING ERRCODE = 'feature_not_supported', HINT = 'Run textsim worker.';
+    END IF;
+    FOR dropped IN SELECT * FROM textsim._release_dropped(c.id) LOOP
+        RAISE WARNING 'table % was dropped: it is detached, and its % documents are removed',
+            dropped.relation, dropped.documents;
+    END LOOP;
+    FOR source IN SELECT * FROM textsim.source s WHERE s.corpus_id = c.id AND s.active LOOP
+        fault := textsim._source_fault(source);
+        IF fault IS NULL THEN
+            PERFORM textsim._compare_changed(source.id);
+        ELSE
+            RAISE WARNING 'table % is not indexed: %', source.relation, fault;
+        END IF;
+    END LOOP;
+END $$;
+COMMENT ON FUNCTION textsim._prepare_indexing(text)
+    IS 'release dropped tables and log changes that triggers missed, before the log is indexed';
+
+CREATE FUNCTION textsim._pending_batch(
+    corpus text, OUT events bigint[], OUT source_id integer, OUT keys text[])
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    c textsim.corpus := textsim._required_corpus(corpus);
+    usable integer[] := array(
+        SELECT s.id FROM textsim.source s
+        WHERE s.corpus_id = c.id AND s.active AND textsim._source_fault(s) IS NULL);
+    first textsim.pending;
+BEGIN
+    SELECT p.* INTO first FROM textsim.pending p
+    WHERE (p.source_id = ANY (usable) OR p.source_id IS NULL AND p.corpus_id = c.id)
+        AND p.error IS NULL AND coalesce(p.lease_until < now(), true)
+    -- The changes first: a table may take long to compare.
+    ORDER BY p.keys IS NULL, p.id LIMIT 1;
+    source_id := first.source_id;
+    IF first.keys IS NULL THEN
+        events := CASE WHEN first.id IS NOT NULL THEN ARRAY[first.id] END;
+        RETURN;
+    END IF;
+    SELECT array_agg(p.id) INTO events
+    FROM (
+        SELECT p.id, sum(cardinality(p.keys)) OVER (ORDER BY p.id) - cardinality(p.keys) AS before
+        FROM (
+            SELECT p.id, p.keys FROM textsim.pending p
+            WHERE p.source_id IS NOT DISTINCT FROM first.source_id
+                AND (p.source_id IS NOT NULL OR p.corpus_id = c.id)
+                AND p.error IS NULL AND p.keys IS NOT NULL AND coalesce(p.lease_until < now(), true)
+            ORDER BY p.id LIMIT 1000
+        ) p
+    ) p
+    WHERE p.before < 1000;
+    keys := array(
+        SELECT DISTINCT k COLLATE "C" FROM textsim.pending p CROSS JOIN unnest(p.keys) k
+        WHERE p.id = ANY (events) ORDER BY 1);
+END $$;
+COMMENT ON FUNCTION textsim._pending_batch(text)
+    IS 'the next changes to index: of keys, or of a whole table if keys is NULL; events is NULL if there are none';
+
+CREATE FUNCTION textsim._hold_source(number integer) RETURNS textsim.source
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    source textsim.source;
+    fault text;
+BEGIN
+    SELECT * INTO source FROM textsim.source s WHERE s.id = number AND s.active;
+    IF source.id IS NULL THEN
+        RAISE EXCEPTION 'a table was detached meanwhile; repeat it'
+            USING ERRCODE = 'object_not_in_prerequisite_state';
+    END IF;
+    EXECUTE format('LOCK TABLE ONLY %s IN ACCESS SHARE MODE', source.relation);
+    fault := textsim._source_fault(source);
+    IF fault IS NOT NULL THEN
+        RAISE EXCEPTION 'table % cannot be indexed: %', source.relation, fault
+            USING ERRCODE = 'object_not_in_prerequisite_state';
+    END IF;
+    RETURN source;
+END $$;
+COMMENT ON FUNCTION textsim._hold_source(integer)
+    IS 'lock an attached table against being altered, and see that this role can index it';
+
+-- Returns all keys of a page of the table, or the keys without a row of a page of its documents.
+CREATE FUNCTION textsim._next_page(
+    number integer, of_documents boolean, after text, OUT keys text[], OUT last text)
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    source textsim.source := textsim._hold_source(number);
+    key_type text := format_type(source.key_type, NULL);
+BEGIN
+    IF of_documents THEN
+        EXECUTE format($query$
+            SELECT array_agg(d.key) FILTER (WHERE NOT EXISTS (
+                    SELECT FROM %1$s t
+                    WHERE t.%2$I::%4$s = d.key::%4$s AND t.%3$I IS NOT NULL)),
+                max(d.key)
+            FROM (
+                SELECT d.key FROM textsim.%5$I d
+                WHERE d.source_id = $1 AND ($2 IS NULL OR d.key > $2) ORDER BY d.key LIMIT 1000
+            ) d
+            $query$, source.relation, source.key_column, source.text_column, key_type,
+            'document_' || source.corpus_id)
+        INTO keys, last USING number, after;
+    ELSE
+        EXECUTE format($query$
+            SELECT array_agg(t.key::text ORDER BY t.key), (array_agg(t.key::text ORDER BY t.key DESC))[1]
+            FROM (
+                SELECT t.%2$I::%4$s AS key FROM %1$s t
+                WHERE t.%3$I IS NOT NULL %5$s ORDER BY t.%2$I::%4$s LIMIT 1000
+            ) t
+            $query$, source.relation, source.key_column, source.text_column, key_type,
+            CASE WHEN after IS NOT NULL
+                THEN format('AND t.%I::%s > $1::%2$s', source.key_column, key_type) END)
+        INTO keys, last USING after;
+    END IF;
+    keys := coalesce(keys, '{}');
+END $$;
+COMMENT ON FUNCTION textsim._next_page(integer, boolean, text)
+    IS 'the next keys in the comparison of a table with its documents; last is NULL at the end';
+
+CREATE FUNCTION textsim._set_aside(c textsim.corpus, source integer, key text, reason text)
+RETURNS void
+LANGUAGE sql VOLATILE PARALLEL UNSAFE
+BEGIN ATOMIC
+    INSERT INTO textsim.pending (corpus_id, source_id, keys, tries, error)
+    VALUES ((c).id, source, ARRAY[key], 1, reason);
+END;
+COMMENT ON FUNCTION textsim._set_aside(textsim.corpus, integer, text, text)
+    IS 'log that a document cannot be indexed';
+
+CREATE FUNCTION textsim._rows_of(source textsim.source, keys text[])
+RETURNS TABLE (key text, body text)
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN QUERY EXECUTE format($query$
+        SELECT q.key, t.body
+        FROM unnest($1) q (key)
+        LEFT JOIN (
+            SELECT t.%2$I::%4$s::text AS key, t.%3$I::text AS body FROM %1$s t
+            WHERE t.%2$I::%4$s = ANY ($1::%4$s[])
+        ) t ON t.key = q.key
+        $query$, source.relation, source.key_column, source.text_column,
+        format_type(source.key_type, NULL)) USING keys;
+END $$;
+COMMENT ON FUNCTION textsim._rows_of(textsim.source, text[])
+    IS 'the texts that a table has now for these keys; NULL for a key without a row';
+
+CREATE FUNCTION textsim._index_row(
+    c textsim.corpus, source integer, document_key text, body text, owner integer)
+RETURNS void
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    fault text := textsim._document_fault(document_key, body);
+    other regclass := (
+        SELECT s.relation FROM textsim.source s WHERE s.id = owner AND s.id <> source AND s.active);
+BEGIN
+    IF body IS NULL THEN
+        PERFORM textsim._remove_document(c, source, document_key);
+    ELSIF fault IS NOT NULL THEN
+        PERFORM textsim._set_aside(c, source, document_key, fault);
+    ELSIF other IS NOT NULL THEN
+        PERFORM textsim._set_aside(
+            c, source, document_key, 'the corpus has this key from the table ' || other);
+    ELSE
+        PERFORM textsim._write_document(c, source, document_key, body, owner IS NOT NULL);
+    END IF;
+END $$;
+COMMENT ON FUNCTION textsim._index_row(textsim.corpus, integer, text, text, integer)
+    IS 'make a document equal to its row; owner: its source, 0 if it has none, NULL if there is no document';
+
+CREATE FUNCTION textsim._index_rows(number integer, keys text[]) RETURNS boolean
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    source textsim.source;
+    c textsim.corpus;
+    owners jsonb;
+    changed record;
+    digests jsonb := '{}';
+    is_changed boolean;
+BEGIN
+    SELECT k.* INTO c FROM textsim.source s JOIN textsim.corpus k ON k.id = s.corpus_id
+    WHERE s.id = number;
+    -- As a worker does, wait for other writers of the corpus while holding no lock, and briefly for
+    -- anything after that: its holder may be waiting for this transaction.
+    PERFORM pg_advisory_xact_lock(hashtext('textsim-db writers'), c.id);
+    PERFORM set_config('lock_timeout', '100ms', true);
+    source := textsim._hold_source(number);
+    DELETE FROM textsim.pending p
+    WHERE (p.source_id = number OR p.source_id IS NULL AND p.corpus_id = c.id)
+        AND p.error IS NOT NULL AND p.keys[1] = ANY (_index_rows.keys);
+    -- First the documents, then the table, so that no writer of both comes in between.
+    EXECUTE format($query$
+        SELECT coalesce(jsonb_object_agg(d.key, coalesce(d.source_id, 0)), '{}')
+        FROM (
+            SELECT d.key, d.source_id FROM textsim.%I d
+            WHERE d.key = ANY ($1) ORDER BY d.key FOR UPDATE
+        ) d
+        $query$, 'document_' || c.id) INTO owners USING keys;
+    FOR changed IN SELECT * FROM textsim._rows_of(source, keys) LOOP
+        PERFORM textsim._index_row(
+            c, number, changed.key, changed.body, (owners ->> changed.key)::integer);
+        digests := digests || jsonb_build_object(changed.key, md5(changed.body));
+    END LOOP;
+    -- A row that was changed and removed again before its document was written has left no log. A later
+    -- writer of the row sees the document, or logs that there is none.
+    SELECT bool_or(md5(r.body) IS DISTINCT FROM digests ->> r.key) INTO is_changed
+    FROM textsim._rows_of(source, keys) r;
+    IF is_changed THEN
+        RAISE EXCEPTION 'rows of table % have just been changed', source.relation
+            USING ERRCODE = 'unique_violation';
+    END IF;
+    EXECUTE format($query$
+        INSERT INTO textsim.pending (corpus_id, keys)
+        SELECT $2, array_agg(d.key) FROM textsim.%I d WHERE d.key = ANY ($1) AND d.word_ids IS NULL
+        HAVING count(*) > 0
+        $query$, 'document_' || c.id) USING keys, c.id;
+    RETURN true;
+EXCEPTION WHEN lock_not_available OR unique_violation THEN
+    RETURN false;
+END $$;
+COMMENT ON FUNCTION textsim._index_rows(integer, text[])
+    IS 'make documents equal to their rows, and log words that wait for ids; false if another transaction was in the way';
+
+CREATE FUNCTION textsim._add_words(corpus text, keys text[]) RETURNS void
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    c textsim.corpus := textsim._required_corpus(corpus);
+BEGIN
+    -- In the order of the hashes, so that two writers wait for each other in one direction only.
+    EXECUTE format($query$
+        INSERT INTO textsim.word (hash, word)
+        SELECT DISTINCT ON (n.hash) n.hash, n.word
+        FROM (
+            SELECT hashtextextended(w.word COLLATE "C", 0) AS hash, w.word
+            FROM textsim.%I d CROSS JOIN LATERAL unnest(string_to_array(d.normal_form, ' ')) w (word)
+            WHERE d.key = ANY ($1) AND d.word_ids IS NULL
+        ) n
+        WHERE NOT EXISTS (SELECT FROM textsim.word k WHERE k.hash = n.hash)
+        ORDER BY n.hash
+        ON CONFLICT (hash) DO NOTHING
+        $query$, 'document_' || c.id) USING keys;
+END $$;
+COMMENT ON FUNCTION textsim._add_words(text, text[])
+    IS 'add the words of documents to the dictionary, in a transaction that writes nothing else';
+
+CREATE FUNCTION textsim._ids_of(form text) RETURNS integer[]
+LANGUAGE sql STABLE STRICT PARALLEL SAFE
+BEGIN ATOMIC
+    SELECT CASE WHEN bool_and(w.id IS NOT NULL) THEN array_agg(w.id ORDER BY u.place) END
+    FROM unnest(string_to_array(form, ' ')) WITH ORDINALITY u (word, place)
+    LEFT JOIN textsim.word w
+        ON w.hash = hashtextextended(u.word COLLATE "C", 0) AND w.word = u.word COLLATE "C";
+END;
+COMMENT ON FUNCTION textsim._ids_of(text)
+    IS 'the word ids of a normal form; NULL if the dictionary does not have all words';
+
+CREATE FUNCTION textsim._replace_normal_forms(corpus text, keys text[]) RETURNS void
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    c textsim.corpus := textsim._required_corpus(corpus);
+    waiting record;
+BEGIN
+    EXECUTE format($query$
+        UPDATE textsim.%1$I d SET word_ids = w.ids, normal_form = NULL
+        FROM (
+            SELECT d.id, textsim._ids_of(d.normal_form) AS ids FROM textsim.%1$I d
+            WHERE d.key = ANY ($1) AND d.word_ids IS NULL FOR UPDATE SKIP LOCKED
+        ) w
+        WHERE d.id = w.id AND w.ids IS NOT NULL
+        $query$, 'document_' || c.id) USING keys;
+    FOR waiting IN EXECUTE format($query$
+        SELECT d.key, (
+            SELECT min(w.word)
+            FROM unnest(string_to_array(d.normal_form, ' ')) w (word)
+            JOIN textsim.word k ON k.hash = hashtextextended(w.word COLLATE "C", 0)
+                AND k.word <> w.word COLLATE "C"
+        ) AS collision
+        FROM textsim.%I d WHERE d.key = ANY ($1) AND d.word_ids IS NULL
+        $query$, 'document_' || c.id) USING keys
+    LOOP
+        IF waiting.collision IS NOT NULL THEN
+            PERFORM textsim._set_aside(c, NULL, waiting.key, format(
+                'the word "%s" has the same 64-bit hash as another one', left(waiting.collision, 40)));
+        ELSE
+            -- Another transaction has locked the document, and may roll back.
+            INSERT INTO textsim.pending (corpus_id, keys, lease_until)
+            VALUES (c.id, ARRAY[waiting.key], now() + interval '1 s');
+        END IF;
+    END LOOP;
+END $$;
+COMMENT ON FUNCTION textsim._replace_normal_forms(text, text[])
+    IS 'replace the normal forms of documents by word ids';
+
+CREATE FUNCTION textsim._forget_events(events bigint[]) RETURNS void
+LANGUAGE sql VOLATILE STRICT PARALLEL UNSAFE
+BEGIN ATOMIC
+    DELETE FROM textsim.pending p WHERE p.id = ANY (events);
+END;
+COMMENT ON FUNCTION textsim._forget_events(bigint[]) IS 'delete changes that are indexed from the log';
+
+CREATE FUNCTION textsim._parts(keys text[]) RETURNS SETOF text[]
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+BEGIN ATOMIC
+    SELECT keys[first:first + 99] FROM generate_series(1, cardinality(keys), 100) first;
+END;
+COMMENT ON FUNCTION textsim._parts(text[]) IS 'keys in parts of a hundred, one for a transaction';
+
+CREATE FUNCTION textsim._report_unfinished(corpus text) RETURNS void
+LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    c textsim.corpus := textsim._required_corpus(corpus);
+    leased bigint;
+    refused bigint;
+BEGIN
+    SELECT count(*) FILTER (WHERE p.error IS NULL), count(*) FILTER (WHERE p.error IS NOT NULL)
+    INTO leased, refused FROM textsim._pending(c.id) p;
+    IF leased > 0 THEN
+        RAISE NOTICE '% entries of the log are left: a worker has them in hand, or their table cannot be '
+            'indexed', leased;
+    END IF;
+    IF refused > 0 THEN
+        RAISE NOTICE '% documents are set aside; textsim.pending has the error of each', refused;
+    END IF;
+END $$;
+COMMENT ON FUNCTION textsim._report_unfinished(text)
+    IS 'raise a notice of the changes that index_pending left in the log';
+
+-- A procedure with a SET clause cannot commit. So the procedures use no operators, which the caller's
+-- search_path could replace, and qualify each function.
+CREATE PROCEDURE textsim._index_keys(source integer, keys text[])
+LANGUAGE plpgsql AS $$
+DECLARE
+    part text[];
+    single text;
+BEGIN
+    FOR part IN SELECT textsim._parts(keys) LOOP
+        IF NOT textsim._index_rows(source, part) THEN
+            COMMIT;
+            FOREACH single IN ARRAY part LOOP
+                WHILE NOT textsim._index_rows(source, ARRAY[single]) LOOP
+                    COMMIT;
+                END LOOP;
+                COMMIT;
+            END LOOP;
+        END IF;
+        COMMIT;
+    END LOOP;
+END $$;
+COMMENT ON PROCEDURE textsim._index_keys(integer, text[])
+    IS 'make documents equal to their rows in transactions of up to a hundred';
+
+CREATE PROCEDURE textsim._give_word_ids(corpus text, keys text[])
+LANGUAGE plpgsql AS $$
+DECLARE
+    part text[];
+BEGIN
+    FOR part IN SELECT textsim._parts(keys) LOOP
+        PERFORM textsim._add_words(corpus, part);
+        COMMIT;
+        PERFORM textsim._replace_normal_forms(corpus, part);
+        COMMIT;
+    END LOOP;
+END $$;
+COMMENT ON PROCEDURE textsim._give_word_ids(text, text[])
+    IS 'give the words of documents their ids in transactions of up to a hundred documents';
+
+-- Public functions
+
+CREATE PROCEDURE textsim.index_pending(corpus text)
+LANGUAGE plpgsql AS $$
+DECLARE
+    batch record;
+    page record;
+    of_documents boolean;
+BEGIN
+    PERFORM textsim._prepare_indexing(corpus);
+    COMMIT;
+    LOOP
+        SELECT * INTO batch FROM textsim._pending_batch(corpus);
+        EXIT WHEN batch.events IS NULL;
+        IF batch.source_id IS NULL THEN
+            CALL textsim._give_word_ids(corpus, batch.keys);
+        ELSIF batch.keys IS NOT NULL THEN
+            CALL textsim._index_keys(batch.source_id, batch.keys);
+        ELSE
+            FOREACH of_documents IN ARRAY ARRAY[false, true] LOOP
+                SELECT NULL::pg_catalog.text AS last INTO page;
+                LOOP
+                    SELECT * INTO page
+                    FROM textsim._next_page(batch.source_id, of_documents, page.last);
+                    COMMIT;
+                    EXIT WHEN page.last IS NULL;
+                    CALL textsim._index_keys(batch.source_id, page.keys);
+                END LOOP;
+            END LOOP;
+        END IF;
+        PERFORM textsim._forget_events(batch.events);
+        COMMIT;
+    END LOOP;
+    PERFORM textsim._report_unfinished(corpus);
+END $$;
+COMMENT ON PROCEDURE textsim.index_pending(text)
+    IS 'index the pending changes of a corpus and give its words ids, as a worker does';

@@ -1,0 +1,89 @@
+-- Rights. A role that only writes attached tables needs none. The functions that run with the rights of
+-- the schema's owner are for writers.
+
+REVOKE EXECUTE ON FUNCTION textsim._prepare_source(text, regclass, name, name, text) FROM PUBLIC;
+REVOKE EXECUTE ON FUNCTION textsim._activate_source(integer, boolean) FROM PUBLIC;
+REVOKE EXECUTE ON FUNCTION textsim._release_source(integer) FROM PUBLIC;
+REVOKE EXECUTE ON FUNCTION textsim._note_shape(integer, text[], text[]) FROM PUBLIC;
+
+-- Private functions
+
+CREATE FUNCTION textsim._grant_writing(role regrole, partitions regclass[]) RETURNS void
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    EXECUTE format('GRANT INSERT, UPDATE, DELETE ON textsim.pending, %s TO %s',
+        array_to_string(partitions, ', '), role);
+    -- Not the ids, which only the sequence gives out.
+    EXECUTE format('GRANT INSERT (hash, word) ON textsim.word TO %s', role);
+    EXECUTE format('GRANT USAGE ON SEQUENCE textsim.document_id TO %s', role);
+    EXECUTE format('GRANT EXECUTE ON FUNCTION '
+        'textsim._prepare_source(text, regclass, name, name, text), '
+        'textsim._activate_source(integer, boolean), textsim._release_source(integer), '
+        'textsim._note_shape(integer, text[], text[]) TO %s', role);
+END $$;
+COMMENT ON FUNCTION textsim._grant_writing(regrole, regclass[])
+    IS 'let a role write these partitions, and the tables that all corpora share';
+
+-- Public functions
+
+CREATE FUNCTION textsim.grant_reader(role regrole) RETURNS void
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    EXECUTE format('GRANT USAGE ON SCHEMA textsim TO %s', role);
+    EXECUTE format('GRANT SELECT ON ALL TABLES IN SCHEMA textsim TO %s', role);
+END $$;
+COMMENT ON FUNCTION textsim.grant_reader(regrole) IS 'let a role search every corpus, and no more';
+
+CREATE FUNCTION textsim.grant_reader(role regrole, corpus text) RETURNS void
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    c textsim.corpus := textsim._required_corpus(corpus);
+    -- Without the partitioned tables, through which a role can read all partitions.
+    shared text := (
+        SELECT string_agg(r.oid::regclass::text, ', ')
+        FROM pg_class r
+        WHERE r.relnamespace = 'textsim'::regnamespace AND r.relkind IN ('r', 'v')
+            AND NOT r.relispartition);
+BEGIN
+    EXECUTE format('GRANT USAGE ON SCHEMA textsim TO %s', role);
+    EXECUTE format('GRANT SELECT ON %s, textsim.%I, textsim.%I TO %s',
+        shared, 'document_' || c.id, 'band_' || c.id, role);
+END $$;
+COMMENT ON FUNCTION textsim.grant_reader(regrole, text)
+    IS 'let a role search one corpus: of others it sees names, keys that are pending, and words';
+
+CREATE FUNCTION textsim.grant_writer(role regrole) RETURNS void
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM textsim.grant_reader(role);
+    PERFORM textsim._grant_writing(role, array(
+        SELECT relid FROM pg_partition_tree('textsim.document')
+        UNION ALL SELECT relid FROM pg_partition_tree('textsim.band')));
+END $$;
+COMMENT ON FUNCTION textsim.grant_writer(regrole)
+    IS 'let a role search, add and remove documents, attach tables of its own, and run workers';
+
+CREATE FUNCTION textsim.grant_writer(role regrole, corpus text) RETURNS void
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    c textsim.corpus := textsim._required_corpus(corpus);
+BEGIN
+    PERFORM textsim.grant_reader(role, corpus);
+    PERFORM textsim._grant_writing(role, ARRAY[
+        format('textsim.%I', 'document_' || c.id), format('textsim.%I', 'band_' || c.id)]::regclass[]);
+END $$;
+COMMENT ON FUNCTION textsim.grant_writer(regrole, text)
+    IS 'let a role search and write one corpus, attach tables of its own to it, and run workers';
+
+CREATE FUNCTION textsim.revoke_all(role regrole) RETURNS void
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    objects text;
+BEGIN
+    FOREACH objects IN ARRAY ARRAY['ALL FUNCTIONS IN SCHEMA textsim', 'ALL TABLES IN SCHEMA textsim',
+        'ALL SEQUENCES IN SCHEMA textsim', 'SCHEMA textsim']
+    LOOP
+        EXECUTE format('REVOKE ALL ON %s FROM %s', objects, role);
+    END LOOP;
+END $$;
+COMMENT ON FUNCTION textsim.revoke_all(regrole) IS 'take back what grant_reader and grant_writer gave';

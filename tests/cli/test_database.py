@@ -1,0 +1,152 @@
+"""textsim db and check: addresses, the schema, and stored rows that are wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import psycopg
+import pytest
+from typer.testing import CliRunner
+
+import textsim_db
+from tests.support.commands import (
+    Textsim,
+    rows,
+)
+from textsim_db.cli import app
+from textsim_db.database import URL_VARIABLE
+from textsim_db.db.embedded_server import DATA_DIR_VARIABLE
+from textsim_db.db.schema import head
+
+pytestmark = pytest.mark.one_server
+
+
+def test_check(news: Textsim, database_url: str) -> None:
+    for command in (["check"], ["check", "news"], ["db", "check"]):
+        result = news(*command)
+        assert result.stdout == ""
+        assert result.stderr == 'corpus "news": 4 documents, nothing wrong\n'
+    with psycopg.connect(database_url) as connection:
+        connection.execute("UPDATE textsim.document SET shingle_count = 77 WHERE key = 'd'")
+    result = news("check", "--format", "jsonl", status=1)
+    assert [(row["corpus"], row["kind"], row["subject"]) for row in rows(result)] == [
+        ("news", "shingle count", "d")
+    ]
+    assert "shingle count" in news("db", "check", status=1).stdout
+
+
+def test_another_recipe_is_reported(news: Textsim, database_url: str) -> None:
+    with psycopg.connect(database_url) as connection:
+        connection.execute("UPDATE textsim.corpus SET recipe = 99")
+    (row,) = rows(news("check", "--format", "jsonl", status=1))
+    assert row["kind"] == "recipe"
+    assert "99" in row["detail"]
+    assert "left out: " in news("corpus", "list").stderr
+    assert "99" in news("query", "news", "text", status=2).stderr
+
+
+@pytest.mark.parametrize(
+    "command", [["corpus", "list"], ["status"], ["pending"], ["check"], ["db", "check"]]
+)
+def test_a_corpus_that_is_dropped_meanwhile(
+    news: Textsim, monkeypatch: pytest.MonkeyPatch, command: list[str]
+) -> None:
+    news("corpus", "create", "gone")
+    original = textsim_db.Database.corpora
+
+    def corpora(db: textsim_db.Database) -> list[str]:
+        names = original(db)
+        if "gone" in names:
+            db.drop_corpus("gone")
+        return names
+
+    monkeypatch.setattr(textsim_db.Database, "corpora", corpora)
+    assert "gone" not in news(*command).output
+    assert news("corpus", "list", "--format", "csv").stdout.count("\n") == 2
+
+
+def test_url_before_and_after_the_command(database_url: str) -> None:
+    runner = CliRunner(env={URL_VARIABLE: "postgresql://127.0.0.1:1/none"})
+    for args in (
+        ["--database-url", database_url, "db", "url"],
+        ["db", "url", "--database-url", database_url],
+        [
+            "--database-url",
+            "postgresql://other/one",
+            "db",
+            "url",
+            "--database-url",
+            database_url,
+        ],
+    ):
+        result = runner.invoke(app, args)
+        assert result.stdout.strip() == database_url
+
+
+def test_no_database() -> None:
+    runner = CliRunner(env={URL_VARIABLE: "postgresql://127.0.0.1:1/none"})
+    result = runner.invoke(app, ["corpus", "list"])
+    assert result.exit_code == 2
+    assert result.stderr == (
+        "error: no connection to the database: connection failed: connection to server at "
+        '"127.0.0.1", port 1 failed: Connection refused. '
+        "Is the server running on that host and accepting TCP/IP connections?\n"
+    )
+
+
+def test_a_data_directory_that_cannot_be(tmp_path: Path) -> None:
+    blocked = tmp_path / "file"
+    blocked.touch()
+    runner = CliRunner(env={URL_VARIABLE: "", DATA_DIR_VARIABLE: str(blocked / "data")})
+    result = runner.invoke(app, ["corpus", "list"])
+    assert result.exit_code == 2
+    assert result.stderr == (
+        "error: the folder of the embedded PostgreSQL cannot be made: "
+        f"{blocked}/data: Not a directory; set {DATA_DIR_VARIABLE} to another\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("address", "message"),
+    [
+        ("mysql://x", "expected one such as postgresql://"),
+        ("postgresql://\ud800/x", "cannot be read: 'utf-8' codec can't encode"),
+        ("postgresql://h/\ud800", "cannot be read: 'utf-8' codec can't encode"),
+        ("postgresql://a..b/x", "'idna' codec"),
+        ("postgresql://h:p/x", "cannot be read: invalid literal"),
+        ("postgresql://h/x?port=p", "cannot be read: Received non-integer port"),
+    ],
+)
+def test_not_an_address(address: str, message: str) -> None:
+    result = CliRunner().invoke(app, ["corpus", "list", "--database-url", address])
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+def test_install_upgrade_and_downgrade(empty_database_url: str) -> None:
+    runner = CliRunner(env={URL_VARIABLE: empty_database_url})
+    result = runner.invoke(app, ["corpus", "list"])
+    assert result.exit_code == 2
+    assert "textsim db install" in result.stderr
+    for command in ("install", "upgrade", "install"):
+        result = runner.invoke(app, ["db", command])
+        assert (result.exit_code, result.stdout) == (0, "")
+        assert head() in result.stderr
+    assert runner.invoke(app, ["corpus", "list"]).exit_code == 0
+    assert runner.invoke(app, ["db", "downgrade"]).exit_code == 2
+    result = runner.invoke(app, ["db", "downgrade", "base"])
+    assert result.exit_code == 2
+    assert result.stderr.startswith("error: this would take the schema textsim in postgresql")
+    assert "back to nothing, with all corpora; " in result.stderr
+    assert runner.invoke(app, ["db", "downgrade", "base", "--yes"]).exit_code == 0
+    assert runner.invoke(app, ["corpus", "list"]).exit_code == 2
+
+
+def test_sql_needs_no_database(empty_database_url: str) -> None:
+    runner = CliRunner(env={URL_VARIABLE: "postgresql://127.0.0.1:1/none"})
+    script = runner.invoke(app, ["db", "sql"]).stdout
+    with psycopg.connect(empty_database_url, autocommit=True) as connection:
+        connection.execute(script.encode())
+    with textsim_db.connect(empty_database_url) as db:
+        assert db.corpora() == []

@@ -1,0 +1,181 @@
+"""textsim index and remove: what is added, refused and counted."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+import textsim_db
+from tests.support.commands import (
+    NEWS,
+    Textsim,
+    rows,
+)
+
+pytestmark = pytest.mark.one_server
+
+
+def test_again_writes_nothing(news: Textsim) -> None:
+    result = news("index", "news", "news.jsonl")
+    assert result.stderr.startswith("0 added, 0 replaced, 4 unchanged; ")
+
+
+def test_unknown_corpus(news: Textsim) -> None:
+    result = news("index", "newz", "news.jsonl", status=2)
+    assert result.stderr == (
+        'error: corpus "newz" does not exist; did you mean "news"?\n'
+        "to create it, add --create, or run: textsim corpus create newz\n"
+    )
+
+
+def test_create_with_settings(news: Textsim) -> None:
+    news("index", "new", "news.jsonl", "--create", "--threshold", "0.6")
+    (row,) = rows(news("corpus", "show", "new", "--format", "jsonl"))
+    assert (row["threshold"], row["documents"]) == (0.6, 4)
+    news("index", "new", "news.jsonl", "--create")
+    result = news("index", "new", "news.jsonl", "--create", "--threshold", "0.7", status=2)
+    assert result.stderr == (
+        'error: corpus "new" exists with other settings: threshold is 0.6 there, not 0.7\n'
+    )
+    result = news("index", "new", "news.jsonl", "--threshold", "0.7", status=2)
+    assert "needs --create" in result.stderr
+    result = news("index", "new", "news.jsonl", "--kind", "xml", status=2)
+    assert "'--kind': \"xml\" is not one of auto, text, jsonl, csv" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ("--bands 20 --rows 5", "bands is 18 there, not 20; rows is 7 there, not 5"),
+        ("--shingle char:4 --seed 1", "shingle is word:3 there, not char:4"),
+        ("--num-hashes 64", "num hashes is 128 there, not 64"),
+    ],
+)
+def test_only_settings_that_differ_are_named(settings: str, message: str, news: Textsim) -> None:
+    result = news("index", "news", "-", "--create", *settings.split(), status=2)
+    assert result.stderr == f'error: corpus "news" exists with other settings: {message}\n'
+
+
+@pytest.mark.parametrize(
+    ("mistake", "message"),
+    [
+        (["none.jsonl"], "refused: none.jsonl: cannot be read: No such file or directory\n"),
+        (["news.jsonl", "--key", "k"], 'found "id", "text": name another with --key\n'),
+        (["empty.jsonl"], ""),
+    ],
+)
+def test_a_failed_command_leaves_no_corpus(mistake: list[str], message: str, news: Textsim) -> None:
+    Path("empty.jsonl").touch()
+    command = ["index", "new", "--create"]
+    result = news(*command, *mistake, status=2)
+    assert result.stderr.endswith(
+        f'{message}error: no document was found, so the corpus "new" was not created\n'
+    )
+    news(*command, "news.jsonl", "--threshold", "0.6")
+    (row,) = rows(news("corpus", "show", "new", "--format", "jsonl"))
+    assert (row["threshold"], row["documents"]) == (0.6, 4)
+
+
+def test_a_wrong_setting_is_told_before_anything_is_read(textsim: Textsim) -> None:
+    result = textsim("index", "c", "none", "--create", "--threshold", "2", status=2)
+    assert result.stderr == "error: threshold is 2.0; expected above 0, at most 1\n"
+
+
+def test_every_kind_of_file(textsim: Textsim, database_url: str) -> None:
+    Path("d").mkdir()
+    Path("d/one.txt").write_text("one text")
+    Path("d/two.md").write_text("another")
+    Path("a.csv.gz").write_bytes(gzip.compress(b"name,body\n1,text\n"))
+    stdin = '{"name": "s", "body": "from standard input"}'
+    columns = ["--key", "name", "--text", "body"]
+    paths = ["d", "a.csv.gz", "-"]
+    textsim("index", "c", *paths, "--create", "--glob", "*.txt", *columns, input=stdin)
+    with textsim_db.connect(database_url) as db:
+        corpus = db.corpus("c")
+        assert len(corpus) == 3
+        assert all(key in corpus for key in ("d/one.txt", "1", "s"))
+
+
+def test_refusals_are_listed_and_the_rest_is_stored(textsim: Textsim) -> None:
+    lines = ['{"id": "k", "text": "good"}', "{", r'{"id": "n", "text": "a\u0000b"}']
+    lines += [r'{"id": "s", "text": "\ud800"}', json.dumps({"id": "k" * 1001, "text": "t"})]
+    Path("a.jsonl").write_text("\n".join(lines))
+    result = textsim("index", "c", "a.jsonl", "missing", "--create", status=1)
+    summary, *refused = result.stderr.splitlines()
+    assert summary.startswith("1 added, 0 replaced, 0 unchanged, 5 refused; ")
+    assert refused[:4] == [
+        "refused: a.jsonl, line 2: malformed JSON at character 2: "
+        "Expecting property name enclosed in double quotes",
+        "refused: missing: cannot be read: No such file or directory",
+        'refused: document "n": the text has a NUL character at character 2',
+        'refused: document "s": the text has a lone surrogate U+D800 at character 1',
+    ]
+    assert refused[4].endswith("the key is 1001 bytes long; at most 1000 are possible")
+    assert len(refused) == 5
+
+
+def test_only_the_first_refusals_are_listed(news: Textsim) -> None:
+    Path("a.jsonl").write_text("{\n" * 1025)
+    result = news("index", "news", "a.jsonl", status=2)
+    lines = result.stderr.splitlines()
+    assert len(lines) == 22
+    assert lines[-1] == "... and 1,005 more"
+
+
+def test_the_status_says_whether_anything_was_done(news: Textsim) -> None:
+    bad = json.dumps({"id": "n", "text": "a\0b"})
+    good = json.dumps({"id": "a", "text": NEWS["a"]})
+    news("index", "news", "-", input=f"{bad}\n", status=2)
+    news("index", "news", "-", input=f"{bad}\n{good}\n", status=1)
+    news("index", "news", "-", input=f"{good}\n", status=0)
+    news("index", "news", "-", input="", status=0)
+
+
+def test_the_speed_of_many_documents(textsim: Textsim) -> None:
+    lines = [json.dumps({"id": i, "text": "some words"}) for i in range(1000)]
+    result = textsim("index", "c", "-", "--create", input="\n".join(lines[1:]))
+    assert re.fullmatch(r"999 added, .*; \d+\.\d s\n", result.stderr)
+    result = textsim("index", "c", "-", "--create", input="\n".join(lines))
+    assert re.fullmatch(
+        r"1 added, .* 999 unchanged; \d+\.\d s, [\d,]+ documents/s\n", result.stderr
+    )
+
+
+def test_duplicates_are_counted(news: Textsim) -> None:
+    result = news("index", "news", "news.jsonl", "news.jsonl")
+    assert "4 with a key given again (the last one wins)" in result.stderr
+
+
+def test_remove(news: Textsim) -> None:
+    assert news("remove", "news", "a", "a", "b").stderr == "removed 2 documents\n"
+    result = news("remove", "news", "b", "c", status=1)
+    assert result.stderr == 'removed 1 document\nno document "b" in the corpus\n'
+    result = news("remove", "news", "b", status=2)
+    assert result.stderr == 'removed 0 documents\nno document "b" in the corpus\n'
+
+
+def test_an_empty_pattern_is_refused(textsim: Textsim, tmp_path: Path) -> None:
+    refused = textsim("index", "news", str(tmp_path), "--glob", "", "--create", status=2)
+    assert "expected a pattern" in refused.stderr
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("stats", "none", "--plot", "no/x.svg"),
+        ("plan", "none", "--plot", "no/x.svg"),
+        ("compare", "a", "b", "--corpus", "none", "--html", "no/x.svg"),
+        ("dedupe", "none.jsonl", "--output", "no/x.svg"),
+        ("dedupe", "none.jsonl", "--output", "x.jsonl", "--report", "no/x.csv"),
+    ],
+)
+def test_outputs_are_checked_before_the_work(textsim: Textsim, command: tuple[str, ...]) -> None:
+    missing = textsim(*command, status=2).stderr
+    assert "cannot be written: there is no folder" in missing  # and not that the input is missing
+    Path("no").mkdir()
+    Path(command[-1]).mkdir()
+    assert "is a folder; a file was expected" in textsim(*command, status=2).stderr

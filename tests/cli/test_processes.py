@@ -1,0 +1,118 @@
+"""Commands as processes of their own: exit codes, pipes, signals and lost connections."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import signal
+from pathlib import Path
+
+import pytest
+
+from tests.support.commands import (
+    Textsim,
+    cut_connections,
+    give_first_document,
+    process,
+)
+from tests.support.sampling import sample
+
+pytestmark = pytest.mark.one_server
+
+
+def test_wrong_usage() -> None:
+    for args in (["bogus"], ["index"], ["query"], ["--bogus"], ["corpus", "create"]):
+        with process(*args) as started:
+            output, messages = started.communicate()
+        assert started.returncode == 2
+        assert output == ""
+        assert "Usage: textsim" in messages
+
+
+def test_results_and_messages_are_apart(news: Textsim, database_url: str) -> None:
+    with process("pairs", "news", "--format", "csv", url=database_url) as started:
+        output, messages = started.communicate()
+    assert started.returncode == 0
+    assert len(output.splitlines()) == 4
+    assert messages == "3 pairs found\n"
+
+
+@pytest.mark.long
+def test_an_encoding_that_lacks_the_characters(textsim: Textsim, database_url: str) -> None:
+    Path("漢.txt").write_text("some words of a text")
+    textsim("index", "c", "漢.txt", "--create")
+    for form, shown in (("table", r"\u6f22.txt"), ("jsonl", "漢.txt"), ("csv", "漢.txt")):
+        args = ["query", "c", "some words of a text", "--format", form]
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("PYTHONIOENCODING", "ascii")
+            started = process(*args, url=database_url, encoding="utf-8")
+        with started:
+            output, messages = started.communicate()
+        assert shown in output
+        assert messages == ""
+
+
+@pytest.mark.parametrize("form", sample(["jsonl", "csv"], 2))
+def test_a_reader_that_has_enough(form: str, textsim: Textsim, database_url: str) -> None:
+    lines = (json.dumps({"id": i, "text": "the same few words"}) for i in range(500))
+    textsim("index", "c", "-", "--create", input="\n".join(lines))
+    with process("pairs", "c", "--format", form, url=database_url) as started:
+        assert started.stdout is not None
+        assert started.stderr is not None
+        assert started.stdout.readline()
+        started.stdout.close()
+        messages = started.stderr.read()
+    assert messages == ""
+    assert started.returncode == 141
+
+
+def test_interrupt(database_url: str) -> None:
+    with process("index", "c", "-", "--create", url=database_url) as started:
+        give_first_document(database_url, "c", started)
+        started.send_signal(signal.SIGINT)
+        started.wait()
+        assert started.stderr is not None
+        messages = started.stderr.read()
+    assert started.returncode == 130
+    assert messages == (
+        "interrupted; 0 documents had been stored by then and stay; "
+        "the same command again does only what is missing\n"
+    )
+
+
+def test_a_gzip_file_on_standard_input(textsim: Textsim, database_url: str) -> None:
+    packed = Path("packed")
+    for command, content in (
+        ("index c - --create", b'{"id": "a", "text": "some words of a text"}'),
+        ("query c - --format jsonl", b"some words of a text"),
+    ):
+        packed.write_bytes(gzip.compress(content))
+        with packed.open() as file:
+            started = process(*command.split(), url=database_url, stdin=file)
+        with started:
+            output, messages = started.communicate()
+        assert started.returncode == 0, messages
+    assert json.loads(output) == {"similarity": 1.0, "estimate": 1.0, "key": "a"}
+
+
+def test_a_connection_that_was_cut_is_replaced(database_url: str) -> None:
+    with process("index", "c", "-", "--create", url=database_url) as started:
+        give_first_document(database_url, "c", started)
+        cut_connections(database_url, for_good=False)
+        _, messages = started.communicate('{"id": 2, "text": "some text"}\n')
+    assert started.returncode == 0
+    assert messages.startswith("2 added, ")
+
+
+@pytest.mark.long
+def test_a_server_that_goes_away(database_url: str) -> None:
+    with process("index", "c", "-", "--create", url=database_url) as started:
+        give_first_document(database_url, "c", started)
+        cut_connections(database_url, for_good=True)
+        output, messages = started.communicate()
+    assert started.returncode == 2
+    assert output == ""
+    error, *causes, note = messages.splitlines()
+    assert error.startswith("error: no connection to the database: ")
+    assert all(line.startswith("  because: ") for line in causes)
+    assert note.startswith("0 documents had been stored by then and stay; ")

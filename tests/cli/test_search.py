@@ -1,0 +1,125 @@
+"""textsim query, neighbours, pairs and clusters, in every format."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.support.commands import (
+    NEWS,
+    Textsim,
+    rows,
+)
+
+pytestmark = pytest.mark.one_server
+
+
+def test_query_formats(news: Textsim) -> None:
+    result = news("query", "news", NEWS["a"], "--format", "jsonl")
+    found = rows(result)
+    assert [row["key"] for row in found] == ["a", "b", "c"]
+    assert found[0] == {"similarity": 1.0, "estimate": 1.0, "key": "a"}
+    assert found[2]["similarity"] == 10 / 11
+    table = news("query", "news", NEWS["a"]).stdout.splitlines()
+    assert table[0].split() == ["similarity", "estimate", "key"]
+    assert [line.split()[0] for line in table[2:]] == ["1.0000", "1.0000", "0.9091"]
+    lines = csv.DictReader(io.StringIO(news("query", "news", NEWS["a"], "--format", "csv").stdout))
+    assert [line["key"] for line in lines] == ["a", "b", "c"]
+
+
+def test_query_from_files(news: Textsim) -> None:
+    Path("q.txt").write_text(NEWS["d"])
+    expected = news("query", "news", NEWS["d"]).stdout
+    assert expected
+    assert news("query", "news", "--file", "q.txt").stdout == expected
+    assert news("query", "news", "--file", "-", input=NEWS["d"]).stdout == expected
+    assert news("query", "news", "-", input=NEWS["d"]).stdout == expected
+    for name in ("q.jsonl", "q.csv.gz"):
+        text = NEWS["d"].encode()
+        Path(name).write_bytes(gzip.compress(text) if name.endswith(".gz") else text)
+        result = news("query", "news", "--file", name)
+        assert result.stdout == expected
+        assert result.stderr == (
+            f"all of {name} is looked for as one text, not document by document\n"
+        )
+    result = news("query", "news", "--file", "none", status=2)
+    assert result.stderr == "error: none: cannot be read: No such file or directory\n"
+
+
+def test_query_limits(news: Textsim) -> None:
+    assert len(rows(news("query", "news", NEWS["a"], "--limit", "2", "--format", "jsonl"))) == 2
+    args = ["query", "news", NEWS["a"], "--threshold", "0.95", "--format", "jsonl"]
+    assert [row["key"] for row in rows(news(*args))] == ["a", "b"]
+
+
+def test_nothing_found(news: Textsim) -> None:
+    for args in (["query", "news", "nothing like it"], ["neighbours", "news", "d"]):
+        for threshold in ([], ["--threshold", "0.8"]):
+            result = news(*args, *threshold)
+            assert (result.stdout, result.stderr) == ("", "no document is that similar\n")
+        # 1 - (1 - 0.5^7)^18
+        assert news(*args, "--threshold", "0.5").stderr == (
+            "no document was found, but of those at similarity 0.5 only 13.2% are: "
+            "the corpus was created for 0.8 and above\n"
+        )
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (["--limit", "0"], "Invalid value for '--limit': 0 is too low; expected 1 or more"),
+        (["--limit", "x"], "Invalid value for '--limit': \"x\" is not a whole number"),
+        (["--threshold", "abc"], "Invalid value for '--threshold': \"abc\" is not a number"),
+        (["--threshold", "0"], "threshold is 0"),
+        (["--threshold", "nan"], "threshold is nan"),
+        (["--file", "x"], "give either a text or --file"),
+        (["--format", "json"], "'--format': \"json\" is not one of table, jsonl, csv"),
+    ],
+)
+def test_wrong_usage(args: list[str], message: str, news: Textsim) -> None:
+    assert message in news("query", "news", "text", *args, status=2).stderr
+
+
+def test_neighbours(news: Textsim) -> None:
+    found = rows(news("neighbours", "news", "a", "--format", "jsonl"))
+    assert [row["key"] for row in found] == ["b", "c"]
+    result = news("neighbours", "news", "x", status=2)
+    assert result.stderr == 'error: corpus "news" has no document "x"\n'
+
+
+def test_pairs(news: Textsim) -> None:
+    result = news("pairs", "news", "--format", "jsonl")
+    assert {(row["a"], row["b"]) for row in rows(result)} == {
+        ("a", "b"),
+        ("a", "c"),
+        ("b", "c"),
+    }
+    assert result.stderr == "3 pairs found\n"
+    table = news("pairs", "news").stdout.splitlines()
+    assert table[2].split() == ["1.0000", "a", "b"]
+
+
+def test_clusters(news: Textsim) -> None:
+    result = news("clusters", "news", "--format", "jsonl")
+    assert rows(result) == [{"size": 3, "weakest": 10 / 11, "keys": ["a", "b", "c"]}]
+    assert result.stderr == "1 cluster of 3 documents found\n"
+    lines = news("clusters", "news", "--format", "csv").stdout.splitlines()
+    assert lines[0] == "cluster,size,weakest,key"
+    assert [line.rpartition(",")[2] for line in lines[1:]] == ["a", "b", "c"]
+    assert news("clusters", "news").stdout.split()[-3:] == ["a", "b", "c"]
+
+
+def test_long_and_strange_keys_stay_whole_in_tables(textsim: Textsim) -> None:
+    keys = ["k" * 900, "[red]" + "漢" * 200, "a\x1b[31mb\nc"]
+    lines = (json.dumps({"id": key, "text": "the same few words"}) for key in keys)
+    Path("a.jsonl").write_text("\n".join(lines))
+    textsim("index", "c", "a.jsonl", "--create")
+    table = textsim("query", "c", "the same few words").stdout
+    for shown in (keys[0], keys[1], r"a\x1b[31mb\nc"):
+        assert shown in table
+    assert "\x1b" not in table

@@ -1,0 +1,202 @@
+"""Works that change a whole corpus or the schema: rebuilds, migrations and installations."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import psycopg
+
+import textsim_db as ts
+from tests.crash import works
+from tests.crash.checks import (
+    check_corpus,
+    check_leftovers,
+    documents,
+)
+from tests.crash.scenarios import Transactions, Work
+from tests.crash.stage import (
+    REBUILT_DOCUMENTS,
+    SETTINGS,
+    Stage,
+)
+from tests.support.catalog import catalog
+from tests.support.connections import Connection
+from tests.support.servers import Server
+from tests.support.steps import SECOND, second_step
+from textsim_db.db import embedded_server, schema
+
+
+class Rebuild(Transactions):
+    """A corpus that is rebuilt, and its table moved, while others write into both."""
+
+    corpus = "rebuilt"
+    tables = ("rebuilt_rows",)
+    workers = 1
+
+    def prepare(self, db: ts.Database) -> None:
+        super().prepare(db)
+        self.seed = db.corpus(self.corpus).config.seed
+        base = {f"b{i}": 1 for i in range(REBUILT_DOCUMENTS)}
+        self.model.apply(dict(base))
+        db.corpus(self.corpus).add_many(self.model.texts.items())
+
+    def begin(self, stage: Stage, first: int) -> None:
+        super().begin(stage, first)
+        stage.spawn("rebuild", 0, first)
+        stage.spawn("add_rebuilt", 0, first)
+        stage.spawn("write_rebuilt", 0, first)
+
+    def committed(self, connection: Connection) -> list[tuple[str, str]]:
+        by_hand = [row for row in documents(connection, self.corpus) if not row[0].isdigit()]
+        return by_hand + super().committed(connection)
+
+    def check(self, stage: Stage) -> None:
+        possible = {self.seed}
+        for one in stage.running:
+            if one.target == "rebuild":
+                for entry in one.entries:
+                    if "begin" in entry:
+                        possible.add(entry["begin"])
+                    elif "done" in entry:
+                        possible = {entry["done"]}
+                        self.tally.transactions += 1
+        with ts.connect(stage.url) as db:
+            self.seed = db.corpus(self.corpus).config.seed
+        if self.seed not in possible:
+            self.tally.broken.append(f"the seed is {self.seed}, which is none of {possible}")
+        super().check(stage)
+
+    def finish(self, stage: Stage, db: ts.Database, first: int) -> None:
+        self.seed = first
+        if not db.corpus(self.corpus).rebuild(seed=first):
+            self.tally.broken.append("the rebuild that was run again did nothing")
+
+
+class Migrate(Work):
+    """The schema of a database with rows in it, taken back and up again."""
+
+    target = "migrate"
+    newest = SECOND
+    database = f"{embedded_server.DATABASE}_migrated"
+
+    def prepare(self, db: ts.Database) -> None:
+        self.server = Server(db.url, "")
+        self.template = f"{self.database}_template"
+        url = self.server.create(self.template, "ENCODING 'UTF8' TEMPLATE template0")
+        self.fill(url)
+        self.catalog = self.catalog_of(url)
+        self.rows = self.rows_of(url)
+
+    def fill(self, url: str) -> None:
+        with second_step():
+            ts.install(url)
+            self.fill_corpus(url)
+
+    def fill_corpus(self, url: str) -> None:
+        with ts.connect(url) as db, psycopg.connect(url, autocommit=True) as connection:
+            corpus = db.create_corpus("c", **SETTINGS)
+            connection.execute("CREATE TABLE t (id bigint PRIMARY KEY, body text)")
+            corpus.attach("t", "id", "body")
+            corpus.add_many((f"k{i}", works.text_of(f"k{i}", 1)) for i in range(200))
+            for i in range(20):
+                text = works.text_of(str(i), 1)
+                connection.execute("INSERT INTO t VALUES (%s, %s)", [i, text])
+                connection.execute("SELECT textsim.add('c', %s, %s)", [f"s{i}", text])
+
+    def catalog_of(self, url: str) -> dict[str, list[tuple[Any, ...]]]:
+        """Return what the schema consists of, but for the numbers of columns that came and went."""
+        contents = catalog(url)
+        contents["columns"] = sorted(
+            ((row[0], *row[2:]) for row in contents["columns"] if not row[10]), key=repr
+        )
+        return contents
+
+    def rows_of(self, url: str) -> list[Any]:
+        """Return what is stored in it."""
+        with psycopg.connect(url) as connection:
+            return [
+                sorted(documents(connection, "c")),
+                *(
+                    connection.execute(f"SELECT {columns} ORDER BY 1, 2".encode()).fetchall()
+                    for columns in (
+                        "name, id, seed, a, b FROM textsim.corpus",
+                        "id, corpus_id, relation, mode, active FROM textsim.source",
+                        "id, corpus_id, source_id, keys FROM textsim.pending",
+                    )
+                ),
+            ]
+
+    def begin(self, stage: Stage, first: int) -> None:
+        self.server.url = stage.url
+        self.server.drop(self.database)
+        self.url = self.server.create(self.database, f'TEMPLATE "{self.template}"')
+        stage.spawn(self.target, 0, first, self.url)
+
+    def check(self, stage: Stage) -> None:
+        self.server.url = stage.url
+        self.url = self.server.address(self.database)
+        (one,) = stage.running
+        possible = {self.newest}
+        for entry in one.entries:
+            if "begin" in entry:
+                possible.add(entry["begin"])
+            elif "done" in entry:
+                possible = {entry["done"]}
+                self.tally.transactions += 1
+        self.tally.doubtful += len(possible) - 1
+        with psycopg.connect(self.url) as connection:
+            revision = schema.current(connection) or "base"
+        if revision not in possible:
+            self.tally.lost += 1
+            self.tally.broken.append(f"the schema is at {revision}, which is none of {possible}")
+        self.check_rows("right after the kill")
+
+    def check_rows(self, when: str) -> None:
+        if self.rows_of(self.url) != self.rows:
+            self.tally.lost += 1
+            self.tally.broken.append(f"rows of a migrated database differ {when}")
+
+    def complete(self, stage: Stage, first: int) -> None:
+        with second_step():
+            self.upgrade()
+
+    def upgrade(self) -> None:
+        ts.install(self.url)
+        contents = self.catalog_of(self.url)
+        self.tally.broken += [
+            f"the schema is another one: {name}"
+            for name, rows in self.catalog.items()
+            if contents[name] != rows
+        ]
+        self.check_rows("after the upgrade")
+        with ts.connect(self.url) as db, psycopg.connect(self.url) as connection:
+            check_corpus(db.corpus("c"), self.tally)
+            db.worker().run(until_idle=True)
+            check_corpus(db.corpus("c"), self.tally)
+            check_leftovers(db, connection, self.tally)
+
+
+class Install(Migrate):
+    """The schema of an empty database, installed and removed."""
+
+    target = "install"
+    newest = schema.head()
+    database = f"{embedded_server.DATABASE}_installed"
+
+    def fill(self, url: str) -> None:
+        ts.install(url)
+
+    def rows_of(self, url: str) -> list[Any]:
+        """Return nothing, where the schema is there as a whole or not at all."""
+        with psycopg.connect(url) as connection:
+            if schema.current(connection) is None:
+                return connection.execute(
+                    "SELECT nspname FROM pg_namespace WHERE nspname = 'textsim'"
+                ).fetchall()
+        same = self.catalog_of(url) == self.catalog
+        return [] if same else ["a part of the schema is there"]
+
+    def complete(self, stage: Stage, first: int) -> None:
+        ts.install(self.url)
+        if self.catalog_of(self.url) != self.catalog:
+            self.tally.broken.append("the schema that was installed again is another one")

@@ -1,0 +1,195 @@
+"""What must be true of hostile documents, stored rows and arrays: similarities, measures and bytes."""
+
+from __future__ import annotations
+
+import random
+import struct
+from itertools import combinations, pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tests.fuzz.text_checks import SAMPLE, Numbers
+from tests.support import reference
+from textsim_db.cluster import large_buckets, spanning_forest
+from textsim_db.cluster.keep_representatives import keep_representatives
+from textsim_db.compare import brute_force
+from textsim_db.compare.jaccard import jaccard_pairs, shares_earlier_band
+from textsim_db.compare.rows import Rows
+from textsim_db.compare.verify import Criterion, values_of_pairs
+from textsim_db.db import binary_format, binary_rows
+from textsim_db.measures import by_name, edits
+from textsim_db.measures.alignment import alignment
+from textsim_db.sketch.band_buckets import ragged
+from textsim_db.text.tokens import Tokens
+from textsim_db.write import prepared_batch
+
+
+def check_documents(
+    rng: random.Random, tokens: Tokens, numbers: npt.NDArray[np.int32], chosen: Numbers
+) -> None:
+    """Similarities, by words and by characters, and everything that finds pairs by them."""
+    spans = [tokens.word_offsets[i : i + 2].tolist() for i in chosen]
+    documents = [numbers[start:end] for start, end in spans]
+    forms = [tokens.span(*tokens.normal_offsets[i : i + 2].tolist()) for i in chosen]
+    points = [np.frombuffer(form.encode("utf-32-le"), "<i4").astype(np.int32) for form in forms]
+    for rows, n in ((documents, 1), (documents, 3), (points, 5)):
+        sets = [_ngrams(row.tolist(), n) for row in rows]
+        check_similarities(rng, _rows(rows, sets, n), sets)
+    check_measures(rng, _rows(documents, [set(d.tolist()) for d in documents], 1))
+    # What is stored may be damaged, or have been written by somebody who may write.
+    wrong = [rng.choice((-(2**31), -5, 0, 1, 2, 2**31 - 1)) for _ in rows]
+    offsets = np.cumsum([0, *map(len, points)])
+    damaged = Rows(np.concatenate(points), offsets, np.array(wrong, np.int64), 5)
+    for links in large_buckets.all_links(damaged, 0.5):
+        assert len(links.left) == len(links.right)
+    index = brute_force.make_index(damaged)
+    brute_force.overlaps(index, damaged, 0.5)
+    everyone = np.arange(len(points))
+    pairs = jaccard_pairs(damaged, everyone, everyone[::-1].copy())
+    assert ((pairs >= 0) & (pairs <= 1)).all()
+    places = np.array([[rng.randrange(3)] for _ in points], np.int64)
+    keep_representatives(damaged, ragged(places), rng.randrange(3), 0.5)
+    signatures = np.array([[rng.randrange(2) for _ in range(8)] for _ in points], np.int32)
+    bands = np.array([rng.randrange(5) for _ in points], np.int16)
+    shares_earlier_band(signatures, everyone, everyone[::-1], bands, 2)
+
+
+def _rows(rows: list[npt.NDArray[np.int32]], sets: list[set[Any]], n: int) -> Rows:
+    offsets = np.zeros(len(rows) + 1, np.int64)
+    np.cumsum([len(row) for row in rows], out=offsets[1:])
+    counts = np.array([len(some) for some in sets], np.int64)
+    return Rows(np.concatenate(rows).astype(np.int32), offsets, counts, n)
+
+
+def _ngrams(row: list[int], n: int) -> set[Any]:
+    width = min(n, len(row))
+    return {tuple(row[k : k + width]) for k in range(len(row) - width + 1)} if width else set()
+
+
+def check_similarities(rng: random.Random, rows: Rows, sets: list[set[Any]]) -> None:
+    count = len(sets)
+    left, right = np.triu_indices(count, 1)
+    values = jaccard_pairs(rows, left, right)
+    for k in rng.sample(range(len(left)), min(4 * SAMPLE, len(left))):
+        assert values[k] == reference.jaccard(sets[left[k]], sets[right[k]])
+    threshold = rng.choice((0.1, 0.5, 0.8, 1.0))
+    expected = {
+        (int(a), int(b)): value
+        for a, b, value in zip(left, right, values, strict=True)
+        if value >= threshold
+    }
+    found: dict[tuple[int, int], float] = {}
+    for links in large_buckets.all_links(rows, threshold):
+        for a, b, value in zip(*links, strict=True):
+            assert (min(a, b), max(a, b)) not in found
+            found[int(min(a, b)), int(max(a, b))] = value
+    assert found == expected
+    # The same components, whether all links are known or those that join something.
+    parents = np.arange(count)
+    ends = np.array(list(expected) or np.empty((0, 2)), np.int64)
+    spanning_forest.join(parents, ends[:, 0].copy(), ends[:, 1].copy())
+    joined = np.arange(count)
+    for links in large_buckets.joining_links(rows, np.arange(count), threshold):
+        spanning_forest.join(joined, links.left, links.right)
+    assert np.array_equal(spanning_forest.roots(parents), spanning_forest.roots(joined))
+    half = count // 2
+    middle = rows.offsets[half]
+    few = Rows(rows.tokens[:middle], rows.offsets[: half + 1], rows.shingle_counts[:half], rows.n)
+    many = Rows(
+        rows.tokens[middle:], rows.offsets[half:] - middle, rows.shingle_counts[half:], rows.n
+    )
+    across = brute_force.overlaps(brute_force.make_index(few), many, threshold)
+    assert set(zip(across.few.tolist(), (across.many + half).tolist(), strict=True)) == {
+        (a, b) for a, b in expected if a < half <= b
+    }
+    assert across.histogram.sum() == np.count_nonzero(values[(left < half) & (right >= half)])
+    # All in one bucket: everything that is removed is like what is kept, all that is kept is not.
+    bucket = ragged(np.zeros((count, 1), np.int64))
+    kept_by, similarity = keep_representatives(rows, bucket, 0, threshold)
+    for x in range(count):
+        y = int(kept_by[x])
+        assert kept_by[y] == y
+        if x != y:
+            assert similarity[x] == expected[min(x, y), max(x, y)]
+    remaining = np.flatnonzero(kept_by == np.arange(count)).tolist()
+    assert not any(pair in expected for pair in combinations(remaining, 2))
+
+
+def check_measures(rng: random.Random, rows: Rows) -> None:
+    """All measures of a sample of pairs, against those of single pairs."""
+    documents = [rows.tokens[a:b].tolist() for a, b in pairwise(rows.offsets.tolist())]
+    short = [i for i, row in enumerate(documents) if len(row) <= 200] or [0]
+    left = np.sort(np.array(rng.choices(short, k=SAMPLE), np.int64))
+    right = np.array(rng.choices(short, k=SAMPLE), np.int64)
+    for measure in by_name.MEASURES.values():
+        criterion = Criterion(measure, 0.0 if not measure.is_distance else 1e9)
+        values = values_of_pairs(criterion, rows, left, right)
+        for a, b, value in zip(left.tolist(), right.tolist(), values.tolist(), strict=True):
+            expected = measure.function(documents[a], documents[b])
+            assert abs(value - expected) < 1e-6, (measure.name, documents[a], documents[b])
+    costs = edits.Costs(*rng.choices((0.5, 1.0, 1.5, 2.0), k=3))
+    for a, b in zip(left.tolist()[:2], right.tolist()[:2], strict=True):
+        one, other = documents[a], documents[b]
+        distance = edits.levenshtein(one, other, *costs)
+        ones, others = alignment(one, other, *costs)
+        assert [item for item in ones if item is not None] == one
+        assert [item for item in others if item is not None] == other
+        paid = sum(
+            costs.insertion if x is None else costs.deletion if y is None else costs.substitution
+            for x, y in zip(ones, others, strict=True)
+            if x != y
+        )
+        assert abs(paid - distance) < 1e-6
+
+
+def check_arrays(given: list[bytes]) -> None:
+    """Malformed arrays are read somehow, and never further than they go; good ones exactly."""
+    values, offsets = binary_rows.load_int4_arrays(given)
+    assert offsets[0] == 0
+    assert offsets[-1] == len(values)
+    for data, (start, end) in zip(given, pairwise(offsets.tolist()), strict=True):
+        assert end - start == max(0, len(data) - 20) // 8
+        expected = [struct.unpack_from(">i", data, 24 + 8 * k)[0] for k in range(end - start)]
+        assert values[start:end].tolist() == expected
+        if (len(data) - 20) % 8 == 0 or len(data) <= 20:
+            assert binary_format.load_int4_array(data).tolist() == expected
+
+
+def check_rows(
+    rng: random.Random, tokens: Tokens, numbers: npt.NDArray[np.int32], chosen: Numbers
+) -> None:
+    """What is written for COPY is what any other reader of the format finds in it."""
+    keys = [rng.randbytes(rng.choice((0, 1, 30, prepared_batch.MAX_KEY_BYTES))) for _ in chosen]
+    ids = np.array([rng.randrange(2**63) for _ in chosen], np.int64)
+    counts = np.diff(tokens.word_offsets)
+    signatures = np.repeat(np.arange(4, dtype=np.int32)[np.newaxis], tokens.documents, axis=0)
+    source = rng.choice((None, 0, 7, 2**31 - 1))
+    languages = [rng.choice((b"", b"en", rng.randbytes(35))) for _ in chosen]
+    identities = binary_rows.Identities(ids, keys, languages)
+    contents = binary_rows.Contents(counts, numbers, tokens.word_offsets, signatures)
+    data = binary_rows.copy_documents(3, identities, contents, chosen, source).tobytes()
+    at = 0
+    for row, i in enumerate(chosen.tolist()):
+        (fields,) = struct.unpack_from(">h", data, at)
+        at += 2
+        values: list[bytes | None] = []
+        for _ in range(fields):
+            (length,) = struct.unpack_from(">i", data, at)
+            at += 4
+            values.append(None if length < 0 else data[at : at + length])
+            at += max(length, 0)
+        words = numbers[tokens.word_offsets[i] : tokens.word_offsets[i + 1]]
+        expected = [
+            struct.pack(">i", 3),
+            struct.pack(">i", counts[i]),
+            struct.pack(">q", ids[row]),
+            None if source is None else struct.pack(">i", source),
+            keys[row],
+            languages[row] or None,
+            binary_format.dump_array(words),
+            binary_format.dump_array(signatures[i][: 4 if counts[i] else 0]),
+        ]
+        assert values == expected
+    assert at == len(data)

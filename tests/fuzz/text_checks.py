@@ -1,0 +1,151 @@
+"""What must be true of hostile texts: tokens, words, languages and sketches."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+
+from tests.support import reference
+from tests.support.parity import STOP_WORDS
+from textsim_db.db.word_cache import WordCache
+from textsim_db.read.word_counts import WordCounts, words_at
+from textsim_db.settings import CorpusConfig
+from textsim_db.sketch import minhash
+from textsim_db.text import hashing, shingles, stop_words
+from textsim_db.text.languages import identify
+from textsim_db.text.tokens import Tokens, leave_out, tokenize, tokens_of
+from textsim_db.write.key_set import KeySet
+
+SPREAD = 0x1E3779B97F4A7C15
+SAMPLE = 8
+"""So many are computed again the slow way."""
+LONG = 3000
+"""Characters that the slow way takes at most."""
+
+Numbers = npt.NDArray[np.int64]
+
+
+def check_languages(data: list[bytes], tokens: Tokens, sample: list[int]) -> None:
+    """The language of a text does not depend on those beside it."""
+    found = identify(tokens)
+    assert [found[i] for i in sample] == identify(tokenize([data[i] for i in sample]))
+
+
+def check_tokens(tokens: Tokens, count: int) -> None:
+    """Words in order, one space between two of a document, nothing else between them."""
+    assert tokens.documents == count
+    for offsets, size in (
+        (tokens.normal_offsets, len(tokens.normal)),
+        (tokens.word_offsets, len(tokens.starts)),
+    ):
+        assert offsets[0] == 0
+        assert offsets[-1] == size
+        assert (np.diff(offsets) >= 0).all()
+    assert (tokens.starts < tokens.ends).all()
+    owners = np.repeat(np.arange(count), np.diff(tokens.word_offsets))
+    if len(owners):
+        gaps = tokens.starts[1:] - tokens.ends[:-1]
+        assert np.array_equal(gaps, (owners[1:] == owners[:-1]).astype(gaps.dtype))
+        assert (tokens.normal[tokens.ends[:-1][gaps == 1]] == ord(" ")).all()
+        assert tokens.starts[0] == 0
+        assert tokens.ends[-1] == len(tokens.normal)
+    assert np.count_nonzero(tokens.normal == ord(" ")) == np.count_nonzero(
+        owners[1:] == owners[:-1]
+    )
+    tokens.normal.tobytes().decode()
+    spans = pairwise(tokens.normal_offsets.tolist())
+    again = tokens_of([tokens.normal[start:end].tobytes() for start, end in spans])
+    for name in ("normal", "normal_offsets", "starts", "ends", "word_offsets"):
+        assert np.array_equal(getattr(again, name), getattr(tokens, name)), name
+
+
+def check_reference(text: str, data: bytes, tokens: Tokens, i: int) -> None:
+    start, end = tokens.normal_offsets[i : i + 2].tolist()
+    expected = reference.words(text)
+    assert tokens.span(start, end) == " ".join(expected), f"{text!r}"
+    assert tokens.words(np.arange(*tokens.word_offsets[i : i + 2])) == expected, f"{text!r}"
+    assert tokenize([data]).normal.tobytes() == tokens.normal[start:end].tobytes(), f"{text!r}"
+
+
+def check_words(
+    tokens: Tokens, hashes: Numbers, numbers: npt.NDArray[np.int32], texts: list[str]
+) -> None:
+    """The cache gives back what it took, and stop words are left out and nothing else is."""
+    _, firsts = np.unique(numbers, return_index=True)
+    known = firsts[::2]
+    cache = WordCache()
+    words = [word.encode() for word in tokens.words(known)]
+    for some in np.array_split(np.arange(len(known)), 3):
+        cache.add(hashes[known[some]], numbers[known[some]] + 1, [words[i] for i in some])
+    expected = np.where(np.isin(numbers, numbers[known]), numbers + 1, 0)
+    assert np.array_equal(cache.find(tokens, hashes), expected)
+    left = stop_words.without(tokens, STOP_WORDS)
+    check_tokens(left, tokens.documents)
+    kept = [word for word in tokens.words(np.arange(len(hashes))) if word not in STOP_WORDS]
+    assert left.words(np.arange(len(left.starts))) == kept
+    word_counts = WordCounts()
+    half = len(texts) // 2
+    for first, last in ((0, half), (half, len(texts))):
+        begin, end = tokens.word_offsets[[first, last]]
+        offsets = tokens.word_offsets[first : last + 1] - begin
+        # Odd ones below 0, as words are that are not in the dictionary.
+        word_counts.add(np.where(numbers % 2, -numbers, numbers + 1)[begin:end], offsets)
+    counted_words = words_at(np.arange(len(word_counts.occurrences))).tolist()
+    found = dict(zip(counted_words, word_counts.occurrences, strict=True))
+    counted = Counter((-n if n % 2 else n + 1) for n in numbers.tolist())
+    assert counted == {n: c for n, c in found.items() if c}
+    assert word_counts.distinct == len(firsts)
+
+
+def check_sketch(
+    tokens: Tokens, i: int, signature: npt.NDArray[np.int32], config: CorpusConfig
+) -> None:
+    start, end = tokens.normal_offsets[i : i + 2].tolist()
+    if end - start > LONG:
+        return
+    n, form = config.shingle.n, tokens.span(start, end)
+    parts = form.split() if config.shingle.unit == "word" else list(form)
+    glue = " " if config.shingle.unit == "word" else ""
+    count = max(1, len(parts) - n + 1) if parts else 0
+    expected = {glue.join(parts[k : k + n]) for k in range(count)}
+    values = np.array(hashing.hash_texts(sorted(expected)), np.int64) & minhash.PRIME
+    a, b = minhash.coefficients(config.seed, config.num_hashes)
+    least = ((a[:, np.newaxis] * values + b[:, np.newaxis]) % minhash.PRIME).min(
+        axis=1, initial=minhash.PRIME
+    )
+    assert np.array_equal(signature, least), form
+
+
+def check_spans(rng: random.Random, data: bytes) -> None:
+    """Kernels that take any bytes, not only UTF-8: hashes, distinct spans, words left out."""
+    bytes_ = np.frombuffer(data + bytes(hashing.PADDING), np.uint8)[: len(data)]
+    cuts = np.unique([0, len(data), *(rng.randrange(len(data) + 1) for _ in range(200))])
+    starts, ends = cuts[:-1].astype(np.int32), cuts[1:].astype(np.int32)
+    offsets = np.array([0, len(starts) // 3, len(starts)], np.int64)
+    found = shingles.distinct_spans(bytes_, shingles.Spans(starts, ends, offsets), SPREAD)
+    all_hashes = hashing.hash_spans(bytes_, starts, ends)
+    pieces = [data[start:end] for start, end in zip(starts, ends, strict=True)]
+    firsts = [list(dict.fromkeys(pieces[a:b])) for a, b in pairwise(offsets.tolist())]
+    assert np.diff(found.offsets).tolist() == [len(part) for part in firsts]
+    kept = [data[start:end] for start, end in zip(found.starts, found.ends, strict=True)]
+    assert kept == [piece for part in firsts for piece in part]
+    value_of = dict(zip(pieces, all_hashes.tolist(), strict=True))
+    assert found.hashes.astype(np.int64).tolist() == [value_of[piece] for piece in kept]
+    wanted = {piece for piece in pieces if rng.random() < 0.3}
+    documents = Tokens(bytes_, offsets, starts, ends, offsets)
+    everything = np.arange(len(starts))
+    is_wanted = stop_words.find_words(documents, everything, stop_words.word_table(sorted(wanted)))
+    assert is_wanted.tolist() == [piece in wanted for piece in pieces]
+    left = leave_out(documents, is_wanted)
+    remaining = [
+        b" ".join(p for p in pieces[a:b] if p not in wanted) for a, b in pairwise(offsets.tolist())
+    ]
+    assert left.normal.tobytes() == b"".join(remaining)
+    seen = KeySet()
+    keys = sorted({piece.hex() for piece in pieces})
+    assert not seen.meet(keys).any()
+    assert seen.meet(keys).all()

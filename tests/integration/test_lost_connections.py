@@ -1,0 +1,227 @@
+"""Connections that are lost, at a COMMIT and anywhere else: everything is stored once."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import psycopg
+import pytest
+
+import textsim_db as ts
+from tests.support.connections import Connection
+from tests.support.documents import documents
+from tests.support.proxy import Proxy, cut_commit
+from tests.support.sampling import sample
+from tests.support.sources import expected, settle, stored
+from tests.support.workers import wait_for_postponed, working
+
+pytestmark = pytest.mark.one_server
+BATCH = 1000
+TOTAL = 2500
+
+
+@pytest.fixture
+def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in ("write.prepared_batch", "write.bulk_load"):
+        monkeypatch.setattr(f"textsim_db.{module}.BATCH_DOCUMENTS", BATCH)
+
+
+@pytest.mark.usefixtures("small_batches")
+@pytest.mark.parametrize("when", sample(["after", "before"], 2))
+def test_commits_that_are_lost(
+    db: ts.Database, connection: Connection, proxy: Proxy, when: str
+) -> None:
+    """Whichever COMMIT it is, everything is stored once and counted once."""
+    with ts.connect(proxy.url) as through:
+        # The index dropped, three batches, the index built.
+        for number in range(1, 6):
+            name = f"c{number}"
+            db.create_corpus(name, "word:2", num_hashes=16)
+            corpus = through.corpus(name)
+            proxy.cuts = 0
+            proxy.cut = cut_commit(number, when)
+            report = corpus.add_many(documents(TOTAL))
+            assert proxy.cuts == 1
+            assert (report.added, report.received) == (TOTAL, TOTAL)
+            assert corpus.check() == []
+            assert len(corpus.query(documents(1)[0][1], 1.0)) == 1
+        for number in (1, 2, 3):
+            proxy.cuts, proxy.cut = 0, cut_commit(number, when)
+            changed = documents(TOTAL // 2, f"two {number}") + documents(TOTAL)[TOTAL // 2 :]
+            report = corpus.add_many(changed)
+            assert proxy.cuts == 1
+            assert (report.replaced, report.unchanged) == (TOTAL // 2, TOTAL - TOTAL // 2)
+            assert corpus.check() == []
+        proxy.cuts, proxy.cut = 0, cut_commit(2, when)
+        assert corpus.remove(key for key, _ in documents(TOTAL)) == TOTAL
+        assert proxy.cuts == 1
+        assert (len(corpus), corpus.check()) == (0, [])
+
+
+@pytest.mark.long
+@pytest.mark.usefixtures("small_batches")
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_connections_that_are_lost_anywhere(
+    db: ts.Database, corpus: ts.Corpus, proxy: Proxy, rng: random.Random, when: str
+) -> None:
+    with ts.connect(proxy.url) as through:
+        same = through.corpus("c")
+        for number in range(6):
+            start = proxy.sent
+            marks = sorted(start + rng.randrange(400_000) for _ in range(3))
+
+            def cut(proxy: Proxy, data: bytes, marks: list[int] = marks) -> str | None:
+                if marks and proxy.sent > marks[0]:
+                    del marks[0]
+                    return when
+                return None
+
+            proxy.cut = cut
+            report = same.add_many(documents(TOTAL, str(number)))
+            assert report.stored == report.received == TOTAL
+            assert (report.added, report.replaced) == ((0, TOTAL) if number else (TOTAL, 0))
+            assert corpus.check() == []
+        assert proxy.cuts > 6
+        removed = same.remove(key for key, _ in documents(TOTAL))
+        assert removed == TOTAL
+        assert (len(corpus), corpus.check()) == (0, [])
+
+
+@contextmanager
+def terminating(url: str, rng: random.Random) -> Iterator[list[int]]:
+    """End all other connections of the database, again and again at random moments."""
+    ended: list[int] = []
+    stop = threading.Event()
+
+    def run() -> None:
+        with psycopg.connect(url, autocommit=True, application_name="terminator") as connection:
+            while not stop.wait(rng.uniform(0.02, 0.5)):
+                rows = connection.execute(
+                    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+                    "WHERE datname = current_database() AND application_name = 'textsim-db'"
+                ).fetchall()
+                ended.append(len(rows))
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        yield ended
+    finally:
+        stop.set()
+        thread.join()
+
+
+@pytest.mark.long
+@pytest.mark.usefixtures("small_batches")
+def test_backends_that_are_terminated(
+    db: ts.Database, corpus: ts.Corpus, rng: random.Random
+) -> None:
+    with terminating(db.url, rng) as ended:
+        end = time.monotonic() + 5
+        number = 0
+        while time.monotonic() < end or number < 2:
+            report = corpus.add_many(documents(TOTAL, str(number)))
+            assert report.stored == TOTAL
+            assert corpus.remove(f"k{i}" for i in range(0, TOTAL, 2)) == TOTAL // 2
+            number += 1
+    print(f"{len(ended)} times, {sum(ended)} backends, {number} rounds")
+    assert sum(ended) > 0
+    assert len(corpus) == TOTAL // 2
+    assert corpus.check() == []
+
+
+def _change_rows(connection: Connection, rng: random.Random, seconds: float) -> None:
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        first = rng.randrange(2000)
+        connection.execute(
+            "INSERT INTO t SELECT i, 'text ' || i || ' of ' || %s FROM generate_series(%s::int, %s) i "
+            "ON CONFLICT (id) DO UPDATE SET body = excluded.body",
+            [str(rng.random()), first, first + rng.randrange(500)],
+        )
+        connection.execute("DELETE FROM t WHERE id %% 7 = %s", [rng.randrange(7)])
+        time.sleep(0.02)
+
+
+@pytest.mark.long
+def test_workers_whose_backends_are_terminated(
+    db: ts.Database, corpus: ts.Corpus, connection: Connection, rng: random.Random
+) -> None:
+    connection.execute("CREATE TABLE t (id bigint PRIMARY KEY, body text)")
+    corpus.attach("t", "id", "body")
+    with working(db), ts.connect(db.url) as other, working(other):
+        time.sleep(1)  # a worker that is ended before it has done anything says so
+        with terminating(db.url, rng) as ended:
+            _change_rows(connection, rng, 5)
+    assert sum(ended) > 0
+    wait_for_postponed(connection)
+    # Far before what they had in hand would be free, if they had not said so themselves.
+    settle(db, corpus)
+    assert stored(connection) == expected(connection, "t")
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_commits_of_a_worker_that_are_lost(
+    db: ts.Database, corpus: ts.Corpus, connection: Connection, proxy: Proxy, when: str
+) -> None:
+    connection.execute("CREATE TABLE t (id bigint PRIMARY KEY, body text)")
+    corpus.attach("t", "id", "body")
+    with ts.connect(proxy.url) as through:
+        through.worker().run(until_idle=True)
+        before = proxy.commits
+        connection.execute(
+            "INSERT INTO t SELECT i, 'text number ' || i FROM generate_series(1, 9) i"
+        )
+        through.worker().run(until_idle=True)
+        commits = proxy.commits - before
+        assert commits > 3
+        for number in range(1, commits + 1):
+            connection.execute("UPDATE t SET body = body || %s", [f" new{number}"])
+            proxy.cuts, proxy.cut = 0, cut_commit(number, when)
+            through.worker().run(until_idle=True)
+            assert proxy.cuts == 1
+            assert stored(connection) == expected(connection, "t")
+            assert corpus.status()[1:4] == (0, None, 0)
+    assert corpus.check() == []
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_commits_of_reconcile_that_are_lost(
+    db: ts.Database, corpus: ts.Corpus, connection: Connection, proxy: Proxy, when: str
+) -> None:
+    connection.execute("CREATE TABLE t (id bigint PRIMARY KEY, body text)")
+    corpus.attach("t", "id", "body")
+    connection.execute("ALTER TABLE t DISABLE TRIGGER USER")
+    connection.execute("INSERT INTO t SELECT i, 'text number ' || i FROM generate_series(1, 99) i")
+    with ts.connect(proxy.url) as through:
+        same = through.corpus("c")
+        before = proxy.commits
+        assert same.reconcile().added == 99
+        for number in range(1, proxy.commits - before + 1):
+            connection.execute("UPDATE t SET body = body || %s", [f" new{number}"])
+            proxy.cuts, proxy.cut = 0, cut_commit(number, when)
+            report = same.reconcile()
+            assert proxy.cuts == 1
+            assert report.replaced + report.unchanged >= 99
+            assert stored(connection) == expected(connection, "t")
+    settle(db, corpus)
+
+
+@pytest.mark.long
+def test_a_server_that_is_gone_for_good(
+    corpus: ts.Corpus, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("textsim_db.db.retries.MAX_TRIES", 5)
+    with ts.connect(proxy.url) as through:
+        same = through.corpus("c")
+        proxy.cut = lambda proxy, data: "before"
+        with pytest.raises(ts.DatabaseUnavailable):
+            same.remove(["a"])
+        assert proxy.cuts >= 5
+        proxy.cut = lambda proxy, data: None
+        assert same.remove(["a"]) == 0

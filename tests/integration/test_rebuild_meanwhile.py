@@ -1,0 +1,259 @@
+"""What readers, writers and workers see while a corpus is rebuilt."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg import errors as pg
+
+import textsim_db as ts
+from tests.support.rebuilds import TEXTS, contents
+from tests.support.threads import running
+from tests.support.waiting import CLIENT_WAITS_FOR_A_LOCK, wait_for, wait_until
+from textsim_db.db import stored_corpus
+from textsim_db.sync import pieces
+from textsim_db.write import copy_corpus, rebuild
+
+pytestmark = pytest.mark.one_server
+
+
+def test_readers_and_writers_work_during_rebuilds(
+    db: ts.Database, rng: random.Random, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(copy_corpus, "DOCUMENTS_AT_ONCE", 50)
+    monkeypatch.setattr(rebuild, "FEW", 5)
+    corpus = db.create_corpus("c")
+    corpus.add_many(TEXTS.items())
+    constant = "a text that is always there and always to be found"
+    corpus.add("constant", constant)
+    model = {**TEXTS, "constant": constant}
+    writing, reading = db.corpus("c"), db.corpus("c")
+    texts = list(TEXTS.values())
+    errors = 0
+
+    def write() -> None:
+        nonlocal errors
+        key = f"doc-{rng.randrange(400):07d}"
+        text = rng.choice(texts) + " more"
+        for _ in range(2):
+            try:
+                if rng.random() < 0.3:
+                    writing.remove([key])
+                    model.pop(key, None)
+                else:
+                    writing.add(key, text)
+                    model[key] = text
+                return
+            except ts.CorpusChanged:
+                errors += 1
+        raise AssertionError("a repeated write was refused")
+
+    def read() -> None:
+        assert "constant" in [match.key for match in reading.query(constant)]
+        assert "constant" in reading
+
+    with running(write, read):
+        for settings in ({"shingle": "char:4"}, {"num_hashes": 60}, {"seed": 5}) * 2:
+            corpus.rebuild(**settings)
+            time.sleep(0.2)
+    assert errors <= 5
+    assert corpus.check() == []
+    fresh = db.create_corpus("fresh", shingle="char:4", num_hashes=60, seed=5)
+    fresh.add_many(model.items())
+    assert contents(db, "c") == contents(db, "fresh")
+    assert stored_corpus.names(db.engine) == ["c", "fresh"]
+
+
+def test_one_rebuild_at_a_time(db: ts.Database) -> None:
+    corpus, other = db.create_corpus("c"), db.create_corpus("other")
+    corpus.add_many(islice(TEXTS.items(), 20))
+    begun, ended = threading.Event(), threading.Event()
+
+    def hold(done: int, documents: int) -> None:
+        begun.set()
+        ended.wait()
+
+    first = db.corpus("c")
+    thread = threading.Thread(target=first.rebuild, kwargs={"seed": 3, "progress": hold})
+    thread.start()
+    try:
+        begun.wait()
+        with pytest.raises(ts.CorpusBusy, match='corpus "c" is being rebuilt'):
+            corpus.rebuild(seed=4)
+        with psycopg.connect(db.url) as connection, pytest.raises(pg.ObjectInUse):
+            connection.execute("SELECT textsim.create_view('c', 'v')")
+        assert other.rebuild(seed=4)
+    finally:
+        ended.set()
+        thread.join()
+    assert db.corpus("c").config.seed == 3
+    assert corpus.rebuild(seed=4)
+    assert stored_corpus.names(db.engine) == ["c", "other"]
+
+
+def test_many_rebuilds_at_once(db: ts.Database) -> None:
+    """Each one is done, or refused by name."""
+    db.create_corpus("c").add_many(islice(TEXTS.items(), 20))
+    seeds = iter(range(2, 1000))
+    outcomes: list[type[BaseException] | bool] = []
+
+    def rebuild_once() -> None:
+        try:
+            outcomes.append(db.corpus("c").rebuild(seed=next(seeds)))
+        except (ts.CorpusBusy, ts.CorpusChanged) as error:
+            outcomes.append(type(error))
+
+    with running(rebuild_once, rebuild_once, rebuild_once):
+        while outcomes.count(True) < 10:
+            time.sleep(0.01)
+    assert stored_corpus.names(db.engine) == ["c"]
+    assert db.corpus("c").check() == []
+
+
+def test_lists_are_complete_during_rebuilds(db: ts.Database) -> None:
+    corpus, reading = db.create_corpus("c"), db.corpus("c")
+    corpus.add_many(TEXTS.items())
+    assert corpus.rebuild(threshold=0.5, num_hashes=256)
+    copies = {f"{key} again": text for key, text in list(TEXTS.items())[:10]}
+    corpus.add_many(copies.items())
+    with psycopg.connect(db.url, autocommit=True) as connection:
+
+        def read_sql() -> None:
+            for query in ("pairs('c', 0.95)", "candidate_pairs('c')"):
+                rows = connection.execute(f"SELECT a, b FROM textsim.{query}".encode()).fetchall()
+                assert (
+                    {f"{b} again" for b in TEXTS} >= {b for _, b in rows if "again" in b} != set()
+                )
+
+        def read_python() -> None:
+            pairs = [(pair.a, pair.b) for pair in reading.pairs(0.95)]
+            assert set(zip(list(TEXTS)[:10], copies, strict=True)) <= set(pairs)
+            assert len(list(reading.duplicates(0.95))) >= 10
+            assert len(list(reading.clusters(0.95))) >= 10
+            assert reading.check() == []
+
+        with running(read_sql, read_python):
+            for seed in range(2, 10):
+                assert corpus.rebuild(seed=seed)
+
+
+def test_a_worker_that_meets_a_rebuild_logs_no_error(
+    db: ts.Database, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The rebuild comes just before the worker reads what it has claimed."""
+    corpus = db.create_corpus("c")
+    with psycopg.connect(db.url, autocommit=True) as connection:
+        connection.execute("CREATE TABLE t (id int PRIMARY KEY, body text)")
+        corpus.attach("t", "id", "body")
+        cut_keys, seeds = pieces.cut_keys, iter((2, 3))
+
+        def rebuilt_first(*arguments: Any) -> Iterator[pieces.Piece]:
+            for seed in islice(seeds, 1):
+                db.corpus("c").rebuild(seed=seed)
+            yield from cut_keys(*arguments)
+
+        monkeypatch.setattr(pieces, "cut_keys", rebuilt_first)
+        for write in (
+            "INSERT INTO t VALUES (1, 'the words of a row')",
+            "SELECT textsim.add('c', 'by hand', 'words that wait for their ids')",
+        ):
+            connection.execute(write.encode())
+            db.worker().run(until_idle=True)
+    assert next(seeds, None) is None
+    assert corpus.status()[:4] == (2, 0, None, 0)
+    assert [r.getMessage() for r in caplog.records if r.levelname in ("WARNING", "ERROR")] == []
+
+
+def test_a_worker_indexes_during_rebuilds(db: ts.Database) -> None:
+    with psycopg.connect(db.url, autocommit=True) as connection:
+        connection.execute("CREATE TABLE t (id int PRIMARY KEY, body text)")
+        corpus = db.create_corpus("c")
+        corpus.attach("t", "id", "body")
+        worker = db.worker()
+        thread = threading.Thread(target=worker.run)
+        thread.start()
+        try:
+            for number, text in enumerate(TEXTS.values()):
+                connection.execute("INSERT INTO t VALUES (%s, %s)", [number, text])
+                if number % 60 == 30:
+                    assert corpus.rebuild(seed=number)
+            wait_for(lambda: not corpus.status().pending)
+        finally:
+            worker.stop()
+            thread.join()
+    assert corpus.status()[:4] == (300, 0, None, 0)
+    assert list(corpus.drift()) == []
+    assert corpus.check() == []
+
+
+def test_writers_with_the_old_settings_are_refused(db: ts.Database) -> None:
+    corpus = db.create_corpus("c")
+    corpus.add("a", "some words of a text")
+    stale = db.corpus("c")
+    with psycopg.connect(db.url) as connection, psycopg.connect(db.url, autocommit=True) as watcher:
+        connection.execute("SELECT textsim.add('c', 'b', 'a text that is not committed yet')")
+        thread = threading.Thread(target=corpus.rebuild, kwargs={"seed": 3})
+        thread.start()
+        wait_until(watcher, CLIENT_WAITS_FOR_A_LOCK)
+        assert [match.key for match in stale.query("some words of a text")] == ["a"]
+        with psycopg.connect(db.url) as other:  # writers are not held up by who waits for one
+            other.execute("SET lock_timeout = '60s'")
+            other.execute("SELECT textsim.add('c', 'c', 'another text in the meantime')")
+        connection.commit()
+    thread.join()
+    assert sorted(row[0] for row in contents(db, "c")[0]) == ["a", "b", "c"]
+    assert corpus.check() == []
+    with pytest.raises(ts.CorpusChanged, match="was rebuilt with other settings meanwhile"):
+        stale.add("d", "the words of a writer with the old settings")
+    stale.add("d", "the words of a writer with the old settings")
+    assert corpus.check() == []
+
+
+def test_the_replaced_corpus_stays_while_somebody_reads_it(
+    db: ts.Database, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(rebuild, "DROP_PATIENCE", "100ms")
+    corpus = db.create_corpus("c")
+    corpus.add_many(TEXTS.items())
+    with psycopg.connect(db.url) as reader:
+        reader.execute("SELECT FROM textsim.status('c')")  # reads documents, but no band rows
+        assert corpus.rebuild(seed=3)
+        assert "the corpus that it replaces is dropped later" in caplog.text
+        assert (corpus.config.seed, db.corpus("c").config.seed) == (3, 3)
+    assert corpus.rebuild(seed=4)
+    with db.engine.connect() as connection:
+        assert connection.exec_driver_sql("SELECT name FROM textsim.corpus").all() == [("c",)]
+
+
+def test_snapshots_from_before_a_rebuild_are_refused(db: ts.Database) -> None:
+    """Those with a snapshot of their own are told to begin again, and by the code for that."""
+    corpus = db.create_corpus("c")
+    corpus.add_many(islice(TEXTS.items(), 20))
+    with psycopg.connect(db.url, autocommit=True) as connection:
+        connection.execute("CREATE TABLE t (id text PRIMARY KEY, body text)")
+    corpus.attach("t", "id", "body", "inline")
+    for number, statement in enumerate(
+        (
+            "SELECT * FROM textsim.matches('c', 'some words of a text')",
+            "SELECT textsim.add('c', 'a', 'some words of a text')",
+            "SELECT textsim.remove('c', 'a')",
+            "SELECT * FROM textsim.pairs('c')",
+            "INSERT INTO t VALUES ('a', 'some words of a text')",
+        )
+    ):
+        with psycopg.connect(db.url) as connection:
+            connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+            connection.execute("SELECT FROM textsim.corpus")
+            assert corpus.rebuild(seed=100 + number)
+            with pytest.raises(pg.SerializationFailure, match="after this transaction began"):
+                connection.execute(statement.encode())
+            connection.rollback()
+            connection.execute(statement.encode())
+    assert corpus.check() == []

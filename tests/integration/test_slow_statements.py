@@ -1,0 +1,207 @@
+"""Statements that take too long are halved and tried again; statements that a user cancels are not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import psycopg
+import pytest
+from psycopg import errors as pg
+
+import textsim_db as ts
+from tests.support.connections import Connection, connection_url, with_option
+from tests.support.documents import documents
+from tests.support.proxy import Proxy
+from tests.support.sources import settle
+from tests.support.threads import apart
+from tests.support.waiting import wait_until
+from tests.support.workers import working
+
+pytestmark = pytest.mark.one_server
+SLEEP = 0.0005
+SLOW = f"""
+CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN PERFORM pg_sleep(CASE WHEN NEW.key = 'slow' THEN 20 ELSE {SLEEP} END); RETURN NEW; END $$
+"""
+CANCEL = """
+SELECT pg_cancel_backend(pid) FROM pg_stat_activity
+WHERE datname = current_database() AND pid <> pg_backend_pid() AND query LIKE %s
+    AND state = 'active'
+"""
+
+
+def be_slow(connection: Connection, table: str = "textsim.document_1") -> None:
+    connection.execute(SLOW.encode())
+    connection.execute(
+        f"CREATE TRIGGER slow BEFORE INSERT ON {table} FOR EACH ROW EXECUTE FUNCTION slow()".encode()
+    )
+
+
+def transactions(connection: Connection) -> int:
+    """Return how many transactions have written the documents that there are."""
+    row = connection.execute("SELECT count(DISTINCT xmin::text) FROM textsim.document").fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+def german(data: bytes) -> bytes:
+    """Translate as a server with another lc_messages would."""
+    for english, other in (
+        (
+            b"canceling statement due to statement timeout",
+            b"Anweisung wegen Zeit\xc3\xbcberschreitung beendet",
+        ),
+        (b"canceling statement due to user request", b"Anweisung wegen Benutzeranfrage beendet"),
+    ):
+        data = data.replace(english, other.ljust(len(english), b"."))
+    return data
+
+
+@pytest.mark.parametrize(
+    "translate",
+    [
+        pytest.param(lambda data: data, id="english"),
+        pytest.param(german, id="german", marks=pytest.mark.long),
+    ],
+)
+def test_a_batch_that_takes_too_long(
+    corpus: ts.Corpus, connection: Connection, proxy: Proxy, translate: Callable[[bytes], bytes]
+) -> None:
+    """1,200 documents take over 600 ms, where a statement may take 300: they are stored in parts."""
+    be_slow(connection)
+    proxy.replies = translate
+    with ts.connect(with_option(proxy.url, "statement_timeout=300")) as hasty:
+        same = hasty.corpus("c")
+        report = same.add_many(documents(1200))
+        assert report.added == 1200
+        assert 4 <= transactions(connection) <= 64
+        assert corpus.check() == []
+        # Down to the one that is to blame; what comes before it is stored.
+        with pytest.raises(
+            ts.DatabaseError, match='document "slow": the database refused: '
+        ) as raised:
+            same.add_many(
+                [(f"{key} more", text) for key, text in documents(100)] + [("slow", "it is")]
+            )
+        assert isinstance(raised.value.__cause__, pg.QueryCanceled)
+        assert len(corpus) == 1300
+        assert corpus.check() == []
+
+
+@pytest.mark.long
+def test_a_removal_that_takes_too_long(corpus: ts.Corpus, connection: Connection) -> None:
+    corpus.add_many(documents(2000))
+    connection.execute(SLOW.replace("NEW", "OLD").encode())
+    connection.execute(
+        "CREATE TRIGGER slow BEFORE DELETE ON textsim.document_1 "
+        "FOR EACH ROW EXECUTE FUNCTION slow()"
+    )
+    with ts.connect(with_option(connection_url(connection), "statement_timeout=300")) as hasty:
+        assert hasty.corpus("c").remove(key for key, _ in documents(2000)) == 2000
+    assert len(corpus) == 0
+
+
+@pytest.mark.long
+def test_sessions_that_are_ended_for_their_time(
+    db: ts.Database, corpus: ts.Corpus, connection: Connection
+) -> None:
+    """The server ends the session, not the statement; a smaller batch will do all the same."""
+    if connection.info.server_version < 170000:
+        pytest.skip("this server has no transaction_timeout")
+    be_slow(connection)
+    with ts.connect(with_option(db.url, "transaction_timeout=300")) as hasty:
+        assert hasty.corpus("c").add_many(documents(2000)).added == 2000
+    assert 4 <= transactions(connection) <= 64
+    assert corpus.check() == []
+
+
+@pytest.mark.long
+def test_a_worker_whose_batch_takes_too_long(
+    db: ts.Database, corpus: ts.Corpus, connection: Connection
+) -> None:
+    connection.execute("CREATE TABLE t (id text PRIMARY KEY, body text)")
+    corpus.attach("t", "id", "body")
+    be_slow(connection)
+    connection.execute(
+        "INSERT INTO t SELECT i, 'text number ' || i FROM generate_series(1, 2000) i"
+    )
+    connection.execute("INSERT INTO t VALUES ('slow', 'it takes its time')")
+    with ts.connect(with_option(db.url, "statement_timeout=300")) as hasty:
+        hasty.worker().run(until_idle=True)
+        assert len(corpus) == 2000
+        assert 4 <= transactions(connection) <= 64
+        while not corpus.failures():
+            connection.execute("UPDATE textsim.pending SET lease_until = NULL")
+            hasty.worker().run(until_idle=True)
+    [failure] = corpus.failures()
+    assert (failure.key, failure.error) == (
+        "slow",
+        "canceling statement due to statement timeout "
+        + failure.error.removeprefix("canceling statement due to statement timeout").strip(),
+    )
+
+
+def test_a_lock_timeout_names_the_document(
+    db: ts.Database, corpus: ts.Corpus, connection: Connection
+) -> None:
+    corpus.add_many(documents(500))
+    with (
+        psycopg.connect(db.url) as holder,
+        ts.connect(with_option(db.url, "lock_timeout=30")) as hasty,
+    ):
+        holder.execute("SELECT FROM textsim.document WHERE key = 'k77' FOR UPDATE")
+        same = hasty.corpus("c")
+        with pytest.raises(ts.DatabaseError, match=r'document "k77": .* lock timeout'):
+            same.add_many(documents(500, "two"))
+        with pytest.raises(ts.DatabaseError, match=r'document "k77": .* lock timeout'):
+            same.remove(["k499", "k77", "k78"])
+        assert corpus.check() == []
+
+
+@pytest.mark.parametrize("translate", [lambda data: data, german], ids=["english", "german"])
+def test_a_cancelled_statement_is_not_repeated(
+    corpus: ts.Corpus, connection: Connection, proxy: Proxy, translate: Callable[[bytes], bytes]
+) -> None:
+    be_slow(connection)
+    proxy.replies = translate
+    with ts.connect(with_option(proxy.url, "statement_timeout=60000")) as patient:
+        same = patient.corpus("c")
+        with apart(
+            lambda: same.add_many([*documents(50), ("slow", "it takes its time")])
+        ) as failures:
+            wait_until(connection, CANCEL.encode(), ["%COPY%"])
+    [error] = failures
+    assert isinstance(error, ts.DatabaseError)
+    assert isinstance(error.__cause__, pg.QueryCanceled)
+    assert str(error).startswith("the database refused: ")
+    assert (len(corpus), corpus.check()) == (0, [])
+
+
+def test_a_worker_goes_on_after_a_cancel(
+    db: ts.Database, corpus: ts.Corpus, connection: Connection
+) -> None:
+    connection.execute("CREATE TABLE t (id text PRIMARY KEY, body text)")
+    corpus.attach("t", "id", "body")
+    be_slow(connection)
+    with working(db, lease=2.0):
+        connection.execute("INSERT INTO t VALUES ('slow', 'it takes its time')")
+        wait_until(connection, CANCEL.encode(), ["%COPY%"])
+        connection.execute("DROP TRIGGER slow ON textsim.document_1")
+        connection.execute("INSERT INTO t VALUES ('b', 'it comes after that')")
+        wait_until(connection, b"SELECT FROM textsim.document WHERE key = 'b'")
+        assert "slow" not in corpus
+        wait_until(connection, b"SELECT FROM textsim.document WHERE key = 'slow'")
+    settle(db, corpus)
+
+
+@pytest.mark.long
+def test_a_dictionary_that_takes_too_long(
+    db: ts.Database, corpus: ts.Corpus, connection: Connection
+) -> None:
+    connection.execute(SLOW.replace("NEW.key", "NEW.word").encode())
+    connection.execute(
+        "CREATE TRIGGER slow BEFORE INSERT ON textsim.word FOR EACH ROW EXECUTE FUNCTION slow()"
+    )
+    with ts.connect(with_option(db.url, "statement_timeout=300")) as hasty:
+        assert hasty.corpus("c").add_many(documents(500)).added == 500
+    assert corpus.check() == []

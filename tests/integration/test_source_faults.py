@@ -1,0 +1,214 @@
+"""What goes wrong with an attached table: it is set aside, reported and mended."""
+
+from __future__ import annotations
+
+import random
+import threading
+
+import pytest
+
+import textsim_db as ts
+from tests.support.connections import Connection
+from tests.support.sources import MODES, make_table, settle, stored
+from tests.support.waiting import PATIENCE_SECONDS, wait_for
+from tests.support.workers import working
+from textsim_db.db.engine import plain_url, sqlalchemy_url
+
+pytestmark = pytest.mark.one_server
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_changes_that_cannot_be_indexed_are_set_aside(
+    db: ts.Database, corpus: ts.Corpus, connection: Connection, mode: str
+) -> None:
+    connection.execute("CREATE TABLE t (id text PRIMARY KEY, body text)")
+    corpus.attach("t", "id", "body", mode)
+    connection.execute(
+        "INSERT INTO t SELECT repeat('k', i), 'text ' || i FROM generate_series(999, 1002) i"
+    )
+    db.worker().run(until_idle=True)
+    assert len(corpus) == 2
+    assert sorted(f.error for f in corpus.failures()) == [
+        "the key is 1001 bytes long; at most 1000 are possible",
+        "the key is 1002 bytes long; at most 1000 are possible",
+    ]
+    assert corpus.status().failed == 2
+    assert corpus.retry_failures() == 2
+    connection.execute("UPDATE t SET id = 'short' WHERE id = repeat('k', 1001)")
+    connection.execute("DELETE FROM t WHERE id = repeat('k', 1002)")
+    settle(db, corpus)
+    assert len(corpus) == 3
+
+
+def test_reconcile_mends_what_triggers_missed(
+    db: ts.Database, corpus: ts.Corpus, connection: Connection
+) -> None:
+    make_table(connection, 20)
+    corpus.attach("t", "id", "body")
+    corpus.add("by hand", "which is nobody's business")
+    with connection.transaction():
+        connection.execute("SET LOCAL session_replication_role = replica")
+        connection.execute("DELETE FROM t WHERE id IN (3, 4)")
+        connection.execute("UPDATE t SET body = 'changed behind the back' WHERE id = 5")
+        connection.execute("INSERT INTO t VALUES (90, 'came in behind the back')")
+    connection.execute(
+        "ALTER TABLE t DISABLE TRIGGER ALL; TRUNCATE t; ALTER TABLE t ENABLE TRIGGER ALL"
+    )
+    connection.execute("INSERT INTO t VALUES (7, 'the only one'), (5, 'this as well')")
+    assert corpus.status().pending == 2
+    drift = {d.key: d.kind for d in corpus.drift()}
+    assert drift == {str(i): "surplus" for i in range(20) if i not in (5, 7)} | {
+        "5": "different",
+        "7": "different",
+    }
+    report = corpus.reconcile()
+    assert (report.added, report.replaced, report.removed) == (0, 2, 18)
+    assert stored(connection) == {
+        "7": "the only one",
+        "5": "this as well",
+        "by hand": "which is nobody s business",
+    }
+    settle(db, corpus)
+
+
+def test_row_security_that_blinds_a_worker(
+    db: ts.Database, corpus: ts.Corpus, connection: Connection, caplog: pytest.LogCaptureFixture
+) -> None:
+    make_table(connection)
+    corpus.attach("t", "id", "body")
+    role = f"blind_{random.randrange(10**9)}"
+    connection.execute(f"CREATE ROLE {role} LOGIN".encode())
+    try:
+        connection.execute("SELECT textsim.grant_writer(%s::regrole)", [role])
+        connection.execute(
+            f"GRANT SELECT ON t TO {role}; ALTER TABLE t ENABLE ROW LEVEL SECURITY".encode()
+        )
+        connection.execute("INSERT INTO t VALUES (77, 'one more')")
+        address = plain_url(sqlalchemy_url(db.url).set(username=role, password=None))
+        with ts.connect(address) as limited:
+            worker = limited.worker()
+            assert worker.run(until_idle=True).written == 0
+            assert "row security hides rows" in worker.unusable["public.t"]
+            with pytest.raises(ts.ConfigurationError, match="row security hides rows"):
+                limited.corpus("c").reconcile()
+            assert "row security" in caplog.text
+            connection.execute(
+                f"REVOKE SELECT ON t FROM {role}; ALTER TABLE t DISABLE ROW LEVEL SECURITY".encode()
+            )
+            worker = limited.worker()
+            assert worker.run(until_idle=True).written == 0
+            assert worker.unusable == {"public.t": "this role may not read it (GRANT SELECT)"}
+            connection.execute(f"GRANT SELECT ON t TO {role}".encode())
+            assert limited.worker().run(until_idle=True).added == 1
+        assert len(corpus) == 6
+    finally:
+        connection.execute(f"DROP OWNED BY {role}; DROP ROLE {role}".encode())
+
+
+def test_a_table_that_is_renamed_altered_or_dropped(
+    db: ts.Database, corpus: ts.Corpus, connection: Connection
+) -> None:
+    make_table(connection)
+    corpus.attach("t", "id", "body")
+    other = db.create_corpus("other")
+    connection.execute("CREATE TABLE fine (id int PRIMARY KEY, body text)")
+    other.attach("fine", "id", "body")
+    connection.execute("INSERT INTO fine VALUES (1, 'goes on')")
+    connection.execute("INSERT INTO t VALUES (6, 'in the queue')")
+    connection.execute("ALTER TABLE t RENAME TO renamed")
+    db.worker().run(until_idle=True)
+    assert (len(corpus), len(other)) == (6, 1)
+    connection.execute("ALTER TABLE renamed RENAME COLUMN body TO content")
+    connection.execute("INSERT INTO fine VALUES (2, 'goes on still')")
+    worker = db.worker()
+    worker.run(until_idle=True)
+    assert worker.unusable == {"public.renamed": 'its column "body" does not exist'}
+    connection.execute("DROP TABLE renamed")
+    worker = db.worker()
+    worker.run(until_idle=True)
+    assert worker.unusable == {}
+    assert [table.table for table in db.sources()] == ["fine"]
+    assert (len(corpus), len(other)) == (0, 2)
+    corpus.drop()
+
+
+def test_a_change_that_ends_each_worker_is_set_aside(
+    db: ts.Database, corpus: ts.Corpus, connection: Connection
+) -> None:
+    make_table(connection)
+    corpus.attach("t", "id", "body")
+    connection.execute("INSERT INTO t VALUES (10, 'bad'), (11, 'good')")
+    # As if workers had died over it.
+    connection.execute("UPDATE textsim.pending SET tries = 4")
+    db.worker().run(until_idle=True)
+    assert "10" in corpus
+    connection.execute("UPDATE t SET body = 'worse' WHERE id = 10")
+    connection.execute("UPDATE textsim.pending SET tries = 8, keys = '{10}'")
+    db.worker().run(until_idle=True)
+    (failure,) = corpus.failures()
+    assert failure.key == "10"
+    assert "a worker ended 8 times" in failure.error
+    assert corpus.retry_failures() == 1
+    settle(db, corpus)
+
+
+@pytest.mark.parametrize("state", ["disk_full", "out_of_memory", "read_only_sql_transaction"])
+def test_a_server_in_trouble(
+    db: ts.Database, corpus: ts.Corpus, connection: Connection, state: str
+) -> None:
+    """What no document is to blame for is tried again until it is over."""
+    make_table(connection)
+    corpus.attach("t", "id", "body")
+    connection.execute(
+        f"""
+        CREATE TABLE trouble (); CREATE SEQUENCE met;
+        CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $$
+        BEGIN
+            IF to_regclass('public.trouble') IS NOT NULL THEN
+                PERFORM nextval('public.met');
+                RAISE EXCEPTION 'no more room' USING ERRCODE = '{state}';
+            END IF;
+            RETURN NULL;
+        END $$;
+        CREATE TRIGGER fail AFTER INSERT ON textsim.document_1
+        FOR EACH STATEMENT EXECUTE FUNCTION fail()
+        """.encode()
+    )
+    connection.execute("INSERT INTO t SELECT i, 'row ' || i FROM generate_series(100, 200) i")
+    with working(db):
+        wait_for(
+            lambda: connection.execute("SELECT FROM met WHERE last_value > 4").rowcount,
+        )
+        connection.execute("DROP TABLE trouble")
+        wait_for(lambda: len(corpus) == 106)
+    assert corpus.failures() == []
+    settle(db, corpus)
+
+
+def test_a_worker_ends_where_the_schema_becomes_another(
+    db: ts.Database, corpus: ts.Corpus, connection: Connection
+) -> None:
+    make_table(connection)
+    corpus.attach("t", "id", "body")
+    failures: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            db.worker().run()
+        except ts.SchemaError as error:
+            failures.append(error)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    connection.execute("INSERT INTO t VALUES (6, 'a row that the worker indexes')")
+    wait_for(lambda: "6" in corpus)
+    (version,) = connection.execute("SELECT version_num FROM textsim.alembic_version").fetchall()
+    connection.execute("UPDATE textsim.alembic_version SET version_num = '9999_later'")
+    thread.join(PATIENCE_SECONDS)
+    assert not thread.is_alive()
+    assert "9999_later" in str(failures[0])
+    connection.execute("INSERT INTO t VALUES (7, 'for a worker of the right version')")
+    with pytest.raises(ts.SchemaError, match="9999_later"):
+        db.worker().run(until_idle=True)
+    connection.execute("UPDATE textsim.alembic_version SET version_num = %s", version)
+    settle(db, corpus)

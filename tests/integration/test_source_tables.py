@@ -1,0 +1,282 @@
+"""Which tables can be attached, how they are named, and what their keys may be."""
+
+from __future__ import annotations
+
+import uuid
+from typing import LiteralString
+
+import psycopg
+import pytest
+from psycopg import sql
+from sqlalchemy import Table, Text, cast, func, select
+from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column
+
+import textsim_db as ts
+from tests.support.connections import Connection
+from tests.support.sources import MODES, expected, make_table, settle, stored, text_of
+
+pytestmark = pytest.mark.one_server
+KEYS: dict[str, tuple[str, list[object]]] = {
+    "smallint": ("smallint", [1, -2, 32767]),
+    "integer": ("integer", [1, -2, 2**31 - 1]),
+    "bigint": ("bigint", [1, -(2**63), 2**63 - 1]),
+    "uuid": ("uuid", [uuid.UUID(int=1), uuid.UUID(int=2**127), uuid.UUID(int=77)]),
+    "text": ("text", ["a", "", "Ä ö \"quoted\" 'key', {with} \\ and %s"]),
+    "varchar": ("varchar(20)", ["a", "B", "漢字 \U0001f98a"]),
+    "domain": ("name_of_it", ["a", "B", "c"]),
+    "c": ('text COLLATE "C"', ["a", "B", "é"]),
+}
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("kind", KEYS)
+@pytest.mark.parametrize("mode", MODES)
+def test_keys(
+    db: ts.Database, corpus: ts.Corpus, connection: Connection, mode: str, kind: str
+) -> None:
+    definition, keys = KEYS[kind]
+    connection.execute("CREATE DOMAIN name_of_it AS text NOT NULL")
+    connection.execute(
+        f"CREATE TABLE t (body varchar(500), id {definition} NOT NULL UNIQUE)".encode()
+    )
+    connection.execute("INSERT INTO t (id, body) VALUES (%s, %s)", [keys[0], text_of(0)])
+    corpus.attach("t", "id", "body", mode)
+    for number, key in enumerate(keys[1:], start=1):
+        connection.execute("INSERT INTO t (id, body) VALUES (%s, %s)", [key, text_of(number)])
+    settle(db, corpus)
+    assert set(stored(connection)) == {str(key) for key in keys}
+    connection.execute("UPDATE t SET body = 'changed' WHERE id = %s", [keys[2]])
+    connection.execute("DELETE FROM t WHERE id = %s", [keys[1]])
+    settle(db, corpus)
+    assert stored(connection) == {str(keys[0]): text_of(0), str(keys[2]): "changed"}
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_partitioned_tables(
+    db: ts.Database, corpus: ts.Corpus, connection: Connection, mode: str
+) -> None:
+    connection.execute(
+        """
+        CREATE TABLE t (id int PRIMARY KEY, body text) PARTITION BY RANGE (id);
+        CREATE TABLE t1 PARTITION OF t FOR VALUES FROM (0) TO (10);
+        CREATE TABLE t2 PARTITION OF t FOR VALUES FROM (10) TO (20) PARTITION BY RANGE (id);
+        CREATE TABLE t2a PARTITION OF t2 FOR VALUES FROM (10) TO (15);
+        CREATE TABLE t2b PARTITION OF t2 DEFAULT;
+        INSERT INTO t SELECT i, 'row number ' || i || ' at first' FROM generate_series(0, 19) i
+        """
+    )
+    corpus.attach("t", "id", "body", mode)
+    settle(db, corpus)
+    assert len(corpus) == 20
+    for statement in (
+        "UPDATE t1 SET body = body || ' changed in a partition' WHERE id = 3",
+        "INSERT INTO t1 VALUES (4, 'again') ON CONFLICT (id) DO UPDATE SET body = 'upserted'",
+        "UPDATE t SET id = 16 + 1000 WHERE false",
+        "DELETE FROM t WHERE id = 12; UPDATE t SET id = 12 WHERE id = 5",
+        "DELETE FROM t2b WHERE id = 17",
+        "TRUNCATE t2a",
+        "CREATE TABLE t3 PARTITION OF t FOR VALUES FROM (20) TO (30); "
+        "INSERT INTO t3 VALUES (22, 'in a partition that came later')",
+        "DELETE FROM t; INSERT INTO t VALUES (1, 'the last one')",
+        "TRUNCATE t",
+    ):
+        connection.execute(statement)
+        settle(db, corpus)
+        assert stored(connection) == expected(connection, "t"), statement
+
+
+def test_a_partition_alone(db: ts.Database, corpus: ts.Corpus, connection: Connection) -> None:
+    connection.execute(
+        """
+        CREATE TABLE t (id int PRIMARY KEY, body text) PARTITION BY RANGE (id);
+        CREATE TABLE t1 PARTITION OF t FOR VALUES FROM (0) TO (10);
+        CREATE TABLE t2 PARTITION OF t FOR VALUES FROM (10) TO (20)
+        """
+    )
+    corpus.attach("t1", "id", "body")
+    connection.execute("INSERT INTO t VALUES (1, 'through the parent'), (11, 'elsewhere')")
+    settle(db, corpus)
+    assert stored(connection) == {"1": "through the parent"}
+    connection.execute("TRUNCATE t")
+    settle(db, corpus)
+    assert stored(connection) == {}
+
+
+AWKWARD = 'Schä"ma'
+NAMES = ['a "table"; DROP TABLE x; --', "per%cent %s", "ORDER", "漢" * 20]
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("name", NAMES)
+def test_awkward_names(db: ts.Database, connection: Connection, name: str, mode: str) -> None:
+    corpus = db.create_corpus(f"{name}'s")
+    table = sql.Identifier(AWKWARD, name)
+    key, text = f"{name[:15]} key"[:60], 'te"xt %d'
+    connection.execute(sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(AWKWARD)))
+    connection.execute(
+        sql.SQL("CREATE TABLE {} ({} int PRIMARY KEY, {} text)").format(
+            table, sql.Identifier(key), sql.Identifier(text)
+        )
+    )
+    insert = f"INSERT INTO {table.as_string(None).replace('%', '%%')} VALUES (%s, %s)".encode()
+    connection.execute(insert, [1, "one before"])
+    corpus.attach(table.as_string(None), key, text, mode)
+    connection.execute(insert, [2, "two after"])
+    settle(db, corpus)
+    assert stored(connection) == {"1": "one before", "2": "two after"}
+    connection.execute(sql.SQL("TRUNCATE {}").format(table))
+    settle(db, corpus)
+    corpus.detach(table.as_string(None))
+    connection.execute(insert, [3, "three later"])
+    assert corpus.status().pending == 0
+
+
+REFUSED: dict[str, tuple[LiteralString, str]] = {
+    "view": ("CREATE VIEW t AS SELECT 1 AS id, 'a' AS body", "it is a view"),
+    "materialized view": ("CREATE MATERIALIZED VIEW t AS SELECT 1 AS id, 'a' AS body", "a view"),
+    "temporary": ("CREATE TEMP TABLE t (id int PRIMARY KEY, body text)", "temporary"),
+    "composite": ("CREATE TABLE t (id int, b int, body text, PRIMARY KEY (id, b))", "not unique"),
+    "no key": ("CREATE TABLE t (id int NOT NULL, body text)", "not unique by itself"),
+    "partial": (
+        "CREATE TABLE t (id int NOT NULL, body text); CREATE UNIQUE INDEX ON t (id) WHERE id > 0",
+        "not unique by itself",
+    ),
+    "nullable": ("CREATE TABLE t (id int UNIQUE, body text)", "may be NULL"),
+    "float": ("CREATE TABLE t (id float8 PRIMARY KEY, body text)", "is of type double precision"),
+    "bytea": ("CREATE TABLE t (id int PRIMARY KEY, body bytea)", "expected text"),
+    "no such column": ("CREATE TABLE t (id int PRIMARY KEY, other text)", '"body" does not exist'),
+    "inherited": (
+        "CREATE TABLE p (id int PRIMARY KEY, body text); "
+        "CREATE TABLE t (PRIMARY KEY (id)) INHERITS (p)",
+        "inheritance",
+    ),
+    "sequence": ("CREATE SEQUENCE t", "not a table"),
+}
+
+
+@pytest.mark.parametrize("kind", REFUSED)
+def test_tables_that_cannot_be_attached(
+    corpus: ts.Corpus, connection: Connection, kind: str
+) -> None:
+    definition, reason = REFUSED[kind]
+    connection.execute(definition)
+    if kind == "temporary":
+        with pytest.raises(psycopg.errors.FeatureNotSupported, match=reason):
+            connection.execute("SELECT textsim.attach('c', 't', 'id', 'body')")
+        return
+    with pytest.raises(ts.ConfigurationError, match=f"cannot be attached: .*{reason}"):
+        corpus.attach("t", "id", "body")
+    assert connection.execute("SELECT count(*) FROM textsim.source").fetchone() == (0,)
+    assert connection.execute(
+        "SELECT count(*) FROM pg_trigger WHERE NOT tgisinternal"
+    ).fetchone() == (0,)
+
+
+def test_wrong_calls(db: ts.Database, corpus: ts.Corpus, connection: Connection) -> None:
+    make_table(connection)
+    with pytest.raises(ts.ConfigurationError, match="there is no table 'none'"):
+        corpus.attach("none", "id", "body")
+    with pytest.raises(ts.ConfigurationError, match="table"):
+        corpus.attach('a "b', "id", "body")
+    with pytest.raises(ts.ConfigurationError, match='mode is "later"'):
+        corpus.attach("t", "id", "body", "later")
+    with pytest.raises(ts.ConfigurationError, match="neither a name, nor a SQLAlchemy table"):
+        corpus.attach(int, "id", "body")
+    with pytest.raises(ts.ConfigurationError, match="is not a column or the name of one"):
+        corpus.attach("t", 7, "body")  # type: ignore[arg-type]
+    with pytest.raises(ts.ConfigurationError, match="poll is 0; expected seconds above 0"):
+        db.worker(poll=0)
+    corpus.attach("t", "id", "body")
+    with pytest.raises(ts.ConfigurationError, match=r'table public\.t is attached to corpus "c"'):
+        corpus.attach("t", "id", "body")
+    with pytest.raises(ts.ConfigurationError, match="detach them first"):
+        corpus.drop()
+    with pytest.raises(psycopg.errors.InvalidParameterValue, match="NULL"):
+        connection.execute("SELECT textsim.attach('c', NULL, 'id', 'body')")
+    with pytest.raises(psycopg.errors.InvalidParameterValue, match="name of the corpus is NULL"):
+        connection.execute("SELECT textsim.attach(NULL, 't', 'id', 'body')")
+    corpus.detach("t")
+    with pytest.raises(ts.ConfigurationError, match=r"table public\.t is not attached"):
+        corpus.detach("t")
+    assert len(corpus) == 5
+    corpus.drop()
+
+
+def test_attach_again_takes_the_documents_over(
+    db: ts.Database, corpus: ts.Corpus, connection: Connection
+) -> None:
+    make_table(connection)
+    corpus.add_many([("0", text_of(0)), ("1", "an old text"), ("by hand", "it stays")])
+    report = corpus.attach("t", "id", "body")
+    assert (report.added, report.replaced, report.unchanged) == (3, 1, 1)
+    corpus.detach("t")
+    connection.execute("DELETE FROM t WHERE id = 0")
+    report = corpus.attach("t", "id", "body")
+    assert (report.unchanged, report.removed) == (4, 1)
+    settle(db, corpus)
+    assert set(stored(connection)) == {"1", "2", "3", "4", "by hand"}
+
+
+def test_two_tables_in_one_corpus(
+    db: ts.Database, corpus: ts.Corpus, connection: Connection
+) -> None:
+    for name in ("x", "y"):
+        connection.execute(f"CREATE TABLE {name} (id text PRIMARY KEY, body text)".encode())
+        corpus.attach(name, "id", "body", "queue" if name == "x" else "inline")
+    connection.execute("INSERT INTO x VALUES ('a', 'from x'), ('b', 'from x too')")
+    settle(db, corpus)
+    connection.execute("INSERT INTO y VALUES ('c', 'from y'), ('b', 'not this one')")
+    db.worker().run(until_idle=True)
+    assert stored(connection) == {"a": "from x", "b": "from x too", "c": "from y"}
+    failure = corpus.failures()[0]
+    assert failure[:2] == ("b", "y")
+    assert failure.error == "the corpus has this key from the table x"
+    connection.execute("DELETE FROM y WHERE id = 'b'")
+    settle_y = db.worker().run(until_idle=True)
+    assert settle_y.removed == 0
+    assert "b" in corpus
+    connection.execute("INSERT INTO y VALUES ('b', 'now it may be'); DELETE FROM x WHERE id = 'b'")
+    db.worker().run(until_idle=True)
+    assert corpus.retry_failures() <= 1
+    settle(db, corpus)
+    assert stored(connection)["b"] == "now it may be"
+
+
+class Base(DeclarativeBase):
+    pass
+
+
+class Article(Base):
+    __tablename__ = "articles of"
+    __table_args__ = {"schema": "Blog"}  # noqa: RUF012 - as SQLAlchemy declares it
+    number: Mapped[int] = mapped_column("id", primary_key=True)
+    content: Mapped[str | None] = mapped_column("the body")
+
+
+@pytest.mark.parametrize("way", ["class", "columns", "table"])
+def test_sqlalchemy(db: ts.Database, corpus: ts.Corpus, way: str) -> None:
+    with db.engine.begin() as begun:
+        begun.exec_driver_sql('CREATE SCHEMA "Blog"')
+        Base.metadata.create_all(begun)
+    if way == "class":
+        corpus.attach(Article, key="number", text="content")
+    elif way == "columns":
+        corpus.attach(Article, key=Article.number, text=Article.content)
+    else:
+        table = Article.__table__
+        assert isinstance(table, Table)
+        corpus.attach(table, key=table.c.id, text="the body")
+    with Session(db.engine) as session, session.begin():
+        session.add_all(Article(number=i, content=text_of(i % 3)) for i in range(1, 7))
+    db.worker().run(until_idle=True)
+    matches = func.textsim.matches("c", text_of(1), 0.9).table_valued("key", "similarity")
+    query = (
+        select(Article, matches.c.similarity)
+        .join(matches, matches.c.key == cast(Article.number, Text))
+        .where(Article.number > 1)
+    )
+    with Session(db.engine) as session:
+        matching_articles = session.execute(query).all()
+    assert [(article.number, similarity) for article, similarity in matching_articles] == [(4, 1.0)]
+    corpus.detach(Article)

@@ -1,0 +1,104 @@
+"""Documents added by SQL, whose words wait for their ids, are stored and searched like all others."""
+
+from __future__ import annotations
+
+import pytest
+
+import textsim_db as ts
+from tests.support.connections import Connection
+from tests.support.sources import text_of
+
+pytestmark = pytest.mark.one_server
+
+
+def test_searches_find_documents_whose_words_wait(db: ts.Database, connection: Connection) -> None:
+    for shingle in ("word:2", "char:5"):
+        corpus = db.create_corpus(shingle, shingle=shingle, threshold=0.5)
+        texts = {f"k{i}": f"{text_of(i % 7)} nothing{i} but this{i % 2}" for i in range(40)}
+        for number, (key, text) in enumerate(texts.items()):
+            if number % 2:
+                connection.execute("SELECT textsim.add(%s, %s, %s)", [shingle, key, text])
+            else:
+                corpus.add(key, text)
+        reference = db.create_corpus(f"{shingle} in full", shingle=shingle, threshold=0.5)
+        reference.add_many(texts.items())
+        probes = [*texts.values(), "words that nobody knows at all"]
+
+        def answers(corpus: ts.Corpus, probes: list[str] = probes) -> list[object]:
+            return [
+                corpus.query_many(probes),
+                [corpus.query(probe) for probe in probes],
+                [corpus.neighbours(f"k{i}") for i in range(40)],
+                sorted(corpus.pairs()),
+                list(corpus.clusters()),
+                [corpus.candidates(probe) for probe in probes],
+                [
+                    connection.execute(
+                        "SELECT * FROM textsim.matches(%s, %s)", [corpus.name, probe]
+                    ).fetchall()
+                    for probe in probes[:10]
+                ],
+            ]
+
+        waiting = answers(corpus)
+        assert waiting == answers(reference)
+        assert corpus.status().pending == 20
+        assert corpus.check() == []
+        settle_all = db.worker().run(until_idle=True)
+        assert settle_all.completed == 20
+        assert answers(corpus) == waiting
+        assert corpus.check() == []
+
+
+def test_check_finds_forgotten_documents(corpus: ts.Corpus, connection: Connection) -> None:
+    connection.execute("SELECT textsim.add('c', 'a', 'one two three')")
+    assert corpus.check() == []
+    connection.execute("DELETE FROM textsim.pending")
+    (problem,) = corpus.check()
+    assert problem[:2] == ("words", "a")
+
+
+def test_round_trips(db: ts.Database, connection: Connection) -> None:
+    """However a document comes in, the same rows are stored in the end."""
+    texts = {
+        "1": text_of(1),
+        "2": "Быстрая ЛИСА, 素早い狐が跳ぶ, สุนัข ½ ﬁne e\u0301",
+        "3": "short",
+        "4": "",
+        "5": "!?",
+        "6": " ".join(f"w{i}" for i in range(2000)),
+    }
+    rows = (
+        "SELECT d.key, d.word_ids, d.signature, d.shingle_count, d.normal_form, "
+        "array(SELECT (b.band, b.bucket)::text FROM textsim.band b WHERE b.corpus_id = d.corpus_id "
+        "AND b.document_id = d.id ORDER BY b.band) FROM textsim.document d "
+        "JOIN textsim.corpus c ON c.id = d.corpus_id WHERE c.name = %s ORDER BY d.key"
+    )
+    rows_by_way = {}
+    for way in ("python", "add", "add over another", "queue", "inline", "inline over another"):
+        corpus = db.create_corpus(way)
+        table = way.replace(" ", "_")
+        if way == "python":
+            corpus.add_many(texts.items())
+        elif way.startswith("add"):
+            for key, text in texts.items():
+                if way != "add":
+                    corpus.add(key, f"{text} and what was there before it")
+                connection.execute("SELECT textsim.add(%s, %s, %s)", [way, key, text])
+        else:
+            connection.execute(f"CREATE TABLE {table} (id text PRIMARY KEY, body text)".encode())
+            corpus.attach(table, "id", "body", way.partition(" ")[0])
+            for key, text in texts.items():
+                insert = f"INSERT INTO {table} VALUES (%s, %s)".encode()
+                connection.execute(insert, [key, text + " more" * (way[-1] == "r")])
+            connection.execute(
+                f"UPDATE {table} SET body = t.body FROM unnest(%s::text[], %s::text[]) t (id, body) "
+                f"WHERE t.id = {table}.id".encode(),
+                [list(texts), list(texts.values())],
+            )
+        db.worker().run(until_idle=True)
+        rows_by_way[way] = connection.execute(rows, [way]).fetchall()
+        assert corpus.check() == []
+        assert len(rows_by_way[way]) == len(texts)
+    for way, stored_rows in rows_by_way.items():
+        assert stored_rows == rows_by_way["python"], way

@@ -1,0 +1,183 @@
+"""Workers that run on: they are woken, killed, and kept waiting by locks."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import psycopg
+import pytest
+
+import textsim_db as ts
+from tests.support.connections import Connection
+from tests.support.sources import expected, make_table, settle, stored, text_of
+from tests.support.waiting import CLIENT_WAITS_FOR_A_LOCK, PATIENCE_SECONDS, wait_for, wait_until
+from tests.support.workers import leased, working
+from textsim_db.sync import pieces, source_rows
+from textsim_db.sync.pending_log import GIVE_UP_TRIES
+
+pytestmark = pytest.mark.one_server
+
+
+def test_a_running_worker(db: ts.Database, corpus: ts.Corpus, connection: Connection) -> None:
+    make_table(connection, 0)
+    reports: list[Any] = []
+    with working(db, report=reports.append):
+        connection.execute("SELECT textsim.attach('c', 't', 'id', 'body')")
+        for number in range(10):
+            connection.execute("INSERT INTO t VALUES (%s, %s)", [number, text_of(number)])
+            wait_for(lambda number=number: corpus.query(text_of(number)))  # type: ignore[misc]
+        connection.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+            "WHERE application_name = 'textsim-db' AND datname = current_database()"
+        )
+        connection.execute("INSERT INTO t VALUES (100, 'after the connection was lost')")
+        wait_for(
+            lambda: connection.execute("SELECT FROM textsim.document WHERE key = '100'").rowcount
+        )
+    settle(db, corpus)
+    assert sum(report.changes.added for report in reports) == 11
+    assert {(report.corpus, report.table) for report in reports} == {("c", "public.t")}
+
+
+def test_a_worker_that_listens(db: ts.Database, corpus: ts.Corpus, connection: Connection) -> None:
+    make_table(connection)
+    corpus.attach("t", "id", "body")
+    with working(db, poll=10 * PATIENCE_SECONDS, listen=True):
+        time.sleep(0.5)  # for the first poll
+        connection.execute("SET textsim.notify = on")
+        connection.execute("INSERT INTO t VALUES (10, 'it is woken up by this one')")
+        wait_for(lambda: "10" in corpus)
+        # The thread is to end now, and not at the end of the poll.
+        connection.execute("INSERT INTO t VALUES (11, 'and by this one')")
+
+
+def test_a_killed_worker(db: ts.Database, corpus: ts.Corpus, connection: Connection) -> None:
+    connection.execute("CREATE TABLE t (id int PRIMARY KEY, body text)")
+    corpus.attach("t", "id", "body")
+    program = "import sys, textsim_db as ts; ts.connect(sys.argv[1]).worker(lease=2).run()"
+    interrupted = 0
+    connection.execute(
+        "INSERT INTO t SELECT i, 'text number ' || i || ' of ' || md5(i::text) "
+        "FROM generate_series(1, 3000) i"
+    )
+    for number in range(3):
+        connection.execute(
+            "UPDATE t SET body = body || %s WHERE id %% 10 = %s", [f" {number}", number]
+        )
+        worker = subprocess.Popen([sys.executable, "-c", program, db.url])
+        try:
+            wait_for(lambda: leased(connection))
+            time.sleep(0.02 * number)
+        finally:
+            worker.kill()
+            worker.wait()
+        interrupted += leased(connection) > 0
+        wait_for(lambda: not leased(connection))
+    assert interrupted, "no worker had anything in hand when it was killed"
+    settle(db, corpus)
+    assert stored(connection) == expected(connection, "t")
+
+
+def test_a_locked_table_does_not_stop_the_others(
+    db: ts.Database,
+    corpus: ts.Corpus,
+    connection: Connection,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(source_rows, "READING_PATIENCE", "100ms")
+    make_table(connection)
+    corpus.attach("t", "id", "body")
+    other = db.create_corpus("other")
+    connection.execute("CREATE TABLE fine (id int PRIMARY KEY, body text)")
+    other.attach("fine", "id", "body")
+    connection.execute("INSERT INTO t SELECT i, 'row ' || i FROM generate_series(100, 200) i")
+    with psycopg.connect(db.url) as busy, working(db, lease=3):
+        busy.execute("LOCK TABLE t")
+        wait_until(connection, CLIENT_WAITS_FOR_A_LOCK)
+        connection.execute("INSERT INTO fine VALUES (1, 'goes on')")
+        wait_for(lambda: len(other))
+        assert len(corpus) == 5
+        busy.rollback()
+        wait_for(lambda: len(corpus) == 106)
+    settle(db, corpus)
+
+
+def test_a_table_that_is_locked_for_long(
+    db: ts.Database,
+    corpus: ts.Corpus,
+    connection: Connection,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """However often its changes are taken in vain, no worker has ended over them."""
+    monkeypatch.setattr(source_rows, "READING_PATIENCE", "10ms")
+    make_table(connection)
+    corpus.attach("t", "id", "body")
+    connection.execute("INSERT INTO t SELECT i, 'row ' || i FROM generate_series(100, 200) i")
+    taken = 0
+    cut_keys = pieces.cut_keys
+
+    def counted(*arguments: Any) -> Iterator[pieces.Piece]:
+        nonlocal taken
+        taken += 1
+        return cut_keys(*arguments)
+
+    monkeypatch.setattr(pieces, "cut_keys", counted)
+    with psycopg.connect(db.url) as busy:
+        busy.execute("LOCK TABLE t")
+        with working(db, lease=0.05):
+            wait_for(lambda: taken > 2 * GIVE_UP_TRIES)
+            busy.rollback()
+            wait_for(lambda: len(corpus) == 106)
+    assert corpus.failures() == []
+    settle(db, corpus)
+
+
+def test_a_locked_partition_does_not_stop_the_others(
+    db: ts.Database,
+    corpus: ts.Corpus,
+    connection: Connection,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(source_rows, "READING_PATIENCE", "100ms")
+    connection.execute(
+        """
+        CREATE TABLE t (id int PRIMARY KEY, body text) PARTITION BY RANGE (id);
+        CREATE TABLE t1 PARTITION OF t FOR VALUES FROM (0) TO (10);
+        CREATE TABLE fine (id int PRIMARY KEY, body text)
+        """
+    )
+    corpus.attach("t", "id", "body")
+    other = db.create_corpus("other")
+    other.attach("fine", "id", "body")
+    with psycopg.connect(db.url) as busy, working(db, lease=0.5):
+        busy.execute("LOCK TABLE ONLY t1")
+        time.sleep(1.2)  # what is known of the tables is read again
+        connection.execute("INSERT INTO fine VALUES (1, 'goes on')")
+        wait_for(lambda: len(other))
+        busy.execute("INSERT INTO t VALUES (1, 'in the partition')")
+        busy.commit()
+        wait_for(lambda: len(corpus))
+    settle(db, corpus)
+
+
+def test_rows_that_a_transaction_holds_are_indexed_later(
+    db: ts.Database, corpus: ts.Corpus, connection: Connection
+) -> None:
+    make_table(connection, 50)
+    corpus.attach("t", "id", "body", "inline")
+    with psycopg.connect(db.url) as busy:
+        busy.execute("UPDATE t SET body = body || ' changed' WHERE id IN (3, 7)")
+        connection.execute("UPDATE t SET body = body || ' more' WHERE id NOT IN (3, 7)")
+        db.worker().run(until_idle=True)
+        waiting = "SELECT key FROM textsim.document WHERE word_ids IS NULL ORDER BY key"
+        busy.commit()
+    assert [row[0] for row in connection.execute(waiting)] in ([], ["3", "7"])
+    connection.execute("UPDATE textsim.pending SET lease_until = NULL")
+    settle(db, corpus)
+    assert connection.execute(waiting).fetchall() == []
+    assert stored(connection) == expected(connection, "t")

@@ -1,0 +1,127 @@
+"""A rebuild among readers, writers and attached tables: who waits for whom, and the end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import psycopg
+import pytest
+
+import textsim_db as ts
+from tests.support.clients import Clients, Isolation
+from tests.support.connections import Connection
+from tests.support.interleaving import ADD, LEVELS, REMOVE
+from tests.support.sources import expected, make_table, settle, stored
+
+pytestmark = pytest.mark.one_server
+
+
+@LEVELS
+def test_rebuild_waits_for_add(
+    db: ts.Database,
+    corpus: ts.Corpus,
+    make_client: Clients,
+    connection: Connection,
+    level: Isolation,
+) -> None:
+    corpus.add("z", "not touched")
+    a, b = make_client("a", level), make_client("b")
+    a.does(a.sql(ADD, "k", "from SQL"))
+    b.waits(lambda: b.db.corpus("c").rebuild(shingle="word:1"))
+    a.commit()
+    assert b.end() is True
+    rebuilt = db.corpus("c")
+    assert str(rebuilt.config.shingle) == "word:1"
+    assert stored(connection) == {"k": "from sql", "z": "not touched"}
+    settle(db, rebuilt)
+
+
+def test_lists_wait_for_the_end_of_a_rebuild(
+    db: ts.Database, corpus: ts.Corpus, make_client: Clients, connection: Connection
+) -> None:
+    """Each one has read the old number, and finds its tables gone when it may have their locks."""
+    corpus.add_many([("x", "one two three four"), ("y", "one two three four")])
+    new = db.create_corpus("new", seed=2)
+    new.add_many([("x", "one two three four"), ("y", "one two three four")])
+    gate, a, b = make_client("gate"), make_client("a"), make_client("b")
+    lists = [make_client(f"list {number}") for number in range(4)]
+    corpora = [client.db.corpus("c") for client in lists]
+    gate.does(gate.sql("SELECT textsim._replace_corpus(1, 2)"))
+    gate.does(gate.sql("DELETE FROM textsim.corpus WHERE id = 1"))
+    gate.does(gate.sql("SELECT textsim._drop_partitions(1)"))
+    a.waits(a.sql("SELECT a, b FROM textsim.pairs('c')"))
+    b.waits(b.sql("SELECT a, b FROM textsim.candidate_pairs('c')"))
+    lists[0].waits(lambda: [pair[:2] for pair in corpora[0].pairs()])
+    lists[1].waits(lambda: [cluster.keys for cluster in corpora[1].clusters()])
+    lists[2].waits(lambda: [(d.kept, d.key) for d in corpora[2].duplicates()])
+    lists[3].waits(corpora[3].check)
+    gate.commit()
+    for client in (a, b, *lists[:3]):
+        assert client.end() == [("x", "y")]
+    assert lists[3].end() == []
+
+
+@LEVELS
+def test_writers_wait_for_rebuild(
+    db: ts.Database,
+    corpus: ts.Corpus,
+    make_client: Clients,
+    connection: Connection,
+    level: Isolation,
+) -> None:
+    """The gate holds the name of the corpus: the new one stands just before it takes it."""
+    corpus.add("z", "not touched")
+    gate, rebuilder, a, b, c = (
+        make_client("gate"),
+        make_client("rebuilder"),
+        make_client("a", level),
+        make_client("b"),
+        make_client("c"),
+    )
+    old = b.db.corpus("c")
+    gate.does(gate.sql("SELECT FROM textsim.corpus WHERE name = 'c' FOR SHARE"))
+    rebuilder.waits(lambda: rebuilder.db.corpus("c").rebuild(shingle="word:1"))
+    a.waits(a.sql(ADD, "a", "from SQL"))
+    b.waits(lambda: old.add("b", "from Python"))
+    c.waits(c.sql(REMOVE, "z"))
+    gate.commit()
+    rebuilder.end()
+    for client in (a, c):
+        with pytest.raises(psycopg.Error, match=r"rebuilt while this was being written"):
+            client.end()
+        client.rollback()
+    with pytest.raises(ts.CorpusChanged):
+        b.end()
+    rebuilt = db.corpus("c")
+    assert stored(connection) == {"z": "not touched"}
+    a.does(a.sql(ADD, "a", "from SQL"))
+    a.commit()
+    b.does(lambda: old.add("b", "from Python"))
+    c.does(c.sql(REMOVE, "z"))
+    c.commit()
+    assert stored(connection) == {"a": "from sql", "b": "from python"}
+    settle(db, rebuilt)
+
+
+@pytest.mark.parametrize("mode", ["queue", "inline"])
+def test_a_row_changes_while_its_corpus_is_rebuilt(
+    db: ts.Database, corpus: ts.Corpus, make_client: Clients, connection: Connection, mode: str
+) -> None:
+    make_table(connection, 3)
+    corpus.attach("t", "id", "body", mode)
+    a, rebuilder, worker = make_client("a"), make_client("rebuilder"), make_client("worker")
+    a.does(a.sql("UPDATE t SET body = 'changed' WHERE id = '2'"))
+    step: Callable[[], Any] = lambda: rebuilder.db.corpus("c").rebuild(shingle="word:1")  # noqa: E731
+    if mode == "inline":
+        rebuilder.waits(step)
+    else:
+        rebuilder.does(step)
+    worker.does(lambda: worker.db.worker().run(until_idle=True))
+    a.commit()
+    if mode == "inline":
+        rebuilder.end()
+    rebuilt = db.corpus("c")
+    assert str(rebuilt.config.shingle) == "word:1"
+    settle(db, rebuilt)
+    assert stored(connection) == expected(connection, "t")

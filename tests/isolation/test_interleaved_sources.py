@@ -1,0 +1,170 @@
+"""Attaching, workers and TRUNCATE while users write the table: who waits for whom, and the end."""
+
+from __future__ import annotations
+
+import psycopg
+import pytest
+
+import textsim_db as ts
+from tests.support.clients import Clients, Isolation
+from tests.support.connections import Connection
+from tests.support.interleaving import ADD, LEVELS, RR, adding
+from tests.support.sources import expected, settle, stored
+from tests.support.workers import wait_for_postponed
+from textsim_db.write.statements import QUEUE_OF_WRITERS
+
+pytestmark = pytest.mark.one_server
+
+
+def make_table(connection: Connection, rows: int = 0) -> None:
+    connection.execute("CREATE TABLE t (id text PRIMARY KEY, body text)")
+    connection.execute(
+        "INSERT INTO t SELECT i, 'row ' || i FROM generate_series(1, %s::int) i", [rows]
+    )
+
+
+@pytest.mark.parametrize("mode", ["queue", "inline"])
+@LEVELS
+def test_attach_waits_for_insert(
+    db: ts.Database,
+    corpus: ts.Corpus,
+    make_client: Clients,
+    connection: Connection,
+    level: Isolation,
+    mode: str,
+) -> None:
+    make_table(connection, 2)
+    a, b = make_client("a", level), make_client("b")
+    a.does(a.sql("INSERT INTO t VALUES ('k', 'before the triggers')"))
+    b.waits(lambda: b.db.corpus("c").attach("t", "id", "body", mode))
+    a.commit()
+    b.end()
+    assert stored(connection) == expected(connection, "t")
+    settle(db, corpus)
+
+
+@pytest.mark.parametrize("mode", ["queue", "inline"])
+@LEVELS
+def test_insert_waits_for_attach(
+    db: ts.Database,
+    corpus: ts.Corpus,
+    make_client: Clients,
+    connection: Connection,
+    level: Isolation,
+    mode: str,
+) -> None:
+    make_table(connection, 2)
+    a, b = make_client("a"), make_client("b", level)
+    a.does(a.sql("SELECT textsim.attach('c', 't', 'id', 'body', %s)", mode))
+    b.waits(b.sql("INSERT INTO t VALUES ('k', 'while it is attached')"))
+    a.commit()
+    try:
+        b.end()
+    except psycopg.errors.SerializationFailure:
+        # A snapshot from before the table was attached does not have the trigger.
+        assert (level, mode) == (RR, "queue")
+        b.rollback()
+        b.does(b.sql("INSERT INTO t VALUES ('k', 'while it is attached')"))
+    b.commit()
+    settle(db, corpus)
+    assert stored(connection) == expected(connection, "t")
+    assert "k" in corpus
+
+
+@pytest.mark.parametrize("mode", ["queue", "inline"])
+def test_two_workers_on_one_key(
+    db: ts.Database, corpus: ts.Corpus, make_client: Clients, connection: Connection, mode: str
+) -> None:
+    """Both have read the table and computed when the row changes a last time."""
+    make_table(connection)
+    corpus.attach("t", "id", "body", mode)
+    gate, a, b = make_client("gate"), make_client("a"), make_client("b")
+    gate.does(gate.sql(QUEUE_OF_WRITERS, 1))
+    connection.execute("INSERT INTO t VALUES ('k', 'first')")
+    a.waits(lambda: a.db.worker().run(until_idle=True))
+    connection.execute("UPDATE t SET body = 'second' WHERE id = 'k'")
+    b.waits(lambda: b.db.worker().run(until_idle=True))
+    connection.execute("UPDATE t SET body = 'third' WHERE id = 'k'")
+    gate.commit()
+    a.end()
+    b.end()
+    assert corpus.status().failed == 0
+    wait_for_postponed(connection)
+    settle(db, corpus)
+    assert stored(connection) == {"k": "third"}
+
+
+@LEVELS
+def test_a_worker_whose_default_is_an_old_snapshot(
+    db: ts.Database,
+    corpus: ts.Corpus,
+    make_client: Clients,
+    connection: Connection,
+    level: Isolation,
+) -> None:
+    """It must see what was committed while it waited, or it brings back what is gone."""
+    make_table(connection)
+    corpus.attach("t", "id", "body")
+    gate = make_client("gate")
+    worker = make_client(
+        "worker",
+        options=f"-c default_transaction_isolation={level.name.lower().replace('_', chr(92) + ' ')}",
+    )
+    gate.does(gate.sql(QUEUE_OF_WRITERS, 1))
+    connection.execute("INSERT INTO t VALUES ('k', 'soon gone')")
+    worker.waits(lambda: worker.db.worker().run(until_idle=True))
+    # What another worker does that takes the deletion: there is no document, and it is done.
+    connection.execute("DELETE FROM t")
+    gate.does(gate.sql("DELETE FROM textsim.pending WHERE lease_until IS NULL"))
+    gate.commit()
+    worker.end()
+    assert stored(connection) == {}
+    settle(db, corpus)
+
+
+def test_a_worker_passes_over_what_a_user_holds(
+    db: ts.Database, corpus: ts.Corpus, make_client: Clients, connection: Connection
+) -> None:
+    make_table(connection)
+    corpus.attach("t", "id", "body", "inline")
+    connection.execute("INSERT INTO t VALUES ('k', 'first'), ('l', 'first')")
+    a, b, worker = make_client("a"), make_client("b"), make_client("worker")
+    a.does(a.sql("UPDATE t SET body = 'second' WHERE id = 'k'"))
+    worker.does(lambda: worker.db.worker().run(until_idle=True))
+    b.waits(adding(b, ("k", "by hand")))
+    a.commit()
+    b.end()
+    # The document is what it was written last, until somebody compares it with the table.
+    assert stored(connection) in ({"k": "by hand", "l": "first"}, {"k": "second", "l": "first"})
+    corpus.reconcile()
+    wait_for_postponed(connection)
+    settle(db, corpus)
+    assert stored(connection) == expected(connection, "t")
+
+
+@LEVELS
+def test_truncate_against_replace(
+    db: ts.Database,
+    corpus: ts.Corpus,
+    make_client: Clients,
+    connection: Connection,
+    level: Isolation,
+) -> None:
+    """All documents of a table are removed while somebody writes one of them by hand."""
+    make_table(connection, 3)
+    corpus.attach("t", "id", "body", "inline")
+    settle(db, corpus)
+    a, b = make_client("a"), make_client("b", level)
+    a.does(a.sql(ADD, "2", "by hand"))
+    b.waits(b.sql("TRUNCATE t"))
+    a.commit()
+    try:
+        b.end()
+    except psycopg.errors.SerializationFailure:
+        assert level == RR
+        b.rollback()
+        b.does(b.sql("TRUNCATE t"))
+    b.commit()
+    assert corpus.check() == []
+    settle(db, corpus)
+    assert stored(connection) == {}

@@ -1,0 +1,208 @@
+"""Who may give rights, what rights of one corpus allow, and how they are taken back."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from psycopg import errors as pg
+from typer.testing import CliRunner
+
+import textsim_db as ts
+from tests.support.roles import (
+    FOX,
+    RIGHTS,
+    Stage,
+    as_role,
+    contents,
+)
+from textsim_db.cli import app
+from textsim_db.database import URL_VARIABLE
+
+pytestmark = pytest.mark.one_server
+
+
+@pytest.mark.parametrize("function", ["grant_reader", "grant_writer", "revoke_all"])
+def test_rights_are_given_by_the_owner_only(stage: Stage, function: str) -> None:
+    stage.run(stage.writer, "CREATE TABLE article (id integer PRIMARY KEY, body text)")
+    stage.run(stage.writer, "SELECT textsim.attach('news', 'article', 'id', 'body')")
+    before = contents(stage)
+    for role in (stage.other, stage.reader, stage.writer):
+        for target in (stage.other, stage.reader, stage.writer, stage.owner):
+            # Where nothing could be granted the server fails or warns, as GRANT does.
+            with suppress(pg.InsufficientPrivilege):
+                stage.run(
+                    role, f"SELECT textsim.{function}(quote_ident(%s)::regrole)", values=[target]
+                )
+    assert contents(stage) == before
+
+
+def test_rights_of_one_corpus(stage: Stage) -> None:
+    """Of other corpora such a role cannot read a text, by no way in, and change nothing."""
+    secret = "a text that is nobody's business but that of those who may"
+    with stage.connect(stage.owner) as db:
+        db.create_corpus("secret").add_many([("s", secret), ("t", f"{secret} read it")])
+    stage.run(
+        stage.owner,
+        f"SELECT textsim.revoke_all('\"{stage.writer}\"')",
+        f"SELECT textsim.grant_writer('\"{stage.writer}\"', 'news')",
+        f"SELECT textsim.grant_reader('\"{stage.other}\"', 'news')",
+        "SELECT textsim.add('secret', 'w', 'words that wait for their ids')",
+    )
+    number = stage.run(stage.owner, "SELECT id FROM textsim.corpus WHERE name = 'secret'")[0][0]
+    stage.run(stage.writer, "CREATE TABLE mine (id integer PRIMARY KEY, body text)")
+    statements = [
+        "SELECT * FROM textsim.document",
+        "SELECT * FROM textsim.band",
+        f"SELECT * FROM textsim.document_{number}",
+        f"SELECT * FROM textsim.band_{number}",
+        f"SELECT * FROM textsim.matches('secret', $${secret}$$)",
+        f"SELECT * FROM textsim.candidates('secret', $${secret}$$)",
+        "SELECT * FROM textsim.neighbours('secret', 's')",
+        "SELECT * FROM textsim.pairs('secret')",
+        "SELECT * FROM textsim.candidate_pairs('secret')",
+        "SELECT textsim.add('secret', 'new', 'text')",
+        "SELECT textsim.remove('secret', 's')",
+        "SELECT textsim.attach('secret', 'mine', 'id', 'body')",
+        "SELECT textsim._prepare_source('secret', 'mine', 'id', 'body', 'inline')",
+    ]
+    for role in (stage.writer, stage.other):
+        assert stage.allowed(role, statements) == []
+        with stage.connect(role) as db:
+            assert [match.key for match in db.corpus("news").query(FOX)] == stage.similar_keys()
+            hidden = db.corpus("secret")
+            for call in (
+                lambda hidden=hidden: hidden.query(secret),
+                lambda hidden=hidden: hidden.neighbours("s"),
+                lambda hidden=hidden: hidden.explain("s", "t"),
+                lambda hidden=hidden: list(hidden.pairs()),
+                lambda hidden=hidden: hidden.statistics(),
+                lambda hidden=hidden: hidden.check(),
+                lambda hidden=hidden: hidden.add("new", "text"),
+            ):
+                with pytest.raises(ts.DatabaseError, match="permission denied"):
+                    call()
+    assert stage.allowed(stage.other, ["SELECT textsim.add('news', 'x', 'text')"]) == []
+    listed = "SELECT a, b, bands FROM textsim.candidate_pairs('news')"
+    assert stage.run(stage.other, listed) == stage.run(stage.owner, listed) != []
+    assert stage.run(stage.other, listed.replace("'news'", "'news', 'a'")) != []
+    assert stage.allowed(stage.other, ["SELECT textsim.create_view('secret', 'hidden')"]) == []
+    stage.run(stage.other, "SELECT textsim.create_view('news', 'seen')")
+    assert len(stage.run(stage.other, "SELECT * FROM seen")) == 2 * len(
+        stage.run(stage.other, listed)
+    )
+    # The owner of the schema may not replace a view of another role.
+    with stage.connect(stage.owner) as db, pytest.raises(ts.ConfigurationError, match="DROP VIEW"):
+        db.corpus("news").rebuild(seed=4)
+    stage.run(stage.other, "DROP VIEW seen")
+    stage.run(
+        stage.writer,
+        "SELECT textsim.add('news', 'by hand', 'some words of a text')",
+        "SELECT textsim.attach('news', 'mine', 'id', 'body')",
+        "INSERT INTO mine VALUES (1, 'some words of a row')",
+    )
+    stage.work(stage.writer)
+    with stage.connect(stage.owner) as db:
+        corpus = db.corpus("secret")
+        # That worker has left alone what it may not write.
+        assert (corpus.status().pending, corpus.failures()) == (1, [])
+        db.worker().run(until_idle=True)
+        assert (corpus.status().pending, corpus.check()) == (0, [])
+        db.corpus("news").rebuild(seed=5)
+    with stage.connect(stage.writer) as db:
+        for key, what in (("by hand", "text"), ("1", "row")):
+            found = db.corpus("news").query(f"some words of a {what}")
+            assert [match.key for match in found] == [key]
+        assert db.corpus("news").add("again", "a text after the rebuild").added == 1
+
+
+def test_commands_over_all_corpora_leave_out_what_may_not_be_read(stage: Stage) -> None:
+    with stage.connect(stage.owner) as db:
+        db.create_corpus("a secret").add("s", "a text that is nobody's business")
+        db.create_corpus("secret too")
+    stage.run(stage.owner, f"SELECT textsim.grant_reader('\"{stage.other}\"', 'news')")
+    runner = CliRunner(env={URL_VARIABLE: as_role(stage.url, stage.other)})
+    for command in (["corpus", "list"], ["status"], ["check"], ["db", "check"]):
+        result = runner.invoke(app, command, catch_exceptions=False)
+        assert result.exit_code == 0, result.output
+        assert "news" in result.output
+        for name in ("a secret", "secret too"):
+            assert f'left out: this role may not read the corpus "{name}"' in result.stderr
+            assert name not in result.stdout
+    for command in (["status", "a secret"], ["check", "a secret"]):
+        result = runner.invoke(app, command, catch_exceptions=False)
+        assert result.exit_code == 2
+        assert "permission denied" in result.stderr
+    # What is pending is common to all; only writers change it.
+    assert runner.invoke(app, ["pending"]).exit_code == 0
+    result = runner.invoke(app, ["pending", "--retry"])
+    assert (result.exit_code, "permission denied" in result.stderr) == (2, True)
+
+
+def test_only_the_owner_of_the_schema_makes_temporary_corpora(stage: Stage, tmp_path: Path) -> None:
+    file = tmp_path / "in.jsonl"
+    file.write_text('{"text": "some text"}\n')
+    for role, status in ((stage.writer, 2), (stage.owner, 0)):
+        runner = CliRunner(env={URL_VARIABLE: as_role(stage.url, role)})
+        for command in (
+            ["dedupe", str(file), "-o", str(tmp_path / "out.jsonl")],
+            ["rebuild", "news", "--seed", "7"],
+        ):
+            result = runner.invoke(app, command, catch_exceptions=False)
+            assert result.exit_code == status, result.output
+            assert ("permission denied" in result.stderr) == (role == stage.writer)
+
+
+def test_what_a_writer_of_one_corpus_can_do_to_others(stage: Stage) -> None:
+    """As the README says: it is not nothing."""
+    with stage.connect(stage.owner) as db:
+        db.create_corpus("other", stop_words=("whatever",))
+    stage.run(
+        stage.owner,
+        f"SELECT textsim.revoke_all('\"{stage.writer}\"')",
+        f"SELECT textsim.grant_writer('\"{stage.writer}\"', 'news')",
+        "CREATE TABLE private (id integer PRIMARY KEY, body text)",
+        "SELECT textsim.attach('other', 'private', 'id', 'body')",
+        "INSERT INTO private VALUES (77, 'a text')",
+    )
+    seen = "SELECT relation::text, key_column, text_column FROM textsim.sources"
+    assert stage.run(stage.writer, seen) == [("private", "id", "body")]
+    stop_words = "SELECT stop_words FROM textsim.corpus WHERE name = 'other'"
+    assert stage.run(stage.writer, stop_words) == [(["whatever"],)]
+    assert stage.run(stage.writer, "DELETE FROM textsim.pending RETURNING keys") != []
+    for denied in (
+        "INSERT INTO textsim.word OVERRIDING SYSTEM VALUE VALUES (1, 2000000000, 'other')",
+        "SELECT nextval('textsim.word_id_seq')",
+        "UPDATE textsim.word SET word = 'other'",
+    ):
+        with pytest.raises(pg.InsufficientPrivilege):
+            stage.run(stage.writer, denied)
+    with stage.connect(stage.owner) as db:
+        db.worker().run(until_idle=True)
+        corpus = db.corpus("other")
+        assert len(corpus) == 0
+        assert corpus.reconcile().added == 1
+
+
+def test_revoke_all_takes_everything_back(stage: Stage) -> None:
+    stage.run(stage.writer, "CREATE TABLE article (id integer PRIMARY KEY, body text)")
+    stage.run(stage.writer, "SELECT textsim.attach('news', 'article', 'id', 'body')")
+    for role in (stage.reader, stage.writer):
+        stage.run(stage.owner, f"SELECT textsim.revoke_all('\"{role}\"')")
+        rights = " ".join(str(row[2]) for row in stage.run(stage.owner, RIGHTS))
+        assert stage.owner in rights
+        assert f"{role}=" not in rights
+        with pytest.raises(ts.SchemaError, match="no right to use the schema textsim"):
+            stage.connect(role)
+        with pytest.raises(pg.InsufficientPrivilege):
+            stage.run(role, "SELECT * FROM textsim.corpus")
+    with stage.connect(stage.owner) as db:
+        db.create_corpus("later")
+    rights = " ".join(str(row[2]) for row in stage.run(stage.owner, RIGHTS))
+    assert f"{stage.writer}=" not in rights
+    # Its table stays attached.
+    stage.run(stage.writer, "INSERT INTO article VALUES (1, %s)", values=[FOX])
+    stage.run(stage.writer, f'GRANT SELECT ON article TO "{stage.owner}"')
+    stage.work(stage.owner)
+    assert stage.similar_keys() == ["1"]

@@ -1,0 +1,92 @@
+"""Everything in the schema has a comment, and functions state what PostgreSQL must know of them."""
+
+from __future__ import annotations
+
+import pytest
+
+import textsim_db as ts
+from tests.support.catalog import rows
+from textsim_db.db import schema
+
+
+@pytest.mark.parametrize(
+    ("what", "query"),
+    [
+        (
+            "relation",
+            """
+            SELECT c.oid::regclass::text FROM pg_class c
+            WHERE c.relnamespace = 'textsim'::regnamespace AND c.relkind IN ('r', 'p', 'v', 'm', 'S')
+                AND c.relname <> 'alembic_version'
+                AND NOT EXISTS (
+                    SELECT FROM pg_depend d WHERE d.objid = c.oid AND d.deptype IN ('i', 'a')
+                        AND c.relkind = 'S'
+                )
+                AND obj_description(c.oid, 'pg_class') IS NULL
+            """,
+        ),
+        (
+            "column",
+            """
+            SELECT c.oid::regclass::text || '.' || a.attname
+            FROM pg_class c
+            JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+            WHERE c.relnamespace = 'textsim'::regnamespace AND c.relkind IN ('r', 'p', 'v', 'm', 'c')
+                AND c.relname <> 'alembic_version' AND col_description(c.oid, a.attnum) IS NULL
+            """,
+        ),
+        (
+            "function",
+            """
+            SELECT p.oid::regprocedure::text FROM pg_proc p
+            WHERE p.pronamespace = 'textsim'::regnamespace
+                AND obj_description(p.oid, 'pg_proc') IS NULL
+            """,
+        ),
+        ("schema", "SELECT 'textsim' WHERE obj_description('textsim'::regnamespace) IS NULL"),
+    ],
+)
+def test_everything_has_a_comment(db: ts.Database, what: str, query: str) -> None:
+    db.create_corpus("news")  # whose partitions have comments, too
+    assert rows(db.url, query) == [], f"{what} without a comment"
+
+
+def test_functions_name_a_search_path(database_url: str) -> None:
+    # Bodies in BEGIN ATOMIC are bound when they are made, and so need none. A procedure that has one
+    # may not commit.
+    found = rows(
+        database_url,
+        """
+        SELECT p.oid::regprocedure::text FROM pg_proc p
+        WHERE p.pronamespace = 'textsim'::regnamespace AND p.prokind = 'f'
+            AND p.prosqlbody IS NULL
+            AND NOT coalesce(p.proconfig::text LIKE '%search_path=%', false)
+        """,
+    )
+    assert found == []
+
+
+def test_functions_state_volatility_and_parallel_safety() -> None:
+    statements = schema.script().split("CREATE FUNCTION ")[1:]
+    assert statements
+    for statement in statements:
+        head = statement[: statement.index(";")]
+        name = head.partition("(")[0]
+        assert "LANGUAGE" in head, name
+        assert any(f" {word}" in head for word in ("IMMUTABLE", "STABLE", "VOLATILE")), name
+        assert any(f"PARALLEL {word}" in head for word in ("SAFE", "RESTRICTED", "UNSAFE")), name
+
+
+def test_partitions_have_the_indexes(db: ts.Database) -> None:
+    corpus = db.create_corpus("news")
+    found = rows(
+        db.url,
+        "SELECT regexp_replace(indexdef, '.* ON ', '') FROM pg_indexes "
+        r"WHERE schemaname = 'textsim' AND tablename ~ '_\d+$'",
+    )
+    assert [row[0] for row in found] == [
+        "textsim.band_1 USING btree (bucket, document_id)",
+        "textsim.document_1 USING btree (id)",
+        "textsim.document_1 USING btree (key)",
+    ]
+    corpus.drop()

@@ -1,0 +1,1 @@
+"""A worker under a steady load for a long time; see run."""

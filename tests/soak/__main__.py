@@ -1,0 +1,8 @@
+"""Runs the soak test; see run."""
+
+import sys
+
+from tests.soak.run import main
+
+if __name__ == "__main__":
+    sys.exit(main())

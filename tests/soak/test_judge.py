@@ -1,0 +1,99 @@
+"""What the soak test judges: a steady run passes, and each thing that grows is named."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.soak.samples import HEADS, Load, Sample, judge
+
+pytestmark = pytest.mark.long
+
+LOAD = Load(documents=20_000, writes=50, queries=50)
+
+
+def with_(sample: Sample, name: str, value: Any) -> Sample:
+    return replace(sample, **{name: value})
+
+
+def run(
+    rng: random.Random, change: Callable[[Sample], Sample] = lambda sample: sample
+) -> list[Sample]:
+    """An hour of samples as they are on a machine that others use as well."""
+    samples = []
+    for minute in range(1, 61):
+        sample = Sample(
+            seconds=60.0 * minute,
+            memory=rng.uniform(214, 218),
+            connections=7,
+            table_bloat=rng.uniform(1, 1.3),
+            index_bloat=rng.uniform(1.3, 1.6),
+            pending=rng.randrange(10),
+            lag=rng.uniform(0, 0.2),
+            writes=rng.uniform(49, 51),
+            write_p50=rng.uniform(1, 1.2),
+            write_p99=rng.uniform(5, 9),
+            queries=rng.uniform(49, 51),
+            query_p50=rng.uniform(0.8, 1),
+            query_p99=rng.uniform(3, 9),
+            plain_write_p50=rng.uniform(0.5, 0.6),
+            plain_write_p99=rng.uniform(1, 2),
+            plain_query_p50=rng.uniform(0.1, 0.12),
+            plain_query_p99=rng.uniform(0.2, 0.4),
+        )
+        samples.append(change(sample))
+    return samples
+
+
+def test_a_steady_run(rng: random.Random) -> None:
+    assert judge(run(rng), LOAD) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "growth", "message"),
+    [
+        ("memory", 100, r"the worker's memory grows by \d+ MiB an hour"),
+        ("connections", 5, "connections grow"),
+        ("table_bloat", 1, "table bloat reaches 2"),
+        ("index_bloat", 0.7, "index bloat reaches 2"),
+        ("lag", 20, "the worker is 1.* s behind"),
+        ("write_p50", 10, "p50 of each write grows"),
+        ("write_p99", 300, "p99 of each write grows"),
+        ("query_p50", 10, "p50 of each query grows"),
+        ("query_p99", 300, "p99 of each query grows"),
+    ],
+)
+def test_growth_is_reported(rng: random.Random, name: str, growth: float, message: str) -> None:
+    def grow(sample: Sample) -> Sample:
+        value = getattr(sample, name)
+        return with_(sample, name, value + type(value)(growth * sample.seconds / 3600))
+
+    (wrong,) = judge(run(rng, grow), LOAD)
+    assert re.match(message, wrong)
+
+
+def test_a_machine_that_gets_slower(rng: random.Random) -> None:
+    def slow(sample: Sample) -> Sample:
+        if sample.seconds < 1800:
+            return sample
+        times = [name for name in HEADS if "_p" in name]
+        return replace(sample, **{name: 10 * getattr(sample, name) for name in times})
+
+    assert judge(run(rng, slow), LOAD) == []
+
+
+@pytest.mark.parametrize("name", ["writes", "queries"])
+def test_a_load_below_its_rate_is_reported(rng: random.Random, name: str) -> None:
+    samples = run(rng, lambda sample: with_(sample, name, 40.0))
+    assert judge(samples, LOAD) == [f"40 {name}/s were made, not 50"]
+
+
+def test_growth_during_the_warm_up_is_allowed(rng: random.Random) -> None:
+    """Caches fill: that is no leak."""
+    samples = run(rng, lambda sample: replace(sample, memory=150 + min(60.0, sample.seconds / 15)))
+    assert judge(samples, LOAD) == []

@@ -1,0 +1,1 @@
+"""Helpers of the tests, one idea a module. Test modules import them, and never each other."""

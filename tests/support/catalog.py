@@ -1,0 +1,87 @@
+"""Everything that a database says of its schema."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import psycopg
+
+CATALOG = {
+    "relations": """
+        SELECT c.relname, c.relkind, c.relpersistence, c.relreplident, c.reloptions::text,
+            pg_get_partkeydef(c.oid), obj_description(c.oid, 'pg_class'), c.relacl::text
+        FROM pg_class c WHERE c.relnamespace = 'textsim'::regnamespace
+    """,
+    "columns": """
+        SELECT c.relname, a.attnum, a.attname, format_type(a.atttypid, a.atttypmod), a.attnotnull,
+            a.attidentity, a.attgenerated, a.attstorage, a.attcompression, a.attcollation::text,
+            a.attisdropped, pg_get_expr(d.adbin, d.adrelid), col_description(c.oid, a.attnum)
+        FROM pg_class c
+        JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0
+        LEFT JOIN pg_attrdef d ON d.adrelid = c.oid AND d.adnum = a.attnum
+        WHERE c.relnamespace = 'textsim'::regnamespace
+    """,
+    "constraints": """
+        SELECT conrelid::regclass::text, conname, contype, pg_get_constraintdef(oid)
+        FROM pg_constraint WHERE connamespace = 'textsim'::regnamespace
+    """,
+    "indexes": """
+        SELECT i.indrelid::regclass::text, pg_get_indexdef(i.indexrelid), i.indisvalid
+        FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
+        WHERE c.relnamespace = 'textsim'::regnamespace
+    """,
+    "sequences": """
+        SELECT sequencename, data_type::text, start_value, min_value, max_value, increment_by,
+            cycle, cache_size
+        FROM pg_sequences WHERE schemaname = 'textsim'
+    """,
+    "functions": """
+        SELECT p.oid::regprocedure::text, p.prokind,
+            CASE WHEN p.prokind = 'a' THEN NULL ELSE pg_get_functiondef(p.oid) END,
+            obj_description(p.oid, 'pg_proc'), p.proacl::text
+        FROM pg_proc p WHERE p.pronamespace = 'textsim'::regnamespace
+    """,
+    "aggregates": """
+        SELECT a.aggfnoid::text, a.aggtransfn::text, a.aggfinalfn::text, a.agginitval,
+            a.aggcombinefn::text, format_type(a.aggtranstype, NULL)
+        FROM pg_aggregate a JOIN pg_proc p ON p.oid = a.aggfnoid
+        WHERE p.pronamespace = 'textsim'::regnamespace
+    """,
+    "types": """
+        SELECT t.typname, t.typtype, format_type(t.typbasetype, t.typtypmod),
+            obj_description(t.oid, 'pg_type')
+        FROM pg_type t WHERE t.typnamespace = 'textsim'::regnamespace
+    """,
+    "triggers": """
+        SELECT tgrelid::regclass::text, tgname, pg_get_triggerdef(t.oid),
+            obj_description(t.oid, 'pg_trigger')
+        FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid
+        WHERE c.relnamespace = 'textsim'::regnamespace AND NOT tgisinternal
+    """,
+    "schema": """
+        SELECT obj_description(oid, 'pg_namespace'), nspacl::text FROM pg_namespace
+        WHERE nspname = 'textsim'
+    """,
+    "version": "SELECT version_num FROM textsim.alembic_version",
+}
+
+
+def rows(url: str, query: str) -> list[tuple[Any, ...]]:
+    with psycopg.connect(url) as connection:
+        return sorted(connection.execute(query.encode()).fetchall(), key=repr)
+
+
+def catalog(url: str) -> dict[str, list[tuple[Any, ...]]]:
+    return {name: rows(url, query) for name, query in CATALOG.items()}
+
+
+def catalog_of_all(url: str) -> list[list[tuple[Any, ...]]]:
+    """Return everything in the database that is not the server's own."""
+    own = "NOT IN ('pg_catalog', 'information_schema', 'pg_toast')"
+    return [
+        rows(url, f"SELECT nspname FROM pg_namespace WHERE nspname {own}"),
+        rows(url, f"SELECT relname FROM pg_class WHERE relnamespace::regnamespace::text {own}"),
+        rows(url, f"SELECT proname FROM pg_proc WHERE pronamespace::regnamespace::text {own}"),
+        rows(url, f"SELECT typname FROM pg_type WHERE typnamespace::regnamespace::text {own}"),
+        rows(url, "SELECT extname FROM pg_extension"),
+    ]

@@ -1,0 +1,138 @@
+"""Clients that do one step at a time, in an order that the test decides.
+
+After PostgreSQL's own isolation tester: a step either ends, or the server itself says that it waits
+for another session; then it ends when that one has done something.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any
+
+import psycopg
+
+import textsim_db as ts
+from tests.support.connections import Connection
+from tests.support.waiting import PATIENCE_SECONDS
+from textsim_db.db import array_dumper
+from textsim_db.db.engine import plain_url, sqlalchemy_url
+
+Isolation = psycopg.IsolationLevel
+
+_WAITS = """
+SELECT FROM pg_stat_activity
+WHERE datname = current_database() AND application_name = %s
+    AND cardinality(pg_blocking_pids(pid)) > 0
+"""
+
+
+class Client:
+    """One session, which is connected and whose steps run one after another in a thread.
+
+    connection: in a transaction from the first statement on. db: the same database as Python sees it,
+    on connections of its own.
+    """
+
+    def __init__(self, url: str, name: str, isolation: Isolation, options: str = "") -> None:
+        named = sqlalchemy_url(url).update_query_dict(
+            {"application_name": name, "options": options}
+        )
+        self._name = name
+        self.connection: Connection = psycopg.connect(plain_url(named))
+        self.connection.isolation_level = isolation
+        array_dumper.register(self.connection)
+        self._monitor: Connection = psycopg.connect(url, autocommit=True)
+        self._thread = ThreadPoolExecutor(1)
+        self._step: Future[Any] | None = None
+        self.db = ts.connect(plain_url(named))
+
+    def close(self) -> None:
+        # Whoever still waits for this one goes on.
+        self.connection.close()
+        self._thread.shutdown()
+        self.db.close()
+        self._monitor.close()
+
+    def begin(self, step: Callable[[], Any]) -> bool:
+        """Begin a step; say whether it ended. Otherwise it waits for another session."""
+        assert self._step is None
+        self._step = self._thread.submit(step)
+        end = time.monotonic() + PATIENCE_SECONDS
+        while not self._step.done():
+            if self._monitor.execute(_WAITS, [self._name]).fetchall():
+                return False
+            assert time.monotonic() < end, "neither done nor waiting"
+            time.sleep(0.001)
+        return True
+
+    def end(self) -> Any:
+        """Return what the step that was begun returns, or raise what it raises."""
+        assert self._step is not None
+        step, self._step = self._step, None
+        return step.result(PATIENCE_SECONDS)
+
+    def is_waiting(self) -> bool:
+        """Say whether a step was begun that has not ended, once that is settled."""
+        if self._step is None:
+            return False
+        end = time.monotonic() + PATIENCE_SECONDS
+        while not self._step.done():
+            if self._monitor.execute(_WAITS, [self._name]).fetchall():
+                return True
+            assert time.monotonic() < end, "neither done nor waiting"
+            time.sleep(0.001)
+        return False
+
+    def has_begun(self) -> bool:
+        """Say whether there is a step whose end was not asked for."""
+        return self._step is not None
+
+    def does(self, step: Callable[[], Any]) -> Any:
+        """Run a step that must end."""
+        assert self.begin(step), "it waits"
+        return self.end()
+
+    def waits(self, step: Callable[[], Any]) -> None:
+        """Run a step that must wait."""
+        assert not self.begin(step), "it does not wait"
+
+    def sql(self, statement: str, *parameters: object) -> Callable[[], Any]:
+        """Return a step: a statement of SQL, which returns its rows."""
+
+        def run() -> Any:
+            cursor = self.connection.execute(statement.encode(), parameters or None)
+            return cursor.fetchall() if cursor.description else None
+
+        return run
+
+    def commit(self) -> None:
+        self.does(self.connection.commit)
+
+    def rollback(self) -> None:
+        self.does(self.connection.rollback)
+
+
+Clients = Callable[..., Client]
+
+
+@contextmanager
+def clients(url: str) -> Iterator[Clients]:
+    """Lend a function that makes clients, and close them all."""
+    opened: list[Client] = []
+
+    def make(
+        name: str, isolation: Isolation = Isolation.READ_COMMITTED, options: str = ""
+    ) -> Client:
+        opened.append(Client(url, name, isolation, options))
+        return opened[-1]
+
+    try:
+        yield make
+    finally:
+        for client in opened:
+            client.connection.close()
+        for client in opened:
+            client.close()

@@ -1,0 +1,7 @@
+"""Documents with texts of their own."""
+
+from __future__ import annotations
+
+
+def documents(count: int, version: str = "one") -> list[tuple[str, str]]:
+    return [(f"k{i}", f"document number {i} of version {version} w{i % 977}") for i in range(count)]

@@ -1,0 +1,49 @@
+"""Embedded servers of a test's own, in a folder of their own."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import psutil
+
+from textsim_db.db import embedded_server
+
+VERSION = embedded_server.VERSION
+
+
+@contextmanager
+def own_folder() -> Iterator[Path]:
+    folder = Path(tempfile.mkdtemp(prefix="te-"))
+    folder.chmod(0o755)
+    try:
+        yield folder
+    finally:
+        with ExitStack() as stack:
+            stack.callback(shutil.rmtree, folder)
+            for version in (16, 18):
+                stack.callback(embedded_server.stop, folder, version)
+
+
+def postmaster(folder: Path, version: int = VERSION) -> psutil.Process:
+    cluster = folder / f"postgresql-{version}"
+    process = psutil.Process(int((cluster / "postmaster.pid").read_text().split("\n", 1)[0]))
+    assert str(cluster) in process.cmdline(), "not a server of this test"
+    return process
+
+
+def is_running(pid: int) -> bool:
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def kill(folder: Path) -> None:
+    """Kill the postmaster of this test, as the machine would that runs out of memory."""
+    process = postmaster(folder)
+    process.kill()
+    process.wait(30)

@@ -1,0 +1,133 @@
+"""SQL against Python: the same words, shingles, signatures and buckets for any text.
+
+The suite compares a sample; the full run is a command of its own:
+
+    python -m tests.support.parity --strings 1000000 [--postgres 16] [--data ../shared/data]
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import random
+import time
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import psycopg
+
+import textsim_db as ts
+from tests.support.random_texts import random_text
+from textsim_db.settings import CorpusConfig
+from textsim_db.sketch import sketches
+from textsim_db.text.shingles import shingles
+from textsim_db.text.stop_words import stop_words
+from textsim_db.text.tokens import normal_form, words
+
+CORPORA = ("word:1", "word:3", "char:5")
+STOP_WORDS = ("the", "a", "of", "é", "漢", "ı", "1", "don't")
+WITHOUT = "word:2, stop words"
+
+_COMPARED = """
+SELECT t.body, textsim.normal_form(t.body), textsim.words(t.body), c.name,
+    textsim.shingles(t.body, c.unit, c.shingle_length), s.signature,
+    array(SELECT q.bucket FROM textsim.buckets(c.name, s.signature) q ORDER BY q.band)
+FROM unnest(%s::text[]) WITH ORDINALITY t (body, place)
+CROSS JOIN textsim.corpus c
+CROSS JOIN LATERAL (SELECT textsim.signature(c.name, t.body) AS signature) s
+ORDER BY c.name, t.place
+"""
+
+
+def create_corpora(db: ts.Database) -> dict[str, CorpusConfig]:
+    """Create a corpus for each kind of shingle, named by it."""
+    made = {name: db.create_corpus(name, shingle=name, exist_ok=True).config for name in CORPORA}
+    # SQL and Python normalise a list of stop words alike.
+    if WITHOUT not in db.corpora():
+        with db.engine.begin() as connection:
+            connection.exec_driver_sql(
+                "SELECT textsim.create_corpus(%s, 'word:2', stop_words => %s)",
+                (WITHOUT, list(STOP_WORDS)),
+            )
+    made[WITHOUT] = db.corpus(WITHOUT).config
+    assert made[WITHOUT].stop_words == stop_words(STOP_WORDS)
+    return made
+
+
+def differences(
+    connection: psycopg.Connection[Any], corpora: dict[str, CorpusConfig], texts: Sequence[str]
+) -> Iterator[str]:
+    """Yield what differs, from normal form to buckets."""
+    for body, form, found, name, cut, signature, buckets in connection.execute(
+        _COMPARED, [list(texts)]
+    ):
+        config = corpora[name]
+        expected = (
+            normal_form(body),
+            words(body),
+            shingles(body, str(config.shingle)),
+            sketches.signature(body, config).tolist(),
+            sketches.buckets(body, config).tolist(),
+        )
+        if expected != (form, found, cut, signature, buckets):
+            yield f"{name} of {body!r}: Python {expected[:3]!r}, SQL {(form, found, cut)!r}"
+
+
+def real_texts(file: Path) -> Iterator[str]:
+    """Yield the texts of one of the real corpora."""
+    with gzip.open(file, "rt", encoding="utf-8") as lines:
+        for line in lines:
+            yield str(json.loads(line)["text"])
+
+
+def _batches(texts: Iterator[str], size: int) -> Iterator[list[str]]:
+    while batch := list(islice(texts, size)):
+        yield batch
+
+
+def main() -> None:
+    """Run the full comparison and exit with 1 where anything differs."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
+    parser.add_argument("--strings", type=int, default=1_000_000)
+    parser.add_argument("--seed", type=int, default=random.randrange(2**32))
+    parser.add_argument("--postgres", type=int, default=18, help="version of the embedded server")
+    parser.add_argument("--database-url", help="any other server, with the schema installed")
+    parser.add_argument("--data", type=Path, help="a folder of .jsonl.gz files with a column text")
+    arguments = parser.parse_args()
+    url = arguments.database_url
+    if url is None:
+        from textsim_db.db import embedded_server
+
+        url = embedded_server.start(version=arguments.postgres)
+        ts.install(url)
+    rng = random.Random(arguments.seed)
+    sources: dict[str, Iterator[str]] = {
+        f"generated, seed {arguments.seed}": (random_text(rng) for _ in range(arguments.strings))
+    }
+    if arguments.data is not None:
+        sources |= {f.name: real_texts(f) for f in sorted(arguments.data.glob("*.jsonl.gz"))}
+    wrong = 0
+    with ts.connect(url) as db, psycopg.connect(db.url, autocommit=True) as connection:
+        corpora = create_corpora(db)
+        print(
+            f"PostgreSQL {connection.info.server_version // 10000}, shingles {', '.join(corpora)}"
+        )
+        for name, texts in sources.items():
+            start, count, differing = time.monotonic(), 0, 0
+            for batch in _batches(texts, 500):
+                for difference in differences(connection, corpora, batch):
+                    differing += 1
+                    print(difference[:500])
+                count += len(batch)
+            print(
+                f"{name}: {count:,} texts, {differing} differences, {time.monotonic() - start:.0f} s"
+            )
+            wrong += differing
+    raise SystemExit(wrong > 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,27 @@
+"""Documents of a corpus that is rebuilt, and everything that is stored of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import textsim_db as ts
+from benchmarks.generate import documents
+
+TEXTS = dict(documents(300, words=40, planted=0.3, seed=8))
+
+
+def contents(db: ts.Database, name: str) -> tuple[list[Any], list[Any]]:
+    """All rows of a corpus but for what is its own: ids of the corpus and of documents."""
+    with db.engine.connect() as connection:
+        number = connection.exec_driver_sql(
+            "SELECT id FROM textsim.corpus WHERE name = %s", (name,)
+        ).scalar_one()
+        rows = connection.exec_driver_sql(
+            "SELECT key, source_id, shingle_count, word_ids, signature, normal_form "
+            f"FROM textsim.document_{number} ORDER BY key"
+        ).all()
+        bands = connection.exec_driver_sql(
+            f"SELECT d.key, b.band, b.bucket FROM textsim.band_{number} b "
+            f"LEFT JOIN textsim.document_{number} d ON d.id = b.document_id ORDER BY 1, 2, 3"
+        ).all()
+    return [tuple(row) for row in rows], [tuple(row) for row in bands]

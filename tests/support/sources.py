@@ -1,0 +1,51 @@
+"""Attached tables: made, compared with what is stored, and brought to rest."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from psycopg import sql
+
+import textsim_db as ts
+from tests.support.connections import Connection
+
+MODES = ("queue", "inline")
+
+
+def text_of(number: object) -> str:
+    return f"this is the text with the number {number} and {number} has other words than the rest"
+
+
+def stored(connection: Connection) -> dict[str, str | None]:
+    """Return the documents as their normal forms by key."""
+    return dict(
+        connection.execute(
+            "SELECT key, coalesce(normal_form, textsim._normal_form_of(word_ids)) "
+            "FROM textsim.document"
+        ).fetchall()
+    )
+
+
+def expected(connection: Connection, table: str, key: str = "id", text: str = "body") -> Any:
+    query = sql.SQL(
+        "SELECT {key}::text, textsim.normal_form({text}) FROM {table} WHERE {text} IS NOT NULL"
+    ).format(
+        key=sql.Identifier(key),
+        text=sql.Identifier(text),
+        table=sql.SQL(table),
+    )
+    return dict(connection.execute(query).fetchall())
+
+
+def settle(db: ts.Database, corpus: ts.Corpus) -> None:
+    """Have a worker do what is pending, and check that nothing is left and nothing is wrong."""
+    db.worker().run(until_idle=True)
+    assert corpus.status()[1:4] == (0, None, 0)
+    assert corpus.check() == []
+    assert list(corpus.drift()) == []
+
+
+def make_table(connection: Connection, rows: int = 5) -> None:
+    connection.execute("CREATE TABLE t (id bigint PRIMARY KEY, body text, other int DEFAULT 0)")
+    for number in range(rows):
+        connection.execute("INSERT INTO t VALUES (%s, %s)", [number, text_of(number)])

@@ -1,0 +1,64 @@
+"""A made-up second step of the schema, for tests of upgrades: nothing has been released yet."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from unittest import mock
+
+from scripts.freeze_schema import freeze
+from textsim_db.db import schema
+
+ROOT = Path(__file__).parents[2]
+FIRST, SECOND = "0001_schema", "0002_made_up"
+UP = """
+ALTER TABLE textsim.corpus ADD COLUMN made_up integer NOT NULL DEFAULT 7;
+COMMENT ON COLUMN textsim.corpus.made_up IS 'a column that a step adds';
+CREATE FUNCTION textsim.made_up() RETURNS integer
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN 7;
+COMMENT ON FUNCTION textsim.made_up() IS 'a function that a step adds';
+"""
+DOWN = """
+DROP FUNCTION textsim.made_up();
+ALTER TABLE textsim.corpus DROP COLUMN made_up;
+"""
+REVISION = f'''
+"""A made-up step."""
+
+from textsim_db.db import schema
+
+revision = "{SECOND}"
+down_revision = "{FIRST}"
+
+
+def upgrade() -> None:
+    schema.run_files("upgrade/{SECOND}.sql")
+
+
+def downgrade() -> None:
+    schema.run_files("upgrade/{SECOND}.down.sql")
+'''
+
+
+@contextmanager
+def second_step() -> Iterator[Path]:
+    """Have a released schema and a step after it, in a copy of the files; yield the copy."""
+    with tempfile.TemporaryDirectory() as name:
+        root = Path(name)
+        for folder in ("sql", "migrations"):
+            shutil.copytree(ROOT / folder, root / folder)
+        freeze(root)
+        (root / "sql" / "upgrade" / f"{SECOND}.sql").write_text(UP)
+        (root / "sql" / "upgrade" / f"{SECOND}.down.sql").write_text(DOWN)
+        (root / "sql" / "schema" / "99_made_up.sql").write_text(UP)
+        (root / "migrations" / "versions" / f"{SECOND}.py").write_text(REVISION)
+        with mock.patch.object(schema, "resource", root.joinpath):
+            schema.head.cache_clear()
+            try:
+                yield root
+            finally:
+                schema.head.cache_clear()

@@ -1,0 +1,29 @@
+"""Waiting for a condition, never for a time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tests.support.connections import Connection
+
+PATIENCE_SECONDS = 60.0
+"""How long a test waits for what a busy machine may be slow to do."""
+CLIENT_WAITS_FOR_A_LOCK = b"""
+SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'
+    AND application_name = 'textsim-db'
+"""
+
+
+def wait_for(condition: Callable[[], object], seconds: float = PATIENCE_SECONDS) -> None:
+    """Wait until a condition holds."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, f"the condition did not hold within {seconds:.0f} s"
+        time.sleep(0.005)
+
+
+def wait_until(connection: Connection, query: bytes, parameters: Sequence[Any] = ()) -> None:
+    """Wait until a query returns a row."""
+    wait_for(lambda: connection.execute(query, parameters).fetchall())

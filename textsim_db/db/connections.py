@@ -1,0 +1,152 @@
+"""Connections that a pool lends: given what our statements need, and given back as they were."""
+
+from __future__ import annotations
+
+import select
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, cast
+
+import psycopg
+import sqlalchemy
+from psycopg import pq
+from psycopg.rows import tuple_row
+from sqlalchemy import Engine
+from sqlalchemy.pool import PoolProxiedConnection
+
+from textsim_db.db import array_dumper
+from textsim_db.db.fork import cut_after_fork
+from textsim_db.errors import ConfigurationError
+
+Connection = psycopg.Connection[tuple[Any, ...]]
+ENCODING = "UTF8"
+_DEFAULT_THRESHOLD = 5  # psycopg's
+_POOLED = "textsim-db: behind a pooler"
+_SETTINGS: dict[str, Any] = {
+    "autocommit": True,
+    "row_factory": tuple_row,
+    "cursor_factory": psycopg.Cursor,
+    "server_cursor_factory": psycopg.ServerCursor,
+}
+
+
+@contextmanager
+def lend(engine: Engine) -> Iterator[Connection]:
+    """Lend a live connection of the pool in autocommit mode, with all that our statements need."""
+    lent = connect(engine)
+    while _is_hung_up(cast(Connection, lent.driver_connection)):
+        lent.invalidate()
+        lent.close()
+        lent = connect(engine)
+    try:
+        with adapted(lent) as connection:
+            yield connection
+    finally:
+        lent.close()
+
+
+@contextmanager
+def adapted(lent: PoolProxiedConnection, autocommit: bool = True) -> Iterator[Connection]:
+    """Give a pooled connection all that our statements need, and put back what it had.
+
+    Its owner may have set factories of cursors and rows, or an encoding that cannot hold every text.
+    COPY in binary sends UTF-8, which the server would take for text in that encoding. A connection
+    whose settings cannot be put back leaves the pool.
+    """
+    connection = cast(Connection, lent.driver_connection)
+    end_transaction(connection)
+    before = {name: getattr(connection, name) for name in ("prepare_threshold", *_SETTINGS)}
+    encoding = connection.info.parameter_status("client_encoding") or ENCODING
+    try:
+        _set_attributes(connection, _SETTINGS)
+        _set_encoding(connection, ENCODING)
+        if _POOLED not in lent.info:
+            prepare(connection, lent.info)
+        connection.prepare_threshold = prepare_threshold(connection, lent.info)
+        connection.autocommit = autocommit
+        yield connection
+    finally:
+        try:
+            connection.autocommit = True
+            _set_encoding(connection, encoding)
+            _set_attributes(connection, before)
+        except psycopg.Error:  # it is lost, or still in a transaction
+            lent.invalidate()
+
+
+def connect(engine: Engine) -> PoolProxiedConnection:
+    """Return a connection of the pool as it is; raises the driver's errors."""
+    try:
+        return engine.raw_connection()
+    except sqlalchemy.exc.DBAPIError as error:
+        raise cast("psycopg.Error", error.orig) from error
+    except (AssertionError, LookupError, TypeError) as error:
+        # SQLAlchemy asks the server for its version on an engine's first connection.
+        raise ConfigurationError(
+            f"SQLAlchemy cannot read the engine's connections ({type(error).__name__}: {error}); "
+            "leave client_encoding, row_factory and cursor_factory out of its connect_args"
+        ) from error
+
+
+def prepare(connection: Connection, info: Any) -> None:
+    """Prepare a new connection, and note in the pool's info whether it goes through a pooler."""
+    cut_after_fork(connection)
+    array_dumper.register(connection)
+    info[_POOLED] = is_pooled(connection)
+
+
+def prepare_threshold(connection: Connection, info: Any) -> int | None:
+    """Return from which repetition on statements are prepared, None for never.
+
+    Never behind a pooler: the next transaction may have another server connection, on which the
+    statement of that name is missing, or is another client's. A threshold that the user set is kept:
+    the pooler may keep prepared statements apart.
+    """
+    threshold = connection.prepare_threshold
+    return None if info[_POOLED] and threshold == _DEFAULT_THRESHOLD else threshold
+
+
+def is_pooled(connection: Connection) -> bool:
+    """Say whether a pooler answered: it reports another process than the server's own."""
+    row = connection.execute("SELECT pg_catalog.pg_backend_pid()", prepare=False).fetchone()
+    if not connection.autocommit:
+        connection.rollback()
+    return row != (connection.info.backend_pid,)
+
+
+def end_transaction(connection: Connection) -> None:
+    """Commit what a listener of the user's engine has left open, such as SET."""
+    if not is_idle(connection):
+        connection.commit()
+
+
+def is_idle(connection: Connection) -> bool:
+    """Say whether the connection is in no transaction."""
+    return connection.info.transaction_status == pq.TransactionStatus.IDLE
+
+
+def _set_attributes(connection: Connection, values: dict[str, Any]) -> None:
+    for name, value in values.items():
+        setattr(connection, name, value)
+
+
+def _set_encoding(connection: Connection, encoding: str) -> None:
+    """Set the encoding of a session unless it has it, which libpq knows without asking."""
+    if connection.info.parameter_status("client_encoding") != encoding:
+        statement = "SELECT pg_catalog.set_config('client_encoding', %s, false)"
+        connection.execute(statement, [encoding], prepare=False)
+
+
+def _is_hung_up(connection: Connection) -> bool:
+    """Say whether the server has closed an idle connection, without asking it: a microsecond.
+
+    A server that went away leaves its last message or an end of file to be read.
+    """
+    if connection.closed:
+        return True
+    poll = select.poll()
+    poll.register(connection.fileno(), select.POLLIN)
+    if not poll.poll(0):
+        return False
+    # It may also be a notice: only now is the server asked.
+    return connection.pgconn.exec_(b"").status != pq.ExecStatus.EMPTY_QUERY

@@ -1,0 +1,126 @@
+"""The statements of this room. A long one begins with a comment, which pg_stat_activity shows.
+
+StoredCorpus.statement() fills in the names in braces.
+"""
+
+from __future__ import annotations
+
+from typing import Final, LiteralString
+
+# Connections
+
+# current_setting() returns the value with a unit, such as 50ms or 2min, or 0 if there is no limit.
+WAIT_AT_MOST: Final[LiteralString] = """
+SELECT l.before, pg_catalog.date_part('epoch', l.before::interval), pg_catalog.set_config(
+    'lock_timeout',
+    CASE WHEN l.before::interval BETWEEN '1us' AND %(most)s::text::interval
+        THEN l.before ELSE %(most)s::text END,
+    true)
+FROM (SELECT pg_catalog.current_setting('lock_timeout')) l (before)
+"""
+WITHOUT_TIME_LIMITS: Final[LiteralString] = """
+SELECT pg_catalog.set_config(name, '0', true) FROM pg_catalog.pg_settings
+WHERE name IN ('statement_timeout', 'transaction_timeout')
+"""
+
+# The schema. These work at every revision: they call no function of the schema.
+
+LOCK_MIGRATIONS: Final[LiteralString] = (
+    "/* textsim-db: wait for a migration */ SELECT pg_advisory_xact_lock(%s)"
+)
+HAS_VERSION: Final[LiteralString] = "SELECT to_regclass('textsim.alembic_version') IS NOT NULL"
+VERSION: Final[LiteralString] = "SELECT version_num FROM textsim.alembic_version"
+HAS_SCHEMA: Final[LiteralString] = "SELECT to_regnamespace('textsim') IS NOT NULL"
+HAS_CORPORA: Final[LiteralString] = "SELECT to_regclass('textsim.corpus') IS NOT NULL"
+VIEW_OVER_SCHEMA: Final[LiteralString] = """
+SELECT CASE v.relkind WHEN 'm' THEN 'MATERIALIZED VIEW' ELSE 'VIEW' END, v.oid::regclass::text
+FROM pg_depend d
+JOIN pg_rewrite r ON r.oid = d.objid
+JOIN pg_class v ON v.oid = r.ev_class
+LEFT JOIN pg_class t ON d.refclassid = 'pg_class'::regclass AND t.oid = d.refobjid
+LEFT JOIN pg_proc f ON d.refclassid = 'pg_proc'::regclass AND f.oid = d.refobjid
+WHERE d.classid = 'pg_rewrite'::regclass
+    AND 'textsim'::regnamespace IN (t.relnamespace, f.pronamespace)
+    AND v.relnamespace <> 'textsim'::regnamespace
+ORDER BY 2 LIMIT 1
+"""
+CORPUS_IDS: Final[LiteralString] = "SELECT id FROM textsim.corpus ORDER BY id"
+SOURCE_IDS: Final[LiteralString] = "SELECT id FROM textsim.source WHERE corpus_id = %s"
+DROP_TRIGGER_FUNCTION: Final[LiteralString] = "DROP FUNCTION IF EXISTS {}() CASCADE"
+FORGET_SOURCES: Final[LiteralString] = "DELETE FROM textsim.source WHERE corpus_id = %s"
+FORGET_CORPUS: Final[LiteralString] = "DELETE FROM textsim.corpus WHERE id = %s"
+# The band rows first, as searches lock them.
+DROP_PARTITIONS: Final[LiteralString] = "DROP TABLE IF EXISTS {}, {}"
+HASH_WORDS: Final[LiteralString] = (
+    "SELECT array(SELECT hashtextextended(w, 0) FROM unnest(%s::text[]) w)"
+)
+HASH_BANDS: Final[LiteralString] = (
+    "SELECT ARRAY[hash_array_extended(ARRAY[7, 2147483646], 0), "
+    "hash_array_extended(ARRAY[0, 123456789], 1)]"
+)
+
+# Corpora
+
+_COLUMNS: Final[LiteralString] = (
+    "id, name, unit, shingle_length, threshold, recall, num_hashes, bands, rows, seed, recipe, "
+    "golden_signature, golden_buckets, coalesce(origin, id) AS origin, stop_words, language, "
+    "stop_words_by_language"
+)
+CORPUS_BY_NAME: Final[LiteralString] = f"SELECT {_COLUMNS} FROM textsim.corpus WHERE name = %s"
+CORPUS_BY_ID: Final[LiteralString] = f"SELECT {_COLUMNS} FROM textsim.corpus WHERE id = %s"
+CORPUS_NAMES: Final[LiteralString] = 'SELECT name FROM textsim.corpus ORDER BY name COLLATE "C"'
+INSERT_CORPUS: Final[LiteralString] = """
+INSERT INTO textsim.corpus (
+    name, unit, shingle_length, threshold, recall, num_hashes, bands, rows, seed, recipe,
+    stop_words, language, stop_words_by_language, a, b, golden_signature, golden_buckets
+) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
+ON CONFLICT (name) DO NOTHING
+RETURNING id
+"""
+CREATE_PARTITIONS: Final[LiteralString] = "SELECT textsim._create_partitions(%s)"
+LOCK_CORPUS_BY_NAME: Final[LiteralString] = (
+    "SELECT id FROM textsim.corpus WHERE name = %s FOR UPDATE"
+)
+LOCK_CORPUS_BY_ID: Final[LiteralString] = "SELECT id FROM textsim.corpus WHERE id = %s FOR UPDATE"
+DROP_CORPUS: Final[LiteralString] = (
+    "/* textsim-db: drop a corpus */ SELECT textsim._drop_corpus(%s)"
+)
+
+# The band index of a corpus
+
+LOCK_BANDS: Final[LiteralString] = "LOCK TABLE {band}"
+LOCK_BANDS_AGAINST_WRITERS: Final[LiteralString] = "LOCK TABLE {band} IN SHARE ROW EXCLUSIVE MODE"
+HAS_DOCUMENTS: Final[LiteralString] = "SELECT EXISTS (SELECT FROM {document})"
+HAS_BAND_INDEX: Final[LiteralString] = "SELECT pg_catalog.to_regclass({index_name}) IS NOT NULL"
+DROP_BAND_INDEX: Final[LiteralString] = "DROP INDEX textsim.{index}"
+BUILD_BAND_INDEX: Final[LiteralString] = """
+/* textsim-db: build the band index of corpus {id} */
+CREATE INDEX IF NOT EXISTS {index} ON {band} (bucket, document_id)
+"""
+
+# The dictionary
+
+SELECT_WORDS: Final[LiteralString] = """
+/* textsim-db: find words in the dictionary */
+SELECT w.hash, w.id, w.word
+FROM pg_catalog.unnest(%s::bigint[]) q (hash) JOIN textsim.word w ON w.hash = q.hash
+"""
+# In the order of the hashes, so that two writers wait for each other in one direction only.
+INSERT_WORDS: Final[LiteralString] = """
+/* textsim-db: add words to the dictionary */
+INSERT INTO textsim.word (hash, word)
+SELECT hash, word FROM unnest(%s::bigint[], %s::text[]) q (hash, word) ORDER BY hash
+ON CONFLICT (hash) DO NOTHING
+RETURNING hash, id
+"""
+# Documents refer to a word by its id later on: a crash must not lose the word, or another word would
+# get the id, even if the role cares little for its last transactions.
+DURABLE: Final[LiteralString] = """
+SELECT pg_catalog.set_config('synchronous_commit', 'on', true)
+WHERE pg_catalog.current_setting('synchronous_commit') = 'off'
+"""
+WORDS_BY_ID: Final[LiteralString] = """
+/* textsim-db: read the dictionary */
+SELECT id, word FROM textsim.word WHERE id = ANY (%s::integer[])
+"""
+LAST_WORD_ID: Final[LiteralString] = "SELECT coalesce(max(id), 0) FROM textsim.word"
