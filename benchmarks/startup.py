@@ -1,12 +1,13 @@
 """How long commands take that compute nothing, and what a process pays before its first add.
 
-Each figure is a median of processes that run in turns with the bare imports beside which it stands:
-on a busy machine all of them take longer.
+Each figure is a median of processes that run in turns with the bare imports beside which it stands.
+On a busy machine all of them take longer; the seconds of the processor change less.
 """
 
 from __future__ import annotations
 
 import argparse
+import resource
 import statistics
 import subprocess
 import sys
@@ -24,19 +25,23 @@ KERNEL_IMPORTS = f"{IMPORTS}, numpy, numba"
 COMMANDS = ["corpus list", f"corpus show {CORPUS}", "status", "pending", "attach --help"]
 ADD = f"""
 import sys, time
-start = time.perf_counter()
+def now():
+    return time.perf_counter(), time.process_time()
+times = [now()]
 import textsim_db as ts
 with ts.connect(sys.argv[1]) as db:
-    connected = time.perf_counter()
+    times.append(now())
     corpus = db.corpus({CORPUS!r})
     corpus.add("first", "a text that is added first, " + sys.argv[2])
-    first = time.perf_counter()
-    for i in range(5):
-        later_start = time.perf_counter()
-        corpus.add("later", f"a text that is added later, {{sys.argv[2]}} {{i}}")
-    later = time.perf_counter()
-print(connected - start, first - connected, later - later_start)
+    times.append(now())
+    corpus.add("later", "a text that is added later, " + sys.argv[2])
+    times.append(now())
+for before, after in zip(times, times[1:]):
+    print(after[0] - before[0], after[1] - before[1])
 """
+
+Seconds = tuple[float, float]
+"""By the clock, and of the processor."""
 
 
 def main() -> None:
@@ -58,17 +63,19 @@ def measure(address: str, rounds: int) -> None:
     ts.install(address)
     with ts.connect(address) as db:
         db.create_corpus(CORPUS).add("key", "a text, so that kernels are compiled")
-    seconds: dict[str, list[float]] = {}
+    seconds: dict[str, list[Seconds]] = {}
     for number in range(rounds + 1):
         figures = one_round(address, number)
         if number:  # the first round fills caches
             for name, value in figures.items():
                 seconds.setdefault(name, []).append(value)
+    print(f"{'median':<52}{'seconds':>10}{'processor':>12}")
     for name, values in seconds.items():
-        print(f"{name:<44}{statistics.median(values):>8.3f} s")
+        by_clock, of_processor = (statistics.median(column) for column in zip(*values, strict=True))
+        print(f"{name:<52}{by_clock:>10.3f}{of_processor:>12.3f}")
 
 
-def one_round(address: str, number: int) -> dict[str, float]:
+def one_round(address: str, number: int) -> dict[str, Seconds]:
     """Return the seconds that each kind of process takes."""
     figures = {IMPORTS: seconds_of("-c", IMPORTS), KERNEL_IMPORTS: seconds_of("-c", KERNEL_IMPORTS)}
     for command in COMMANDS:
@@ -76,14 +83,19 @@ def one_round(address: str, number: int) -> dict[str, float]:
         figures[f"textsim {command}"] = seconds_of(*program)
     done = run("-c", ADD, address, str(number))
     names = ("import and connect", "open a corpus and add first", "add later")
-    return figures | dict(zip(names, map(float, done.split()), strict=True))
+    for name, line in zip(names, done.splitlines(), strict=True):
+        by_clock, of_processor = map(float, line.split())
+        figures[name] = by_clock, of_processor
+    return figures
 
 
-def seconds_of(*arguments: str) -> float:
+def seconds_of(*arguments: str) -> Seconds:
     """Return the seconds that a process takes."""
-    start = time.perf_counter()
+    start, used = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
     run(*arguments)
-    return time.perf_counter() - start
+    end, used_now = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
+    of_processor = used_now.ru_utime + used_now.ru_stime - used.ru_utime - used.ru_stime
+    return end - start, of_processor
 
 
 def run(*arguments: str) -> str:

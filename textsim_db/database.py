@@ -112,11 +112,10 @@ class Database:
         except CorpusExists:
             if not exist_ok:
                 raise
+            stored = None
+        if stored is None:
             stored = stored_corpus.load(self._engine, name)
-            if differing := settings.differences(stored.config):
-                raise CorpusExists(
-                    f'corpus "{name}" exists with other settings: {differing}'
-                ) from None
+            settings.check_same(name, stored.config)
         return Corpus(Store(self._engine, self._dictionary, stored))
 
     def corpus(self, name: str) -> Corpus:

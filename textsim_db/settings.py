@@ -10,7 +10,7 @@ from enum import StrEnum
 from numbers import Real
 from typing import Any, NamedTuple
 
-from textsim_db.errors import ConfigurationError, RecipeError
+from textsim_db.errors import ConfigurationError, CorpusExists, RecipeError
 
 RECIPE = 1
 """The version of everything from text to buckets; a change of any step makes a new one."""
@@ -222,22 +222,25 @@ class CorpusSettings:
             )
         return Bands(bands, rows), recall
 
-    def differences(self, config: CorpusConfig) -> str:
-        """Return how a configuration differs from the one that these settings make, or "".
+    def check_same(self, name: str, config: CorpusConfig) -> None:
+        """Raise CorpusExists unless the corpus of that name is the one that these settings make.
 
-        It names the settings that the user chooses. If only values differ that follow from them, it
-        names these.
+        The error names the settings that differ, or if there are none, the values that follow.
         """
         wanted = self.complete()
         names = [
             f.name for f in fields(config) if getattr(config, f.name) != getattr(wanted, f.name)
         ]
         following = {"bands", "rows"} if self.bands is None else {"recall"}
-        return "; ".join(
-            f"{name.replace('_', ' ')} is {_shown(getattr(config, name))} there, "
-            f"not {_shown(getattr(wanted, name))}"
-            for name in [name for name in names if name not in following] or names
-        )
+        differences = [
+            f"{n.replace('_', ' ')} is {_shown(getattr(config, n))} there, "
+            f"not {_shown(getattr(wanted, n))}"
+            for n in [n for n in names if n not in following] or names
+        ]
+        if differences:
+            raise CorpusExists(
+                f'corpus "{name}" exists with other settings: {"; ".join(differences)}'
+            )
 
 
 DEFAULTS = CorpusSettings()

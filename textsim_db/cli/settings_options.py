@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args, get_type_hints
 import typer
 
 from textsim_db.cli.options import number, whole_number
-from textsim_db.errors import CorpusExists
 from textsim_db.settings import DEFAULTS, CorpusConfig, CorpusSettings, meaning
 
 if TYPE_CHECKING:
@@ -65,8 +64,7 @@ def check_settings(settings: PartialSettings) -> None:
 
 def check_existing(corpus: Corpus, settings: PartialSettings) -> None:
     """Raise CorpusExists unless the corpus is the one that these settings would make."""
-    if differences := _with_lists(settings).differences(corpus.config):
-        raise CorpusExists(f'corpus "{corpus.name}" exists with other settings: {differences}')
+    _with_lists(settings).check_same(corpus.name, corpus.config)
 
 
 def settings_of(corpus_config: CorpusConfig) -> dict[str, Any]:
