@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from textsim_db.files.csv_records import CsvRecords
 
 Rows = list[dict[str, Any]]
