@@ -6,7 +6,6 @@ import json
 import random
 import signal
 import subprocess
-from collections.abc import Iterator
 from typing import Any
 
 import psycopg
@@ -22,12 +21,11 @@ from textsim_db.db.engine import plain_url, sqlalchemy_url
 pytestmark = pytest.mark.one_server
 
 
-@pytest.fixture
-def connection(database_url: str) -> Iterator[Connection]:
-    with psycopg.connect(database_url, autocommit=True) as connection:
-        connection.execute("CREATE TABLE article (id text PRIMARY KEY, text text)")
-        connection.execute("INSERT INTO article VALUES ('a', 'one two three four'), ('b', 'other')")
-        yield connection
+@pytest.fixture(autouse=True)
+def article(connection: Connection) -> None:
+    """The table that commands attach."""
+    connection.execute("CREATE TABLE article (id text PRIMARY KEY, text text)")
+    connection.execute("INSERT INTO article VALUES ('a', 'one two three four'), ('b', 'other')")
 
 
 def records(textsim: Textsim, *args: str, status: int = 0) -> list[dict[str, Any]]:
