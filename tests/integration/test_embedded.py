@@ -100,7 +100,8 @@ def test_stop_waits_for_the_processes_and_not_only_for_their_lock_file(folder: P
     program = folder / "postgres"  # a process of the cluster that ends after the lock file has gone
     program.symlink_to("/bin/bash")
     ended = folder / "ended"
-    script = f"while [ -e {cluster}/postmaster.pid ]; do sleep 0.01; done; sleep 1; touch {ended}"
+    # The colon keeps the shell itself there until the last program has ended.
+    script = f"while [ -e {cluster}/postmaster.pid ]; do sleep 0.01; done; sleep 1; touch {ended}; :"
     with subprocess.Popen([program, "-c", script], cwd=cluster):
         assert embedded_server.stop(folder)
         assert ended.exists()

@@ -107,10 +107,9 @@ def temporary_corpus(database: Database, settings: CorpusSettings) -> Iterator[C
     """Lend a corpus, which is dropped afterwards."""
     load_rooms()
     with temporary_name(database.engine) as name:
-        stored_corpus.create(database.engine, name, with_lists(settings).complete())
-        corpus = database.corpus(name)
         try:
-            yield corpus
+            stored_corpus.create(database.engine, name, with_lists(settings).complete())
+            yield database.corpus(name)
         finally:
             with suppress(CorpusNotFound):
-                corpus.drop()
+                stored_corpus.drop_named(database.engine, name)
