@@ -116,6 +116,12 @@ def enter(table: HashTable, slot: np.uint64, number: int) -> None:
     table.slots[slot] = table.first + number
 
 
+@inlined_kernel
+def leave(table: HashTable, slot: np.uint64) -> None:
+    """Free the slot of an entry. All entries that were entered after it have to be freed with it."""
+    table.slots[slot] = table.first - 1
+
+
 @kernel
 def table_of(hashes: HashArray, count: int, spread: int) -> HashTable:
     """Return a table of the first of distinct hashes, numbered as they come, with room for all."""
