@@ -126,7 +126,9 @@ def check_spans(rng: random.Random, data: bytes) -> None:
     cuts = np.unique([0, len(data), *(rng.randrange(len(data) + 1) for _ in range(200))])
     starts, ends = cuts[:-1].astype(np.int32), cuts[1:].astype(np.int32)
     offsets = np.array([0, len(starts) // 3, len(starts)], np.int64)
-    found = shingles.distinct_spans(bytes_, shingles.Spans(starts, ends, offsets), SPREAD)
+    found = shingles.distinct_spans(
+        bytes_, shingles.Spans(starts.copy(), ends.copy(), offsets), SPREAD
+    )
     all_hashes = hashing.hash_spans(bytes_, starts, ends)
     pieces = [data[start:end] for start, end in zip(starts, ends, strict=True)]
     firsts = [list(dict.fromkeys(pieces[a:b])) for a, b in pairwise(offsets.tolist())]

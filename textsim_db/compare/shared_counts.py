@@ -16,6 +16,7 @@ from textsim_db.text.hash_table import (
     find,
     hash_table,
     is_taken,
+    leave,
     number_at,
 )
 from textsim_db.text.numba_compiler import inlined_kernel, kernel
@@ -35,10 +36,10 @@ class Sums(NamedTuple):
 
 
 class _Counts(NamedTuple):
-    """The distinct tokens of one document at a time.
+    """The distinct tokens of one document at a time, and for the length of a pair of another one.
 
-    table: a number of each token; of_left: how often it occurs, by its number; of_right: how often
-    it has occurred so far in the document on the right; met: the numbers of tokens of the right.
+    table: a number of each token; of_left, of_right: how often it occurs in the two documents, by
+    its number; met: the slots of the tokens of the right document.
     """
 
     table: HashTable
@@ -52,33 +53,32 @@ def sums_of_pairs(rows: Rows, left: Int64Array, right: Int64Array) -> Sums:
 
     left, right: (pairs,), numbers of documents, fastest where equal lefts stand together.
     """
-    lengths = np.diff(rows.offsets)
-    products, shared, squares = _sums(rows, left, right, SPREAD)
-    differences = lengths[left] + lengths[right] - 2 * shared
-    return Sums(products, squares[left], squares[right], differences, shared)
+    return Sums(*_sums(rows, left, right, SPREAD))
 
 
 @kernel
-def _sums(
-    rows: Rows, left: Int64Array, right: Int64Array, spread: int
-) -> tuple[Int64Array, Int64Array, Int64Array]:
-    """Return the products and the shared tokens of pairs, and the squares of all documents."""
-    size = longest(rows.offsets)
-    table = hash_table(np.empty(size, np.uint64), size, spread)
-    numbers = np.zeros((3, size), np.int64)
-    counts = _Counts(table, numbers[0], numbers[1], numbers[2])
-    squares = np.zeros(len(rows.offsets) - 1, np.int64)
-    for document in range(len(squares)):
-        counts = _emptied_counts(counts)
-        squares[document] = _enter_tokens(counts, rows, document)
-    products = np.zeros(len(left), np.int64)
-    shared = np.zeros(len(left), np.int64)
+def _sums(rows: Rows, left: Int64Array, right: Int64Array, spread: int) -> Int64Array:
+    """Return the columns of Sums."""
+    sums = np.empty((5, len(left)), np.int64)
+    lengths = np.diff(rows.offsets)
+    counts = _empty_counts(2 * longest(rows.offsets), spread)
+    distinct, squares = 0, 0
     for pair in range(len(left)):
-        if pair == 0 or left[pair] != left[pair - 1]:
+        a, b = left[pair], right[pair]
+        if pair == 0 or a != left[pair - 1]:
             counts = _emptied_counts(counts)
-            _enter_tokens(counts, rows, left[pair])
-        products[pair], shared[pair] = _compare(counts, rows, right[pair])
-    return products, shared, squares
+            distinct, squares = _enter_left(counts, rows, a)
+        product, other_squares, shared = _compare_right(counts, rows, b, distinct)
+        sums[0, pair], sums[1, pair], sums[2, pair] = product, squares, other_squares
+        sums[3, pair], sums[4, pair] = lengths[a] + lengths[b] - 2 * shared, shared
+    return sums
+
+
+@kernel
+def _empty_counts(size: int, spread: int) -> _Counts:
+    table = hash_table(np.empty(size, np.uint64), size, spread)
+    zeros = np.zeros((3, size), np.int64)
+    return _Counts(table, zeros[0], zeros[1], zeros[2])
 
 
 @kernel
@@ -89,39 +89,59 @@ def _emptied_counts(counts: _Counts) -> _Counts:
 
 
 @inlined_kernel
-def _enter_tokens(counts: _Counts, rows: Rows, document: int) -> int:
-    """Count the tokens of a document, and return the sum of the squares of the counts."""
+def _enter_left(counts: _Counts, rows: Rows, document: int) -> tuple[int, int]:
+    """Count the tokens of a document; return how many are distinct, and the sum of the squares."""
     table = counts.table
     distinct, squares = 0, 0
     for i in range(rows.offsets[document], rows.offsets[document + 1]):
-        token = np.uint64(rows.tokens[i])
-        slot = find(table, token)
-        if not is_taken(table, slot):
-            enter(table, slot, distinct)
-            table.hashes[distinct] = token
-            counts.of_left[distinct] = 0
-            distinct += 1
+        slot = _slot_of(counts, rows.tokens[i], distinct)
         number = number_at(table, slot)
+        distinct += number == distinct
         squares += 2 * counts.of_left[number] + 1  # (x + 1)^2 - x^2
         counts.of_left[number] += 1
-    return squares
+    return distinct, squares
 
 
 @inlined_kernel
-def _compare(counts: _Counts, rows: Rows, other: int) -> tuple[int, int]:
-    """Return the product of the counts of two documents, and how many tokens they share."""
+def _slot_of(counts: _Counts, token: np.int32, new_number: int) -> np.uint64:
+    """Return the slot of a token; if it has none, enter it under the new number with counts of 0."""
     table = counts.table
-    product, shared, met = 0, 0, 0
-    for i in range(rows.offsets[other], rows.offsets[other + 1]):
-        slot = find(table, np.uint64(rows.tokens[i]))
-        if is_taken(table, slot):
-            number = number_at(table, slot)
-            if counts.of_right[number] == 0:
-                counts.met[met] = number
-                met += 1
-            product += counts.of_left[number]
-            shared += counts.of_right[number] < counts.of_left[number]
-            counts.of_right[number] += 1
+    slot = find(table, np.uint64(token))
+    if not is_taken(table, slot):
+        enter(table, slot, new_number)
+        table.hashes[new_number] = np.uint64(token)
+        counts.of_left[new_number], counts.of_right[new_number] = 0, 0
+    return slot
+
+
+@inlined_kernel
+def _compare_right(
+    counts: _Counts, rows: Rows, document: int, distinct: int
+) -> tuple[int, int, int]:
+    """Return the products, the squares and the shared tokens of a document with the left one."""
+    table = counts.table
+    product, squares, shared, met = 0, 0, 0, 0
+    for i in range(rows.offsets[document], rows.offsets[document + 1]):
+        slot = _slot_of(counts, rows.tokens[i], distinct + met)
+        number = number_at(table, slot)
+        x, y = counts.of_left[number], counts.of_right[number]
+        if y == 0:
+            counts.met[met] = slot
+            met += 1
+        product += x
+        squares += 2 * y + 1
+        shared += y < x
+        counts.of_right[number] = y + 1
+    _forget_right(counts, distinct, met)
+    return product, squares, shared
+
+
+@inlined_kernel
+def _forget_right(counts: _Counts, distinct: int, met: int) -> None:
+    """Set the counts of the right document back, and free the slots that only it had taken."""
     for k in range(met):
-        counts.of_right[counts.met[k]] = 0
-    return product, shared
+        slot = np.uint64(counts.met[k])
+        number = number_at(counts.table, slot)
+        counts.of_right[number] = 0
+        if number >= distinct:
+            leave(counts.table, slot)

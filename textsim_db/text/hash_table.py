@@ -15,8 +15,13 @@ import numpy as np
 from textsim_db.text.array_types import HashArray, Int32Array
 from textsim_db.text.numba_compiler import inlined_kernel, kernel
 
-SPREAD = secrets.randbits(63) | 1
-"""The secret odd number of this process. Kernels take it as a parameter: a constant would be cached."""
+SPREAD = 0x61C886 << 40 | secrets.randbits(40) | 1
+"""An odd number that is secret in each process.
+
+Kernels take it as a parameter, because their constants are cached on disk. It begins like 2^64
+divided by the square of the golden ratio, which spreads numbers that are close together, such as
+word ids, evenly over a table.
+"""
 _ALL_BITS = np.uint64(0xFFFFFFFFFFFFFFFF)
 _LAST = 2**31 - 1
 _SMALL = 2048
@@ -114,6 +119,12 @@ def number_at(table: HashTable, slot: np.uint64) -> int:
 def enter(table: HashTable, slot: np.uint64, number: int) -> None:
     """Write the number of an entry into the slot that find() or find_next() returned."""
     table.slots[slot] = table.first + number
+
+
+@inlined_kernel
+def leave(table: HashTable, slot: np.uint64) -> None:
+    """Free the slot of an entry. All entries that were entered after it have to be freed with it."""
+    table.slots[slot] = table.first - 1
 
 
 @kernel

@@ -131,17 +131,13 @@ def _write_char_spans(tokens: Tokens, n: int, document: int, out: Spans) -> None
 
 @kernel
 def distinct_spans(data: ByteArray, spans: Spans, spread: int) -> Shingles:
-    """Keep the first of equal spans of each document.
+    """Keep the first of equal spans of each document, moving them to the front of the arrays.
 
     Equality is decided on the bytes; the hash only finds the place to look. data must go on for
     PADDING bytes after the last span. spread: SPREAD.
     """
-    kept = Shingles(
-        np.empty(len(spans.starts), np.uint64),
-        np.empty_like(spans.starts),
-        np.empty_like(spans.ends),
-        np.zeros_like(spans.offsets),
-    )
+    hashes = np.empty(len(spans.starts), np.uint64)
+    kept = Shingles(hashes, spans.starts, spans.ends, np.zeros_like(spans.offsets))
     table = hash_table(kept.hashes, longest(spans.offsets), spread)
     for i in range(len(spans.offsets) - 1):
         first = kept.offsets[i]
