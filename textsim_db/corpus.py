@@ -76,22 +76,22 @@ if TYPE_CHECKING:
     from textsim_db.text import languages
     from textsim_db.write import bulk_load, prepared_batch, rebuild
 else:
-    verify = lazy("textsim_db.compare.verify")
-    explanation = lazy("textsim_db.diff.explanation")
-    by_name = lazy("textsim_db.measures.by_name")
-    clusters = lazy("textsim_db.read.clusters")
-    corpus_statistics = lazy("textsim_db.read.corpus_statistics")
-    integrity = lazy("textsim_db.read.integrity")
-    measure_recall = lazy("textsim_db.read.measure_recall")
-    pairs = lazy("textsim_db.read.pairs")
-    search = lazy("textsim_db.read.search")
-    sketches = lazy("textsim_db.sketch.sketches")
-    attach = lazy("textsim_db.sync.attach")
-    drift = lazy("textsim_db.sync.drift")
-    languages = lazy("textsim_db.text.languages")
-    bulk_load = lazy("textsim_db.write.bulk_load")
-    prepared_batch = lazy("textsim_db.write.prepared_batch")
-    rebuild = lazy("textsim_db.write.rebuild")
+    verify = lazy("textsim_db.compare.verify", globals())
+    explanation = lazy("textsim_db.diff.explanation", globals())
+    by_name = lazy("textsim_db.measures.by_name", globals())
+    clusters = lazy("textsim_db.read.clusters", globals())
+    corpus_statistics = lazy("textsim_db.read.corpus_statistics", globals())
+    integrity = lazy("textsim_db.read.integrity", globals())
+    measure_recall = lazy("textsim_db.read.measure_recall", globals())
+    pairs = lazy("textsim_db.read.pairs", globals())
+    search = lazy("textsim_db.read.search", globals())
+    sketches = lazy("textsim_db.sketch.sketches", globals())
+    attach = lazy("textsim_db.sync.attach", globals())
+    drift = lazy("textsim_db.sync.drift", globals())
+    languages = lazy("textsim_db.text.languages", globals())
+    bulk_load = lazy("textsim_db.write.bulk_load", globals())
+    prepared_batch = lazy("textsim_db.write.prepared_batch", globals())
+    rebuild = lazy("textsim_db.write.rebuild", globals())
 
 
 INDEX_PATIENCE = "100ms"

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from textsim_db.sync.worker import Worker
     from textsim_db.text import stop_words as stop_word_lists
 else:
-    worker = lazy("textsim_db.sync.worker")
-    stop_word_lists = lazy("textsim_db.text.stop_words")
+    worker = lazy("textsim_db.sync.worker", globals())
+    stop_word_lists = lazy("textsim_db.text.stop_words", globals())
 
 URL_VARIABLE = "TEXTSIM_DATABASE_URL"
 

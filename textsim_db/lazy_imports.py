@@ -6,23 +6,23 @@ A module names its lazy imports twice: for type checkers under TYPE_CHECKING, an
 from __future__ import annotations
 
 from importlib import import_module
-from types import ModuleType
 from typing import Any
 
 
 class _LazyModule:
-    """Stands for a module, and imports it when an attribute is first read."""
+    """Stands for a module until an attribute is read; then the module takes its place."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, namespace: dict[str, Any]) -> None:
         self._name = name
-        self._module: ModuleType | None = None
+        self._namespace = namespace
 
     def __getattr__(self, attribute: str) -> Any:
-        if self._module is None:
-            self._module = import_module(self._name)
-        return getattr(self._module, attribute)
+        module = import_module(self._name)
+        names = [name for name, value in self._namespace.items() if value is self]
+        self._namespace.update(dict.fromkeys(names, module))
+        return getattr(module, attribute)
 
 
-def lazy(name: str) -> Any:
-    """Return a stand-in for the module of that name."""
-    return _LazyModule(name)
+def lazy(name: str, namespace: dict[str, Any]) -> Any:
+    """Return a stand-in for the module of that name; namespace: the globals() that hold it."""
+    return _LazyModule(name, namespace)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import select
 from collections.abc import Iterator
 from contextlib import contextmanager
+from operator import attrgetter
 from typing import Any, cast
 
 import psycopg
@@ -19,15 +20,12 @@ from textsim_db.db.process_fork import cut_after_fork
 from textsim_db.errors import ConfigurationError
 
 Connection = psycopg.Connection[tuple[Any, ...]]
-ENCODING = "UTF8"
+ENCODING = b"UTF8"
 _DEFAULT_THRESHOLD = 5  # psycopg's
 _POOLED = "textsim-db: behind a pooler"
-_SETTINGS: dict[str, Any] = {
-    "autocommit": True,
-    "row_factory": tuple_row,
-    "cursor_factory": psycopg.Cursor,
-    "server_cursor_factory": psycopg.ServerCursor,
-}
+_ATTRIBUTES = ("row_factory", "cursor_factory", "server_cursor_factory")
+_OURS = (tuple_row, psycopg.Cursor, psycopg.ServerCursor)
+_attributes_of = attrgetter(*_ATTRIBUTES)
 
 
 @contextmanager
@@ -55,22 +53,27 @@ def adapted(lent: PoolProxiedConnection, autocommit: bool = True) -> Iterator[Co
     """
     connection = cast(Connection, lent.driver_connection)
     end_transaction(connection)
-    before = {name: getattr(connection, name) for name in ("prepare_threshold", *_SETTINGS)}
-    encoding = connection.info.parameter_status("client_encoding") or ENCODING
+    attributes = _attributes_of(connection)
+    before = connection.autocommit, connection.prepare_threshold
+    encoding = connection.pgconn.parameter_status(b"client_encoding") or ENCODING
     try:
-        _set_attributes(connection, _SETTINGS)
-        _set_encoding(connection, ENCODING)
+        connection.autocommit = True
+        _set_attributes(connection, _OURS)
+        if encoding != ENCODING:
+            _set_encoding(connection, ENCODING)
         if _POOLED not in lent.info:
             prepare(connection, lent.info)
         connection.prepare_threshold = prepare_threshold(connection, lent.info)
-        connection.autocommit = autocommit
+        if not autocommit:
+            connection.autocommit = False
         yield connection
     finally:
-        try:
-            connection.autocommit = True
-            _set_encoding(connection, encoding)
-            _set_attributes(connection, before)
-        except psycopg.Error:  # it is lost, or still in a transaction
+        if is_idle(connection):
+            if encoding != ENCODING:
+                _set_encoding(connection, encoding)
+            _set_attributes(connection, attributes)
+            connection.autocommit, connection.prepare_threshold = before
+        else:  # it is lost, or still in a transaction
             lent.invalidate()
 
 
@@ -122,19 +125,18 @@ def end_transaction(connection: Connection) -> None:
 
 def is_idle(connection: Connection) -> bool:
     """Say whether the connection is in no transaction."""
-    return connection.info.transaction_status == pq.TransactionStatus.IDLE
+    return connection.pgconn.transaction_status == pq.TransactionStatus.IDLE
 
 
-def _set_attributes(connection: Connection, values: dict[str, Any]) -> None:
-    for name, value in values.items():
-        setattr(connection, name, value)
+def _set_attributes(connection: Connection, values: tuple[Any, ...]) -> None:
+    if _attributes_of(connection) != values:
+        for name, value in zip(_ATTRIBUTES, values, strict=True):
+            setattr(connection, name, value)
 
 
-def _set_encoding(connection: Connection, encoding: str) -> None:
-    """Set the encoding of a session unless it has it, which libpq knows without asking."""
-    if connection.info.parameter_status("client_encoding") != encoding:
-        statement = "SELECT pg_catalog.set_config('client_encoding', %s, false)"
-        connection.execute(statement, [encoding], prepare=False)
+def _set_encoding(connection: Connection, encoding: bytes) -> None:
+    statement = "SELECT pg_catalog.set_config('client_encoding', %s, false)"
+    connection.execute(statement, [encoding.decode()], prepare=False)
 
 
 def _is_hung_up(connection: Connection) -> bool:

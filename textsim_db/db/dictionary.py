@@ -19,20 +19,12 @@ from textsim_db.db import statements
 from textsim_db.db.engine import Connection, autocommit
 from textsim_db.db.retries import is_timeout, repeated
 from textsim_db.errors import DatabaseError
-from textsim_db.lazy_imports import lazy
 
 if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
-    from textsim_db.db import binary_format, word_cache
-    from textsim_db.text import hashing
+    from textsim_db.db.binary_format import Array
+    from textsim_db.db.word_cache import WordCache
+    from textsim_db.text.array_types import Int32Array
     from textsim_db.text.tokens import Tokens
-else:
-    np = lazy("numpy")
-    binary_format = lazy("textsim_db.db.binary_format")
-    hashing = lazy("textsim_db.text.hashing")
-    word_cache = lazy("textsim_db.db.word_cache")
 
 INSERT_WORDS = 10_000
 MAX_TEXTS = 500_000
@@ -47,15 +39,15 @@ class Dictionary:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._lock = threading.Lock()
-        self._cache: word_cache.WordCache | None = None
+        self._cache: WordCache | None = None
         self._texts: dict[int, str] = {}
         _dictionaries.add(self)
 
-    def find(self, tokens: Tokens) -> npt.NDArray[np.int32]:
+    def find(self, tokens: Tokens) -> Int32Array:
         """Return the id of each word, 0 for those the dictionary does not have; adds none."""
         return self._resolve(tokens, add=False)
 
-    def ensure(self, tokens: Tokens) -> npt.NDArray[np.int32]:
+    def ensure(self, tokens: Tokens) -> Int32Array:
         """Return the id of each word, adding those that are missing.
 
         0 is left only for a word whose 64-bit hash is that of a different word of the dictionary.
@@ -78,7 +70,7 @@ class Dictionary:
         return int(last)
 
     def _read_texts(self, ids: set[int]) -> dict[int, str]:
-        parameter = binary_format.Array(np.fromiter(sorted(ids), np.int32, len(ids)))
+        parameter = _array(sorted(ids), "int32")
         with autocommit(self._engine) as connection:
             cursor = connection.cursor(binary=True).execute(statements.WORDS_BY_ID, [parameter])
             texts = dict(cursor.fetchall())
@@ -96,15 +88,20 @@ class Dictionary:
             self._lock = threading.Lock()
             self._cache = None
 
-    def _resolve(self, tokens: Tokens, add: bool) -> npt.NDArray[np.int32]:
-        hashes = hashing.hash_spans(tokens.normal, tokens.starts, tokens.ends)
+    def _resolve(self, tokens: Tokens, add: bool) -> Int32Array:
+        # Imported here, because most commands open a database and look up no word.
+        import numpy as np
+
+        from textsim_db.text.hashing import hash_spans
+
+        hashes = hash_spans(tokens.normal, tokens.starts, tokens.ends)
         with self._lock:
             if self._cache is None:
-                self._cache = word_cache.WordCache()
+                self._cache = _empty_cache()
             ids = self._cache.find(tokens, hashes)
-            missing = np.flatnonzero(ids == 0)
-            if not len(missing):
+            if ids.all():
                 return ids
+            missing = np.flatnonzero(ids == 0)
             distinct, first = np.unique(hashes[missing], return_index=True)
             words = tokens.words(missing[first])
             entries = self._fetch(dict(zip(distinct.tolist(), words, strict=True)), add)
@@ -194,5 +191,15 @@ def _without(hashes: list[int], rows: Sequence[tuple[Any, ...]]) -> list[int]:
     return [value for value in hashes if value not in present]
 
 
-def _array(hashes: list[int]) -> binary_format.Array:
-    return binary_format.Array(np.array(hashes, np.int64))
+def _empty_cache() -> WordCache:
+    from textsim_db.db.word_cache import WordCache
+
+    return WordCache()
+
+
+def _array(values: list[int], dtype: str = "int64") -> Array:
+    import numpy as np
+
+    from textsim_db.db.binary_format import Array
+
+    return Array(np.array(values, dtype))

@@ -91,7 +91,7 @@ def open_engine(address: str, application_name: str = APPLICATION_NAME) -> Engin
         del arguments["connect_timeout"]
     arguments = {name: value for name, value in arguments.items() if name not in url.query}
     # It prevails over the address, PGCLIENTENCODING and ALTER ROLE SET.
-    arguments["client_encoding"] = ENCODING
+    arguments["client_encoding"] = ENCODING.decode()
     engine = sqlalchemy.create_engine(url, pool_size=5, max_overflow=20, connect_args=arguments)
 
     @sqlalchemy.event.listens_for(engine, "connect")
@@ -175,7 +175,7 @@ def autocommit(engine: Engine) -> Iterator[Connection]:
         try:
             yield connection
         finally:
-            if not connection.closed:
+            if not (connection.closed or connections.is_idle(connection)):
                 connection.rollback()
 
 

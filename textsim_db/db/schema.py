@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
     from textsim_db.text import hashing
 else:
-    np = lazy("numpy")
-    hashing = lazy("textsim_db.text.hashing")
+    np = lazy("numpy", globals())
+    hashing = lazy("textsim_db.text.hashing", globals())
 
 # Alembic itself is imported where it is used: most connections only compare revisions.
 

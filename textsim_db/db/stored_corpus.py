@@ -26,8 +26,8 @@ from textsim_db.settings import CorpusConfig, Shingle
 if TYPE_CHECKING:
     from textsim_db.sketch import minhash, sketches
 else:
-    minhash = lazy("textsim_db.sketch.minhash")
-    sketches = lazy("textsim_db.sketch.sketches")
+    minhash = lazy("textsim_db.sketch.minhash", globals())
+    sketches = lazy("textsim_db.sketch.sketches", globals())
 
 log = logging.getLogger(__name__)
 

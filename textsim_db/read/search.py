@@ -155,8 +155,9 @@ def _verified(
     left, right = candidates.queries, candidates.documents
     count, num_hashes = queries.signatures.shape
     values = values_of_pairs(criterion, rows, left, right + count)
-    accepted = np.flatnonzero(criterion.accepted(values))
-    left, right, values = left[accepted], right[accepted], values[accepted]
+    accepted = criterion.accepted(values)
+    if not accepted.all():
+        left, right, values = left[accepted], right[accepted], values[accepted]
     estimates = minhash.estimates(queries.signatures[left], documents.signatures(right, num_hashes))
     matches: list[list[Match]] = [[] for _ in range(count)]
     pairs = (column.tolist() for column in (left, right, values, estimates))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -38,7 +39,7 @@ class Vocabulary:
     def numbers(self, tokens: Tokens) -> npt.NDArray[np.int32]:
         """Return the number of each word: int32 of shape (words,)."""
         numbers = self.dictionary.find(tokens)
-        if numbers.all() and not self._unknown:
+        if not self._unknown and numbers.all():
             return numbers
         hashes = hash_spans(tokens.normal, tokens.starts, tokens.ends)
         suspects = np.flatnonzero((numbers == 0) | np.isin(hashes, self._hashes))
@@ -68,14 +69,17 @@ class StoredDocuments:
     def __init__(
         self, corpus: StoredCorpus, vocabulary: Vocabulary, rows: Sequence[tuple[Any, ...]]
     ) -> None:
-        self.ids = np.array([row[0] for row in rows], np.int64)
         self.keys: list[str] = [row[1] for row in rows]
         self.shingle_counts = np.array([row[2] for row in rows], np.int64)
-        self._word_ids = [row[3] for row in rows]
-        self._signatures = [row[4] for row in rows]
+        self._rows = rows
         self._waiting = {i: row[5] for i, row in enumerate(rows) if row[3] is None}
         self._vocabulary = vocabulary
         self._shingle = corpus.config.shingle
+
+    @cached_property
+    def ids(self) -> npt.NDArray[np.int64]:
+        """The ids: int64 of shape (documents,)."""
+        return np.array([row[0] for row in self._rows], np.int64)
 
     def rows(self, of_shingles: bool = True) -> Rows:
         """Return what measures of shingles compare, word ids or code points, or else the words."""
@@ -84,10 +88,10 @@ class StoredDocuments:
         return Rows(tokens, offsets, self.shingle_counts, self._shingle.n)
 
     def _words(self) -> Ragged:
-        return word_numbers(self._word_ids, self._waiting, self._vocabulary)
+        return word_numbers([row[3] for row in self._rows], self._waiting, self._vocabulary)
 
     def _characters(self) -> Ragged:
-        word_ids = [b"" if data is None else data for data in self._word_ids]
+        word_ids = [row[3] or b"" for row in self._rows]
         forms = normal_forms(*load_int4_arrays(word_ids), self._vocabulary.dictionary)
         for i, form in self._waiting.items():
             forms[i] = form
@@ -98,12 +102,13 @@ class StoredDocuments:
 
         Raises DatabaseError if a signature has another length.
         """
-        values, offsets = load_int4_arrays([self._signatures[i] for i in numbers.tolist()])
-        for place in np.flatnonzero(np.diff(offsets) != num_hashes)[:1].tolist():
+        values, offsets = load_int4_arrays([self._rows[i][4] for i in numbers.tolist()])
+        sizes = np.diff(offsets)
+        if (sizes != num_hashes).any():
+            place = np.flatnonzero(sizes != num_hashes)[0]
             raise DatabaseError(
-                f'the signature of document "{self.keys[int(numbers[place])]}" has '
-                f"{offsets[place + 1] - offsets[place]} values; expected {num_hashes}: "
-                "run textsim check"
+                f'the signature of document "{self.keys[numbers[place]]}" has {sizes[place]} values; '
+                f"expected {num_hashes}: run textsim check"
             )
         return values.reshape(len(numbers), num_hashes)
 

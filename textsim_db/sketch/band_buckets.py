@@ -13,6 +13,7 @@ from textsim_db.errors import DatabaseError
 from textsim_db.settings import Bands
 from textsim_db.text.array_types import Int32Array, Int64Array
 from textsim_db.text.hashing import hash_bands
+from textsim_db.text.numba_compiler import kernel
 
 
 class Buckets(NamedTuple):
@@ -37,19 +38,27 @@ class Buckets(NamedTuple):
 def ragged(matrix: Int64Array) -> Buckets:
     """Return buckets of shape (documents, bands) as kernels take them."""
     documents, bands = matrix.shape
-    return Buckets(matrix.ravel(), np.arange(documents + 1) * bands)
+    return Buckets(matrix.ravel(), np.arange(0, documents * bands + 1, bands))
 
 
 def buckets_of(signatures: Int32Array, shingle_counts: Int64Array, banding: Bands) -> Buckets:
     """Return the buckets of documents; a document with no shingles has none."""
-    matrix = buckets(signatures, banding)
-    if shingle_counts.all():
-        return ragged(matrix)
-    filled = shingle_counts > 0
-    sizes = filled * banding.bands
-    return Buckets(
-        matrix[filled].ravel(), np.concatenate((np.zeros(1, np.int64), np.cumsum(sizes)))
-    )
+    return Buckets(*_keep_filled(buckets(signatures, banding), shingle_counts))
+
+
+@kernel
+def _keep_filled(matrix: Int64Array, shingle_counts: Int64Array) -> tuple[Int64Array, Int64Array]:
+    """Return the rows of documents with shingles, one after another, and the offsets of all rows."""
+    documents, bands = matrix.shape
+    values = np.empty(documents * bands, np.int64)
+    offsets = np.zeros(documents + 1, np.int64)
+    end = 0
+    for document in range(documents):
+        if shingle_counts[document]:
+            values[end : end + bands] = matrix[document]
+            end += bands
+        offsets[document + 1] = end
+    return values[:end], offsets
 
 
 def buckets(signatures: Int32Array, banding: Bands) -> Int64Array:

@@ -81,5 +81,6 @@ def estimates(left: npt.NDArray[np.int32], right: npt.NDArray[np.int32]) -> npt.
     left and right have the shape (pairs, num_hashes), or left (num_hashes,) for one against
     several. The standard error is sqrt(s * (1 - s) / num_hashes).
     """
-    shares: npt.NDArray[np.float64] = np.mean(left == right, axis=1, dtype=np.float64)
+    equal = np.add.reduce(left == right, axis=1, dtype=np.int64)
+    shares: npt.NDArray[np.float64] = equal / right.shape[1]
     return shares
