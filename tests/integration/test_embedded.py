@@ -101,7 +101,9 @@ def test_stop_waits_for_the_processes_and_not_only_for_their_lock_file(folder: P
     program.symlink_to("/bin/bash")
     ended = folder / "ended"
     # The colon keeps the shell itself there until the last program has ended.
-    script = f"while [ -e {cluster}/postmaster.pid ]; do sleep 0.01; done; sleep 1; touch {ended}; :"
+    script = (
+        f"while [ -e {cluster}/postmaster.pid ]; do sleep 0.01; done; sleep 1; touch {ended}; :"
+    )
     with subprocess.Popen([program, "-c", script], cwd=cluster):
         assert embedded_server.stop(folder)
         assert ended.exists()
