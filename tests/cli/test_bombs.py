@@ -15,7 +15,8 @@ import numpy as np
 import pytest
 
 from textsim_db.errors import InputError
-from textsim_db.files.record_files import Columns, open_records
+from textsim_db.files.open_records import open_records
+from textsim_db.files.record_files import Columns
 
 BLOCK = 2**24
 GOOD = b'{"id": 1, "text": "some good text"}\n'
@@ -35,7 +36,8 @@ RECORDS = """
 import json, resource, sys
 import numpy as np
 from textsim_db.errors import InputError
-from textsim_db.files.record_files import Columns, open_records
+from textsim_db.files.open_records import open_records
+from textsim_db.files.record_files import Columns
 found, error = [], None
 try:
     with open_records(sys.argv[1], Columns("text", "id")) as records:

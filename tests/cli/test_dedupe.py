@@ -14,7 +14,6 @@ import pytest
 from benchmarks.generate import documents
 from tests.support.commands import Textsim
 from tests.support.records import KINDS, A, Rows, as_csv, as_jsonl, as_parquet, ids_of, records
-from textsim_db.files import record_files
 from textsim_db.text.shingles import shingles
 
 pytestmark = pytest.mark.one_server
@@ -194,14 +193,14 @@ def test_a_file_that_changes_while_it_is_read(
     textsim: Textsim, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     Path("in.jsonl").write_bytes(as_jsonl(records()))
-    copy = record_files.LineRecords._copy
+    copy = open_records.LineRecords._copy
 
     def changing(self: Any, *arguments: Any) -> None:
         copy(self, *arguments)
         with open("in.jsonl", "ab") as file:
             file.write(b'{"text": "more"}\n')
 
-    monkeypatch.setattr(record_files.LineRecords, "_copy", changing)
+    monkeypatch.setattr(open_records.LineRecords, "_copy", changing)
     result = textsim("dedupe", "in.jsonl", "-o", "out.jsonl", status=2)
     assert "in.jsonl was changed while it was read" in result.stderr
     assert os.listdir() == ["in.jsonl"]

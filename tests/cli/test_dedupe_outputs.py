@@ -20,7 +20,7 @@ from tests.support.commands import Textsim, process
 from tests.support.records import as_csv, as_jsonl, as_parquet, ids_of, records
 from tests.support.sampling import sample
 from textsim_db.db import stored_corpus
-from textsim_db.files import record_files
+from textsim_db.files import open_records, record_files
 from textsim_db.write.temporary_corpora import PREFIX
 
 pytestmark = pytest.mark.one_server
@@ -129,7 +129,7 @@ def test_a_full_disk(textsim: Textsim) -> None:
     Path("in.jsonl").write_bytes(as_jsonl(records()))
     with (
         Path("/dev/full").open("wb", buffering=0) as full,
-        record_files.open_records("in.jsonl", record_files.Columns("text")) as opened,
+        open_records.open_records("in.jsonl", record_files.Columns("text")) as opened,
         pytest.raises(OSError, match="No space"),
     ):
         opened._copy(np.ones(5, bool), full, False)

@@ -111,7 +111,8 @@ def dedupe(
     `textsim dedupe --table article --key id --text body --into article_cluster --keep max:score`
     """
     from textsim_db.dedupe.files import Rule
-    from textsim_db.files.record_files import Columns, open_records
+    from textsim_db.files.open_records import open_records
+    from textsim_db.files.record_files import Columns
 
     check_settings(settings)
     _check_usage(path, table, output, report, into)
