@@ -14,6 +14,7 @@ import pytest
 from benchmarks.generate import documents
 from tests.support.commands import Textsim
 from tests.support.records import KINDS, A, Rows, as_csv, as_jsonl, as_parquet, ids_of, records
+from textsim_db.files import open_records
 from textsim_db.text.shingles import shingles
 
 pytestmark = pytest.mark.one_server

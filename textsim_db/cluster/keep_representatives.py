@@ -58,11 +58,13 @@ def keep_representatives(rows: Rows, buckets: Buckets, settled: int, threshold: 
     buckets: those in which documents have to meet; the first settled documents are kept already. A
     document that is not kept gives way to the most similar one; ties go to the first.
     """
-    return _keep(rows, buckets, settled, threshold, SPREAD)
+    return Kept(*_keep(rows, buckets, settled, threshold, SPREAD))
 
 
 @kernel
-def _keep(rows: Rows, buckets: Buckets, settled: int, threshold: float, spread: int) -> Kept:
+def _keep(
+    rows: Rows, buckets: Buckets, settled: int, threshold: float, spread: int
+) -> tuple[Int64Array, FloatArray]:
     documents = len(rows.shingle_counts)
     kept = Kept(np.arange(documents), np.ones(documents))
     chains = _empty_chains(buckets, spread)
@@ -76,7 +78,7 @@ def _keep(rows: Rows, buckets: Buckets, settled: int, threshold: float, spread: 
                 _choose_kept(shingles, rows, candidates[:count], threshold, kept)
         if kept.kept_by[document] == document:
             _add_to_chains(chains, buckets, document)
-    return kept
+    return kept.kept_by, kept.similarity
 
 
 @kernel

@@ -94,13 +94,17 @@ def _remove_repeated(hashes: HashArray, start: int, end: int) -> int:
     return last
 
 
-@kernel
 def overlaps(index: Index, rows: Rows, close: float) -> Overlaps:
     """Compare every document of the index with every document of the rows.
 
     Pairs at or above close, or almost, are returned by their numbers; the histogram has all pairs
     that share a shingle. Shingles are compared by 64-bit hashes.
     """
+    return Overlaps(*_overlaps(index, rows, close))
+
+
+@kernel
+def _overlaps(index: Index, rows: Rows, close: float) -> tuple[Int64Array, Int64Array, Int64Array]:
     sample = len(index.shingle_counts)
     shared = _Shared(
         np.empty(longest(rows.offsets), np.uint64),
@@ -121,7 +125,7 @@ def overlaps(index: Index, rows: Rows, close: float) -> Overlaps:
             if similarity >= close - 1e-9:
                 pairs.few[count], pairs.many[count] = shared.owners[k], document
                 count += 1
-    return Overlaps(pairs.histogram, pairs.few[:count], pairs.many[:count])
+    return pairs.histogram, pairs.few[:count], pairs.many[:count]
 
 
 @kernel

@@ -59,7 +59,7 @@ def promising_pairs(
     order = np.argsort(groups, kind="stable")
     place = np.empty(len(order), np.int64)
     place[order] = np.arange(len(order))
-    prefixes = _prefixes(rows, threshold)
+    prefixes = _Prefixes(*_prefixes(rows, threshold))
     prefixes = prefixes._replace(owners=place[prefixes.owners])
     lists = _lists_of(prefixes, groups[order], rows.shingle_counts[order])
     start = 0
@@ -92,7 +92,7 @@ def _runs(keys: HashArray) -> tuple[Int64Array, Int64Array]:
 
 
 @kernel
-def _prefixes(rows: Rows, threshold: float) -> _Prefixes:
+def _prefixes(rows: Rows, threshold: float) -> tuple[HashArray, Int64Array]:
     """Return the rarest shingles of each document, as many as count.
 
     A key is the number of documents with the shingle, roughly, before bits of its hash: what is
@@ -113,7 +113,7 @@ def _prefixes(rows: Rows, threshold: float) -> _Prefixes:
         shingles = rows.shingle_counts[document]
         wanted = shingles - np.int64(np.ceil(threshold * shingles - 1e-9)) + 1
         end = _append_distinct(hashes[:count], wanted, document, prefixes, end)
-    return _Prefixes(prefixes.keys[:end], prefixes.owners[:end])
+    return prefixes.keys[:end], prefixes.owners[:end]
 
 
 @inlined_kernel

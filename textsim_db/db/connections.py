@@ -70,6 +70,7 @@ def adapted(lent: PoolProxiedConnection, autocommit: bool = True) -> Iterator[Co
     finally:
         if is_idle(connection):
             if encoding != ENCODING:
+                connection.autocommit = True
                 _set_encoding(connection, encoding)
             _set_attributes(connection, attributes)
             connection.autocommit, connection.prepare_threshold = before

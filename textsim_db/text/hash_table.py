@@ -127,10 +127,15 @@ def leave(table: HashTable, slot: np.uint64) -> None:
     table.slots[slot] = table.first - 1
 
 
-@kernel
 def table_of(hashes: HashArray, count: int, spread: int) -> HashTable:
     """Return a table of the first of distinct hashes, numbered as they come, with room for all."""
+    slots, shift = _slots_of(hashes, count, spread)
+    return HashTable(slots, hashes, 0, shift, spread)
+
+
+@kernel
+def _slots_of(hashes: HashArray, count: int, spread: int) -> tuple[Int32Array, int]:
     table = hash_table(hashes, len(hashes), spread)
     for number in range(count):
         enter(table, find(table, hashes[number]), number)
-    return table
+    return table.slots, table.shift

@@ -13,7 +13,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from textsim_db.text.array_types import BoolArray, ByteArray
+from textsim_db.text.array_types import BoolArray, ByteArray, Int64Array
 from textsim_db.text.numba_compiler import inlined_kernel, kernel
 from textsim_db.text.unicode_tables import (
     JOINING,
@@ -46,7 +46,7 @@ def normalize(texts: Sequence[bytes]) -> Utf8:
 
 
 def _normalize_text(text: bytes) -> bytes:
-    pieces = prepare_pieces(np.frombuffer(text, np.uint8), tables(), PIECE_BYTES)
+    pieces = Utf8(*prepare_pieces(np.frombuffer(text, np.uint8), tables(), PIECE_BYTES))
     normalized: list[bytes] = []
     size = 0
     for start, end in pairwise(pieces.offsets.tolist()):
@@ -100,7 +100,9 @@ def _is_stable(data: ByteArray, start: int, end: int, table: Tables) -> bool:
 
 
 @kernel
-def prepare_pieces(text: ByteArray, table: Tables, piece_bytes: int) -> Utf8:
+def prepare_pieces(
+    text: ByteArray, table: Tables, piece_bytes: int
+) -> tuple[ByteArray, Int64Array]:
     """Make a text fit for NFKC, and cut it into pieces that NFKC treats independently.
 
     Code points that are not assigned become spaces; then marks past the 30th of a run are dropped.
@@ -131,4 +133,4 @@ def prepare_pieces(text: ByteArray, table: Tables, piece_bytes: int) -> Utf8:
         else:
             position = copy_span(text, start, at, out, position)
     cuts[pieces + 1] = position
-    return Utf8(out[:position], cuts[: pieces + 2])
+    return out[:position], cuts[: pieces + 2]

@@ -40,7 +40,9 @@ os.register_at_fork(
 def kernel(function: Function) -> Function:
     """Compile a function over NumPy arrays, numbers and named tuples of them with Numba.
 
-    A kernel that cannot be cached works all the same: each process compiles it again.
+    A kernel that cannot be cached works all the same: each process compiles it again. A kernel that
+    Python calls returns plain tuples: to make a named one runs code of Python, and an interrupt (Ctrl-C)
+    that comes just then would crash the process.
     """
     return _compiled(function)
 

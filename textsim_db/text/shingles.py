@@ -64,20 +64,21 @@ def shingles(text: str, shingle: str) -> list[str]:
     return find_shingles(tokens, Shingle.parse(shingle)).texts(tokens)
 
 
+_SpanArrays = tuple[Int32Array, Int32Array, Int64Array]
+
+
 def find_shingles(tokens: Tokens, shingle: Shingle) -> Shingles:
     """Return the distinct shingles of each document.
 
     A document with words but fewer than n has one shingle, its whole normal form; a document with
     no words has none.
     """
-    spans = (
-        word_spans(tokens, shingle.n) if shingle.unit == "word" else char_spans(tokens, shingle.n)
-    )
-    return distinct_spans(tokens.normal, spans, SPREAD)
+    spans_of = word_spans if shingle.unit == "word" else char_spans
+    return distinct_spans(tokens.normal, Spans(*spans_of(tokens, shingle.n)), SPREAD)
 
 
 @kernel
-def word_spans(tokens: Tokens, n: int) -> Spans:
+def word_spans(tokens: Tokens, n: int) -> _SpanArrays:
     """Return the spans of all n-grams of words."""
     offsets = np.zeros(len(tokens.word_offsets), np.int64)
     for i in range(len(offsets) - 1):
@@ -86,7 +87,7 @@ def word_spans(tokens: Tokens, n: int) -> Spans:
     spans = Spans(np.empty(offsets[-1], np.int32), np.empty(offsets[-1], np.int32), offsets)
     for i in range(len(offsets) - 1):
         _write_word_spans(tokens, n, i, spans)
-    return spans
+    return spans.starts, spans.ends, offsets
 
 
 @inlined_kernel
@@ -100,14 +101,14 @@ def _write_word_spans(tokens: Tokens, n: int, document: int, out: Spans) -> None
 
 
 @kernel
-def char_spans(tokens: Tokens, n: int) -> Spans:
+def char_spans(tokens: Tokens, n: int) -> _SpanArrays:
     """Return the spans of all n-grams of characters."""
     size = len(tokens.normal)
     offsets = np.zeros(len(tokens.normal_offsets), np.int64)
     spans = Spans(np.empty(size, np.int32), np.empty(size, np.int32), offsets)
     for i in range(len(offsets) - 1):
         _write_char_spans(tokens, n, i, spans)
-    return Spans(spans.starts[: offsets[-1]], spans.ends[: offsets[-1]], offsets)
+    return spans.starts[: offsets[-1]], spans.ends[: offsets[-1]], offsets
 
 
 @inlined_kernel
@@ -129,13 +130,19 @@ def _write_char_spans(tokens: Tokens, n: int, document: int, out: Spans) -> None
     out.offsets[document + 1] = k
 
 
-@kernel
 def distinct_spans(data: ByteArray, spans: Spans, spread: int) -> Shingles:
     """Keep the first of equal spans of each document, moving them to the front of the arrays.
 
     Equality is decided on the bytes; the hash only finds the place to look. data must go on for
     PADDING bytes after the last span. spread: SPREAD.
     """
+    return Shingles(*_distinct_spans(data, spans, spread))
+
+
+@kernel
+def _distinct_spans(
+    data: ByteArray, spans: Spans, spread: int
+) -> tuple[HashArray, Int32Array, Int32Array, Int64Array]:
     hashes = np.empty(len(spans.starts), np.uint64)
     kept = Shingles(hashes, spans.starts, spans.ends, np.zeros_like(spans.offsets))
     table = hash_table(kept.hashes, longest(spans.offsets), spread)
@@ -145,7 +152,7 @@ def distinct_spans(data: ByteArray, spans: Spans, spread: int) -> Shingles:
         table = emptied(table, kept.hashes[first:], first, size)
         kept.offsets[i + 1] = first + _keep_distinct(data, spans, i, table, kept)
     count = kept.offsets[-1]
-    return Shingles(kept.hashes[:count], kept.starts[:count], kept.ends[:count], kept.offsets)
+    return kept.hashes[:count], kept.starts[:count], kept.ends[:count], kept.offsets
 
 
 @inlined_kernel

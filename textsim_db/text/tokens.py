@@ -67,9 +67,12 @@ class Tokens(NamedTuple):
         return [str(data[start:end], "utf-8") for start, end in zip(starts, ends, strict=True)]
 
 
+_TokenArrays = tuple[ByteArray, Int64Array, Int32Array, Int32Array, Int64Array]
+
+
 def tokenize(texts: Sequence[bytes]) -> Tokens:
     """Bring several texts in UTF-8 (see to_bytes) into normal form and find their words."""
-    return _split_texts(normalize(texts), tables())
+    return Tokens(*_split_texts(normalize(texts), tables()))
 
 
 def tokens_of(normal_forms: Sequence[bytes]) -> Tokens:
@@ -79,7 +82,7 @@ def tokens_of(normal_forms: Sequence[bytes]) -> Tokens:
     join, so that the normal form of a normal form is not always itself.
     """
     check_batch_size(sum(map(len, normal_forms)))
-    return _split_texts(concatenate(normal_forms), tables())
+    return Tokens(*_split_texts(concatenate(normal_forms), tables()))
 
 
 def normal_form(text: str) -> str:
@@ -93,7 +96,7 @@ def words(text: str) -> list[str]:
 
 
 @kernel
-def _split_texts(texts: Utf8, table: Tables) -> Tokens:
+def _split_texts(texts: Utf8, table: Tables) -> _TokenArrays:
     """Fold case and split texts in NFKC into words."""
     # Two bytes become three and a space at most; a spaceless character (three or more) gains
     # one space.
@@ -156,9 +159,13 @@ def _copy_ascii(
     return at, position
 
 
-@kernel
 def leave_out(tokens: Tokens, is_left_out: BoolArray) -> Tokens:
     """Return documents without some of their words; is_left_out: (words,)."""
+    return Tokens(*_leave_out(tokens, is_left_out))
+
+
+@kernel
+def _leave_out(tokens: Tokens, is_left_out: BoolArray) -> _TokenArrays:
     documents = len(tokens.word_offsets) - 1
     out = _room_for_tokens(len(tokens.normal), len(tokens.starts), documents)
     for document in range(documents):
@@ -197,10 +204,10 @@ def _room_for_tokens(normal_bytes: int, words: int, documents: int) -> Tokens:
 
 
 @kernel
-def _used(tokens: Tokens) -> Tokens:
-    """Return tokens without the room that was not needed."""
+def _used(tokens: Tokens) -> _TokenArrays:
+    """Return the arrays of tokens without the room that was not needed."""
     count = tokens.word_offsets[-1]
-    return Tokens(
+    return (
         tokens.normal[: tokens.normal_offsets[-1]],
         tokens.normal_offsets,
         tokens.starts[:count],
