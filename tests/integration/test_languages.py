@@ -90,9 +90,10 @@ def test_as_the_library(name: str, rng: random.Random) -> None:
     assert len(forms) > 500
     for form, found in zip(forms, identified(*forms), strict=True):
         ranked = library.rank(form)
-        if found != ranked[0][0]:  # the order of additions may decide where two are as likely
-            scores = dict(ranked)
-            assert ranked[0][1] - scores.get(found, ranked[0][1]) < 1e-3, form
+        if found != ranked[0][0]:
+            # Two languages are as likely: the library adds in single precision, in another order.
+            best, scores = ranked[0][1], dict(ranked)
+            assert best - scores.get(found, best) < 1e-5 * abs(best), form
 
 
 def test_how_often_it_is_right() -> None:
