@@ -214,7 +214,7 @@ def shared_connection(shared_database_url: str) -> Iterator[Connection]:
 
 @pytest.fixture
 def corpus_db(request: pytest.FixtureRequest, server: Server) -> Iterator[textsim_db.Database]:
-    """Where the test's corpus is: in a database of its own only if the test sees the database."""
+    """The database of the corpus: the test's own if the test sees the database, else shared."""
     if "database_url" in request.fixturenames:
         yield request.getfixturevalue("db")
         return

@@ -1,4 +1,4 @@
-"""Where textsim dedupe writes: standard output, pipes, links, reports, and full disks."""
+"""The outputs of textsim dedupe: standard output, pipes, links, reports, and full disks."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from textsim_db.results import AddReport
 
 @pytest.fixture
 def terminal(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
-    """What a terminal on standard error shows."""
+    """The output of a terminal that stands in for standard error."""
     output = io.StringIO()
     console = Console(file=output, force_terminal=True, width=120)
     monkeypatch.setattr(progress, "error_console", lambda: console)

@@ -35,7 +35,7 @@ class Work:
 
     name: str
     kinds: tuple[str, ...]
-    seconds: float  # the kill comes within so many after the start
+    seconds: float  # the process is killed before this time is over
     tally: Tally = field(default_factory=Tally)
 
     def prepare(self, db: ts.Database) -> None:

@@ -104,7 +104,7 @@ class Migrate(Work):
                 connection.execute("SELECT textsim.add('c', %s, %s)", [f"s{i}", text])
 
     def catalog_of(self, url: str) -> dict[str, list[tuple[Any, ...]]]:
-        """Return what the schema consists of, but for the numbers of columns that came and went."""
+        """Return the parts of the schema, except the numbers of dropped columns."""
         contents = catalog(url)
         contents["columns"] = sorted(
             ((row[0], *row[2:]) for row in contents["columns"] if not row[10]), key=repr

@@ -1,4 +1,4 @@
-"""Where a crash happens: a server, a corpus, and the processes that work on it."""
+"""The stage of a crash: a server, a corpus, and the processes that work on it."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class Stage:
         self._numbers = count()
         self._journals = folder / "journals"
         self._journals.mkdir()
-        # Workers go on when the clients are told to stop: they have to do the rest.
+        # Workers go on when the clients stop: they index the changes that are left.
         self._stop_clients, self._stop_workers = folder / "stop-clients", folder / "stop-workers"
         self.running: list[Running] = []
 

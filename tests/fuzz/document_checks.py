@@ -1,4 +1,4 @@
-"""What must be true of hostile documents, stored rows and arrays: similarities, measures and bytes."""
+"""Checks of hostile documents, stored rows and arrays: similarities, measures and bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What must be true of hostile texts: tokens, words, languages and sketches."""
+"""Checks of hostile texts: tokens, words, languages and sketches."""
 
 from __future__ import annotations
 
