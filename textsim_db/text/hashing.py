@@ -14,12 +14,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
-from textsim_db.text.array_types import ByteArray, Int16Array, Int32Array, Int64Array
+from textsim_db.text.array_types import ByteArray, Int16Array, Int32Array, Int64Array, UInt32Array
 from textsim_db.text.numba_compiler import inlined_kernel, kernel, load64
 
-States = npt.NDArray[np.uint32]
+States = UInt32Array
 """States of the hash after a seed was mixed in: uint32 of shape (seeds, 3)."""
 
 _START = np.uint32(0x9E3779B9)
