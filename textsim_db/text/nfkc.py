@@ -63,14 +63,15 @@ def find_unstable(texts: Utf8, table: Tables) -> BoolArray:
     unstable = np.zeros(len(texts.offsets) - 1, np.bool_)
     for i in range(len(unstable)):
         start, end = texts.offsets[i], texts.offsets[i + 1]
-        unstable[i] = not _is_ascii(texts.data, start, end) and not _is_stable(
+        unstable[i] = not is_ascii(texts.data, start, end) and not _is_stable(
             texts.data, start, end, table
         )
     return unstable
 
 
 @inlined_kernel
-def _is_ascii(data: ByteArray, start: int, end: int) -> bool:
+def is_ascii(data: ByteArray, start: int, end: int) -> bool:
+    """Say whether all bytes of a span are ASCII."""
     bits = np.uint8(0)
     for k in range(start, end):
         bits |= data[k]
