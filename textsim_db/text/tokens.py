@@ -86,7 +86,7 @@ _TokenArrays = tuple[ByteArray, Int64Array, Int32Array, Int32Array, Int64Array, 
 
 def tokenize(texts: Sequence[bytes]) -> Tokens:
     """Bring several texts in UTF-8 (see to_bytes) into normal form and find their words."""
-    return Tokens(*_split_texts(normalize(texts), tables()))
+    return Tokens(*split_texts(normalize(texts), tables()))
 
 
 def tokens_of(normal_forms: Sequence[bytes]) -> Tokens:
@@ -96,7 +96,7 @@ def tokens_of(normal_forms: Sequence[bytes]) -> Tokens:
     join, so that the normal form of a normal form is not always itself.
     """
     check_batch_size(sum(map(len, normal_forms)))
-    return Tokens(*_split_texts(concatenate(normal_forms), tables()))
+    return Tokens(*split_texts(concatenate(normal_forms), tables()))
 
 
 def normal_form(text: str) -> str:
@@ -110,7 +110,7 @@ def words(text: str) -> list[str]:
 
 
 @kernel
-def _split_texts(texts: Utf8, table: Tables) -> _TokenArrays:
+def split_texts(texts: Utf8, table: Tables) -> _TokenArrays:
     """Fold case and split texts in NFKC into words."""
     # Two bytes become three and a space at most; a spaceless character (three or more) gains
     # one space.
