@@ -189,8 +189,8 @@ def _remove_corpus(connection: Connection, corpus_id: int) -> None:
         connection.execute(sql.SQL(statements.DROP_TRIGGER_FUNCTION).format(function))
     connection.execute(statements.FORGET_SOURCES, [corpus_id])
     connection.execute(statements.FORGET_CORPUS, [corpus_id])
-    partitions = [sql.Identifier("textsim", f"{name}_{corpus_id}") for name in ("band", "document")]
-    connection.execute(sql.SQL(statements.DROP_PARTITIONS).format(*partitions))
+    relations = [sql.Identifier("textsim", f"{name}_{corpus_id}") for name in ("band", "document")]
+    connection.execute(sql.SQL(statements.DROP_RELATIONS).format(*relations))
 
 
 def script() -> str:
