@@ -55,8 +55,8 @@ HASH_WORDS: Final[LiteralString] = (
     "SELECT array(SELECT hashtextextended(w, 0) FROM unnest(%s::text[]) w)"
 )
 HASH_BANDS: Final[LiteralString] = (
-    "SELECT ARRAY[hash_array_extended(ARRAY[7, 2147483646], 0), "
-    "hash_array_extended(ARRAY[0, 123456789], 1)]"
+    "SELECT ARRAY[(hash_array_extended('{7,-32768}'::smallint[], 0) << 32) >> 32, "
+    "(hash_array_extended('{0,12345}'::smallint[], 1) << 32) >> 32]"
 )
 
 # Corpora

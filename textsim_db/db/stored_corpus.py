@@ -24,9 +24,9 @@ from textsim_db.lazy_imports import lazy
 from textsim_db.settings import CorpusConfig, Shingle
 
 if TYPE_CHECKING:
-    from textsim_db.sketch import minhash, sketches
+    from textsim_db.sketch import fast_similarity, sketches
 else:
-    minhash = lazy("textsim_db.sketch.minhash", globals())
+    fast_similarity = lazy("textsim_db.sketch.fast_similarity", globals())
     sketches = lazy("textsim_db.sketch.sketches", globals())
 
 log = logging.getLogger(__name__)
@@ -83,7 +83,6 @@ def _named(corpus_id: int, text: LiteralString) -> str:
 def create(engine: Engine, name: str, config: CorpusConfig) -> StoredCorpus:
     """Store a new corpus with its tables; raises CorpusExists and ConfigurationError."""
     _check_name(name)
-    coefficients = minhash.coefficients(config.seed, config.num_hashes)
     values = [
         name,
         config.shingle.unit,
@@ -98,8 +97,7 @@ def create(engine: Engine, name: str, config: CorpusConfig) -> StoredCorpus:
         list(config.stop_words),
         config.language,
         Jsonb(dict(config.stop_words_by_language)),
-        coefficients.a.tolist(),
-        coefficients.b.tolist(),
+        fast_similarity.base(config.seed),
         sketches.signature(sketches.GOLDEN_TEXT, config).tolist(),
         sketches.buckets(sketches.GOLDEN_TEXT, config).tolist(),
     ]
