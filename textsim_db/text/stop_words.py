@@ -134,7 +134,7 @@ def find_words(tokens: Tokens, chosen: Int64Array, words: WordTable) -> BoolArra
 @inlined_kernel
 def _has_word(words: WordTable, tokens: Tokens, number: int) -> bool:
     start, end = tokens.starts[number], tokens.ends[number]
-    word_hash = hash_span(tokens.normal, start, end)
+    word_hash = np.uint64(tokens.hashes[number])
     data, offsets = words.words
     slot = find(words.table, word_hash)
     while is_taken(words.table, slot):

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from textsim_db.text.array_types import BoolArray, ByteArray, Int32Array, Int64Array
-from textsim_db.text.hashing import PADDING
+from textsim_db.text.hashing import PADDING, hash_span
 from textsim_db.text.nfkc import normalize
 from textsim_db.text.numba_compiler import inlined_kernel, kernel
 from textsim_db.text.unicode_tables import (
@@ -42,7 +42,8 @@ class Tokens(NamedTuple):
 
     normal: uint8, the normal forms in UTF-8, one after another. normal_offsets: int64 of shape
     (documents + 1,), where each begins and ends. starts, ends: int32 of shape (words,), the bytes
-    of each word. word_offsets: int64 of shape (documents + 1,), the words of each document.
+    of each word. word_offsets: int64 of shape (documents + 1,), the words of each document. hashes:
+    int64 of shape (words,), hashtextextended(word, 0).
     """
 
     normal: ByteArray
@@ -50,6 +51,7 @@ class Tokens(NamedTuple):
     starts: Int32Array
     ends: Int32Array
     word_offsets: Int64Array
+    hashes: Int64Array
 
     @property
     def documents(self) -> int:
@@ -67,7 +69,7 @@ class Tokens(NamedTuple):
         return [str(data[start:end], "utf-8") for start, end in zip(starts, ends, strict=True)]
 
 
-_TokenArrays = tuple[ByteArray, Int64Array, Int32Array, Int32Array, Int64Array]
+_TokenArrays = tuple[ByteArray, Int64Array, Int32Array, Int32Array, Int64Array, Int64Array]
 
 
 def tokenize(texts: Sequence[bytes]) -> Tokens:
@@ -105,6 +107,7 @@ def _split_texts(texts: Utf8, table: Tables) -> _TokenArrays:
     )
     for i in range(len(texts.offsets) - 1):
         _split_text(texts, i, table, out)
+        _hash_words(out, i)
     return _used(out)
 
 
@@ -139,6 +142,13 @@ def _split_text(texts: Utf8, i: int, table: Tables, out: Tokens) -> None:
     if position > first:
         out.ends[count - 1] = position
     out.normal_offsets[i + 1], out.word_offsets[i + 1] = position, count
+
+
+@inlined_kernel
+def _hash_words(out: Tokens, i: int) -> None:
+    """Hash the words of a text while they are in the processor's cache."""
+    for k in range(out.word_offsets[i], out.word_offsets[i + 1]):
+        out.hashes[k] = np.int64(hash_span(out.normal, out.starts[k], out.ends[k]))
 
 
 @inlined_kernel
@@ -188,6 +198,7 @@ def _copy_words(tokens: Tokens, document: int, is_left_out: BoolArray, out: Toke
         start, end = tokens.starts[i], tokens.ends[i]
         position = copy_span(tokens.normal, start, end, out.normal, position)
         out.ends[count] = position
+        out.hashes[count] = tokens.hashes[i]
         count += 1
     out.normal_offsets[document + 1], out.word_offsets[document + 1] = position, count
 
@@ -200,6 +211,7 @@ def _room_for_tokens(normal_bytes: int, words: int, documents: int) -> Tokens:
         np.empty(words, np.int32),
         np.empty(words, np.int32),
         np.zeros(documents + 1, np.int64),
+        np.empty(words, np.int64),
     )
 
 
@@ -213,4 +225,5 @@ def _used(tokens: Tokens) -> _TokenArrays:
         tokens.starts[:count],
         tokens.ends[:count],
         tokens.word_offsets,
+        tokens.hashes[:count],
     )
