@@ -60,12 +60,15 @@ class WordCache:
     def __len__(self) -> int:
         return self._count
 
-    def find(self, tokens: Tokens, hashes: Int64Array) -> Int32Array:
+    def find(self, tokens: Tokens) -> Int32Array:
         """Return the id of each word of a batch, 0 for words that are not here: int32 (words,)."""
-        return _find(self._table, tokens.normal, tokens.starts, tokens.ends, hashes)
+        return _find(self._table, tokens)
 
     def add(self, hashes: Int64Array, ids: Int32Array, words: Sequence[bytes]) -> None:
-        """Take in words that are not here yet, all of them different."""
+        """Take in words with different hashes; skips a word whose hash is here already.
+
+        Hashes are unique in the dictionary, so that is the same word.
+        """
         if not len(hashes):
             return
         long_bytes = sum(_room(len(word)) for word in words if len(word) > _INLINE)
@@ -74,10 +77,10 @@ class WordCache:
         self._make_room(self._count + len(words), self._bytes_used + long_bytes)
         # A kernel reads 16 bytes from the beginning of each word.
         data, offsets = concatenate([*words, bytes(PADDING)])
-        self._bytes_used = _enter_words(
+        added, self._bytes_used = _enter_words(
             self._table, hashes, ids, Utf8(data, offsets), self._bytes_used
         )
-        self._count += len(words)
+        self._count += added
 
     def _make_room(self, words: int, long_bytes: int) -> None:
         long_words = self._table.long_words
@@ -107,13 +110,12 @@ def _room(length: int) -> int:
 
 
 @kernel
-def _find(
-    table: _Table, data: ByteArray, starts: Int32Array, ends: Int32Array, hashes: Int64Array
-) -> Int32Array:
-    ids = np.zeros(len(starts), np.int32)
-    for i in range(len(starts)):
-        start, length = starts[i], ends[i] - starts[i]
-        word_hash = np.uint64(hashes[i])
+def _find(table: _Table, tokens: Tokens) -> Int32Array:
+    data = tokens.normal
+    ids = np.zeros(len(tokens.starts), np.int32)
+    for i in range(len(tokens.starts)):
+        start, length = tokens.starts[i], tokens.ends[i] - tokens.starts[i]
+        word_hash = np.uint64(tokens.hashes[i])
         first, second = _inline_bytes(data, start, length)
         slot = _first_slot(table, word_hash)
         while table.slots[slot, 0] != 0:
@@ -141,7 +143,7 @@ def _has_word(
         return False
     if length <= _INLINE:
         return bool(slots[slot, 2] == first and slots[slot, 3] == second)
-    return _is_equal_long(table.long_words, np.int64(slots[slot, 2]), data, start, length)
+    return _is_equal_long(table.long_words, int(slots[slot, 2]), data, start, length)
 
 
 @inlined_kernel
@@ -187,9 +189,10 @@ def _next_slot(table: _Table, slot: np.uint64) -> np.uint64:
 
 
 @inlined_kernel
-def _free_slot(table: _Table, word_hash: np.uint64) -> np.uint64:
+def _slot_of_hash(table: _Table, word_hash: np.uint64) -> np.uint64:
+    """Return the slot of the word with this hash, or the free slot where it belongs."""
     slot = _first_slot(table, word_hash)
-    while table.slots[slot, 0] != 0:
+    while table.slots[slot, 0] != 0 and table.slots[slot, 1] != word_hash:
         slot = _next_slot(table, slot)
     return slot
 
@@ -197,11 +200,15 @@ def _free_slot(table: _Table, word_hash: np.uint64) -> np.uint64:
 @kernel
 def _enter_words(
     table: _Table, hashes: Int64Array, ids: Int32Array, words: Utf8, bytes_used: int
-) -> int:
-    """Enter words, and return how many bytes of long words there are then."""
+) -> tuple[int, int]:
+    """Enter words; return how many were added, and how many bytes of long words there are then."""
+    added = 0
     for i in range(len(hashes)):
         start, length = words.offsets[i], words.offsets[i + 1] - words.offsets[i]
-        slot = _free_slot(table, np.uint64(hashes[i]))
+        slot = _slot_of_hash(table, np.uint64(hashes[i]))
+        if table.slots[slot, 0] != 0:
+            continue
+        added += 1
         table.slots[slot, 0] = (np.uint64(length) << _HALF) | np.uint64(ids[i])
         table.slots[slot, 1] = np.uint64(hashes[i])
         if length <= _INLINE:
@@ -211,7 +218,7 @@ def _enter_words(
         else:
             table.slots[slot, 2] = np.uint64(bytes_used)
             bytes_used = _append(table.long_words, bytes_used, words.data, start, length)
-    return bytes_used
+    return added, bytes_used
 
 
 @inlined_kernel
@@ -226,6 +233,6 @@ def _append(long_words: ByteArray, at: int, data: ByteArray, start: int, length:
 def _copy_slots(table: _Table, larger: _Table) -> None:
     for i in range(len(table.slots)):
         if table.slots[i, 0] != 0:
-            slot = _free_slot(larger, table.slots[i, 1])
+            slot = _slot_of_hash(larger, table.slots[i, 1])
             for field in range(_FIELDS):
                 larger.slots[slot, field] = table.slots[i, field]
