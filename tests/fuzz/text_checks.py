@@ -81,7 +81,7 @@ def check_words(
     for some in np.array_split(np.arange(len(known)), 3):
         cache.add(hashes[known[some]], numbers[known[some]] + 1, [words[i] for i in some])
     expected = np.where(np.isin(numbers, numbers[known]), numbers + 1, 0)
-    assert np.array_equal(cache.find(tokens, hashes), expected)
+    assert np.array_equal(cache.find(tokens), expected)
     left = stop_words.without(tokens, STOP_WORDS)
     check_tokens(left, tokens.documents)
     kept = [word for word in tokens.words(np.arange(len(hashes))) if word not in STOP_WORDS]
