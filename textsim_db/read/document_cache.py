@@ -56,7 +56,9 @@ class DocumentCache:
 
     def keys(self, ids: Ids) -> dict[int, str]:
         """Return the keys of documents by id."""
-        rows = self._rows  # never changed but by additions: another thread may put a new one in place
+        rows = (
+            self._rows
+        )  # never changed but by additions: another thread may put a new one in place
         keys: dict[int, str] = {i: rows[i][1] for i in ids.tolist() if i in rows}
         unread = np.array([i for i in ids.tolist() if i not in keys], np.int64)
         for start in range(0, len(unread), KEYS_AT_ONCE):
