@@ -25,7 +25,7 @@ More memory saves reading some of them twice.
 """
 ROW_BYTES = 300
 """What a document takes besides its words."""
-MOST_SHORT_BYTES = 4_300
+MOST_SHORT_BYTES = 16_700
 """What a document takes at most whose words are not stored apart from its row, as they are read."""
 KEYS_AT_ONCE = 10_000
 
