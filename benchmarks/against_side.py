@@ -25,7 +25,7 @@ Figures = dict[str, float]
 Connection = psycopg.Connection[Any]
 
 WARM_TEXTS = ["some words to compile the kernels", "other words to compile the kernels"]
-SIZES = """
+STORED_BYTES = """
 SELECT sum(pg_total_relation_size(r.oid))
 FROM textsim.corpus c
 JOIN pg_class r ON r.relname IN ('document_' || c.id, 'band_' || c.id)
@@ -80,8 +80,6 @@ class Side:
         report = self.corpus.add_many(read_documents(self.folder / "documents.tsv"))
         seconds = time.perf_counter() - start
         client, of_server = own_seconds() - own, server.seconds() - before
-        row = self.connection.execute(SIZES, ["against"]).fetchone()
-        assert row is not None
         assert report.added == len(self.corpus)
         return {
             "rate": report.added / seconds,
@@ -89,7 +87,7 @@ class Side:
             "client_us": client * 1e6 / report.added,
             "server_us": of_server * 1e6 / report.added,
             "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
-            "bytes": float(row[0]) / report.added,
+            "bytes": stored_bytes(self.connection, "against") / report.added,
         }
 
     def warm_up(self) -> None:
@@ -188,6 +186,13 @@ class Side:
         """Drop the corpus."""
         self.corpus.drop()
         return {}
+
+
+def stored_bytes(connection: Connection, corpus: str) -> int:
+    """Return the bytes of the tables of a corpus, their indexes included."""
+    row = connection.execute(STORED_BYTES, [corpus]).fetchone()
+    assert row is not None
+    return int(row[0])
 
 
 class Server:
