@@ -4,8 +4,8 @@
     python -m benchmarks.against /tmp/older [--documents 200000] [--rounds 3] [--words 50,200]
 
 Each side runs in a process of its own, on an embedded server and a data directory of its own. The
-sides take turns at every step, and the one that begins changes from round to round. A figure is the
-median of the rounds; a ratio is the median of the ratios within a round. With several numbers of
+sides take turns at every step, and the one that begins changes from round to round. What takes
+milliseconds is measured in four blocks of a round, in turns as well. A figure is the median of the rounds; a ratio is the median of the ratios within a round. With several numbers of
 words, corpora of longer documents have fewer of them, so that all have as many words as --documents
 of 200 words; --fixed prevents that. Inserts into tables do not wait for the disk, the rest does.
 
@@ -34,18 +34,19 @@ Figures = dict[str, float]
 ROOT = Path(__file__).resolve().parents[1]
 SIDE = Path(__file__).with_name("against_side.py")
 TYPICAL_WORDS = 200
-STEPS = (
-    "load",
-    "query",
-    "batches",
-    "pairs",
-    "clusters",
-    "sql_match",
-    "sql_none",
-    "add",
-    "insert",
-    "drop",
-)
+BLOCKS = 4
+STEPS = {
+    "load": 1,
+    "query": BLOCKS,
+    "batches": 1,
+    "pairs": 1,
+    "clusters": 1,
+    "sql_match": BLOCKS,
+    "sql_none": BLOCKS,
+    "add": BLOCKS,
+    "insert": BLOCKS,
+    "drop": 1,
+}
 FASTER, SHORTER, SMALLER, EQUAL = "faster", "shorter", "smaller", "equal"
 MEASURES = {
     "rate": ("load, documents/s", FASTER),
@@ -95,12 +96,12 @@ class Side:
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self._process = process
 
-    def run(self, step: str) -> Figures:
-        """Run a step and return its figures."""
+    def run(self, step: str, block: int) -> Figures:
+        """Run a block of a step and return its figures."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         with suppress(BrokenPipeError):
-            self._process.stdin.write(step + "\n")
+            self._process.stdin.write(f"{step} {block}\n")
             self._process.stdin.flush()
         answer = self._process.stdout.readline()
         if not answer:
@@ -125,7 +126,7 @@ def side_of(checkout: Checkout, folder: Path) -> Iterator[Side]:
 def write_texts(folder: Path, count: int, words: int) -> None:
     """Write documents, one a line, and the texts that are asked for."""
     folder.mkdir()
-    asked = max(60, min(1000, 1000 * TYPICAL_WORDS // words))
+    asked = max(100, min(1000, 1000 * TYPICAL_WORDS // words))
     step = max(1, count // asked)
     indexed = []
     with (folder / "documents.tsv").open("w", encoding="utf-8") as file:
@@ -138,7 +139,9 @@ def write_texts(folder: Path, count: int, words: int) -> None:
     unlike = [
         " ".join(generator.sample(split, len(split))) for split in (t.split() for t in indexed)
     ]
-    (folder / "texts.json").write_text(json.dumps({"indexed": indexed, "unlike": unlike}))
+    (folder / "texts.json").write_text(
+        json.dumps({"indexed": indexed, "unlike": unlike, "blocks": BLOCKS})
+    )
 
 
 def compare(sides: list[Checkout], folder: Path, rounds: int) -> list[tuple[Figures, Figures]]:
@@ -148,12 +151,21 @@ def compare(sides: list[Checkout], folder: Path, rounds: int) -> list[tuple[Figu
         figures: tuple[Figures, Figures] = ({}, {})
         with ExitStack() as stack:
             running = [stack.enter_context(side_of(checkout, folder)) for checkout in sides]
-            for step in STEPS:
-                for which in (0, 1) if number % 2 == 0 else (1, 0):
-                    figures[which].update(running[which].run(step))
+            for step, blocks in STEPS.items():
+                measured: tuple[list[Figures], list[Figures]] = ([], [])
+                for block in range(blocks):
+                    for which in (0, 1) if (number + block) % 2 == 0 else (1, 0):
+                        measured[which].append(running[which].run(step, block))
+                for which in (0, 1):
+                    figures[which].update(medians(measured[which]))
         results.append(figures)
         print(f"round {number + 1} of {rounds} done", file=sys.stderr, flush=True)
     return results
+
+
+def medians(blocks: list[Figures]) -> Figures:
+    """Return the medians of several blocks."""
+    return {name: statistics.median(block[name] for block in blocks) for name in blocks[0]}
 
 
 def ratio(name: str, this: float, other: float) -> float:

@@ -1,7 +1,7 @@
 """One side of `against.py`: a process that measures the checkout which its PYTHONPATH names.
 
-It reads the name of a step from each line of its input and answers with the figures as JSON. It
-imports nothing of benchmarks, because the other checkout has benchmarks of its own.
+It reads a step from each line of its input, as a name and the number of a block, and answers with the
+figures as JSON. It imports nothing of benchmarks, because the other checkout has benchmarks of its own.
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ def main() -> None:
     with ts.connect() as db, psycopg.connect(db.url, autocommit=True) as connection:
         side = Side(db, connection, folder)
         for line in sys.stdin:
-            figures = side.steps[line.strip()]()
+            step, side.block = line.split()[0], int(line.split()[1])
+            figures = side.steps[step]()
             connection.execute("CHECKPOINT")  # so that it does not disturb the other side
             answers.write(json.dumps(figures) + "\n")
             answers.flush()
@@ -55,6 +56,8 @@ class Side:
         texts = json.loads((folder / "texts.json").read_text())
         self.indexed: list[str] = texts["indexed"]
         self.unlike: list[str] = texts["unlike"]
+        self.blocks = int(texts["blocks"])
+        self.block = 0
         self.corpus: ts.Corpus
         self.steps: dict[str, Callable[[], Figures]] = {
             "load": self.load,
@@ -62,8 +65,8 @@ class Side:
             "batches": self.batches,
             "pairs": self.pairs,
             "clusters": self.clusters,
-            "sql_match": lambda: {"sql_match_ms": self.matches(self.indexed)},
-            "sql_none": lambda: {"sql_none_ms": self.matches(self.unlike)},
+            "sql_match": lambda: {"sql_match_ms": self.matches(self.indexed, True)},
+            "sql_none": lambda: {"sql_none_ms": self.matches(self.unlike, False)},
             "add": self.add,
             "insert": self.insert,
             "drop": self.drop,
@@ -106,7 +109,7 @@ class Side:
         """Query indexed texts one at a time."""
         for text in self.indexed[:5]:
             self.corpus.query(text)
-        times = sorted(milliseconds(self.corpus.query, text) for text in self.indexed)
+        times = sorted(milliseconds(self.corpus.query, text) for text in self.part(self.indexed))
         return {"query_ms": statistics.median(times), "p99_ms": times[int(len(times) * 0.99)]}
 
     def batches(self) -> Figures:
@@ -126,7 +129,11 @@ class Side:
         count = sum(1 for _ in self.corpus.clusters())
         return {"clusters_s": time.perf_counter() - start, "clusters": count}
 
-    def matches(self, texts: list[str]) -> float:
+    def part(self, texts: list[str]) -> list[str]:
+        """Return the texts of the block."""
+        return texts[self.block :: self.blocks]
+
+    def matches(self, texts: list[str], has_match: bool) -> float:
         """Return the median milliseconds of textsim.matches()."""
         statement = "SELECT * FROM textsim.matches('against', %s)"
         results = []
@@ -134,18 +141,17 @@ class Side:
         def run(text: str) -> None:
             results.append(bool(self.connection.execute(statement, [text]).fetchall()))
 
-        few = texts[: max(30, len(texts) // 3)]
-        for text in few[:6]:  # psycopg prepares a statement at its fifth execution
+        for text in texts[:6]:  # psycopg prepares a statement at its fifth execution
             run(text)
-        times = [milliseconds(run, text) for text in few]
-        assert set(results) == {texts is self.indexed}
+        times = [milliseconds(run, text) for text in self.part(texts)]
+        assert set(results) == {has_match}
         return statistics.median(times)
 
     def add(self) -> Figures:
         """Add documents one at a time; the words are known, the documents are like no other."""
-        texts = shuffled(self.unlike, "add")[:100]
+        texts = shuffled(self.part(self.unlike), "add")[:50]
         times = [
-            milliseconds(self.corpus.add, f"new {number}", text)
+            milliseconds(self.corpus.add, f"new {self.block}-{number}", text)
             for number, text in enumerate(texts)
         ]
         return {"add_ms": statistics.median(times)}
@@ -166,13 +172,13 @@ class Side:
         corpus.attach("against_inline", "id", "body", "inline")
         times: dict[str, list[float]] = {"plain": [], "inline": []}
         self.connection.execute("SET synchronous_commit = off")
-        for number, text in enumerate(shuffled(self.unlike, "insert")[: len(self.unlike) // 2]):
+        for number, text in enumerate(shuffled(self.part(self.unlike), "insert")):
             for table, measured in times.items():
                 measured.append(self.insert_row(table, number, text))
         self.connection.execute("RESET synchronous_commit")
         corpus.detach("against_inline")
         corpus.drop()
-        plain, inline = (statistics.median(measured[6:]) for measured in times.values())
+        plain, inline = (statistics.median(measured[5:]) for measured in times.values())
         return {"plain_ms": plain, "inline_ms": inline, "over_plain_ms": inline - plain}
 
     def insert_row(self, table: str, number: int, text: str) -> float:
