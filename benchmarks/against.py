@@ -5,9 +5,10 @@
 
 Each side runs in a process of its own, on an embedded server and a data directory of its own. The
 sides take turns at every step, and the one that begins changes from round to round. What takes
-milliseconds is measured in four blocks of a round, in turns as well. A figure is the median of the rounds; a ratio is the median of the ratios within a round. With several numbers of
-words, corpora of longer documents have fewer of them, so that all have as many words as --documents
-of 200 words; --fixed prevents that. Inserts into tables do not wait for the disk, the rest does.
+milliseconds is measured in four blocks of a round, in turns as well. A figure is the median of the
+rounds; a ratio is the median of the ratios within a round. Corpora of longer documents have fewer of
+them, so that all have as many words as --documents of 200 words; --fixed prevents that. Inserts into
+tables do not wait for the disk, everything else does.
 
 The steps use the public interface alone, and only that part which both checkouts have. Both run on
 the Python that runs this, or the other side on that of --python.
