@@ -10,8 +10,8 @@ end the table of all sizes in the folder is printed.
 The texts are made before, a million in a file, by a process for each core, and with a seed for each
 file: a corpus of 1,000,000 documents is the beginning of the one of 10,000,000. One document in 20 is
 a near-copy as in `generate.py`. Cold means that the server was started anew and that the system keeps
-none of its files in memory. 10,000,000 documents of 200 words take some 15 GB as texts and 25 to 40 GB
-in the database.
+none of its files in memory. 10,000,000 documents of 200 words take 15 GB as texts and some 30 GB in the
+database with its log; with --remove-texts each file of texts is removed when it has been loaded.
 """
 
 from __future__ import annotations
@@ -53,6 +53,7 @@ CHUNK = 10_000
 PLANTED = 0.05
 QUANTILES = 2**22
 QUERIES = 2_000
+WARMING_QUERIES = 20
 SQL_QUERIES = 300
 WARM_TEXTS = ["some words to compile the kernels", "other words to compile the kernels"]
 NAME = "scale"
@@ -74,8 +75,9 @@ WHERE state = 'active' AND pid <> pg_backend_pid() AND backend_type = 'client ba
 class Run:
     """A corpus of a size, its server, its texts, and the figures of its steps."""
 
-    def __init__(self, folder: Path, documents: int, words: int) -> None:
+    def __init__(self, folder: Path, documents: int, words: int, remove_texts: bool) -> None:
         self.folder, self.documents, self.words = folder, documents, words
+        self.remove_texts = remove_texts
         self.data = folder / f"server-{documents}-{words}"
         self._figures = folder / f"figures-{documents}-{words}.json"
 
@@ -103,14 +105,20 @@ class Run:
             for number, count in enumerate(counts)
         ]
 
-    def texts(self) -> Iterator[tuple[str, str]]:
-        """Yield the documents."""
+    def documents_of_files(self, remove: bool) -> Iterator[tuple[str, str]]:
+        """Yield the documents, and remove each file after its last one if that is wanted."""
         for path in self.text_files():
             yield from read_documents(path)
+            if remove:
+                path.unlink()
 
-    def some_texts(self, count: int, seed: int) -> list[str]:
+    def sample_file(self) -> Path:
+        """Return the file of the texts that are queried."""
+        return self.folder / f"queries-{self.documents}-{self.words}.json"
+
+    def draw_texts(self, count: int) -> list[str]:
         """Return the texts of random documents."""
-        generator = random.Random(seed)
+        generator = random.Random(1)
         files = self.text_files()
         texts: list[str] = []
         while len(texts) < count:
@@ -160,6 +168,8 @@ def make_texts(run: Run) -> Figures:
     with multiprocessing.get_context("spawn").Pool(os.cpu_count()) as pool:
         processor = sum(pool.starmap(write_text_file, missing))
     written = sum(count for _, _, count, _ in missing)
+    if not run.sample_file().exists():
+        run.sample_file().write_text(json.dumps(run.draw_texts(QUERIES + WARMING_QUERIES)))
     return {
         "written": written,
         "seconds": time.perf_counter() - start,
@@ -170,6 +180,8 @@ def make_texts(run: Run) -> Figures:
 
 def load(run: Run) -> Figures:
     """Load the documents with one add_many()."""
+    if not all(path.exists() for path in run.text_files()):  # an earlier load has removed some
+        make_texts(run)
     with ts.connect() as db, psycopg.connect(db.url, autocommit=True) as connection:
         drop_corpus(db, NAME)
         warm_up(db)
@@ -193,7 +205,7 @@ def load(run: Run) -> Figures:
                 )
                 print(f"{report.received:,} documents, {slices[-1]['seconds']:.0f} s", flush=True)
 
-        report = corpus.add_many(run.texts(), note)
+        report = corpus.add_many(run.documents_of_files(run.remove_texts), note)
         seconds = time.perf_counter() - start
         assert report.added == run.documents
         return {
@@ -209,14 +221,14 @@ def load(run: Run) -> Figures:
 
 def queries(run: Run) -> Figures:
     """Query random documents: cold, warm, together, and in SQL."""
-    texts = run.some_texts(QUERIES, seed=1)
-    warming = run.some_texts(100, seed=2)
+    drawn = json.loads(run.sample_file().read_text())
+    texts, warming = drawn[:QUERIES], drawn[QUERIES:]
     start_cold(run)
     figures: Figures = {}
     with ts.connect() as db, psycopg.connect(db.url, autocommit=True) as connection:
         warm_up(db)
         corpus = db.corpus(NAME)
-        for text in warming[:20]:
+        for text in warming:
             corpus.query(text)
         for state in ("cold", "warm"):
             times = sorted(milliseconds(corpus.query, text) for text in texts)
@@ -326,7 +338,7 @@ class Stages:
         """Return the innermost function of the package."""
         while frame is not None:
             path = frame.f_code.co_filename
-            if path.startswith(PACKAGE) and "/db/" not in path:
+            if path.startswith(PACKAGE) and "/db/" not in path and "/streams" not in path:
                 return f"{path[len(PACKAGE) + 1 :]} {frame.f_code.co_qualname}"
             frame = frame.f_back
         return "outside"
@@ -522,12 +534,13 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, default=Path("benchmarks/results/scale"))
     parser.add_argument("--steps", default=DEFAULT_STEPS, help=f"of {', '.join(STEPS)}")
     parser.add_argument("--again", default="", help="steps to repeat")
+    parser.add_argument("--remove-texts", action="store_true", help="while they are loaded")
     parser.add_argument("--drop", action="store_true", help="remove the server's files in the end")
     parser.add_argument("--only", choices=STEPS, help=argparse.SUPPRESS)
     given = parser.parse_args()
     folder = given.folder.resolve()
     folder.mkdir(parents=True, exist_ok=True)
-    run = Run(folder, given.documents, given.words)
+    run = Run(folder, given.documents, given.words, given.remove_texts)
     if given.only:
         run.add_figures(given.only, STEPS[given.only](run))
         return
@@ -540,6 +553,8 @@ def main() -> None:
         print(f"step {step}", flush=True)
         size = ["--documents", f"{given.documents}", "--words", f"{given.words}"]
         command = [sys.executable, "-m", "benchmarks.scale", *size, "--folder", str(folder)]
+        if given.remove_texts:
+            command.append("--remove-texts")
         subprocess.run([*command, "--only", step], env=environment, check=True)
     if given.drop and run.data.exists():
         embedded_server.stop(run.data)
