@@ -40,13 +40,10 @@ def timed(function: Callable[[], Any]) -> tuple[Any, float]:
     return result, time.perf_counter() - start
 
 
-def server_seconds() -> float:
-    """Return the processor time of all processes of PostgreSQL, with those that have ended."""
-    total = 0.0
-    for process in psutil.process_iter(["name", "cpu_times"]):
-        if process.info["name"] == "postgres" and process.info["cpu_times"] is not None:
-            total += sum(process.info["cpu_times"][:4])
-    return total
+def server_seconds(folder: Path) -> float:
+    """Return the processor time of the server of a data directory, with processes that have ended."""
+    postmaster = psutil.Process(int((folder / "postmaster.pid").read_text().split()[0]))
+    return sum(sum(each.cpu_times()[:4]) for each in [postmaster, *postmaster.children()])
 
 
 def client_seconds() -> float:
@@ -107,13 +104,13 @@ def stages(db: ts.Database, some: Documents, report: Report) -> None:
     corpus.drop()
 
 
-def whole(db: ts.Database, some: Documents, report: Report) -> None:
+def whole(db: ts.Database, some: Documents, report: Report, folder: Path) -> None:
     """Measure the load."""
     corpus = db.create_corpus("profile load")
     written = log_position(db)
-    client, server = client_seconds(), server_seconds()
+    client, server = client_seconds(), server_seconds(folder)
     _, seconds = timed(lambda: corpus.add_many(some))
-    client, server = client_seconds() - client, server_seconds() - server
+    client, server = client_seconds() - client, server_seconds(folder) - server
     report.line("the load as a whole", seconds)
     report.line("    processor time of the client", client)
     report.line("    processor time of the server", server)
@@ -152,10 +149,10 @@ def main() -> None:
         warm.add_many([("a", "some words to load the kernels"), ("b", "")])
         warm.drop()
         report = Report(len(some))
-        stages(db, some, report)
-        whole(db, some, report)
         with db.engine.connect() as connection:
             folder = Path(connection.exec_driver_sql("SHOW data_directory").scalar_one())
+        stages(db, some, report)
+        whole(db, some, report, folder)
         print(f"disk: {disk_rate(folder):,.0f} MB/s written and synced")
 
 

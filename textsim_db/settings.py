@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from textsim_db.errors import ConfigurationError, CorpusExists, RecipeError
 
-RECIPE = 1
+RECIPE = 2
 """The version of everything from text to buckets; a change of any step makes a new one."""
 
 AUTO = "auto"

@@ -13,26 +13,24 @@ CREATE TABLE textsim.corpus (
     shingle_length integer NOT NULL CHECK (shingle_length >= 1),
     threshold double precision NOT NULL CHECK (threshold > 0 AND threshold <= 1),
     recall double precision NOT NULL CHECK (recall > 0 AND recall <= 1),
-    num_hashes integer NOT NULL CHECK (num_hashes >= 1),
+    num_hashes integer NOT NULL CHECK (num_hashes >= 2),
     bands integer NOT NULL CHECK (bands >= 1),
-    rows integer NOT NULL CHECK (rows >= 1),
+    rows integer NOT NULL CHECK (rows >= 2),
     seed bigint NOT NULL CHECK (seed >= 0),
     recipe integer NOT NULL,
     stop_words text[] NOT NULL DEFAULT '{}',
     language text CHECK (language = 'auto'),
     stop_words_by_language jsonb NOT NULL DEFAULT '{}',
-    a bigint[] NOT NULL,
-    b bigint[] NOT NULL,
-    golden_signature integer[] NOT NULL,
-    golden_buckets bigint[] NOT NULL,
+    base bigint NOT NULL CHECK (base >= 0),
+    golden_signature smallint[] NOT NULL,
+    golden_buckets integer[] NOT NULL,
     origin integer,
     created_at timestamptz NOT NULL DEFAULT now(),
     CHECK (bands * rows <= num_hashes),
-    CHECK (cardinality(a) = num_hashes AND cardinality(b) = num_hashes),
     CHECK (stop_words_by_language = '{}' OR language = 'auto' AND stop_words = '{}')
 );
 COMMENT ON TABLE textsim.corpus IS 'a named collection of documents with one configuration';
-COMMENT ON COLUMN textsim.corpus.id IS 'number in the names of the partitions document_N and band_N';
+COMMENT ON COLUMN textsim.corpus.id IS 'number in the names of the tables document_N and band_N';
 COMMENT ON COLUMN textsim.corpus.name IS 'the name that users give';
 COMMENT ON COLUMN textsim.corpus.unit IS 'what a shingle consists of: word or char';
 COMMENT ON COLUMN textsim.corpus.shingle_length IS 'consecutive words or characters in a shingle';
@@ -41,15 +39,14 @@ COMMENT ON COLUMN textsim.corpus.recall IS 'probability that a pair at the thres
 COMMENT ON COLUMN textsim.corpus.num_hashes IS 'values in a signature';
 COMMENT ON COLUMN textsim.corpus.bands IS 'buckets of a document';
 COMMENT ON COLUMN textsim.corpus.rows IS 'signature values in a band';
-COMMENT ON COLUMN textsim.corpus.seed IS 'seed of the coefficients';
+COMMENT ON COLUMN textsim.corpus.seed IS 'seed of the hash functions';
 COMMENT ON COLUMN textsim.corpus.recipe IS 'version of the way from text to buckets';
 COMMENT ON COLUMN textsim.corpus.stop_words IS 'words, in normal form and order, that are left out of texts';
 COMMENT ON COLUMN textsim.corpus.language
     IS 'auto: the language of each document is identified; NULL: it is not';
 COMMENT ON COLUMN textsim.corpus.stop_words_by_language
     IS 'instead of stop_words: the words that are left out of the texts of each language';
-COMMENT ON COLUMN textsim.corpus.a IS 'factors of the hash functions (a * x + b) mod (2^31 - 1)';
-COMMENT ON COLUMN textsim.corpus.b IS 'summands of the hash functions';
+COMMENT ON COLUMN textsim.corpus.base IS 'seed of the first round of hashing; it follows from seed';
 COMMENT ON COLUMN textsim.corpus.golden_signature IS 'signature of a fixed text, checked when the corpus is opened';
 COMMENT ON COLUMN textsim.corpus.golden_buckets IS 'buckets of the same text';
 COMMENT ON COLUMN textsim.corpus.origin
@@ -71,50 +68,43 @@ COMMENT ON COLUMN textsim.word.hash IS 'hashtextextended(word, 0)';
 COMMENT ON COLUMN textsim.word.id IS 'number of the word in document.word_ids';
 COMMENT ON COLUMN textsim.word.word IS 'a word of the normal form';
 
--- Documents and their band rows, one partition for each corpus. The indexes are on the partitions
--- (50_partitions.sql): in them the corpus is a constant, which would make each entry longer.
-CREATE SEQUENCE textsim.document_id AS bigint;
-COMMENT ON SEQUENCE textsim.document_id IS 'ids of documents, over all corpora';
-
+-- Documents and their band rows. Each corpus has a table document_N and a table band_N of its own. These
+-- two are their patterns: they have the columns, comments and rights, and no rows.
 CREATE TABLE textsim.document (
-    corpus_id integer NOT NULL,
+    id integer NOT NULL,
     shingle_count integer NOT NULL,
-    id bigint NOT NULL,
     source_id integer,
     key text NOT NULL,
     language text,
     word_ids integer[],
-    signature integer[] NOT NULL,
+    signature smallint[] NOT NULL,
     normal_form text,
     -- The column that is not NULL has the words of the document.
     CHECK ((word_ids IS NULL) <> (normal_form IS NULL))
-) PARTITION BY LIST (corpus_id);
+);
 -- Arrays of random numbers do not compress: an attempt costs time and saves nothing.
 ALTER TABLE textsim.document ALTER COLUMN word_ids SET STORAGE EXTERNAL;
 ALTER TABLE textsim.document ALTER COLUMN signature SET STORAGE EXTERNAL;
-COMMENT ON TABLE textsim.document IS 'documents: their words in order and their MinHash signature';
-COMMENT ON COLUMN textsim.document.corpus_id IS 'the corpus that the document belongs to';
-COMMENT ON COLUMN textsim.document.shingle_count IS 'distinct shingles';
+COMMENT ON TABLE textsim.document IS 'pattern of the tables document_N; it has no rows';
 COMMENT ON COLUMN textsim.document.id IS 'number of the document in the band rows';
+COMMENT ON COLUMN textsim.document.shingle_count IS 'distinct shingles';
 COMMENT ON COLUMN textsim.document.source_id IS 'the attached table that the document comes from';
 COMMENT ON COLUMN textsim.document.key IS 'the key that the user chose';
 COMMENT ON COLUMN textsim.document.language
     IS 'ISO 639 code, und if undetermined; NULL until a worker identifies it, or if none does';
 COMMENT ON COLUMN textsim.document.word_ids IS 'the words of the normal form, in order';
+COMMENT ON COLUMN textsim.document.signature
+    IS 'num_hashes values, the low 16 bits of each; empty for a text without words';
 COMMENT ON COLUMN textsim.document.normal_form
     IS 'instead of word_ids, until a worker has given the words ids; NULL after that';
-COMMENT ON COLUMN textsim.document.signature IS 'num_hashes values; empty for a text without words';
 
 CREATE TABLE textsim.band (
-    corpus_id integer NOT NULL,
-    band smallint NOT NULL,
-    bucket bigint NOT NULL,
-    document_id bigint NOT NULL
-) PARTITION BY LIST (corpus_id);
-COMMENT ON TABLE textsim.band IS 'the LSH buckets of each document: documents that share a bucket are candidates';
-COMMENT ON COLUMN textsim.band.corpus_id IS 'the corpus that the document belongs to';
-COMMENT ON COLUMN textsim.band.band IS 'number of the band, from 0';
-COMMENT ON COLUMN textsim.band.bucket IS 'hash_array_extended of the band''s signature values, seeded by the band';
+    bucket integer NOT NULL,
+    document_id integer NOT NULL
+);
+COMMENT ON TABLE textsim.band IS 'pattern of the tables band_N; it has no rows';
+COMMENT ON COLUMN textsim.band.bucket
+    IS 'low 32 bits of hash_array_extended of a band''s signature values, seeded by the band';
 COMMENT ON COLUMN textsim.band.document_id IS 'the document that is in the bucket';
 
 -- Attached tables, and the log of their changes.

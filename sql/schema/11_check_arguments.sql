@@ -11,8 +11,8 @@ BEGIN
     IF NOT FOUND THEN
         RAISE EXCEPTION 'corpus "%" does not exist', name USING ERRCODE = 'undefined_object';
     END IF;
-    IF c.recipe <> 1 THEN
-        RAISE EXCEPTION 'corpus "%" was built by recipe %; these functions compute recipe 1',
+    IF c.recipe <> 2 THEN
+        RAISE EXCEPTION 'corpus "%" was built by recipe %; these functions compute recipe 2',
             name, c.recipe USING ERRCODE = 'feature_not_supported';
     END IF;
     -- The snapshot of a transaction that began before a rebuild still has the old corpus.

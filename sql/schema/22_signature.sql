@@ -2,62 +2,144 @@
 
 -- Private functions
 
-CREATE FUNCTION textsim._signature(shingles text[], a bigint[], b bigint[]) RETURNS integer[]
+CREATE FUNCTION textsim._shingle_values(form text, unit text, n integer) RETURNS bigint[]
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF form = '' THEN
+        RETURN '{}';
+    END IF;
+    IF unit = 'char' OR n = 1 THEN
+        RETURN array(
+            SELECT hashtextextended(s COLLATE "C", 0)
+            FROM unnest(CASE unit WHEN 'char' THEN textsim._shingles_of_form(form, unit, n)
+                ELSE string_to_array(form, ' ') END) s);
+    END IF;
+    RETURN (
+        SELECT array(
+            SELECT hash_array_extended(w.hashes[i:i + n - 1], 0)
+            FROM generate_series(1, greatest(cardinality(w.hashes) - n + 1, 1)) i)
+        FROM (
+            SELECT array(
+                SELECT hashtextextended(u.word COLLATE "C", 0)
+                FROM unnest(string_to_array(form, ' ')) u (word)) AS hashes
+            OFFSET 0  -- computed once, not for each slice
+        ) w);
+END $$;
+COMMENT ON FUNCTION textsim._shingle_values(text, text, integer)
+    IS 'the 64-bit values of the shingles of a normal form, some of them more than once';
+
+CREATE FUNCTION textsim._bins(shingle_values bigint[], num_hashes integer, base bigint, rounds integer)
+RETURNS TABLE (bin bigint, value bigint)
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+BEGIN ATOMIC
+    SELECT ((h.hash & 4294967295) * num_hashes) >> 32, min((h.round << 32) + (h.hash >> 32))
+    FROM (
+        SELECT r.round, hashint8extended(x, base + r.round) AS hash
+        FROM unnest(shingle_values) x CROSS JOIN generate_series(0, rounds - 1::bigint) r (round)
+        OFFSET 0  -- computed once, not twice
+    ) h
+    GROUP BY 1;
+END;
+COMMENT ON FUNCTION textsim._bins(bigint[], integer, bigint, integer)
+    IS 'the smallest value in each bin that shingle values reach in so many rounds of hashing';
+
+-- Dahlgaard, Knudsen and Thorup, Fast Similarity Sketching, FOCS 2017. Rounds end when no bin is empty;
+-- further rounds change nothing, so that several are computed at once.
+CREATE FUNCTION textsim._sketch(shingle_values bigint[], num_hashes integer, base bigint)
+RETURNS smallint[]
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    shingle_values bigint[] := array(
-        SELECT DISTINCT hashtextextended(s COLLATE "C", 0) & 2147483647 FROM unnest(shingles) s);
+    -- After so many rounds one text in eight at most has an empty bin left.
+    rounds integer := least(num_hashes,
+        ceil(num_hashes * (ln(num_hashes) + 2) / greatest(cardinality(shingle_values), 1)));
+    sketch smallint[];
 BEGIN
     IF cardinality(shingle_values) = 0 THEN
         RETURN '{}';
     END IF;
+    LOOP
+        sketch := array(
+            SELECT ((b.value << 48) >> 48)::smallint
+            FROM textsim._bins(shingle_values, num_hashes, base, rounds) b ORDER BY b.bin);
+        IF cardinality(sketch) = num_hashes THEN
+            RETURN sketch;
+        END IF;
+        EXIT WHEN rounds = num_hashes;
+        rounds := least(num_hashes, 2 * rounds);
+    END LOOP;
+    -- A bin that is still empty takes the smallest hash of a seed of its own.
     RETURN array(
-        SELECT (SELECT min((h.a * x + h.b) % 2147483647) FROM unnest(shingle_values) x)::integer
-        FROM unnest(a, b) WITH ORDINALITY h (a, b, place)
-        ORDER BY h.place);
+        SELECT ((coalesce(b.value, (
+                SELECT min(hashint8extended(x, base + num_hashes + k) >> 32)
+                FROM unnest(shingle_values) x)) << 48) >> 48)::smallint
+        FROM generate_series(0, num_hashes - 1) k
+        LEFT JOIN textsim._bins(shingle_values, num_hashes, base, num_hashes) b ON b.bin = k
+        ORDER BY k);
 END $$;
-COMMENT ON FUNCTION textsim._signature(text[], bigint[], bigint[])
-    IS 'the smallest (a * x + b) mod (2^31 - 1) over the shingle values x, for each a and b';
+COMMENT ON FUNCTION textsim._sketch(bigint[], integer, bigint)
+    IS 'the signature of shingle values: the low 16 bits of the value in each of num_hashes bins';
 
-CREATE FUNCTION textsim._buckets(signature integer[], bands integer, rows integer)
-RETURNS TABLE (band smallint, bucket bigint)
-LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE ROWS 18
-BEGIN ATOMIC
-    SELECT j::smallint, hash_array_extended(signature[j * rows + 1:(j + 1) * rows], j)
-    FROM generate_series(0, bands - 1) j
-    WHERE cardinality(signature) > 0;
-END;
-COMMENT ON FUNCTION textsim._buckets(integer[], integer, integer)
-    IS 'the bucket of a signature in each band';
+CREATE FUNCTION textsim._bucket(signature smallint[], rows integer, band integer) RETURNS integer
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN ((hash_array_extended(signature[band * rows + 1:(band + 1) * rows], band) << 32) >> 32)::integer;
+COMMENT ON FUNCTION textsim._bucket(smallint[], integer, integer)
+    IS 'the bucket of a signature in a band';
 
-CREATE FUNCTION textsim._jaccard(a text[], a_count integer, b text[], b_count integer)
+CREATE FUNCTION textsim._buckets(signature smallint[], bands integer, rows integer) RETURNS integer[]
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN array(
+        SELECT textsim._bucket(signature, rows, j) FROM generate_series(0, bands - 1) j
+        WHERE signature <> '{}' ORDER BY j);
+END $$;
+COMMENT ON FUNCTION textsim._buckets(smallint[], integer, integer)
+    IS 'the buckets of a signature, in the order of the bands; none of an empty one';
+
+CREATE FUNCTION textsim._signature(c textsim.corpus, form text) RETURNS smallint[]
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN textsim._sketch(
+        textsim._shingle_values(form, c.unit, c.shingle_length), c.num_hashes, c.base);
+END $$;
+COMMENT ON FUNCTION textsim._signature(textsim.corpus, text)
+    IS 'the signature of a normal form in a corpus';
+
+CREATE FUNCTION textsim._ratio(shared bigint, a_count integer, b_count integer)
 RETURNS double precision
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN CASE WHEN shared = 0 THEN 0 ELSE shared / (a_count + b_count - shared)::double precision END;
+COMMENT ON FUNCTION textsim._ratio(bigint, integer, integer)
+    IS 'the Jaccard similarity of two sets of these sizes that share so many members';
+
+CREATE FUNCTION textsim._count_shared(a text[], b text[]) RETURNS bigint
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN (SELECT count(*) FROM unnest(a) x JOIN unnest(b) y ON x COLLATE "C" = y COLLATE "C");
+END $$;
+COMMENT ON FUNCTION textsim._count_shared(text[], text[])
+    IS 'how many members two sets of shingles share';
+
+CREATE FUNCTION textsim._jaccard(a text[], b text[]) RETURNS double precision
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-RETURN (
-    SELECT CASE WHEN count(*) = 0 THEN 0
-        ELSE count(*) / (a_count + b_count - count(*))::double precision END
-    FROM unnest(a) x JOIN unnest(b) y ON x COLLATE "C" = y COLLATE "C"
-);
-COMMENT ON FUNCTION textsim._jaccard(text[], integer, text[], integer)
-    IS 'the Jaccard similarity of two arrays without duplicates, which stand for sets of these sizes';
+RETURN textsim._ratio(textsim._count_shared(a, b), cardinality(a), cardinality(b));
+COMMENT ON FUNCTION textsim._jaccard(text[], text[])
+    IS 'the Jaccard similarity of two sets of shingles';
 
 -- Public functions
 
 CREATE FUNCTION textsim.signature(corpus text, body text, language text DEFAULT NULL)
-RETURNS integer[]
+RETURNS smallint[]
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     c textsim.corpus := textsim._corpus(corpus);
-    form text := textsim._form(c, body, textsim._check_language(c, language));
 BEGIN
-    RETURN textsim._signature(
-        textsim._shingles_of_form(form, c.unit, c.shingle_length), c.a, c.b);
+    RETURN textsim._signature(c, textsim._form(c, body, textsim._check_language(c, language)));
 END $$;
 COMMENT ON FUNCTION textsim.signature(text, text, text)
-    IS 'the MinHash signature that a text has in a corpus; empty for a text without words';
+    IS 'the signature that a text has in a corpus; empty for a text without words';
 
-CREATE FUNCTION textsim.buckets(corpus text, signature integer[])
-RETURNS TABLE (band smallint, bucket bigint)
+CREATE FUNCTION textsim.buckets(corpus text, signature smallint[])
+RETURNS TABLE (band smallint, bucket integer)
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE ROWS 18
 SET search_path = pg_catalog, pg_temp
 AS $$
@@ -68,11 +150,13 @@ BEGIN
         RAISE EXCEPTION 'the signature has % values; corpus "%" has %',
             cardinality(signature), corpus, c.num_hashes USING ERRCODE = 'invalid_parameter_value';
     END IF;
-    RETURN QUERY SELECT q.band, q.bucket FROM textsim._buckets(signature, c.bands, c.rows) q;
+    RETURN QUERY
+        SELECT (q.place - 1)::smallint, q.bucket
+        FROM unnest(textsim._buckets(signature, c.bands, c.rows)) WITH ORDINALITY q (bucket, place);
 END $$;
-COMMENT ON FUNCTION textsim.buckets(text, integer[]) IS 'the bucket of a signature in each band';
+COMMENT ON FUNCTION textsim.buckets(text, smallint[]) IS 'the bucket of a signature in each band';
 
-CREATE FUNCTION textsim.estimate(a integer[], b integer[]) RETURNS double precision
+CREATE FUNCTION textsim.estimate(a smallint[], b smallint[]) RETURNS double precision
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF cardinality(a) <> cardinality(b) AND cardinality(a) > 0 AND cardinality(b) > 0 THEN
@@ -83,7 +167,7 @@ BEGIN
     RETURN coalesce((SELECT avg((x = y)::integer) FROM unnest(a, b) u (x, y)
         WHERE x IS NOT NULL AND y IS NOT NULL), 0);
 END $$;
-COMMENT ON FUNCTION textsim.estimate(integer[], integer[])
+COMMENT ON FUNCTION textsim.estimate(smallint[], smallint[])
     IS 'the Jaccard similarity that two signatures suggest: the share of equal values';
 
 CREATE FUNCTION textsim.jaccard(corpus text, a text, b text, language text DEFAULT NULL)
@@ -92,10 +176,10 @@ LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $
 DECLARE
     c textsim.corpus := textsim._corpus(corpus);
     checked text := textsim._check_language(c, language);
-    x text[] := textsim._shingles_of_form(textsim._form(c, a, checked), c.unit, c.shingle_length);
-    y text[] := textsim._shingles_of_form(textsim._form(c, b, checked), c.unit, c.shingle_length);
 BEGIN
-    RETURN textsim._jaccard(x, cardinality(x), y, cardinality(y));
+    RETURN textsim._jaccard(
+        textsim._shingles_of_form(textsim._form(c, a, checked), c.unit, c.shingle_length),
+        textsim._shingles_of_form(textsim._form(c, b, checked), c.unit, c.shingle_length));
 END $$;
 COMMENT ON FUNCTION textsim.jaccard(text, text, text, text)
     IS 'the exact Jaccard similarity of the shingles of two texts';

@@ -1,100 +1,100 @@
 -- Candidates by an indexed join, and matches verified exactly: what textsim_db.read.search does.
--- The queries name the partitions of a corpus directly, so that nothing of other corpora is planned or
--- locked. They look a bucket up without its band, because each bucket is a hash seeded with its band.
--- Documents are verified in word ids, which stand for words one to one, or in characters for char
--- shingles.
 
 -- Private functions
 
 CREATE FUNCTION textsim._normal_form_of(word_ids integer[]) RETURNS text
-LANGUAGE sql STABLE STRICT PARALLEL SAFE
-BEGIN ATOMIC
-    SELECT coalesce(string_agg(w.word, ' ' ORDER BY u.place), '')
-    FROM unnest(word_ids) WITH ORDINALITY u (id, place) JOIN textsim.word w ON w.id = u.id;
-END;
-COMMENT ON FUNCTION textsim._normal_form_of(integer[]) IS 'the normal form that word ids stand for';
-
-CREATE FUNCTION textsim._word_ids(form text) RETURNS text[]
-LANGUAGE sql STABLE STRICT PARALLEL SAFE
-BEGIN ATOMIC
-    SELECT coalesce(array_agg(coalesce(w.id::text, '?' || u.word) ORDER BY u.place), '{}')
-    FROM unnest(string_to_array(form, ' ')) WITH ORDINALITY u (word, place)
-    LEFT JOIN textsim.word w
-        ON w.hash = hashtextextended(u.word COLLATE "C", 0) AND w.word = u.word COLLATE "C";
-END;
-COMMENT ON FUNCTION textsim._word_ids(text)
-    IS 'the word ids of a normal form as text; ?word if the dictionary does not have the word';
-
-CREATE FUNCTION textsim._comparable(form text, unit text, n integer) RETURNS text[]
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    IF unit = 'word' THEN
-        RETURN textsim._shingles_of(textsim._word_ids(form), n, ' ');
-    END IF;
-    RETURN textsim._shingles_of_form(form, unit, n);
+    RETURN (
+        SELECT coalesce(string_agg(w.word, ' ' ORDER BY u.place), '')
+        FROM unnest(word_ids) WITH ORDINALITY u (id, place) JOIN textsim.word w ON w.id = u.id);
 END $$;
-COMMENT ON FUNCTION textsim._comparable(text, text, integer)
-    IS 'the shingles of a normal form, comparable with the shingles that _stored() returns';
+COMMENT ON FUNCTION textsim._normal_form_of(integer[]) IS 'the normal form that word ids stand for';
 
-CREATE FUNCTION textsim._stored(word_ids integer[], normal_form text, unit text, n integer)
-RETURNS text[]
+CREATE FUNCTION textsim._word_numbers(form text) RETURNS integer[]
+LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    ids integer[] := array(
+        SELECT w.id
+        FROM unnest(string_to_array(form, ' ')) WITH ORDINALITY u (word, place)
+        LEFT JOIN textsim.word w
+            ON w.hash = hashtextextended(u.word COLLATE "C", 0) AND w.word = u.word COLLATE "C"
+        ORDER BY u.place);
+BEGIN
+    IF array_position(ids, NULL) IS NULL THEN
+        RETURN ids;
+    END IF;
+    RETURN array(
+        SELECT coalesce(u.id, -dense_rank() OVER (ORDER BY u.word COLLATE "C"))
+        FROM unnest(string_to_array(form, ' '), ids) WITH ORDINALITY u (word, id, place)
+        ORDER BY u.place);
+END $$;
+COMMENT ON FUNCTION textsim._word_numbers(text)
+    IS 'the word ids of a normal form; a negative number for a word that the dictionary does not have';
+
+CREATE FUNCTION textsim._triples(numbers integer[], n integer)
+RETURNS TABLE (x integer, y integer, z integer)
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+BEGIN ATOMIC
+    SELECT t.x, t.y, t.z
+    FROM unnest(numbers, CASE WHEN n > 1 THEN numbers[2:] END, CASE WHEN n > 2 THEN numbers[3:] END)
+        t (x, y, z)
+    LIMIT greatest(cardinality(numbers) - n + 1, 1);
+END;
+COMMENT ON FUNCTION textsim._triples(integer[], integer)
+    IS 'the shingles of n words, at most three, with NULL where there are fewer';
+
+CREATE FUNCTION textsim._count_triples(numbers integer[], n integer) RETURNS integer
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN (
+        SELECT count(*)
+        FROM (SELECT DISTINCT t.x, t.y, t.z FROM textsim._triples(numbers, n) t) shingle);
+END $$;
+COMMENT ON FUNCTION textsim._count_triples(integer[], integer)
+    IS 'how many distinct shingles of n words, at most three, a document of these words has';
+
+CREATE FUNCTION textsim._count_shared_triples(a integer[], b integer[], n integer) RETURNS bigint
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN (
+        SELECT count(*)
+        FROM (
+            SELECT t.x, t.y, t.z FROM textsim._triples(a, n) t
+            INTERSECT
+            SELECT t.x, t.y, t.z FROM textsim._triples(b, n) t
+        ) shingle);
+END $$;
+COMMENT ON FUNCTION textsim._count_shared_triples(integer[], integer[], integer)
+    IS 'how many distinct shingles of n words, at most three, two documents share';
+
+CREATE FUNCTION textsim._similarity(
+    a_ids integer[], a_form text, a_count integer,
+    b_ids integer[], b_form text, b_count integer, unit text, n integer)
+RETURNS double precision
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    IF word_ids IS NULL THEN
-        RETURN textsim._comparable(normal_form, unit, n);
+    IF unit = 'word' AND n <= 3 AND a_ids IS NOT NULL AND b_ids IS NOT NULL THEN
+        RETURN textsim._ratio(textsim._count_shared_triples(a_ids, b_ids, n), a_count, b_count);
     END IF;
-    IF unit = 'word' THEN
-        RETURN textsim._shingles_of(word_ids::text[], n, ' ');
-    END IF;
-    RETURN textsim._shingles_of_form(textsim._normal_form_of(word_ids), unit, n);
+    RETURN textsim._jaccard(
+        textsim._shingles_of_form(coalesce(a_form, textsim._normal_form_of(a_ids)), unit, n),
+        textsim._shingles_of_form(coalesce(b_form, textsim._normal_form_of(b_ids)), unit, n));
 END $$;
-COMMENT ON FUNCTION textsim._stored(integer[], text, text, integer)
-    IS 'the shingles of a stored document, in word ids or characters';
+COMMENT ON FUNCTION textsim._similarity(
+    integer[], text, integer, integer[], text, integer, text, integer)
+    IS 'the exact similarity of two documents, each with the ids of its words, its normal form, or both';
 
-CREATE FUNCTION textsim._shared_bands(a integer[], b integer[], bands integer, rows integer)
+CREATE FUNCTION textsim._shared_buckets(a smallint[], b smallint[], bands integer, rows integer)
 RETURNS integer[]
-LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-RETURN array(
-    SELECT j FROM generate_series(0, bands - 1) j
-    WHERE a[j * rows + 1:(j + 1) * rows] = b[j * rows + 1:(j + 1) * rows]
-    ORDER BY j
-);
-COMMENT ON FUNCTION textsim._shared_bands(integer[], integer[], integer, integer)
-    IS 'the numbers of the bands in which two signatures are equal';
-
-CREATE FUNCTION textsim._matches(
-    c textsim.corpus, signature integer[], comparable text[], shingle_count integer,
-    without text, threshold double precision, max_results integer, language text)
-RETURNS TABLE (key text, similarity double precision)
-LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 10
-SET search_path = pg_catalog, pg_temp
-AS $$
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    RETURN QUERY EXECUTE format($query$
-        SELECT m.key, m.similarity
-        FROM (
-            SELECT d.key,
-                textsim._jaccard(
-                    $4, $5, textsim._stored(d.word_ids, d.normal_form, $6, $7), d.shingle_count) AS similarity
-            FROM (
-                SELECT DISTINCT b.document_id
-                FROM textsim._buckets($1, $2, $3) q
-                JOIN textsim.%I b ON b.bucket = q.bucket
-            ) f
-            JOIN textsim.%I d ON d.id = f.document_id
-            WHERE d.key IS DISTINCT FROM $8 AND ($11 IS NULL OR d.language = $11)
-            OFFSET 0  -- computed once, not in WHERE and SELECT
-        ) m
-        WHERE m.similarity >= $9
-        ORDER BY m.similarity DESC, m.key COLLATE "C"
-        LIMIT $10
-        $query$, 'band_' || c.id, 'document_' || c.id)
-    USING signature, c.bands, c.rows, comparable, shingle_count, c.unit, c.shingle_length, without,
-        coalesce(textsim._check_threshold(threshold), c.threshold), max_results, language;
+    RETURN array(
+        SELECT x FROM unnest(textsim._buckets(a, bands, rows)) x
+        JOIN unnest(textsim._buckets(b, bands, rows)) y ON x = y ORDER BY x);
 END $$;
-COMMENT ON FUNCTION textsim._matches(
-    textsim.corpus, integer[], text[], integer, text, double precision, integer, text)
-    IS 'the documents similar to a set of shingles with this signature, best first';
+COMMENT ON FUNCTION textsim._shared_buckets(smallint[], smallint[], integer, integer)
+    IS 'the buckets that two signatures share, in order';
 
 CREATE FUNCTION textsim._neighbours(
     corpus text, document_key text, threshold double precision, max_results integer, language text)
@@ -104,26 +104,21 @@ SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     c textsim.corpus := textsim._corpus(corpus);
-    own_ids integer[];
-    own_form text;
-    own_signature integer[];
-    own_count integer;
+    d textsim.document;
 BEGIN
     IF c.id IS NULL OR document_key IS NULL THEN
         RETURN;
     END IF;
     PERFORM textsim._warn_unindexed(c);
-    EXECUTE format(
-        'SELECT d.word_ids, d.normal_form, d.signature, d.shingle_count FROM textsim.%I d '
-        'WHERE d.key = $1', 'document_' || c.id)
-    INTO own_ids, own_form, own_signature, own_count USING document_key;
+    EXECUTE format('SELECT * FROM textsim.%I d WHERE d.key = $1', 'document_' || c.id)
+    INTO d USING document_key;
     -- A row of a LATERAL join that is not indexed yet must not end the whole statement.
-    IF own_signature IS NULL THEN
+    IF d.id IS NULL THEN
         RETURN;
     END IF;
-    RETURN QUERY SELECT * FROM textsim._matches(
-        c, own_signature, textsim._stored(own_ids, own_form, c.unit, c.shingle_length), own_count,
-        document_key, threshold, max_results, textsim._check_language(c, language));
+    RETURN QUERY EXECUTE format('SELECT * FROM textsim.%I($1, $2, $3, $4, $5, $6, $7, $8)', '_search_' || c.id)
+    USING d.signature, d.normal_form, d.word_ids, d.shingle_count, document_key,
+        textsim._check_threshold(threshold), max_results, textsim._check_language(c, language);
 END $$;
 COMMENT ON FUNCTION textsim._neighbours(text, text, double precision, integer, text)
     IS 'what neighbours() returns; plpgsql takes no parameter and column of the same name';
@@ -147,17 +142,14 @@ BEGIN
         SELECT d.key, f.bands::integer
         FROM (
             SELECT b.document_id, count(*) AS bands
-            FROM textsim._buckets($1, $2, $3) q
-            JOIN textsim.%I b ON b.bucket = q.bucket
+            FROM unnest($1) q (bucket) JOIN textsim.%I b ON b.bucket = q.bucket
             GROUP BY b.document_id
         ) f
         JOIN textsim.%I d ON d.id = f.document_id
-        WHERE $4 IS NULL OR d.language = $4
+        WHERE $2 IS NULL OR d.language = $2
         ORDER BY f.bands DESC, d.key COLLATE "C"
         $query$, 'band_' || c.id, 'document_' || c.id)
-    USING textsim._signature(
-            textsim._shingles_of_form(form, c.unit, c.shingle_length), c.a, c.b),
-        c.bands, c.rows, language;
+    USING textsim._buckets(textsim._signature(c, form), c.bands, c.rows), language;
 END $$;
 COMMENT ON FUNCTION textsim.candidates(text, text, text)
     IS 'the documents that share a bucket with a text, most buckets first; nothing is verified';
@@ -173,16 +165,14 @@ AS $$
 DECLARE
     c textsim.corpus := textsim._corpus(corpus);
     form text := textsim._form(c, body, textsim._check_language(c, language));
-    shingles text[] := textsim._shingles_of_form(form, c.unit, c.shingle_length);
 BEGIN
-    IF c.id IS NULL OR form IS NULL OR form = '' THEN
+    IF c.id IS NULL OR form IS NULL THEN
         RETURN;
     END IF;
     PERFORM textsim._warn_unindexed(c);
-    RETURN QUERY SELECT * FROM textsim._matches(
-        c, textsim._signature(shingles, c.a, c.b),
-        textsim._comparable(form, c.unit, c.shingle_length), cardinality(shingles),
-        NULL, threshold, max_results, language);
+    RETURN QUERY EXECUTE format(
+        'SELECT * FROM textsim.%I($1, $2, NULL, NULL, NULL, $3, $4, $5)', '_search_' || c.id)
+    USING textsim._signature(c, form), form, textsim._check_threshold(threshold), max_results, language;
 END $$;
 COMMENT ON FUNCTION textsim.matches(text, text, double precision, integer, text)
     IS 'the documents similar to a text, verified exactly, best first; threshold of the corpus if NULL';
@@ -245,7 +235,7 @@ BEGIN
         FROM (
             SELECT y.document_id, count(*)::integer AS bands
             FROM textsim.%2$I d
-            CROSS JOIN LATERAL textsim._buckets(d.signature, $2, $3) q
+            CROSS JOIN LATERAL unnest(textsim._buckets(d.signature, $2, $3)) q (bucket)
             JOIN textsim.%1$I y ON y.bucket = q.bucket AND y.document_id <> d.id
             WHERE d.key = $1
             GROUP BY y.document_id
@@ -274,10 +264,8 @@ BEGIN
         SELECT least(m.a COLLATE "C", m.b), greatest(m.a COLLATE "C", m.b), m.similarity
         FROM (
             SELECT d.key AS a, e.key AS b,
-                textsim._jaccard(
-                    textsim._stored(d.word_ids, d.normal_form, $1, $2), d.shingle_count,
-                    textsim._stored(e.word_ids, e.normal_form, $1, $2), e.shingle_count)
-                    AS similarity
+                textsim._similarity(d.word_ids, d.normal_form, d.shingle_count,
+                    e.word_ids, e.normal_form, e.shingle_count, $1, $2) AS similarity
             FROM (
                 SELECT DISTINCT x.document_id AS x, y.document_id AS y
                 FROM textsim.%1$I x

@@ -18,145 +18,71 @@ END;
 COMMENT ON FUNCTION textsim._document_fault(text, text) IS 'why a document cannot be stored, or NULL';
 
 CREATE FUNCTION textsim._is_attached(source integer) RETURNS boolean
-LANGUAGE sql STABLE PARALLEL SAFE
-RETURN EXISTS (SELECT FROM textsim.source s WHERE s.id = source AND s.active);
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN EXISTS (SELECT FROM textsim.source s WHERE s.id = source AND s.active);
+END $$;
 COMMENT ON FUNCTION textsim._is_attached(integer) IS 'whether a table is attached under this number';
 
-CREATE FUNCTION textsim._replace_bands(
-    c textsim.corpus, document_id bigint, old_signature integer[], new_signature integer[])
-RETURNS void
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    old_buckets bigint[] := array(
-        SELECT q.bucket FROM textsim._buckets(old_signature, c.bands, c.rows) q ORDER BY q.band);
-    new_buckets bigint[] := array(
-        SELECT q.bucket FROM textsim._buckets(new_signature, c.bands, c.rows) q ORDER BY q.band);
+CREATE FUNCTION textsim._changed_buckets(old_buckets integer[], new_buckets integer[])
+RETURNS integer[]
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    IF old_buckets <> '{}' THEN
-        EXECUTE format($query$
-            DELETE FROM textsim.%I b
-            WHERE b.document_id = $1 AND b.bucket = ANY ($2) AND b.bucket <> ALL ($3)
-            $query$, 'band_' || c.id)
-        USING document_id, old_buckets, new_buckets;
-    END IF;
-    IF new_buckets <> '{}' THEN
-        EXECUTE format($query$
-            INSERT INTO textsim.%I (corpus_id, band, bucket, document_id)
-            SELECT $1, (q.place - 1)::smallint, q.bucket, $2
-            FROM unnest($3) WITH ORDINALITY q (bucket, place)
-            WHERE q.bucket <> ALL ($4)
-            $query$, 'band_' || c.id)
-        USING c.id, document_id, new_buckets, old_buckets;
-    END IF;
+    RETURN array(
+        (SELECT unnest(old_buckets) EXCEPT ALL SELECT unnest(new_buckets))
+        UNION
+        (SELECT unnest(new_buckets) EXCEPT ALL SELECT unnest(old_buckets)));
 END $$;
-COMMENT ON FUNCTION textsim._replace_bands(textsim.corpus, bigint, integer[], integer[])
-    IS 'write the band rows of a document that differ; a signature is NULL if there is no document';
+COMMENT ON FUNCTION textsim._changed_buckets(integer[], integer[])
+    IS 'the buckets that do not occur as often in the one as in the other';
 
-CREATE FUNCTION textsim._document(c textsim.corpus, source integer, key text, form text)
-RETURNS textsim.document
-LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+CREATE FUNCTION textsim._count_shingles(form text, unit text, n integer) RETURNS integer
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    shingles text[] := textsim._shingles_of_form(form, c.unit, c.shingle_length);
-    document textsim.document;
+    words text[];
 BEGIN
-    document.corpus_id := c.id;
-    document.source_id := source;
-    document.key := key;
-    document.shingle_count := cardinality(shingles);
-    document.signature := textsim._signature(shingles, c.a, c.b);
-    document.normal_form := nullif(form, '');
-    IF form = '' THEN
-        document.word_ids := '{}';
-        -- The worker that gives words their ids identifies the language of every other document.
-        document.language := CASE WHEN c.language = 'auto' THEN 'und' END;
+    IF unit = 'char' OR n > 3 THEN
+        RETURN cardinality(textsim._shingles_of_form(form, unit, n));
     END IF;
-    RETURN document;
+    words := string_to_array(form, ' ');
+    RETURN (
+        SELECT count(*)
+        FROM (
+            SELECT DISTINCT t.x COLLATE "C", t.y COLLATE "C", t.z COLLATE "C"
+            FROM (
+                SELECT w.x, w.y, w.z
+                FROM unnest(words, CASE WHEN n > 1 THEN words[2:] END, CASE WHEN n > 2 THEN words[3:] END)
+                    w (x, y, z)
+                LIMIT greatest(cardinality(words) - n + 1, 1)
+            ) t
+        ) shingle);
 END $$;
-COMMENT ON FUNCTION textsim._document(textsim.corpus, integer, text, text)
-    IS 'a document as it is stored before a worker gives its words ids, without the number';
+COMMENT ON FUNCTION textsim._count_shingles(text, text, integer)
+    IS 'how many distinct shingles a normal form has';
 
 CREATE FUNCTION textsim._write_document(
-    c textsim.corpus, source integer, document_key text, body text, is_stored boolean DEFAULT NULL)
+    c textsim.corpus, source integer, key text, body text, is_stored boolean DEFAULT NULL)
 RETURNS boolean
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    form text := textsim._form(c, body);
-    document_table text := 'document_' || c.id;
-    stored textsim.document;
-    document textsim.document;
-    written_rows bigint := 0;
+    is_written boolean;
 BEGIN
-    WHILE written_rows = 0 LOOP
-        EXECUTE format('SELECT d.* FROM textsim.%I d WHERE d.key = $1 FOR UPDATE', document_table)
-        INTO stored USING document_key;
-        IF NOT is_stored AND stored.id IS NOT NULL THEN
-            RAISE EXCEPTION 'another transaction has just added document "%"', document_key
-                USING ERRCODE = 'unique_violation';
-        END IF;
-        IF source <> stored.source_id AND textsim._is_attached(stored.source_id) THEN
-            -- A worker sets the key aside with an error; this transaction must not fail for it.
-            INSERT INTO textsim.pending (corpus_id, source_id, keys)
-            VALUES (c.id, source, ARRAY[document_key]);
-            RETURN false;
-        END IF;
-        IF form COLLATE "C" = coalesce(stored.normal_form, textsim._normal_form_of(stored.word_ids)) THEN
-            IF source IS NOT NULL AND source IS DISTINCT FROM stored.source_id THEN
-                EXECUTE format('UPDATE textsim.%I SET source_id = $1 WHERE id = $2', document_table)
-                USING source, stored.id;
-            END IF;
-            RETURN false;
-        END IF;
-        IF document.key IS NULL THEN
-            document := textsim._document(c, source, document_key, form);
-        END IF;
-        IF stored.id IS NULL THEN
-            document.id := nextval('textsim.document_id');
-            EXECUTE format(
-                'INSERT INTO textsim.%I SELECT ($1).* ON CONFLICT (key) DO NOTHING', document_table)
-            USING document;
-        ELSE
-            document.id := stored.id;
-            EXECUTE format($query$
-                UPDATE textsim.%I
-                SET shingle_count = ($1).shingle_count, signature = ($1).signature,
-                    word_ids = ($1).word_ids, normal_form = ($1).normal_form,
-                    language = ($1).language, source_id = coalesce(($1).source_id, source_id)
-                WHERE id = ($1).id
-                $query$, document_table)
-            USING document;
-        END IF;
-        -- None if another transaction has just added the key.
-        GET DIAGNOSTICS written_rows = ROW_COUNT;
-    END LOOP;
-    PERFORM textsim._replace_bands(c, document.id, stored.signature, document.signature);
-    IF is_stored IS NULL AND document.word_ids IS NULL THEN
-        INSERT INTO textsim.pending (corpus_id, source_id, keys)
-        VALUES (c.id, source, ARRAY[document_key]);
-    END IF;
-    RETURN true;
+    EXECUTE format('SELECT textsim.%I($1, $2, $3, $4)', '_write_' || c.id)
+    INTO is_written USING source, key, textsim._form(c, body), is_stored;
+    RETURN is_written;
 END $$;
 COMMENT ON FUNCTION textsim._write_document(textsim.corpus, integer, text, text, boolean)
-    IS 'add or replace a document; false if its words stay the same. is_stored: NULL, or what a caller saw that has locked the documents: this caller logs the words, and reads the text again after a unique_violation';
+    IS 'add or replace a document; false if its words stay the same. is_stored: as _write_N takes it';
 
-CREATE FUNCTION textsim._remove_document(c textsim.corpus, source integer, document_key text)
+CREATE FUNCTION textsim._remove_document(c textsim.corpus, source integer, key text)
 RETURNS boolean
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    document record;
+    is_removed boolean;
 BEGIN
-    EXECUTE format($query$
-        DELETE FROM textsim.%I d
-        WHERE d.key = $1
-            AND ($2 IS NULL OR d.source_id IS NULL OR d.source_id = $2
-                OR NOT textsim._is_attached(d.source_id))
-        RETURNING d.id, d.signature
-        $query$, 'document_' || c.id)
-    INTO document USING document_key, source;
-    IF document.id IS NULL THEN
-        RETURN false;
-    END IF;
-    PERFORM textsim._replace_bands(c, document.id, document.signature, NULL);
-    RETURN true;
+    EXECUTE format('SELECT textsim.%I($1, $2)', '_remove_' || c.id)
+    INTO is_removed USING source, key;
+    RETURN is_removed;
 END $$;
 COMMENT ON FUNCTION textsim._remove_document(textsim.corpus, integer, text)
     IS 'remove a document, unless it is of another attached table; whether there was one';

@@ -53,12 +53,12 @@ CREATE FUNCTION textsim._chosen_rows(
 RETURNS integer
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 RETURN (
-    SELECT max(r) FROM generate_series(1, num_hashes) r
+    SELECT max(r) FROM generate_series(2, num_hashes) r
     WHERE (recall < 1 OR threshold = 1)
         AND textsim._pair_recall(threshold, num_hashes / r, r) >= recall
 );
 COMMENT ON FUNCTION textsim._chosen_rows(double precision, double precision, integer)
-    IS 'the most rows of a band that reach the recall at the threshold; NULL if none do';
+    IS 'the most rows of a band, at least two, that reach the recall at the threshold; NULL if none do';
 
 CREATE FUNCTION textsim._settings_fault(
     name text, shingle text, threshold double precision, recall double precision,
@@ -78,13 +78,14 @@ RETURN CASE
         format('threshold is %L; expected above 0, at most 1', threshold)
     WHEN recall IS NULL OR NOT (recall > 0 AND recall <= 1) THEN
         format('recall is %L; expected above 0, at most 1', recall)
-    WHEN num_hashes IS NULL OR num_hashes NOT BETWEEN 1 AND 4096 THEN
-        format('num_hashes is %L; expected 1 to 4096', num_hashes)
+    WHEN num_hashes IS NULL OR num_hashes NOT BETWEEN 2 AND 4096 THEN
+        format('num_hashes is %L; expected 2 to 4096', num_hashes)
     WHEN seed IS NULL OR seed < 0 THEN format('seed is %L; expected 0 or more', seed)
     WHEN (bands IS NULL) <> (rows IS NULL) THEN
         'bands and rows go together; one of them is missing'
     WHEN bands < 1 OR rows < 1 OR bands::bigint * rows > num_hashes THEN
         format('%s bands of %s rows cannot be made of %s hashes', bands, rows, num_hashes)
+    WHEN rows = 1 THEN 'rows is 1; expected 2 or more: a value of 16 bits alone tells too little'
     WHEN bands IS NULL AND textsim._chosen_rows(threshold, recall, num_hashes) IS NULL THEN
         format('no bands of %s hashes reach recall %s at threshold %s: use more hashes or a lower '
             'recall', num_hashes, recall, threshold)
@@ -112,7 +113,7 @@ BEGIN
     END IF;
     DELETE FROM textsim.source s WHERE s.corpus_id = number;
     DELETE FROM textsim.corpus c WHERE c.id = number;
-    PERFORM textsim._drop_partitions(number);
+    PERFORM textsim._drop_relations(number);
 END $$;
 COMMENT ON FUNCTION textsim._drop_corpus(integer)
     IS 'remove a corpus that no table is attached to, except tables that were dropped';
@@ -131,10 +132,8 @@ DECLARE
         name, shingle, threshold, recall, num_hashes, seed, bands, rows);
     unit text := split_part(shingle, ':', 1);
     n integer;
-    a bigint[];
-    b bigint[];
     c textsim.corpus;
-    golden integer[];
+    golden smallint[];
     corpus_id integer;
 BEGIN
     IF fault IS NOT NULL THEN
@@ -151,36 +150,32 @@ BEGIN
     ELSE
         recall := textsim._pair_recall(threshold, bands, rows);
     END IF;
-    a := array(
-        SELECT 1 + mod(textsim._draw(seed, 2 * i - 1), 2147483646)
-        FROM generate_series(1, num_hashes) i ORDER BY i);
-    b := array(
-        SELECT mod(textsim._draw(seed, 2 * i), 2147483647)
-        FROM generate_series(1, num_hashes) i ORDER BY i);
     c.stop_words := array(
         SELECT DISTINCT w.word COLLATE "C"
         FROM unnest(stop_words) s (body)
         CROSS JOIN LATERAL unnest(textsim.words(s.body)) w (word)
         ORDER BY 1);
     -- The signature and buckets of this text are computed again when the corpus is opened.
-    golden := textsim._signature(textsim._shingles_of_form(textsim._form(c,
+    c.unit := unit;
+    c.shingle_length := n;
+    c.num_hashes := num_hashes;
+    c.base := mod(textsim._draw(seed, 1), 4611686018427387904);
+    golden := textsim._signature(c, textsim._form(c,
         U&'The 3 QUICK brown foxes — naïve, ﬁne — jumped; '
             'Быстрая ЛИСА, ταχεία ΑΛΕΠΟΎΣ, 素早い狐が跳ぶ, '
-            'चतुर लोमड़ी, الثعلب السريع, สุนัขจิ้งจอก, İstanbul’da 12½ km², e\0301te\0301 \+01F98A.'),
-        unit, n), a, b);
+            'चतुर लोमड़ी, الثعلب السريع, สุนัขจิ้งจอก, İstanbul’da 12½ km², e\0301te\0301 \+01F98A.'));
     INSERT INTO textsim.corpus (
         name, unit, shingle_length, threshold, recall, num_hashes, bands, rows, seed, recipe,
-        stop_words, language, a, b, golden_signature, golden_buckets)
+        stop_words, language, base, golden_signature, golden_buckets)
     VALUES (
-        name, unit, n, threshold, recall, num_hashes, bands, rows, seed, 1,
-        c.stop_words, language, a, b, golden,
-        array(SELECT q.bucket FROM textsim._buckets(golden, bands, rows) q ORDER BY q.band))
+        name, unit, n, threshold, recall, num_hashes, bands, rows, seed, 2,
+        c.stop_words, language, c.base, golden, textsim._buckets(golden, bands, rows))
     ON CONFLICT ON CONSTRAINT corpus_name_key DO NOTHING
     RETURNING id INTO corpus_id;
     IF corpus_id IS NULL THEN
         RAISE EXCEPTION 'corpus "%" exists already', name USING ERRCODE = 'duplicate_object';
     END IF;
-    PERFORM textsim._create_partitions(corpus_id);
+    PERFORM textsim._create_relations(corpus_id);
 END $$;
 COMMENT ON FUNCTION textsim.create_corpus(
     text, text, double precision, double precision, integer, bigint, integer, integer, text[], text)

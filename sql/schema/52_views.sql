@@ -10,7 +10,7 @@ BEGIN ATOMIC
     SELECT v.oid::regclass,
         -- Only the views of create_view use this function and have these columns.
         bool_or(d.refobjid = to_regprocedure(
-            'textsim._shared_bands(integer[], integer[], integer, integer)'))
+            'textsim._shared_buckets(smallint[], smallint[], integer, integer)'))
         AND v.relkind = 'v'
         AND '{a,b,bands}' = array(
             SELECT a.attname::text FROM pg_attribute a WHERE a.attrelid = v.oid AND a.attnum > 0
@@ -52,22 +52,21 @@ CREATE FUNCTION textsim._write_view(
 RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    -- A pair meets in each band that it shares, and is listed in the first of them. The planner expects
-    -- that one row in 200 fulfils this condition: about one pair for eleven documents.
+    -- A pair meets in each bucket that it shares, and is listed in the least of them; twice if a document
+    -- has this bucket in two bands, as one of 28 million does. The planner expects that one row in 200
+    -- fulfils the condition: about one pair for eleven documents.
     EXECUTE format($query$
         CREATE %1$s VIEW %2$s %3$s AS
         SELECT d.key AS a, e.key AS b, cardinality(s.shared) AS bands
         FROM textsim.%4$I d
         CROSS JOIN generate_series(0, %6$s - 1) q (band)
         JOIN textsim.%5$I r
-            ON r.bucket = hash_array_extended(
-                d.signature[q.band * %7$s + 1:(q.band + 1) * %7$s], q.band)
-            AND r.document_id <> d.id
+            ON r.bucket = textsim._bucket(d.signature, %7$s, q.band) AND r.document_id <> d.id
         JOIN textsim.%4$I e ON e.id = r.document_id
         CROSS JOIN LATERAL (
-            SELECT textsim._shared_bands(d.signature, e.signature, %6$s, %7$s) AS shared
+            SELECT textsim._shared_buckets(d.signature, e.signature, %6$s, %7$s) AS shared
         ) s
-        WHERE q.band = s.shared[1]
+        WHERE r.bucket = s.shared[1] AND d.signature <> '{}'
         $query$, CASE WHEN replaced IS NULL THEN '' ELSE 'OR REPLACE' END,
         format('%I.%I', view_schema, view_name),
         (SELECT 'WITH (' || array_to_string(r.reloptions, ', ') || ')' FROM pg_class r

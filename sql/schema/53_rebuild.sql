@@ -17,11 +17,12 @@ DECLARE
     new_name text := (SELECT c.name FROM textsim.corpus c WHERE c.id = new);
     moved textsim.source;
 BEGIN
-    -- Rights to single corpora: _create_partitions has granted the rights to all corpora.
+    -- Rights to single corpora: _create_relations has granted the rights to all corpora.
     PERFORM textsim._grant_like(
         format('textsim.%I', part || '_' || old)::regclass,
         format('textsim.%I', part || '_' || new)::regclass)
     FROM unnest(ARRAY['document', 'band']) part;
+    PERFORM textsim._grant_ids(new);
     -- A writer that waits has computed old signatures: it must fail, or its documents would be lost.
     EXECUTE format(
         'CREATE TRIGGER replaced BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE ON textsim.%I '

@@ -256,17 +256,6 @@ END $$;
 COMMENT ON FUNCTION textsim._add_words(text, text[])
     IS 'add the words of documents to the dictionary, in a transaction that writes nothing else';
 
-CREATE FUNCTION textsim._ids_of(form text) RETURNS integer[]
-LANGUAGE sql STABLE STRICT PARALLEL SAFE
-BEGIN ATOMIC
-    SELECT CASE WHEN bool_and(w.id IS NOT NULL) THEN array_agg(w.id ORDER BY u.place) END
-    FROM unnest(string_to_array(form, ' ')) WITH ORDINALITY u (word, place)
-    LEFT JOIN textsim.word w
-        ON w.hash = hashtextextended(u.word COLLATE "C", 0) AND w.word = u.word COLLATE "C";
-END;
-COMMENT ON FUNCTION textsim._ids_of(text)
-    IS 'the word ids of a normal form; NULL if the dictionary does not have all words';
-
 CREATE FUNCTION textsim._replace_normal_forms(corpus text, keys text[]) RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -276,10 +265,10 @@ BEGIN
     EXECUTE format($query$
         UPDATE textsim.%1$I d SET word_ids = w.ids, normal_form = NULL
         FROM (
-            SELECT d.id, textsim._ids_of(d.normal_form) AS ids FROM textsim.%1$I d
+            SELECT d.id, textsim._word_numbers(d.normal_form) AS ids FROM textsim.%1$I d
             WHERE d.key = ANY ($1) AND d.word_ids IS NULL FOR UPDATE SKIP LOCKED
         ) w
-        WHERE d.id = w.id AND w.ids IS NOT NULL
+        WHERE d.id = w.id AND NOT 0 > ANY (w.ids)
         $query$, 'document_' || c.id) USING keys;
     FOR waiting IN EXECUTE format($query$
         SELECT d.key, (

@@ -8,21 +8,32 @@ REVOKE EXECUTE ON FUNCTION textsim._note_shape(integer, text[], text[]) FROM PUB
 
 -- Private functions
 
-CREATE FUNCTION textsim._grant_writing(role regrole, partitions regclass[]) RETURNS void
+CREATE FUNCTION textsim._grant_writing(role regrole, relations regclass[]) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     EXECUTE format('GRANT INSERT, UPDATE, DELETE ON textsim.pending, %s TO %s',
-        array_to_string(partitions, ', '), role);
+        array_to_string(relations, ', '), role);
     -- Not the ids, which only the sequence gives out.
     EXECUTE format('GRANT INSERT (hash, word) ON textsim.word TO %s', role);
-    EXECUTE format('GRANT USAGE ON SEQUENCE textsim.document_id TO %s', role);
+    PERFORM textsim._grant_ids(c.id) FROM textsim.corpus c;
     EXECUTE format('GRANT EXECUTE ON FUNCTION '
         'textsim._prepare_source(text, regclass, name, name, text), '
         'textsim._activate_source(integer, boolean), textsim._release_source(integer), '
         'textsim._note_shape(integer, text[], text[]) TO %s', role);
 END $$;
 COMMENT ON FUNCTION textsim._grant_writing(regrole, regclass[])
-    IS 'let a role write these partitions, and the tables that all corpora share';
+    IS 'let a role write these tables of corpora, and the tables that all corpora share';
+
+CREATE FUNCTION textsim._corpus_tables() RETURNS regclass[]
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN array(
+        SELECT r.oid::regclass FROM pg_class r
+        WHERE r.relnamespace = 'textsim'::regnamespace AND r.relkind = 'r'
+            AND r.relname ~ '^(document|band)(_[0-9]+)?$');
+END $$;
+COMMENT ON FUNCTION textsim._corpus_tables()
+    IS 'the tables of documents and band rows of all corpora, and their patterns';
 
 -- Public functions
 
@@ -38,12 +49,12 @@ CREATE FUNCTION textsim.grant_reader(role regrole, corpus text) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     c textsim.corpus := textsim._required_corpus(corpus);
-    -- Without the partitioned tables, through which a role can read all partitions.
+    -- Without the patterns, whose rights new corpora take over.
     shared text := (
         SELECT string_agg(r.oid::regclass::text, ', ')
         FROM pg_class r
         WHERE r.relnamespace = 'textsim'::regnamespace AND r.relkind IN ('r', 'v')
-            AND NOT r.relispartition);
+            AND r.oid <> ALL (textsim._corpus_tables()));
 BEGIN
     EXECUTE format('GRANT USAGE ON SCHEMA textsim TO %s', role);
     EXECUTE format('GRANT SELECT ON %s, textsim.%I, textsim.%I TO %s',
@@ -56,9 +67,7 @@ CREATE FUNCTION textsim.grant_writer(role regrole) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     PERFORM textsim.grant_reader(role);
-    PERFORM textsim._grant_writing(role, array(
-        SELECT relid FROM pg_partition_tree('textsim.document')
-        UNION ALL SELECT relid FROM pg_partition_tree('textsim.band')));
+    PERFORM textsim._grant_writing(role, textsim._corpus_tables());
 END $$;
 COMMENT ON FUNCTION textsim.grant_writer(regrole)
     IS 'let a role search, add and remove documents, attach tables of its own, and run workers';

@@ -50,7 +50,7 @@ def check_documents(
     pairs = jaccard_pairs(damaged, everyone, everyone[::-1].copy())
     assert ((pairs >= 0) & (pairs <= 1)).all()
     places = np.array([[rng.randrange(3)] for _ in points], np.int64)
-    keep_representatives(damaged, ragged(places), rng.randrange(3), 0.5)
+    keep_representatives(damaged, ragged(places.astype(np.int32)), rng.randrange(3), 0.5)
     signatures = np.array([[rng.randrange(2) for _ in range(8)] for _ in points], np.int32)
     bands = np.array([rng.randrange(5) for _ in points], np.int16)
     shares_earlier_band(signatures, everyone, everyone[::-1], bands, 2)
@@ -106,7 +106,7 @@ def check_similarities(rng: random.Random, rows: Rows, sets: list[set[Any]]) -> 
     }
     assert across.histogram.sum() == np.count_nonzero(values[(left < half) & (right >= half)])
     # All in one bucket: everything that is removed is like what is kept, all that is kept is not.
-    bucket = ragged(np.zeros((count, 1), np.int64))
+    bucket = ragged(np.zeros((count, 1), np.int32))
     kept_by, similarity = keep_representatives(rows, bucket, 0, threshold)
     for x in range(count):
         y = int(kept_by[x])
@@ -146,6 +146,12 @@ def check_measures(rng: random.Random, rows: Rows) -> None:
 
 def check_arrays(given: list[bytes]) -> None:
     """Malformed arrays are read somehow, and never further than they go; good ones exactly."""
+    small_values, offsets = binary_rows.load_int2_arrays(given)
+    assert offsets[-1] == len(small_values)
+    for data, (start, end) in zip(given, pairwise(offsets.tolist()), strict=True):
+        assert end - start == max(0, len(data) - 20) // 6
+        expected = [struct.unpack_from(">h", data, 24 + 6 * k)[0] for k in range(end - start)]
+        assert small_values[start:end].tolist() == expected
     values, offsets = binary_rows.load_int4_arrays(given)
     assert offsets[0] == 0
     assert offsets[-1] == len(values)
@@ -162,14 +168,15 @@ def check_rows(
 ) -> None:
     """What is written for COPY is what any other reader of the format finds in it."""
     keys = [rng.randbytes(rng.choice((0, 1, 30, prepared_batch.MAX_KEY_BYTES))) for _ in chosen]
-    ids = np.array([rng.randrange(2**63) for _ in chosen], np.int64)
+    ids = np.array([rng.randrange(2**31) for _ in chosen], np.int64)
     counts = np.diff(tokens.word_offsets)
-    signatures = np.repeat(np.arange(4, dtype=np.int32)[np.newaxis], tokens.documents, axis=0)
+    signatures = np.repeat(np.arange(-2, 2, dtype=np.int16)[np.newaxis], tokens.documents, axis=0)
     source = rng.choice((None, 0, 7, 2**31 - 1))
     languages = [rng.choice((b"", b"en", rng.randbytes(35))) for _ in chosen]
-    identities = binary_rows.Identities(ids, keys, languages)
+    sources = np.full(len(chosen), -1 if source is None else source)
+    identities = binary_rows.Identities(ids, keys, sources, languages)
     contents = binary_rows.Contents(counts, numbers, tokens.word_offsets, signatures)
-    data = binary_rows.copy_documents(3, identities, contents, chosen, source).tobytes()
+    data = binary_rows.copy_documents(identities, contents, chosen).tobytes()
     at = 0
     for row, i in enumerate(chosen.tolist()):
         (fields,) = struct.unpack_from(">h", data, at)
@@ -182,11 +189,10 @@ def check_rows(
             at += max(length, 0)
         words = numbers[tokens.word_offsets[i] : tokens.word_offsets[i + 1]]
         expected = [
-            struct.pack(">i", 3),
-            struct.pack(">i", counts[i]),
-            struct.pack(">q", ids[row]),
-            None if source is None else struct.pack(">i", source),
+            struct.pack(">i", ids[row]),
             keys[row],
+            None if source is None else struct.pack(">i", source),
+            struct.pack(">i", counts[i]),
             languages[row] or None,
             binary_format.dump_array(words),
             binary_format.dump_array(signatures[i][: 4 if counts[i] else 0]),

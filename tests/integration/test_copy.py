@@ -60,35 +60,31 @@ def check_parameters(connection: psycopg.Connection[Any]) -> None:
 
 
 def check_bands(connection: psycopg.Connection[Any]) -> None:
-    count = len(INT8)
-    bands = np.resize(np.array(INT2, np.int16), count)
-    buckets, ids = np.array(INT8, np.int64), np.array(INT8[::-1], np.int64)
+    buckets, ids = INT4, [1, 2, 3, 255, 256, 65536, 2**24, 2**31 - 1]
     connection.execute("CREATE TEMP TABLE b (LIKE textsim.band)")
-    statement = "COPY b (corpus_id, band, bucket, document_id) FROM STDIN (FORMAT binary)"
-    copy_in(connection, statement, copy_bands(2**31 - 1, bands, buckets, ids))
-    copy_in(connection, statement, copy_bands(1, bands[:0], buckets[:0], ids[:0]))
-    found = query(connection, "SELECT corpus_id, band, bucket, document_id FROM b")
-    assert found == [
-        (2**31 - 1, *row)
-        for row in zip(bands.tolist(), buckets.tolist(), ids.tolist(), strict=True)
-    ]
+    statement = "COPY b (bucket, document_id) FROM STDIN (FORMAT binary)"
+    rows = (np.array(buckets, np.int64) << 32) | np.array(ids, np.int64)
+    copy_in(connection, statement, copy_bands(rows))
+    copy_in(connection, statement, copy_bands(rows[:0]))
+    found = query(connection, "SELECT bucket, document_id FROM b")
+    assert found == list(zip(buckets, ids, strict=True))
 
 
 def check_documents(connection: psycopg.Connection[Any], source_id: int | None) -> None:
     keys = ["", "plain", "ü漢\U0001f98a" * 10, "k" * 1000]
     words = [INT4, [], [5], list(range(1000))]
-    signatures = np.array([INT4, INT4[::-1], INT4, [7] * len(INT4)], np.int32)
+    signatures = np.array([INT2, INT2[::-1], INT2, [7] * len(INT2)], np.int16)
     counts = np.array([2**31 - 1, 0, 1, 998], np.int64)
-    ids = [2**63 - 1, -(2**63), 2**32 - 1, 2**31]
+    ids = [2**31 - 1, 0, 1, 65535]
     chosen = [3, 0, 1]
     connection.execute("CREATE TEMP TABLE d (LIKE textsim.document) ON COMMIT DROP")
-    columns = "corpus_id, shingle_count, id, source_id, key, language, word_ids, signature"
+    columns = "id, key, source_id, shingle_count, language, word_ids, signature"
     languages = ["de", None, "und", "yue"] if source_id is None else [None] * 4
     made = copy_documents(
-        2**31 - 1,
         Identities(
             np.array([ids[i] for i in chosen], np.int64),
             [keys[i].encode() for i in chosen],
+            np.full(len(chosen), -1 if source_id is None else source_id),
             None if source_id else [(languages[i] or "").encode() for i in chosen],
         ),
         Contents(
@@ -98,16 +94,14 @@ def check_documents(connection: psycopg.Connection[Any], source_id: int | None) 
             signatures,
         ),
         np.array(chosen, np.int64),
-        source_id,
     )
     copy_in(connection, f"COPY d ({columns}) FROM STDIN (FORMAT binary)", made)
     assert query(connection, f"SELECT {columns} FROM d") == [
         (
-            2**31 - 1,
-            counts.tolist()[i],
             ids[i],
-            source_id,
             keys[i],
+            source_id,
+            counts.tolist()[i],
             languages[i],
             words[i],
             signatures[i].tolist() if counts[i] else [],

@@ -1,4 +1,4 @@
-"""The normal form, shingles, and similarity again: slow, with nothing but sets and lists.
+"""The normal form, shingles, hashes, signatures and similarity again: slow, with sets and lists only.
 
 Unicode's properties come from unicodedataplus and Python, none from the project's tables.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Set
+from collections.abc import Sequence, Set
 from functools import cache
 
 import unicodedataplus
@@ -76,7 +76,11 @@ def normal_form(text: str) -> str:
 
 def shingles(text: str, unit: str, n: int) -> list[str]:
     """Return the distinct shingles in order of first appearance."""
-    parts: list[str] = words(text) if unit == "word" else list(normal_form(text))
+    return shingles_of_form(normal_form(text), unit, n)
+
+
+def shingles_of_form(form: str, unit: str, n: int) -> list[str]:
+    parts = form.split() if unit == "word" else list(form)
     glue = " " if unit == "word" else ""
     count = max(1, len(parts) - n + 1) if parts else 0
     return list(dict.fromkeys(glue.join(parts[i : i + n]) for i in range(count)))
@@ -85,3 +89,109 @@ def shingles(text: str, unit: str, n: int) -> list[str]:
 def jaccard(left: Set[object], right: Set[object]) -> float:
     """Return the similarity of two sets; 0 where one is empty."""
     return len(left & right) / len(left | right) if left and right else 0.0
+
+
+MASK32 = 2**32 - 1
+State = tuple[int, int, int]
+
+
+def signed(value: int, bits: int) -> int:
+    """Return the low bits of an integer as a signed one."""
+    return (value + (1 << bits - 1)) % (1 << bits) - (1 << bits - 1)
+
+
+def rotated(x: int, bits: int) -> int:
+    return (x << bits | x >> 32 - bits) & MASK32
+
+
+def mixed(a: int, b: int, c: int) -> State:
+    """Mix the state of lookup3."""
+    for bits in (4, 6, 8, 16, 19, 4):
+        a = (a - c & MASK32) ^ rotated(c, bits)
+        c = c + b & MASK32
+        a, b, c = b, c, a
+    return a, b, c
+
+
+def finished(a: int, b: int, c: int) -> int:
+    """Return 64 bits of the state of lookup3, signed."""
+    for bits in (14, 11, 25, 16, 4, 14, 24):
+        c = (c ^ b) - rotated(b, bits) & MASK32
+        a, b, c = b, c, a
+    return signed(a << 32 | b, 64)
+
+
+def start_of(length: int, seed: int) -> State:
+    a = b = c = 0x9E3779B9 + length + 3923095 & MASK32
+    if seed:
+        a, b, c = mixed(a + (seed >> 32) & MASK32, b + seed & MASK32, c)
+    return a, b, c
+
+
+def text_hash(text: str, seed: int = 0) -> int:
+    """Return hashtextextended(text, seed)."""
+    data = text.encode()
+    a, b, c = start_of(len(data), seed)
+    while len(data) >= 12:
+        low, middle, high = (int.from_bytes(data[i : i + 4], "little") for i in (0, 4, 8))
+        a, b, c = mixed(a + low & MASK32, b + middle & MASK32, c + high & MASK32)
+        data = data[12:]
+    low, middle, high = (int.from_bytes(data[i : i + 4], "little") for i in (0, 4, 8))
+    return finished(a + low & MASK32, b + middle & MASK32, c + (high << 8) & MASK32)
+
+
+def integer_hash(value: int, seed: int) -> int:
+    """Return hashint8extended(value, seed)."""
+    high = value >> 32 if value >= 0 else ~(value >> 32)
+    a, b, c = start_of(4, seed)
+    return finished(a + ((value ^ high) & MASK32) & MASK32, b, c)
+
+
+def array_hash(values: Sequence[int], seed: int) -> int:
+    """Return hash_array_extended(values, seed)."""
+    total = 1
+    for value in values:
+        total = total * 31 + integer_hash(value, seed)
+    return signed(total, 64)
+
+
+def shingle_values(text: str, unit: str, n: int) -> list[int]:
+    """Return the values of the distinct shingles, in order of first appearance."""
+    return values_of_form(normal_form(text), unit, n)
+
+
+def values_of_form(form: str, unit: str, n: int) -> list[int]:
+    distinct = shingles_of_form(form, unit, n)
+    if unit == "char":
+        return [text_hash(shingle) for shingle in distinct]
+    hash_of = {word: text_hash(word) for word in form.split()}
+    hashes = [[hash_of[word] for word in shingle.split()] for shingle in distinct]
+    return [values[0] if n == 1 else array_hash(values, 0) for values in hashes]
+
+
+def base(seed: int) -> int:
+    """Return the low 62 bits of the first number of splitmix64."""
+    z = seed + 0x9E3779B97F4A7C15
+    z = (z ^ (z % 2**64) >> 30) * 0xBF58476D1CE4E5B9 % 2**64
+    z = (z ^ z >> 27) * 0x94D049BB133111EB % 2**64
+    return (z ^ z >> 31) & 2**62 - 1
+
+
+def signature(values: Sequence[int], seed: int, t: int, every_round: bool = False) -> list[int]:
+    """Return the signature of shingle values; every_round: go on when no bin is empty."""
+    bins: list[list[int]] = [[] for _ in range(t)]
+    for r in range(t):
+        if all(bins) and not every_round:
+            break
+        for x in values:
+            h = integer_hash(x, base(seed) + r)
+            bins[((h & MASK32) * t) >> 32].append((r << 32) + (h >> 32))
+    for k, values_of_bin in enumerate(bins):
+        if not values_of_bin:
+            values_of_bin += [integer_hash(x, base(seed) + t + k) >> 32 for x in values]
+    return [signed(min(values_of_bin), 16) for values_of_bin in bins]
+
+
+def buckets(signature: Sequence[int], bands: int, rows: int) -> list[int]:
+    """Return the bucket of each band."""
+    return [signed(array_hash(signature[j * rows : (j + 1) * rows], j), 32) for j in range(bands)]

@@ -7,9 +7,16 @@ import struct
 import numpy as np
 import pytest
 
-from textsim_db.db.binary_format import Array, dump_array, load_int4_array
-from textsim_db.db.binary_rows import load_int4_arrays
+from textsim_db.db.binary_format import (
+    Array,
+    dump_array,
+    load_int2_array,
+    load_int4_array,
+    load_int8_array,
+)
+from textsim_db.db.binary_rows import load_int2_arrays, load_int4_arrays
 
+SMALL = [0, 1, -1, 2**15 - 1, -(2**15), 255, 256, -256]
 EXTREMES = [0, 1, -1, 2**31 - 1, -(2**31), 255, 256, 65536, -256]
 
 
@@ -41,6 +48,25 @@ def test_load_int4_array(values: list[int]) -> None:
     loaded = load_int4_array(sent(values, 23, "i"))
     assert loaded.dtype == np.int32
     assert loaded.tolist() == values
+
+
+@pytest.mark.parametrize("values", [[], [7], SMALL])
+def test_load_arrays_of_other_types(values: list[int]) -> None:
+    for load, dtype, oid, code in (
+        (load_int2_array, np.int16, 21, "h"),
+        (load_int8_array, np.int64, 20, "q"),
+    ):
+        loaded = load(sent(values, oid, code))
+        assert loaded.dtype == dtype
+        assert loaded.tolist() == values
+
+
+@pytest.mark.parametrize("arrays", [[], [[]], [[1]], [[], SMALL, [], list(range(100)), []]])
+def test_load_int2_arrays(arrays: list[list[int]]) -> None:
+    values, offsets = load_int2_arrays([sent(array, 21, "h") for array in arrays])
+    assert values.dtype == np.int16
+    assert values.tolist() == [value for array in arrays for value in array]
+    assert offsets.tolist() == np.cumsum([0, *map(len, arrays)]).tolist()
 
 
 @pytest.mark.parametrize(

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from tests.support import reference
 from tests.support.golden import GOLDEN, Golden, golden_config
+from textsim_db.settings import Shingle
 from textsim_db.sketch import sketches
-from textsim_db.sketch.minhash import coefficients
-from textsim_db.text.hashing import hash_texts
-from textsim_db.text.shingles import shingles
-from textsim_db.text.tokens import normal_form
+from textsim_db.sketch.fast_similarity import base
+from textsim_db.text.hashing import hash_array, hash_integers, hash_texts
+from textsim_db.text.shingles import find_shingles
+from textsim_db.text.tokens import normal_form, tokenize
 
 parametrized = pytest.mark.parametrize(
     "golden", GOLDEN, ids=lambda golden: f"{golden.name} {golden.shingle}"
@@ -25,8 +27,10 @@ def test_normal_form(golden: Golden) -> None:
 
 @parametrized
 def test_shingle_values(golden: Golden) -> None:
-    hashes = hash_texts(shingles(golden.text, golden.shingle)[:3])
-    assert [value & 0x7FFFFFFF for value in hashes] == golden.values
+    found = find_shingles(tokenize([golden.text.encode()]), Shingle.parse(golden.shingle))
+    assert found.hashes[:3].astype(np.int64).tolist() == golden.values
+    unit, n = golden_config(golden.shingle).shingle
+    assert reference.shingle_values(golden.text, unit, n)[:3] == golden.values
 
 
 @parametrized
@@ -41,12 +45,11 @@ def test_buckets(golden: Golden) -> None:
     assert sketches.buckets(golden.text, config).tolist() == golden.buckets
 
 
-def test_coefficients() -> None:
-    made = coefficients(7, 3)
-    assert made.a.tolist() == [1751225710, 1427254291, 963317627]
-    assert made.b.tolist() == [2094325707, 297009326, 1265903391]
-    assert coefficients(0, 1).a.tolist() == [1 + 0xE220A8397B1DCDAF % (2**31 - 2)]
-    assert coefficients(0, 1).b.tolist() == [0x6E789E6AA1B965F4 % (2**31 - 1)]
+def test_base() -> None:
+    # The first numbers of splitmix64 from 0 and from 7 on, without the highest two bits.
+    assert base(0) == 0xE220A8397B1DCDAF & (2**62 - 1)
+    assert base(7) == 0x23CBE1E459320DD7
+    assert all(base(seed) == reference.base(seed) for seed in (0, 1, 2**63 - 1))
 
 
 def test_hashes_of_known_texts() -> None:
@@ -56,3 +59,16 @@ def test_hashes_of_known_texts() -> None:
         3591986179850072241,
         -7123776401673968163,
     ]
+
+
+def test_hashes_of_known_integers() -> None:
+    # As hashint8extended(value, 0), and hash_array_extended of all with seed 5, give them.
+    values = [0, -1, 2**63 - 1, -(2**63), 1234567890123456789]
+    assert hash_integers(np.array(values), 0).tolist() == [
+        4154612158245552303,
+        -1888257769727981238,
+        1977219185673256887,
+        -9109110466470504941,
+        -1348933112428498873,
+    ]
+    assert hash_array(values, 5) == 1544605549728209741

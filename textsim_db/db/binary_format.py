@@ -49,6 +49,23 @@ def dump_array(values: npt.NDArray[Any]) -> bytes:
     return header.tobytes() + rows.tobytes()
 
 
+def load_int2_array(data: bytes) -> npt.NDArray[np.int16]:
+    """Read what array_send gives for an int2[] without NULLs: int16 of shape (elements,)."""
+    return _load_array(data, np.int16)
+
+
 def load_int4_array(data: bytes) -> npt.NDArray[np.int32]:
     """Read what array_send gives for an int4[] without NULLs: int32 of shape (elements,)."""
-    return np.frombuffer(data, ">i4", offset=min(_ARRAY_HEADER, len(data)))[1::2].astype(np.int32)
+    return _load_array(data, np.int32)
+
+
+def load_int8_array(data: bytes) -> npt.NDArray[np.int64]:
+    """Read what array_send gives for an int8[] without NULLs: int64 of shape (elements,)."""
+    return _load_array(data, np.int64)
+
+
+def _load_array(data: bytes, type_: type[Any]) -> npt.NDArray[Any]:
+    dtype = np.dtype(type_)
+    element = np.dtype([("length", ">i4"), ("value", dtype.newbyteorder(">"))])
+    rows = np.frombuffer(data, element, offset=min(_ARRAY_HEADER, len(data)))
+    return rows["value"].astype(dtype)

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from textsim_db.text.array_types import ByteArray, Int32Array, Int64Array
+from textsim_db.text.array_types import ByteArray, Int16Array, Int32Array, Int64Array
 from textsim_db.text.numba_compiler import inlined_kernel, kernel
 from textsim_db.text.utf8 import Utf8, concatenate, copy_span
 
@@ -16,8 +15,10 @@ COPY_HEADER = b"PGCOPY\n\xff\r\n\0" + bytes(8)
 COPY_TRAILER = b"\xff\xff"
 
 _ARRAY_HEADER = 20
-_ELEMENT = 8  # bytes of an element of int4[], with its length
-_INT4 = 23
+_LENGTH = 4
+_INT2, _INT4 = 21, 23
+"""The numbers of types, in pg_type."""
+_BAND_ROW = 18
 
 
 class Contents(NamedTuple):
@@ -30,50 +31,73 @@ class Contents(NamedTuple):
     shingle_counts: Int64Array
     word_ids: Int32Array
     word_offsets: Int64Array
-    signatures: Int32Array
+    signatures: Int16Array
 
 
 class Identities(NamedTuple):
-    """By what documents are found: (rows,) each. languages: None if they are not identified."""
+    """Whose rows they are: (rows,) each.
+
+    source_ids: the attached table of each, -1 for none; languages: None if they are not identified.
+    """
 
     ids: Int64Array
     keys: Sequence[bytes]
+    source_ids: Int64Array
     languages: Sequence[bytes] | None = None
 
 
 class _Row(NamedTuple):
     """The fields of the rows that are not in Contents; a source of -1 is NULL, a language of "" too."""
 
-    corpus_id: int
-    source_id: int
     ids: Int64Array
     keys: Utf8
+    source_ids: Int64Array
     languages: Utf8
+
+
+def load_int2_arrays(parts: Sequence[bytes]) -> tuple[Int16Array, Int64Array]:
+    """Read arrays as array_send gives them: all elements, and the offsets of shape (arrays + 1,)."""
+    return _read_int2_arrays(concatenate(parts))
 
 
 def load_int4_arrays(parts: Sequence[bytes]) -> tuple[Int32Array, Int64Array]:
     """Read arrays as array_send gives them: all elements, and the offsets of shape (arrays + 1,)."""
-    return _read_arrays(concatenate(parts))
+    return _read_int4_arrays(concatenate(parts))
 
 
 @kernel
-def _read_arrays(arrays: Utf8) -> tuple[Int32Array, Int64Array]:
-    offsets = np.zeros(len(arrays.offsets), np.int64)
+def _read_int2_arrays(arrays: Utf8) -> tuple[Int16Array, Int64Array]:
+    offsets = _offsets_of_elements(arrays, 2)
+    values = np.empty(offsets[-1], np.int16)
     for i in range(len(offsets) - 1):
-        size = arrays.offsets[i + 1] - arrays.offsets[i]
-        offsets[i + 1] = offsets[i] + max(size - _ARRAY_HEADER, 0) // _ELEMENT
-    values = np.empty(offsets[-1], np.int32)
-    for i in range(len(offsets) - 1):
-        start = arrays.offsets[i] + _ARRAY_HEADER
-        _read_elements(arrays.data, start, values, offsets[i], offsets[i + 1])
+        at = arrays.offsets[i] + _ARRAY_HEADER + _LENGTH
+        for k in range(offsets[i], offsets[i + 1]):
+            values[k] = np.int16(arrays.data[at]) << 8 | np.int16(arrays.data[at + 1])
+            at += _LENGTH + 2
     return values, offsets
 
 
-@inlined_kernel
-def _read_elements(data: ByteArray, at: int, values: Int32Array, start: int, end: int) -> None:
-    for k in range(start, end):
-        values[k] = _read4(data, at + 4)
-        at += _ELEMENT
+@kernel
+def _read_int4_arrays(arrays: Utf8) -> tuple[Int32Array, Int64Array]:
+    offsets = _offsets_of_elements(arrays, 4)
+    values = np.empty(offsets[-1], np.int32)
+    for i in range(len(offsets) - 1):
+        at = arrays.offsets[i] + _ARRAY_HEADER + _LENGTH
+        for k in range(offsets[i], offsets[i + 1]):
+            values[k] = _read4(arrays.data, at)
+            at += _LENGTH + 4
+    return values, offsets
+
+
+@kernel
+def _offsets_of_elements(arrays: Utf8, element_bytes: int) -> Int64Array:
+    """Return where the elements of each array begin and end, by the bytes that there are."""
+    offsets = np.zeros(len(arrays.offsets), np.int64)
+    for i in range(len(offsets) - 1):
+        size = arrays.offsets[i + 1] - arrays.offsets[i]
+        elements = max(size - _ARRAY_HEADER, 0) // (_LENGTH + element_bytes)
+        offsets[i + 1] = offsets[i] + elements
+    return offsets
 
 
 @inlined_kernel
@@ -86,55 +110,33 @@ def _read4(data: ByteArray, at: int) -> np.int32:
     )
 
 
-def copy_bands(
-    corpus_id: int,
-    bands: npt.NDArray[np.int16],
-    buckets: npt.NDArray[np.int64],
-    document_ids: npt.NDArray[np.int64],
-) -> bytes:
-    """Return rows of textsim.band for COPY ... (FORMAT binary), without header and trailer.
+@kernel
+def copy_bands(rows: Int64Array) -> ByteArray:
+    """Return band rows for COPY ... (FORMAT binary), without header and trailer.
 
-    All three arrays have the shape (rows,).
+    rows: (rows,), each a bucket in the high half and the id of a document in the low one.
     """
-    fields = [
-        ("fields", ">i2"),
-        ("l0", ">i4"),
-        ("corpus_id", ">i4"),
-        ("l1", ">i4"),
-        ("band", ">i2"),
-        ("l2", ">i4"),
-        ("bucket", ">i8"),
-        ("l3", ">i4"),
-        ("document_id", ">i8"),
-    ]
-    first = np.zeros(1, fields)
-    first["fields"], first["l0"], first["l1"], first["l2"], first["l3"] = 4, 4, 2, 8, 8
-    first["corpus_id"] = corpus_id
-    rows = np.repeat(first, len(bands))
-    rows["band"] = bands
-    rows["bucket"] = buckets
-    rows["document_id"] = document_ids
-    return rows.tobytes()
+    out = np.empty(_BAND_ROW * len(rows), np.uint8)
+    at = 0
+    for row in rows:
+        out[at] = 0
+        out[at + 1] = 2
+        at = _write_int4(out, at + 2, row >> 32)
+        at = _write_int4(out, at, row)
+    return out
 
 
-def copy_documents(
-    corpus_id: int,
-    identities: Identities,
-    contents: Contents,
-    chosen: Int64Array,
-    source_id: int | None = None,
-) -> ByteArray:
-    """Return rows of textsim.document for COPY ... (FORMAT binary), without header and trailer.
+def copy_documents(identities: Identities, contents: Contents, chosen: Int64Array) -> ByteArray:
+    """Return rows of documents for COPY ... (FORMAT binary), without header and trailer.
 
-    chosen: (rows,), which documents of the batch to write; source_id: the attached table that all of
-    them come from.
+    Their columns are id, key, source_id, shingle_count, language, word_ids, signature. chosen: (rows,),
+    which documents of the batch to write.
     """
-    ids, keys, languages = identities
+    ids, keys, source_ids, languages = identities
     row = _Row(
-        corpus_id,
-        -1 if source_id is None else source_id,
         ids,
         concatenate(keys),
+        source_ids,
         concatenate([b""] * len(keys) if languages is None else languages),
     )
     return _write_documents(row, contents, chosen)
@@ -142,12 +144,12 @@ def copy_documents(
 
 @kernel
 def _write_documents(row: _Row, contents: Contents, chosen: Int64Array) -> ByteArray:
-    # Two bytes for the number of fields, eight lengths, 4 + 4 + 8 + 4 bytes of numbers, two array
-    # headers.
-    fixed = 2 + 8 * 4 + 20 + 2 * _ARRAY_HEADER + _ELEMENT * contents.signatures.shape[1]
+    # Two bytes for the number of fields, seven lengths, 3 * 4 bytes of numbers, two array headers.
+    signature_bytes = (_LENGTH + 2) * contents.signatures.shape[1]
+    fixed = 2 + 7 * _LENGTH + 12 + 2 * _ARRAY_HEADER + signature_bytes
     size = len(row.keys.data) + len(row.languages.data) + fixed * len(chosen)
     for i in chosen:
-        size += _ELEMENT * (contents.word_offsets[i + 1] - contents.word_offsets[i])
+        size += (_LENGTH + 4) * (contents.word_offsets[i + 1] - contents.word_offsets[i])
     out = np.empty(size, np.uint8)
     at = 0
     for k in range(len(chosen)):
@@ -159,16 +161,13 @@ def _write_documents(row: _Row, contents: Contents, chosen: Int64Array) -> ByteA
 @inlined_kernel
 def _write_identity(out: ByteArray, at: int, row: _Row, shingle_count: int, k: int) -> int:
     out[at] = 0
-    out[at + 1] = 8
-    at = _write_int4(out, at + 2, row.corpus_id)
-    at = _write_int4(out, at, shingle_count)
-    at = _write4(out, at, 8)
-    at = _write4(out, at, row.ids[k] >> 32)
-    at = _write4(out, at, row.ids[k])
-    at = _write4(out, at, -1) if row.source_id < 0 else _write_int4(out, at, row.source_id)
+    out[at + 1] = 7
+    at = _write_int4(out, at + 2, row.ids[k])
     start, end = row.keys.offsets[k], row.keys.offsets[k + 1]
     at = _write4(out, at, end - start)
     at = copy_span(row.keys.data, start, end, out, at)
+    at = _write4(out, at, -1) if row.source_ids[k] < 0 else _write_int4(out, at, row.source_ids[k])
+    at = _write_int4(out, at, shingle_count)
     start, end = row.languages.offsets[k], row.languages.offsets[k + 1]
     at = _write4(out, at, end - start if end > start else -1)
     return copy_span(row.languages.data, start, end, out, at)
@@ -177,30 +176,41 @@ def _write_identity(out: ByteArray, at: int, row: _Row, shingle_count: int, k: i
 @inlined_kernel
 def _write_content(out: ByteArray, at: int, contents: Contents, i: int) -> int:
     start, end = contents.word_offsets[i], contents.word_offsets[i + 1]
-    at = _write_array_header(out, at, end - start)
+    at = _write_array_header(out, at, _INT4, 4, end - start)
     for k in range(start, end):
         at = _write_int4(out, at, contents.word_ids[k])
     num_hashes = contents.signatures.shape[1] if contents.shingle_counts[i] else 0
-    at = _write_array_header(out, at, num_hashes)
+    at = _write_array_header(out, at, _INT2, 2, num_hashes)
     for k in range(num_hashes):
-        at = _write_int4(out, at, contents.signatures[i, k])
+        at = _write_int2(out, at, contents.signatures[i, k])
     return at
 
 
 @inlined_kernel
-def _write_array_header(out: ByteArray, at: int, elements: int) -> int:
-    """Write the length of an int4[] and all that stands before its elements."""
+def _write_array_header(
+    out: ByteArray, at: int, element_type: int, element_bytes: int, elements: int
+) -> int:
+    """Write the length of an array and all that stands before its elements."""
     if elements == 0:
         at = _write4(out, at, 12)
         at = _write4(out, at, 0)
         at = _write4(out, at, 0)
-        return _write4(out, at, _INT4)
-    at = _write4(out, at, _ARRAY_HEADER + _ELEMENT * elements)
+        return _write4(out, at, element_type)
+    at = _write4(out, at, _ARRAY_HEADER + (_LENGTH + element_bytes) * elements)
     at = _write4(out, at, 1)
     at = _write4(out, at, 0)
-    at = _write4(out, at, _INT4)
+    at = _write4(out, at, element_type)
     at = _write4(out, at, elements)
     return _write4(out, at, 1)
+
+
+@inlined_kernel
+def _write_int2(out: ByteArray, at: int, value: int) -> int:
+    """Write an element of type int2 with its length; return where the next one goes."""
+    at = _write4(out, at, 2)
+    out[at] = (value >> 8) & 0xFF
+    out[at + 1] = value & 0xFF
+    return at + 2
 
 
 @inlined_kernel

@@ -92,17 +92,14 @@ class Dictionary:
         # Imported here, because most commands open a database and look up no word.
         import numpy as np
 
-        from textsim_db.text.hashing import hash_spans
-
-        hashes = hash_spans(tokens.normal, tokens.starts, tokens.ends)
         with self._lock:
             if self._cache is None:
                 self._cache = _empty_cache()
-            ids = self._cache.find(tokens, hashes)
+            ids = self._cache.find(tokens)
             if ids.all():
                 return ids
             missing = np.flatnonzero(ids == 0)
-            distinct, first = np.unique(hashes[missing], return_index=True)
+            distinct, first = np.unique(tokens.hashes[missing], return_index=True)
             words = tokens.words(missing[first])
             entries = self._fetch(dict(zip(distinct.tolist(), words, strict=True)), add)
             self._cache.add(
@@ -112,14 +109,12 @@ class Dictionary:
             )
             # Looked up again by bytes: a word that only shares its hash with an entry, or with another
             # word of this batch, stays without an id.
-            missing_tokens = type(tokens)(
-                tokens.normal,
-                tokens.normal_offsets,
-                tokens.starts[missing],
-                tokens.ends[missing],
-                tokens.word_offsets,
+            missing_tokens = tokens._replace(
+                starts=tokens.starts[missing],
+                ends=tokens.ends[missing],
+                hashes=tokens.hashes[missing],
             )
-            ids[missing] = self._cache.find(missing_tokens, hashes[missing])
+            ids[missing] = self._cache.find(missing_tokens)
             return ids
 
     def _fetch(self, words: dict[int, str], add: bool) -> list[Entry]:

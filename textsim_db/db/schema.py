@@ -189,8 +189,8 @@ def _remove_corpus(connection: Connection, corpus_id: int) -> None:
         connection.execute(sql.SQL(statements.DROP_TRIGGER_FUNCTION).format(function))
     connection.execute(statements.FORGET_SOURCES, [corpus_id])
     connection.execute(statements.FORGET_CORPUS, [corpus_id])
-    partitions = [sql.Identifier("textsim", f"{name}_{corpus_id}") for name in ("band", "document")]
-    connection.execute(sql.SQL(statements.DROP_PARTITIONS).format(*partitions))
+    relations = [sql.Identifier("textsim", f"{name}_{corpus_id}") for name in ("band", "document")]
+    connection.execute(sql.SQL(statements.DROP_RELATIONS).format(*relations))
 
 
 def script() -> str:
@@ -222,7 +222,7 @@ def check_server(connection: sqlalchemy.Connection) -> None:
 
 def _check_hashes(connection: sqlalchemy.Connection) -> None:
     words = ["a", "textsim", "naïve", "漢", "twelvebytes!", "a text of more than twenty-four bytes"]
-    signature = np.array([[7, 2**31 - 2, 0, 123456789]], np.int32)
+    signature = np.array([[7, -(2**15), 0, 12345]], np.int16)
     expected = (hashing.hash_texts(words), hashing.hash_bands(signature, 2, 2)[0].tolist())
     computed = (
         connection.exec_driver_sql(statements.HASH_WORDS, (words,)).scalar_one(),

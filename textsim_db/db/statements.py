@@ -50,13 +50,13 @@ DROP_TRIGGER_FUNCTION: Final[LiteralString] = "DROP FUNCTION IF EXISTS {}() CASC
 FORGET_SOURCES: Final[LiteralString] = "DELETE FROM textsim.source WHERE corpus_id = %s"
 FORGET_CORPUS: Final[LiteralString] = "DELETE FROM textsim.corpus WHERE id = %s"
 # The band rows first, as searches lock them.
-DROP_PARTITIONS: Final[LiteralString] = "DROP TABLE IF EXISTS {}, {}"
+DROP_RELATIONS: Final[LiteralString] = "DROP TABLE IF EXISTS {}, {}"
 HASH_WORDS: Final[LiteralString] = (
     "SELECT array(SELECT hashtextextended(w, 0) FROM unnest(%s::text[]) w)"
 )
 HASH_BANDS: Final[LiteralString] = (
-    "SELECT ARRAY[hash_array_extended(ARRAY[7, 2147483646], 0), "
-    "hash_array_extended(ARRAY[0, 123456789], 1)]"
+    "SELECT ARRAY[(hash_array_extended('{7,-32768}'::smallint[], 0) << 32) >> 32, "
+    "(hash_array_extended('{0,12345}'::smallint[], 1) << 32) >> 32]"
 )
 
 # Corpora
@@ -72,12 +72,12 @@ CORPUS_NAMES: Final[LiteralString] = 'SELECT name FROM textsim.corpus ORDER BY n
 INSERT_CORPUS: Final[LiteralString] = """
 INSERT INTO textsim.corpus (
     name, unit, shingle_length, threshold, recall, num_hashes, bands, rows, seed, recipe,
-    stop_words, language, stop_words_by_language, a, b, golden_signature, golden_buckets
-) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
+    stop_words, language, stop_words_by_language, base, golden_signature, golden_buckets
+) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
 ON CONFLICT (name) DO NOTHING
 RETURNING id
 """
-CREATE_PARTITIONS: Final[LiteralString] = "SELECT textsim._create_partitions(%s)"
+CREATE_RELATIONS: Final[LiteralString] = "SELECT textsim._create_relations(%s)"
 LOCK_CORPUS_BY_NAME: Final[LiteralString] = (
     "SELECT id FROM textsim.corpus WHERE name = %s FOR UPDATE"
 )

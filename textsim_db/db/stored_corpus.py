@@ -1,4 +1,4 @@
-"""Corpora as stored: their rows, and the SQL that names their partitions."""
+"""Corpora as stored: their rows, and the SQL that names their tables."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from textsim_db.lazy_imports import lazy
 from textsim_db.settings import CorpusConfig, Shingle
 
 if TYPE_CHECKING:
-    from textsim_db.sketch import minhash, sketches
+    from textsim_db.sketch import fast_similarity, sketches
 else:
-    minhash = lazy("textsim_db.sketch.minhash", globals())
+    fast_similarity = lazy("textsim_db.sketch.fast_similarity", globals())
     sketches = lazy("textsim_db.sketch.sketches", globals())
 
 log = logging.getLogger(__name__)
@@ -51,9 +51,8 @@ class StoredCorpus:
     is_checked: bool = True
 
     def statement(self, text: LiteralString) -> str:
-        """Return SQL with {document} and {band} replaced by the names of the partitions.
+        """Return SQL with {document} and {band} replaced by the names of the tables.
 
-        The partitions are named directly: a statement on the parents would lock every corpus.
         A statement that may run for long begins with a comment that has the {id}, for pg_stat_activity.
         """
         return _named(self.id, text)
@@ -72,6 +71,7 @@ def _named(corpus_id: int, text: LiteralString) -> str:
             band=sql.Identifier("textsim", f"band_{corpus_id}"),
             document_name=sql.Literal(f"textsim.document_{corpus_id}"),
             band_name=sql.Literal(f"textsim.band_{corpus_id}"),
+            sequence_name=sql.Literal(f"textsim.document_{corpus_id}_id_seq"),
             id=sql.Literal(corpus_id),
             index=sql.Identifier(f"band_{corpus_id}_bucket"),
             index_name=sql.Literal(f"textsim.band_{corpus_id}_bucket"),
@@ -81,9 +81,8 @@ def _named(corpus_id: int, text: LiteralString) -> str:
 
 
 def create(engine: Engine, name: str, config: CorpusConfig) -> StoredCorpus:
-    """Store a new corpus with its partitions; raises CorpusExists and ConfigurationError."""
+    """Store a new corpus with its tables; raises CorpusExists and ConfigurationError."""
     _check_name(name)
-    coefficients = minhash.coefficients(config.seed, config.num_hashes)
     values = [
         name,
         config.shingle.unit,
@@ -98,8 +97,7 @@ def create(engine: Engine, name: str, config: CorpusConfig) -> StoredCorpus:
         list(config.stop_words),
         config.language,
         Jsonb(dict(config.stop_words_by_language)),
-        coefficients.a.tolist(),
-        coefficients.b.tolist(),
+        fast_similarity.base(config.seed),
         sketches.signature(sketches.GOLDEN_TEXT, config).tolist(),
         sketches.buckets(sketches.GOLDEN_TEXT, config).tolist(),
     ]
@@ -107,7 +105,7 @@ def create(engine: Engine, name: str, config: CorpusConfig) -> StoredCorpus:
         row = connection.execute(statements.INSERT_CORPUS, values).fetchone()
         if row is None:
             raise CorpusExists(f'corpus "{name}" exists already')
-        connection.execute(statements.CREATE_PARTITIONS, row)
+        connection.execute(statements.CREATE_RELATIONS, row)
     return StoredCorpus(int(row[0]), name, config, int(row[0]))
 
 

@@ -3,25 +3,49 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeVar
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from textsim_db.text.numba_compiler import kernel
+from textsim_db.text.array_types import ByteArray, HashArray, Int32Array, Int64Array
+from textsim_db.text.hash_table import SPREAD
+from textsim_db.text.hashing import PADDING
+from textsim_db.text.numba_compiler import inlined_kernel, kernel, load64
 from textsim_db.text.tokens import Tokens
-
-Scalar = TypeVar("Scalar", bound=np.generic)
+from textsim_db.text.utf8 import Utf8, concatenate
 
 MAX_WORDS = 2_000_000
-MAX_BYTES = 64 * 1024 * 1024
+"""More words that stay cost more memory, and fewer look-ups in the database."""
+MAX_BYTES = 8 * 1024 * 1024
+"""Bytes of the words that do not fit into their slots."""
+
+_INLINE = 16
+"""The longest word, in bytes, that its slot has room for."""
+_FIELDS = 4
+_ONE = np.uint64(1)
+_LOW_HALF = np.uint64(0xFFFFFFFF)
+_HALF = np.uint64(32)
+
+
+class _Table(NamedTuple):
+    """Slots of 32 bytes, found by open addressing as in text.hash_table, which names the method.
+
+    slots: uint64 of shape (slots, 4): the length of a word above its id, its hash, and its bytes; a
+    free slot has 0 for the id. Words of more than 16 bytes are in long_words, and the slot has the place
+    there. spread is secret, so nobody can choose words that crowd a part of the table.
+    """
+
+    slots: HashArray
+    long_words: ByteArray
+    shift: int
+    spread: int
 
 
 class WordCache:
     """Words with their hashes and ids; emptied when it is full, as hot words come back at once.
 
-    At its limits it takes about 120 MB. Words are compared by their bytes: the hash only finds the
-    place to look.
+    At its limits it takes 136 MiB. Words are compared by their bytes: the hash only finds the place
+    to look.
     """
 
     def __init__(self) -> None:
@@ -30,112 +54,185 @@ class WordCache:
     def clear(self) -> None:
         """Forget every word."""
         self._count = 0
-        self._table = np.full(1 << 12, -1, np.int32)
-        self._hashes: npt.NDArray[np.int64] = np.empty(1 << 11, np.int64)
-        self._ids: npt.NDArray[np.int32] = np.empty(1 << 11, np.int32)
-        self._starts: npt.NDArray[np.int64] = np.zeros((1 << 11) + 1, np.int64)
-        self._bytes: npt.NDArray[np.uint8] = np.empty(1 << 14, np.uint8)
+        self._bytes_used = 0
+        self._table = _empty_table(1 << 12, np.zeros(1 << 14, np.uint8))
 
     def __len__(self) -> int:
         return self._count
 
-    def find(self, tokens: Tokens, hashes: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
-        """Return the id of each word of a batch, 0 where it is not here: int32 of shape (words,)."""
-        return _find(
-            self._table,
-            self._hashes,
-            self._ids,
-            self._starts,
-            self._bytes,
-            tokens.normal,
-            tokens.starts,
-            tokens.ends,
-            hashes,
-        )
+    def find(self, tokens: Tokens) -> Int32Array:
+        """Return the id of each word of a batch, 0 for words that are not here: int32 (words,)."""
+        return _find(self._table, tokens)
 
-    def add(
-        self, hashes: npt.NDArray[np.int64], ids: npt.NDArray[np.int32], words: Sequence[bytes]
-    ) -> None:
-        """Take in words that are not here yet, all of them different."""
+    def add(self, hashes: Int64Array, ids: Int32Array, words: Sequence[bytes]) -> None:
+        """Take in words with different hashes; skips a word whose hash is here already.
+
+        Hashes are unique in the dictionary, so that is the same word.
+        """
         if not len(hashes):
             return
-        data = b"".join(words)
-        if (
-            self._count + len(words) > MAX_WORDS
-            or self._starts[self._count] + len(data) > MAX_BYTES
-        ):
+        long_bytes = sum(_room(len(word)) for word in words if len(word) > _INLINE)
+        if self._count + len(words) > MAX_WORDS or self._bytes_used + long_bytes > MAX_BYTES:
             self.clear()
-        first = self._count
-        count = first + len(words)
-        used = int(self._starts[first])
-        self._hashes = _grown(self._hashes, count)
-        self._ids = _grown(self._ids, count)
-        self._starts = _grown(self._starts, count + 1)
-        self._bytes = _grown(self._bytes, used + len(data))
-        self._hashes[first:count] = hashes
-        self._ids[first:count] = ids
-        lengths = np.fromiter(map(len, words), np.int64, len(words))
-        self._starts[first + 1 : count + 1] = used + np.cumsum(lengths)
-        self._bytes[used : used + len(data)] = np.frombuffer(data, np.uint8)
-        if 2 * count > len(self._table):
-            self._table = np.full(_power_of_two(4 * count), -1, np.int32)
-            first = 0
-        _enter(self._table, self._hashes, first, count)
-        self._count = count
+        self._make_room(self._count + len(words), self._bytes_used + long_bytes)
+        # A kernel reads 16 bytes from the beginning of each word.
+        data, offsets = concatenate([*words, bytes(PADDING)])
+        added, self._bytes_used = _enter_words(
+            self._table, hashes, ids, Utf8(data, offsets), self._bytes_used
+        )
+        self._count += added
+
+    def _make_room(self, words: int, long_bytes: int) -> None:
+        long_words = self._table.long_words
+        if long_bytes > len(long_words):
+            long_words = np.zeros(_power_of_two(long_bytes), np.uint8)
+            long_words[: self._bytes_used] = self._table.long_words[: self._bytes_used]
+            self._table = self._table._replace(long_words=long_words)
+        if 2 * words > len(self._table.slots):
+            larger = _empty_table(_power_of_two(2 * words), long_words)
+            _copy_slots(self._table, larger)
+            self._table = larger
+
+
+def _empty_table(slots: int, long_words: ByteArray) -> _Table:
+    """Return a table without words; slots: a power of two."""
+    shift = 64 - (slots.bit_length() - 1)
+    return _Table(np.zeros((slots, _FIELDS), np.uint64), long_words, shift, SPREAD)
 
 
 def _power_of_two(at_least: int) -> int:
     return 1 << (at_least - 1).bit_length()
 
 
-def _grown(array: npt.NDArray[Scalar], size: int) -> npt.NDArray[Scalar]:
-    if size <= len(array):
-        return array
-    larger = np.empty(_power_of_two(size), array.dtype)
-    larger[: len(array)] = array
-    return larger
+def _room(length: int) -> int:
+    """Return the bytes that a long word takes: it is compared eight bytes at a time."""
+    return (length + 7) // 8 * 8
 
 
 @kernel
-def _find(
-    table: npt.NDArray[np.int32],
-    cached_hashes: npt.NDArray[np.int64],
-    cached_ids: npt.NDArray[np.int32],
-    cached_starts: npt.NDArray[np.int64],
-    cached_bytes: npt.NDArray[np.uint8],
-    data: npt.NDArray[np.uint8],
-    starts: npt.NDArray[np.int32],
-    ends: npt.NDArray[np.int32],
-    hashes: npt.NDArray[np.int64],
-) -> npt.NDArray[np.int32]:
-    mask = len(table) - 1
-    ids = np.zeros(len(starts), np.int32)
-    for i in range(len(starts)):
-        slot = hashes[i] & mask
-        length = ends[i] - starts[i]
-        while table[slot] >= 0:
-            entry = table[slot]
-            begin = cached_starts[entry]
-            if cached_hashes[entry] == hashes[i] and cached_starts[entry + 1] - begin == length:
-                equal = True
-                for k in range(length):
-                    if cached_bytes[begin + k] != data[starts[i] + k]:
-                        equal = False
-                        break
-                if equal:
-                    ids[i] = cached_ids[entry]
-                    break
-            slot = (slot + 1) & mask
+def _find(table: _Table, tokens: Tokens) -> Int32Array:
+    data = tokens.normal
+    ids = np.zeros(len(tokens.starts), np.int32)
+    for i in range(len(tokens.starts)):
+        start, length = tokens.starts[i], tokens.ends[i] - tokens.starts[i]
+        word_hash = np.uint64(tokens.hashes[i])
+        first, second = _inline_bytes(data, start, length)
+        slot = _first_slot(table, word_hash)
+        while table.slots[slot, 0] != 0:
+            if _has_word(table, slot, word_hash, first, second, data, start, length):
+                ids[i] = np.int32(table.slots[slot, 0] & _LOW_HALF)
+                break
+            slot = _next_slot(table, slot)
     return ids
 
 
+@inlined_kernel
+def _has_word(
+    table: _Table,
+    slot: np.uint64,
+    word_hash: np.uint64,
+    first: np.uint64,
+    second: np.uint64,
+    data: ByteArray,
+    start: int,
+    length: int,
+) -> bool:
+    """Say whether a taken slot has a word; first and second: see _inline_bytes."""
+    slots = table.slots
+    if slots[slot, 1] != word_hash or slots[slot, 0] >> _HALF != np.uint64(length):
+        return False
+    if length <= _INLINE:
+        return bool(slots[slot, 2] == first and slots[slot, 3] == second)
+    return _is_equal_long(table.long_words, int(slots[slot, 2]), data, start, length)
+
+
+@inlined_kernel
+def _is_equal_long(
+    long_words: ByteArray, at: int, data: ByteArray, start: int, length: int
+) -> bool:
+    for k in range(0, length - 7, 8):
+        if load64(long_words, at + k) != load64(data, start + k):
+            return False
+    tail = length & 7
+    if not tail:
+        return True
+    begin = length - tail
+    return bool(load64(long_words, at + begin) == _masked(load64(data, start + begin), tail))
+
+
+@inlined_kernel
+def _inline_bytes(data: ByteArray, start: int, length: int) -> tuple[np.uint64, np.uint64]:
+    """Return the first 16 bytes of a word as two numbers; the bytes after the word are 0."""
+    if length >= _INLINE:
+        return load64(data, start), load64(data, start + 8)
+    if length > 8:
+        return load64(data, start), _masked(load64(data, start + 8), length - 8)
+    if length == 8:
+        return load64(data, start), np.uint64(0)
+    return _masked(load64(data, start), length), np.uint64(0)
+
+
+@inlined_kernel
+def _masked(eight_bytes: np.uint64, length: int) -> np.uint64:
+    """Return the first bytes of eight, fewer than eight of them, and 0 in place of the others."""
+    return np.uint64(eight_bytes & ((_ONE << np.uint64(8 * length)) - _ONE))
+
+
+@inlined_kernel
+def _first_slot(table: _Table, word_hash: np.uint64) -> np.uint64:
+    return np.uint64((word_hash * np.uint64(table.spread)) >> np.uint64(table.shift))
+
+
+@inlined_kernel
+def _next_slot(table: _Table, slot: np.uint64) -> np.uint64:
+    return np.uint64((slot + _ONE) & np.uint64(len(table.slots) - 1))
+
+
+@inlined_kernel
+def _slot_of_hash(table: _Table, word_hash: np.uint64) -> np.uint64:
+    """Return the slot of the word with this hash, or the free slot where it belongs."""
+    slot = _first_slot(table, word_hash)
+    while table.slots[slot, 0] != 0 and table.slots[slot, 1] != word_hash:
+        slot = _next_slot(table, slot)
+    return slot
+
+
 @kernel
-def _enter(
-    table: npt.NDArray[np.int32], hashes: npt.NDArray[np.int64], first: int, count: int
-) -> None:
-    mask = len(table) - 1
-    for entry in range(first, count):
-        slot = hashes[entry] & mask
-        while table[slot] >= 0:
-            slot = (slot + 1) & mask
-        table[slot] = entry
+def _enter_words(
+    table: _Table, hashes: Int64Array, ids: Int32Array, words: Utf8, bytes_used: int
+) -> tuple[int, int]:
+    """Enter words; return how many were added, and how many bytes of long words there are then."""
+    added = 0
+    for i in range(len(hashes)):
+        start, length = words.offsets[i], words.offsets[i + 1] - words.offsets[i]
+        slot = _slot_of_hash(table, np.uint64(hashes[i]))
+        if table.slots[slot, 0] != 0:
+            continue
+        added += 1
+        table.slots[slot, 0] = (np.uint64(length) << _HALF) | np.uint64(ids[i])
+        table.slots[slot, 1] = np.uint64(hashes[i])
+        if length <= _INLINE:
+            first, second = _inline_bytes(words.data, start, length)
+            table.slots[slot, 2] = first
+            table.slots[slot, 3] = second
+        else:
+            table.slots[slot, 2] = np.uint64(bytes_used)
+            bytes_used = _append(table.long_words, bytes_used, words.data, start, length)
+    return added, bytes_used
+
+
+@inlined_kernel
+def _append(long_words: ByteArray, at: int, data: ByteArray, start: int, length: int) -> int:
+    """Copy a word to a place of zeros, and return the place after it, a multiple of eight."""
+    for k in range(length):
+        long_words[at + k] = data[start + k]
+    return at + ((length + 7) & ~7)
+
+
+@kernel
+def _copy_slots(table: _Table, larger: _Table) -> None:
+    for i in range(len(table.slots)):
+        if table.slots[i, 0] != 0:
+            slot = _slot_of_hash(larger, table.slots[i, 1])
+            for field in range(_FIELDS):
+                larger.slots[slot, field] = table.slots[i, field]

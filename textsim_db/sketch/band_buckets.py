@@ -11,7 +11,7 @@ import numpy as np
 
 from textsim_db.errors import DatabaseError
 from textsim_db.settings import Bands
-from textsim_db.text.array_types import Int32Array, Int64Array
+from textsim_db.text.array_types import Int16Array, Int32Array, Int64Array
 from textsim_db.text.hashing import hash_bands
 from textsim_db.text.numba_compiler import kernel
 
@@ -19,11 +19,12 @@ from textsim_db.text.numba_compiler import kernel
 class Buckets(NamedTuple):
     """The buckets of several documents, as many of each as it has.
 
-    values: int64, those of all documents, one after another; offsets: (documents + 1,). Buckets of
-    different bands are different, because the band is the seed of their hash.
+    values: int32, those of all documents, one after another; offsets: (documents + 1,). The band is
+    the seed of the hash, so buckets of different bands are equal by chance only. Two of one document
+    may be.
     """
 
-    values: Int64Array
+    values: Int32Array
     offsets: Int64Array
 
     def take(self, numbers: Int64Array) -> Buckets:
@@ -35,22 +36,22 @@ class Buckets(NamedTuple):
         return Buckets(self.values[places], offsets)
 
 
-def ragged(matrix: Int64Array) -> Buckets:
+def ragged(matrix: Int32Array) -> Buckets:
     """Return buckets of shape (documents, bands) as kernels take them."""
     documents, bands = matrix.shape
     return Buckets(matrix.ravel(), np.arange(0, documents * bands + 1, bands))
 
 
-def buckets_of(signatures: Int32Array, shingle_counts: Int64Array, banding: Bands) -> Buckets:
+def buckets_of(signatures: Int16Array, shingle_counts: Int64Array, banding: Bands) -> Buckets:
     """Return the buckets of documents; a document with no shingles has none."""
     return Buckets(*_keep_filled(buckets(signatures, banding), shingle_counts))
 
 
 @kernel
-def _keep_filled(matrix: Int64Array, shingle_counts: Int64Array) -> tuple[Int64Array, Int64Array]:
+def _keep_filled(matrix: Int32Array, shingle_counts: Int64Array) -> tuple[Int32Array, Int64Array]:
     """Return the rows of documents with shingles, one after another, and the offsets of all rows."""
     documents, bands = matrix.shape
-    values = np.empty(documents * bands, np.int64)
+    values = np.empty(documents * bands, np.int32)
     offsets = np.zeros(documents + 1, np.int64)
     end = 0
     for document in range(documents):
@@ -61,12 +62,12 @@ def _keep_filled(matrix: Int64Array, shingle_counts: Int64Array) -> tuple[Int64A
     return values[:end], offsets
 
 
-def buckets(signatures: Int32Array, banding: Bands) -> Int64Array:
-    """Return the bucket of each document in each band: int64 of shape (documents, bands).
+def buckets(signatures: Int16Array, banding: Bands) -> Int32Array:
+    """Return the bucket of each document in each band: int32 of shape (documents, bands).
 
-    signatures has the shape (documents, num_hashes). The bucket of band j is PostgreSQL's
-    hash_array_extended(signature[j * rows:(j + 1) * rows], j). Raises DatabaseError for signatures
-    that are too short, which only stored ones can be.
+    signatures has the shape (documents, num_hashes). The bucket of band j is the low 32 bits, signed,
+    of PostgreSQL's hash_array_extended(signature[j * rows:(j + 1) * rows], j). Raises DatabaseError for
+    signatures that are too short, which only stored ones can be.
     """
     needed = banding.bands * banding.rows
     if signatures.shape[1] < needed:

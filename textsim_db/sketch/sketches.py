@@ -9,9 +9,9 @@ import numpy as np
 
 from textsim_db.errors import ConfigurationError, RecipeError
 from textsim_db.settings import RECIPE, CorpusConfig
-from textsim_db.sketch import band_buckets, minhash
+from textsim_db.sketch import band_buckets, fast_similarity
 from textsim_db.sketch.band_buckets import Buckets
-from textsim_db.text.array_types import Int32Array, Int64Array
+from textsim_db.text.array_types import Int16Array, Int32Array, Int64Array
 from textsim_db.text.languages import identify
 from textsim_db.text.shingles import find_shingles
 from textsim_db.text.stop_words import without, without_by_language
@@ -29,14 +29,14 @@ GOLDEN_TEXT = (
 class Sketches:
     """The words, signatures and buckets of several texts.
 
-    shingle_counts: int64 of shape (documents,), the distinct shingles of each. signatures: int32 of
+    shingle_counts: int64 of shape (documents,), the distinct shingles of each. signatures: int16 of
     shape (documents, num_hashes); the signature of a document with no shingles means nothing, and
     it has no buckets.
     """
 
     tokens: Tokens
     shingle_counts: Int64Array
-    signatures: Int32Array
+    signatures: Int16Array
     buckets: Buckets
 
 
@@ -78,15 +78,16 @@ def tokens_and_languages(
 def sketch_tokens(tokens: Tokens, config: CorpusConfig) -> Sketches:
     """Compute the shingles, signatures and buckets of texts by their words."""
     shingles = find_shingles(tokens, config.shingle)
-    coefficients = minhash.coefficients(config.seed, config.num_hashes)
-    signatures = minhash.signatures(shingles.hashes, shingles.offsets, *coefficients)
+    signatures = fast_similarity.signatures(
+        shingles.hashes, shingles.offsets, config.seed, config.num_hashes
+    )
     counts = np.diff(shingles.offsets)
     buckets = band_buckets.buckets_of(signatures, counts, config.banding)
     return Sketches(tokens, counts, signatures, buckets)
 
 
-def signature(text: str, config: CorpusConfig) -> Int32Array:
-    """Return the signature of a text: int32 of shape (num_hashes,), or (0,) for one with no words.
+def signature(text: str, config: CorpusConfig) -> Int16Array:
+    """Return the signature of a text: int16 of shape (num_hashes,), or (0,) for one with no words.
 
     Raises DocumentError for a text that cannot be stored.
     """
@@ -94,8 +95,8 @@ def signature(text: str, config: CorpusConfig) -> Int32Array:
     return sketches.signatures[0] if sketches.shingle_counts[0] else sketches.signatures[0, :0]
 
 
-def buckets(text: str, config: CorpusConfig) -> Int64Array:
-    """Return the buckets of a text: int64 of shape (bands,), or (0,) for one with no words.
+def buckets(text: str, config: CorpusConfig) -> Int32Array:
+    """Return the buckets of a text: int32 of shape (bands,), or (0,) for one with no words.
 
     Raises DocumentError for a text that cannot be stored.
     """

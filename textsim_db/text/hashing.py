@@ -1,8 +1,12 @@
 """PostgreSQL's own hash functions, bit for bit, as kernels over bytes and integers.
 
-hashtextextended and hash_array_extended are built on lookup3 (Bob Jenkins, 2006,
+hashtextextended, hashint8extended and hash_array_extended are built on lookup3 (Bob Jenkins, 2006,
 https://burtleburtle.net/bob/c/lookup3.c), with PostgreSQL's initial values. All arithmetic is on
 uint32 carried in uint32, so that it wraps as in C.
+
+An integer is hashed in three steps: fold() makes 32 bits of it, seeded() mixes a seed into the state,
+and hash_folded() joins the two. So many integers under one seed, or one integer under many, cost
+little more than the last step each.
 """
 
 from __future__ import annotations
@@ -10,26 +14,26 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
-from textsim_db.text.numba_compiler import kernel, load64
+from textsim_db.text.array_types import ByteArray, Int16Array, Int32Array, Int64Array, UInt32Array
+from textsim_db.text.numba_compiler import inlined_kernel, kernel, load64
 
-Bytes = npt.NDArray[np.uint8]
-Spans = npt.NDArray[np.int32]
-Hashes = npt.NDArray[np.uint64]
+States = UInt32Array
+"""States of the hash after a seed was mixed in: uint32 of shape (seeds, 3)."""
 
 _START = np.uint32(0x9E3779B9)
 _LENGTH_BIAS = np.uint32(3923095)
+_ALL_BITS = np.uint64(2**64 - 1)
 PADDING = 16
 """Bytes that must follow the last span to be hashed: it is read eight bytes at a time."""
 
 
-@kernel
+@inlined_kernel
 def _rotate(x: np.uint32, bits: int) -> np.uint32:
     return np.uint32((x << np.uint32(bits)) | (x >> np.uint32(32 - bits)))
 
 
-@kernel
+@inlined_kernel
 def _mix(a: np.uint32, b: np.uint32, c: np.uint32) -> tuple[np.uint32, np.uint32, np.uint32]:
     a = np.uint32((a - c) ^ _rotate(c, 4))
     c = np.uint32(c + b)
@@ -46,7 +50,7 @@ def _mix(a: np.uint32, b: np.uint32, c: np.uint32) -> tuple[np.uint32, np.uint32
     return a, b, c
 
 
-@kernel
+@inlined_kernel
 def _final(a: np.uint32, b: np.uint32, c: np.uint32) -> tuple[np.uint32, np.uint32]:
     c = np.uint32((c ^ b) - _rotate(b, 14))
     a = np.uint32((a ^ c) - _rotate(c, 11))
@@ -58,8 +62,8 @@ def _final(a: np.uint32, b: np.uint32, c: np.uint32) -> tuple[np.uint32, np.uint
     return b, c
 
 
-@kernel
-def hash_span(data: Bytes, start: int, end: int) -> np.uint64:
+@inlined_kernel
+def hash_span(data: ByteArray, start: int, end: int) -> np.uint64:
     """Return hashtextextended(data[start:end], 0) as an unsigned integer.
 
     data must go on for PADDING bytes after the span; what they are does not matter.
@@ -74,31 +78,77 @@ def hash_span(data: Bytes, start: int, end: int) -> np.uint64:
         a, b, c = _mix(a, b, c)
         at += 12
     left = end - at
+    # Without branches, because lengths of words cannot be foreseen.
     low = load64(data, at)
-    if left < 8:
-        low &= (np.uint64(1) << np.uint64(8 * left)) - np.uint64(1)
-    else:
-        # The lowest byte of c stands for the length, so the last bytes start at the second.
-        last = load64(data, at + 8) & ((np.uint64(1) << np.uint64(8 * (left - 8))) - np.uint64(1))
-        c = np.uint32(c + np.uint32(last << np.uint64(8)))
+    low &= (_ALL_BITS >> np.uint64(64 - 8 * min(left, 8))) if left else np.uint64(0)
+    # The lowest byte of c stands for the length, so the last bytes start at the second.
+    last = load64(data, at + 8) & ((np.uint64(1) << np.uint64(8 * max(left - 8, 0))) - np.uint64(1))
+    c = np.uint32(c + np.uint32(last << np.uint64(8)))
     b, c = _final(np.uint32(a + np.uint32(low)), np.uint32(b + np.uint32(low >> np.uint64(32))), c)
     return (np.uint64(b) << np.uint64(32)) | np.uint64(c)
 
 
-@kernel
-def hash_integer(value: np.uint32, seed: np.uint64) -> np.uint64:
-    """Return hashint4extended(value, seed) as an unsigned integer."""
+@inlined_kernel
+def seeded(seed: int) -> tuple[np.uint32, np.uint32, np.uint32]:
+    """Return the state with which integers are hashed under a seed, a signed integer of 64 bits."""
     a = b = c = np.uint32(_START + _LENGTH_BIAS + np.uint32(4))
     if seed != 0:
-        a = np.uint32(a + np.uint32(seed >> np.uint64(32)))
-        b = np.uint32(b + np.uint32(seed & np.uint64(0xFFFFFFFF)))
+        a = np.uint32(a + np.uint32(np.uint64(seed) >> np.uint64(32)))
+        b = np.uint32(b + np.uint32(np.uint64(seed) & np.uint64(0xFFFFFFFF)))
         a, b, c = _mix(a, b, c)
-    b, c = _final(np.uint32(a + value), b, c)
-    return (np.uint64(b) << np.uint64(32)) | np.uint64(c)
+    return a, b, c
+
+
+@inlined_kernel
+def fold(value: int) -> np.uint32:
+    """Return the 32 bits of a signed integer that its hash is made of, those of hashint8extended.
+
+    An int2 or int4 is hashed like the int8 of the same value. Different integers of 64 bits may
+    have the same 32 bits, so only hashes are folded: numbers packed into 64 bits would collide.
+    """
+    low = np.uint32(value)
+    high = np.uint32(np.uint64(value) >> np.uint64(32))
+    return np.uint32(low ^ (high if value >= 0 else ~high))
+
+
+@inlined_kernel
+def hash_folded(
+    a: np.uint32, b: np.uint32, c: np.uint32, folded: np.uint32
+) -> tuple[np.uint32, np.uint32]:
+    """Return the high and the low half of an integer's hash; a, b, c: the state of the seed."""
+    return _final(np.uint32(a + folded), b, c)
 
 
 @kernel
-def hash_spans(data: Bytes, starts: Spans, ends: Spans) -> npt.NDArray[np.int64]:
+def seeded_states(first_seed: int, count: int) -> States:
+    """Return the states of so many consecutive seeds."""
+    states = np.empty((count, 3), np.uint32)
+    for i in range(count):
+        states[i, 0], states[i, 1], states[i, 2] = seeded(first_seed + i)
+    return states
+
+
+@kernel
+def hash_integers(values: Int64Array, seed: int) -> Int64Array:
+    """Return hashint8extended(value, seed) of each value: int64 of the same shape."""
+    a, b, c = seeded(seed)
+    hashes = np.empty(len(values), np.int64)
+    for i in range(len(values)):
+        high, low = hash_folded(a, b, c, fold(values[i]))
+        hashes[i] = np.int64((np.uint64(high) << np.uint64(32)) | np.uint64(low))
+    return hashes
+
+
+def hash_array(values: Sequence[int], seed: int) -> int:
+    """Return hash_array_extended(values, seed), of integers of any size; for a few at a time."""
+    value = 1
+    for element in hash_integers(np.array(values, np.int64), seed).tolist():
+        value = value * 31 + element
+    return (value + 2**63) % 2**64 - 2**63
+
+
+@kernel
+def hash_spans(data: ByteArray, starts: Int32Array, ends: Int32Array) -> Int64Array:
     """Return hashtextextended(span, 0) for each span of UTF-8 bytes: int64 of shape (spans,).
 
     data must go on for PADDING bytes after the last span.
@@ -120,17 +170,18 @@ def hash_texts(texts: Sequence[str]) -> list[int]:
 
 
 @kernel
-def hash_bands(signatures: npt.NDArray[np.int32], bands: int, rows: int) -> npt.NDArray[np.int64]:
-    """Return hash_array_extended(signature[j * rows:(j + 1) * rows], j) for each band j.
+def hash_bands(signatures: Int16Array | Int32Array, bands: int, rows: int) -> Int32Array:
+    """Return the low 32 bits of hash_array_extended(signature[j * rows:(j + 1) * rows], j), signed.
 
-    signatures has the shape (documents, hashes); the result is int64 of shape (documents, bands).
+    signatures has the shape (documents, hashes); the result is int32 of shape (documents, bands).
     """
-    buckets = np.empty((len(signatures), bands), np.int64)
-    for i in range(len(signatures)):
-        for j in range(bands):
-            value = np.uint64(1)
+    buckets = np.empty((len(signatures), bands), np.int32)
+    for j in range(bands):
+        a, b, c = seeded(j)
+        for i in range(len(signatures)):
+            value = np.uint32(1)
             for k in range(j * rows, (j + 1) * rows):
-                element = hash_integer(np.uint32(signatures[i, k]), np.uint64(j))
-                value = (value << np.uint64(5)) - value + element
-            buckets[i, j] = np.int64(value)
+                _, low = hash_folded(a, b, c, np.uint32(signatures[i, k]))
+                value = np.uint32((value << np.uint32(5)) - value + low)
+            buckets[i, j] = np.int32(value)
     return buckets

@@ -22,17 +22,20 @@ from textsim_db.text.hash_table import (
     is_taken,
     number_at,
 )
-from textsim_db.text.hashing import hash_span
+from textsim_db.text.hashing import fold, hash_folded, hash_span, seeded
 from textsim_db.text.numba_compiler import inlined_kernel, kernel
 from textsim_db.text.tokens import Tokens, tokenize
 from textsim_db.text.utf8 import decode, same_spans, to_bytes
 
 
 class Shingles(NamedTuple):
-    """The distinct shingles of several documents, in order of first appearance.
+    """The shingles of several documents, in order of appearance.
 
-    hashes: uint64 of shape (shingles,), hashtextextended(shingle, 0). starts, ends: int32 of shape
-    (shingles,), the bytes of each in the normal forms. offsets: int64 of shape (documents + 1,).
+    hashes: uint64 of shape (shingles,), the value of each. That of consecutive words is
+    hash_array_extended(their hashes, 0), or the hash itself of a single word under "word:1"; that of
+    consecutive characters is hashtextextended(shingle, 0). Two different shingles may have one value.
+    starts, ends: int32 of shape (shingles,), the bytes of each in the normal forms. offsets: int64
+    of shape (documents + 1,).
     """
 
     hashes: HashArray
@@ -46,14 +49,6 @@ class Shingles(NamedTuple):
         return [tokens.span(start, end) for start, end in spans]
 
 
-class Spans(NamedTuple):
-    """Spans of the normal forms of several documents: int32 (spans,) and int64 (documents + 1,)."""
-
-    starts: Int32Array
-    ends: Int32Array
-    offsets: Int64Array
-
-
 def shingles(text: str, shingle: str) -> list[str]:
     """Return the distinct shingles of a text in order of first appearance.
 
@@ -64,114 +59,158 @@ def shingles(text: str, shingle: str) -> list[str]:
     return find_shingles(tokens, Shingle.parse(shingle)).texts(tokens)
 
 
-_SpanArrays = tuple[Int32Array, Int32Array, Int64Array]
+_ShingleArrays = tuple[HashArray, Int32Array, Int32Array, Int64Array]
 
 
 def find_shingles(tokens: Tokens, shingle: Shingle) -> Shingles:
     """Return the distinct shingles of each document.
 
     A document with words but fewer than n has one shingle, its whole normal form; a document with
-    no words has none.
+    no words has none. Equality is decided on the bytes; the value only finds the place to look.
     """
-    spans_of = word_spans if shingle.unit == "word" else char_spans
-    return distinct_spans(tokens.normal, Spans(*spans_of(tokens, shingle.n)), SPREAD)
+    distinct = _word_shingles if shingle.unit == "word" else _char_shingles
+    return Shingles(*distinct(tokens, shingle.n, SPREAD))
 
 
 @kernel
-def word_spans(tokens: Tokens, n: int) -> _SpanArrays:
-    """Return the spans of all n-grams of words."""
-    offsets = np.zeros(len(tokens.word_offsets), np.int64)
-    for i in range(len(offsets) - 1):
-        words = tokens.word_offsets[i + 1] - tokens.word_offsets[i]
-        offsets[i + 1] = offsets[i] + (max(words - n + 1, 1) if words else 0)
-    spans = Spans(np.empty(offsets[-1], np.int32), np.empty(offsets[-1], np.int32), offsets)
-    for i in range(len(offsets) - 1):
-        _write_word_spans(tokens, n, i, spans)
-    return spans.starts, spans.ends, offsets
-
-
-@inlined_kernel
-def _write_word_spans(tokens: Tokens, n: int, document: int, out: Spans) -> None:
-    first, last = tokens.word_offsets[document], tokens.word_offsets[document + 1]
-    start = out.offsets[document]
-    width = min(n, last - first)
-    for k in range(out.offsets[document + 1] - start):
-        out.starts[start + k] = tokens.starts[first + k]
-        out.ends[start + k] = tokens.ends[first + k + width - 1]
+def _word_shingles(tokens: Tokens, n: int, spread: int) -> _ShingleArrays:
+    """Return the distinct n-grams of words."""
+    kept = _room_for_shingles(len(tokens.starts), len(tokens.word_offsets))
+    elements = _array_elements(tokens.hashes)
+    table = hash_table(kept.hashes, longest(tokens.word_offsets), spread)
+    for i in range(len(kept.offsets) - 1):
+        first, last = tokens.word_offsets[i], tokens.word_offsets[i + 1]
+        begin = kept.offsets[i]
+        table = emptied(table, kept.hashes[begin:], begin, last - first)
+        if n == 1:
+            count = _keep_words(tokens, first, last, table, kept)
+        else:
+            count = _keep_word_shingles(tokens, elements, first, last, n, table, kept)
+        kept.offsets[i + 1] = begin + count
+    return _used(kept)
 
 
 @kernel
-def char_spans(tokens: Tokens, n: int) -> _SpanArrays:
-    """Return the spans of all n-grams of characters."""
-    size = len(tokens.normal)
-    offsets = np.zeros(len(tokens.normal_offsets), np.int64)
-    spans = Spans(np.empty(size, np.int32), np.empty(size, np.int32), offsets)
-    for i in range(len(offsets) - 1):
-        _write_char_spans(tokens, n, i, spans)
-    return spans.starts[: offsets[-1]], spans.ends[: offsets[-1]], offsets
-
-
-@inlined_kernel
-def _write_char_spans(tokens: Tokens, n: int, document: int, out: Spans) -> None:
-    at, end = tokens.normal_offsets[document], tokens.normal_offsets[document + 1]
-    k = out.offsets[document]
-    ahead = at
-    while ahead < end and n > 0:
-        _, ahead = decode(tokens.normal, ahead)
-        n -= 1
-    if ahead > at:
-        out.starts[k], out.ends[k] = at, ahead
-        k += 1
-    while ahead < end:
-        _, at = decode(tokens.normal, at)
-        _, ahead = decode(tokens.normal, ahead)
-        out.starts[k], out.ends[k] = at, ahead
-        k += 1
-    out.offsets[document + 1] = k
-
-
-def distinct_spans(data: ByteArray, spans: Spans, spread: int) -> Shingles:
-    """Keep the first of equal spans of each document, moving them to the front of the arrays.
-
-    Equality is decided on the bytes; the hash only finds the place to look. data must go on for
-    PADDING bytes after the last span. spread: SPREAD.
-    """
-    return Shingles(*_distinct_spans(data, spans, spread))
+def _char_shingles(tokens: Tokens, n: int, spread: int) -> _ShingleArrays:
+    """Return the distinct n-grams of characters."""
+    kept = _room_for_shingles(len(tokens.normal), len(tokens.normal_offsets))
+    table = hash_table(kept.hashes, longest(tokens.normal_offsets), spread)
+    for i in range(len(kept.offsets) - 1):
+        at, end = tokens.normal_offsets[i], tokens.normal_offsets[i + 1]
+        begin = kept.offsets[i]
+        table = emptied(table, kept.hashes[begin:], begin, end - at)
+        kept.offsets[i + 1] = begin + _keep_char_shingles(tokens.normal, at, end, n, table, kept)
+    return _used(kept)
 
 
 @kernel
-def _distinct_spans(
-    data: ByteArray, spans: Spans, spread: int
-) -> tuple[HashArray, Int32Array, Int32Array, Int64Array]:
-    hashes = np.empty(len(spans.starts), np.uint64)
-    kept = Shingles(hashes, spans.starts, spans.ends, np.zeros_like(spans.offsets))
-    table = hash_table(kept.hashes, longest(spans.offsets), spread)
-    for i in range(len(spans.offsets) - 1):
-        first = kept.offsets[i]
-        size = spans.offsets[i + 1] - spans.offsets[i]
-        table = emptied(table, kept.hashes[first:], first, size)
-        kept.offsets[i + 1] = first + _keep_distinct(data, spans, i, table, kept)
+def _room_for_shingles(count: int, offsets: int) -> Shingles:
+    return Shingles(
+        np.empty(count, np.uint64),
+        np.empty(count, np.int32),
+        np.empty(count, np.int32),
+        np.zeros(offsets, np.int64),
+    )
+
+
+@kernel
+def _used(kept: Shingles) -> _ShingleArrays:
+    """Return the arrays of shingles without the room that was not needed."""
     count = kept.offsets[-1]
     return kept.hashes[:count], kept.starts[:count], kept.ends[:count], kept.offsets
 
 
+@kernel
+def _array_elements(word_hashes: Int64Array) -> HashArray:
+    """Return what each word's hash adds to that of an array: hashint8extended(hash, 0)."""
+    a, b, c = seeded(0)
+    elements = np.empty(len(word_hashes), np.uint64)
+    for i in range(len(word_hashes)):
+        high, low = hash_folded(a, b, c, fold(word_hashes[i]))
+        elements[i] = (np.uint64(high) << np.uint64(32)) | np.uint64(low)
+    return elements
+
+
 @inlined_kernel
-def _keep_distinct(
-    data: ByteArray, spans: Spans, document: int, table: HashTable, kept: Shingles
-) -> int:
-    """Write the first of equal spans of a document after those kept before; return how many."""
+def _keep_words(tokens: Tokens, first: int, last: int, table: HashTable, kept: Shingles) -> int:
+    """Write the distinct words of a document; return how many."""
     count = 0
-    for j in range(spans.offsets[document], spans.offsets[document + 1]):
-        start, end = spans.starts[j], spans.ends[j]
-        span_hash = hash_span(data, start, end)
-        slot = _find_span(table, data, kept, span_hash, start, end)
-        if not is_taken(table, slot):
-            enter(table, slot, count)
-            place = table.first + count
-            kept.hashes[place] = span_hash
-            kept.starts[place], kept.ends[place] = start, end
-            count += 1
+    for k in range(first, last):
+        value = np.uint64(tokens.hashes[k])
+        count = _keep(tokens.normal, value, tokens.starts[k], tokens.ends[k], table, kept, count)
     return count
+
+
+@inlined_kernel
+def _keep_word_shingles(
+    tokens: Tokens,
+    elements: HashArray,
+    first: int,
+    last: int,
+    n: int,
+    table: HashTable,
+    kept: Shingles,
+) -> int:
+    """Write the distinct shingles of a document, of two or more words; return how many.
+
+    The value of each is hash_array_extended of its words, made of the one before it in one step: it is
+    31^n + the sum of element * 31^(elements after it), modulo 2^64.
+    """
+    if first == last:
+        return 0
+    ahead = first + min(n, last - first)
+    power, total = np.uint64(1), np.uint64(0)
+    for k in range(first, ahead):
+        power *= np.uint64(31)
+        total = total * np.uint64(31) + elements[k]
+    start, end = tokens.starts[first], tokens.ends[ahead - 1]
+    count = _keep(tokens.normal, power + total, start, end, table, kept, 0)
+    for k in range(ahead, last):
+        first += 1
+        total = total * np.uint64(31) + (elements[k] - power * elements[first - 1])
+        start, end = tokens.starts[first], tokens.ends[k]
+        count = _keep(tokens.normal, power + total, start, end, table, kept, count)
+    return count
+
+
+@inlined_kernel
+def _keep_char_shingles(
+    normal: ByteArray, at: int, end: int, n: int, table: HashTable, kept: Shingles
+) -> int:
+    """Write the distinct shingles of a normal form; return how many."""
+    ahead = at
+    while ahead < end and n > 0:
+        _, ahead = decode(normal, ahead)
+        n -= 1
+    count = 0
+    if ahead > at:
+        count = _keep(normal, hash_span(normal, at, ahead), at, ahead, table, kept, count)
+    while ahead < end:
+        _, at = decode(normal, at)
+        _, ahead = decode(normal, ahead)
+        count = _keep(normal, hash_span(normal, at, ahead), at, ahead, table, kept, count)
+    return count
+
+
+@inlined_kernel
+def _keep(
+    data: ByteArray,
+    value: np.uint64,
+    start: int,
+    end: int,
+    table: HashTable,
+    kept: Shingles,
+    count: int,
+) -> int:
+    """Write a shingle if none of the count ones of its document is equal; return how many there are."""
+    slot = _find_span(table, data, kept, value, start, end)
+    if is_taken(table, slot):
+        return count
+    enter(table, slot, count)
+    place = table.first + count
+    kept.hashes[place] = value
+    kept.starts[place], kept.ends[place] = start, end
+    return count + 1
 
 
 @inlined_kernel

@@ -1,65 +1,62 @@
-"""Band rows, which lead from buckets to documents: computed, copied in and deleted."""
+"""Band rows, which lead from buckets to documents: computed, copied in and deleted.
+
+A row is an int64: its bucket in the high half, the id of its document in the low one. So the order of
+the numbers is that of the index, which then grows in one pass. A document with two equal buckets has two
+equal rows.
+"""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import psycopg
 
 from textsim_db.db.binary_format import Array
 from textsim_db.db.binary_rows import COPY_HEADER, COPY_TRAILER, copy_bands
 from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.sketch.band_buckets import Buckets
+from textsim_db.text.array_types import Int64Array
 from textsim_db.write import statements
 
-Numbers = npt.NDArray[np.int64]
+_ID_BITS = 32
 
 
-class BandRows(NamedTuple):
-    """Rows of the band table; all arrays of shape (rows,)."""
-
-    bands: npt.NDArray[np.int16]
-    buckets: Numbers
-    document_ids: Numbers
-
-    def without(self, others: BandRows) -> BandRows:
-        """Return the rows that the others do not have, in order."""
-        rows = sorted(self._set() - others._set())
-        bands, buckets, ids = zip(*rows, strict=True) if rows else ((), (), ())
-        return BandRows(
-            np.array(bands, np.int16), np.array(buckets, np.int64), np.array(ids, np.int64)
-        )
-
-    def _set(self) -> set[tuple[int, int, int]]:
-        return set(zip(*(column.tolist() for column in self), strict=True))
+def band_rows(buckets: Buckets, ids: Int64Array) -> Int64Array:
+    """Return the rows of documents in order: int64 of shape (rows,); ids: (documents,)."""
+    rows = buckets.values.astype(np.int64) << _ID_BITS
+    rows |= np.repeat(ids, np.diff(buckets.offsets))
+    rows.sort()
+    return rows
 
 
-def band_rows(buckets: Buckets, ids: Numbers) -> BandRows:
-    """Return the rows of documents in the order of the index, which then grows in one pass.
+def changed_rows(before: Int64Array, after: Int64Array) -> tuple[Int64Array, Int64Array]:
+    """Return the rows to delete and the rows to write, so that the rows before become those after.
 
-    ids: (documents,).
+    Equal rows cannot be deleted one by one. So a row that there are more of or fewer of than before is
+    deleted, however often it is there, and written as often as it should be.
     """
-    sizes = np.diff(buckets.offsets)
-    bands = np.arange(len(buckets.values)) - np.repeat(buckets.offsets[:-1], sizes)
-    order = np.argsort(buckets.values)
-    return BandRows(
-        bands[order].astype(np.int16), buckets.values[order], np.repeat(ids, sizes)[order]
-    )
+    rows, numbers = np.unique(np.concatenate((before, after)), return_inverse=True)
+    counts_before = np.bincount(numbers[: len(before)], minlength=len(rows))
+    counts_after = np.bincount(numbers[len(before) :], minlength=len(rows))
+    is_changed = counts_before != counts_after
+    gone = rows[is_changed & (counts_before > 0)]
+    return gone, np.repeat(rows[is_changed], counts_after[is_changed])
 
 
-def copy_band_rows(cursor: psycopg.Cursor[Any], corpus: StoredCorpus, rows: BandRows) -> None:
+def copy_band_rows(cursor: psycopg.Cursor[Any], corpus: StoredCorpus, rows: Int64Array) -> None:
     """Write band rows."""
-    if len(rows.buckets):
+    if len(rows):
         with cursor.copy(corpus.statement(statements.COPY_BAND_ROWS)) as copy:
             copy.write(COPY_HEADER)
-            copy.write(copy_bands(corpus.id, *rows))
+            copy.write(copy_bands(rows).data)
             copy.write(COPY_TRAILER)
 
 
-def delete_band_rows(cursor: psycopg.Cursor[Any], corpus: StoredCorpus, rows: BandRows) -> None:
-    """Delete band rows."""
-    if len(rows.buckets):
+def delete_band_rows(cursor: psycopg.Cursor[Any], corpus: StoredCorpus, rows: Int64Array) -> None:
+    """Delete band rows, however often each is there."""
+    if len(rows):
+        buckets = (rows >> _ID_BITS).astype(np.int32)
+        ids = rows.astype(np.int32)  # the low half
         statement = corpus.statement(statements.DELETE_BAND_ROWS)
-        cursor.execute(statement, [Array(column) for column in rows])
+        cursor.execute(statement, [Array(buckets), Array(ids)])

@@ -40,9 +40,9 @@ class Batch:
         offsets = self.sketches.tokens.word_offsets
         return self.word_ids[int(offsets[i]) : int(offsets[i + 1])]
 
-    def signature_of(self, i: int) -> npt.NDArray[np.int32]:
+    def signature_of(self, i: int) -> npt.NDArray[np.int16]:
         """Return the signature of a document as stored: none without shingles."""
-        stored: npt.NDArray[np.int32] = self.sketches.signatures[i]
+        stored: npt.NDArray[np.int16] = self.sketches.signatures[i]
         return stored if self.sketches.shingle_counts[i] else stored[:0]
 
     def language_of(self, i: int) -> str | None:
@@ -121,6 +121,7 @@ def part_of(batch: Batch, part: slice) -> Batch:
                 starts=tokens.starts[words],
                 ends=tokens.ends[words],
                 word_offsets=offsets - offsets[0],
+                hashes=tokens.hashes[words],
             ),
             shingle_counts=sketches.shingle_counts[part],
             signatures=sketches.signatures[part],

@@ -25,7 +25,8 @@ FROM {document} WHERE key = ANY (%s::text[]) ORDER BY key FOR UPDATE
 LOCK_FREE_DOCUMENTS: Final[LiteralString] = LOCK_DOCUMENTS.rstrip() + " SKIP LOCKED"
 STORED_KEYS: Final[LiteralString] = "SELECT key FROM {document} WHERE key = ANY (%s::text[])"
 NEXT_IDS: Final[LiteralString] = """
-SELECT pg_catalog.nextval('textsim.document_id') FROM pg_catalog.generate_series(1, %s)
+SELECT pg_catalog.array_send(ARRAY(
+    SELECT pg_catalog.nextval({sequence_name}) FROM pg_catalog.generate_series(1, %s)))
 """
 UPDATE_DOCUMENT: Final[LiteralString] = """
 UPDATE {document} SET word_ids = %b, normal_form = NULL, signature = %b, shingle_count = %b,
@@ -34,26 +35,26 @@ WHERE id = %b
 """
 ADOPT_DOCUMENTS: Final[LiteralString] = """
 /* textsim-db: adopt documents of corpus {id} */
-UPDATE {document} SET source_id = %s WHERE id = ANY (%s::bigint[])
+UPDATE {document} SET source_id = %s WHERE id = ANY (%s::integer[])
 """
 DELETE_DOCUMENTS: Final[LiteralString] = """
 /* textsim-db: remove documents of corpus {id} */
-DELETE FROM {document} WHERE id = ANY (%s::bigint[])
+DELETE FROM {document} WHERE id = ANY (%s::integer[])
 """
 DELETE_BAND_ROWS: Final[LiteralString] = """
 /* textsim-db: remove band rows of corpus {id} */
 DELETE FROM {band} b
-USING unnest(%s::smallint[], %s::bigint[], %s::bigint[]) gone (band, bucket, document_id)
-WHERE b.band = gone.band AND b.bucket = gone.bucket AND b.document_id = gone.document_id
+USING unnest(%s::integer[], %s::integer[]) gone (bucket, document_id)
+WHERE b.bucket = gone.bucket AND b.document_id = gone.document_id
 """
 COPY_DOCUMENTS: Final[LiteralString] = """
 /* textsim-db: load documents of corpus {id} */
-COPY {document} (corpus_id, shingle_count, id, source_id, key, language, word_ids, signature)
+COPY {document} (id, key, source_id, shingle_count, language, word_ids, signature)
 FROM STDIN (FORMAT binary)
 """
 COPY_BAND_ROWS: Final[LiteralString] = """
 /* textsim-db: load band rows of corpus {id} */
-COPY {band} (corpus_id, band, bucket, document_id) FROM STDIN (FORMAT binary)
+COPY {band} (bucket, document_id) FROM STDIN (FORMAT binary)
 """
 
 # After a load.
@@ -93,7 +94,7 @@ SELECT pg_catalog.pg_try_advisory_xact_lock(pg_catalog.hashtextextended(%s, 0))
 DOCUMENT_VERSIONS: Final[LiteralString] = """
 /* textsim-db: rebuild corpus {id}: versions */
 COPY (
-    SELECT id, xmin::pg_catalog.text::bigint,
+    SELECT id, (xmin::pg_catalog.text::bigint - 2147483648)::integer,
         coalesce(pg_catalog.pg_column_size(word_ids), pg_catalog.octet_length(normal_form))
     FROM {document}
 ) TO STDOUT (FORMAT binary)
@@ -101,15 +102,15 @@ COPY (
 DOCUMENTS_TO_COPY: Final[LiteralString] = """
 /* textsim-db: rebuild corpus {id}: documents */
 SELECT id, key, source_id, pg_catalog.array_send(word_ids), normal_form, language
-FROM {document} WHERE id = ANY (%s::bigint[]) ORDER BY source_id, id
+FROM {document} WHERE id = ANY (%s::integer[]) ORDER BY id
 """
 STORED_SIGNATURES: Final[LiteralString] = """
 /* textsim-db: rebuild corpus {id}: changed documents */
-SELECT id, pg_catalog.array_send(signature) FROM {document} WHERE id = ANY (%s::bigint[])
+SELECT id, pg_catalog.array_send(signature) FROM {document} WHERE id = ANY (%s::integer[])
 """
 INSERT_WAITING_DOCUMENT: Final[LiteralString] = """
-INSERT INTO {document} (corpus_id, shingle_count, id, source_id, key, signature, normal_form)
-VALUES (%s, %s, %s, %s, %s, %s, %s)
+INSERT INTO {document} (id, key, source_id, shingle_count, signature, normal_form)
+VALUES (%s, %s, %s, %s, %s, %s)
 """
 SET_LOCK_TIMEOUT: Final[LiteralString] = """
 SELECT pg_catalog.set_config('lock_timeout', %s, true)

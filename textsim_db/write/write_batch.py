@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import psycopg
 from psycopg import errors as pg
 
-from textsim_db.db.binary_format import Array, load_int4_array
+from textsim_db.db.binary_format import Array, load_int8_array
 from textsim_db.db.binary_rows import (
     COPY_HEADER,
     COPY_TRAILER,
     Contents,
     Identities,
     copy_documents,
+    load_int2_arrays,
 )
 from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.errors import DatabaseError
 from textsim_db.sketch import band_buckets
+from textsim_db.text.array_types import Int64Array
 from textsim_db.write import statements
-from textsim_db.write.band_rows import BandRows, band_rows, copy_band_rows, delete_band_rows
+from textsim_db.write.band_rows import band_rows, changed_rows, copy_band_rows, delete_band_rows
 from textsim_db.write.detect_changes import (
     ADDED,
     COMPLETED,
@@ -34,8 +36,12 @@ from textsim_db.write.detect_changes import (
 )
 from textsim_db.write.prepared_batch import Batch
 
-Numbers = npt.NDArray[np.int64]
 Cursor = psycopg.Cursor[Any]
+
+NO_SOURCE = -1
+"""The source of a document that comes from no attached table."""
+MAX_ID = 2**31 - 1
+"""The largest id of a document: it is an int4 in each band row."""
 
 
 def find(cursor: Cursor, corpus: StoredCorpus, keys: Sequence[str]) -> Existing:
@@ -92,14 +98,34 @@ def write(
             raise pg.SerializationFailure("a document was removed while it was being replaced")
         _replace(cursor, corpus, batch, changed, [locked[key] for key in keys], source_id)
     if adopted:
-        parameters = [source_id, Array(np.array(adopted, np.int64))]
+        parameters = [source_id, Array(np.array(adopted, np.int32))]
         cursor.execute(corpus.statement(statements.ADOPT_DOCUMENTS), parameters)
     added = np.flatnonzero(outcome == ADDED)
     if len(added):
-        rows = cursor.execute(statements.NEXT_IDS, [len(added)]).fetchall()
-        ids = np.array([number for (number,) in rows], np.int64)
-        insert(cursor, corpus, batch, added, ids, source_id)
+        ids = next_ids(cursor, corpus, len(added))
+        source_ids = np.full(len(added), NO_SOURCE if source_id is None else source_id)
+        insert(cursor, corpus, batch, added, ids, source_ids)
     return outcome
+
+
+def next_ids(cursor: Cursor, corpus: StoredCorpus, count: int) -> Int64Array:
+    """Take ids for so many documents: (count,), in order; raises DatabaseError if none are left."""
+    try:
+        row = cursor.execute(corpus.statement(statements.NEXT_IDS), [count]).fetchone()
+    except pg.SequenceGeneratorLimitExceeded as error:
+        raise _no_ids_left(corpus) from error
+    assert row is not None
+    ids = np.sort(load_int8_array(row[0]))
+    if len(ids) and ids[-1] > MAX_ID:
+        raise _no_ids_left(corpus)
+    return ids
+
+
+def _no_ids_left(corpus: StoredCorpus) -> DatabaseError:
+    return DatabaseError(
+        f'corpus "{corpus.name}" has given out all {MAX_ID:,} ids of documents; rebuild it, which '
+        f"numbers its documents from 1 again: textsim rebuild {shlex.quote(corpus.name)}"
+    )
 
 
 def remove(cursor: Cursor, corpus: StoredCorpus, keys: Sequence[str]) -> int:
@@ -110,8 +136,8 @@ def remove(cursor: Cursor, corpus: StoredCorpus, keys: Sequence[str]) -> int:
 def remove_locked(cursor: Cursor, corpus: StoredCorpus, documents: Sequence[Stored]) -> int:
     """Remove documents that are locked already."""
     if documents:
-        ids = np.array([document.id for document in documents], np.int64)
-        cursor.execute(corpus.statement(statements.DELETE_DOCUMENTS), [Array(ids)])
+        parameter = Array(_ids(documents).astype(np.int32))
+        cursor.execute(corpus.statement(statements.DELETE_DOCUMENTS), [parameter])
         delete_band_rows(cursor, corpus, _stored_band_rows(corpus, documents))
     return len(documents)
 
@@ -120,19 +146,21 @@ def insert(
     cursor: Cursor,
     corpus: StoredCorpus,
     batch: Batch,
-    numbers: Numbers,
-    ids: Numbers,
-    source_id: int | None,
+    numbers: Int64Array,
+    ids: Int64Array,
+    source_ids: Int64Array,
 ) -> None:
     """Insert documents of a batch under ids of their own, with their band rows.
 
-    numbers, ids: (documents,), which documents of the batch, and their ids.
+    numbers, ids, source_ids: (documents,), which documents of the batch, their ids, and the attached
+    tables that they come from, or NO_SOURCE.
     """
     sketches, chosen = batch.sketches, numbers.tolist()
     languages = None
     if batch.languages is not None:
         languages = [batch.languages[i].encode() for i in chosen]
-    identities = Identities(ids, [batch.keys[i].encode() for i in chosen], languages)
+    keys = [batch.keys[i].encode() for i in chosen]
+    identities = Identities(ids, keys, source_ids, languages)
     contents = Contents(
         sketches.shingle_counts,
         batch.word_ids,
@@ -141,7 +169,7 @@ def insert(
     )
     with cursor.copy(corpus.statement(statements.COPY_DOCUMENTS)) as copy:
         copy.write(COPY_HEADER)
-        copy.write(copy_documents(corpus.id, identities, contents, numbers, source_id).data)
+        copy.write(copy_documents(identities, contents, numbers).data)
         copy.write(COPY_TRAILER)
     copy_band_rows(cursor, corpus, band_rows(sketches.buckets.take(numbers), ids))
 
@@ -150,7 +178,7 @@ def _replace(
     cursor: Cursor,
     corpus: StoredCorpus,
     batch: Batch,
-    numbers: Numbers,
+    numbers: Int64Array,
     documents: Sequence[Stored],
     source_id: int | None,
 ) -> None:
@@ -168,23 +196,26 @@ def _replace(
     ]
     cursor.executemany(corpus.statement(statements.UPDATE_DOCUMENT), updates)
     before = _stored_band_rows(corpus, documents)
-    ids = np.array([stored.id for stored in documents], np.int64)
-    after = band_rows(batch.sketches.buckets.take(numbers), ids)
-    delete_band_rows(cursor, corpus, before.without(after))
-    copy_band_rows(cursor, corpus, after.without(before))
+    after = band_rows(batch.sketches.buckets.take(numbers), _ids(documents))
+    gone, new = changed_rows(before, after)
+    delete_band_rows(cursor, corpus, gone)
+    copy_band_rows(cursor, corpus, new)
 
 
-def _stored_band_rows(corpus: StoredCorpus, documents: Sequence[Stored]) -> BandRows:
+def _stored_band_rows(corpus: StoredCorpus, documents: Sequence[Stored]) -> Int64Array:
     """Return the band rows that stored documents have: those that their signatures give."""
     num_hashes = corpus.config.num_hashes
-    signatures = {stored.id: load_int4_array(stored.signature) for stored in documents}
-    filled = {id_: signature for id_, signature in signatures.items() if len(signature)}
-    for id_, signature in filled.items():
-        if len(signature) != num_hashes:
-            raise DatabaseError(
-                f"the signature of document {id_} has {len(signature)} values; expected "
-                f"{num_hashes}: run textsim check"
-            )
-    stacked = np.array(list(filled.values()), np.int32).reshape(-1, num_hashes)
-    buckets = band_buckets.ragged(band_buckets.buckets(stacked, corpus.config.banding))
-    return band_rows(buckets, np.array(list(filled), np.int64))
+    values, offsets = load_int2_arrays([document.signature for document in documents])
+    sizes = np.diff(offsets)
+    if len(damaged := np.flatnonzero((sizes != 0) & (sizes != num_hashes))):
+        raise DatabaseError(
+            f"the signature of document {documents[damaged[0]].id} has {sizes[damaged[0]]} values; "
+            f"expected {num_hashes}: run textsim check"
+        )
+    signatures = values.reshape(-1, num_hashes)
+    buckets = band_buckets.ragged(band_buckets.buckets(signatures, corpus.config.banding))
+    return band_rows(buckets, _ids(documents)[sizes != 0])
+
+
+def _ids(documents: Sequence[Stored]) -> Int64Array:
+    return np.array([document.id for document in documents], np.int64)

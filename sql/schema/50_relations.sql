@@ -1,33 +1,50 @@
--- The partitions of a corpus. Private: whatever creates or drops a corpus calls these.
+-- The relations and functions of a corpus. Private: whatever creates or drops a corpus calls these.
 
 -- Private functions
 
-CREATE FUNCTION textsim._grant_like(parent regclass, partition regclass) RETURNS void
+CREATE FUNCTION textsim._grant_like(pattern regclass, relation regclass) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     entry record;
 BEGIN
     FOR entry IN
-        SELECT a.grantee, a.privilege_type
+        SELECT a.privilege_type,
+            CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE a.grantee::regrole::text END AS role
         FROM pg_class c CROSS JOIN aclexplode(c.relacl) a
-        WHERE c.oid = parent AND a.grantee <> c.relowner
+        WHERE c.oid = pattern AND a.grantee <> c.relowner
     LOOP
-        EXECUTE format('GRANT %s ON TABLE %s TO %s', entry.privilege_type, partition,
-            CASE entry.grantee WHEN 0 THEN 'PUBLIC' ELSE entry.grantee::regrole::text END);
+        EXECUTE format('GRANT %s ON TABLE %s TO %s', entry.privilege_type, relation, entry.role);
     END LOOP;
 END $$;
 COMMENT ON FUNCTION textsim._grant_like(regclass, regclass)
-    IS 'grant on a partition what is granted on its parent: partitions are read directly';
+    IS 'grant on a relation what is granted on another one';
 
-CREATE FUNCTION textsim._create_partitions(corpus_id integer) RETURNS void
+CREATE FUNCTION textsim._grant_ids(corpus_id integer) RETURNS void
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    role text;
+BEGIN
+    FOR role IN
+        SELECT CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE a.grantee::regrole::text END
+        FROM pg_class c CROSS JOIN aclexplode(c.relacl) a
+        WHERE c.oid = to_regclass('textsim.document_' || corpus_id)
+            AND a.grantee <> c.relowner AND a.privilege_type = 'INSERT'
+    LOOP
+        EXECUTE format(
+            'GRANT USAGE ON SEQUENCE textsim.%I TO %s', format('document_%s_id_seq', corpus_id), role);
+    END LOOP;
+END $$;
+COMMENT ON FUNCTION textsim._grant_ids(integer)
+    IS 'let whoever may insert documents into a corpus take ids for them';
+
+CREATE FUNCTION textsim._create_relations(corpus_id integer) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     document_table text := format('document_%s', corpus_id);
     band_table text := format('band_%s', corpus_id);
+    id_sequence text := format('document_%s_id_seq', corpus_id);
 BEGIN
-    -- The tables are created first and attached later: CREATE TABLE ... PARTITION OF would wait for every
-    -- reader of every other corpus. Documents of up to about 1,500 words stay in their row, so that a
-    -- look-up reads one page.
+    -- Documents of up to about 1,500 words stay in their row, so that a look-up reads one page.
     EXECUTE format(
         'CREATE TABLE textsim.%I (LIKE textsim.document INCLUDING ALL) WITH (toast_tuple_target = 8160)',
         document_table);
@@ -38,45 +55,42 @@ BEGIN
     EXECUTE format('COMMENT ON TABLE textsim.%I IS %L', document_table, 'documents of one corpus');
     EXECUTE format('CREATE UNIQUE INDEX %I ON textsim.%I (id)', document_table || '_id', document_table);
     EXECUTE format('CREATE UNIQUE INDEX %I ON textsim.%I (key)', document_table || '_key', document_table);
+    EXECUTE format('CREATE SEQUENCE textsim.%I OWNED BY textsim.%I.id', id_sequence, document_table);
+    EXECUTE format('COMMENT ON SEQUENCE textsim.%I IS %L', id_sequence, 'ids of the documents of one corpus');
     -- Vacuumed sooner than by default: with a fifth of dead rows the index is twice as large.
     EXECUTE format(
         'CREATE TABLE textsim.%I (LIKE textsim.band INCLUDING ALL) '
         'WITH (autovacuum_vacuum_scale_factor = 0.05)', band_table);
     EXECUTE format('COMMENT ON TABLE textsim.%I IS %L', band_table, 'band rows of one corpus');
-    -- A bucket is a hash seeded with its band, so that the index does not need the band.
     EXECUTE format(
         'CREATE INDEX %I ON textsim.%I (bucket, document_id)', band_table || '_bucket', band_table);
-    EXECUTE format(
-        'ALTER TABLE textsim.document ATTACH PARTITION textsim.%I FOR VALUES IN (%s)',
-        document_table, corpus_id);
-    EXECUTE format(
-        'ALTER TABLE textsim.band ATTACH PARTITION textsim.%I FOR VALUES IN (%s)',
-        band_table, corpus_id);
     PERFORM textsim._grant_like('textsim.document', format('textsim.%I', document_table)::regclass);
     PERFORM textsim._grant_like('textsim.band', format('textsim.%I', band_table)::regclass);
+    PERFORM textsim._grant_ids(corpus_id);
+    PERFORM textsim._make_functions(corpus_id);
 END $$;
-COMMENT ON FUNCTION textsim._create_partitions(integer) IS 'create the partitions of a corpus';
+COMMENT ON FUNCTION textsim._create_relations(integer)
+    IS 'create the tables, the sequence and the functions of a corpus';
 
-CREATE FUNCTION textsim._drop_partitions(corpus_id integer) RETURNS void
+CREATE FUNCTION textsim._drop_relations(corpus_id integer) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     document_table text := format('document_%s', corpus_id);
     band_table text := format('band_%s', corpus_id);
+    kind text;
     holds_bands boolean;
     patience interval := current_setting('lock_timeout')::interval;
     start timestamptz := clock_timestamp();
 BEGIN
     PERFORM textsim._refuse_views(corpus_id, false);
-    -- DROP TABLE alone would lock the parents, and with them every other corpus, while it waits for the
-    -- users of this corpus. Searches lock the band rows first, so that waiting for these is safe. A holder
-    -- of another lock may wait for the band rows: then let go, and try again.
+    -- Searches lock the band rows first, so that waiting for these is safe. A writer that has locked the
+    -- documents may wait for the band rows: then let go, and try again.
     LOOP
         holds_bands := false;
         BEGIN
             EXECUTE format('LOCK TABLE textsim.%I', band_table);
             holds_bands := true;
             EXECUTE format('LOCK TABLE textsim.%I NOWAIT', document_table);
-            LOCK TABLE ONLY textsim.document, ONLY textsim.band NOWAIT;
             EXIT;
         EXCEPTION WHEN lock_not_available THEN
             IF NOT holds_bands OR patience > '0' AND clock_timestamp() > start + patience THEN
@@ -85,11 +99,14 @@ BEGIN
             PERFORM pg_sleep(0.05 + random() * 0.05);
         END;
     END LOOP;
-    EXECUTE format('DROP TABLE textsim.%I', document_table);
-    EXECUTE format('DROP TABLE textsim.%I', band_table);
+    EXECUTE format('DROP TABLE textsim.%I, textsim.%I', band_table, document_table);
+    FOREACH kind IN ARRAY ARRAY['search', 'write', 'remove'] LOOP
+        EXECUTE format('DROP FUNCTION textsim.%I', format('_%s_%s', kind, corpus_id));
+    END LOOP;
     -- A change that was logged while its table moved to a rebuilt corpus stays: it must be indexed.
     DELETE FROM textsim.pending p
-    WHERE p.corpus_id = _drop_partitions.corpus_id
+    WHERE p.corpus_id = _drop_relations.corpus_id
         AND NOT EXISTS (SELECT FROM textsim.source s WHERE s.id = p.source_id);
 END $$;
-COMMENT ON FUNCTION textsim._drop_partitions(integer) IS 'drop the partitions of a corpus';
+COMMENT ON FUNCTION textsim._drop_relations(integer)
+    IS 'drop the tables, the sequence and the functions of a corpus';

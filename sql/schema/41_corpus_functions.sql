@@ -1,0 +1,211 @@
+-- The functions of a corpus: _search_N, _write_N and _remove_N. They name the tables of the corpus, so that
+-- their statements are planned once in a session. An upgrade makes them anew for each corpus.
+--
+-- A plan may be made while the tables are empty, and must be right when they are full: no sequential scans.
+
+-- Private functions
+
+CREATE FUNCTION textsim._search_template() RETURNS text
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN $template$
+CREATE OR REPLACE FUNCTION textsim._search_{id}(
+    own_signature smallint[], own_form text, own_ids integer[], own_count integer, own_key text,
+    threshold double precision, max_results integer, of_language text)
+RETURNS TABLE (key text, similarity double precision)
+LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 10
+SET search_path = pg_catalog, pg_temp
+SET plan_cache_mode = force_generic_plan
+SET enable_seqscan = off
+AS $$
+#variable_conflict use_column
+DECLARE
+    buckets integer[] := textsim._buckets(own_signature, {bands}, {rows});
+    candidates integer[] := array(
+        SELECT DISTINCT b.document_id FROM textsim.band_{id} b WHERE b.bucket = ANY (buckets));
+BEGIN
+    IF candidates = '{}' THEN
+        RETURN;
+    END IF;
+    IF own_count IS NULL AND {unit} = 'word' AND {n} <= 3 THEN
+        own_ids := textsim._word_numbers(own_form);
+        own_count := textsim._count_triples(own_ids, {n});
+    END IF;
+    RETURN QUERY
+        SELECT m.key, m.similarity
+        FROM (
+            SELECT d.key, textsim._similarity(own_ids, own_form, own_count,
+                d.word_ids, d.normal_form, d.shingle_count, {unit}, {n}) AS similarity
+            FROM textsim.document_{id} d
+            WHERE d.id = ANY (candidates) AND d.key IS DISTINCT FROM own_key
+                AND (of_language IS NULL OR d.language = of_language)
+            OFFSET 0  -- computed once, not in WHERE and SELECT
+        ) m
+        WHERE m.similarity >= coalesce(threshold, {threshold})
+        ORDER BY m.similarity DESC, m.key COLLATE "C"
+        LIMIT max_results;
+END $$;
+COMMENT ON FUNCTION textsim._search_{id}(
+    smallint[], text, integer[], integer, text, double precision, integer, text)
+    IS 'the documents of a corpus that are similar to one with this signature and these words, best first';
+$template$;
+COMMENT ON FUNCTION textsim._search_template() IS 'the search function of a corpus, with {names} to fill in';
+
+CREATE FUNCTION textsim._write_template() RETURNS text
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN $template$
+CREATE OR REPLACE FUNCTION textsim._write_{id}(
+    source integer, document_key text, form text, is_stored boolean)
+RETURNS boolean
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+SET plan_cache_mode = force_generic_plan
+SET enable_seqscan = off
+AS $$
+DECLARE
+    stored textsim.document;
+    new_signature smallint[];
+    new_count integer;
+    new_id bigint;
+    new_buckets integer[];
+    changed integer[];
+BEGIN
+    WHILE new_id IS NULL LOOP
+        SELECT d.* INTO stored FROM textsim.document_{id} d WHERE d.key = document_key FOR UPDATE;
+        IF NOT is_stored AND stored.id IS NOT NULL THEN
+            RAISE EXCEPTION 'another transaction has just added document "%"', document_key
+                USING ERRCODE = 'unique_violation';
+        END IF;
+        IF stored.id IS NOT NULL THEN
+            IF source <> stored.source_id AND textsim._is_attached(stored.source_id) THEN
+                -- A worker sets the key aside with an error; this transaction must not fail for it.
+                INSERT INTO textsim.pending (corpus_id, source_id, keys)
+                VALUES ({id}, source, ARRAY[document_key]);
+                RETURN false;
+            END IF;
+            IF form COLLATE "C" = coalesce(stored.normal_form, textsim._normal_form_of(stored.word_ids))
+            THEN
+                IF source IS NOT NULL AND source IS DISTINCT FROM stored.source_id THEN
+                    UPDATE textsim.document_{id} SET source_id = source WHERE id = stored.id;
+                END IF;
+                RETURN false;
+            END IF;
+        END IF;
+        IF new_signature IS NULL THEN
+            new_signature := textsim._sketch(
+                textsim._shingle_values(form, {unit}, {n}), {num_hashes}, {base});
+            new_buckets := textsim._buckets(new_signature, {bands}, {rows});
+            new_count := textsim._count_shingles(form, {unit}, {n});
+        END IF;
+        -- The worker that gives words their ids identifies the language of a document that has words.
+        IF stored.id IS NULL THEN
+            INSERT INTO textsim.document_{id} (
+                id, shingle_count, source_id, key, language, word_ids, signature, normal_form)
+            VALUES (
+                textsim._checked_id(nextval('textsim.document_{id}_id_seq'), {id}), new_count, source,
+                document_key, CASE form WHEN '' THEN {empty_language} END,
+                CASE form WHEN '' THEN '{}'::integer[] END, new_signature, nullif(form, ''))
+            ON CONFLICT (key) DO NOTHING
+            RETURNING id INTO new_id;  -- NULL if another transaction has just added the key
+        ELSE
+            UPDATE textsim.document_{id}
+            SET shingle_count = new_count, signature = new_signature,
+                word_ids = CASE form WHEN '' THEN '{}'::integer[] END, normal_form = nullif(form, ''),
+                language = CASE form WHEN '' THEN {empty_language} END,
+                source_id = coalesce(source, source_id)
+            WHERE id = stored.id
+            RETURNING id INTO new_id;
+        END IF;
+    END LOOP;
+    IF stored.id IS NULL THEN
+        changed := new_buckets;
+    ELSE
+        changed := textsim._changed_buckets(
+            textsim._buckets(stored.signature, {bands}, {rows}), new_buckets);
+        DELETE FROM textsim.band_{id} WHERE bucket = ANY (changed) AND document_id = new_id;
+    END IF;
+    INSERT INTO textsim.band_{id} (bucket, document_id)
+    SELECT b, new_id FROM unnest(new_buckets) b WHERE b = ANY (changed);
+    IF is_stored IS NULL AND form <> '' THEN
+        INSERT INTO textsim.pending (corpus_id, source_id, keys)
+        VALUES ({id}, source, ARRAY[document_key]);
+    END IF;
+    RETURN true;
+END $$;
+COMMENT ON FUNCTION textsim._write_{id}(integer, text, text, boolean)
+    IS 'add or replace a document of a corpus; false if its words stay the same. is_stored: NULL, or what a caller saw that has locked the documents: this caller logs the words, and reads the text again after a unique_violation';
+$template$;
+COMMENT ON FUNCTION textsim._write_template() IS 'the write function of a corpus, with {names} to fill in';
+
+CREATE FUNCTION textsim._remove_template() RETURNS text
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN $template$
+CREATE OR REPLACE FUNCTION textsim._remove_{id}(source integer, document_key text) RETURNS boolean
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+SET plan_cache_mode = force_generic_plan
+SET enable_seqscan = off
+AS $$
+DECLARE
+    removed textsim.document;
+BEGIN
+    DELETE FROM textsim.document_{id} d
+    WHERE d.key = document_key
+        AND (source IS NULL OR d.source_id IS NULL OR d.source_id = source
+            OR NOT textsim._is_attached(d.source_id))
+    RETURNING d.* INTO removed;
+    DELETE FROM textsim.band_{id} b
+    WHERE b.bucket = ANY (textsim._buckets(removed.signature, {bands}, {rows}))
+        AND b.document_id = removed.id;
+    RETURN removed.id IS NOT NULL;
+END $$;
+COMMENT ON FUNCTION textsim._remove_{id}(integer, text)
+    IS 'remove a document of a corpus, unless it is of another attached table; whether there was one';
+$template$;
+COMMENT ON FUNCTION textsim._remove_template() IS 'the remove function of a corpus, with {names} to fill in';
+
+CREATE FUNCTION textsim._checked_id(number bigint, corpus_id integer) RETURNS integer
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF number > 2147483647 THEN
+        RAISE EXCEPTION 'corpus "%" has given out all its % ids of documents',
+            (SELECT c.name FROM textsim.corpus c WHERE c.id = corpus_id), 2147483647
+            USING ERRCODE = 'sequence_generator_limit_exceeded',
+                HINT = 'textsim rebuild numbers the documents anew.';
+    END IF;
+    RETURN number;
+END $$;
+COMMENT ON FUNCTION textsim._checked_id(bigint, integer)
+    IS 'the id of a new document; an error if the corpus has run out of ids';
+
+CREATE FUNCTION textsim._filled(template text, c textsim.corpus) RETURNS text
+LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    name text;
+    value text;
+BEGIN
+    FOR name, value IN
+        SELECT * FROM (VALUES
+            ('id', c.id::text), ('unit', quote_literal(c.unit)), ('n', c.shingle_length::text),
+            ('threshold', format('%L::double precision', c.threshold)),
+            ('num_hashes', c.num_hashes::text), ('base', c.base::text), ('bands', c.bands::text),
+            ('rows', c.rows::text),
+            ('empty_language', CASE c.language WHEN 'auto' THEN '''und''' ELSE 'NULL' END)
+        ) v
+    LOOP
+        template := replace(template, '{' || name || '}', value);
+    END LOOP;
+    RETURN template;
+END $$;
+COMMENT ON FUNCTION textsim._filled(text, textsim.corpus)
+    IS 'a template with the names and settings of a corpus in the place of the names in braces';
+
+CREATE FUNCTION textsim._make_functions(corpus_id integer) RETURNS void
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    c textsim.corpus := (SELECT k FROM textsim.corpus k WHERE k.id = corpus_id);
+BEGIN
+    EXECUTE textsim._filled(textsim._search_template(), c);
+    EXECUTE textsim._filled(textsim._write_template(), c);
+    EXECUTE textsim._filled(textsim._remove_template(), c);
+END $$;
+COMMENT ON FUNCTION textsim._make_functions(integer) IS 'make the functions of a corpus, or make them anew';

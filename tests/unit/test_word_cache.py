@@ -1,0 +1,86 @@
+"""The word cache against a plain dictionary, with words of all lengths and hashes made to collide."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from textsim_db.db import word_cache
+from textsim_db.db.word_cache import WordCache
+from textsim_db.text.tokens import Tokens, tokens_of
+
+LENGTHS = [1, 2, 7, 8, 9, 15, 16, 17, 23, 24, 25, 31, 32, 33, 100, 1000, 70_000]
+
+
+def tokens_with(words: list[str], hashes: list[int] | None = None) -> Tokens:
+    tokens = tokens_of([" ".join(words).encode()])
+    return tokens if hashes is None else tokens._replace(hashes=np.array(hashes, np.int64))
+
+
+def add(cache: WordCache, tokens: Tokens, ids: list[int]) -> None:
+    words = [word.encode() for word in tokens.words(np.arange(len(tokens.starts)))]
+    cache.add(tokens.hashes, np.array(ids, np.int32), words)
+
+
+def test_words_of_all_lengths_are_compared_by_every_byte() -> None:
+    cache = WordCache()
+    words = ["a" * length for length in LENGTHS]
+    add(cache, tokens_with(words), list(range(1, len(words) + 1)))
+    assert cache.find(tokens_with(words)).tolist() == list(range(1, len(words) + 1))
+    for number, length in enumerate(LENGTHS):
+        for place in {0, length // 2, length - 1}:
+            other = "a" * place + "b" + "a" * (length - place - 1)
+            # With the hash of the word that is there.
+            like = tokens_with([other], [int(tokens_with(words).hashes[number])])
+            assert cache.find(like).tolist() == [0]
+
+
+def test_words_with_one_hash() -> None:
+    cache = WordCache()
+    add(
+        cache,
+        tokens_with(["first", "first word longer than a slot".replace(" ", "")], [5, 6]),
+        [1, 2],
+    )
+    assert cache.find(tokens_with(["first", "other", "firs", "first"], [5, 5, 5, 6])).tolist() == [
+        *(1, 0, 0, 0)
+    ]
+    # The dictionary has one word with a hash, so it is not taken in again.
+    add(cache, tokens_with(["first"], [5]), [1])
+    assert len(cache) == 2
+
+
+def test_hashes_that_are_close_together_or_alike_in_their_low_bits() -> None:
+    words = [f"w{i}" for i in range(20_000)]
+    for step in (1, 1 << 32, 1 << 48):
+        hashes = [(i * step) % 2**63 for i in range(len(words))]
+        cache = WordCache()
+        tokens = tokens_with(words, hashes)
+        distinct = np.unique(np.array(hashes), return_index=True)[1]
+        part = tokens_with([words[i] for i in distinct], [hashes[i] for i in distinct])
+        add(cache, part, (distinct + 1).tolist())
+        found = cache.find(tokens)
+        assert found[distinct].tolist() == (distinct + 1).tolist()
+        assert np.count_nonzero(found) == len(distinct)
+
+
+def test_it_grows_and_is_emptied(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(word_cache, "MAX_WORDS", 50_000)
+    cache = WordCache()
+    for start in range(0, 200_000, 7_000):
+        words = [f"{'long' * (i % 9)}{i}" for i in range(start, start + 7_000)]
+        tokens = tokens_with(words)
+        add(cache, tokens, list(range(start + 1, start + 7_001)))
+        assert cache.find(tokens).tolist() == list(range(start + 1, start + 7_001))
+        assert len(cache) <= 50_000
+    assert cache.find(tokens_with(["never"])).tolist() == [0]
+
+
+def test_long_words_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(word_cache, "MAX_BYTES", 10_000)
+    cache = WordCache()
+    for i in range(50):
+        tokens = tokens_with([f"{i}" + "x" * 999, f"s{i}"])
+        add(cache, tokens, [2 * i + 1, 2 * i + 2])
+        assert cache.find(tokens).tolist() == [2 * i + 1, 2 * i + 2]
+    assert len(cache) < 30

@@ -1,0 +1,172 @@
+"""Signatures of shingle sets by fast similarity sketching; pure, with no database.
+
+Two sets have the same value in one place of their signatures with a probability equal to their
+Jaccard similarity. Dahlgaard, Knudsen and Thorup, "Fast Similarity Sketching", FOCS 2017: the
+definition is that of section 2, with t = num_hashes bins and t rounds.
+
+In round r, the low half of hashint8extended(value, base + r) sends every shingle to a bin, and the high
+half is what it brings there, as a signed integer. A bin keeps the smallest of the first round that
+reaches it. A bin k that is still empty after t rounds takes the smallest high half of
+hashint8extended(value, base + t + k) of all shingles. The low 16 bits of each bin are the signature.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from textsim_db.text.array_types import HashArray, Int16Array, Int32Array, Int64Array, UInt32Array
+from textsim_db.text.hashing import States, fold, hash_folded, seeded_states
+from textsim_db.text.numba_compiler import inlined_kernel, kernel
+
+_MASK64 = 2**64 - 1
+_EMPTY = 2**63 - 1
+_BLOCK = 1024
+"""Shingles that are hashed at once: their bins and values stay in the processor's nearest cache."""
+
+
+class _Block(NamedTuple):
+    """Some shingles of a document in one round: the bin of each, uint32, and what it brings, int32."""
+
+    bins: UInt32Array
+    high_halves: Int32Array
+
+
+def base(seed: int) -> int:
+    """Return the seed of the first round: the low 62 bits of the first number of splitmix64.
+
+    Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014, figure 17.
+    """
+    z = (seed + 0x9E3779B97F4A7C15) & _MASK64
+    z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & _MASK64
+    z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & _MASK64
+    return (z ^ (z >> 31)) & (2**62 - 1)
+
+
+def signatures(values: HashArray, offsets: Int64Array, seed: int, num_hashes: int) -> Int16Array:
+    """Return the signatures of several documents: int16 of shape (documents, num_hashes).
+
+    values are those of the distinct shingles, uint64 of shape (shingles,); offsets has the shape
+    (documents + 1,). The signature of a document with no shingles is all 0.
+    """
+    return _signatures(values.view(np.int64), offsets, _states(seed, num_hashes))
+
+
+@lru_cache(maxsize=64)
+def _states(seed: int, num_hashes: int) -> States:
+    """Return the states of all rounds, and of the bins that stay empty: (2 * num_hashes, 3)."""
+    return seeded_states(base(seed), 2 * num_hashes)
+
+
+@kernel
+def _signatures(values: Int64Array, offsets: Int64Array, states: States) -> Int16Array:
+    num_hashes = len(states) // 2
+    result = np.zeros((len(offsets) - 1, num_hashes), np.int16)
+    folded = _folded(values)
+    smallest = np.empty(num_hashes, np.int64)
+    block = _Block(np.empty(_BLOCK, np.uint32), np.empty(_BLOCK, np.int32))
+    for i in range(len(result)):
+        first, last = offsets[i], offsets[i + 1]
+        if first < last:
+            _fill_bins(folded, first, last, states, block, smallest)
+            for k in range(num_hashes):
+                result[i, k] = np.int16(smallest[k])
+    return result
+
+
+@kernel
+def _folded(values: Int64Array) -> UInt32Array:
+    folded = np.empty(len(values), np.uint32)
+    for j in range(len(values)):
+        folded[j] = fold(values[j])
+    return folded
+
+
+@inlined_kernel
+def _fill_bins(
+    folded: UInt32Array,
+    first: int,
+    last: int,
+    states: States,
+    block: _Block,
+    smallest: Int64Array,
+) -> None:
+    """Fill all bins of a document with at least one shingle."""
+    num_hashes = len(smallest)
+    smallest[:] = _EMPTY
+    empty, r = num_hashes, 0
+    while empty > 0 and r < num_hashes:
+        for start in range(first, last, _BLOCK):
+            size = min(_BLOCK, last - start)
+            _hash_block(folded, start, size, states, r, num_hashes, block)
+            empty -= _send_block(block, size, r, smallest)
+        r += 1
+    if empty > 0:
+        for k in range(num_hashes):
+            if smallest[k] == _EMPTY:
+                smallest[k] = _smallest_of_all(folded, first, last, states, num_hashes + k)
+
+
+@inlined_kernel
+def _hash_block(
+    folded: UInt32Array,
+    start: int,
+    size: int,
+    states: States,
+    r: int,
+    num_hashes: int,
+    block: _Block,
+) -> None:
+    """Hash shingles in round r, eight or sixteen of them in one instruction."""
+    a, b, c = states[r, 0], states[r, 1], states[r, 2]
+    factor = np.uint32(num_hashes)
+    for j in range(size):
+        high, low = hash_folded(a, b, c, folded[start + j])
+        # (low * num_hashes) >> 32 in arithmetic of 32 bits, exact because num_hashes is below 2^16.
+        upper = np.uint32(np.uint32(low >> np.uint32(16)) * factor)
+        lower = np.uint32(np.uint32(low & np.uint32(0xFFFF)) * factor) >> np.uint32(16)
+        block.bins[j] = np.uint32(np.uint32(upper + lower) >> np.uint32(16))
+        block.high_halves[j] = np.int32(high)
+
+
+@inlined_kernel
+def _send_block(block: _Block, size: int, r: int, smallest: Int64Array) -> int:
+    """Send shingles to their bins in round r; return how many bins are empty no more.
+
+    Values of a round are above those of earlier rounds, so a bin that was filled keeps its value.
+    """
+    lowest = np.int64(r) << 32
+    filled = 0
+    for j in range(size):
+        k = block.bins[j]
+        filled += smallest[k] == _EMPTY
+        smallest[k] = min(smallest[k], lowest + np.int64(block.high_halves[j]))
+    return filled
+
+
+@inlined_kernel
+def _smallest_of_all(
+    folded: UInt32Array, first: int, last: int, states: States, seed: int
+) -> np.int64:
+    """Return the smallest high half of the hashes of all shingles of a document under a seed."""
+    a, b, c = states[seed, 0], states[seed, 1], states[seed, 2]
+    smallest = np.int32(2**31 - 1)
+    for j in range(first, last):
+        high, _ = hash_folded(a, b, c, folded[j])
+        smallest = min(smallest, np.int32(high))
+    return np.int64(smallest)
+
+
+def estimates(left: Int16Array, right: Int16Array) -> npt.NDArray[np.float64]:
+    """Return the estimated Jaccard similarity of pairs of signatures: the share of equal values.
+
+    left and right have the shape (pairs, num_hashes), or left (num_hashes,) for one against
+    several. The standard error is at most sqrt(s * (1 - s) / num_hashes). Signatures hold 16 bits of
+    each value, so a pair with nothing in common has an estimate of 2^-16 on average, not 0.
+    """
+    equal = np.add.reduce(left == right, axis=1, dtype=np.int64)
+    shares: npt.NDArray[np.float64] = equal / right.shape[1]
+    return shares
