@@ -54,7 +54,8 @@ class BucketScan:
     def ranges(self, connection: Connection) -> list[Range]:
         """Cut all buckets into ranges, each with about as many rows as the others."""
         row = self._fetch(connection, statements.SIZE_OF_BANDS)
-        count = -(-int(row[0]) // RANGE_BYTES) or 1
+        # NULL if the table has just been dropped, as the statement that reads it will report.
+        count = -(-int(row[0] or 0) // RANGE_BYTES) or 1
         bounds = [_LOWEST + _BUCKETS * i // count for i in range(count + 1)]
         return [(low, high - 1) for low, high in pairwise(bounds)]
 
