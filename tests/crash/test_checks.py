@@ -58,6 +58,12 @@ def checked(db: ts.Database) -> Tally:
             "still pending",
         ),
         ("CREATE TABLE textsim.band_99 ()", 0, 0, "band_99 is of no corpus"),
+        (
+            "CREATE FUNCTION textsim._search_99() RETURNS integer LANGUAGE sql RETURN 1",
+            0,
+            0,
+            "_search_99 is of no corpus",
+        ),
     ],
 )
 def test_the_checks_find_harm(

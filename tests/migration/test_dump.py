@@ -199,8 +199,8 @@ def check_functions(stage: Stage) -> None:
     corpora = stage.run(stage.owner, "SELECT id FROM textsim.corpus")
     assert corpora
     for (number,) in corpora:
-        of_corpus = [row[0] for row in before if re.search(rf"\._\w+_{number}\(", row[0])]
-        assert len(of_corpus) == 3
+        pattern = rf"textsim\._(search|write|remove)_{number}\("
+        assert len([name for name, *_ in before if re.match(pattern, name)]) == 3
     stage.run(stage.owner, "SELECT textsim._make_functions(c.id) FROM textsim.corpus c")
     assert rows(stage.url, query) == before
 
