@@ -72,8 +72,9 @@ class Outcome:
         self.estimates += float(shares.sum())
         self.squares += float((shares**2).sum())
         for bands, rows in BANDINGS:
-            whole = equal[:, : bands * rows].reshape(len(equal), bands, rows).all(axis=2)
-            self.candidates[Bands(bands, rows)] += int(whole.any(axis=1).sum())
+            by_band = equal[:, : bands * rows].reshape(len(equal), bands, rows)
+            shares_bucket = np.any(np.all(by_band, axis=2), axis=1)
+            self.candidates[Bands(bands, rows)] += int(shares_bucket.sum())
 
     @property
     def mean(self) -> float:
