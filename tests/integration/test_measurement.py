@@ -111,7 +111,7 @@ def test_corpora_without_pairs(db: ts.Database) -> None:
 @pytest.mark.long
 def test_plans_of_a_corpus(db: ts.Database) -> None:
     corpus = db.create_corpus("c", num_hashes=64)
-    corpus.add_many(documents(5000, words=200, seed=4))
+    corpus.add_many(documents(20_000, words=200, seed=4))
     made = corpus.plan(sample=5000)
     assert len(made) == 63
     (chosen,) = [option for option in made if option.chosen]
@@ -124,7 +124,7 @@ def test_plans_of_a_corpus(db: ts.Database) -> None:
             "SELECT pg_total_relation_size('textsim.document_1') "
             "+ pg_total_relation_size('textsim.band_1')"
         ).scalar_one()
-    assert chosen.storage == pytest.approx(float(size) / 5000, rel=0.1)
+    assert chosen.storage == pytest.approx(float(size) / 20_000, rel=0.1)
     with pytest.raises(ts.ConfigurationError, match="sample is 0; expected 1 to"):
         corpus.plan(sample=0)
 
