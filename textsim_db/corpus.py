@@ -406,15 +406,15 @@ class Corpus:
         frequencies, documents = self._search(corpus_statistics.document_frequencies)
         return {word: log(documents / count) for word, count in frequencies.items()}
 
-    def signature(self, text: str) -> npt.NDArray[np.int32]:
-        """Return the signature that would be stored: int32, (num_hashes,), or (0,) without words.
+    def signature(self, text: str) -> npt.NDArray[np.int16]:
+        """Return the signature that would be stored: int16, (num_hashes,), or (0,) without words.
 
         Raises DocumentError for a text that could not be stored.
         """
         return sketches.signature(text, self.config)
 
-    def buckets(self, text: str) -> npt.NDArray[np.int64]:
-        """Return the buckets that would be stored: int64, (bands,), or (0,) without words.
+    def buckets(self, text: str) -> npt.NDArray[np.int32]:
+        """Return the buckets that would be stored: int32, (bands,), or (0,) without words.
 
         Raises DocumentError for a text that could not be stored.
         """

@@ -49,9 +49,9 @@ CREATE FUNCTION textsim._sketch(shingle_values bigint[], num_hashes integer, bas
 RETURNS smallint[]
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    -- After so many rounds one text in twenty has an empty bin left.
+    -- After so many rounds one text in eight at most has an empty bin left.
     rounds integer := least(num_hashes,
-        ceil(num_hashes * (ln(num_hashes) + 3) / greatest(cardinality(shingle_values), 1)));
+        ceil(num_hashes * (ln(num_hashes) + 2) / greatest(cardinality(shingle_values), 1)));
     sketch smallint[];
 BEGIN
     IF cardinality(shingle_values) = 0 THEN

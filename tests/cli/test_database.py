@@ -27,7 +27,7 @@ def test_check(news: Textsim, database_url: str) -> None:
         assert result.stdout == ""
         assert result.stderr == 'corpus "news": 4 documents, nothing wrong\n'
     with psycopg.connect(database_url) as connection:
-        connection.execute("UPDATE textsim.document SET shingle_count = 77 WHERE key = 'd'")
+        connection.execute("UPDATE textsim.document_1 SET shingle_count = 77 WHERE key = 'd'")
     result = news("check", "--format", "jsonl", status=1)
     assert [(row["corpus"], row["kind"], row["subject"]) for row in rows(result)] == [
         ("news", "shingle count", "d")

@@ -48,8 +48,8 @@ def checked(db: ts.Database) -> Tally:
         ("SELECT textsim.remove('c', 'k7')", 1, 0, ""),
         ("SELECT textsim.add('c', 'k7', 'a text of another version')", 1, 0, "still pending"),
         ("SELECT textsim.add('c', 'more', 'a text that nobody committed')", 0, 0, "more"),
-        ("INSERT INTO textsim.band SELECT * FROM textsim.band LIMIT 1", 0, 1, ""),
-        ("DELETE FROM textsim.band WHERE band = 0", 0, 0, "missing band row"),
+        ("INSERT INTO textsim.band_1 SELECT * FROM textsim.band_1 LIMIT 1", 0, 1, ""),
+        ("DELETE FROM textsim.band_1 WHERE band = 0", 0, 0, "missing band row"),
         (
             "INSERT INTO textsim.pending (corpus_id, keys, lease_until) SELECT id, '{}', now() "
             "FROM textsim.corpus",

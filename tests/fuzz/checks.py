@@ -32,8 +32,9 @@ from textsim_db.sketch.sketches import sketch_tokens
 from textsim_db.text import hashing, shingles, stop_words
 from textsim_db.text.numba_compiler import kernel
 from textsim_db.text.shingles import find_shingles
-from textsim_db.text.tokens import Tokens, tokenize
-from textsim_db.text.utf8 import to_bytes
+from textsim_db.text.tokens import Tokens, split_texts, tokenize
+from textsim_db.text.unicode_tables import tables
+from textsim_db.text.utf8 import Utf8, to_bytes
 
 CONFIGS = (
     CorpusSettings("word:1", threshold=0.5, num_hashes=32).complete(),
@@ -102,14 +103,19 @@ class Checks:
         return count + len(given)
 
     def check_reads(self, tokens: Tokens) -> None:
-        """The hashes read eight bytes at a time, unchecked: no further, and it does not matter what."""
+        """Texts are read eight bytes at a time, unchecked: no further, and it does not matter what."""
         if len(tokens.normal) + hashing.PADDING > 2**23:
             return
         copy = self._guarded.copy(tokens.normal, b"\xff" * hashing.PADDING)
         given = hashing.hash_spans(tokens.normal, tokens.starts, tokens.ends)
         assert np.array_equal(hashing.hash_spans(copy, tokens.starts, tokens.ends), given)
+        texts = Utf8(tokens.normal, tokens.normal_offsets)
+        split = Tokens(*split_texts(texts, tables()))
+        again = Tokens(*split_texts(texts._replace(data=copy), tables()))
+        for name in Tokens._fields:
+            assert np.array_equal(getattr(split, name), getattr(again, name)), name
         for shingle in (Shingle("word", 2), Shingle("char", 5)):
             found = find_shingles(tokens, shingle)
-            again = find_shingles(tokens._replace(normal=copy), shingle)
+            found_again = find_shingles(tokens._replace(normal=copy), shingle)
             for name in shingles.Shingles._fields:
-                assert np.array_equal(getattr(again, name), getattr(found, name)), name
+                assert np.array_equal(getattr(found_again, name), getattr(found, name)), name

@@ -50,7 +50,7 @@ def check_documents(
     pairs = jaccard_pairs(damaged, everyone, everyone[::-1].copy())
     assert ((pairs >= 0) & (pairs <= 1)).all()
     places = np.array([[rng.randrange(3)] for _ in points], np.int64)
-    keep_representatives(damaged, ragged(places), rng.randrange(3), 0.5)
+    keep_representatives(damaged, ragged(places.astype(np.int32)), rng.randrange(3), 0.5)
     signatures = np.array([[rng.randrange(2) for _ in range(8)] for _ in points], np.int32)
     bands = np.array([rng.randrange(5) for _ in points], np.int16)
     shares_earlier_band(signatures, everyone, everyone[::-1], bands, 2)
@@ -106,7 +106,7 @@ def check_similarities(rng: random.Random, rows: Rows, sets: list[set[Any]]) -> 
     }
     assert across.histogram.sum() == np.count_nonzero(values[(left < half) & (right >= half)])
     # All in one bucket: everything that is removed is like what is kept, all that is kept is not.
-    bucket = ragged(np.zeros((count, 1), np.int64))
+    bucket = ragged(np.zeros((count, 1), np.int32))
     kept_by, similarity = keep_representatives(rows, bucket, 0, threshold)
     for x in range(count):
         y = int(kept_by[x])

@@ -13,14 +13,13 @@ from tests.support import reference
 from tests.support.parity import STOP_WORDS
 from textsim_db.db.word_cache import WordCache
 from textsim_db.read.word_counts import WordCounts, words_at
-from textsim_db.settings import CorpusConfig
-from textsim_db.sketch import minhash
-from textsim_db.text import hashing, shingles, stop_words
+from textsim_db.settings import CorpusConfig, Shingle
+from textsim_db.text import hashing, stop_words
 from textsim_db.text.languages import identify
+from textsim_db.text.shingles import find_shingles
 from textsim_db.text.tokens import Tokens, leave_out, tokenize, tokens_of
 from textsim_db.write.loaded_keys import KeySet
 
-SPREAD = 0x1E3779B97F4A7C15
 SAMPLE = 8
 """So many are computed again the slow way."""
 LONG = 3000
@@ -103,22 +102,15 @@ def check_words(
 
 
 def check_sketch(
-    tokens: Tokens, i: int, signature: npt.NDArray[np.int32], config: CorpusConfig
+    tokens: Tokens, i: int, signature: npt.NDArray[np.int16], config: CorpusConfig
 ) -> None:
     start, end = tokens.normal_offsets[i : i + 2].tolist()
     if end - start > LONG:
         return
-    n, form = config.shingle.n, tokens.span(start, end)
-    parts = form.split() if config.shingle.unit == "word" else list(form)
-    glue = " " if config.shingle.unit == "word" else ""
-    count = max(1, len(parts) - n + 1) if parts else 0
-    expected = {glue.join(parts[k : k + n]) for k in range(count)}
-    values = np.array(hashing.hash_texts(sorted(expected)), np.int64) & minhash.PRIME
-    a, b = minhash.coefficients(config.seed, config.num_hashes)
-    least = ((a[:, np.newaxis] * values + b[:, np.newaxis]) % minhash.PRIME).min(
-        axis=1, initial=minhash.PRIME
-    )
-    assert np.array_equal(signature, least), form
+    unit, n = config.shingle
+    values = reference.values_of_form(tokens.span(start, end), unit, n)
+    expected = reference.signature(values, config.seed, config.num_hashes) if values else [0]
+    assert np.array_equal(signature, expected * (len(signature) // len(expected)))
 
 
 def check_spans(rng: random.Random, data: bytes) -> None:
@@ -127,10 +119,9 @@ def check_spans(rng: random.Random, data: bytes) -> None:
     cuts = np.unique([0, len(data), *(rng.randrange(len(data) + 1) for _ in range(200))])
     starts, ends = cuts[:-1].astype(np.int32), cuts[1:].astype(np.int32)
     offsets = np.array([0, len(starts) // 3, len(starts)], np.int64)
-    found = shingles.distinct_spans(
-        bytes_, shingles.Spans(starts.copy(), ends.copy(), offsets), SPREAD
-    )
     all_hashes = hashing.hash_spans(bytes_, starts, ends)
+    documents = Tokens(bytes_, offsets, starts, ends, offsets, all_hashes)
+    found = find_shingles(documents, Shingle("word", 1))
     pieces = [data[start:end] for start, end in zip(starts, ends, strict=True)]
     firsts = [list(dict.fromkeys(pieces[a:b])) for a, b in pairwise(offsets.tolist())]
     assert np.diff(found.offsets).tolist() == [len(part) for part in firsts]
@@ -139,7 +130,6 @@ def check_spans(rng: random.Random, data: bytes) -> None:
     value_of = dict(zip(pieces, all_hashes.tolist(), strict=True))
     assert found.hashes.astype(np.int64).tolist() == [value_of[piece] for piece in kept]
     wanted = {piece for piece in pieces if rng.random() < 0.3}
-    documents = Tokens(bytes_, offsets, starts, ends, offsets)
     everything = np.arange(len(starts))
     is_wanted = stop_words.find_words(documents, everything, stop_words.word_table(sorted(wanted)))
     assert is_wanted.tolist() == [piece in wanted for piece in pieces]

@@ -118,7 +118,7 @@ def test_dropping_a_corpus_holds_up_no_other(db: ts.Database) -> None:
         corpus.add("a", "one two three four")
     # A query of everything holds the parents and waits for no one; then the corpus is dropped.
     with psycopg.connect(db.url) as reader:
-        reader.execute("SELECT count(*) FROM textsim.document")
+        reader.execute("SELECT count(*) FROM textsim.document_1")
         dropping = threading.Thread(target=gone.drop)
         dropping.start()
         time.sleep(0.5)

@@ -130,8 +130,8 @@ def test_adding_the_same_again_writes_nothing(corpus: ts.Corpus, database_url: s
     def state() -> list[object]:
         with psycopg.connect(database_url) as connection:
             return [
-                connection.execute("SELECT xmin, ctid, id FROM textsim.document").fetchall(),
-                connection.execute("SELECT xmin, ctid FROM textsim.band").fetchall(),
+                connection.execute("SELECT xmin, ctid, id FROM textsim.document_1").fetchall(),
+                connection.execute("SELECT xmin, ctid FROM textsim.band_1").fetchall(),
                 connection.execute("SELECT id, word FROM textsim.word").fetchall(),
                 connection.execute("SELECT last_value FROM textsim.document_id").fetchall(),
             ]
@@ -174,7 +174,7 @@ def test_remove(corpus: ts.Corpus, database_url: str) -> None:
     assert corpus.check() == []
     corpus.remove(["a", "b", "d"])
     with psycopg.connect(database_url) as connection:
-        assert connection.execute("SELECT count(*) FROM textsim.band").fetchone() == (0,)
+        assert connection.execute("SELECT count(*) FROM textsim.band_1").fetchone() == (0,)
 
 
 def test_query(corpus: ts.Corpus) -> None:

@@ -113,7 +113,7 @@ def test_connect_without_an_address(folder: Path) -> None:
     add_some(10)
     check_some(10)
     with ts.connect() as db, psycopg.connect(db.url) as connection:
-        assert connection.execute("SELECT count(*) FROM textsim.document").fetchone() == (10,)
+        assert connection.execute("SELECT count(*) FROM textsim.document_1").fetchone() == (10,)
 
 
 @pytest.mark.long

@@ -58,7 +58,7 @@ def do_everything(address: str | Engine) -> None:
         assert corpus.check() == []
         keys = sorted(["dé", "x", "€ 漢"])
     with psycopg.connect(db.url, client_encoding="UTF8") as connection:
-        rows = connection.execute('SELECT key FROM textsim.document ORDER BY key COLLATE "C"')
+        rows = connection.execute('SELECT key FROM textsim.document_1 ORDER BY key COLLATE "C"')
         assert [key for (key,) in rows] == keys
 
 
@@ -247,7 +247,7 @@ def test_connect_by_an_engine_leaves_it_open(database_url: str) -> None:
         assert db.engine is engine
         db.create_corpus("news").add("a", "text")
     with engine.connect() as connection:
-        count = connection.execute(sqlalchemy.text("SELECT count(*) FROM textsim.document"))
+        count = connection.execute(sqlalchemy.text("SELECT count(*) FROM textsim.document_1"))
         assert count.scalar_one() == 1
     engine.dispose()
 

@@ -106,7 +106,7 @@ def test_a_statement_that_is_cancelled(db: ts.Database, texts: Texts) -> None:
         same = impatient.corpus("c")
         assert same.add_many(texts).stored == len(texts)  # in parts that are small enough
         assert corpus.check() == []
-        holder.execute("LOCK textsim.band")
+        holder.execute("LOCK textsim.band_1")
         with pytest.raises(ts.DatabaseError, match="canceling statement due to statement timeout"):
             list(same.pairs())
         holder.rollback()

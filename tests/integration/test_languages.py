@@ -65,7 +65,7 @@ def identified(*texts: str) -> list[str]:
 
 def stored(connection: psycopg.Connection[Any], corpus: str, columns: str) -> dict[str, Any]:
     rows = connection.execute(
-        f"SELECT d.key, {columns} FROM textsim.document d "
+        f"SELECT d.key, {columns} FROM textsim.document_1 d "
         "JOIN textsim.corpus c ON c.id = d.corpus_id WHERE c.name = %s",
         [corpus],
     )
@@ -194,7 +194,7 @@ def test_every_way_in(db: ts.Database, rng: random.Random, left_out: list[str]) 
         corpus.rebuild(threshold=0.5)
         assert stored(connection, "python", "d.language") == {**expected, "en0": "fr"}
         assert db.corpus("python").config.language == "auto"
-        connection.execute("UPDATE textsim.document SET language = NULL WHERE key = 'de1'")
+        connection.execute("UPDATE textsim.document_1 SET language = NULL WHERE key = 'de1'")
         assert {problem.kind for problem in db.corpus("python").check()} == {"language"}
 
 
@@ -239,7 +239,7 @@ def test_stop_words_that_follow(db: ts.Database, rng: random.Random, shingle: st
             rows = connection.execute(
                 "SELECT d.signature = textsim.signature('follow', %(text)s, d.language), "
                 "textsim.jaccard('follow', %(text)s, %(text)s, d.language) "
-                "FROM textsim.document d JOIN textsim.corpus c ON c.id = d.corpus_id "
+                "FROM textsim.document_1 d JOIN textsim.corpus c ON c.id = d.corpus_id "
                 "WHERE c.name = 'follow' AND d.key = %(key)s",
                 {"text": texts[key], "key": key},
             )

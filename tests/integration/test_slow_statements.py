@@ -39,7 +39,7 @@ def be_slow(connection: Connection, table: str = "textsim.document_1") -> None:
 
 def transactions(connection: Connection) -> int:
     """Return how many transactions have written the documents that there are."""
-    row = connection.execute("SELECT count(DISTINCT xmin::text) FROM textsim.document").fetchone()
+    row = connection.execute("SELECT count(DISTINCT xmin::text) FROM textsim.document_1").fetchone()
     assert row is not None
     return int(row[0])
 
@@ -149,7 +149,7 @@ def test_a_lock_timeout_names_the_document(
         psycopg.connect(db.url) as holder,
         ts.connect(with_option(db.url, "lock_timeout=30")) as hasty,
     ):
-        holder.execute("SELECT FROM textsim.document WHERE key = 'k77' FOR UPDATE")
+        holder.execute("SELECT FROM textsim.document_1 WHERE key = 'k77' FOR UPDATE")
         same = hasty.corpus("c")
         with pytest.raises(ts.DatabaseError, match=r'document "k77": .* lock timeout'):
             same.add_many(documents(500, "two"))
@@ -188,9 +188,9 @@ def test_a_worker_goes_on_after_a_cancel(
         wait_until(connection, CANCEL.encode(), ["%COPY%"])
         connection.execute("DROP TRIGGER slow ON textsim.document_1")
         connection.execute("INSERT INTO t VALUES ('b', 'it comes after that')")
-        wait_until(connection, b"SELECT FROM textsim.document WHERE key = 'b'")
+        wait_until(connection, b"SELECT FROM textsim.document_1 WHERE key = 'b'")
         assert "slow" not in corpus
-        wait_until(connection, b"SELECT FROM textsim.document WHERE key = 'slow'")
+        wait_until(connection, b"SELECT FROM textsim.document_1 WHERE key = 'slow'")
     settle(db, corpus)
 
 

@@ -69,7 +69,7 @@ def test_every_way_in(db: ts.Database, rng: random.Random, shingle: str) -> None
         rows = {
             name: connection.execute(
                 "SELECT d.key, d.word_ids, d.normal_form, d.signature, d.shingle_count "
-                "FROM textsim.document d JOIN textsim.corpus c ON c.id = d.corpus_id "
+                "FROM textsim.document_1 d JOIN textsim.corpus c ON c.id = d.corpus_id "
                 "WHERE c.name = %s ORDER BY 1",
                 [name],
             ).fetchall()

@@ -82,7 +82,7 @@ def limited(
 def held(db: ts.Database, mode: str) -> Iterator[None]:
     """Hold all documents and band rows of a corpus."""
     with psycopg.connect(db.url) as connection:
-        connection.execute(f"LOCK textsim.document, textsim.band IN {mode} MODE".encode())
+        connection.execute(f"LOCK textsim.document_1, textsim.band_1 IN {mode} MODE".encode())
         yield
 
 

@@ -80,7 +80,7 @@ def check_equal(corpus: ts.Corpus, keys: set[int]) -> None:
 
 def stored_keys(corpus: ts.Corpus) -> list[str]:
     with autocommit(corpus._store.engine) as connection:
-        return [key for (key,) in connection.execute("SELECT key FROM textsim.document")]
+        return [key for (key,) in connection.execute("SELECT key FROM textsim.document_1")]
 
 
 def check_reported(corpus: ts.Corpus, message: str) -> None:

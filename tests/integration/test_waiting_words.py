@@ -70,8 +70,8 @@ def test_round_trips(db: ts.Database, connection: Connection) -> None:
     }
     rows = (
         "SELECT d.key, d.word_ids, d.signature, d.shingle_count, d.normal_form, "
-        "array(SELECT (b.band, b.bucket)::text FROM textsim.band b WHERE b.corpus_id = d.corpus_id "
-        "AND b.document_id = d.id ORDER BY b.band) FROM textsim.document d "
+        "array(SELECT (b.band, b.bucket)::text FROM textsim.band_1 b WHERE b.corpus_id = d.corpus_id "
+        "AND b.document_id = d.id ORDER BY b.band) FROM textsim.document_1 d "
         "JOIN textsim.corpus c ON c.id = d.corpus_id WHERE c.name = %s ORDER BY d.key"
     )
     rows_by_way = {}

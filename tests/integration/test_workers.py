@@ -36,7 +36,7 @@ def test_a_running_worker(db: ts.Database, corpus: ts.Corpus, connection: Connec
         )
         connection.execute("INSERT INTO t VALUES (100, 'after the connection was lost')")
         wait_for(
-            lambda: connection.execute("SELECT FROM textsim.document WHERE key = '100'").rowcount
+            lambda: connection.execute("SELECT FROM textsim.document_1 WHERE key = '100'").rowcount
         )
     settle(db, corpus)
     assert sum(report.changes.added for report in reports) == 11
@@ -174,7 +174,7 @@ def test_rows_that_a_transaction_holds_are_indexed_later(
         busy.execute("UPDATE t SET body = body || ' changed' WHERE id IN (3, 7)")
         connection.execute("UPDATE t SET body = body || ' more' WHERE id NOT IN (3, 7)")
         db.worker().run(until_idle=True)
-        waiting = "SELECT key FROM textsim.document WHERE word_ids IS NULL ORDER BY key"
+        waiting = "SELECT key FROM textsim.document_1 WHERE word_ids IS NULL ORDER BY key"
         busy.commit()
     assert [row[0] for row in connection.execute(waiting)] in ([], ["3", "7"])
     connection.execute("UPDATE textsim.pending SET lease_until = NULL")

@@ -165,8 +165,8 @@ def test_revision_is_that_of_the_extension() -> None:
 STORED = {
     "corpus": "SELECT id, name, threshold, bands, rows, a, b FROM textsim.corpus",
     "word": "SELECT * FROM textsim.word",
-    "document": "SELECT id, key, word_ids, signature, shingle_count FROM textsim.document",
-    "band": "SELECT * FROM textsim.band",
+    "document": "SELECT id, key, word_ids, signature, shingle_count FROM textsim.document_1",
+    "band": "SELECT * FROM textsim.band_1",
     "sequences": """
         SELECT sequencename, last_value FROM pg_sequences
         WHERE schemaname = 'textsim' AND sequencename IN ('document_id', 'word_id_seq')

@@ -126,9 +126,9 @@ def test_a_corpus_stores_what_its_recipe_says(
     rows = connection.execute(
         """
         SELECT d.key, d.signature, array(
-            SELECT b.bucket FROM textsim.band b WHERE b.document_id = d.id ORDER BY b.band
+            SELECT b.bucket FROM textsim.band_1 b WHERE b.document_id = d.id ORDER BY b.band
         )
-        FROM textsim.document d
+        FROM textsim.document_1 d
         """
     ).fetchall()
     assert len(rows) == len(texts)

@@ -38,7 +38,7 @@ def counts(connection: Connection) -> Any:
     """Return the documents, those whose words wait for ids, and the entries of the log."""
     return connection.execute(
         "SELECT count(*), count(*) FILTER (WHERE word_ids IS NULL), "
-        "(SELECT count(*) FROM textsim.pending) FROM textsim.document"
+        "(SELECT count(*) FROM textsim.pending) FROM textsim.document_1"
     ).fetchone()
 
 

@@ -76,7 +76,11 @@ def normal_form(text: str) -> str:
 
 def shingles(text: str, unit: str, n: int) -> list[str]:
     """Return the distinct shingles in order of first appearance."""
-    parts: list[str] = words(text) if unit == "word" else list(normal_form(text))
+    return shingles_of_form(normal_form(text), unit, n)
+
+
+def shingles_of_form(form: str, unit: str, n: int) -> list[str]:
+    parts = form.split() if unit == "word" else list(form)
     glue = " " if unit == "word" else ""
     count = max(1, len(parts) - n + 1) if parts else 0
     return list(dict.fromkeys(glue.join(parts[i : i + n]) for i in range(count)))
@@ -93,7 +97,7 @@ State = tuple[int, int, int]
 
 def signed(value: int, bits: int) -> int:
     """Return the low bits of an integer as a signed one."""
-    return (value + 2 ** (bits - 1)) % 2**bits - 2 ** (bits - 1)
+    return (value + (1 << bits - 1)) % (1 << bits) - (1 << bits - 1)
 
 
 def rotated(x: int, bits: int) -> int:
@@ -153,10 +157,15 @@ def array_hash(values: Sequence[int], seed: int) -> int:
 
 def shingle_values(text: str, unit: str, n: int) -> list[int]:
     """Return the values of the distinct shingles, in order of first appearance."""
-    distinct = shingles(text, unit, n)
+    return values_of_form(normal_form(text), unit, n)
+
+
+def values_of_form(form: str, unit: str, n: int) -> list[int]:
+    distinct = shingles_of_form(form, unit, n)
     if unit == "char":
         return [text_hash(shingle) for shingle in distinct]
-    hashes = [[text_hash(word) for word in shingle.split()] for shingle in distinct]
+    hash_of = {word: text_hash(word) for word in form.split()}
+    hashes = [[hash_of[word] for word in shingle.split()] for shingle in distinct]
     return [values[0] if n == 1 else array_hash(values, 0) for values in hashes]
 
 
@@ -165,13 +174,15 @@ def base(seed: int) -> int:
     z = seed + 0x9E3779B97F4A7C15
     z = (z ^ (z % 2**64) >> 30) * 0xBF58476D1CE4E5B9 % 2**64
     z = (z ^ z >> 27) * 0x94D049BB133111EB % 2**64
-    return (z ^ z >> 31) % 2**62
+    return (z ^ z >> 31) & 2**62 - 1
 
 
-def signature(values: Sequence[int], seed: int, t: int) -> list[int]:
-    """Return the signature of shingle values, in t rounds, however early the bins are full."""
+def signature(values: Sequence[int], seed: int, t: int, every_round: bool = False) -> list[int]:
+    """Return the signature of shingle values; every_round: go on when no bin is empty."""
     bins: list[list[int]] = [[] for _ in range(t)]
     for r in range(t):
+        if all(bins) and not every_round:
+            break
         for x in values:
             h = integer_hash(x, base(seed) + r)
             bins[((h & MASK32) * t) >> 32].append((r << 32) + (h >> 32))

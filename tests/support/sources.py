@@ -21,7 +21,7 @@ def stored(connection: Connection) -> dict[str, str | None]:
     return dict(
         connection.execute(
             "SELECT key, coalesce(normal_form, textsim._normal_form_of(word_ids)) "
-            "FROM textsim.document"
+            "FROM textsim.document_1"
         ).fetchall()
     )
 

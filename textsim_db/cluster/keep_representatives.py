@@ -88,7 +88,7 @@ def _empty_chains(buckets: Buckets, spread: int) -> _Chains:
     documents = np.empty(entries, np.int64)
     for document in range(size):
         documents[buckets.offsets[document] : buckets.offsets[document + 1]] = document
-    table = hash_table(buckets.values.view(np.uint64), entries, spread)
+    table = hash_table(buckets.values.astype(np.uint64), entries, spread)
     return _Chains(table, np.empty(entries, np.int64), documents, np.full(size, -1, np.int64))
 
 

@@ -5,11 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from textsim_db.compare.document_rows import Rows, rolling_hashes, width_of
 from textsim_db.text.array_types import (
-    BoolArray,
     FloatArray,
     HashArray,
     Int32Array,
@@ -155,32 +153,3 @@ def similarity_of(shared: int, count: int, other_count: int) -> float:
 def may_reach(threshold: float, count: int, other_count: int) -> bool:
     """Say whether sets of these sizes are alike enough to reach a similarity."""
     return min(count, other_count) >= threshold * max(count, other_count) - 1e-9
-
-
-@kernel
-def shares_earlier_band(
-    signatures: Int32Array,
-    left: Int64Array,
-    right: Int64Array,
-    bands: npt.NDArray[np.int16],
-    rows: int,
-) -> BoolArray:
-    """Say for each pair whether a band before the given one is equal in both signatures.
-
-    signatures: (documents, num_hashes); left, right, bands: (pairs,).
-    """
-    shares = np.zeros(len(left), np.bool_)
-    for pair in range(len(left)):
-        for band in range(bands[pair]):
-            if _same_band(signatures, left[pair], right[pair], band * rows, rows):
-                shares[pair] = True
-                break
-    return shares
-
-
-@inlined_kernel
-def _same_band(signatures: Int32Array, a: int, b: int, start: int, rows: int) -> bool:
-    for k in range(start, start + rows):
-        if signatures[a, k] != signatures[b, k]:
-            return False
-    return True

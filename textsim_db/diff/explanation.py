@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from textsim_db.diff.word_diff import Part, Token, differences, tokens
 from textsim_db.measures.by_name import MEASURES, Measure
 from textsim_db.measures.estimates import Estimate, minhash_estimate
 from textsim_db.measures.sets import containment
 from textsim_db.settings import DEFAULTS, CorpusConfig, CorpusSettings
-from textsim_db.sketch.minhash import coefficients, signatures
+from textsim_db.sketch.fast_similarity import signatures
 from textsim_db.sketch.sketches import tokens_without
+from textsim_db.text.array_types import Int16Array
 from textsim_db.text.shingles import find_shingles
 from textsim_db.text.tokens import Tokens, tokens_of
 from textsim_db.text.utf8 import to_bytes
@@ -47,7 +47,7 @@ class Side:
 
     words: list[str]
     shingles: list[str]
-    signature: npt.NDArray[np.int32]
+    signature: Int16Array
     tokens: list[Token]
 
 
@@ -99,8 +99,8 @@ def _value(measure: Measure, a: Side, b: Side) -> float:
 
 def _side(normal: Tokens, in_text: list[Token], config: CorpusConfig) -> Side:
     shingles = find_shingles(normal, config.shingle)
-    drawn = coefficients(config.seed, config.num_hashes)
-    signature = signatures(shingles.hashes, shingles.offsets, *drawn)[0]
+    hashes, offsets = shingles.hashes, shingles.offsets
+    signature = signatures(hashes, offsets, config.seed, config.num_hashes)[0]
     return Side(
         words=normal.words(np.arange(len(normal.starts))),
         shingles=shingles.texts(normal),

@@ -1,85 +1,178 @@
-"""Candidate pairs of a whole corpus: the pairs of each bucket, and buckets too large to list."""
+"""Candidate pairs of a whole corpus: the pairs of each bucket, and buckets too large to list.
+
+scan of the band index -> pairs of small buckets
+                       -> documents of crowded buckets -> copies folded -> pairs, or large buckets
+                       -> each pair once, without collisions of 32-bit buckets
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from textsim_db.cluster.spanning_forest import Ids
 from textsim_db.db.engine import Connection
-from textsim_db.db.stored_corpus import StoredCorpus
-from textsim_db.read import statements
+from textsim_db.db.store import Store
+from textsim_db.read.bucket_collisions import FEW_PAIRS, has_equal_band
+from textsim_db.read.bucket_scan import BucketScan, Range
 from textsim_db.read.exact_copies import Copies
+from textsim_db.read.packed_pairs import (
+    ALL,
+    BucketsOfDocuments,
+    Members,
+    Part,
+    count_pairs,
+    distinct,
+    joined_members,
+    left_of,
+    pack,
+    pairs_of,
+    right_of,
+)
+from textsim_db.read.snapshot import on_each, with_second
+from textsim_db.text.array_types import BoolArray, Int32Array, Int64Array
 
-PAIRS_AT_ONCE = 200_000
 LARGE_BUCKET = 256
 """The pairs of a bucket with more documents than that, copies folded, need not all be listed."""
+CROWDED_BUCKET = 16
+"""Copies are looked for among the documents of buckets with more rows than that."""
+MOST_PAIRS = 50_000_000
+"""Pairs that are held at once, each counted once a bucket; 8 bytes each, and as many for sorting."""
+PAIRS_AT_ONCE = 200_000
 
 
-class BucketPairs(NamedTuple):
-    """Pairs of documents by id, and the bucket of each pair; all of shape (pairs,)."""
+class _Found(NamedTuple):
+    """What a range of buckets has: the pairs of its small ones, and its crowded ones.
 
-    left: Ids
-    right: Ids
-    buckets: Ids
-
-
-class LargeBucket(NamedTuple):
-    """The documents of one bucket that has many."""
-
-    ids: Ids
-    bucket: int
-
-
-def candidate_pairs(
-    connection: Connection, corpus: StoredCorpus, copies: Copies, parameters: dict[str, Any]
-) -> Iterator[BucketPairs | LargeBucket]:
-    """Yield the pairs that share a bucket, about PAIRS_AT_ONCE together, and large buckets.
-
-    A pair comes once for each bucket that it shares. parameters has the language that limits the
-    documents.
+    pair_count: how many pairs there are, in all rounds; rows: the rows of each crowded bucket.
     """
-    waiting: list[BucketPairs] = []
-    count = 0
-    for ids, bucket in _shared_buckets(connection, corpus, parameters):
-        ids = copies.without_represented(ids)
-        if len(ids) > LARGE_BUCKET:
-            yield LargeBucket(ids, bucket)
-        elif len(ids) > 1:
-            left, right = np.triu_indices(len(ids), 1)
-            waiting.append(BucketPairs(ids[left], ids[right], np.full(len(left), bucket)))
-            count += len(left)
-        if count >= PAIRS_AT_ONCE:
-            yield _joined(waiting)
-            waiting, count = [], 0
-    if waiting:
-        yield _joined(waiting)
+
+    pairs: list[Int64Array]
+    pair_count: int
+    crowded: Int32Array
+    rows: Int32Array
 
 
-def pairs_of_large_bucket(large: LargeBucket) -> Iterator[BucketPairs]:
-    """Yield all pairs of a large bucket, about PAIRS_AT_ONCE together."""
-    count = len(large.ids)
-    rows = max(1, PAIRS_AT_ONCE // count)
-    for start in range(0, count, rows):
-        numbers = np.arange(start, min(start + rows, count))
-        left, right = np.nonzero(numbers[:, np.newaxis] < np.arange(count))
-        buckets = np.full(len(left), large.bucket)
-        yield BucketPairs(large.ids[numbers[left]], large.ids[right], buckets)
+class CandidatePairs:
+    """The candidate pairs of a corpus in one snapshot, with its copies folded.
+
+    copies: the classes of documents with the same words, of which only one is in any pair. large:
+    the documents of each bucket that has many, which are in no list of pairs; in_large: the same
+    by document.
+    """
+
+    def __init__(self, connection: Connection, store: Store, language: str | None) -> None:
+        self._connection = connection
+        self._store = store
+        self._scan = BucketScan(store.corpus, language)
+        self.copies = Copies(connection, store.corpus)
+        self._small: list[Int64Array] = []
+        self._count = 0
+        with with_second(store.engine, connection) as connections:
+            self._ranges = self._prepare(connections)
+            crowded = self._scan_all(connections)
+        members = self._fold_crowded(*crowded)
+        is_large = members.sizes > LARGE_BUCKET
+        self._medium = members.take(~is_large & (members.sizes > 1))
+        self._count += count_pairs(self._medium.sizes)
+        large = members.take(is_large)
+        self.in_large = BucketsOfDocuments(large)
+        self.large = [ids.astype(np.int64) for ids in np.split(large.ids, large.offsets[1:-1])]
+        if not is_large.any():
+            self.large = []
+
+    def lists(self) -> Iterator[Int64Array]:
+        """Yield packed pairs, each once and in order, in as many rounds as they need.
+
+        A pair that shares a large bucket is not among them. A round has the pairs of the documents
+        whose ids leave one remainder, and reads the band index again, except if there is only one.
+        """
+        rounds = -(-self._count // MOST_PAIRS) or 1
+        for number in range(rounds):
+            yield self._list(Part(number, rounds))
+
+    def of_large_bucket(self, number: int) -> Iterator[Int64Array]:
+        """Yield the pairs of a large bucket, packed, that share none with a lesser number."""
+        ids = self.large[number]
+        rows = max(1, PAIRS_AT_ONCE // len(ids))
+        for start in range(0, len(ids), rows):
+            places = np.arange(start, min(start + rows, len(ids)))
+            left, right = np.nonzero(places[:, np.newaxis] < np.arange(len(ids)))
+            pairs = pack(ids[places[left]], ids[right])
+            yield pairs[self.in_large.least_shared(pairs) == number]
+
+    def _prepare(self, connections: list[Connection]) -> list[Range]:
+        for connection in connections:
+            self._scan.prepare(connection)
+        return self._scan.ranges(connections[0])
+
+    def _scan_all(self, connections: list[Connection]) -> tuple[Int32Array, Int32Array]:
+        """Read all ranges; keep their pairs if they are not too many, and return crowded buckets."""
+        crowded, rows = [np.empty(0, np.int32)], [np.empty(0, np.int32)]
+        for found in on_each(connections, self._ranges, self._read_all):
+            self._count += found.pair_count
+            self._small = [*self._small, *found.pairs] if self._count <= MOST_PAIRS else []
+            crowded.append(found.crowded)
+            rows.append(found.rows)
+        return np.concatenate(crowded), np.concatenate(rows)
+
+    def _read_all(self, connection: Connection, buckets: Range) -> _Found:
+        return self._read_range(connection, buckets, ALL)
+
+    def _read_range(self, connection: Connection, buckets: Range, part: Part) -> _Found:
+        shared = self._scan.shared(connection, buckets)
+        is_two = (shared.sizes == 2) & (shared.lowest != shared.highest)
+        pairs = pack(shared.lowest[is_two], shared.highest[is_two])
+        is_crowded = shared.sizes > CROWDED_BUCKET
+        several = (shared.sizes > 2) & ~is_crowded
+        crowded = shared.buckets[is_crowded], shared.sizes[is_crowded]
+        count = len(pairs) + count_pairs(shared.sizes[several].astype(np.int64))
+        if part is ALL and self._count > MOST_PAIRS:
+            return _Found([], count, *crowded)
+        members = self._scan.members(connection, shared.buckets[several], shared.sizes[several])
+        pairs = pairs[left_of(pairs) % part.rounds == part.number]
+        return _Found([pairs, pairs_of(members, part)], count, *crowded)
+
+    def _fold_crowded(self, buckets: Int32Array, rows: Int32Array) -> Members:
+        """Read the documents of crowded buckets, with one of each class of copies."""
+        folded = []
+        for part in self._scan.parts(buckets, rows):
+            members = self._scan.members(self._connection, buckets[part], rows[part])
+            folded.append(self.copies.fold(members))
+        return joined_members(folded)
+
+    def _list(self, part: Part) -> Int64Array:
+        with with_second(self._store.engine, self._connection) as connections:
+            small = self._small if part.rounds == 1 else self._read_again(connections, part)
+            self._small = []
+            pairs, is_single = distinct([*small, pairs_of(self._medium, part)])
+            kept = self.copies.has_representatives(pairs) & (self.in_large.least_shared(pairs) < 0)
+            pairs, is_single = pairs[kept], is_single[kept]
+            return self._without_collisions(connections, pairs, is_single)
+
+    def _without_collisions(
+        self, connections: list[Connection], pairs: Int64Array, is_single: BoolArray
+    ) -> Int64Array:
+        """Return the pairs that share a band, or several buckets: so many collisions are none."""
+        if is_single.sum() <= FEW_PAIRS:
+            return pairs
+        kept = ~is_single
+        kept[is_single] = has_equal_band(connections, self._store.corpus, pairs[is_single])
+        return pairs[kept]
+
+    def _read_again(self, connections: list[Connection], part: Part) -> list[Int64Array]:
+        def read(connection: Connection, buckets: Range) -> _Found:
+            return self._read_range(connection, buckets, part)
+
+        for connection in connections[1:]:
+            self._scan.prepare(connection)
+        return [
+            pairs for found in on_each(connections, self._ranges, read) for pairs in found.pairs
+        ]
 
 
-def _shared_buckets(
-    connection: Connection, corpus: StoredCorpus, parameters: dict[str, Any]
-) -> Iterator[tuple[Ids, int]]:
-    is_limited = parameters["language"] is not None
-    statement = statements.SHARED_BUCKETS_OF_LANGUAGE if is_limited else statements.SHARED_BUCKETS
-    with connection.cursor(corpus.label("pairs"), binary=True) as cursor:
-        cursor.itersize = 10_000
-        cursor.execute(corpus.statement(statement), parameters)
-        for bucket, ids in cursor:
-            yield np.sort(np.array(ids, np.int64)), bucket
-
-
-def _joined(parts: list[BucketPairs]) -> BucketPairs:
-    return BucketPairs(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+def documents_of(pairs: Int64Array) -> Ids:
+    """Return the documents of packed pairs, each once and in order."""
+    return np.unique(np.concatenate((left_of(pairs), right_of(pairs))))

@@ -148,7 +148,7 @@ def _removals_by_rank(finder: PairFinder, rank: Rank | None) -> Iterator[Duplica
 
 def _kept_by(finder: PairFinder, ids: Ids, settled: int) -> Kept:
     documents = finder.cache.documents(ids)
-    signatures = documents.signatures(np.arange(len(ids)), finder.config.num_hashes)
+    signatures = finder.cache.signatures(ids)
     buckets = band_buckets.buckets_of(signatures, documents.shingle_counts, finder.config.banding)
     return keep_representatives(documents.rows(), buckets, settled, finder.criterion.threshold)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -15,20 +16,27 @@ from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.errors import DatabaseError
 from textsim_db.read import statements
 from textsim_db.read.stored_documents import StoredDocuments, Vocabulary
+from textsim_db.text.array_types import Int16Array
 
 CACHE_BYTES = 256 * 1024 * 1024
-"""The size of the documents that are kept; more memory saves reading some of them twice."""
-READ_BYTES = 4 * CACHE_BYTES
-"""The most that is held at once, unless a single pair of documents is larger."""
+"""The size of the documents that are kept, and of those that are read at once.
+
+More memory saves reading some of them twice.
+"""
 ROW_BYTES = 300
-"""What a document takes besides its words and its signature."""
+"""What a document takes besides its words."""
+MOST_SHORT_BYTES = 16_700
+"""What a document takes at most whose words are not stored apart from its row, as they are read."""
 KEYS_AT_ONCE = 10_000
 
 Row = tuple[Any, ...]
 
 
 class DocumentCache:
-    """The documents of one snapshot by id, kept up to a number of bytes."""
+    """The documents of one snapshot by id, kept up to a number of bytes.
+
+    While one thread reads documents, another may ask for keys and sizes.
+    """
 
     def __init__(
         self, connection: Connection, corpus: StoredCorpus, dictionary: Dictionary
@@ -48,15 +56,26 @@ class DocumentCache:
 
     def keys(self, ids: Ids) -> dict[int, str]:
         """Return the keys of documents by id."""
-        keys: dict[int, str] = {}
-        for start in range(0, len(ids), KEYS_AT_ONCE):
-            keys |= dict(self._execute(statements.KEYS_OF_IDS, ids[start : start + KEYS_AT_ONCE]))
+        rows = (
+            self._rows
+        )  # never changed but by additions: another thread may put a new one in place
+        keys: dict[int, str] = {i: rows[i][1] for i in ids.tolist() if i in rows}
+        unread = np.array([i for i in ids.tolist() if i not in keys], np.int64)
+        for start in range(0, len(unread), KEYS_AT_ONCE):
+            part = unread[start : start + KEYS_AT_ONCE]
+            keys |= dict(self._execute(statements.KEYS_OF_IDS, part))
         return keys
 
-    def has_room(self, ids: Ids) -> bool:
-        """Say whether documents can be read beside those that are kept."""
-        missing = self._missing(ids.tolist())
-        return not missing or self._bytes + self._size_of(missing) <= READ_BYTES
+    def signatures(self, ids: Ids) -> Int16Array:
+        """Return the signatures of documents that were read: int16 of shape (ids, num_hashes)."""
+        signatures: dict[int, bytes] = dict(self._execute(statements.SIGNATURES_OF_IDS, ids))
+        rows = [(*self._rows[i][:5], signatures[i]) for i in ids.tolist()]
+        documents = StoredDocuments(self._corpus, self._vocabulary, rows)
+        return documents.signatures(np.arange(len(ids)), self._corpus.config.num_hashes)
+
+    def fits(self, ids: Ids) -> bool:
+        """Say whether documents can be read at once."""
+        return self._size_of(ids.tolist()) <= CACHE_BYTES
 
     def parts(self, ids: Ids) -> Iterator[Ids]:
         """Cut documents, in their order, where reading them together would take too much memory."""
@@ -90,14 +109,24 @@ class DocumentCache:
             self._bytes = sum(map(_size, self._rows.values()))
         return missing
 
+    @cached_property
+    def _has_long(self) -> bool:
+        """Whether any document of the corpus has words that are stored apart from its row."""
+        cursor = self._connection.execute(self._corpus.statement(statements.HAS_LONG_DOCUMENTS))
+        return cursor.fetchone() != (False,)
+
     def _size_of(self, numbers: list[int]) -> int:
+        at_most = MOST_SHORT_BYTES * len(numbers)
+        if at_most <= CACHE_BYTES and not self._has_long:
+            return at_most
         ((size,),) = self._execute(statements.SIZE_OF_DOCUMENTS, np.array(numbers, np.int64))
         return ROW_BYTES * len(numbers) + int(size)
 
     def _execute(self, statement: Any, ids: Ids) -> list[Row]:
         cursor = self._connection.cursor(binary=True)
-        return cursor.execute(self._corpus.statement(statement), [Array(ids)]).fetchall()
+        parameters = [Array(ids.astype(np.int32))]
+        return cursor.execute(self._corpus.statement(statement), parameters).fetchall()
 
 
 def _size(row: Row) -> int:
-    return ROW_BYTES + len(row[3] or row[5]) + len(row[4])
+    return ROW_BYTES + len(row[3] or row[4])

@@ -1,48 +1,112 @@
 """Documents with the same words, folded: of each class one document stands for the others.
 
-So ten thousand copies of a template cost what one document costs.
+So ten thousand copies of a template cost what one document costs. Copies share all their buckets, so
+they are looked for among the documents of buckets with many only.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from textsim_db.cluster.spanning_forest import Ids
+from textsim_db.db.binary_format import Array, load_int4_array
 from textsim_db.db.engine import Connection
 from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.read import statements
+from textsim_db.read.packed_pairs import Members, is_among, left_of, offsets_of, right_of
+from textsim_db.text.array_types import BoolArray, Int32Array, Int64Array
+
+DOCUMENTS_AT_ONCE = 50_000
+_HEADER = 20
+_INT8 = np.dtype([("length", ">i4"), ("value", ">i8")])
 
 
 class Copies:
     """Classes of documents with the same words: of each, the lowest id stands for the others."""
 
-    def __init__(self, classes: list[Ids]) -> None:
-        self.classes = classes
-        self.by_representative = {int(ids[0]): ids for ids in classes}
-        others = [np.empty(0, np.int64), *(ids[1:] for ids in classes)]
+    def __init__(self, connection: Connection, corpus: StoredCorpus) -> None:
+        self._connection = connection
+        self._corpus = corpus
+        self.classes: list[Ids] = []
+        self.by_representative: dict[int, Ids] = {}
+        self._compared = np.empty(0, np.int32)
+        self._represented = np.empty(0, np.int32)
+
+    def fold(self, members: Members) -> Members:
+        """Return the buckets with one document of each class, once all its copies are found.
+
+        All copies of a document are in the same buckets, so each bucket has whole classes.
+        """
+        members = self.without_represented(members)
+        ids = np.unique(members.ids)
+        ids = ids[~is_among(ids, self._compared)]
+        if not len(ids):
+            return members
+        self._compared = np.union1d(self._compared, ids)
+        classes = [group for suspects in self._suspects(ids) for group in self._equal(suspects)]
+        self.classes += classes
+        self.by_representative |= {int(group[0]): group for group in classes}
+        others = [self._represented, *(group[1:].astype(np.int32) for group in classes)]
         self._represented = np.sort(np.concatenate(others))
+        return self.without_represented(members)
 
-    @classmethod
-    def read(
-        cls, connection: Connection, corpus: StoredCorpus, parameters: dict[str, Any]
-    ) -> Copies:
-        """Find the copies in a corpus; parameters has the language that limits the documents."""
-        cursor = connection.cursor(binary=True)
-        rows = cursor.execute(corpus.statement(statements.COPIES), parameters)
-        return cls([np.array(ids, np.int64) for (ids,) in rows])
-
-    def without_represented(self, ids: Ids) -> Ids:
-        """Return the ids of documents that stand for themselves or for their class."""
+    def without_represented(self, members: Members) -> Members:
+        """Return the buckets without documents that another one stands for."""
         if not len(self._represented):
-            return ids
-        last = len(self._represented) - 1
-        places = np.minimum(np.searchsorted(self._represented, ids), last)
-        representatives: Ids = ids[self._represented[places] != ids]
-        return representatives
+            return members
+        return members.keep(~is_among(members.ids, self._represented))
+
+    def has_representatives(self, pairs: Int64Array) -> BoolArray:
+        """Say in which packed pairs no other document stands for either."""
+        represented = is_among(left_of(pairs), self._represented)
+        return ~(represented | is_among(right_of(pairs), self._represented))
 
     def class_of(self, representative: int) -> Ids:
         """Return all documents that one document stands for, itself first."""
         ids = self.by_representative.get(representative)
         return np.array([representative], np.int64) if ids is None else ids
+
+    def _suspects(self, ids: Int32Array) -> Iterator[Int32Array]:
+        """Yield documents of which others have the same hash of words, whole classes together."""
+        columns = [self._hashes(ids[i : i + DOCUMENTS_AT_ONCE]) for i in _starts(ids)]
+        found, hashes = (np.concatenate(column) for column in zip(*columns, strict=True))
+        order = np.argsort(hashes, kind="stable")
+        found, hashes = found[order], hashes[order]
+        starts = np.flatnonzero(np.append(True, hashes[1:] != hashes[:-1])[: len(hashes)])
+        sizes = np.diff(starts, append=len(hashes))
+        found = found[np.repeat(sizes > 1, sizes)]
+        bounds = offsets_of(sizes[sizes > 1])
+        suspects: list[Int32Array] = []
+        count = 0
+        for start, end in pairwise(bounds.tolist()):
+            suspects.append(found[start:end])
+            count += end - start
+            if count >= DOCUMENTS_AT_ONCE:
+                yield np.concatenate(suspects)
+                suspects, count = [], 0
+        if suspects:
+            yield np.concatenate(suspects)
+
+    def _hashes(self, ids: Int32Array) -> tuple[Int32Array, Int64Array]:
+        ((found, hashes),) = self._fetch(statements.HASHES_OF_WORDS, ids)
+        if found is None:
+            return np.empty(0, np.int32), np.empty(0, np.int64)
+        values = np.frombuffer(hashes, _INT8, offset=_HEADER)["value"].astype(np.int64)
+        return load_int4_array(found), values
+
+    def _equal(self, suspects: Int32Array) -> Iterator[Ids]:
+        """Yield the classes among documents, compared word by word."""
+        for (ids,) in self._fetch(statements.COPIES, suspects):
+            yield np.sort(load_int4_array(ids)).astype(np.int64)
+
+    def _fetch(self, statement: Any, ids: Int32Array) -> list[tuple[Any, ...]]:
+        cursor = self._connection.cursor(binary=True)
+        return cursor.execute(self._corpus.statement(statement), [Array(ids)]).fetchall()
+
+
+def _starts(ids: Int32Array) -> range:
+    return range(0, len(ids), DOCUMENTS_AT_ONCE)

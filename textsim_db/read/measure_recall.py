@@ -16,6 +16,7 @@ from textsim_db.db.binary_format import Array
 from textsim_db.db.engine import Connection
 from textsim_db.db.store import Store
 from textsim_db.read import statements
+from textsim_db.read.packed_pairs import share_value
 from textsim_db.read.snapshot import snapshot
 from textsim_db.read.stored_documents import StoredDocuments, Vocabulary
 from textsim_db.results import Pair, RecallReport
@@ -55,10 +56,11 @@ class _Comparison:
         self._corpus = store.corpus
         self._config = store.corpus.config
         self._threshold = threshold
-        rows = self._execute(statements.SAMPLE_OF_IDS, [Array(sample_ids)])
+        rows = self._execute(statements.SAMPLE_OF_IDS, [Array(sample_ids.astype(np.int32))])
         self._sample = StoredDocuments(self._corpus, self._vocabulary, rows)
         self._sample_rows = self._sample.rows()
-        self._signatures = self._sample.signatures(np.arange(len(rows)), self._config.num_hashes)
+        signatures = self._sample.signatures(np.arange(len(rows)), self._config.num_hashes)
+        self._buckets = band_buckets.buckets(signatures, self._config.banding)
         self._histogram = np.zeros(BINS + 1, np.int64)
         self._pairs: list[tuple[Pair, bool]] = []
         self._is_reached: dict[str, bool] = {}
@@ -101,7 +103,7 @@ class _Comparison:
         with self._connection.cursor(self._corpus.label("measure recall"), binary=True) as cursor:
             cursor.itersize = DOCUMENTS_AT_ONCE
             cursor.execute(self._corpus.statement(statements.DOCUMENTS_WITH_SHINGLES))
-            yield from cut(cursor, DOCUMENTS_AT_ONCE, lambda row: 4 * len(row[3] or row[5]))
+            yield from cut(cursor, DOCUMENTS_AT_ONCE, lambda row: 4 * len(row[3] or row[4]))
 
     def _compare(self, index: Index, documents: StoredDocuments) -> None:
         rows = documents.rows()
@@ -130,19 +132,14 @@ class _Comparison:
         self, documents: StoredDocuments, few: Ids, many: Ids
     ) -> npt.NDArray[np.bool_]:
         others, places = np.unique(many, return_inverse=True)
-        signatures = np.concatenate(
-            (self._signatures, documents.signatures(others, self._config.num_hashes))
-        )
-        after_last = np.full(len(few), self._config.bands, np.int16)
-        return jaccard.shares_earlier_band(
-            signatures, few, places + len(self._sample.ids), after_last, self._config.rows
-        )
+        signatures = documents.signatures(others, self._config.num_hashes)
+        buckets = band_buckets.buckets(signatures, self._config.banding)
+        return share_value(self._buckets[few], buckets[places])
 
     def _candidates(self) -> list[int]:
         """Return how many others share a bucket with each document of the sample."""
-        buckets = band_buckets.buckets(self._signatures, self._config.banding)
-        numbers = np.repeat(np.arange(len(buckets), dtype=np.int32), self._config.bands)
-        parameters = [Array(numbers), Array(buckets.ravel())]
+        numbers = np.repeat(np.arange(len(self._buckets), dtype=np.int32), self._config.bands)
+        parameters = [Array(numbers), Array(self._buckets.ravel())]
         rows = self._execute(statements.COUNT_CANDIDATES, parameters)
         return sorted(count for (count,) in rows)
 
@@ -155,4 +152,4 @@ def distribution(report: RecallReport) -> Distribution:
     """Return how many documents are how similar to one, as measured; unlike ones are left out."""
     share = max(report.sampled, 1)
     middles = [min((i + 0.5) / BINS, 1.0) for i in range(BINS + 1)]
-    return Distribution(middles, [pairs / share for pairs in report.histogram])
+    return Distribution(middles, [pairs / share for pairs in report.histogram], report.documents)

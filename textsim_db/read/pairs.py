@@ -1,34 +1,36 @@
 """All verified pairs of a corpus.
 
-copies folded -> pairs of each bucket -> each pair once -> documents -> verify -> copies unfolded
+copies folded -> pairs of all buckets, each once -> documents, in order of the left one -> verify
+              -> links of large buckets
+              -> copies unfolded
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator
+from contextlib import closing
 from itertools import combinations
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from textsim_db.cluster import large_buckets
 from textsim_db.cluster.spanning_forest import Ids, Links
-from textsim_db.compare import jaccard
 from textsim_db.compare.verify import Criterion, values_of_pairs
 from textsim_db.db.engine import Connection
 from textsim_db.db.store import Store
 from textsim_db.measures.by_name import JACCARD
-from textsim_db.read.bucket_pairs import (
-    BucketPairs,
-    LargeBucket,
-    candidate_pairs,
-    pairs_of_large_bucket,
-)
+from textsim_db.read.bucket_pairs import CandidatePairs, documents_of
 from textsim_db.read.document_cache import DocumentCache
-from textsim_db.read.exact_copies import Copies
+from textsim_db.read.packed_pairs import left_of, pack, right_of
 from textsim_db.read.snapshot import snapshot
+from textsim_db.read.stored_documents import StoredDocuments
 from textsim_db.results import Pair
-from textsim_db.sketch import band_buckets
+from textsim_db.text.array_types import Int64Array
+from textsim_db.text.streams import ahead
+
+PAIRS_AT_ONCE = 8_000
+"""Pairs that are verified at once, while the documents of the next ones are read."""
 
 ComponentsOf = Callable[[Ids], Ids]
 """Returns the number of the component that each document is in by the links before."""
@@ -37,16 +39,25 @@ ComponentsOf = Callable[[Ids], Ids]
 def pairs(store: Store, criterion: Criterion) -> Generator[Pair, None, None]:
     """Yield every candidate pair that passes the criterion, each once.
 
-    All of it is read in one snapshot. Memory is bounded: pairs are verified in chunks, whose
-    documents and those kept between chunks take at most 1 GB as they are read, and folded copies
-    16 bytes each. Only the documents of one pair, and of one large bucket, are read together
-    however long they are.
+    All of it is read in one snapshot. Memory is bounded: the candidates of one round, 50 million
+    buckets' pairs, take 1.2 GB at most, and documents are read in chunks, which take at most 1 GB with
+    those kept between chunks. Besides that, a document in a bucket with more than 16 others takes 4
+    bytes for each such bucket, or 16 bytes if it is a copy of another one. Only the documents of one
+    pair, and of one large bucket, are read together however long they are.
     """
     with snapshot(store.engine) as connection:
         finder = PairFinder(connection, store, criterion)
         yield from _pairs_of_copies(finder, criterion.of_copies)
         for links in finder.links():
             yield from _unfolded(finder, links)
+
+
+class _Chunk(NamedTuple):
+    """Packed pairs in order, and their documents, read, in order of the ids."""
+
+    pairs: Int64Array
+    ids: Ids
+    documents: StoredDocuments
 
 
 class PairFinder:
@@ -56,61 +67,61 @@ class PairFinder:
         self.config = store.corpus.config
         self.criterion = criterion
         self.cache = DocumentCache(connection, store.corpus, store.dictionary)
-        parameters = {"language": criterion.language}
-        self.copies = Copies.read(connection, store.corpus, parameters)
-        self._candidates = candidate_pairs(connection, store.corpus, self.copies, parameters)
+        self._candidates = CandidatePairs(connection, store, criterion.language)
+        self.copies = self._candidates.copies
 
     def links(self, components_of: ComponentsOf | None = None) -> Iterator[Links]:
         """Yield the verified pairs, a chunk at a time; to be called once.
 
         With components_of, links of large buckets that join no two components are left out.
         """
-        for candidates in self._candidates:
-            if isinstance(candidates, BucketPairs):
-                yield from self._verified(candidates)
-            elif self.criterion.measure is not JACCARD:
+        for pairs in self._candidates.lists():
+            yield from self._verified(pairs)
+        for number, ids in enumerate(self._candidates.large):
+            if self.criterion.measure is not JACCARD:
                 # No short cut is known for other measures.
-                for chunk in pairs_of_large_bucket(candidates):
-                    yield from self._verified(chunk)
+                for pairs in self._candidates.of_large_bucket(number):
+                    yield from self._verified(pairs)
             elif components_of is None:
-                yield from self._all_of_large_bucket(candidates)
+                yield from self._all_of_large_bucket(number, ids)
             else:
-                yield from self._joining_of_large_bucket(candidates.ids, components_of)
+                yield from self._joining_of_large_bucket(ids, components_of)
 
-    def _verified(self, chunk: BucketPairs) -> Iterator[Links]:
-        """Yield the verified pairs of a chunk, in halves where its documents are too long."""
-        chunks = [chunk]
-        while chunks:
-            part = chunks.pop()
-            ids = np.unique(np.concatenate((part.left, part.right)))
-            middle = len(part.left) // 2
-            if middle and not self.cache.has_room(ids):
-                halves = (slice(middle, None), slice(middle))
-                chunks += [BucketPairs(*(column[half] for column in part)) for half in halves]
-            else:
-                yield self._links_of(part, ids)
+    def _verified(self, pairs: Int64Array) -> Iterator[Links]:
+        """Yield the verified pairs among some in order: while some are verified, the next are read."""
+        with closing(ahead(self._cut(pairs), self._read)) as chunks:
+            for chunk in chunks:
+                yield self._links_of(chunk)
 
-    def _links_of(self, chunk: BucketPairs, ids: Ids) -> Links:
-        documents = self.cache.documents(ids)
-        left, right = np.searchsorted(ids, chunk.left), np.searchsorted(ids, chunk.right)
-        signatures = documents.signatures(np.arange(len(ids)), self.config.num_hashes)
-        first = self._is_first_meeting(signatures, left, right, chunk.buckets)
-        left, right = left[first], right[first]
-        order = np.argsort(left, kind="stable")
-        left, right = left[order], right[order]
-        rows = documents.rows(self.criterion.measure.of_shingles)
-        values = values_of_pairs(self.criterion, rows, left, right)
+    def _cut(self, pairs: Int64Array) -> Iterator[Int64Array]:
+        """Yield pairs in parts, in halves where their documents are too long."""
+        for start in range(0, len(pairs), PAIRS_AT_ONCE):
+            parts = [pairs[start : start + PAIRS_AT_ONCE]]
+            while parts:
+                part = parts.pop()
+                middle = len(part) // 2
+                if middle and not self.cache.fits(documents_of(part)):
+                    parts += [part[middle:], part[:middle]]
+                else:
+                    yield part
+
+    def _read(self, pairs: Int64Array) -> _Chunk:
+        ids = documents_of(pairs)
+        return _Chunk(pairs, ids, self.cache.documents(ids))
+
+    def _links_of(self, chunk: _Chunk) -> Links:
+        left, right = left_of(chunk.pairs), right_of(chunk.pairs)
+        rows = chunk.documents.rows(self.criterion.measure.of_shingles)
+        places = (np.searchsorted(chunk.ids, side) for side in (left, right))
+        values = values_of_pairs(self.criterion, rows, *places)
         accepted = self.criterion.accepted(values)
-        return Links(ids[left[accepted]], ids[right[accepted]], values[accepted])
+        return Links(left[accepted], right[accepted], values[accepted])
 
-    def _all_of_large_bucket(self, large: LargeBucket) -> Iterator[Links]:
-        ids = large.ids
-        documents = self.cache.documents(ids)
-        signatures = documents.signatures(np.arange(len(ids)), self.config.num_hashes)
-        rows = documents.rows()
+    def _all_of_large_bucket(self, number: int, ids: Ids) -> Iterator[Links]:
+        rows = self.cache.documents(ids).rows()
         for left, right, values in large_buckets.all_links(rows, self.criterion.threshold):
-            buckets = np.full(len(left), large.bucket)
-            first = self._is_first_meeting(signatures, left, right, buckets)
+            pairs = pack(ids[left], ids[right])
+            first = self._candidates.in_large.least_shared(pairs) == number
             yield Links(ids[left[first]], ids[right[first]], values[first])
 
     def _joining_of_large_bucket(self, ids: Ids, components_of: ComponentsOf) -> Iterator[Links]:
@@ -121,15 +132,6 @@ class PairFinder:
         threshold = self.criterion.threshold
         for left, right, values in large_buckets.joining_links(rows, components, threshold):
             yield Links(ids[left], ids[right], values)
-
-    def _is_first_meeting(
-        self, signatures: npt.NDArray[np.int32], left: Ids, right: Ids, buckets: Ids
-    ) -> npt.NDArray[np.bool_]:
-        """Say which pairs share no bucket in a band before that of the bucket given."""
-        banding = self.config.banding
-        buckets_of_left = band_buckets.buckets(signatures, banding)[left]
-        bands = np.argmax(buckets_of_left == buckets[:, np.newaxis], axis=1).astype(np.int16)
-        return ~jaccard.shares_earlier_band(signatures, left, right, bands, banding.rows)
 
 
 def _pairs_of_copies(finder: PairFinder, similarity: float) -> Iterator[Pair]:

@@ -14,7 +14,6 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from textsim_db.compare.document_rows import Rows, concatenated
 from textsim_db.compare.verify import Criterion, values_of_pairs
@@ -36,8 +35,10 @@ from textsim_db.read.stored_documents import (
     rows_of_tokens,
 )
 from textsim_db.results import Candidate, Match
-from textsim_db.sketch import band_buckets, minhash
+from textsim_db.sketch import band_buckets
+from textsim_db.sketch.fast_similarity import estimates
 from textsim_db.sketch.sketches import Sketches, sketch, sketch_tokens
+from textsim_db.text.array_types import Int16Array
 from textsim_db.text.streams import ahead, cut
 from textsim_db.text.tokens import tokens_of
 from textsim_db.text.utf8 import to_bytes
@@ -47,10 +48,10 @@ QUERIES_AT_ONCE = 500
 
 
 class Queries(NamedTuple):
-    """What is compared with stored documents: rows, and int32 signatures of (queries, num_hashes)."""
+    """What is compared with stored documents: rows, and int16 signatures of (queries, num_hashes)."""
 
     rows: Rows
-    signatures: npt.NDArray[np.int32]
+    signatures: Int16Array
 
 
 def query(store: Store, text: str, criterion: Criterion) -> list[Match]:
@@ -103,7 +104,7 @@ def candidates_of(store: Store, text: str, language: str | None) -> list[Candida
 
 def side_of(store: Store, key: str) -> Side:
     """Return an indexed document as explain_sides() takes it; raises DocumentNotFound."""
-    *_, word_ids, _, form = _row_of_key(store, key)
+    _, _, _, word_ids, form, _ = _row_of_key(store, key)
     if form is None:
         (form,) = normal_forms(*load_int4_arrays([word_ids]), store.dictionary)
     return side_of_form(form, store.corpus.config)
@@ -158,9 +159,9 @@ def _verified(
     accepted = criterion.accepted(values)
     if not accepted.all():
         left, right, values = left[accepted], right[accepted], values[accepted]
-    estimates = minhash.estimates(queries.signatures[left], documents.signatures(right, num_hashes))
+    shares = estimates(queries.signatures[left], documents.signatures(right, num_hashes))
     matches: list[list[Match]] = [[] for _ in range(count)]
-    pairs = (column.tolist() for column in (left, right, values, estimates))
+    pairs = (column.tolist() for column in (left, right, values, shares))
     for number, document, similarity, estimate in zip(*pairs, strict=True):
         matches[number].append(Match(documents.keys[document], similarity, estimate))
     return [_best_first(each, criterion) for each in matches]

@@ -1,18 +1,77 @@
-"""One state of the database, for reads that belong together."""
+"""One state of the database, for reads that belong together, on one connection or on two."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager, suppress
+from queue import SimpleQueue
+from typing import TypeVar
 
+import psycopg
+import sqlalchemy
 from sqlalchemy import Engine
 
+from textsim_db.db.connections import is_pooled
 from textsim_db.db.engine import Connection, transaction
+from textsim_db.errors import DatabaseError
+from textsim_db.read import statements
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 
 @contextmanager
 def snapshot(engine: Engine) -> Iterator[Connection]:
     """Lend a connection in a transaction that sees one state and writes nothing."""
     with transaction(engine) as connection:
-        connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+        connection.execute(statements.ONE_STATE)
         yield connection
+
+
+@contextmanager
+def with_second(engine: Engine, first: Connection) -> Iterator[list[Connection]]:
+    """Lend a second connection that sees the state of the first, so that two processors work.
+
+    Yields both, or the first alone if there is no second one: a pooler may have none left, or lead
+    to another server.
+    """
+    with ExitStack() as stack:
+        connections = [first]
+        if not is_pooled(first):
+            (name,) = first.execute(statements.EXPORT_SNAPSHOT).fetchone() or ("",)
+            with suppress(psycopg.Error, sqlalchemy.exc.SQLAlchemyError, DatabaseError):
+                connections.append(stack.enter_context(_of_same_state(engine, name)))
+        yield connections
+
+
+@contextmanager
+def _of_same_state(engine: Engine, name: str) -> Iterator[Connection]:
+    with snapshot(engine) as connection:
+        # SET takes no parameters, and the name has hexadecimal digits and hyphens only.
+        connection.execute(psycopg.sql.SQL(statements.IMPORT_SNAPSHOT).format(name))
+        yield connection
+
+
+def on_each(
+    connections: Sequence[Connection],
+    items: Sequence[Item],
+    function: Callable[[Connection, Item], Result],
+) -> Generator[Result, None, None]:
+    """Yield function(connection, item) for each item in order, on all connections at once."""
+    if len(connections) == 1 or len(items) == 1:
+        yield from (function(connections[0], item) for item in items)
+        return
+    free: SimpleQueue[Connection] = SimpleQueue()
+    for connection in connections:
+        free.put(connection)
+
+    def run(item: Item) -> Result:
+        connection = free.get()
+        try:
+            return function(connection, item)
+        finally:
+            free.put(connection)
+
+    with ThreadPoolExecutor(len(connections), "textsim-read") as pool:
+        yield from pool.map(run, items)

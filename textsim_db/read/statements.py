@@ -8,9 +8,17 @@ from __future__ import annotations
 
 from typing import Final, LiteralString
 
-_FIELDS: Final[LiteralString] = """d.id, d.key, d.shingle_count,
-    pg_catalog.array_send(d.word_ids), pg_catalog.array_send(d.signature), d.normal_form"""
-"""What StoredDocuments needs of a document."""
+_WORDS: Final[LiteralString] = """d.id, d.key, d.shingle_count,
+    pg_catalog.array_send(d.word_ids), d.normal_form"""
+"""What StoredDocuments needs of a document to compare its words."""
+_FIELDS: Final[LiteralString] = f"{_WORDS}, pg_catalog.array_send(d.signature)"
+"""What StoredDocuments needs of a document to compare its signature too."""
+
+# Snapshots.
+
+ONE_STATE: Final[LiteralString] = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"
+EXPORT_SNAPSHOT: Final[LiteralString] = "SELECT pg_catalog.pg_export_snapshot()"
+IMPORT_SNAPSHOT: Final[LiteralString] = "SET TRANSACTION SNAPSHOT {}"
 
 # Searches: the candidates of texts.
 
@@ -18,7 +26,7 @@ COUNT_SHARED_BUCKETS: Final[LiteralString] = """
 SELECT d.key, c.bands
 FROM (
     SELECT b.document_id, count(*) AS bands
-    FROM pg_catalog.unnest(%s::bigint[]) q (bucket)
+    FROM pg_catalog.unnest(%s::integer[]) q (bucket)
     JOIN {band} b ON b.bucket = q.bucket
     GROUP BY b.document_id
 ) c
@@ -28,7 +36,7 @@ CANDIDATES_OF_ONE: Final[LiteralString] = f"""
 SELECT {_FIELDS}
 FROM (
     SELECT DISTINCT b.document_id
-    FROM pg_catalog.unnest(%s::bigint[]) q (bucket)
+    FROM pg_catalog.unnest(%s::integer[]) q (bucket)
     JOIN {{band}} b ON b.bucket = q.bucket
 ) c
 JOIN {{document}} d ON d.id = c.document_id
@@ -38,7 +46,7 @@ CANDIDATES_OF_MANY: Final[LiteralString] = f"""
 SELECT {_FIELDS}, pg_catalog.array_send(c.queries)
 FROM (
     SELECT b.document_id, pg_catalog.array_agg(DISTINCT q.query) AS queries
-    FROM unnest(%s::integer[], %s::bigint[]) q (query, bucket)
+    FROM unnest(%s::integer[], %s::integer[]) q (query, bucket)
     JOIN {{band}} b ON b.bucket = q.bucket
     GROUP BY b.document_id
 ) c
@@ -49,45 +57,103 @@ OF_LANGUAGE: Final[LiteralString] = "WHERE d.language = %s"
 
 DOCUMENT_OF_KEY: Final[LiteralString] = f"SELECT {_FIELDS} FROM {{document}} d WHERE d.key = %s"
 
-# Pairs and clusters: the documents of each bucket.
+# Pairs and clusters: the documents of each bucket. What many rows have comes as an array.
 
-# Equal words give equal buckets in every band, so band 0 is enough to find the copies.
+# The planner reads the table and sorts its rows where it expects to find few of its pages visible to
+# all. A range of buckets after the other, that would read the table many times. Two connections are
+# worth more than workers, which would send each bucket to be counted again.
+READ_IN_INDEX_ORDER: Final[LiteralString] = """
+SELECT pg_catalog.set_config('enable_seqscan', 'off', true),
+    pg_catalog.set_config('enable_bitmapscan', 'off', true),
+    pg_catalog.set_config('max_parallel_workers_per_gather', '0', true)
+"""
+SIZE_OF_BANDS: Final[LiteralString] = "SELECT pg_catalog.pg_relation_size({band_name}::regclass)"
+_ARRAYS_OF_BUCKETS: Final[LiteralString] = """
+/* textsim-db: pairs of corpus {id}: buckets */
+SELECT pg_catalog.array_send(pg_catalog.array_agg(s.bucket)),
+    pg_catalog.array_send(pg_catalog.array_agg(s.size)),
+    pg_catalog.array_send(pg_catalog.array_agg(s.lowest)),
+    pg_catalog.array_send(pg_catalog.array_agg(s.highest))
+"""
+_COUNTS_OF_BUCKETS: Final[LiteralString] = """b.bucket, count(*)::integer AS size,
+        min(b.document_id) AS lowest, max(b.document_id) AS highest"""
+SHARED_BUCKETS: Final[LiteralString] = f"""{_ARRAYS_OF_BUCKETS}
+FROM (
+    SELECT {_COUNTS_OF_BUCKETS}
+    FROM {{band}} b
+    WHERE b.bucket BETWEEN %(low)s::integer AND %(high)s::integer
+    GROUP BY b.bucket HAVING count(*) > 1
+) s
+"""
+SHARED_BUCKETS_OF_LANGUAGE: Final[LiteralString] = f"""{_ARRAYS_OF_BUCKETS}
+FROM (
+    SELECT {_COUNTS_OF_BUCKETS}
+    FROM {{band}} b JOIN {{document}} d ON d.id = b.document_id
+    WHERE b.bucket BETWEEN %(low)s::integer AND %(high)s::integer AND d.language = %(language)s
+    GROUP BY b.bucket HAVING count(*) > 1
+) s
+"""
+_ARRAYS_OF_MEMBERS: Final[LiteralString] = """
+/* textsim-db: pairs of corpus {id}: documents of buckets */
+SELECT pg_catalog.array_send(pg_catalog.array_agg(q.place::integer)),
+    pg_catalog.array_send(pg_catalog.array_agg(b.document_id))
+FROM pg_catalog.unnest(%(buckets)s::integer[]) WITH ORDINALITY q (bucket, place)
+JOIN {band} b ON b.bucket = q.bucket
+"""
+MEMBERS: Final[LiteralString] = _ARRAYS_OF_MEMBERS
+MEMBERS_OF_LANGUAGE: Final[LiteralString] = f"""{_ARRAYS_OF_MEMBERS}
+JOIN {{document}} d ON d.id = b.document_id
+WHERE d.language = %(language)s
+"""
+# hash_array_extended() folds the hash of each element, so different words may have one hash.
+HASHES_OF_WORDS: Final[LiteralString] = """
+/* textsim-db: pairs of corpus {id}: hashes of words */
+SELECT pg_catalog.array_send(pg_catalog.array_agg(d.id)),
+    pg_catalog.array_send(pg_catalog.array_agg(coalesce(
+        pg_catalog.hash_array_extended(d.word_ids, 0),
+        pg_catalog.hashtextextended(d.normal_form, 0))))
+FROM {document} d WHERE d.id = ANY (%s::integer[])
+"""
 COPIES: Final[LiteralString] = """
 /* textsim-db: pairs of corpus {id}: copies */
-SELECT pg_catalog.array_agg(d.id ORDER BY d.id)
+SELECT pg_catalog.array_send(pg_catalog.array_agg(d.id))
+FROM {document} d WHERE d.id = ANY (%s::integer[])
+GROUP BY d.word_ids, d.normal_form HAVING count(*) > 1
+"""
+# d.signature stands for the first values of its bands. A signature of another length has none.
+FIRST_VALUES: Final[LiteralString] = """
+/* textsim-db: pairs of corpus {id}: first values of bands */
+SELECT pg_catalog.array_send(pg_catalog.array_agg(s.id)),
+    pg_catalog.array_send(pg_catalog.array_agg(s.firsts))
 FROM (
-    SELECT bucket FROM {band} WHERE band = 0 GROUP BY bucket HAVING count(*) > 1
+    SELECT d.id, ARRAY[d.signature] AS firsts FROM {document} d
+    WHERE pg_catalog.cardinality(signature) = %s AND d.id = ANY (%s::integer[])
 ) s
-JOIN {band} b ON b.bucket = s.bucket
-JOIN {document} d ON d.id = b.document_id
-WHERE %(language)s::text IS NULL OR d.language = %(language)s
-GROUP BY b.bucket, d.word_ids, d.normal_form
-HAVING count(*) > 1
-"""
-SHARED_BUCKETS: Final[LiteralString] = """
-SELECT bucket, pg_catalog.array_agg(document_id) FROM {band} GROUP BY bucket HAVING count(*) > 1
-"""
-SHARED_BUCKETS_OF_LANGUAGE: Final[LiteralString] = """
-SELECT b.bucket, pg_catalog.array_agg(b.document_id)
-FROM {band} b JOIN {document} d ON d.id = b.document_id
-WHERE d.language = %(language)s
-GROUP BY b.bucket HAVING count(*) > 1
 """
 DOCUMENTS_OF_IDS: Final[LiteralString] = f"""
 /* textsim-db: pairs of corpus {{id}}: documents */
-SELECT {_FIELDS} FROM {{document}} d WHERE d.id = ANY (%s::bigint[])
+SELECT {_WORDS} FROM {{document}} d WHERE d.id = ANY (%s::integer[])
+"""
+SIGNATURES_OF_IDS: Final[LiteralString] = """
+/* textsim-db: clusters of corpus {id}: signatures */
+SELECT d.id, pg_catalog.array_send(d.signature) FROM {document} d
+WHERE d.id = ANY (%s::integer[])
+"""
+HAS_LONG_DOCUMENTS: Final[LiteralString] = """
+SELECT pg_catalog.pg_relation_size(reltoastrelid) > 0
+FROM pg_catalog.pg_class WHERE oid = {document_name}::regclass
 """
 # PostgreSQL does not read arrays that are stored apart for this. array_send gives eight bytes for a
 # value of four.
 SIZE_OF_DOCUMENTS: Final[LiteralString] = """
 /* textsim-db: pairs of corpus {id}: sizes */
-SELECT coalesce(2 * sum(pg_catalog.pg_column_size(signature)
-    + coalesce(pg_catalog.pg_column_size(word_ids), pg_catalog.octet_length(normal_form))), 0)
-FROM {document} WHERE id = ANY (%s::bigint[])
+SELECT coalesce(sum(coalesce(
+    2 * pg_catalog.pg_column_size(word_ids), pg_catalog.octet_length(normal_form))), 0)
+FROM {document} WHERE id = ANY (%s::integer[])
 """
 KEYS_OF_IDS: Final[LiteralString] = """
 /* textsim-db: pairs of corpus {id}: keys */
-SELECT id, key FROM {document} WHERE id = ANY (%s::bigint[])
+SELECT id, key FROM {document} WHERE id = ANY (%s::integer[])
 """
 
 # Recall by brute force: a sample, and all documents.
@@ -99,7 +165,7 @@ COUNT_AND_MEAN_WORDS: Final[LiteralString] = """
 SELECT count(*), coalesce(avg(pg_catalog.cardinality(word_ids)), 0)::float8 FROM {document}
 """
 SAMPLE_OF_IDS: Final[LiteralString] = f"""
-SELECT {_FIELDS} FROM {{document}} d WHERE d.id = ANY (%s::bigint[]) ORDER BY d.id
+SELECT {_FIELDS} FROM {{document}} d WHERE d.id = ANY (%s::integer[]) ORDER BY d.id
 """
 DOCUMENTS_WITH_SHINGLES: Final[LiteralString] = f"""
 SELECT {_FIELDS} FROM {{document}} d WHERE pg_catalog.cardinality(d.signature) > 0
@@ -107,7 +173,7 @@ SELECT {_FIELDS} FROM {{document}} d WHERE pg_catalog.cardinality(d.signature) >
 COUNT_CANDIDATES: Final[LiteralString] = """
 /* textsim-db: measure recall of corpus {id}: candidates */
 SELECT count(DISTINCT b.document_id) - 1
-FROM unnest(%s::integer[], %s::bigint[]) q (query, bucket)
+FROM unnest(%s::integer[], %s::integer[]) q (query, bucket)
 JOIN {band} b ON b.bucket = q.bucket
 GROUP BY q.query
 """
@@ -165,16 +231,14 @@ WRONG_WORD_HASHES: Final[LiteralString] = """
 /* textsim-db: check the dictionary */
 SELECT w.id, w.word FROM textsim.word w WHERE w.hash <> pg_catalog.hashtextextended(w.word, 0)
 """
-DOCUMENTS_WITH_WORDS: Final[LiteralString] = """
-SELECT d.key, d.shingle_count, pg_catalog.array_send(d.word_ids), pg_catalog.array_send(d.signature),
-    coalesce(d.normal_form, t.text), d.language, t.unknown
-FROM {document} d
-CROSS JOIN LATERAL (
-    SELECT coalesce(pg_catalog.string_agg(w.word, ' ' ORDER BY q.place), ''),
-        min(q.id) FILTER (WHERE w.id IS NULL)
-    FROM pg_catalog.unnest(d.word_ids) WITH ORDINALITY q (id, place)
-    LEFT JOIN textsim.word w ON w.id = q.id
-) t (text, unknown)
+DOCUMENTS_TO_CHECK: Final[LiteralString] = """
+SELECT key, shingle_count, pg_catalog.array_send(word_ids), pg_catalog.array_send(signature),
+    normal_form, language
+FROM {document}
+"""
+WORDS_OF_IDS: Final[LiteralString] = """
+/* textsim-db: check documents: words */
+SELECT id, word FROM textsim.word WHERE id = ANY (%s::integer[])
 """
 # A document whose words wait for ids, and that no worker will hear of. Keys one by one can be hashed;
 # d.key = ANY (p.keys) would compare each document with each row of the log.
@@ -192,20 +256,40 @@ SELECT s.relation::text, p.problem
 FROM textsim.source s CROSS JOIN LATERAL textsim._source_problems(s) p (problem)
 WHERE s.corpus_id = %s AND s.active
 """
+# The band rows of documents with neighbouring ids as one sum of hashes, which needs no sorting. The
+# seed is secret, so no other rows can have the same sum.
+SUMS_OF_BANDS: Final[LiteralString] = """
+/* textsim-db: check corpus {id}: band rows */
+SELECT document_id >> %(bits)s, count(*), sum(pg_catalog.hashint4extended(
+    bucket, pg_catalog.hashint4extended(document_id, %(seed)s)))
+FROM {band} GROUP BY 1
+"""
+_BUCKETS_OF_DOCUMENTS: Final[LiteralString] = """
+    SELECT d.id, (pg_catalog.hash_array_extended(
+        d.signature[j * %(rows)s + 1:(j + 1) * %(rows)s], j) << 32 >> 32)::integer AS bucket
+    FROM {document} d CROSS JOIN pg_catalog.generate_series(0, %(bands)s - 1) j
+    WHERE pg_catalog.cardinality(d.signature) > 0"""
+SUMS_OF_SIGNATURES: Final[LiteralString] = f"""
+/* textsim-db: check corpus {{id}}: buckets of signatures */
+SELECT b.id >> %(bits)s, count(*), sum(pg_catalog.hashint4extended(
+    b.bucket, pg_catalog.hashint4extended(b.id, %(seed)s)))
+FROM ({_BUCKETS_OF_DOCUMENTS}
+) b GROUP BY 1
+"""
 # The rows that the signatures give against the rows that are stored, as multisets: a negative count
 # is the number of rows too many.
-WRONG_BAND_ROWS: Final[LiteralString] = """
-/* textsim-db: check corpus {id}: band rows */
-SELECT b.document_id, d.key, b.band, b.bucket, sum(b.sign)
+WRONG_BAND_ROWS: Final[LiteralString] = f"""
+/* textsim-db: check corpus {{id}}: wrong band rows */
+SELECT b.id, d.key, b.bucket, sum(b.sign)
 FROM (
-    SELECT document_id, band::integer, bucket, -1 AS sign FROM {band}
+    SELECT document_id AS id, bucket, -1 AS sign FROM {{band}}
+    WHERE document_id >> %(bits)s = ANY (%(blocks)s::integer[])
     UNION ALL
-    SELECT d.id, j,
-        pg_catalog.hash_array_extended(d.signature[j * %(rows)s + 1:(j + 1) * %(rows)s], j), 1
-    FROM {document} d CROSS JOIN pg_catalog.generate_series(0, %(bands)s - 1) j
-    WHERE pg_catalog.cardinality(d.signature) > 0
+    SELECT c.id, c.bucket, 1
+    FROM ({_BUCKETS_OF_DOCUMENTS} AND d.id >> %(bits)s = ANY (%(blocks)s::integer[])
+    ) c
 ) b
-LEFT JOIN {document} d ON d.id = b.document_id
-GROUP BY b.document_id, d.key, b.band, b.bucket
+LEFT JOIN {{document}} d ON d.id = b.id
+GROUP BY b.id, d.key, b.bucket
 HAVING sum(b.sign) <> 0
 """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import pairwise
 from typing import Any
 
@@ -17,8 +17,11 @@ from textsim_db.db.dictionary import Dictionary, unknown_word
 from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.errors import DatabaseError
 from textsim_db.settings import Shingle
-from textsim_db.text.hashing import hash_spans
+from textsim_db.text.array_types import Int16Array
 from textsim_db.text.tokens import Tokens, tokens_of
+
+_ARRAY_HEADER = 20
+_INT2 = np.dtype([("length", ">i4"), ("value", ">i2")])
 
 Ragged = tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]
 """All tokens, one document after another, and their offsets of shape (documents + 1,)."""
@@ -41,7 +44,7 @@ class Vocabulary:
         numbers = self.dictionary.find(tokens)
         if not self._unknown and numbers.all():
             return numbers
-        hashes = hash_spans(tokens.normal, tokens.starts, tokens.ends)
+        hashes = tokens.hashes
         suspects = np.flatnonzero((numbers == 0) | np.isin(hashes, self._hashes))
         for i, word in zip(suspects.tolist(), tokens.words(suspects), strict=True):
             if not numbers[i]:
@@ -62,8 +65,9 @@ class Vocabulary:
 class StoredDocuments:
     """Stored documents, as a search or a comparison reads them.
 
-    rows: (id, key, shingle count, word ids, signature, normal form); word ids and signature as
-    array_send gives them. A document has either word ids or a normal form, whose words wait for ids.
+    rows: (id, key, shingle count, word ids, normal form), and the signature if it is asked for; word
+    ids and signature as array_send gives them. A document has either word ids or a normal form, whose
+    words wait for ids.
     """
 
     def __init__(
@@ -72,7 +76,7 @@ class StoredDocuments:
         self.keys: list[str] = [row[1] for row in rows]
         self.shingle_counts = np.array([row[2] for row in rows], np.int64)
         self._rows = rows
-        self._waiting = {i: row[5] for i, row in enumerate(rows) if row[3] is None}
+        self._waiting = {i: row[4] for i, row in enumerate(rows) if row[3] is None}
         self._vocabulary = vocabulary
         self._shingle = corpus.config.shingle
 
@@ -97,20 +101,36 @@ class StoredDocuments:
             forms[i] = form
         return _code_points(forms)
 
-    def signatures(self, numbers: npt.NDArray[np.int64], num_hashes: int) -> npt.NDArray[np.int32]:
-        """Return the signatures of documents by number: int32 of shape (numbers, num_hashes).
+    def signatures(self, numbers: npt.NDArray[np.int64], num_hashes: int) -> Int16Array:
+        """Return the signatures of documents by number: int16 of shape (numbers, num_hashes).
 
         Raises DatabaseError if a signature has another length.
         """
-        values, offsets = load_int4_arrays([self._rows[i][4] for i in numbers.tolist()])
-        sizes = np.diff(offsets)
-        if (sizes != num_hashes).any():
-            place = np.flatnonzero(sizes != num_hashes)[0]
-            raise DatabaseError(
-                f'the signature of document "{self.keys[numbers[place]]}" has {sizes[place]} values; '
-                f"expected {num_hashes}: run textsim check"
-            )
-        return values.reshape(len(numbers), num_hashes)
+        signatures = [self._rows[i][5] for i in numbers.tolist()]
+        layout = _signature_layout(num_hashes)
+        for i, signature in zip(numbers.tolist(), signatures, strict=True):
+            if len(signature) != layout.itemsize:
+                size = max(len(signature) - _ARRAY_HEADER, 0) // _INT2.itemsize
+                raise DatabaseError(
+                    f'the signature of document "{self.keys[i]}" has {size} values; '
+                    f"expected {num_hashes}: run textsim check"
+                )
+        values: Int16Array = np.frombuffer(b"".join(signatures), layout)["values"]["value"]
+        return values.astype(np.int16)
+
+
+def signature_of(data: bytes) -> Int16Array | None:
+    """Return a signature as array_send gives it: int16 of its length, None if it is damaged."""
+    values = data[_ARRAY_HEADER:]
+    if len(values) % _INT2.itemsize:
+        return None
+    return np.frombuffer(values, _INT2)["value"].astype(np.int16)
+
+
+@lru_cache(maxsize=16)
+def _signature_layout(num_hashes: int) -> np.dtype[np.void]:
+    """Return how array_send lays out an int2[] of so many values."""
+    return np.dtype([("header", f"V{_ARRAY_HEADER}"), ("values", _INT2, num_hashes)])
 
 
 def rows_of_tokens(

@@ -13,11 +13,12 @@ hashint8extended(value, base + t + k) of all shingles. The low 16 bits of each b
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from textsim_db.text.array_types import HashArray, Int16Array, Int64Array
+from textsim_db.text.array_types import HashArray, Int16Array, Int32Array, Int64Array, UInt32Array
 from textsim_db.text.hashing import States, fold, hash_folded, seeded_states
 from textsim_db.text.numba_compiler import inlined_kernel, kernel
 
@@ -25,6 +26,13 @@ _MASK64 = 2**64 - 1
 _EMPTY = 2**63 - 1
 _BLOCK = 1024
 """Shingles that are hashed at once: their bins and values stay in the processor's nearest cache."""
+
+
+class _Block(NamedTuple):
+    """Some shingles of a document in one round: the bin of each, uint32, and what it brings, int32."""
+
+    bins: UInt32Array
+    high_halves: Int32Array
 
 
 def base(seed: int) -> int:
@@ -57,64 +65,97 @@ def _states(seed: int, num_hashes: int) -> States:
 def _signatures(values: Int64Array, offsets: Int64Array, states: States) -> Int16Array:
     num_hashes = len(states) // 2
     result = np.zeros((len(offsets) - 1, num_hashes), np.int16)
+    folded = _folded(values)
     smallest = np.empty(num_hashes, np.int64)
-    bins, high_halves = np.empty(_BLOCK, np.int64), np.empty(_BLOCK, np.int64)
+    block = _Block(np.empty(_BLOCK, np.uint32), np.empty(_BLOCK, np.int32))
     for i in range(len(result)):
         first, last = offsets[i], offsets[i + 1]
-        if first == last:
-            continue
-        smallest[:] = _EMPTY
-        empty, r = num_hashes, 0
-        while empty > 0 and r < num_hashes:
-            empty -= _fill_bins(values, first, last, states, r, smallest, bins, high_halves)
-            r += 1
-        for k in range(num_hashes):
-            if smallest[k] == _EMPTY:
-                smallest[k] = _smallest_of_all(values, first, last, states, num_hashes + k)
-            result[i, k] = np.int16(smallest[k])
+        if first < last:
+            _fill_bins(folded, first, last, states, block, smallest)
+            for k in range(num_hashes):
+                result[i, k] = np.int16(smallest[k])
     return result
+
+
+@kernel
+def _folded(values: Int64Array) -> UInt32Array:
+    folded = np.empty(len(values), np.uint32)
+    for j in range(len(values)):
+        folded[j] = fold(values[j])
+    return folded
 
 
 @inlined_kernel
 def _fill_bins(
-    values: Int64Array,
+    folded: UInt32Array,
     first: int,
     last: int,
     states: States,
-    r: int,
+    block: _Block,
     smallest: Int64Array,
-    bins: Int64Array,
-    high_halves: Int64Array,
-) -> int:
-    """Send all shingles of a document to bins in round r; return how many bins are empty no more.
+) -> None:
+    """Fill all bins of a document with at least one shingle."""
+    num_hashes = len(smallest)
+    smallest[:] = _EMPTY
+    empty, r = num_hashes, 0
+    while empty > 0 and r < num_hashes:
+        for start in range(first, last, _BLOCK):
+            size = min(_BLOCK, last - start)
+            _hash_block(folded, start, size, states, r, num_hashes, block)
+            empty -= _send_block(block, size, r, smallest)
+        r += 1
+    if empty > 0:
+        for k in range(num_hashes):
+            if smallest[k] == _EMPTY:
+                smallest[k] = _smallest_of_all(folded, first, last, states, num_hashes + k)
 
-    Values of a round are above those of the rounds before it, so a bin that was filled keeps its value.
-    """
+
+@inlined_kernel
+def _hash_block(
+    folded: UInt32Array,
+    start: int,
+    size: int,
+    states: States,
+    r: int,
+    num_hashes: int,
+    block: _Block,
+) -> None:
+    """Hash shingles in round r, eight or sixteen of them in one instruction."""
     a, b, c = states[r, 0], states[r, 1], states[r, 2]
-    num_hashes = np.uint64(len(smallest))
+    factor = np.uint32(num_hashes)
+    for j in range(size):
+        high, low = hash_folded(a, b, c, folded[start + j])
+        # (low * num_hashes) >> 32 in arithmetic of 32 bits, exact because num_hashes is below 2^16.
+        upper = np.uint32(np.uint32(low >> np.uint32(16)) * factor)
+        lower = np.uint32(np.uint32(low & np.uint32(0xFFFF)) * factor) >> np.uint32(16)
+        block.bins[j] = np.uint32(np.uint32(upper + lower) >> np.uint32(16))
+        block.high_halves[j] = np.int32(high)
+
+
+@inlined_kernel
+def _send_block(block: _Block, size: int, r: int, smallest: Int64Array) -> int:
+    """Send shingles to their bins in round r; return how many bins are empty no more.
+
+    Values of a round are above those of earlier rounds, so a bin that was filled keeps its value.
+    """
+    lowest = np.int64(r) << 32
     filled = 0
-    for start in range(first, last, _BLOCK):
-        size = min(_BLOCK, last - start)
-        for j in range(size):
-            high, low = hash_folded(a, b, c, fold(values[start + j]))
-            bins[j] = np.int64((np.uint64(low) * num_hashes) >> np.uint64(32))
-            high_halves[j] = (np.int64(r) << 32) + np.int64(np.int32(high))
-        for j in range(size):
-            k = bins[j]
-            filled += smallest[k] == _EMPTY
-            smallest[k] = min(smallest[k], high_halves[j])
+    for j in range(size):
+        k = block.bins[j]
+        filled += smallest[k] == _EMPTY
+        smallest[k] = min(smallest[k], lowest + np.int64(block.high_halves[j]))
     return filled
 
 
 @inlined_kernel
 def _smallest_of_all(
-    values: Int64Array, first: int, last: int, states: States, seed: int
+    folded: UInt32Array, first: int, last: int, states: States, seed: int
 ) -> np.int64:
     """Return the smallest high half of the hashes of all shingles of a document under a seed."""
     a, b, c = states[seed, 0], states[seed, 1], states[seed, 2]
     smallest = np.int32(2**31 - 1)
     for j in range(first, last):
-        high, _ = hash_folded(a, b, c, fold(values[j]))
+        high, _ = hash_folded(a, b, c, folded[j])
         smallest = min(smallest, np.int32(high))
     return np.int64(smallest)
 

@@ -14,6 +14,7 @@ HashArray = npt.NDArray[np.uint64]
 Int16Array = npt.NDArray[np.int16]
 Int32Array = npt.NDArray[np.int32]
 Int64Array = npt.NDArray[np.int64]
+UInt32Array = npt.NDArray[np.uint32]
 
 
 @inlined_kernel

@@ -14,16 +14,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
-from textsim_db.text.array_types import ByteArray, Int16Array, Int32Array, Int64Array
+from textsim_db.text.array_types import ByteArray, Int16Array, Int32Array, Int64Array, UInt32Array
 from textsim_db.text.numba_compiler import inlined_kernel, kernel, load64
 
-States = npt.NDArray[np.uint32]
+States = UInt32Array
 """States of the hash after a seed was mixed in: uint32 of shape (seeds, 3)."""
 
 _START = np.uint32(0x9E3779B9)
 _LENGTH_BIAS = np.uint32(3923095)
+_ALL_BITS = np.uint64(2**64 - 1)
 PADDING = 16
 """Bytes that must follow the last span to be hashed: it is read eight bytes at a time."""
 
@@ -78,13 +78,12 @@ def hash_span(data: ByteArray, start: int, end: int) -> np.uint64:
         a, b, c = _mix(a, b, c)
         at += 12
     left = end - at
+    # Without branches, because lengths of words cannot be foreseen.
     low = load64(data, at)
-    if left < 8:
-        low &= (np.uint64(1) << np.uint64(8 * left)) - np.uint64(1)
-    else:
-        # The lowest byte of c stands for the length, so the last bytes start at the second.
-        last = load64(data, at + 8) & ((np.uint64(1) << np.uint64(8 * (left - 8))) - np.uint64(1))
-        c = np.uint32(c + np.uint32(last << np.uint64(8)))
+    low &= (_ALL_BITS >> np.uint64(64 - 8 * min(left, 8))) if left else np.uint64(0)
+    # The lowest byte of c stands for the length, so the last bytes start at the second.
+    last = load64(data, at + 8) & ((np.uint64(1) << np.uint64(8 * max(left - 8, 0))) - np.uint64(1))
+    c = np.uint32(c + np.uint32(last << np.uint64(8)))
     b, c = _final(np.uint32(a + np.uint32(low)), np.uint32(b + np.uint32(low >> np.uint64(32))), c)
     return (np.uint64(b) << np.uint64(32)) | np.uint64(c)
 

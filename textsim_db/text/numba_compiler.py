@@ -105,14 +105,34 @@ def _warn_once(reason: str) -> None:
     _has_warned = True
 
 
+def _pointer64(context: Any, builder: Any, array_type: Any, array: Any, at: Any) -> Any:
+    """Return a pointer to the eight bytes of an array of bytes from at on."""
+    data = context.make_array(array_type)(context, builder, array).data
+    return builder.bitcast(builder.gep(data, [at]), ir.IntType(64).as_pointer())
+
+
 def _load64(typing_context: Any, data: Any, at: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        array = context.make_array(signature.args[0])(context, builder, arguments[0])
-        pointer = builder.gep(array.data, [arguments[1]])
-        wide = builder.bitcast(pointer, ir.IntType(64).as_pointer())
-        return builder.load(wide, align=1)
+        pointer = _pointer64(context, builder, signature.args[0], *arguments)
+        return builder.load(pointer, align=1)
 
     return types.uint64(data, at), generate
+
+
+def _store64(typing_context: Any, data: Any, at: Any, value: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        pointer = _pointer64(context, builder, signature.args[0], *arguments[:2])
+        builder.store(arguments[2], pointer, align=1)
+        return context.get_dummy_value()
+
+    return types.void(data, at, types.uint64), generate
+
+
+def _trailing_zeros(typing_context: Any, value: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 0))
+
+    return types.int64(types.uint64), generate
 
 
 load64 = cast(Callable[[npt.NDArray[np.uint8], int], np.uint64], intrinsic(_load64))
@@ -121,3 +141,10 @@ load64 = cast(Callable[[npt.NDArray[np.uint8], int], np.uint64], intrinsic(_load
 One machine instruction, where eight indexed loads are forty; data must have the eight bytes, for
 nothing checks.
 """
+store64 = cast(
+    Callable[[npt.NDArray[np.uint8], int, np.uint64], None],
+    intrinsic(_store64),
+)
+"""Write a number as eight bytes of data from at on, little-endian; data must have the eight bytes."""
+trailing_zeros = cast(Callable[[np.uint64], int], intrinsic(_trailing_zeros))
+"""Return how many of the lowest bits are 0, in a kernel; 64 of 0."""

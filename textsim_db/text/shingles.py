@@ -66,31 +66,58 @@ def find_shingles(tokens: Tokens, shingle: Shingle) -> Shingles:
     """Return the distinct shingles of each document.
 
     A document with words but fewer than n has one shingle, its whole normal form; a document with
-    no words has none.
+    no words has none. Equality is decided on the bytes; the value only finds the place to look.
     """
-    all_shingles = _word_shingles if shingle.unit == "word" else _char_shingles
-    return distinct_shingles(tokens.normal, Shingles(*all_shingles(tokens, shingle.n)), SPREAD)
+    distinct = _word_shingles if shingle.unit == "word" else _char_shingles
+    return Shingles(*distinct(tokens, shingle.n, SPREAD))
 
 
 @kernel
-def _word_shingles(tokens: Tokens, n: int) -> _ShingleArrays:
-    """Return all n-grams of words."""
-    offsets = np.zeros(len(tokens.word_offsets), np.int64)
-    for i in range(len(offsets) - 1):
-        words = tokens.word_offsets[i + 1] - tokens.word_offsets[i]
-        offsets[i + 1] = offsets[i] + (max(words - n + 1, 1) if words else 0)
-    out = _room_for_shingles(offsets[-1], offsets)
+def _word_shingles(tokens: Tokens, n: int, spread: int) -> _ShingleArrays:
+    """Return the distinct n-grams of words."""
+    kept = _room_for_shingles(len(tokens.starts), len(tokens.word_offsets))
     elements = _array_elements(tokens.hashes)
-    for i in range(len(offsets) - 1):
-        _write_word_shingles(tokens, elements, n, i, out)
-    return out.hashes, out.starts, out.ends, offsets
+    table = hash_table(kept.hashes, longest(tokens.word_offsets), spread)
+    for i in range(len(kept.offsets) - 1):
+        first, last = tokens.word_offsets[i], tokens.word_offsets[i + 1]
+        begin = kept.offsets[i]
+        table = emptied(table, kept.hashes[begin:], begin, last - first)
+        if n == 1:
+            count = _keep_words(tokens, first, last, table, kept)
+        else:
+            count = _keep_word_shingles(tokens, elements, first, last, n, table, kept)
+        kept.offsets[i + 1] = begin + count
+    return _used(kept)
 
 
 @kernel
-def _room_for_shingles(count: int, offsets: Int64Array) -> Shingles:
+def _char_shingles(tokens: Tokens, n: int, spread: int) -> _ShingleArrays:
+    """Return the distinct n-grams of characters."""
+    kept = _room_for_shingles(len(tokens.normal), len(tokens.normal_offsets))
+    table = hash_table(kept.hashes, longest(tokens.normal_offsets), spread)
+    for i in range(len(kept.offsets) - 1):
+        at, end = tokens.normal_offsets[i], tokens.normal_offsets[i + 1]
+        begin = kept.offsets[i]
+        table = emptied(table, kept.hashes[begin:], begin, end - at)
+        kept.offsets[i + 1] = begin + _keep_char_shingles(tokens.normal, at, end, n, table, kept)
+    return _used(kept)
+
+
+@kernel
+def _room_for_shingles(count: int, offsets: int) -> Shingles:
     return Shingles(
-        np.empty(count, np.uint64), np.empty(count, np.int32), np.empty(count, np.int32), offsets
+        np.empty(count, np.uint64),
+        np.empty(count, np.int32),
+        np.empty(count, np.int32),
+        np.zeros(offsets, np.int64),
     )
+
+
+@kernel
+def _used(kept: Shingles) -> _ShingleArrays:
+    """Return the arrays of shingles without the room that was not needed."""
+    count = kept.offsets[-1]
+    return kept.hashes[:count], kept.starts[:count], kept.ends[:count], kept.offsets
 
 
 @kernel
@@ -105,113 +132,85 @@ def _array_elements(word_hashes: Int64Array) -> HashArray:
 
 
 @inlined_kernel
-def _write_word_shingles(
-    tokens: Tokens, elements: HashArray, n: int, document: int, out: Shingles
-) -> None:
-    first, last = tokens.word_offsets[document], tokens.word_offsets[document + 1]
-    start = out.offsets[document]
-    width = min(n, last - first)
-    for k in range(out.offsets[document + 1] - start):
-        out.starts[start + k] = tokens.starts[first + k]
-        out.ends[start + k] = tokens.ends[first + k + width - 1]
-        out.hashes[start + k] = np.uint64(tokens.hashes[first + k])
-    if n > 1 and width > 0:
-        _hash_arrays(elements, first, last, width, out.hashes, start)
+def _keep_words(tokens: Tokens, first: int, last: int, table: HashTable, kept: Shingles) -> int:
+    """Write the distinct words of a document; return how many."""
+    count = 0
+    for k in range(first, last):
+        value = np.uint64(tokens.hashes[k])
+        count = _keep(tokens.normal, value, tokens.starts[k], tokens.ends[k], table, kept, count)
+    return count
 
 
 @inlined_kernel
-def _hash_arrays(
-    elements: HashArray, first: int, last: int, width: int, out: HashArray, at: int
-) -> None:
-    """Write hash_array_extended of each width consecutive words, from one to the next in one step.
+def _keep_word_shingles(
+    tokens: Tokens,
+    elements: HashArray,
+    first: int,
+    last: int,
+    n: int,
+    table: HashTable,
+    kept: Shingles,
+) -> int:
+    """Write the distinct shingles of a document, of two or more words; return how many.
 
-    It is 31^width + the sum of element * 31^(elements after it), modulo 2^64.
+    The value of each is hash_array_extended of its words, made of the one before it in one step: it is
+    31^n + the sum of element * 31^(elements after it), modulo 2^64.
     """
+    if first == last:
+        return 0
+    ahead = first + min(n, last - first)
     power, total = np.uint64(1), np.uint64(0)
-    for k in range(first, first + width):
+    for k in range(first, ahead):
         power *= np.uint64(31)
         total = total * np.uint64(31) + elements[k]
-    out[at] = power + total
-    for k in range(first + width, last):
-        total = total * np.uint64(31) + elements[k] - power * elements[k - width]
-        at += 1
-        out[at] = power + total
-
-
-@kernel
-def _char_shingles(tokens: Tokens, n: int) -> _ShingleArrays:
-    """Return all n-grams of characters."""
-    out = _room_for_shingles(len(tokens.normal), np.zeros(len(tokens.normal_offsets), np.int64))
-    for i in range(len(out.offsets) - 1):
-        _write_char_shingles(tokens, n, i, out)
-    count = out.offsets[-1]
-    return out.hashes[:count], out.starts[:count], out.ends[:count], out.offsets
+    start, end = tokens.starts[first], tokens.ends[ahead - 1]
+    count = _keep(tokens.normal, power + total, start, end, table, kept, 0)
+    for k in range(ahead, last):
+        first += 1
+        total = total * np.uint64(31) + (elements[k] - power * elements[first - 1])
+        start, end = tokens.starts[first], tokens.ends[k]
+        count = _keep(tokens.normal, power + total, start, end, table, kept, count)
+    return count
 
 
 @inlined_kernel
-def _write_char_shingles(tokens: Tokens, n: int, document: int, out: Shingles) -> None:
-    at, end = tokens.normal_offsets[document], tokens.normal_offsets[document + 1]
-    k = out.offsets[document]
+def _keep_char_shingles(
+    normal: ByteArray, at: int, end: int, n: int, table: HashTable, kept: Shingles
+) -> int:
+    """Write the distinct shingles of a normal form; return how many."""
     ahead = at
     while ahead < end and n > 0:
-        _, ahead = decode(tokens.normal, ahead)
+        _, ahead = decode(normal, ahead)
         n -= 1
-    if ahead > at:
-        _write_span(tokens.normal, at, ahead, out, k)
-        k += 1
-    while ahead < end:
-        _, at = decode(tokens.normal, at)
-        _, ahead = decode(tokens.normal, ahead)
-        _write_span(tokens.normal, at, ahead, out, k)
-        k += 1
-    out.offsets[document + 1] = k
-
-
-@inlined_kernel
-def _write_span(data: ByteArray, start: int, end: int, out: Shingles, k: int) -> None:
-    out.starts[k], out.ends[k] = start, end
-    out.hashes[k] = hash_span(data, start, end)
-
-
-def distinct_shingles(data: ByteArray, shingles: Shingles, spread: int) -> Shingles:
-    """Keep the first of equal shingles of each document, moving them to the front of the arrays.
-
-    Equality is decided on the bytes; the value only finds the place to look. spread: SPREAD.
-    """
-    return Shingles(*_distinct_shingles(data, shingles, spread))
-
-
-@kernel
-def _distinct_shingles(data: ByteArray, shingles: Shingles, spread: int) -> _ShingleArrays:
-    kept = Shingles(
-        shingles.hashes, shingles.starts, shingles.ends, np.zeros_like(shingles.offsets)
-    )
-    table = hash_table(kept.hashes, longest(shingles.offsets), spread)
-    for i in range(len(shingles.offsets) - 1):
-        first = kept.offsets[i]
-        size = shingles.offsets[i + 1] - shingles.offsets[i]
-        table = emptied(table, kept.hashes[first:], first, size)
-        kept.offsets[i + 1] = first + _keep_distinct(data, shingles, i, table, kept)
-    count = kept.offsets[-1]
-    return kept.hashes[:count], kept.starts[:count], kept.ends[:count], kept.offsets
-
-
-@inlined_kernel
-def _keep_distinct(
-    data: ByteArray, shingles: Shingles, document: int, table: HashTable, kept: Shingles
-) -> int:
-    """Write the first of equal shingles of a document after those kept before; return how many."""
     count = 0
-    for j in range(shingles.offsets[document], shingles.offsets[document + 1]):
-        value, start, end = shingles.hashes[j], shingles.starts[j], shingles.ends[j]
-        slot = _find_span(table, data, kept, value, start, end)
-        if not is_taken(table, slot):
-            enter(table, slot, count)
-            place = table.first + count
-            kept.hashes[place] = value
-            kept.starts[place], kept.ends[place] = start, end
-            count += 1
+    if ahead > at:
+        count = _keep(normal, hash_span(normal, at, ahead), at, ahead, table, kept, count)
+    while ahead < end:
+        _, at = decode(normal, at)
+        _, ahead = decode(normal, ahead)
+        count = _keep(normal, hash_span(normal, at, ahead), at, ahead, table, kept, count)
     return count
+
+
+@inlined_kernel
+def _keep(
+    data: ByteArray,
+    value: np.uint64,
+    start: int,
+    end: int,
+    table: HashTable,
+    kept: Shingles,
+    count: int,
+) -> int:
+    """Write a shingle if none of the count ones of its document is equal; return how many there are."""
+    slot = _find_span(table, data, kept, value, start, end)
+    if is_taken(table, slot):
+        return count
+    enter(table, slot, count)
+    place = table.first + count
+    kept.hashes[place] = value
+    kept.starts[place], kept.ends[place] = start, end
+    return count + 1
 
 
 @inlined_kernel

@@ -26,7 +26,7 @@ from textsim_db.text.hash_table import (
     is_taken,
     number_at,
 )
-from textsim_db.text.hashing import PADDING, hash_span
+from textsim_db.text.hashing import hash_span
 from textsim_db.text.numba_compiler import inlined_kernel, kernel
 from textsim_db.text.tokens import Tokens, leave_out, tokenize
 from textsim_db.text.utf8 import Utf8, concatenate, same_spans, to_bytes
@@ -105,15 +105,15 @@ def _cached_table(words: tuple[str, ...]) -> WordTable:
 
 def word_table(words: Sequence[bytes]) -> WordTable:
     """Return a table of different words."""
-    return _table_of_words(concatenate([*words, bytes(PADDING)]), len(words), SPREAD)
+    return _table_of_words(concatenate(words), SPREAD)
 
 
 @kernel
-def _table_of_words(words: Utf8, count: int, spread: int) -> WordTable:
-    """Return a table of the first words; PADDING bytes go after them."""
-    hashes = np.empty(count, np.uint64)
-    table = hash_table(hashes, count, spread)
-    for number in range(count):
+def _table_of_words(words: Utf8, spread: int) -> WordTable:
+    """Return a table of different words."""
+    hashes = np.empty(len(words.offsets) - 1, np.uint64)
+    table = hash_table(hashes, len(hashes), spread)
+    for number in range(len(hashes)):
         hashes[number] = hash_span(words.data, words.offsets[number], words.offsets[number + 1])
         slot = find(table, hashes[number])
         while is_taken(table, slot):

@@ -15,8 +15,14 @@ import numpy as np
 
 from textsim_db.text.array_types import BoolArray, ByteArray, Int32Array, Int64Array
 from textsim_db.text.hashing import PADDING, hash_span
-from textsim_db.text.nfkc import normalize
-from textsim_db.text.numba_compiler import inlined_kernel, kernel
+from textsim_db.text.nfkc import is_ascii, normalize
+from textsim_db.text.numba_compiler import (
+    inlined_kernel,
+    kernel,
+    load64,
+    store64,
+    trailing_zeros,
+)
 from textsim_db.text.unicode_tables import (
     MARK,
     SEPARATOR,
@@ -69,12 +75,18 @@ class Tokens(NamedTuple):
         return [str(data[start:end], "utf-8") for start, end in zip(starts, ends, strict=True)]
 
 
+_EACH = np.uint64(0x0101010101010101)
+_HIGH, _CASE = _EACH * np.uint64(0x80), _EACH * np.uint64(0x20)
+_FROM_A, _AFTER_Z = (_EACH * np.uint64(0x80 - ord(first)) for first in "a{")
+_FROM_0, _AFTER_9 = (_EACH * np.uint64(0x80 - ord(first)) for first in "0:")
+_GATHER = np.uint64(0x0102040810204080)
+
 _TokenArrays = tuple[ByteArray, Int64Array, Int32Array, Int32Array, Int64Array, Int64Array]
 
 
 def tokenize(texts: Sequence[bytes]) -> Tokens:
     """Bring several texts in UTF-8 (see to_bytes) into normal form and find their words."""
-    return Tokens(*_split_texts(normalize(texts), tables()))
+    return Tokens(*split_texts(normalize(texts), tables()))
 
 
 def tokens_of(normal_forms: Sequence[bytes]) -> Tokens:
@@ -84,7 +96,7 @@ def tokens_of(normal_forms: Sequence[bytes]) -> Tokens:
     join, so that the normal form of a normal form is not always itself.
     """
     check_batch_size(sum(map(len, normal_forms)))
-    return Tokens(*_split_texts(concatenate(normal_forms), tables()))
+    return Tokens(*split_texts(concatenate(normal_forms), tables()))
 
 
 def normal_form(text: str) -> str:
@@ -98,7 +110,7 @@ def words(text: str) -> list[str]:
 
 
 @kernel
-def _split_texts(texts: Utf8, table: Tables) -> _TokenArrays:
+def split_texts(texts: Utf8, table: Tables) -> _TokenArrays:
     """Fold case and split texts in NFKC into words."""
     # Two bytes become three and a space at most; a spaceless character (three or more) gains
     # one space.
@@ -106,7 +118,10 @@ def _split_texts(texts: Utf8, table: Tables) -> _TokenArrays:
         2 * len(texts.data), (len(texts.data) >> 1) + len(texts.offsets), len(texts.offsets) - 1
     )
     for i in range(len(texts.offsets) - 1):
-        _split_text(texts, i, table, out)
+        if is_ascii(texts.data, texts.offsets[i], texts.offsets[i + 1]):
+            _split_ascii(texts, i, out)
+        else:
+            _split_text(texts, i, table, out)
         _hash_words(out, i)
     return _used(out)
 
@@ -119,10 +134,17 @@ def _split_text(texts: Utf8, i: int, table: Tables, out: Tokens) -> None:
     position = first
     inside = SEPARATOR
     while at < end:
-        if inside == WORD:
-            at, position = _copy_ascii(texts.data, at, end, table, out.normal, position)
-            if at == end:
-                break
+        if texts.data[at] < 0x80:
+            if not table.ascii_letters[texts.data[at]]:
+                inside = SEPARATOR
+                at += 1
+                continue
+            if inside in (SEPARATOR, SPACELESS):
+                position = _begin_word(out, count, first, position)
+                count += 1
+                inside = WORD
+            at, position = _copy_ascii(texts.data, at, end, out.normal, position)
+            continue
         point, at = decode(texts.data, at)
         kind = table.kind[point]
         if kind == SEPARATOR:
@@ -131,17 +153,24 @@ def _split_text(texts: Utf8, i: int, table: Tables, out: Tokens) -> None:
         # A word begins after a separator, at each spaceless character, and where a run of
         # other letters follows a spaceless character.
         if inside == SEPARATOR or kind == SPACELESS or (inside == SPACELESS and kind != MARK):
-            if position > first:
-                out.ends[count - 1] = position
-                out.normal[position] = SPACE
-                position += 1
-            out.starts[count] = position
+            position = _begin_word(out, count, first, position)
             count += 1
             inside = kind
         position = encode(out.normal, position, table.lower[point])
     if position > first:
         out.ends[count - 1] = position
     out.normal_offsets[i + 1], out.word_offsets[i + 1] = position, count
+
+
+@inlined_kernel
+def _begin_word(out: Tokens, count: int, first: int, position: int) -> int:
+    """Begin word number count of a text whose normal form begins at first; return where it begins."""
+    if position > first:
+        out.ends[count - 1] = position
+        out.normal[position] = SPACE
+        position += 1
+    out.starts[count] = position
+    return position
 
 
 @inlined_kernel
@@ -153,20 +182,92 @@ def _hash_words(out: Tokens, i: int) -> None:
 
 @inlined_kernel
 def _copy_ascii(
-    data: ByteArray, at: int, end: int, table: Tables, out: ByteArray, position: int
+    data: ByteArray, at: int, end: int, out: ByteArray, position: int
 ) -> tuple[int, int]:
     """Fold ASCII letters and digits up to another byte: most bytes of most texts are such.
 
-    Returns where the other byte is, and where the next byte is written.
+    Eight bytes are copied at a time; what follows them is overwritten later. Returns where the other
+    byte is, and where the next byte is written.
     """
-    while at < end:
-        folded = table.ascii_letters[data[at]]
-        if not folded:
-            break
-        out[position] = folded
-        position += 1
-        at += 1
+    length = 8
+    while length == 8:
+        eight = load64(data, at)
+        length = min(trailing_zeros(~_letters(eight) & _HIGH) >> 3, end - at)
+        store64(out, position, eight | _CASE)
+        at += length
+        position += length
     return at, position
+
+
+@inlined_kernel
+def _letters(eight: np.uint64) -> np.uint64:
+    """Return the highest bit of each of eight bytes that is an ASCII letter or digit.
+
+    Each byte is compared in its place: without its highest bit, a number is added that makes this bit
+    1 from the first letter on, and another one after the last letter.
+    """
+    low = eight & ~_HIGH
+    folded = low | _CASE
+    letters = (folded + _FROM_A) & ~(folded + _AFTER_Z)
+    digits = (low + _FROM_0) & ~(low + _AFTER_9)
+    return np.uint64((letters | digits) & ~eight & _HIGH)
+
+
+@inlined_kernel
+def _split_ascii(texts: Utf8, i: int, out: Tokens) -> None:
+    """Fold and split an ASCII text: where its words begin and end is found for 64 bytes at a time."""
+    first = out.word_offsets[i]
+    count = _find_ascii_words(texts, i, first, out)
+    position = out.normal_offsets[i]
+    for k in range(first, count):
+        start, length = out.starts[k], out.ends[k] - out.starts[k]
+        # What follows a word of less than 16 bytes is overwritten later.
+        for ahead in range(0, length, 16):
+            low, high = load64(texts.data, start + ahead), load64(texts.data, start + ahead + 8)
+            store64(out.normal, position + ahead, low | _CASE)
+            store64(out.normal, position + ahead + 8, high | _CASE)
+        out.starts[k], out.ends[k] = position, position + length
+        out.normal[position + length] = SPACE
+        position += length + 1
+    out.word_offsets[i + 1] = count
+    out.normal_offsets[i + 1] = position - (count > first)
+
+
+@inlined_kernel
+def _find_ascii_words(texts: Utf8, i: int, first: int, out: Tokens) -> int:
+    """Write where the words of a text begin and end in its bytes; return the number after the last."""
+    begin, end = texts.offsets[i], texts.offsets[i + 1]
+    starts, ends = first, first
+    before = np.uint64(0)
+    for block in range(begin, end, 64):
+        letters = _letter_bits(texts.data, block, end)
+        shifted = (letters << np.uint64(1)) | before
+        before = letters >> np.uint64(63)
+        bits = letters & ~shifted
+        while bits:
+            out.starts[starts] = block + trailing_zeros(bits)
+            starts += 1
+            bits &= bits - np.uint64(1)
+        bits = ~letters & shifted
+        while bits:
+            out.ends[ends] = block + trailing_zeros(bits)
+            ends += 1
+            bits &= bits - np.uint64(1)
+    if ends < starts:
+        out.ends[ends] = end
+    return starts
+
+
+@inlined_kernel
+def _letter_bits(data: ByteArray, block: int, end: int) -> np.uint64:
+    """Return a bit for each of 64 bytes, the lowest first: whether it is an ASCII letter or digit."""
+    bits = np.uint64(0)
+    size = min(64, end - block)
+    for k in range(0, size, 8):
+        eight = _letters(load64(data, block + k)) >> np.uint64(7)
+        # The product brings the lowest bits of all bytes together in the highest byte.
+        bits |= ((eight * _GATHER) >> np.uint64(56)) << np.uint64(k)
+    return bits if size == 64 else bits & ((np.uint64(1) << np.uint64(size)) - np.uint64(1))
 
 
 def leave_out(tokens: Tokens, is_left_out: BoolArray) -> Tokens:

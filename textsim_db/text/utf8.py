@@ -9,6 +9,7 @@ import numpy as np
 
 from textsim_db.errors import DocumentError
 from textsim_db.text.array_types import ByteArray, Int64Array
+from textsim_db.text.hashing import PADDING
 from textsim_db.text.numba_compiler import inlined_kernel
 
 MAX_BYTES = 128 * 1024 * 1024
@@ -18,7 +19,10 @@ MAX_BATCH_BYTES = 2**30 - 16
 
 
 class Utf8(NamedTuple):
-    """Several texts in UTF-8: data, one after another; offsets: (texts + 1,), their bounds."""
+    """Several texts in UTF-8: data, one after another; offsets: (texts + 1,), their bounds.
+
+    PADDING bytes follow the data in memory.
+    """
 
     data: ByteArray
     offsets: Int64Array
@@ -51,7 +55,8 @@ def concatenate(texts: Sequence[bytes]) -> Utf8:
     """Return texts as kernels take them."""
     offsets = np.zeros(len(texts) + 1, np.int64)
     np.cumsum(np.fromiter(map(len, texts), np.int64, len(texts)), out=offsets[1:])
-    return Utf8(np.frombuffer(b"".join(texts), np.uint8), offsets)
+    data = np.frombuffer(b"".join((*texts, bytes(PADDING))), np.uint8)
+    return Utf8(data[:-PADDING], offsets)
 
 
 def check_batch_size(size: int) -> None:

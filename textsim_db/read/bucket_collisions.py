@@ -1,0 +1,77 @@
+"""Pairs that share a bucket by a collision of its 32-bit hash, found without reading their words.
+
+Documents that share a band have the same first value in it. The first values of all bands are a
+twentieth of a document of 200 words, and few unrelated documents have one of them in common.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from textsim_db.db.binary_format import Array, load_int4_array
+from textsim_db.db.engine import Connection
+from textsim_db.db.stored_corpus import StoredCorpus
+from textsim_db.read import statements
+from textsim_db.read.packed_pairs import left_of, right_of, same_anywhere
+from textsim_db.read.snapshot import on_each
+from textsim_db.text.array_types import BoolArray, Int16Array, Int32Array, Int64Array
+
+FEW_PAIRS = 20_000
+"""The words of so few pairs are read as quickly."""
+VALUES_AT_ONCE = 100_000_000
+DOCUMENTS_AT_ONCE = 50_000
+_HEADER = 28  # of an array of two dimensions
+_INT2 = np.dtype([("length", ">i4"), ("value", ">i2")])
+
+
+def has_equal_band(
+    connections: list[Connection], corpus: StoredCorpus, pairs: Int64Array
+) -> BoolArray:
+    """Say for which packed pairs some band may be equal; false only if no band is."""
+    at_once = VALUES_AT_ONCE // (2 * corpus.config.bands)
+    parts = [
+        _same_first_values(connections, corpus, pairs[start : start + at_once])
+        for start in range(0, len(pairs), at_once)
+    ]
+    return np.concatenate([np.zeros(0, np.bool_), *parts])
+
+
+def _same_first_values(
+    connections: list[Connection], corpus: StoredCorpus, pairs: Int64Array
+) -> BoolArray:
+    sides = left_of(pairs), right_of(pairs)
+    ids = np.unique(np.concatenate(sides)).astype(np.int32)
+    values, is_known = _first_values(connections, corpus, ids)
+    left, right = (np.searchsorted(ids, side) for side in sides)
+    same: BoolArray = same_anywhere(values, left, right) | ~is_known[left] | ~is_known[right]
+    return same
+
+
+def _first_values(
+    connections: list[Connection], corpus: StoredCorpus, ids: Int32Array
+) -> tuple[Int16Array, BoolArray]:
+    """Return the first value of each band of documents, and which documents have them.
+
+    int16 of shape (ids, bands), and bool of shape (ids,). A document that is missing or damaged has
+    none: it has to be read, and is reported then.
+    """
+    bands, rows = corpus.config.banding
+    firsts = ", ".join(f"d.signature[{band * rows + 1}]" for band in range(bands))
+    statement = corpus.statement(statements.FIRST_VALUES).replace("d.signature", firsts, 1)
+    values = np.zeros((len(ids), bands), np.int16)
+    is_known = np.zeros(len(ids), np.bool_)
+
+    def read(connection: Connection, part: Int32Array) -> None:
+        cursor = connection.cursor(binary=True)
+        row = cursor.execute(statement, [corpus.config.num_hashes, Array(part)]).fetchone()
+        if row is not None and row[0] is not None:
+            found = load_int4_array(row[0])
+            if len(row[1]) == _HEADER + _INT2.itemsize * bands * len(found):
+                elements = np.frombuffer(row[1], _INT2, offset=_HEADER)["value"]
+                places = np.searchsorted(ids, found)
+                values[places], is_known[places] = elements.reshape(-1, bands), True
+
+    parts = [ids[i : i + DOCUMENTS_AT_ONCE] for i in range(0, len(ids), DOCUMENTS_AT_ONCE)]
+    for _ in on_each(connections, parts, read):
+        pass
+    return values, is_known
