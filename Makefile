@@ -9,7 +9,7 @@ TESTS ?= tests
 # In order of their names: those of units are short, and last, so that no process waits for another.
 PARALLEL := -n auto --dist loadfile --no-loadscope-reorder
 
-.PHONY: help demo test test-all test-postgres soak soak-crash soak-clients soak-tests soak-fuzz soak-short soak-long check format benchmark compare clean
+.PHONY: help demo test test-all test-postgres soak soak-crash soak-clients soak-tests soak-fuzz soak-short soak-long check format benchmark compare against scale clean
 
 help:
 	@echo 'make demo       index the Python standard library and list its near-duplicates'
@@ -23,6 +23,8 @@ help:
 	@echo 'make format     format the source'
 	@echo 'make benchmark  measure the main job with 200,000 documents'
 	@echo 'make compare    measure the project beside its peers, 200,000 documents'
+	@echo 'make against OTHER=/tmp/older   measure it beside another checkout of the project'
+	@echo 'make scale      measure how a corpus grows to 10,000,000 documents: half an hour, 55 GB of disk'
 	@echo 'make clean      remove .venv and what was compiled'
 
 demo: .venv/.run
@@ -74,6 +76,13 @@ benchmark: .venv/.run
 
 compare: .venv/.bench
 	$(BIN)/python -m benchmarks.compare --documents 200000
+
+against: .venv/.run
+	$(BIN)/python -m benchmarks.against '$(OTHER)'
+
+scale: .venv/.run
+	$(BIN)/python -m benchmarks.scale --documents 1000000
+	$(BIN)/python -m benchmarks.scale --documents 10000000
 
 .venv/.made:
 	@test -n '$(PYTHON)' || { echo 'error: no Python 3.11 or newer with venv was found; name one: make PYTHON=/path/to/python'; exit 2; }

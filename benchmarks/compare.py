@@ -27,6 +27,7 @@ from benchmarks.generate import documents as generated
 from benchmarks.truth import truth
 
 Figures = dict[str, Any]
+OURS = "textsim-db"
 COLUMNS = ("rate", "peak", "bytes", "median", "p99", "together", "recall", "precision")
 
 
@@ -113,7 +114,20 @@ def compare(given: argparse.Namespace, documents: Documents) -> dict[str, Figure
                     score(figures, expected[limit])
                 rounds[name].append(figures)
                 print(f"round {number + 1}, {name}: {shown(figures)}", file=sys.stderr)
-    return {name: medians(some) for name, some in rounds.items()}
+    results = {name: medians(some) for name, some in rounds.items()}
+    for name, figures in results.items():
+        figures["times_as_fast"] = times_as_fast(rounds.get(OURS, []), rounds[name])
+    return results
+
+
+def times_as_fast(ours: list[Figures], theirs: list[Figures]) -> float | None:
+    """Return the median of our rate over theirs in the same round, for as many documents."""
+    ratios = [
+        our["rate"] / their["rate"]
+        for our, their in zip(ours, theirs, strict=False)  # without ours there are no ratios
+        if "missing" not in their and our.get("documents") == their["documents"]
+    ]
+    return statistics.median(ratios) if ratios else None
 
 
 def medians(rounds: list[Figures]) -> Figures:
@@ -138,20 +152,22 @@ def shown(figures: Figures) -> str:
 def table(results: dict[str, Figures]) -> str:
     """Return the results as Markdown."""
     lines = [
-        "| | documents | documents/s | client, MB | bytes/document | query, median ms | p99 ms | "
-        "queries/s in batches | recall | precision | |",
-        "|---|---|---|---|---|---|---|---|---|---|---|",
+        "| | documents | documents/s | textsim-db over it | client, MB | bytes/document | "
+        "query, median ms | p99 ms | queries/s in batches | recall | precision | |",
+        "|---|---|---|---|---|---|---|---|---|---|---|---|",
     ]
     for name, figures in results.items():
         if "missing" in figures:
-            lines.append(f"| {name} | not run: {figures['missing']} |" + " |" * 9)
+            lines.append(f"| {name} | not run: {figures['missing']} |" + " |" * 10)
             continue
         share = [
             "" if figures[part] is None else f"{figures[part]:.3f}"
             for part in ("recall", "precision")
         ]
+        times = figures["times_as_fast"]
         lines.append(
-            f"| {name} | {figures['documents']:,.0f} | {figures['rate']:,.0f} | {figures['peak']:,.0f} "
+            f"| {name} | {figures['documents']:,.0f} | {figures['rate']:,.0f} "
+            f"| {'' if times is None else f'{times:.2f}'} | {figures['peak']:,.0f} "
             f"| {figures['bytes']:,.0f} | {figures['median']:.3f} | {figures['p99']:.3f} "
             f"| {figures['together']:,.0f} | {share[0]} | {share[1]} | {CONTENDERS[name].note} |"
         )

@@ -87,13 +87,12 @@ class TextsimDb(Contender):
         self._corpus.query_many(texts)
 
     def stored_bytes(self) -> int:
-        with self._db.engine.connect() as connection:
-            size = connection.exec_driver_sql(
-                "SELECT sum(pg_total_relation_size(i.inhrelid)) FROM pg_inherits i "
-                "JOIN textsim.corpus c ON i.inhrelid::regclass::text IN "
-                "('textsim.document_' || c.id, 'textsim.band_' || c.id) WHERE c.name = 'benchmark'"
-            ).scalar_one()
-        return int(size)
+        import psycopg
+
+        from benchmarks.against_side import stored_bytes
+
+        with psycopg.connect(self._db.url) as connection:
+            return stored_bytes(connection, "benchmark")
 
     def close(self) -> None:
         self._corpus.drop()

@@ -17,7 +17,10 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import psycopg
+
 import textsim_db as ts
+from benchmarks.against_side import stored_bytes
 from benchmarks.generate import documents
 
 
@@ -108,14 +111,9 @@ def main() -> None:
         assert report.added == arguments.documents
         print(f"{'load, documents/s':<34}{report.added / seconds:>12,.0f}")
         print(f"{'peak memory after the load, MB':<34}{peak_memory():>12,.0f}")
-        with db.engine.connect() as connection:
-            total = connection.exec_driver_sql(
-                "SELECT sum(pg_total_relation_size(i.inhrelid)) FROM pg_inherits i "
-                "JOIN textsim.corpus c ON i.inhrelid::regclass::text IN "
-                "('textsim.document_' || c.id, 'textsim.band_' || c.id) WHERE c.name = %s",
-                (name,),
-            ).scalar_one()
-        print(f"{'stored bytes/document':<34}{float(total) / report.added:>12,.0f}")
+        with psycopg.connect(db.url) as connection:
+            total = stored_bytes(connection, name)
+        print(f"{'stored bytes/document':<34}{total / report.added:>12,.0f}")
         if not arguments.identical:  # of so many copies, nobody wants all matches and pairs
             step = max(1, arguments.documents // arguments.queries)
             some = [text for i, (_, text) in enumerate(read_documents(path)) if i % step == 0]

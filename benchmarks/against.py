@@ -1,0 +1,249 @@
+"""Measure this checkout beside another one, in one run: a load, queries, pairs, clusters, SQL, inserts.
+
+    git worktree add /tmp/older COMMIT
+    python -m benchmarks.against /tmp/older [--documents 200000] [--rounds 3] [--words 50,200]
+
+Each side runs in a process of its own, on an embedded server and a data directory of its own. The
+sides take turns at every step, and the one that begins changes from round to round. What takes
+milliseconds is measured in four blocks of a round, in turns as well. A figure is the median of the
+rounds; a ratio is the median of the ratios within a round. Corpora of longer documents have fewer of
+them, so that all have as many words as --documents of 200 words; --fixed prevents that. Inserts into
+tables do not wait for the disk, everything else does.
+
+The steps use the public interface alone, and only that part which both checkouts have. Both run on
+the Python that runs this, or the other side on that of --python.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.generate import documents
+
+Figures = dict[str, float]
+ROOT = Path(__file__).resolve().parents[1]
+SIDE = Path(__file__).with_name("against_side.py")
+TYPICAL_WORDS = 200
+BLOCKS = 4
+STEPS = {
+    "load": 1,
+    "query": BLOCKS,
+    "batches": 1,
+    "pairs": 1,
+    "clusters": 1,
+    "sql_match": BLOCKS,
+    "sql_none": BLOCKS,
+    "add": BLOCKS,
+    "insert": BLOCKS,
+    "drop": 1,
+}
+FASTER, SHORTER, SMALLER, EQUAL = "faster", "shorter", "smaller", "equal"
+MEASURES = {
+    "rate": ("load, documents/s", FASTER),
+    "processor_us": ("load, processor us a document", SHORTER),
+    "client_us": ("    of the client", SHORTER),
+    "server_us": ("    of the server", SHORTER),
+    "peak_mb": ("client after the load, peak MB", SMALLER),
+    "bytes": ("stored, bytes a document", SMALLER),
+    "query_ms": ("one query, median ms", SHORTER),
+    "p99_ms": ("    p99 ms", SHORTER),
+    "batch_rate": ("query_many, queries/s", FASTER),
+    "pairs_s": ("all pairs, s", SHORTER),
+    "pairs": ("    pairs", EQUAL),
+    "clusters_s": ("all clusters, s", SHORTER),
+    "clusters": ("    clusters", EQUAL),
+    "sql_match_ms": ("matches() with a match, ms", SHORTER),
+    "sql_none_ms": ("matches() without a candidate, ms", SHORTER),
+    "add_ms": ("add(), one document, ms", SHORTER),
+    "plain_ms": ("insert without the disk, plain table, ms", SHORTER),
+    "inline_ms": ("insert without the disk, inline, ms", SHORTER),
+    "over_plain_ms": ("    on top of the plain one, ms", SHORTER),
+}
+
+
+@dataclass(frozen=True)
+class Checkout:
+    """A checkout, the Python that runs it, and the folder of its server."""
+
+    path: Path
+    python: str
+    data: Path
+
+    def environment(self) -> dict[str, str]:
+        """Return the environment of a process that imports this checkout."""
+        inherited = {n: v for n, v in os.environ.items() if not n.startswith("TEXTSIM_")}
+        return inherited | {"PYTHONPATH": str(self.path), "TEXTSIM_DATA_DIR": str(self.data)}
+
+    def stop_server(self) -> None:
+        """Stop the server of the folder."""
+        command = [self.python, "-P", "-m", "textsim_db.cli", "db", "stop"]
+        subprocess.run(command, env=self.environment(), check=True, capture_output=True)
+
+
+class Side:
+    """A process that runs steps."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self._process = process
+
+    def run(self, step: str, block: int) -> Figures:
+        """Run a block of a step and return its figures."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        with suppress(BrokenPipeError):
+            self._process.stdin.write(f"{step} {block}\n")
+            self._process.stdin.flush()
+        answer = self._process.stdout.readline()
+        if not answer:
+            raise SystemExit(f"step {step} failed: {self._process.args!r}")
+        figures: Figures = json.loads(answer)
+        return figures
+
+
+@contextmanager
+def side_of(checkout: Checkout, folder: Path) -> Iterator[Side]:
+    """Start the process of a side, and end it."""
+    with subprocess.Popen(
+        [checkout.python, "-P", str(SIDE), str(folder)],
+        env=checkout.environment(),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        yield Side(process)
+
+
+def write_texts(folder: Path, count: int, words: int) -> None:
+    """Write documents, one a line, and the texts that are asked for."""
+    folder.mkdir()
+    asked = max(100, min(1000, 1000 * TYPICAL_WORDS // words))
+    step = max(1, count // asked)
+    indexed = []
+    with (folder / "documents.tsv").open("w", encoding="utf-8") as file:
+        for number, (key, text) in enumerate(documents(count, words)):
+            file.write(f"{key}\t{text}\n")
+            if number % step == 0:
+                indexed.append(text)
+    # The words of a document in another order: the dictionary has them, and no document is similar.
+    generator = random.Random(1)
+    unlike = [
+        " ".join(generator.sample(split, len(split))) for split in (t.split() for t in indexed)
+    ]
+    (folder / "texts.json").write_text(
+        json.dumps({"indexed": indexed, "unlike": unlike, "blocks": BLOCKS})
+    )
+
+
+def compare(sides: list[Checkout], folder: Path, rounds: int) -> list[tuple[Figures, Figures]]:
+    """Return the figures of both sides in each round."""
+    results = []
+    for number in range(rounds):
+        figures: tuple[Figures, Figures] = ({}, {})
+        with ExitStack() as stack:
+            running = [stack.enter_context(side_of(checkout, folder)) for checkout in sides]
+            for step, blocks in STEPS.items():
+                measured: tuple[list[Figures], list[Figures]] = ([], [])
+                for block in range(blocks):
+                    for which in (0, 1) if (number + block) % 2 == 0 else (1, 0):
+                        measured[which].append(running[which].run(step, block))
+                for which in (0, 1):
+                    figures[which].update(medians(measured[which]))
+        results.append(figures)
+        print(f"round {number + 1} of {rounds} done", file=sys.stderr, flush=True)
+    return results
+
+
+def medians(blocks: list[Figures]) -> Figures:
+    """Return the medians of several blocks."""
+    return {name: statistics.median(block[name] for block in blocks) for name in blocks[0]}
+
+
+def ratio(name: str, this: float, other: float) -> float:
+    """Return how many times as fast this checkout is, or how much of the memory it takes."""
+    return other / this if MEASURES[name][1] == SHORTER else this / other
+
+
+def table(rounds: list[tuple[Figures, Figures]], title: str) -> str:
+    """Return the figures as Markdown."""
+    lines = [f"| {title} | this | other | |", "|---|---|---|---|"]
+    for name, (label, kind) in MEASURES.items():
+        this, other = ([figures[which][name] for figures in rounds] for which in (0, 1))
+        ratios = [ratio(name, *values) for values in zip(this, other, strict=True)]
+        sentence = "" if kind == EQUAL else f"{statistics.median(ratios):.2f} "
+        if kind in (FASTER, SHORTER):
+            sentence += "times as fast"
+        elif kind == SMALLER:
+            sentence += "of it"
+        if sentence and len(ratios) > 1:
+            sentence += f" ({min(ratios):.2f} to {max(ratios):.2f})"
+        cells = (shown(statistics.median(values)) for values in (this, other))
+        lines.append(f"| {label.replace('    ', '&emsp;')} | {' | '.join(cells)} | {sentence} |")
+    return "\n".join(lines) + "\n"
+
+
+def shown(value: float) -> str:
+    """Return a figure with three digits or more."""
+    if value >= 100 or value == int(value):
+        return f"{value:,.0f}"
+    return f"{value:.1f}" if value >= 10 else f"{value:.2f}" if value >= 1 else f"{value:.3f}"
+
+
+def commit(checkout: Path) -> str:
+    """Return the commit of a checkout, and whether files of it differ."""
+    command = ["git", "-C", str(checkout), "describe", "--always", "--dirty"]
+    return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
+
+
+def main() -> None:
+    """Run the benchmark and print its table."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
+    parser.add_argument("other", type=Path, help="a checkout of another commit")
+    parser.add_argument("--documents", type=int, default=200_000)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--words", default="50,200,1000,5000", help="in a document")
+    parser.add_argument("--fixed", action="store_true", help="as many documents of any length")
+    parser.add_argument("--python", default=sys.executable, help="the other side's")
+    parser.add_argument("--folder", type=Path, help="for the servers' files; it must not exist")
+    parser.add_argument("--output", type=Path, help="append the tables to this file as well")
+    given = parser.parse_args()
+    other = given.other.resolve()
+    if given.folder:
+        given.folder.mkdir(parents=True)
+    with tempfile.TemporaryDirectory(prefix="against-", dir=given.folder) as name:
+        folder = Path(name)
+        sides = [
+            Checkout(ROOT, sys.executable, folder / "this"),
+            Checkout(other, given.python, folder / "other"),
+        ]
+        try:
+            for words in map(int, given.words.split(",")):
+                count = given.documents
+                if not given.fixed:
+                    count = min(count, count * TYPICAL_WORDS // words)
+                texts = folder / f"words-{words}"
+                write_texts(texts, count, words)
+                title = f"{count:,} documents of {words:,} words, {given.rounds} rounds"
+                report = table(compare(sides, texts, given.rounds), title)
+                report = f"{commit(ROOT)} beside {commit(other)}\n\n{report}"
+                print(report, flush=True)
+                if given.output:
+                    with given.output.open("a", encoding="utf-8") as file:
+                        file.write(report + "\n")
+        finally:
+            for checkout in sides:
+                checkout.stop_server()
+
+
+if __name__ == "__main__":
+    main()
