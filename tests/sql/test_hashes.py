@@ -170,9 +170,7 @@ def test_bins_that_no_round_fills(shared_connection: Connection, rng: random.Ran
 
 
 @pytest.mark.parametrize(("bands", "rows"), [(1, 2), (18, 7), (64, 2), (3, 31)])
-def test_buckets(
-    shared_connection: Connection, rng: random.Random, bands: int, rows: int
-) -> None:
+def test_buckets(shared_connection: Connection, rng: random.Random, bands: int, rows: int) -> None:
     for _ in range(20):
         signature = [rng.randrange(-(2**15), 2**15) for _ in range(bands * rows + 1)]
         expected = buckets_in_sql(shared_connection, signature, bands, rows)
