@@ -18,6 +18,8 @@ RECIPE = 2
 AUTO = "auto"
 """As language: identify the language of each document. As stop words: follow that language."""
 
+MIN_ROWS = 2
+"""The fewest rows of a band. Of 1,000,000 documents, some 2,000 share one value of 16 bits by chance."""
 MAX_HASHES = 4096
 MAX_SHINGLE = 1000
 
@@ -187,7 +189,7 @@ class CorpusSettings:
             self,
             threshold=check_threshold(self.threshold),
             recall=check_threshold(self.recall, "recall"),
-            num_hashes=check_count(self.num_hashes, "num_hashes", 1, MAX_HASHES),
+            num_hashes=check_count(self.num_hashes, "num_hashes", MIN_ROWS, MAX_HASHES),
         )
         banding, recall = checked._banding_and_recall()
         return CorpusConfig(
@@ -213,6 +215,10 @@ class CorpusSettings:
             raise ConfigurationError(
                 f"{bands} bands of {rows} rows need {bands * rows} hashes; "
                 f"num_hashes is {self.num_hashes}"
+            )
+        if rows < MIN_ROWS:
+            raise ConfigurationError(
+                f"rows is {rows}; expected {MIN_ROWS} or more: a value of 16 bits alone tells too little"
             )
         recall = Bands(bands, rows).probability(self.threshold)
         if recall == 0:
@@ -305,8 +311,8 @@ def check_several(values: object, expected: str) -> None:
 def choose_bands(threshold: float, recall: float, num_hashes: int) -> Bands:
     """Return the most selective banding that keeps the recall at the threshold.
 
-    It is the largest r with 1 - (1 - threshold^r)^b >= recall, where b = num_hashes div r. Raises
-    ConfigurationError if not even one row a band reaches the recall, and for recall 1 with a
+    It is the largest r from 2 on with 1 - (1 - threshold^r)^b >= recall, where b = num_hashes div r.
+    Raises ConfigurationError if not even two rows a band reach the recall, and for recall 1 with a
     threshold below 1.
     """
     if recall == 1 and threshold < 1:
@@ -314,14 +320,14 @@ def choose_bands(threshold: float, recall: float, num_hashes: int) -> Bands:
             f"no bands of {num_hashes} hashes reach recall 1.0 at threshold {threshold}; "
             "expected a recall below 1, such as 0.99"
         )
-    for rows in range(num_hashes, 0, -1):
+    for rows in range(num_hashes, MIN_ROWS - 1, -1):
         banding = Bands(num_hashes // rows, rows)
         if banding.probability(threshold) >= recall:
             return banding
-    best = Bands(num_hashes, 1).probability(threshold)
+    best = Bands(num_hashes // MIN_ROWS, MIN_ROWS).probability(threshold)
     raise ConfigurationError(
-        f"no bands of {num_hashes} hashes reach recall {recall} at threshold {threshold}; "
-        f"the best is {best:.6f}: use more hashes or a lower recall"
+        f"no bands of {num_hashes} hashes reach recall {recall} at threshold {threshold}; the best is "
+        f"{best:.6f}, with {MIN_ROWS} rows a band: use more hashes, a lower recall or a higher threshold"
     )
 
 

@@ -24,8 +24,22 @@ def test_without_a_corpus(textsim: Textsim) -> None:
     assert "18 bands of 7 rows" in shown
     assert "0.80" in shown.split("threshold")[-2].splitlines()[-1]
     rows = [json.loads(line) for line in textsim("plan", "--format", "jsonl").stdout.splitlines()]
-    assert len(rows) == 128
+    assert [row["rows"] for row in rows] == list(range(2, 129))
     assert [row["bands"] for row in rows if row["chosen"]] == [18]
+
+
+def test_a_banding_may_find_less_than_the_formula_promises(textsim: Textsim) -> None:
+    caution = "up to 0.013 less is found"
+    assert caution in textsim("plan", "--recall", "0.4", "--num-hashes", "16").stderr
+    assert caution not in textsim("plan").stderr
+    for arguments, message in [
+        (
+            ["--threshold", "0.05"],
+            "with 2 rows a band: use more hashes, a lower recall or a higher",
+        ),
+        (["--threshold", "0.3", "--num-hashes", "2"], "reach recall 0.95 at threshold 0.3"),
+    ]:
+        assert message in textsim("plan", *arguments, status=2).stderr
 
 
 def test_a_corpus_is_measured(textsim: Textsim) -> None:
@@ -82,7 +96,7 @@ def test_wrong_usage(textsim: Textsim, monkeypatch: pytest.MonkeyPatch) -> None:
         (["--recall", "1"], "no bands of 128 hashes reach recall 1.0"),
         (["--threshold", "0"], "threshold is 0.0; expected above 0, at most 1"),
         (["--recall", "0"], "recall is 0.0; expected above 0, at most 1"),
-        (["--num-hashes", "0"], "num_hashes is 0; expected 1 to 4096"),
+        (["--num-hashes", "1"], "num_hashes is 1; expected 2 to 4096"),
         (["--background", "2"], "background is 2.0; expected 0 or more, below 1"),
         (["--background", "1e10"], "background is 10000000000.0; expected 0 or more, below 1"),
         (["--background", "nan"], "background is nan; expected 0 or more, below 1"),
@@ -96,7 +110,7 @@ def test_wrong_usage(textsim: Textsim, monkeypatch: pytest.MonkeyPatch) -> None:
     for arguments, message in [
         (["--threshold", "0"], "threshold is 0.0; expected above 0, at most 1"),
         (["--recall", "0"], "recall is 0.0; expected above 0, at most 1"),
-        (["--num-hashes", "0"], "num_hashes is 0; expected 1 to 4096"),
+        (["--num-hashes", "1"], "num_hashes is 1; expected 2 to 4096"),
         (["--seed", "-1"], "seed is -1; expected 0 to"),
     ]:
         assert message in textsim("plan", "c", *arguments, status=2).stderr

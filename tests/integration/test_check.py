@@ -6,6 +6,7 @@ import psycopg
 import pytest
 
 import textsim_db as ts
+from textsim_db.read import integrity
 
 pytestmark = pytest.mark.one_server
 
@@ -16,7 +17,8 @@ TEXTS = {
     "short": "two words",
     "empty": "",
 }
-A = "(SELECT id FROM textsim.document WHERE key = 'a')"
+A = "(SELECT id FROM textsim.document_1 WHERE key = 'a')"
+FIRST = f"(SELECT min(bucket) FROM textsim.band_1 WHERE document_id = {A})"
 
 
 @pytest.fixture(params=["word:3", "char:5"])
@@ -46,51 +48,48 @@ def test_nothing_is_wrong(corpus: ts.Corpus) -> None:
     ("damage", "expected"),
     [
         (
-            f"DELETE FROM textsim.band WHERE document_id = {A} AND band = 3",
+            f"DELETE FROM textsim.band_1 WHERE document_id = {A} AND bucket = {FIRST}",
             {("missing band row", "a")},
         ),
-        (f"DELETE FROM textsim.band WHERE document_id = {A}", {("missing band row", "a")}),
+        (f"DELETE FROM textsim.band_1 WHERE document_id = {A}", {("missing band row", "a")}),
         (
-            f"UPDATE textsim.band SET bucket = bucket + 1 WHERE document_id = {A} AND band = 0",
+            f"UPDATE textsim.band_1 SET bucket = 42 WHERE document_id = {A} AND bucket = {FIRST}",
             {("missing band row", "a"), ("extra band row", "a")},
         ),
         (
-            f"INSERT INTO textsim.band SELECT * FROM textsim.band WHERE document_id = {A}",
+            f"INSERT INTO textsim.band_1 SELECT * FROM textsim.band_1 WHERE document_id = {A}",
             {("extra band row", "a")},
         ),
         (
-            "INSERT INTO textsim.band SELECT corpus_id, 0, 42, id FROM textsim.document "
-            "WHERE key = 'empty'",
+            "INSERT INTO textsim.band_1 SELECT 42, id FROM textsim.document_1 WHERE key = 'empty'",
             {("extra band row", "empty")},
         ),
         (
-            "INSERT INTO textsim.band SELECT corpus_id, 99, 42, id FROM textsim.document "
-            "WHERE key = 'c'",
+            "INSERT INTO textsim.band_1 SELECT 42, id FROM textsim.document_1 WHERE key = 'c'",
             {("extra band row", "c")},
         ),
         (
-            "INSERT INTO textsim.band SELECT corpus_id, 0, 42, 987654 FROM textsim.document "
-            "WHERE key = 'a'",
+            "INSERT INTO textsim.band_1 VALUES (42, 987654)",
             {("orphan", "document 987654")},
         ),
         (
-            "UPDATE textsim.document SET signature[2] = signature[2] # 1 WHERE key = 'a'",
+            "UPDATE textsim.document_1 SET signature[2] = signature[2] # 1 WHERE key = 'a'",
             {("signature", "a"), ("missing band row", "a"), ("extra band row", "a")},
         ),
         (
-            "UPDATE textsim.document SET signature[128] = signature[128] # 1 WHERE key = 'a'",
+            "UPDATE textsim.document_1 SET signature[128] = signature[128] # 1 WHERE key = 'a'",
             {("signature", "a")},  # 18 bands of 7 rows leave the last two values out
         ),
         (
-            "UPDATE textsim.document SET shingle_count = shingle_count + 1 WHERE key = 'c'",
+            "UPDATE textsim.document_1 SET shingle_count = shingle_count + 1 WHERE key = 'c'",
             {("shingle count", "c")},
         ),
         (
-            "UPDATE textsim.document SET word_ids = word_ids || 987654 WHERE key = 'c'",
+            "UPDATE textsim.document_1 SET word_ids = word_ids || 987654 WHERE key = 'c'",
             {("unknown word", "c")},
         ),
         (
-            "UPDATE textsim.document SET word_ids = '{987654}' WHERE key = 'empty'",
+            "UPDATE textsim.document_1 SET word_ids = '{987654}' WHERE key = 'empty'",
             {("unknown word", "empty")},
         ),
         (
@@ -109,12 +108,37 @@ def test_a_document_that_vanished(corpus: ts.Corpus, database_url: str) -> None:
     with psycopg.connect(database_url) as connection:
         row = connection.execute(f"SELECT {A}".encode()).fetchone()
     assert row is not None
-    damage = "DELETE FROM textsim.document WHERE key = 'a'"
+    damage = "DELETE FROM textsim.document_1 WHERE key = 'a'"
     assert found(corpus, database_url, damage) == {("orphan", f"document {row[0]}")}
 
 
+def test_a_row_in_place_of_another_one(corpus: ts.Corpus, database_url: str) -> None:
+    """A document may have a bucket twice, so rows are counted."""
+    with psycopg.connect(database_url) as connection:
+        rows = connection.execute(f"SELECT bucket FROM textsim.band_1 WHERE document_id = {A}".encode())
+        first, second = [bucket for (bucket,) in rows][:2]
+    damage = f"UPDATE textsim.band_1 SET bucket = {first} WHERE document_id = {A} AND bucket = {second}"
+    assert found(corpus, database_url, damage) == {
+        ("missing band row", "a"),
+        ("extra band row", "a"),
+    }
+
+
+def test_only_the_ids_that_differ_are_compared_row_by_row(
+    db: ts.Database, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(integrity, "BLOCK_BITS", 2)
+    corpus = db.create_corpus("c")
+    corpus.add_many((f"{i:02d}", f"document {i} of a few {i}") for i in range(40))
+    ids = "(SELECT id FROM textsim.document_1 WHERE key IN ('07', '08', '30'))"
+    damage = f"DELETE FROM textsim.band_1 WHERE document_id IN {ids}"
+    assert found(corpus, database_url, damage) == {
+        ("missing band row", key) for key in ("07", "08", "30")
+    }
+
+
 def test_words_that_were_swapped(corpus: ts.Corpus, database_url: str) -> None:
-    damage = "UPDATE textsim.document SET word_ids[1] = word_ids[2] WHERE key = 'a'"
+    damage = "UPDATE textsim.document_1 SET word_ids[1] = word_ids[2] WHERE key = 'a'"
     assert ("signature", "a") in found(corpus, database_url, damage)
 
 
@@ -154,7 +178,7 @@ def test_another_corpus_is_not_to_blame(
 ) -> None:
     other = db.create_corpus("other")
     other.add("a", "its own text")
-    damage = "UPDATE textsim.document SET shingle_count = 77 WHERE corpus_id = 2"
+    damage = "UPDATE textsim.document_2 SET shingle_count = 77"
     assert found(corpus, database_url, damage) == set()
     assert [problem.subject for problem in other.check()] == ["a"]
 
@@ -164,5 +188,5 @@ def test_two_documents_cannot_have_one_key(corpus: ts.Corpus, database_url: str)
         psycopg.connect(database_url) as connection,
         pytest.raises(psycopg.errors.UniqueViolation),
     ):
-        connection.execute("UPDATE textsim.document SET key = 'b' WHERE key = 'a'")
+        connection.execute("UPDATE textsim.document_1 SET key = 'b' WHERE key = 'a'")
     assert corpus.check() == []

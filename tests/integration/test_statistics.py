@@ -41,7 +41,7 @@ def test_against_plain_counting(
     done: list[tuple[int, int]] = []
     found = corpus.statistics(5, progress=lambda *counts: done.append(counts))
     with db.engine.connect() as connection:
-        order = connection.exec_driver_sql("SELECT key FROM textsim.document ORDER BY id")
+        order = connection.exec_driver_sql("SELECT key FROM textsim.document_1 ORDER BY id")
         every = [words(texts[key]) for (key,) in order]
     counts = Counter(word for document in every for word in document)
     assert done[-1] == (len(texts), len(texts))

@@ -123,7 +123,7 @@ def test_plans(loaded_db: ts.Database, texts: dict[str, str], rng: random.Random
     with psycopg.connect(loaded_db.url, autocommit=True) as connection:
         connection.execute(
             "CREATE TABLE mine (key text PRIMARY KEY, owner int, padding text);"
-            "INSERT INTO mine SELECT key, length(key) % 7, repeat('x', 100) FROM textsim.document"
+            "INSERT INTO mine SELECT key, length(key) % 7, repeat('x', 100) FROM textsim.document_1"
         )
         connection.execute("VACUUM ANALYZE mine")
         row = connection.execute(

@@ -25,8 +25,9 @@ def test_the_defaults_give_18_bands_of_7_rows() -> None:
     ("threshold", "recall", "num_hashes", "expected"),
     [
         (1.0, 1.0, 128, (1, 128)),
-        (1.0, 0.5, 1, (1, 1)),
-        (0.5, 0.5, 1, (1, 1)),
+        (1.0, 0.5, 2, (1, 2)),
+        (0.5, 0.25, 3, (1, 2)),
+        (0.2, 0.9, 128, (64, 2)),
         (0.5, 0.95, 128, (42, 3)),
         (0.8, 0.95, 64, (10, 6)),
     ],
@@ -37,14 +38,14 @@ def test_known_bands(
     assert choose_bands(threshold, recall, num_hashes) == expected
 
 
-@given(st.floats(0.01, 1.0), st.floats(0.01, 0.9999), st.integers(1, 300))
+@given(st.floats(0.01, 1.0), st.floats(0.01, 0.9999), st.integers(2, 300))
 def test_no_more_selective_banding_would_do(
     threshold: float, recall: float, num_hashes: int
 ) -> None:
     def probability(rows: int) -> float:
         return 1 - math.pow(1 - math.pow(threshold, rows), num_hashes // rows)
 
-    enough = [rows for rows in range(1, num_hashes + 1) if probability(rows) >= recall]
+    enough = [rows for rows in range(2, num_hashes + 1) if probability(rows) >= recall]
     if enough:
         assert choose_bands(threshold, recall, num_hashes) == (
             num_hashes // max(enough),
@@ -61,7 +62,7 @@ def test_probability_by_the_formula() -> None:
     assert Bands(5, 5).probability(1.0) == 1.0
 
 
-@pytest.mark.parametrize("banding", [Bands(64, 2), Bands(128, 1), Bands(4096, 1)])
+@pytest.mark.parametrize("banding", [Bands(64, 2), Bands(128, 2), Bands(2048, 2)])
 def test_settings_change_where_the_recall_is_nearly_1(banding: Bands) -> None:
     config = CorpusSettings(num_hashes=4096, bands=banding.bands, rows=banding.rows).complete()
     assert choose_bands(config.threshold, config.recall, 4096).rows >= banding.rows
@@ -72,7 +73,21 @@ def test_given_bands_and_rows() -> None:
     config = CorpusSettings(num_hashes=100, bands=20, rows=5, recall=0.1).complete()
     assert config.banding == Bands(20, 5)
     assert config.recall == Bands(20, 5).probability(0.8)
-    assert CorpusSettings(num_hashes=4096, bands=4096, rows=1).complete().num_hashes == 4096
+    assert CorpusSettings(num_hashes=4096, bands=2048, rows=2).complete().num_hashes == 4096
+
+
+def test_a_band_has_at_least_two_rows() -> None:
+    with pytest.raises(
+        ConfigurationError, match="rows is 1; expected 2 or more: a value of 16 bits"
+    ):
+        CorpusSettings(bands=128, rows=1).complete()
+    with pytest.raises(ConfigurationError, match="num_hashes is 1; expected 2 to 4096"):
+        CorpusSettings(num_hashes=1).complete()
+    # One row would reach it: 1 - (1 - 0.1)^128 is above 0.99999.
+    with pytest.raises(
+        ConfigurationError, match="with 2 rows a band: use more hashes, a lower rec"
+    ):
+        CorpusSettings(threshold=0.1).complete()
 
 
 def test_recall_1_is_for_copies_only() -> None:
@@ -82,8 +97,8 @@ def test_recall_1_is_for_copies_only() -> None:
     assert CorpusSettings(recall=1, bands=18, rows=7).complete().recall < 1
     # By the rounded formula these reach it.
     assert CorpusSettings(bands=64, rows=2).complete().recall < 1
-    assert CorpusSettings(bands=128, rows=1).complete().recall < 1
-    assert CorpusSettings(threshold=1, bands=128, rows=1).complete().recall == 1
+    assert CorpusSettings(threshold=0.9, bands=64, rows=2).complete().recall < 1
+    assert CorpusSettings(threshold=1, bands=64, rows=2).complete().recall == 1
 
 
 @pytest.mark.parametrize(("threshold", "rows"), [(1e-9, 128), (0.1, 20)])

@@ -8,7 +8,7 @@ import pytest
 
 import textsim_db as ts
 from textsim_db.settings import Bands, choose_bands
-from textsim_db.sketch.band_options import Distribution, options, wilson
+from textsim_db.sketch.band_options import Distribution, is_optimistic, options, wilson
 
 
 def test_what_the_defaults_of_others_find_at_their_threshold() -> None:
@@ -25,7 +25,7 @@ def test_the_chosen_one_is_what_a_corpus_would_get(
     threshold: float, recall: float, num_hashes: int
 ) -> None:
     made = ts.plan(threshold, recall, num_hashes)
-    assert [option.rows for option in made] == list(range(1, num_hashes + 1))
+    assert [option.rows for option in made] == list(range(2, num_hashes + 1))
     (chosen,) = [option for option in made if option.chosen]
     assert (chosen.bands, chosen.rows) == choose_bands(threshold, recall, num_hashes)
     assert chosen.recall >= recall
@@ -36,10 +36,23 @@ def test_the_chosen_one_is_what_a_corpus_would_get(
 
 
 def test_candidates_follow_from_the_similarities() -> None:
-    distribution = Distribution([0.1, 0.5, 1.0], [1000, 10, 2])
+    distribution = Distribution([0.1, 0.5, 1.0], [1000, 10, 2], 10**6)
     for option in options(0.8, 0.95, 128, 100, distribution):
         expected = 1000 * option.probability(0.1) + 10 * option.probability(0.5) + 2
+        expected += option.bands**2 * 10**6 / 2**32
         assert option.candidates == pytest.approx(expected)
+
+
+def test_candidates_by_chance() -> None:
+    (chosen,) = (o for o in ts.plan(documents=100_000_000, background=0) if o.chosen)
+    assert (chosen.bands, chosen.rows) == (18, 7)
+    assert chosen.candidates == pytest.approx(7.5, abs=0.1)
+
+
+def test_where_the_formula_is_optimistic() -> None:
+    assert [is_optimistic(p) for p in (0.1, 0.2, 0.5, 0.6, 0.61, 0.95)] == [
+        *(False, True, True, True, False, False)
+    ]
 
 
 def test_the_interval_of_wilson() -> None:
@@ -54,11 +67,12 @@ def test_the_interval_of_wilson() -> None:
     [
         ({"threshold": 0}, "threshold is 0; expected above 0"),
         ({"recall": 1.5}, "recall is 1.5; expected above 0"),
-        ({"num_hashes": 0}, "num_hashes is 0; expected 1 to 4096"),
+        ({"num_hashes": 1}, "num_hashes is 1; expected 2 to 4096"),
         ({"background": 1}, "background is 1; expected 0 or more, below 1"),
         ({"words": -1}, "words is -1; expected 0 to"),
         ({"documents": 1.5}, "documents is 1.5; expected a whole number"),
         ({"threshold": 0.1, "recall": 0.9999, "num_hashes": 4}, "no bands of 4 hashes reach"),
+        ({"threshold": 0.05}, "the best is 0.148027, with 2 rows a band: use more hashes, a lower"),
     ],
 )
 def test_what_cannot_be(arguments: dict[str, float], message: str) -> None:

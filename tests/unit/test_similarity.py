@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.reference import jaccard
 from textsim_db.compare.document_rows import Rows
-from textsim_db.compare.jaccard import jaccard_pairs, shares_earlier_band
+from textsim_db.compare.jaccard import jaccard_pairs
 
 
 def grams(tokens: list[int], n: int) -> set[tuple[int, ...]]:
@@ -85,25 +85,3 @@ def test_negative_numbers_are_words_too() -> None:
 def test_no_pairs() -> None:
     assert similarities([[1, 2]], [], 2) == []
     assert similarities([], [], 2) == []
-
-
-def test_shares_earlier_band(rng: random.Random) -> None:
-    bands, rows = 6, 2
-    signatures = np.array(
-        [[rng.randrange(2) for _ in range(bands * rows + 1)] for _ in range(30)], np.int32
-    )
-    triples = [(a, b, band) for a in range(30) for b in range(30) for band in range(bands)]
-    made = shares_earlier_band(
-        signatures,
-        np.array([t[0] for t in triples], np.int64),
-        np.array([t[1] for t in triples], np.int64),
-        np.array([t[2] for t in triples], np.int16),
-        rows,
-    )
-    listed = signatures.tolist()
-    for (a, b, band), found in zip(triples, made.tolist(), strict=True):
-        expected = any(
-            listed[a][j * rows : (j + 1) * rows] == listed[b][j * rows : (j + 1) * rows]
-            for j in range(band)
-        )
-        assert found == expected

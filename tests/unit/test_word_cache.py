@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from textsim_db.db import word_cache
-from textsim_db.db.word_cache import WordCache
+from textsim_db.db.word_cache import WordCache, distinct_missing
 from textsim_db.text.tokens import Tokens, tokens_of
 
 LENGTHS = [1, 2, 7, 8, 9, 15, 16, 17, 23, 24, 25, 31, 32, 33, 100, 1000, 70_000]
@@ -18,8 +18,7 @@ def tokens_with(words: list[str], hashes: list[int] | None = None) -> Tokens:
 
 
 def add(cache: WordCache, tokens: Tokens, ids: list[int]) -> None:
-    words = [word.encode() for word in tokens.words(np.arange(len(tokens.starts)))]
-    cache.add(tokens.hashes, np.array(ids, np.int32), words)
+    cache.add(tokens, np.array(ids, np.int32))
 
 
 def test_words_of_all_lengths_are_compared_by_every_byte() -> None:
@@ -84,3 +83,11 @@ def test_long_words_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
         add(cache, tokens, [2 * i + 1, 2 * i + 2])
         assert cache.find(tokens).tolist() == [2 * i + 1, 2 * i + 2]
     assert len(cache) < 30
+
+
+def test_distinct_missing_words() -> None:
+    tokens = tokens_with(["a", "b", "c", "b", "d", "a"], [9, -5, 3, -5, 3, 9])
+    ids = np.array([0, 0, 0, 0, 0, 7], np.int32)
+    # The first word of each hash, in the order of the hashes.
+    assert distinct_missing(tokens, ids).tolist() == [1, 2, 0]
+    assert distinct_missing(tokens, ids + 1).tolist() == []

@@ -80,7 +80,8 @@ def plan(
     Without CORPUS: the possible numbers of bands and rows, with the probability that a pair becomes
     a candidate, the storage, and the candidates to expect. With CORPUS: a sample of its documents is
     compared with all of them by brute force; see which are missed. JSON lines and CSV hold the
-    bandings, all of them.
+    bandings, all of them. The probabilities are those of the formula: of pairs for which it gives 20
+    to 60 %, up to 1.3 points fewer are found.
 
     Examples: `textsim plan --threshold 0.7 --recall 0.99 --plot curve.svg`,
     `textsim plan news --sample 2000`
@@ -95,6 +96,7 @@ def plan(
     _write_options(result.options, result.threshold, every, form)
     if form is Format.TABLE:
         _show_curve(result.banding, result.threshold)
+    _write_caution(result.banding, result.threshold)
     if plot is not None:
         _draw_curves(plot, result)
 
@@ -182,6 +184,18 @@ def _show_curve(banding: Bands, threshold: float) -> None:
     out = console()
     out.print()
     out.print(Text("\n".join(lines)))
+
+
+def _write_caution(banding: Bands, threshold: float) -> None:
+    """Say on standard error if the banding may find less than the formula promises."""
+    from textsim_db.sketch import band_options
+
+    promised = banding.probability(threshold)
+    if band_options.is_optimistic(promised):
+        print_message(
+            f"the formula promises {promised:.3f} at the threshold; where it promises 0.2 to 0.6, "
+            "up to 0.013 less is found: choose fewer rows if that matters"
+        )
 
 
 def _write_report(report: RecallReport, banding: Bands, form: Format) -> None:

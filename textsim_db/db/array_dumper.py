@@ -1,4 +1,4 @@
-"""How connections learn to take binary_format.Array, without the NumPy that it is made of."""
+"""How connections learn to take the arrays of binary_format, without the NumPy that it is made of."""
 
 from __future__ import annotations
 
@@ -9,24 +9,25 @@ from psycopg import pq
 from psycopg.adapt import Dumper
 
 if TYPE_CHECKING:
-    from textsim_db.db.binary_format import Array
+    from textsim_db.db.binary_format import Array, TextArray
 
 
 class _ArrayDumper(Dumper):
     format = pq.Format.BINARY
 
-    def dump(self, obj: Array) -> bytes:
+    def dump(self, obj: Array | TextArray) -> bytes:
         return obj.dump()
 
-    def get_key(self, obj: Array, format: Any) -> Any:  # noqa: A002 - the name psycopg uses
+    def get_key(self, obj: Array | TextArray, format: Any) -> Any:  # noqa: A002 - the name psycopg uses
         return (type(obj), obj.oid)
 
-    def upgrade(self, obj: Array, format: Any) -> Dumper:  # noqa: A002
+    def upgrade(self, obj: Array | TextArray, format: Any) -> Dumper:  # noqa: A002
         dumper = type(self)(type(obj))
         dumper.oid = obj.oid
         return dumper
 
 
 def register(connection: psycopg.Connection[Any]) -> None:
-    """Teach a connection to take Array parameters; nothing else about it changes."""
-    connection.adapters.register_dumper("textsim_db.db.binary_format.Array", _ArrayDumper)
+    """Teach a connection to take Array and TextArray; nothing else about it changes."""
+    for name in ("Array", "TextArray"):
+        connection.adapters.register_dumper(f"textsim_db.db.binary_format.{name}", _ArrayDumper)

@@ -37,6 +37,20 @@ class Array:
         return dump_array(self.values)
 
 
+class TextArray:
+    """Texts as a parameter of type text[]: data, as array_send gives them."""
+
+    __slots__ = ("_data",)
+    oid = 1009
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+
+    def dump(self) -> bytes:
+        """Return it in the format of array_send."""
+        return self._data
+
+
 def dump_array(values: npt.NDArray[Any]) -> bytes:
     """Return a one-dimensional array in the format of array_send."""
     element = _ELEMENTS[values.dtype]

@@ -16,7 +16,7 @@ COPY_TRAILER = b"\xff\xff"
 
 _ARRAY_HEADER = 20
 _LENGTH = 4
-_INT2, _INT4 = 21, 23
+_INT2, _INT4, _TEXT = 21, 23, 25
 """The numbers of types, in pg_type."""
 _BAND_ROW = 18
 
@@ -108,6 +108,24 @@ def _read4(data: ByteArray, at: int) -> np.int32:
         | np.int32(data[at + 2]) << 8
         | np.int32(data[at + 3])
     )
+
+
+def dump_spans(data: ByteArray, starts: Int32Array, ends: Int32Array) -> bytes:
+    """Return spans of UTF-8 in the format of array_send, as text[]."""
+    return _dump_spans(data, starts, ends).tobytes()
+
+
+@kernel
+def _dump_spans(data: ByteArray, starts: Int32Array, ends: Int32Array) -> ByteArray:
+    size = _LENGTH + _ARRAY_HEADER
+    for i in range(len(starts)):
+        size += _LENGTH + ends[i] - starts[i]
+    out = np.empty(size, np.uint8)
+    at = _write_array_header(out, 0, _TEXT, 0, len(starts))
+    for i in range(len(starts)):
+        at = _write4(out, at, ends[i] - starts[i])
+        at = copy_span(data, starts[i], ends[i], out, at)
+    return out[_LENGTH:at]
 
 
 @kernel

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
 from weakref import WeakSet
 
 import psycopg
@@ -21,16 +21,13 @@ from textsim_db.db.retries import is_timeout, repeated
 from textsim_db.errors import DatabaseError
 
 if TYPE_CHECKING:
-    from textsim_db.db.binary_format import Array
+    from textsim_db.db.binary_format import Array, TextArray
     from textsim_db.db.word_cache import WordCache
-    from textsim_db.text.array_types import Int32Array
+    from textsim_db.text.array_types import Int32Array, Int64Array
     from textsim_db.text.tokens import Tokens
 
 INSERT_WORDS = 10_000
 MAX_TEXTS = 500_000
-
-Entry = tuple[int, int, str]
-"""Hash, id and word."""
 
 
 class Dictionary:
@@ -92,6 +89,8 @@ class Dictionary:
         # Imported here, because most commands open a database and look up no word.
         import numpy as np
 
+        from textsim_db.db.word_cache import distinct_missing
+
         with self._lock:
             if self._cache is None:
                 self._cache = _empty_cache()
@@ -99,47 +98,42 @@ class Dictionary:
             if ids.all():
                 return ids
             missing = np.flatnonzero(ids == 0)
-            distinct, first = np.unique(tokens.hashes[missing], return_index=True)
-            words = tokens.words(missing[first])
-            entries = self._fetch(dict(zip(distinct.tolist(), words, strict=True)), add)
-            self._cache.add(
-                np.fromiter((entry[0] for entry in entries), np.int64, len(entries)),
-                np.fromiter((entry[1] for entry in entries), np.int32, len(entries)),
-                [entry[2].encode() for entry in entries],
-            )
-            # Looked up again by bytes: a word that only shares its hash with an entry, or with another
-            # word of this batch, stays without an id.
-            missing_tokens = tokens._replace(
-                starts=tokens.starts[missing],
-                ends=tokens.ends[missing],
-                hashes=tokens.hashes[missing],
-            )
-            ids[missing] = self._cache.find(missing_tokens)
+            words = _part(tokens, distinct_missing(tokens, ids))
+            ids_of_words = self._fetch(words, add)
+            has_id = np.flatnonzero(ids_of_words)
+            self._cache.add(_part(words, has_id), ids_of_words[has_id])
+            # Looked up again by bytes: a word that only shares its hash with another word, of the
+            # dictionary or of this batch, stays without an id.
+            ids[missing] = self._cache.find(_part(tokens, missing))
             return ids
 
-    def _fetch(self, words: dict[int, str], add: bool) -> list[Entry]:
-        """Return the entries of words by their hashes, in the order of the hashes."""
-        hashes = list(words)
-        chunks = [hashes[i : i + INSERT_WORDS] for i in range(0, len(hashes), INSERT_WORDS)]
-        if not add:
-            with autocommit(self._engine) as connection:
-                return [entry for chunk in chunks for entry in _select(connection, chunk)]
-        return [entry for chunk in chunks for entry in self._add(chunk, words)]
+    def _fetch(self, words: Tokens, add: bool) -> Int32Array:
+        """Return the ids of words with different hashes."""
+        import numpy as np
 
-    def _add(self, hashes: list[int], words: dict[int, str]) -> list[Entry]:
+        numbers = range(0, len(words.hashes), INSERT_WORDS)
+        chunks = [_part(words, slice(i, i + INSERT_WORDS)) for i in numbers]
+        if add:
+            return np.concatenate([self._add(chunk) for chunk in chunks])
+        with autocommit(self._engine) as connection:
+            return np.concatenate([_select(connection, chunk) for chunk in chunks])
+
+    def _add(self, words: Tokens) -> Int32Array:
         """Add the missing words, in halves if that takes longer than the server allows."""
+        import numpy as np
 
-        def add(_: int) -> list[Entry]:
+        def add(_: int) -> Int32Array:
             with autocommit(self._engine) as connection:
-                return _select_or_insert(connection, hashes, words)
+                return _select_or_insert(connection, words)
 
         try:
             return repeated(add)
         except psycopg.Error as error:
-            if len(hashes) < 2 or not is_timeout(self._engine, error):
+            if len(words.hashes) < 2 or not is_timeout(self._engine, error):
                 raise
-        middle = len(hashes) // 2
-        return self._add(hashes[:middle], words) + self._add(hashes[middle:], words)
+        middle = len(words.hashes) // 2
+        halves = (slice(None, middle), slice(middle, None))
+        return np.concatenate([self._add(_part(words, half)) for half in halves])
 
 
 _dictionaries: WeakSet[Dictionary] = WeakSet()
@@ -158,32 +152,59 @@ def unknown_word(word_id: int) -> DatabaseError:
     return DatabaseError(f"word id {word_id} is not in the dictionary: run textsim check")
 
 
-def _select(connection: Connection, hashes: list[int]) -> list[Entry]:
+def _part(tokens: Tokens, chosen: slice | Int64Array) -> Tokens:
+    """Return some of the words, which belong to no document then."""
+    return tokens._replace(
+        starts=tokens.starts[chosen], ends=tokens.ends[chosen], hashes=tokens.hashes[chosen]
+    )
+
+
+def _select(connection: Connection, words: Tokens) -> Int32Array:
+    """Return the id of each word, 0 if the dictionary does not have it."""
+    from textsim_db.db.binary_format import load_int4_array
+
     cursor = connection.cursor(binary=True)
-    return cursor.execute(statements.SELECT_WORDS, [_array(hashes)], prepare=True).fetchall()
+    row = cursor.execute(statements.SELECT_WORDS, _parameters(words), prepare=True).fetchone()
+    assert row is not None
+    return load_int4_array(row[0])
 
 
-def _select_or_insert(
-    connection: Connection, hashes: list[int], words: dict[int, str]
-) -> list[Entry]:
-    entries = _select(connection, hashes)
-    if missing := _without(hashes, entries):
-        parameters = [_array(missing), [words[value] for value in missing]]
+def _select_or_insert(connection: Connection, words: Tokens) -> Int32Array:
+    import numpy as np
+
+    ids = _select(connection, words)
+    missing = np.flatnonzero(ids == 0)
+    if len(missing):
         with connection.transaction():
             connection.execute(statements.DURABLE, prepare=True)
-            cursor = connection.cursor(binary=True)
-            inserted = cursor.execute(statements.INSERT_WORDS, parameters, prepare=True).fetchall()
-        entries += [(value, id_, words[value]) for value, id_ in inserted]
+            ids[missing] = _insert(connection, _part(words, missing))
         # Another writer may have been first with a few of them.
-        if won_by_others := _without(missing, inserted):
-            entries += _select(connection, won_by_others)
-    return entries
+        still_missing = np.flatnonzero(ids == 0)
+        if len(still_missing):
+            ids[still_missing] = _select(connection, _part(words, still_missing))
+    return ids
 
 
-def _without(hashes: list[int], rows: Sequence[tuple[Any, ...]]) -> list[int]:
-    """Return the hashes that no row begins with."""
-    present = {row[0] for row in rows}
-    return [value for value in hashes if value not in present]
+def _insert(connection: Connection, words: Tokens) -> Int32Array:
+    """Add words; return the id of each, 0 if there is a word with its hash already."""
+    import numpy as np
+
+    from textsim_db.db.binary_format import load_int4_array, load_int8_array
+
+    ids = np.zeros(len(words.hashes), np.int32)
+    cursor = connection.cursor(binary=True)
+    row = cursor.execute(statements.INSERT_WORDS, _parameters(words), prepare=True).fetchone()
+    if row is not None and row[0] is not None:
+        is_added = np.isin(words.hashes, load_int8_array(row[0]), assume_unique=True)
+        ids[is_added] = load_int4_array(row[1])
+    return ids
+
+
+def _parameters(words: Tokens) -> list[Array | TextArray]:
+    from textsim_db.db.binary_format import Array, TextArray
+    from textsim_db.db.binary_rows import dump_spans
+
+    return [Array(words.hashes), TextArray(dump_spans(words.normal, words.starts, words.ends))]
 
 
 def _empty_cache() -> WordCache:

@@ -100,18 +100,28 @@ CREATE INDEX IF NOT EXISTS {index} ON {band} (bucket, document_id)
 
 # The dictionary
 
+# The subquery finds each word by the index, however many rows the planner expects. COLLATE "C" compares
+# bytes.
 SELECT_WORDS: Final[LiteralString] = """
 /* textsim-db: find words in the dictionary */
-SELECT w.hash, w.id, w.word
-FROM pg_catalog.unnest(%s::bigint[]) q (hash) JOIN textsim.word w ON w.hash = q.hash
+SELECT pg_catalog.array_send(ARRAY(
+    SELECT coalesce((
+        SELECT w.id FROM textsim.word w WHERE w.hash = q.hash AND w.word = q.word COLLATE "C"), 0)
+    FROM unnest(%s::bigint[], %s::text[]) WITH ORDINALITY q (hash, word, number)
+    ORDER BY q.number))
 """
 # In the order of the hashes, so that two writers wait for each other in one direction only.
 INSERT_WORDS: Final[LiteralString] = """
 /* textsim-db: add words to the dictionary */
-INSERT INTO textsim.word (hash, word)
-SELECT hash, word FROM unnest(%s::bigint[], %s::text[]) q (hash, word) ORDER BY hash
-ON CONFLICT (hash) DO NOTHING
-RETURNING hash, id
+WITH added AS (
+    INSERT INTO textsim.word (hash, word)
+    SELECT hash, word FROM unnest(%s::bigint[], %s::text[]) q (hash, word) ORDER BY hash
+    ON CONFLICT (hash) DO NOTHING
+    RETURNING hash, id
+)
+SELECT pg_catalog.array_send(pg_catalog.array_agg(hash ORDER BY hash)),
+    pg_catalog.array_send(pg_catalog.array_agg(id ORDER BY hash))
+FROM added
 """
 # Documents refer to a word by its id later on: a crash must not lose the word, or another word would
 # get the id, even if the role cares little for its last transactions.

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from textsim_db.text.array_types import ByteArray, HashArray, Int32Array, Int64Array
-from textsim_db.text.hash_table import SPREAD
-from textsim_db.text.hashing import PADDING
+from textsim_db.text.hash_table import SPREAD, enter, find, hash_table, is_taken
 from textsim_db.text.numba_compiler import inlined_kernel, kernel, load64
 from textsim_db.text.tokens import Tokens
-from textsim_db.text.utf8 import Utf8, concatenate
 
 MAX_WORDS = 2_000_000
 """More words that stay cost more memory, and fewer look-ups in the database."""
@@ -64,22 +61,17 @@ class WordCache:
         """Return the id of each word of a batch, 0 for words that are not here: int32 (words,)."""
         return _find(self._table, tokens)
 
-    def add(self, hashes: Int64Array, ids: Int32Array, words: Sequence[bytes]) -> None:
+    def add(self, words: Tokens, ids: Int32Array) -> None:
         """Take in words with different hashes; skips a word whose hash is here already.
 
         Hashes are unique in the dictionary, so that is the same word.
         """
-        if not len(hashes):
-            return
-        long_bytes = sum(_room(len(word)) for word in words if len(word) > _INLINE)
-        if self._count + len(words) > MAX_WORDS or self._bytes_used + long_bytes > MAX_BYTES:
+        lengths = words.ends - words.starts
+        long_bytes = int((lengths[lengths > _INLINE] + 7).sum())
+        if self._count + len(ids) > MAX_WORDS or self._bytes_used + long_bytes > MAX_BYTES:
             self.clear()
-        self._make_room(self._count + len(words), self._bytes_used + long_bytes)
-        # A kernel reads 16 bytes from the beginning of each word.
-        data, offsets = concatenate([*words, bytes(PADDING)])
-        added, self._bytes_used = _enter_words(
-            self._table, hashes, ids, Utf8(data, offsets), self._bytes_used
-        )
+        self._make_room(self._count + len(ids), self._bytes_used + long_bytes)
+        added, self._bytes_used = _enter_words(self._table, words, ids, self._bytes_used)
         self._count += added
 
     def _make_room(self, words: int, long_bytes: int) -> None:
@@ -102,11 +94,6 @@ def _empty_table(slots: int, long_words: ByteArray) -> _Table:
 
 def _power_of_two(at_least: int) -> int:
     return 1 << (at_least - 1).bit_length()
-
-
-def _room(length: int) -> int:
-    """Return the bytes that a long word takes: it is compared eight bytes at a time."""
-    return (length + 7) // 8 * 8
 
 
 @kernel
@@ -198,26 +185,25 @@ def _slot_of_hash(table: _Table, word_hash: np.uint64) -> np.uint64:
 
 
 @kernel
-def _enter_words(
-    table: _Table, hashes: Int64Array, ids: Int32Array, words: Utf8, bytes_used: int
-) -> tuple[int, int]:
+def _enter_words(table: _Table, words: Tokens, ids: Int32Array, bytes_used: int) -> tuple[int, int]:
     """Enter words; return how many were added, and how many bytes of long words there are then."""
     added = 0
-    for i in range(len(hashes)):
-        start, length = words.offsets[i], words.offsets[i + 1] - words.offsets[i]
-        slot = _slot_of_hash(table, np.uint64(hashes[i]))
+    for i in range(len(ids)):
+        start, length = words.starts[i], words.ends[i] - words.starts[i]
+        word_hash = np.uint64(words.hashes[i])
+        slot = _slot_of_hash(table, word_hash)
         if table.slots[slot, 0] != 0:
             continue
         added += 1
         table.slots[slot, 0] = (np.uint64(length) << _HALF) | np.uint64(ids[i])
-        table.slots[slot, 1] = np.uint64(hashes[i])
+        table.slots[slot, 1] = word_hash
         if length <= _INLINE:
-            first, second = _inline_bytes(words.data, start, length)
+            first, second = _inline_bytes(words.normal, start, length)
             table.slots[slot, 2] = first
             table.slots[slot, 3] = second
         else:
             table.slots[slot, 2] = np.uint64(bytes_used)
-            bytes_used = _append(table.long_words, bytes_used, words.data, start, length)
+            bytes_used = _append(table.long_words, bytes_used, words.normal, start, length)
     return added, bytes_used
 
 
@@ -236,3 +222,31 @@ def _copy_slots(table: _Table, larger: _Table) -> None:
             slot = _slot_of_hash(larger, table.slots[i, 1])
             for field in range(_FIELDS):
                 larger.slots[slot, field] = table.slots[i, field]
+
+
+def distinct_missing(tokens: Tokens, ids: Int32Array) -> Int64Array:
+    """Return the numbers of words without an id, of words with one hash the first: (words,).
+
+    They are in the order of their hashes.
+    """
+    numbers = _distinct_missing(tokens.hashes, ids, SPREAD)
+    return numbers[np.argsort(tokens.hashes[numbers])]
+
+
+@kernel
+def _distinct_missing(hashes: Int64Array, ids: Int32Array, spread: int) -> Int64Array:
+    missing = 0
+    for word_id in ids:
+        missing += word_id == 0
+    numbers, distinct_hashes = np.empty(missing, np.int64), np.empty(missing, np.uint64)
+    table = hash_table(distinct_hashes, missing, spread)
+    count = 0
+    for i in range(len(ids)):
+        if ids[i] == 0:
+            slot = find(table, np.uint64(hashes[i]))
+            if not is_taken(table, slot):
+                numbers[count] = i
+                distinct_hashes[count] = np.uint64(hashes[i])
+                enter(table, slot, count)
+                count += 1
+    return numbers[:count]

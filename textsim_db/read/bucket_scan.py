@@ -7,6 +7,7 @@ no step of Python is done for a single bucket.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import Any, LiteralString, NamedTuple
 
 import numpy as np
@@ -55,15 +56,13 @@ class BucketScan:
         row = self._fetch(connection, statements.SIZE_OF_BANDS)
         count = -(-int(row[0]) // RANGE_BYTES) or 1
         bounds = [_LOWEST + _BUCKETS * i // count for i in range(count + 1)]
-        return [(low, high - 1) for low, high in zip(bounds, bounds[1:], strict=False)]
+        return [(low, high - 1) for low, high in pairwise(bounds)]
 
     def shared(self, connection: Connection, buckets: Range) -> SharedBuckets:
         """Read the buckets of a range that have several rows."""
         row = self._fetch(
             connection,
-            self._of_language(
-                statements.SHARED_BUCKETS, statements.SHARED_BUCKETS_OF_LANGUAGE
-            ),
+            self._of_language(statements.SHARED_BUCKETS, statements.SHARED_BUCKETS_OF_LANGUAGE),
             low=buckets[0],
             high=buckets[1],
         )

@@ -25,7 +25,7 @@ More memory saves reading some of them twice.
 """
 ROW_BYTES = 300
 """What a document takes besides its words."""
-MOST_SHORT_BYTES = 4_300
+MOST_SHORT_BYTES = 16_700
 """What a document takes at most whose words are not stored apart from its row, as they are read."""
 KEYS_AT_ONCE = 10_000
 
@@ -56,7 +56,9 @@ class DocumentCache:
 
     def keys(self, ids: Ids) -> dict[int, str]:
         """Return the keys of documents by id."""
-        rows = self._rows  # never changed but by additions: another thread may put a new one in place
+        rows = (
+            self._rows
+        )  # never changed but by additions: another thread may put a new one in place
         keys: dict[int, str] = {i: rows[i][1] for i in ids.tolist() if i in rows}
         unread = np.array([i for i in ids.tolist() if i not in keys], np.int64)
         for start in range(0, len(unread), KEYS_AT_ONCE):

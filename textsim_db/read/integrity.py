@@ -6,24 +6,35 @@ server's own hash_array_extended), so that neither side checks itself.
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable, Iterator
-from typing import Any
+from contextlib import closing
+from itertools import pairwise
+from typing import Any, LiteralString
 
 import numpy as np
 
-from textsim_db.db.binary_format import load_int4_array
+from textsim_db.db.binary_format import Array
+from textsim_db.db.binary_rows import load_int4_arrays
 from textsim_db.db.engine import Connection
 from textsim_db.db.store import Store
 from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.read import statements
-from textsim_db.read.snapshot import snapshot
+from textsim_db.read.snapshot import on_each, snapshot, with_second
+from textsim_db.read.stored_documents import signature_of
 from textsim_db.results import Problem
-from textsim_db.settings import CorpusConfig
 from textsim_db.sketch.sketches import sketch_tokens
-from textsim_db.text.streams import cut
-from textsim_db.text.tokens import tokens_of
+from textsim_db.text.array_types import Int32Array
+from textsim_db.text.streams import ahead, cut
+from textsim_db.text.tokens import Tokens, tokens_of
 
 DOCUMENTS_AT_ONCE = 2_000
+MAX_WORDS = 500_000
+"""The words that are kept between documents: more memory saves reading some again."""
+BLOCK_BITS = 12
+"""The band rows of 2^12 ids are compared by one sum; if it differs, row by row."""
+
+Row = tuple[Any, ...]
 
 
 def check(store: Store, progress: Callable[[int], None] | None = None) -> list[Problem]:
@@ -33,7 +44,7 @@ def check(store: Store, progress: Callable[[int], None] | None = None) -> list[P
             *_word_problems(connection),
             *_document_problems(connection, store.corpus, progress),
             *_forgotten(connection, store.corpus),
-            *_band_problems(connection, store.corpus),
+            *_band_problems(connection, store),
             *_source_problems(connection, store.corpus),
         ]
 
@@ -46,41 +57,95 @@ def _word_problems(connection: Connection) -> Iterator[Problem]:
 def _document_problems(
     connection: Connection, corpus: StoredCorpus, progress: Callable[[int], None] | None
 ) -> Iterator[Problem]:
+    """Yield the problems of documents: while some are checked, the next ones are read."""
     done = 0
+    checker = _Checker(connection, corpus)
     with connection.cursor(corpus.label("check documents"), binary=True) as cursor:
         cursor.itersize = DOCUMENTS_AT_ONCE
-        cursor.execute(corpus.statement(statements.DOCUMENTS_WITH_WORDS))
-        for rows in cut(cursor, DOCUMENTS_AT_ONCE, lambda row: len(row[4])):
-            yield from _check_documents(corpus.config, rows)
-            done += len(rows)
-            if progress is not None:
-                progress(done)
+        cursor.execute(corpus.statement(statements.DOCUMENTS_TO_CHECK))
+        pieces = cut(cursor, DOCUMENTS_AT_ONCE, lambda row: 4 * len(row[2] or row[4]))
+        with closing(ahead(pieces, checker.check)) as checked:
+            for count, problems in checked:
+                yield from problems
+                done += count
+                if progress is not None:
+                    progress(done)
 
 
-def _check_documents(config: CorpusConfig, rows: list[tuple[Any, ...]]) -> Iterator[Problem]:
-    tokens = tokens_of([row[4].encode() for row in rows])
-    sketches = sketch_tokens(tokens, config)
-    shingle_counts = sketches.shingle_counts.tolist()
-    word_counts = np.diff(tokens.word_offsets).tolist()
-    for i, (key, shingle_count, word_ids, signature, form, language, unknown) in enumerate(rows):
+class _Checker:
+    """Checks what is stored of documents against their words."""
+
+    def __init__(self, connection: Connection, corpus: StoredCorpus) -> None:
+        self._connection = connection
+        self._config = corpus.config
+        self._words: dict[int, str] = {}
+
+    def check(self, rows: list[Row]) -> tuple[int, list[Problem]]:
+        """Return the number of documents and their problems."""
+        word_ids, offsets = load_int4_arrays([row[2] or b"" for row in rows])
+        absent = self._read_words(word_ids)
+        ids, spans = word_ids.tolist(), pairwise(offsets.tolist())
+        stored = [ids[start:end] for start, end in spans]
+        unknown = [absent.intersection(ids) if absent else set() for ids in stored]
+        forms = [
+            self._form(row, [] if missing else ids)
+            for row, ids, missing in zip(rows, stored, unknown, strict=True)
+        ]
+        tokens = tokens_of([form.encode() for form in forms])
+        sketches = sketch_tokens(tokens, self._config)
+        problems: list[Problem] = []
+        for i, row in enumerate(rows):
+            problems += self._language_problems(row)
+            if unknown[i]:
+                detail = f"word id {min(unknown[i])} is not in the dictionary"
+                problems.append(Problem("unknown word", row[0], detail))
+                continue
+            computed = sketches.signatures[i] if sketches.shingle_counts[i] else ()
+            problems += _word_order_problems(row, tokens, i, forms[i], len(stored[i]))
+            problems += _sketch_problems(row, int(sketches.shingle_counts[i]), computed)
+        return len(rows), problems
+
+    def _read_words(self, word_ids: Int32Array) -> set[int]:
+        """Read the words of ids, and return the ids that are not in the dictionary."""
+        ids = np.unique(word_ids)
+        missing = [number for number in ids.tolist() if number not in self._words]
+        if len(self._words) + len(missing) > MAX_WORDS:
+            self._words, missing = {}, ids.tolist()
+        if missing:
+            cursor = self._connection.cursor(binary=True)
+            parameters = [Array(np.array(missing, np.int32))]
+            self._words.update(cursor.execute(statements.WORDS_OF_IDS, parameters).fetchall())
+        return set(missing) - self._words.keys()
+
+    def _form(self, row: Row, ids: list[int]) -> str:
+        form: str | None = row[4]
+        return " ".join(map(self._words.__getitem__, ids)) if form is None else form
+
+    def _language_problems(self, row: Row) -> Iterator[Problem]:
+        key, word_ids, language = row[0], row[2], row[5]
         # A document gets its language together with its word ids.
-        has_language = config.language is not None and word_ids is not None
+        has_language = self._config.language is not None and word_ids is not None
         if (language is not None) != has_language:
             expected = "a language" if has_language else "none"
             yield Problem("language", key, f"stored is {language}, expected {expected}")
-        if unknown is not None:
-            yield Problem("unknown word", key, f"word id {unknown} is not in the dictionary")
-            continue
-        span = tokens.normal_offsets[i : i + 2].tolist()
-        stored_words = word_counts[i] if word_ids is None else len(load_int4_array(word_ids))
-        if tokens.span(*span) != form or word_counts[i] != stored_words:
-            yield Problem("words", key, "the stored words are not a normal form")
-        if shingle_count != shingle_counts[i]:
-            detail = f"the words give {shingle_counts[i]} shingles, stored is {shingle_count}"
-            yield Problem("shingle count", key, detail)
-        computed = sketches.signatures[i] if shingle_counts[i] else sketches.signatures[i, :0]
-        if not np.array_equal(computed, load_int4_array(signature)):
-            yield Problem("signature", key, "the stored signature is not that of the words")
+
+
+def _word_order_problems(
+    row: Row, tokens: Tokens, i: int, form: str, stored_words: int
+) -> Iterator[Problem]:
+    span = tokens.normal_offsets[i : i + 2].tolist()
+    words = int(tokens.word_offsets[i + 1] - tokens.word_offsets[i])
+    if tokens.span(*span) != form or words != (words if row[2] is None else stored_words):
+        yield Problem("words", row[0], "the stored words are not a normal form")
+
+
+def _sketch_problems(row: Row, shingle_count: int, signature: Any) -> Iterator[Problem]:
+    if row[1] != shingle_count:
+        detail = f"the words give {shingle_count} shingles, stored is {row[1]}"
+        yield Problem("shingle count", row[0], detail)
+    stored = signature_of(row[3])
+    if stored is None or not np.array_equal(stored, signature):
+        yield Problem("signature", row[0], "the stored signature is not that of the words")
 
 
 def _forgotten(connection: Connection, corpus: StoredCorpus) -> Iterator[Problem]:
@@ -93,13 +158,18 @@ def _source_problems(connection: Connection, corpus: StoredCorpus) -> Iterator[P
         yield Problem("attached table", table, problem)
 
 
-def _band_problems(connection: Connection, corpus: StoredCorpus) -> Iterator[Problem]:
-    config = corpus.config
-    parameters = {"rows": config.rows, "bands": config.bands}
-    for document_id, key, band, bucket, count in connection.execute(
-        corpus.statement(statements.WRONG_BAND_ROWS), parameters
+def _band_problems(connection: Connection, store: Store) -> Iterator[Problem]:
+    """Yield the band rows that the signatures do not give, and those that are missing."""
+    config = store.corpus.config
+    shape = {"rows": config.rows, "bands": config.bands, "bits": BLOCK_BITS}
+    blocks = _differing_blocks(connection, store, shape | {"seed": secrets.randbits(63)})
+    if not blocks:
+        return
+    statement = store.corpus.statement(statements.WRONG_BAND_ROWS)
+    for document_id, key, bucket, count in connection.execute(
+        statement, shape | {"blocks": blocks}
     ):
-        place = f"band {band}, bucket {bucket}"
+        place = f"bucket {bucket}"
         if key is None:
             yield Problem(
                 "orphan", f"document {document_id}", f"a band row without document: {place}"
@@ -108,3 +178,17 @@ def _band_problems(connection: Connection, corpus: StoredCorpus) -> Iterator[Pro
             yield Problem("missing band row", key, place)
         else:
             yield Problem("extra band row", key, f"{place}, {-count} too many")
+
+
+def _differing_blocks(
+    connection: Connection, store: Store, parameters: dict[str, int]
+) -> list[int]:
+    """Return the blocks of ids in which the signatures give other band rows than are stored."""
+
+    def sums(connection: Connection, statement: LiteralString) -> set[Row]:
+        return set(connection.execute(store.corpus.statement(statement), parameters))
+
+    both = (statements.SUMS_OF_BANDS, statements.SUMS_OF_SIGNATURES)
+    with with_second(store.engine, connection) as connections:
+        stored, expected = on_each(connections, both, sums)
+    return sorted({block for block, *_ in stored ^ expected})

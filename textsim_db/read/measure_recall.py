@@ -152,4 +152,4 @@ def distribution(report: RecallReport) -> Distribution:
     """Return how many documents are how similar to one, as measured; unlike ones are left out."""
     share = max(report.sampled, 1)
     middles = [min((i + 0.5) / BINS, 1.0) for i in range(BINS + 1)]
-    return Distribution(middles, [pairs / share for pairs in report.histogram])
+    return Distribution(middles, [pairs / share for pairs in report.histogram], report.documents)

@@ -29,7 +29,7 @@ from textsim_db.results import Pair
 from textsim_db.text.array_types import Int64Array
 from textsim_db.text.streams import ahead
 
-PAIRS_AT_ONCE = 20_000
+PAIRS_AT_ONCE = 8_000
 """Pairs that are verified at once, while the documents of the next ones are read."""
 
 ComponentsOf = Callable[[Ids], Ids]

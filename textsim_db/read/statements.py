@@ -231,16 +231,14 @@ WRONG_WORD_HASHES: Final[LiteralString] = """
 /* textsim-db: check the dictionary */
 SELECT w.id, w.word FROM textsim.word w WHERE w.hash <> pg_catalog.hashtextextended(w.word, 0)
 """
-DOCUMENTS_WITH_WORDS: Final[LiteralString] = """
-SELECT d.key, d.shingle_count, pg_catalog.array_send(d.word_ids), pg_catalog.array_send(d.signature),
-    coalesce(d.normal_form, t.text), d.language, t.unknown
-FROM {document} d
-CROSS JOIN LATERAL (
-    SELECT coalesce(pg_catalog.string_agg(w.word, ' ' ORDER BY q.place), ''),
-        min(q.id) FILTER (WHERE w.id IS NULL)
-    FROM pg_catalog.unnest(d.word_ids) WITH ORDINALITY q (id, place)
-    LEFT JOIN textsim.word w ON w.id = q.id
-) t (text, unknown)
+DOCUMENTS_TO_CHECK: Final[LiteralString] = """
+SELECT key, shingle_count, pg_catalog.array_send(word_ids), pg_catalog.array_send(signature),
+    normal_form, language
+FROM {document}
+"""
+WORDS_OF_IDS: Final[LiteralString] = """
+/* textsim-db: check documents: words */
+SELECT id, word FROM textsim.word WHERE id = ANY (%s::integer[])
 """
 # A document whose words wait for ids, and that no worker will hear of. Keys one by one can be hashed;
 # d.key = ANY (p.keys) would compare each document with each row of the log.
@@ -258,20 +256,40 @@ SELECT s.relation::text, p.problem
 FROM textsim.source s CROSS JOIN LATERAL textsim._source_problems(s) p (problem)
 WHERE s.corpus_id = %s AND s.active
 """
+# The band rows of documents with neighbouring ids as one sum of hashes, which needs no sorting. The
+# seed is secret, so no other rows can have the same sum.
+SUMS_OF_BANDS: Final[LiteralString] = """
+/* textsim-db: check corpus {id}: band rows */
+SELECT document_id >> %(bits)s, count(*), sum(pg_catalog.hashint4extended(
+    bucket, pg_catalog.hashint4extended(document_id, %(seed)s)))
+FROM {band} GROUP BY 1
+"""
+_BUCKETS_OF_DOCUMENTS: Final[LiteralString] = """
+    SELECT d.id, (pg_catalog.hash_array_extended(
+        d.signature[j * %(rows)s + 1:(j + 1) * %(rows)s], j) << 32 >> 32)::integer AS bucket
+    FROM {document} d CROSS JOIN pg_catalog.generate_series(0, %(bands)s - 1) j
+    WHERE pg_catalog.cardinality(d.signature) > 0"""
+SUMS_OF_SIGNATURES: Final[LiteralString] = f"""
+/* textsim-db: check corpus {{id}}: buckets of signatures */
+SELECT b.id >> %(bits)s, count(*), sum(pg_catalog.hashint4extended(
+    b.bucket, pg_catalog.hashint4extended(b.id, %(seed)s)))
+FROM ({_BUCKETS_OF_DOCUMENTS}
+) b GROUP BY 1
+"""
 # The rows that the signatures give against the rows that are stored, as multisets: a negative count
 # is the number of rows too many.
-WRONG_BAND_ROWS: Final[LiteralString] = """
-/* textsim-db: check corpus {id}: band rows */
-SELECT b.document_id, d.key, b.band, b.bucket, sum(b.sign)
+WRONG_BAND_ROWS: Final[LiteralString] = f"""
+/* textsim-db: check corpus {{id}}: wrong band rows */
+SELECT b.id, d.key, b.bucket, sum(b.sign)
 FROM (
-    SELECT document_id, band::integer, bucket, -1 AS sign FROM {band}
+    SELECT document_id AS id, bucket, -1 AS sign FROM {{band}}
+    WHERE document_id >> %(bits)s = ANY (%(blocks)s::integer[])
     UNION ALL
-    SELECT d.id, j,
-        pg_catalog.hash_array_extended(d.signature[j * %(rows)s + 1:(j + 1) * %(rows)s], j), 1
-    FROM {document} d CROSS JOIN pg_catalog.generate_series(0, %(bands)s - 1) j
-    WHERE pg_catalog.cardinality(d.signature) > 0
+    SELECT c.id, c.bucket, 1
+    FROM ({_BUCKETS_OF_DOCUMENTS} AND d.id >> %(bits)s = ANY (%(blocks)s::integer[])
+    ) c
 ) b
-LEFT JOIN {document} d ON d.id = b.document_id
-GROUP BY b.document_id, d.key, b.band, b.bucket
+LEFT JOIN {{document}} d ON d.id = b.id
+GROUP BY b.id, d.key, b.bucket
 HAVING sum(b.sign) <> 0
 """

@@ -119,6 +119,14 @@ class StoredDocuments:
         return values.astype(np.int16)
 
 
+def signature_of(data: bytes) -> Int16Array | None:
+    """Return a signature as array_send gives it: int16 of its length, None if it is damaged."""
+    values = data[_ARRAY_HEADER:]
+    if len(values) % _INT2.itemsize:
+        return None
+    return np.frombuffer(values, _INT2)["value"].astype(np.int16)
+
+
 @lru_cache(maxsize=16)
 def _signature_layout(num_hashes: int) -> np.dtype[np.void]:
     """Return how array_send lays out an int2[] of so many values."""

@@ -7,18 +7,20 @@ from math import sqrt
 from typing import NamedTuple
 
 from textsim_db.errors import ConfigurationError
-from textsim_db.settings import DEFAULTS, Bands, CorpusSettings, check_count, is_number
+from textsim_db.settings import DEFAULTS, MIN_ROWS, Bands, CorpusSettings, check_count, is_number
 
 MAX_WORDS = 10_000_000
 _PAGE = 8168  # bytes of a page of 8 kB without its header
 _FULL = 0.9  # how full the server packs the pages of a B-tree
 _KEY = 12  # bytes of an average key
+_BUCKETS = 2**32
 
 
 class Option(NamedTuple):
     """A banding of num_hashes values, and what it means.
 
-    recall: the probability that a pair exactly at the threshold is found. storage: bytes for a
+    recall: the probability that a pair exactly at the threshold is found, by the formula; see
+    is_optimistic(). storage: bytes for a
     document, all indexes included. candidates: how many documents are expected to be verified for
     each. chosen: whether create_corpus would take this banding.
     """
@@ -35,15 +37,29 @@ class Option(NamedTuple):
         return Bands(self.bands, self.rows).probability(similarity)
 
 
+def is_optimistic(probability: float) -> bool:
+    """Say whether signatures may find fewer pairs than this probability by the formula.
+
+    They find up to 0.013 less if it is between 0.2 and 0.6: two values of a signature that was filled in
+    few rounds are not quite independent. Above, they find as many or more (`benchmarks/sketch_distribution.py`).
+    """
+    return 0.2 <= probability <= 0.6
+
+
 class Distribution(NamedTuple):
-    """How many documents there are at each similarity to one document."""
+    """How many documents there are at each similarity to one document, and in all."""
 
     similarities: Sequence[float]
     documents: Sequence[float]
+    corpus_documents: int
 
     def candidates(self, banding: Bands) -> float:
-        """Return how many candidates a banding is expected to give for one document."""
-        return sum(
+        """Return how many candidates a banding is expected to give for one document.
+
+        Any two buckets of two documents are equal by chance once in 2^32 times.
+        """
+        by_chance = banding.bands**2 * self.corpus_documents / _BUCKETS
+        return by_chance + sum(
             count * banding.probability(similarity)
             for similarity, count in zip(self.similarities, self.documents, strict=True)
         )
@@ -57,7 +73,7 @@ def plan(
     documents: int = 1_000_000,
     background: float = 0.05,
 ) -> list[Option]:
-    """Return the possible bandings, one for each number of rows.
+    """Return the possible bandings, one for each number of rows from 2 on.
 
     words: in a document. documents: in the corpus. background: the similarity of two unrelated
     documents, from which the expected candidates follow. Raises
@@ -66,7 +82,7 @@ def plan(
     check_count(documents, "documents", 0, 2**63 - 1)
     if not is_number(background) or not 0 <= background < 1:
         raise ConfigurationError(f"background is {background!r}; expected 0 or more, below 1")
-    distribution = Distribution([float(background)], [documents])
+    distribution = Distribution([float(background)], [documents], documents)
     return options(threshold, recall, num_hashes, words, distribution)
 
 
@@ -78,7 +94,7 @@ def options(
     if not is_number(words) or not 0 <= words <= MAX_WORDS:
         raise ConfigurationError(f"words is {words!r}; expected 0 to {MAX_WORDS}")
     possible = []
-    for rows in range(1, num_hashes + 1):
+    for rows in range(MIN_ROWS, num_hashes + 1):
         banding = Bands(num_hashes // rows, rows)
         possible.append(
             Option(
@@ -103,12 +119,12 @@ def storage(words: float, num_hashes: int, bands: int) -> float:
 
     By the layout of PostgreSQL's pages: "Database Physical Storage" in its documentation.
     """
-    row = 24 + 16 + 1 + _KEY + 3 + (24 + 4 * words) + (24 + 4 * num_hashes)
+    row = 24 + 4 + 4 + 1 + _KEY + 3 + (24 + 4 * words) + (24 + 2 * num_hashes)
     row = _aligned(row) + 4
     # A page holds whole rows, so half a row of it is left over on average.
     document = _PAGE / max(_PAGE / row - 0.5, 1) if row < _PAGE else row + 200
     by_id, by_key = 16 + 4, _aligned(8 + 1 + _KEY) + 4
-    band, by_bucket = 48 + 4, 32 + 4
+    band, by_bucket = 32 + 4, 16 + 4
     return document + (by_id + by_key) / _FULL + bands * (band + by_bucket / _FULL)
 
 
