@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import struct
+from collections import Counter
 from itertools import combinations, pairwise
 from typing import Any
 
@@ -21,9 +22,11 @@ from textsim_db.compare.verify import Criterion, values_of_pairs
 from textsim_db.db import binary_format, binary_rows
 from textsim_db.measures import by_name, edits
 from textsim_db.measures.alignment import alignment
+from textsim_db.read import packed_pairs
 from textsim_db.sketch.band_buckets import ragged
 from textsim_db.text.tokens import Tokens
 from textsim_db.write import prepared_batch
+from textsim_db.write.band_rows import changed_rows
 
 
 def check_documents(
@@ -158,6 +161,55 @@ def check_arrays(given: list[bytes]) -> None:
         assert values[start:end].tolist() == expected
         if (len(data) - 20) % 8 == 0 or len(data) <= 20:
             assert binary_format.load_int4_array(data).tolist() == expected
+
+
+def check_band_rows(rng: random.Random) -> None:
+    """Pairs of buckets, and band rows for COPY, with whatever numbers a damaged table may have."""
+    edges = (-(2**31), -1, 0, 1, 2**31 - 1)
+    ids = [rng.choice((*edges, rng.randrange(-(2**31), 2**31))) for _ in range(12)]
+    values = [rng.choice((*edges, rng.randrange(-(2**31), 2**31))) for _ in range(6)]
+    rows = [(rng.choice(values), rng.choice(ids)) for _ in range(rng.randrange(40))]
+    before, after = ([row for row in rows if rng.random() < 0.8] for _ in range(2))
+    gone, new = changed_rows(_packed(before), _packed(after))
+    counts, counts_after = Counter(before), Counter(after)
+    for value in gone.tolist():
+        del counts[_unpacked(value)]
+    counts.update(map(_unpacked, new.tolist()))
+    assert counts == counts_after
+    data = binary_rows.copy_bands(_packed(rows)).tobytes()
+    assert data == b"".join(
+        struct.pack(">hiiii", 2, 4, b, 4, i) for b, i in sorted(rows, key=_pack)
+    )
+    places = np.array([values.index(b) for b, _ in rows], np.int32)
+    members = packed_pairs.members_of(places, np.array([i for _, i in rows], np.int32), 6)
+    expected = Counter(
+        pair
+        for place in range(6)
+        for pair in combinations(sorted({i for b, i in rows if values.index(b) == place}), 2)
+    )
+    rounds = rng.choice((1, 2, 5))
+    pairs = [packed_pairs.pairs_of(members, packed_pairs.Part(k, rounds)) for k in range(rounds)]
+    assert Counter(map(_unpacked, np.concatenate(pairs).tolist())) == expected
+    distinct, is_single = packed_pairs.distinct(pairs)
+    in_order = sorted(expected, key=_pack)
+    assert [_unpacked(pair) for pair in distinct.tolist()] == in_order
+    assert is_single.tolist() == [expected[pair] == 1 for pair in in_order]
+    shared = packed_pairs.BucketsOfDocuments(members).least_shared(distinct)
+    for pair, place in zip(in_order, shared.tolist(), strict=True):
+        both = [{i for b, i in rows if values.index(b) == p} >= {*pair} for p in range(6)]
+        assert place == both.index(True)
+
+
+def _pack(row: tuple[int, int]) -> int:
+    return row[0] << 32 | row[1] & 0xFFFFFFFF
+
+
+def _packed(rows: list[tuple[int, int]]) -> Numbers:
+    return np.array(sorted(map(_pack, rows)), np.int64)
+
+
+def _unpacked(value: int) -> tuple[int, int]:
+    return value >> 32, reference.signed(value, 32)
 
 
 def check_rows(
