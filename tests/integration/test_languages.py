@@ -193,8 +193,7 @@ def test_every_way_in(db: ts.Database, rng: random.Random, left_out: list[str]) 
         assert stored(connection, "python", "d.language") == {**expected, "en0": "fr"}
         assert db.corpus("python").config.language == "auto"
         documents, _ = tables_of(connection, "python")
-        damage = f"UPDATE {documents} SET language = NULL WHERE key = 'de1'"
-        connection.execute(damage.encode())
+        connection.execute(f"UPDATE {documents} SET language = NULL WHERE key = 'de1'".encode())
         assert {problem.kind for problem in db.corpus("python").check()} == {"language"}
 
 
