@@ -510,7 +510,8 @@ class Corpus:
         transaction, with the attached tables and the views of textsim.create_view. Writers go on as
         well, except in the moments of the last step. Other Corpus objects of it are brought up to date
         by their next search; a write through one of them raises CorpusChanged once. progress is called
-        with the documents done, and their number. Returns False if the settings are what they were.
+        with the documents done, and their number. Without settings the corpus is built anew as it is,
+        which numbers its documents from 1. Returns False if the settings given are what they were.
         Raises ConfigurationError, also for a view that cannot read the new corpus instead, and
         CorpusBusy while another session rebuilds the corpus; if it fails or is interrupted, everything
         is as before.
@@ -527,7 +528,7 @@ class Corpus:
         }
         with self._current():
             config = self.config.changed(**settings)
-            if config == self.config:
+            if config == self.config and any(value is not None for value in settings.values()):
                 return False
             rebuilt = rebuild.rebuild(self._store, config, progress)
             self._store = replace(self._store, corpus=rebuilt)

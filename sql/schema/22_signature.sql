@@ -26,7 +26,7 @@ BEGIN
         ) w);
 END $$;
 COMMENT ON FUNCTION textsim._shingle_values(text, text, integer)
-    IS 'the 64-bit values of the shingles of a normal form, some of them more than once';
+    IS 'the 64-bit values of the shingles of a normal form; those of words as often as they occur';
 
 CREATE FUNCTION textsim._bins(shingle_values bigint[], num_hashes integer, base bigint, rounds integer)
 RETURNS TABLE (bin bigint, value bigint)

@@ -36,12 +36,20 @@ END $$;
 COMMENT ON FUNCTION textsim._changed_buckets(integer[], integer[])
     IS 'the buckets that do not occur as often in the one as in the other';
 
-CREATE FUNCTION textsim._count_shingles(form text, unit text, n integer) RETURNS integer
+CREATE FUNCTION textsim._count_shingles(
+    form text, shingle_values bigint[], unit text, n integer)
+RETURNS integer
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     words text[];
 BEGIN
-    IF unit = 'char' OR n > 3 THEN
+    -- Where no value occurs twice, no shingle does. Those of characters are distinct already.
+    IF unit = 'char' OR cardinality(shingle_values) = (
+        SELECT count(*) FROM (SELECT DISTINCT unnest(shingle_values)) value)
+    THEN
+        RETURN cardinality(shingle_values);
+    END IF;
+    IF n > 3 THEN
         RETURN cardinality(textsim._shingles_of_form(form, unit, n));
     END IF;
     words := string_to_array(form, ' ');
@@ -57,8 +65,8 @@ BEGIN
             ) t
         ) shingle);
 END $$;
-COMMENT ON FUNCTION textsim._count_shingles(text, text, integer)
-    IS 'how many distinct shingles a normal form has';
+COMMENT ON FUNCTION textsim._count_shingles(text, bigint[], text, integer)
+    IS 'how many distinct shingles a normal form has; the values are those of _shingle_values()';
 
 CREATE FUNCTION textsim._write_document(
     c textsim.corpus, source integer, key text, body text, is_stored boolean DEFAULT NULL)

@@ -63,6 +63,7 @@ SET enable_seqscan = off
 AS $$
 DECLARE
     stored textsim.document;
+    shingle_values bigint[];
     new_signature smallint[];
     new_count integer;
     new_id bigint;
@@ -91,10 +92,10 @@ BEGIN
             END IF;
         END IF;
         IF new_signature IS NULL THEN
-            new_signature := textsim._sketch(
-                textsim._shingle_values(form, {unit}, {n}), {num_hashes}, {base});
+            shingle_values := textsim._shingle_values(form, {unit}, {n});
+            new_signature := textsim._sketch(shingle_values, {num_hashes}, {base});
             new_buckets := textsim._buckets(new_signature, {bands}, {rows});
-            new_count := textsim._count_shingles(form, {unit}, {n});
+            new_count := textsim._count_shingles(form, shingle_values, {unit}, {n});
         END IF;
         -- The worker that gives words their ids identifies the language of a document that has words.
         IF stored.id IS NULL THEN

@@ -26,7 +26,9 @@ def create_table(connection: Connection, rows: int) -> None:
 
 
 def without_word_ids(connection: Connection) -> list[str]:
-    rows = connection.execute("SELECT key FROM textsim.document_1 WHERE word_ids IS NULL ORDER BY 1")
+    rows = connection.execute(
+        "SELECT key FROM textsim.document_1 WHERE word_ids IS NULL ORDER BY 1"
+    )
     return [key for (key,) in rows]
 
 

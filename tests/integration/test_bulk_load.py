@@ -105,7 +105,7 @@ def test_two_loads_that_end_at_once(db: ts.Database) -> None:
     with psycopg.connect(db.url) as writer, ThreadPoolExecutor(4) as pool:
         writer.execute("DROP INDEX textsim.band_1_bucket")
         writer.commit()
-        writer.execute("INSERT INTO textsim.band_1 VALUES (1, 0, 0, 0)")
+        writer.execute("INSERT INTO textsim.band_1 VALUES (0, 0)")
         building = [
             pool.submit(
                 stored_corpus.build_band_index, db.engine, stored_corpus.load(db.engine, "c")

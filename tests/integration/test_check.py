@@ -115,9 +115,13 @@ def test_a_document_that_vanished(corpus: ts.Corpus, database_url: str) -> None:
 def test_a_row_in_place_of_another_one(corpus: ts.Corpus, database_url: str) -> None:
     """A document may have a bucket twice, so rows are counted."""
     with psycopg.connect(database_url) as connection:
-        rows = connection.execute(f"SELECT bucket FROM textsim.band_1 WHERE document_id = {A}".encode())
+        rows = connection.execute(
+            f"SELECT bucket FROM textsim.band_1 WHERE document_id = {A}".encode()
+        )
         first, second = [bucket for (bucket,) in rows][:2]
-    damage = f"UPDATE textsim.band_1 SET bucket = {first} WHERE document_id = {A} AND bucket = {second}"
+    damage = (
+        f"UPDATE textsim.band_1 SET bucket = {first} WHERE document_id = {A} AND bucket = {second}"
+    )
     assert found(corpus, database_url, damage) == {
         ("missing band row", "a"),
         ("extra band row", "a"),

@@ -87,7 +87,7 @@ assert len(corpus) == 101
 IN_USE = """
 logging.getLogger("psycopg").setLevel(logging.ERROR)  # it warns of a rollback that fails
 db = ts.connect(url)
-corpus = db.create_corpus("c", "word:2", threshold=0.5, num_hashes=16)
+corpus = db.create_corpus("c", "word:2", threshold=0.5, num_hashes=32)
 corpus.add_many(documents("first"))
 every = sorted(corpus.pairs())
 pairs = corpus.pairs()
@@ -111,7 +111,7 @@ KILLED = """
 import signal
 
 db = ts.connect(url + ("&" if "?" in url else "?") + "application_name=parent")
-corpus = db.create_corpus("c", "word:2", threshold=0.5, num_hashes=16)
+corpus = db.create_corpus("c", "word:2", threshold=0.5, num_hashes=32)
 corpus.add_many(documents("first"))
 pairs = corpus.pairs()
 next(pairs)

@@ -48,6 +48,61 @@ def test_a_rebuilt_corpus_equals_a_new_one(db: ts.Database, settings: dict[str, 
     assert not corpus.rebuild(**settings)
 
 
+def numbered_keys(db: ts.Database, name: str) -> list[tuple[int, str]]:
+    number = stored_corpus.load(db.engine, name).id
+    with db.engine.connect() as connection:
+        statement = f"SELECT id, key FROM textsim.document_{number} ORDER BY id"
+        return [(id_, key) for id_, key in connection.exec_driver_sql(statement)]
+
+
+def test_documents_are_numbered_anew_in_their_order(db: ts.Database) -> None:
+    corpus = db.create_corpus("c")
+    corpus.add_many(TEXTS.items())
+    keys = [key for _, key in numbered_keys(db, "c")]
+    corpus.remove(keys[::3])
+    corpus.add_many((key, "another text now") for key in keys[1::3])
+    kept = [key for i, key in enumerate(keys) if i % 3]
+    assert [key for _, key in numbered_keys(db, "c")] == kept
+    assert corpus.rebuild()
+    assert numbered_keys(db, "c") == list(enumerate(kept, 1))
+    corpus.add("later", "a text")
+    assert numbered_keys(db, "c")[-1] == (len(kept) + 1, "later")
+    assert corpus.check() == []
+
+
+def test_what_changes_meanwhile_keeps_its_number(
+    db: ts.Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(copy_corpus, "DOCUMENTS_AT_ONCE", 100)
+    monkeypatch.setattr("textsim_db.write.rebuild.FEW", 1)
+    corpus, other = db.create_corpus("c"), db.corpus("c")
+    corpus.add_many(TEXTS.items())
+    keys = [key for _, key in numbered_keys(db, "c")]
+
+    def change(done: int, documents: int) -> None:
+        if done == 100:
+            other.remove([keys[5], keys[250]])
+            other.add_many([(keys[7], "changed words"), (keys[260], "changed"), ("new", "a text")])
+            other.add(keys[5], "removed and added again")
+
+    assert corpus.rebuild(seed=7, progress=change)
+    numbered = numbered_keys(db, "c")
+    expected = [*(key for i, key in enumerate(keys) if i not in (5, 250)), "new", keys[5]]
+    assert [key for _, key in numbered] == expected
+    assert dict(map(reversed, numbered))[keys[7]] == 8
+    assert corpus.check() == []
+    texts = TEXTS | {
+        keys[7]: "changed words",
+        keys[260]: "changed",
+        "new": "a text",
+        keys[5]: "removed and added again",
+    }
+    del texts[keys[250]]
+    fresh = db.create_corpus("fresh", seed=7)
+    fresh.add_many(texts.items())
+    assert contents(db, "c") == contents(db, "fresh")
+
+
 def test_tables_stay_attached(db: ts.Database) -> None:
     with psycopg.connect(db.url, autocommit=True) as connection:
         for mode in ("queue", "inline"):
@@ -256,4 +311,4 @@ def test_refused_settings(db: ts.Database) -> None:
         corpus.rebuild(bands=4)
     with pytest.raises(ts.ConfigurationError, match="no bands of 128 hashes reach recall"):
         corpus.rebuild(threshold=0.001, recall=0.9999)
-    assert not corpus.rebuild()
+    assert not corpus.rebuild(threshold=0.8)

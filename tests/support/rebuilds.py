@@ -21,7 +21,7 @@ def contents(db: ts.Database, name: str) -> tuple[list[Any], list[Any]]:
             f"FROM textsim.document_{number} ORDER BY key"
         ).all()
         bands = connection.exec_driver_sql(
-            f"SELECT d.key, b.band, b.bucket FROM textsim.band_{number} b "
-            f"LEFT JOIN textsim.document_{number} d ON d.id = b.document_id ORDER BY 1, 2, 3"
+            f"SELECT d.key, b.bucket FROM textsim.band_{number} b "
+            f"LEFT JOIN textsim.document_{number} d ON d.id = b.document_id ORDER BY 1, 2"
         ).all()
     return [tuple(row) for row in rows], [tuple(row) for row in bands]

@@ -101,12 +101,11 @@ def rebuild(
     """Build a corpus anew with other settings, while it is used; those not given stay.
 
     Searches and writers use the old one until the new one is complete; then it takes the old one's
-    place in one transaction, with the attached tables. It needs room for both until then.
+    place in one transaction, with the attached tables. It needs room for both until then. Without
+    settings the corpus is built anew as it is, which numbers its documents from 1.
 
     Example: `textsim rebuild news --threshold 0.7 --num-hashes 256`
     """
-    if not settings:
-        raise typer.BadParameter("say what to change, such as --threshold 0.7", param_hint="CORPUS")
     with connect(database_url) as db:
         opened = db.corpus(corpus)
         start = time.monotonic()

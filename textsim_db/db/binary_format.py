@@ -81,5 +81,7 @@ def load_int8_array(data: bytes) -> npt.NDArray[np.int64]:
 def _load_array(data: bytes, type_: type[Any]) -> npt.NDArray[Any]:
     dtype = np.dtype(type_)
     element = np.dtype([("length", ">i4"), ("value", dtype.newbyteorder(">"))])
-    rows = np.frombuffer(data, element, offset=min(_ARRAY_HEADER, len(data)))
+    # A NULL is shorter than an element: the elements of a damaged array mean nothing, and are read.
+    count = max(len(data) - _ARRAY_HEADER, 0) // element.itemsize
+    rows = np.frombuffer(data, element, count, min(_ARRAY_HEADER, len(data)))
     return rows["value"].astype(dtype)

@@ -303,6 +303,8 @@ work_mem = {max(4, min(64, memory // 128))}MB
 # A bulk load should not run into a checkpoint every few seconds.
 max_wal_size = 4GB
 checkpoint_timeout = 15min
+# The log reaches the disk while a batch is being written, so that its COMMIT has little to wait for.
+wal_writer_delay = 10ms
 random_page_cost = 1.1
 # Compiling a query takes longer than any look-up here.
 jit = off

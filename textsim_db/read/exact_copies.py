@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from textsim_db.cluster.spanning_forest import Ids
-from textsim_db.db.binary_format import Array, load_int4_array
+from textsim_db.db.binary_format import Array, load_int4_array, load_int8_array
 from textsim_db.db.engine import Connection
 from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.read import statements
@@ -21,8 +21,6 @@ from textsim_db.read.packed_pairs import Members, is_among, left_of, offsets_of,
 from textsim_db.text.array_types import BoolArray, Int32Array, Int64Array
 
 DOCUMENTS_AT_ONCE = 50_000
-_HEADER = 20
-_INT8 = np.dtype([("length", ">i4"), ("value", ">i8")])
 
 
 class Copies:
@@ -95,8 +93,7 @@ class Copies:
         ((found, hashes),) = self._fetch(statements.HASHES_OF_WORDS, ids)
         if found is None:
             return np.empty(0, np.int32), np.empty(0, np.int64)
-        values = np.frombuffer(hashes, _INT8, offset=_HEADER)["value"].astype(np.int64)
-        return load_int4_array(found), values
+        return load_int4_array(found), load_int8_array(hashes)
 
     def _equal(self, suspects: Int32Array) -> Iterator[Ids]:
         """Yield the classes among documents, compared word by word."""

@@ -23,6 +23,7 @@ import numpy as np
 
 from textsim_db.db.store import Store
 from textsim_db.results import AddReport
+from textsim_db.text.array_types import BoolArray
 from textsim_db.text.streams import ahead, cut
 from textsim_db.write import statements
 from textsim_db.write.deferred_index import DeferredIndex
@@ -56,8 +57,10 @@ def add_many(store: Store, documents: Iterable[Any], progress: Progress | None =
     ):
         for batch in batches:
             index.expect(len(batch.keys))
-            outcome = write_or_retry(store, batch)
-            _count(report, batch, outcome, written_keys)
+            again = written_keys.meet(batch.keys)
+            are_new = index.is_dropped and not again.any()
+            outcome = write_or_retry(store, batch, are_new)
+            _count(report, batch, outcome, again)
             log.debug(
                 "corpus %s: stored a batch of %s documents",
                 *(store.corpus.name, len(batch.keys)),
@@ -101,12 +104,12 @@ def _ready_batches(
         yield ready
 
 
-def _count(report: AddReport, batch: Batch, outcome: Outcomes, written_keys: KeySet) -> None:
+def _count(report: AddReport, batch: Batch, outcome: Outcomes, again: BoolArray) -> None:
     """Add the outcomes of a batch to a report.
 
-    A key that an earlier batch of this call has written is a duplicate, not replaced.
+    again: (documents,), the keys that an earlier batch of this call has written; they are duplicates,
+    not replaced.
     """
-    again = written_keys.meet(batch.keys)
     is_added = outcome == ADDED
     is_replaced = outcome == REPLACED
     report.added += int(np.count_nonzero(is_added))

@@ -25,9 +25,10 @@ class DeferredIndex:
     """
 
     def __init__(self, store: Store) -> None:
+        """is_dropped: the corpus was empty when the load began, and has no index now."""
         self._store = store
         self._is_bulk: bool | None = None
-        self._is_dropped = False
+        self.is_dropped = False
         self._last_batch = time.monotonic()
 
     def expect(self, documents: int) -> None:
@@ -35,10 +36,10 @@ class DeferredIndex:
         waited = time.monotonic() - self._last_batch
         if self._is_bulk is None:
             self._is_bulk = documents >= BULK_DOCUMENTS
-            self._is_dropped = self._is_bulk and drop_band_index(
+            self.is_dropped = self._is_bulk and drop_band_index(
                 self._store.engine, self._store.corpus
             )
-        elif self._is_dropped and waited > BULK_SECONDS:
+        elif self.is_dropped and waited > BULK_SECONDS:
             self._build()
         self._last_batch = time.monotonic()
 
@@ -51,7 +52,7 @@ class DeferredIndex:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if kind is not None and self._is_dropped:
+        if kind is not None and self.is_dropped:
             with suppress(psycopg.Error):
                 self._build()
         elif self._is_bulk:  # also if an earlier load died
@@ -59,4 +60,4 @@ class DeferredIndex:
 
     def _build(self) -> None:
         build_band_index(self._store.engine, self._store.corpus)
-        self._is_dropped = False
+        self.is_dropped = False

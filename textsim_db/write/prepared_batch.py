@@ -167,8 +167,11 @@ def _length(item: Any) -> int:
 
 
 def _accept(item: Any) -> tuple[str, bytes]:
-    # These unpack as well, but a str is not a pair of its characters, and a set has no order.
-    if isinstance(item, str | bytes | bytearray | memoryview | Mapping | Set):
+    # These unpack as well, but a str is not a pair of its characters, and a set has no order. Most items
+    # are tuples, and the other test takes as long as all the rest.
+    if type(item) is not tuple and isinstance(
+        item, str | bytes | bytearray | memoryview | Mapping | Set
+    ):
         raise DocumentError(
             f"the item is of type {type(item).__name__}; expected a pair of key and text"
         )
@@ -184,6 +187,8 @@ def stored_key(key: object) -> str:
 
     Integers, also those of NumPy, and UUIDs are stored as their text.
     """
+    if type(key) is str and key.isascii() and len(key) <= MAX_KEY_BYTES and "\0" not in key:
+        return key
     if not isinstance(key, str):
         if isinstance(key, bool) or not isinstance(key, Integral | UUID):
             raise DocumentError(

@@ -12,21 +12,27 @@ import psycopg
 from textsim_db.db.engine import is_lost, transaction
 from textsim_db.db.retries import in_parts, repeated
 from textsim_db.db.store import Store
+from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.write import statements, write_batch
-from textsim_db.write.detect_changes import UNCHANGED, Outcomes
+from textsim_db.write.detect_changes import UNCHANGED, Existing, Outcomes
 from textsim_db.write.prepared_batch import Batch, part_of
 
 QUEUE_FROM = 2
 """The repetition from which writers of the same keys wait for each other instead of colliding."""
 
 Result = TypeVar("Result")
+Cursor = psycopg.Cursor[Any]
 
 
-def write_or_retry(store: Store, batch: Batch) -> Outcomes:
-    """Write a batch, in halves if it takes longer than the server allows; return the outcomes."""
+def write_or_retry(store: Store, batch: Batch, are_new: bool = False) -> Outcomes:
+    """Write a batch, in halves if it takes longer than the server allows; return the outcomes.
+
+    are_new: no document has these keys, so the first attempt does not look for them. If another session
+    has added one meanwhile, that is a unique violation, and the next attempt looks.
+    """
 
     def write_part(part: slice) -> Outcomes:
-        write = partial(write_batch.write, corpus=store.corpus, batch=part_of(batch, part))
+        write = partial(_write, corpus=store.corpus, batch=part_of(batch, part), are_new=are_new)
         return repeated(_Attempts(store, write, _outcomes_of_both))
 
     return np.concatenate(in_parts(store.engine, batch.keys, write_part))
@@ -36,10 +42,21 @@ def remove_or_retry(store: Store, keys: list[str]) -> int:
     """Remove documents, in halves if that takes too long; return how many there were."""
 
     def remove_part(part: slice) -> int:
-        remove = partial(write_batch.remove, corpus=store.corpus, keys=keys[part])
+        remove = partial(_remove, corpus=store.corpus, keys=keys[part])
         return repeated(_Attempts(store, remove, max))
 
     return sum(in_parts(store.engine, keys, remove_part))
+
+
+def _write(
+    cursor: Cursor, attempt: int, corpus: StoredCorpus, batch: Batch, are_new: bool
+) -> Outcomes:
+    existing: Existing | None = {} if are_new and attempt == 0 else None
+    return write_batch.write(cursor, corpus, batch, existing=existing)
+
+
+def _remove(cursor: Cursor, attempt: int, corpus: StoredCorpus, keys: list[str]) -> int:
+    return write_batch.remove(cursor, corpus, keys)
 
 
 def _outcomes_of_both(before: Outcomes, now: Outcomes) -> Outcomes:
@@ -51,7 +68,7 @@ def _outcomes_of_both(before: Outcomes, now: Outcomes) -> Outcomes:
 
 
 class _Attempts(Generic[Result]):
-    """One transaction, attempted again and again.
+    """One transaction, attempted again and again; work is called with the number of the attempt.
 
     If a connection is lost during COMMIT, nobody knows whether that was done. merge(before, now)
     then gives the result of both attempts.
@@ -60,7 +77,7 @@ class _Attempts(Generic[Result]):
     def __init__(
         self,
         store: Store,
-        work: Callable[[psycopg.Cursor[Any]], Result],
+        work: Callable[[Cursor, int], Result],
         merge: Callable[[Result, Result], Result],
     ) -> None:
         self._store = store
@@ -75,7 +92,7 @@ class _Attempts(Generic[Result]):
                 cursor = connection.cursor(binary=True)
                 if attempt >= QUEUE_FROM:
                     cursor.execute(statements.QUEUE_OF_WRITERS, [self._store.corpus.id])
-                results.append(self._work(cursor))
+                results.append(self._work(cursor, attempt))
         except psycopg.Error as error:
             if is_lost(error):
                 self._uncertain += results

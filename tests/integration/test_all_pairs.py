@@ -1,0 +1,141 @@
+"""All pairs of a corpus in rounds, in many ranges, with collisions, against the buckets themselves."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import psycopg
+import pytest
+
+import textsim_db as ts
+from benchmarks.generate import documents
+from tests.support.reference import jaccard
+from textsim_db.db.connections import is_pooled
+from textsim_db.db.stored_corpus import load
+from textsim_db.read import (
+    bucket_collisions,
+    bucket_pairs,
+    bucket_scan,
+    exact_copies,
+    pairs,
+    snapshot,
+    statements,
+)
+from textsim_db.text.array_types import Int64Array
+from textsim_db.text.shingles import shingles
+
+THRESHOLD = 0.3
+Found = list[tuple[str, str, float]]
+
+
+@pytest.fixture
+def texts(seed: int) -> dict[str, str]:
+    texts = dict(documents(400, words=40, planted=0.4, seed=seed))
+    model, tail = texts["doc-0000000"], texts["doc-0000001"]
+    texts |= {f"invoice {i}": f"{model} number {i} of {i % 7}" for i in range(60)}
+    texts |= {f"copy {i}": model.upper() for i in range(30)}
+    texts |= {f"letter {i}": f"{texts[f'doc-{i:07d}']} {tail}" for i in range(80)}
+    return texts | {"empty": "", "short": "two words", "same": "two words"}
+
+
+@pytest.fixture
+def corpus(db: ts.Database, texts: dict[str, str]) -> ts.Corpus:
+    corpus = db.create_corpus("c")
+    corpus.add_many(texts.items())
+    return corpus
+
+
+def expected_pairs(corpus: ts.Corpus, texts: dict[str, str]) -> Found:
+    """Return the pairs that share a bucket and are similar, by every pair of documents."""
+    buckets = {key: set(corpus.buckets(text).tolist()) for key, text in texts.items()}
+    sets = {key: set(shingles(text, "word:3")) for key, text in texts.items()}
+    both = (pair for pair in combinations(sorted(texts), 2) if buckets[pair[0]] & buckets[pair[1]])
+    values = ((a, b, jaccard(sets[a], sets[b])) for a, b in both)
+    return [found for found in values if found[2] >= THRESHOLD]
+
+
+@pytest.mark.parametrize("large", [10**9, 40, 4])
+@pytest.mark.parametrize("most", [10**9, 3_000, 200])
+def test_every_pair_once(
+    corpus: ts.Corpus,
+    texts: dict[str, str],
+    monkeypatch: pytest.MonkeyPatch,
+    large: int,
+    most: int,
+) -> None:
+    expected = expected_pairs(corpus, texts)
+    assert len(expected) > 3_000
+    monkeypatch.setattr(bucket_pairs, "LARGE_BUCKET", large)
+    monkeypatch.setattr(bucket_pairs, "CROWDED_BUCKET", min(large, 16))
+    monkeypatch.setattr(bucket_pairs, "MOST_PAIRS", most)
+    monkeypatch.setattr(bucket_pairs, "FEW_PAIRS", 0)
+    monkeypatch.setattr(bucket_scan, "RANGE_BYTES", 100_000)
+    monkeypatch.setattr(bucket_scan, "ROWS_AT_ONCE", 100)
+    monkeypatch.setattr(bucket_collisions, "DOCUMENTS_AT_ONCE", 50)
+    monkeypatch.setattr(bucket_collisions, "VALUES_AT_ONCE", 4_000)
+    monkeypatch.setattr(exact_copies, "DOCUMENTS_AT_ONCE", 50)
+    monkeypatch.setattr(pairs, "PAIRS_AT_ONCE", 100)
+    assert sorted(corpus.pairs(THRESHOLD)) == expected
+
+
+@pytest.mark.one_server
+def test_one_connection_is_enough(
+    corpus: ts.Corpus, texts: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(snapshot, "is_pooled", lambda _: True)
+    monkeypatch.setattr(bucket_scan, "RANGE_BYTES", 100_000)
+    assert sorted(corpus.pairs(THRESHOLD)) == expected_pairs(corpus, texts)
+
+
+@pytest.mark.one_server
+def test_a_snapshot_that_cannot_be_shared(
+    corpus: ts.Corpus, texts: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(statements, "IMPORT_SNAPSHOT", "SET TRANSACTION SNAPSHOT 'none'")
+    assert sorted(corpus.pairs(THRESHOLD)) == expected_pairs(corpus, texts)
+
+
+def test_both_connections_see_one_state(db: ts.Database) -> None:
+    corpus = db.create_corpus("c")
+    corpus.add("a", "the first text")
+    count = load(db.engine, "c").statement("SELECT count(*) FROM {document}")
+    with snapshot.snapshot(db.engine) as first:
+        first.execute("SELECT 1")
+        corpus.add("b", "the second text")
+        with snapshot.with_second(db.engine, first) as connections:
+            assert len(connections) == 2 - is_pooled(first)
+            counted = list(snapshot.on_each(connections, [count] * 10, run))
+    assert counted == [(1,)] * 10
+
+
+def run(connection: psycopg.Connection[tuple[int]], statement: str) -> tuple[int] | None:
+    return connection.execute(statement.encode()).fetchone()
+
+
+def test_documents_that_share_a_bucket_by_collision(
+    corpus: ts.Corpus, db: ts.Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Many pairs are compared by the first values of their bands before their words are read."""
+    expected = set(corpus.pairs(THRESHOLD))
+    read: list[int] = []
+    cut = pairs.PairFinder._cut
+
+    def noted(finder: pairs.PairFinder, packed: Int64Array) -> object:
+        read.append(len(packed))
+        return cut(finder, packed)
+
+    monkeypatch.setattr(pairs.PairFinder, "_cut", noted)
+    with db.engine.begin() as connection:
+        connection.exec_driver_sql(
+            "INSERT INTO textsim.band_1 SELECT 2000000000 + g.i, d.id "
+            "FROM generate_series(0, 1000) g (i), LATERAL ("
+            "SELECT id FROM textsim.document_1 WHERE key LIKE 'doc-%%' "
+            "ORDER BY hashint8extended(id, g.i) LIMIT 2) d"
+        )
+    verified = set(corpus.pairs(THRESHOLD))
+    monkeypatch.setattr(bucket_pairs, "FEW_PAIRS", 0)
+    assert (
+        expected <= set(corpus.pairs(THRESHOLD)) <= verified
+    )  # some of the made-up pairs are similar
+    everything, without_collisions = read
+    assert everything - without_collisions > 800
