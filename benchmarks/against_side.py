@@ -89,7 +89,7 @@ class Side:
             "processor_us": (client + of_server) * 1e6 / report.added,
             "client_us": client * 1e6 / report.added,
             "server_us": of_server * 1e6 / report.added,
-            "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+            "peak_mb": peak_mb(),
             "bytes": stored_bytes(self.connection, "against") / report.added,
         }
 
@@ -240,6 +240,13 @@ def milliseconds(function: Callable[..., object], *arguments: object) -> float:
     start = time.perf_counter()
     function(*arguments)
     return (time.perf_counter() - start) * 1000
+
+
+def peak_mb() -> float:
+    """Return the peak resident memory of this process; ru_maxrss may be that of the parent."""
+    with Path("/proc/self/status").open() as file:
+        line = next(line for line in file if line.startswith("VmHWM"))
+    return int(line.split()[1]) / 1024
 
 
 def own_seconds() -> float:

@@ -19,10 +19,11 @@ import psycopg
 import textsim_db as ts
 from benchmarks.generate import documents
 from textsim_db.db import array_dumper
-from textsim_db.db.binary_rows import COPY_HEADER, COPY_TRAILER, copy_bands, load_int4_arrays
+from textsim_db.db.binary_rows import COPY_HEADER, COPY_TRAILER, copy_bands, load_int2_arrays
 from textsim_db.settings import Bands, CorpusSettings
 from textsim_db.sketch import band_buckets
 from textsim_db.sketch.sketches import sketch
+from textsim_db.write.band_rows import band_rows
 
 Connection = psycopg.Connection[Any]
 
@@ -39,9 +40,9 @@ def make_signatures(connection: Connection, count: int, hashes: int) -> None:
     texts = [text.encode() for _, text in documents(count, 100, planted=0.5)]
     made = sketch(texts, config).signatures
     connection.execute("DROP TABLE IF EXISTS classic_signature")
-    connection.execute("CREATE TABLE classic_signature (id bigint, signature integer[])")
+    connection.execute("CREATE TABLE classic_signature (id integer, signature smallint[])")
     with connection.cursor().copy("COPY classic_signature FROM STDIN (FORMAT binary)") as copy:
-        copy.set_types(["int8", "int4[]"])
+        copy.set_types(["int4", "int2[]"])
         for number, signature in enumerate(made.tolist()):
             copy.write_row((number, signature))
 
@@ -49,21 +50,18 @@ def make_signatures(connection: Connection, count: int, hashes: int) -> None:
 def store_buckets(connection: Connection, banding: Bands) -> float:
     """Read the signatures, compute all buckets, store and index them; return the milliseconds."""
     connection.execute("DROP TABLE IF EXISTS classic_band")
-    connection.execute(
-        "CREATE TABLE classic_band (corpus_id int, band int2, bucket int8, document_id int8)"
-    )
+    connection.execute("CREATE TABLE classic_band (bucket integer, document_id integer)")
     start = time.perf_counter()
     cursor = connection.cursor(binary=True)
     rows = cursor.execute("SELECT id, array_send(signature) FROM classic_signature").fetchall()
-    values, offsets = load_int4_arrays([row[1] for row in rows])
+    values, offsets = load_int2_arrays([row[1] for row in rows])
     signatures = values.reshape(len(offsets) - 1, -1)
-    buckets = band_buckets.buckets(signatures, banding)
-    ids = np.repeat(np.array([row[0] for row in rows], np.int64), banding.bands)
-    bands = np.tile(np.arange(banding.bands, dtype=np.int16), len(rows))
+    buckets = band_buckets.ragged(band_buckets.buckets(signatures, banding))
+    new_rows = band_rows(buckets, np.array([row[0] for row in rows], np.int64))
     with connection.transaction():
         with cursor.copy("COPY classic_band FROM STDIN (FORMAT binary)") as copy:
             copy.write(COPY_HEADER)
-            copy.write(copy_bands(1, bands, buckets.ravel(), ids))
+            copy.write(copy_bands(new_rows).data)
             copy.write(COPY_TRAILER)
         connection.execute("CREATE INDEX ON classic_band (bucket, document_id)")
     return (time.perf_counter() - start) * 1000

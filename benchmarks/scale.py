@@ -42,7 +42,7 @@ import psutil
 import psycopg
 
 import textsim_db as ts
-from benchmarks.against_side import Server, milliseconds, own_seconds, read_documents
+from benchmarks.against_side import Server, milliseconds, own_seconds, peak_mb, read_documents
 from benchmarks.generate import EXPONENT, vocabulary
 from textsim_db.db import embedded_server
 
@@ -410,13 +410,6 @@ def log_position(connection: Connection) -> int:
     row = connection.execute("SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0')").fetchone()
     assert row is not None
     return int(row[0])
-
-
-def peak_mb() -> float:
-    """Return the peak resident memory of this process; ru_maxrss would have the parent's."""
-    with Path("/proc/self/status").open() as file:
-        line = next(line for line in file if line.startswith("VmHWM"))
-    return int(line.split()[1]) / 1024
 
 
 def rows_of(figures: Figures) -> dict[str, float]:

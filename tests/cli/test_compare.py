@@ -12,7 +12,7 @@ import pytest
 
 import textsim_db as ts
 from tests.support.commands import Textsim
-from textsim_db.measures import minhash_estimate
+from textsim_db.measures import signature_estimate
 from textsim_db.text.utf8 import MAX_BYTES
 
 DAYS = [(5, "Monday"), (6, "Friday")]
@@ -103,7 +103,7 @@ def test_keys(textsim: Textsim, database_url: str) -> None:
         assert found.measures == expected.measures
         assert found.distinctions == ["dates", "numbers"]
         signatures = [corpus.signature(f"Pay {euro} euro on {day}") for euro, day in DAYS]
-        assert found.estimate == minhash_estimate(*signatures)
+        assert found.estimate == signature_estimate(*signatures)
         assert set(corpus.explain("c", "c").measures.values()) == {0.0, 90.0}
         with pytest.raises(ts.DocumentNotFound, match='has no document "d"'):
             corpus.explain("a", "d")

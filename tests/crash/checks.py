@@ -122,6 +122,13 @@ def check_leftovers(db: ts.Database, connection: Connection, tally: Tally) -> No
                 SELECT FROM textsim.corpus k WHERE k.id::text = substring(c.relname, '[0-9]+$'))
     """)
     tally.broken += [f"{name} is of no corpus" for (name,) in found]
+    found = connection.execute(r"""
+        SELECT p.proname FROM pg_proc p
+        WHERE p.pronamespace = 'textsim'::regnamespace AND p.proname ~ '^_(search|write|remove)_\d+$'
+            AND NOT EXISTS (
+                SELECT FROM textsim.corpus k WHERE k.id::text = substring(p.proname, '[0-9]+$'))
+    """)
+    tally.broken += [f"{name} is of no corpus" for (name,) in found]
     found = connection.execute("""
         SELECT k.name FROM textsim.corpus k
         WHERE NOT EXISTS (

@@ -49,7 +49,7 @@ def checked(db: ts.Database) -> Tally:
         ("SELECT textsim.add('c', 'k7', 'a text of another version')", 1, 0, "still pending"),
         ("SELECT textsim.add('c', 'more', 'a text that nobody committed')", 0, 0, "more"),
         ("INSERT INTO textsim.band_1 SELECT * FROM textsim.band_1 LIMIT 1", 0, 1, ""),
-        ("DELETE FROM textsim.band_1 WHERE band = 0", 0, 0, "missing band row"),
+        ("DELETE FROM textsim.band_1 WHERE bucket < 0", 0, 0, "missing band row"),
         (
             "INSERT INTO textsim.pending (corpus_id, keys, lease_until) SELECT id, '{}', now() "
             "FROM textsim.corpus",
@@ -58,6 +58,12 @@ def checked(db: ts.Database) -> Tally:
             "still pending",
         ),
         ("CREATE TABLE textsim.band_99 ()", 0, 0, "band_99 is of no corpus"),
+        (
+            "CREATE FUNCTION textsim._search_99() RETURNS integer LANGUAGE sql RETURN 1",
+            0,
+            0,
+            "_search_99 is of no corpus",
+        ),
     ],
 )
 def test_the_checks_find_harm(

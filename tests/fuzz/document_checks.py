@@ -16,7 +16,7 @@ from textsim_db.cluster import large_buckets, spanning_forest
 from textsim_db.cluster.keep_representatives import keep_representatives
 from textsim_db.compare import brute_force
 from textsim_db.compare.document_rows import Rows
-from textsim_db.compare.jaccard import jaccard_pairs, shares_earlier_band
+from textsim_db.compare.jaccard import jaccard_pairs
 from textsim_db.compare.verify import Criterion, values_of_pairs
 from textsim_db.db import binary_format, binary_rows
 from textsim_db.measures import by_name, edits
@@ -51,9 +51,6 @@ def check_documents(
     assert ((pairs >= 0) & (pairs <= 1)).all()
     places = np.array([[rng.randrange(3)] for _ in points], np.int64)
     keep_representatives(damaged, ragged(places.astype(np.int32)), rng.randrange(3), 0.5)
-    signatures = np.array([[rng.randrange(2) for _ in range(8)] for _ in points], np.int32)
-    bands = np.array([rng.randrange(5) for _ in points], np.int16)
-    shares_earlier_band(signatures, everyone, everyone[::-1], bands, 2)
 
 
 def _rows(rows: list[npt.NDArray[np.int32]], sets: list[set[Any]], n: int) -> Rows:

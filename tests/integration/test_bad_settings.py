@@ -106,7 +106,7 @@ def test_one_str_where_several_are_meant(corpus: ts.Corpus) -> None:
 
 def test_another_recipe(db: ts.Database, corpus: ts.Corpus) -> None:
     execute(db.url, "UPDATE textsim.corpus SET recipe = 99")
-    with pytest.raises(ts.RecipeError, match=r"built by recipe 99.*computes recipe 1"):
+    with pytest.raises(ts.RecipeError, match=r"built by recipe 99.*computes recipe 2"):
         db.corpus("c")
     with pytest.raises(ts.TextsimError):
         db.create_corpus("c", exist_ok=True)

@@ -32,8 +32,8 @@ def similarity(left: str, right: str, unit: str = "word", n: int = 3) -> float:
 
 @pytest.fixture
 def corpus(corpus_db: ts.Database) -> ts.Corpus:
-    # One row in a band: every pair that shares a value is a candidate.
-    corpus = corpus_db.create_corpus("news", bands=128, rows=1)
+    # Many narrow bands: a pair that has something in common is a candidate.
+    corpus = corpus_db.create_corpus("news", num_hashes=2048, bands=1024, rows=2)
     corpus.add_many(TEXTS.items())
     return corpus
 
@@ -133,7 +133,7 @@ def test_adding_the_same_again_writes_nothing(corpus: ts.Corpus, database_url: s
                 connection.execute("SELECT xmin, ctid, id FROM textsim.document_1").fetchall(),
                 connection.execute("SELECT xmin, ctid FROM textsim.band_1").fetchall(),
                 connection.execute("SELECT id, word FROM textsim.word").fetchall(),
-                connection.execute("SELECT last_value FROM textsim.document_id").fetchall(),
+                connection.execute("SELECT last_value FROM textsim.document_1_id_seq").fetchall(),
             ]
 
     before = state()

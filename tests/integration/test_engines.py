@@ -277,7 +277,7 @@ def test_connections_lent_to_the_pool_are_as_they_were(database_url: str) -> Non
 def test_a_user_without_search_path_or_with_a_trap_in_it(server: object, database_url: str) -> None:
     with psycopg.connect(database_url, autocommit=True) as connection:
         connection.execute(
-            "CREATE FUNCTION public.hash_array_extended(integer[], integer) RETURNS bigint "
+            "CREATE FUNCTION public.hash_array_extended(smallint[], integer) RETURNS bigint "
             "LANGUAGE sql AS 'SELECT 0::bigint'"
         )
         connection.execute("CREATE TABLE public.document_1 (x integer)")

@@ -28,7 +28,7 @@ def texts() -> Texts:
 
 @pytest.fixture
 def small_disk(db: ts.Database, tmp_path: Path) -> Iterator[Path]:
-    """A disk of a few megabytes, where the partitions of new corpora go."""
+    """A disk of a few megabytes, where the tables of new corpora go."""
     with psycopg.connect(db.url, autocommit=True) as connection:
         row = connection.execute("SHOW data_directory").fetchone()
         assert row is not None

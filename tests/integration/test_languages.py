@@ -19,6 +19,7 @@ import pytest
 
 import textsim_db as ts
 from tests.support.commands import Textsim
+from tests.support.connections import tables_of
 from textsim_db.measures import without_stop_words
 from textsim_db.text import languages
 from textsim_db.text.languages import READ_BYTES, UNDETERMINED, identify
@@ -64,11 +65,8 @@ def identified(*texts: str) -> list[str]:
 
 
 def stored(connection: psycopg.Connection[Any], corpus: str, columns: str) -> dict[str, Any]:
-    rows = connection.execute(
-        f"SELECT d.key, {columns} FROM textsim.document_1 d "
-        "JOIN textsim.corpus c ON c.id = d.corpus_id WHERE c.name = %s",
-        [corpus],
-    )
+    documents, _ = tables_of(connection, corpus)
+    rows = connection.execute(f"SELECT d.key, {columns} FROM {documents} d".encode())
     return {key: values[0] if len(values) == 1 else values for key, *values in rows}
 
 
@@ -226,6 +224,7 @@ def test_stop_words_that_follow(db: ts.Database, rng: random.Random, shingle: st
             assert stored(connection, name, columns) == stored(connection, "plain", columns)
             assert db.corpus(name).check() == []
         assert list(queue.drift()) == []
+        documents_of_follow, _ = tables_of(connection, "follow")
         for key in ("de0", "en1", "ja2"):
             expected = [match for match in plain.neighbours(key, 0.3) if match.key[:2] == key[:2]]
             assert corpus.neighbours(key, 0.3, language=found[key]) == expected
@@ -239,8 +238,7 @@ def test_stop_words_that_follow(db: ts.Database, rng: random.Random, shingle: st
             rows = connection.execute(
                 "SELECT d.signature = textsim.signature('follow', %(text)s, d.language), "
                 "textsim.jaccard('follow', %(text)s, %(text)s, d.language) "
-                "FROM textsim.document_1 d JOIN textsim.corpus c ON c.id = d.corpus_id "
-                "WHERE c.name = 'follow' AND d.key = %(key)s",
+                f"FROM {documents_of_follow} d WHERE d.key = %(key)s".encode(),
                 {"text": texts[key], "key": key},
             )
             assert rows.fetchall() == [(True, 1.0)]

@@ -124,7 +124,7 @@ def test_awkward_names(db: ts.Database, connection: Connection, name: str, mode:
     corpus.attach(table.as_string(None), key, text, mode)
     connection.execute(insert, [2, "two after"])
     settle(db, corpus)
-    assert stored(connection) == {"1": "one before", "2": "two after"}
+    assert stored(connection, corpus.name) == {"1": "one before", "2": "two after"}
     connection.execute(sql.SQL("TRUNCATE {}").format(table))
     settle(db, corpus)
     corpus.detach(table.as_string(None))

@@ -9,6 +9,7 @@ import pytest
 
 import textsim_db as ts
 from benchmarks.generate import documents
+from tests.support.connections import tables_of
 from tests.support.sampling import sample
 from textsim_db.measures import without_stop_words
 from textsim_db.sketch import sketches
@@ -69,9 +70,7 @@ def test_every_way_in(db: ts.Database, rng: random.Random, shingle: str) -> None
         rows = {
             name: connection.execute(
                 "SELECT d.key, d.word_ids, d.normal_form, d.signature, d.shingle_count "
-                "FROM textsim.document_1 d JOIN textsim.corpus c ON c.id = d.corpus_id "
-                "WHERE c.name = %s ORDER BY 1",
-                [name],
+                f"FROM {tables_of(connection, name)[0]} d ORDER BY 1".encode()
             ).fetchall()
             for name in db.corpora()
         }

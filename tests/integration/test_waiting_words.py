@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import textsim_db as ts
-from tests.support.connections import Connection
+from tests.support.connections import Connection, tables_of
 from tests.support.sources import text_of
 
 pytestmark = pytest.mark.one_server
@@ -70,9 +70,8 @@ def test_round_trips(db: ts.Database, connection: Connection) -> None:
     }
     rows = (
         "SELECT d.key, d.word_ids, d.signature, d.shingle_count, d.normal_form, "
-        "array(SELECT (b.band, b.bucket)::text FROM textsim.band_1 b WHERE b.corpus_id = d.corpus_id "
-        "AND b.document_id = d.id ORDER BY b.band) FROM textsim.document_1 d "
-        "JOIN textsim.corpus c ON c.id = d.corpus_id WHERE c.name = %s ORDER BY d.key"
+        "array(SELECT b.bucket FROM {1} b WHERE b.document_id = d.id ORDER BY b.bucket) "
+        "FROM {0} d ORDER BY d.key"
     )
     rows_by_way = {}
     for way in ("python", "add", "add over another", "queue", "inline", "inline over another"):
@@ -97,7 +96,9 @@ def test_round_trips(db: ts.Database, connection: Connection) -> None:
                 [list(texts), list(texts.values())],
             )
         db.worker().run(until_idle=True)
-        rows_by_way[way] = connection.execute(rows, [way]).fetchall()
+        rows_by_way[way] = connection.execute(
+            rows.format(*tables_of(connection, way)).encode()
+        ).fetchall()
         assert corpus.check() == []
         assert len(rows_by_way[way]) == len(texts)
     for way, stored_rows in rows_by_way.items():

@@ -49,7 +49,7 @@ def test_lists_wait_for_the_end_of_a_rebuild(
     corpora = [client.db.corpus("c") for client in lists]
     gate.does(gate.sql("SELECT textsim._replace_corpus(1, 2)"))
     gate.does(gate.sql("DELETE FROM textsim.corpus WHERE id = 1"))
-    gate.does(gate.sql("SELECT textsim._drop_partitions(1)"))
+    gate.does(gate.sql("SELECT textsim._drop_relations(1)"))
     a.waits(a.sql("SELECT a, b FROM textsim.pairs('c')"))
     b.waits(b.sql("SELECT a, b FROM textsim.candidate_pairs('c')"))
     lists[0].waits(lambda: [pair[:2] for pair in corpora[0].pairs()])

@@ -34,10 +34,9 @@ from textsim_db.measures import (
     lr_norm,
     manhattan,
     measure_of,
-    minhash_estimate,
     overlap,
     pairwise_matrix,
-    shingles,
+    signature_estimate,
     signature_matrix,
     weighted_jaccard,
     without_stop_words,
@@ -45,8 +44,9 @@ from textsim_db.measures import (
     word_ngrams,
     words,
 )
-from textsim_db.settings import Bands, CorpusSettings
-from textsim_db.sketch.sketches import signature
+from textsim_db.measures.classic_minhash import PRIME, coefficients
+from textsim_db.settings import Bands
+from textsim_db.text.hashing import hash_texts
 
 
 def test_jaccard() -> None:
@@ -64,7 +64,7 @@ def test_the_estimate_is_within_three_standard_errors() -> None:
     found = []
     for seed in range(1000):
         a, b = signature_matrix([one, other], 100, seed).T
-        estimate = minhash_estimate(a, b)
+        estimate = signature_estimate(a, b)
         assert estimate.standard_error == pytest.approx(
             math.sqrt(estimate.similarity * (1 - estimate.similarity) / 100)
         )
@@ -171,7 +171,7 @@ def test_mining_of_massive_datasets() -> None:
         rows, functions=[lambda x: (x + 1) % 5, lambda x: (3 * x + 1) % 5]
     )
     assert made_signatures.tolist() == [[1, 3, 0, 1], [0, 2, 0, 0]]
-    assert minhash_estimate(made_signatures[:, 0], made_signatures[:, 3]).similarity == 1
+    assert signature_estimate(made_signatures[:, 0], made_signatures[:, 3]).similarity == 1
     assert jaccard(rows[0], rows[3]) == 2 / 3
     # Figure 3.8: the S-curve of 20 bands of 5 rows.
     banding = Bands(20, 5)
@@ -221,10 +221,11 @@ def test_pairwise() -> None:
     assert measure_of("cosine") is MEASURES["cosine_similarity"]
 
 
-def test_signatures_are_those_of_a_corpus() -> None:
-    config = CorpusSettings(num_hashes=64, seed=9).complete()
-    text = "The quick brown fox jumps over the lazy dog"
-    (column,) = signature_matrix([shingles(text, "word:3")], 64, 9).T
-    assert column.tolist() == signature(text, config).tolist()
+def test_signatures_of_strings_and_of_other_items() -> None:
+    (column,) = signature_matrix([["a", "b"]], 64, 9).T
+    a, b = (drawn.tolist() for drawn in coefficients(9, 64))
+    values = [x & PRIME for x in hash_texts(["a", "b"])]
+    least = [min((a[i] * x + b[i]) % PRIME for x in values) for i in range(64)]
+    assert column.tolist() == least
     assert signature_matrix([[], ["a", 1]], 4).shape == (4, 2)
     assert signature_matrix([[]], 4).tolist() == [[2**31 - 1]] * 4

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -191,6 +192,19 @@ def test_the_same_server(server: Server, stage: Stage, form: str) -> None:
         check(stage, replace(stage, url=url))
 
 
+def check_functions(stage: Stage) -> None:
+    """The functions of each corpus are there, and making them anew changes nothing."""
+    query = CATALOG["functions"]
+    before = rows(stage.url, query)
+    corpora = stage.run(stage.owner, "SELECT id FROM textsim.corpus")
+    assert corpora
+    for (number,) in corpora:
+        pattern = rf"textsim\._(search|write|remove)_{number}\("
+        assert len([name for name, *_ in before if re.match(pattern, name)]) == 3
+    stage.run(stage.owner, "SELECT textsim._make_functions(c.id) FROM textsim.corpus c")
+    assert rows(stage.url, query) == before
+
+
 def rights(stage: Stage) -> list[tuple[object, ...]]:
     # From PostgreSQL 17 on, an owner has the right to MAINTAIN as well.
     return [(*row[:2], (row[2] or "").replace("xtm/", "xt/")) for row in rows(stage.url, RIGHTS)]
@@ -206,6 +220,8 @@ def check(stage: Stage, restored: Stage) -> None:
             assert restored_catalog[name] == expected[name], name
     assert rights(restored) == rights(stage)
     assert sequences(restored) == sequences(stage)
+    assert any(str(name).startswith("document_") for name, _ in sequences(restored))
+    check_functions(restored)
     for each in (stage, restored):
         go_on(each)
     assert answers(restored) == answers(stage)

@@ -65,6 +65,12 @@ def test_rights_of_one_corpus(stage: Stage) -> None:
         "SELECT textsim.add('secret', 'new', 'text')",
         "SELECT textsim.remove('secret', 's')",
         "SELECT textsim.attach('secret', 'mine', 'id', 'body')",
+        f"SELECT nextval('textsim.document_{number}_id_seq')",
+        f"SELECT setval('textsim.document_{number}_id_seq', 1)",
+        f"SELECT textsim._search_{number}('{{}}', NULL, NULL, NULL, NULL, NULL, NULL, NULL)",
+        f"SELECT textsim._write_{number}(NULL, 'new', 'text', NULL)",
+        f"SELECT textsim._remove_{number}(NULL, 's')",
+        f"SELECT textsim._make_functions({number})",
         "SELECT textsim._prepare_source('secret', 'mine', 'id', 'body', 'inline')",
     ]
     for role in (stage.writer, stage.other):
@@ -84,6 +90,13 @@ def test_rights_of_one_corpus(stage: Stage) -> None:
                 with pytest.raises(ts.DatabaseError, match="permission denied"):
                     call()
     assert stage.allowed(stage.other, ["SELECT textsim.add('news', 'x', 'text')"]) == []
+    # Of its own corpus a writer takes ids, and cannot give them out again; a reader takes none.
+    ids = [
+        "SELECT nextval('textsim.document_1_id_seq')",
+        "SELECT setval('textsim.document_1_id_seq', 1)",
+    ]
+    assert stage.allowed(stage.writer, ids) == ids[:1]
+    assert stage.allowed(stage.other, ids) == []
     listed = "SELECT a, b, bands FROM textsim.candidate_pairs('news')"
     assert stage.run(stage.other, listed) == stage.run(stage.owner, listed) != []
     assert stage.run(stage.other, listed.replace("'news'", "'news', 'a'")) != []

@@ -78,6 +78,31 @@ def test_fresh_equals_upgraded_in_two_steps(
         assert catalog(fresh_url) == upgraded
 
 
+def test_functions_of_corpora_equal_upgraded_ones(
+    server: Server, engine: Engine, empty_database_url: str, two_steps: Path
+) -> None:
+    """Those of a corpus that is older than the step, and of one that was created after it."""
+    schema.upgrade(engine)
+    schema.downgrade(engine, "-1")
+    create = "SELECT textsim.create_corpus('news', 'word:2', seed => 9)"
+    of_corpora = f"SELECT * FROM ({CATALOG['functions']}) f (name) WHERE name ~ '_1[(]'"
+    with psycopg.connect(empty_database_url, autocommit=True) as connection:
+        connection.execute(create)
+    older = rows(empty_database_url, of_corpora)
+    schema.upgrade(engine)
+    upgraded = rows(empty_database_url, of_corpora)
+    assert len(upgraded) == 3
+    assert upgraded != older
+    assert any("forget a document of a corpus," in str(row) for row in upgraded)
+    with server.database("ENCODING 'UTF8' TEMPLATE template0") as fresh_url:
+        run_script(fresh_url)
+        with psycopg.connect(fresh_url, autocommit=True) as connection:
+            connection.execute(create)
+        assert rows(fresh_url, of_corpora) == upgraded
+    schema.downgrade(engine, "-1")
+    assert rows(empty_database_url, of_corpora) == older
+
+
 def test_down_step_by_step(engine: Engine, empty_database_url: str, two_steps: Path) -> None:
     schema.upgrade(engine)
     complete = catalog(empty_database_url)
@@ -163,13 +188,14 @@ def test_revision_is_that_of_the_extension() -> None:
 
 
 STORED = {
-    "corpus": "SELECT id, name, threshold, bands, rows, a, b FROM textsim.corpus",
+    "corpus": "SELECT id, name, threshold, bands, rows, base FROM textsim.corpus",
     "word": "SELECT * FROM textsim.word",
     "document": "SELECT id, key, word_ids, signature, shingle_count FROM textsim.document_1",
     "band": "SELECT * FROM textsim.band_1",
     "sequences": """
         SELECT sequencename, last_value FROM pg_sequences
-        WHERE schemaname = 'textsim' AND sequencename IN ('document_id', 'word_id_seq')
+        WHERE schemaname = 'textsim'
+            AND sequencename IN ('document_1_id_seq', 'document_2_id_seq', 'word_id_seq')
     """,
 }
 

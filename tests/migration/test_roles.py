@@ -82,8 +82,8 @@ def test_a_reader_changes_nothing(stage: Stage) -> None:
         "SELECT textsim._release_source(1)",
         "SELECT textsim._enqueue(1, NULL, NULL)",
         "SELECT textsim._wake()",
-        "SELECT textsim._create_partitions(9)",
-        "SELECT textsim._drop_partitions(1)",
+        "SELECT textsim._create_relations(9)",
+        "SELECT textsim._drop_relations(1)",
         "CREATE TABLE textsim.made ()",
         "CREATE FUNCTION textsim.made() RETURNS integer LANGUAGE sql RETURN 1",
         "DROP TABLE textsim.corpus",
@@ -141,9 +141,9 @@ def test_a_writer_leaves_corpora_and_tables_of_others_alone(stage: Stage) -> Non
         with pytest.raises(ts.ConfigurationError, match="only the owner of table"):
             db.corpus("news").attach("article", "id", "body")
     statements = [
-        "SELECT textsim._create_partitions(9)",
-        "SELECT textsim._drop_partitions(1)",
-        "TRUNCATE textsim.document",
+        "SELECT textsim._create_relations(9)",
+        "SELECT textsim._drop_relations(1)",
+        "TRUNCATE textsim.band_1",
         "TRUNCATE textsim.document_1",
         "UPDATE textsim.word SET word = 'x'",
         "DELETE FROM textsim.word",

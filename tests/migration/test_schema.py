@@ -19,7 +19,7 @@ from textsim_db.db import schema
             WHERE c.relnamespace = 'textsim'::regnamespace AND c.relkind IN ('r', 'p', 'v', 'm', 'S')
                 AND c.relname <> 'alembic_version'
                 AND NOT EXISTS (
-                    SELECT FROM pg_depend d WHERE d.objid = c.oid AND d.deptype IN ('i', 'a')
+                    SELECT FROM pg_depend d WHERE d.objid = c.oid AND d.deptype = 'i'
                         AND c.relkind = 'S'
                 )
                 AND obj_description(c.oid, 'pg_class') IS NULL
@@ -47,7 +47,7 @@ from textsim_db.db import schema
     ],
 )
 def test_everything_has_a_comment(db: ts.Database, what: str, query: str) -> None:
-    db.create_corpus("news")  # whose partitions have comments, too
+    db.create_corpus("news")  # whose tables and functions have comments, too
     assert rows(db.url, query) == [], f"{what} without a comment"
 
 
@@ -77,7 +77,7 @@ def test_functions_state_volatility_and_parallel_safety() -> None:
         assert any(f"PARALLEL {word}" in head for word in ("SAFE", "RESTRICTED", "UNSAFE")), name
 
 
-def test_partitions_have_the_indexes(db: ts.Database) -> None:
+def test_tables_of_a_corpus_have_the_indexes(db: ts.Database) -> None:
     corpus = db.create_corpus("news")
     found = rows(
         db.url,

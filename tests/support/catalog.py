@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import psycopg
+
+OF_A_CORPUS = re.compile(r"(?:textsim\.)?_(?:search|write|remove)_\d+\(")
+"""Functions that each corpus has of its own."""
 
 CATALOG = {
     "relations": """
@@ -64,6 +68,14 @@ CATALOG = {
     """,
     "version": "SELECT version_num FROM textsim.alembic_version",
 }
+
+
+def expected_settings(function: str) -> list[str]:
+    """Return the settings of a plpgsql function; function: its name and types."""
+    settings = ["search_path=pg_catalog, pg_temp"]
+    if OF_A_CORPUS.match(function):
+        settings += ["plan_cache_mode=force_generic_plan", "enable_seqscan=off"]
+    return settings
 
 
 def rows(url: str, query: str) -> list[tuple[Any, ...]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, LiteralString
 from urllib.parse import quote
 
 import psycopg
@@ -17,3 +17,15 @@ def with_option(url: str, option: str) -> str:
 def connection_url(connection: Connection) -> str:
     info = connection.info
     return f"postgresql://{info.user}@/{info.dbname}?host={info.host}&port={info.port}"
+
+
+def value(connection: Connection, query: LiteralString, parameters: Any = None) -> Any:
+    """Return the single value that a query gives."""
+    (row,) = connection.execute(query, parameters).fetchall()
+    return row[0]
+
+
+def tables_of(connection: Connection, corpus: str) -> tuple[str, str]:
+    """Return the names of the tables of a corpus: of its documents, and of its band rows."""
+    number = value(connection, "SELECT id FROM textsim.corpus WHERE name = %s", [corpus])
+    return f"textsim.document_{number}", f"textsim.band_{number}"

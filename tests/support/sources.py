@@ -7,7 +7,7 @@ from typing import Any
 from psycopg import sql
 
 import textsim_db as ts
-from tests.support.connections import Connection
+from tests.support.connections import Connection, tables_of
 
 MODES = ("queue", "inline")
 
@@ -16,12 +16,13 @@ def text_of(number: object) -> str:
     return f"this is the text with the number {number} and {number} has other words than the rest"
 
 
-def stored(connection: Connection) -> dict[str, str | None]:
-    """Return the documents as their normal forms by key."""
+def stored(connection: Connection, corpus: str = "c") -> dict[str, str | None]:
+    """Return the documents of a corpus as their normal forms by key."""
+    documents, _ = tables_of(connection, corpus)
     return dict(
         connection.execute(
             "SELECT key, coalesce(normal_form, textsim._normal_form_of(word_ids)) "
-            "FROM textsim.document_1"
+            f"FROM {documents}".encode()
         ).fetchall()
     )
 

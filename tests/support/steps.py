@@ -21,8 +21,19 @@ CREATE FUNCTION textsim.made_up() RETURNS integer
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN 7;
 COMMENT ON FUNCTION textsim.made_up() IS 'a function that a step adds';
+-- A change of a template, after which the functions of all corpora are made anew.
+DO $do$ BEGIN
+    EXECUTE replace(pg_get_functiondef('textsim._remove_template'::regproc),
+        'remove a document of a corpus,', 'forget a document of a corpus,');
+END $do$;
+SELECT textsim._make_functions(c.id) FROM textsim.corpus c;
 """
 DOWN = """
+DO $do$ BEGIN
+    EXECUTE replace(pg_get_functiondef('textsim._remove_template'::regproc),
+        'forget a document of a corpus,', 'remove a document of a corpus,');
+END $do$;
+SELECT textsim._make_functions(c.id) FROM textsim.corpus c;
 DROP FUNCTION textsim.made_up();
 ALTER TABLE textsim.corpus DROP COLUMN made_up;
 """

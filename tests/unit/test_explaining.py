@@ -14,7 +14,7 @@ from textsim_db.diff import html_page
 from textsim_db.diff.explanation import explain
 from textsim_db.diff.word_diff import Change, differences, tokens
 from textsim_db.errors import ConfigurationError, DocumentError
-from textsim_db.measures import MEASURES, jaccard, levenshtein, minhash_estimate, shingles, words
+from textsim_db.measures import MEASURES, jaccard, levenshtein, shingles, signature_estimate, words
 from textsim_db.settings import CorpusSettings
 from textsim_db.sketch.sketches import signature
 from textsim_db.text.tokens import normal_form
@@ -125,7 +125,7 @@ def test_explain() -> None:
     assert found.measures["containment_of_b"] == 3 / 5
     assert found.measures["levenshtein"] == levenshtein(words(a), words(b)) == 2
     config = CorpusSettings(shingle="word:2").complete()
-    assert found.estimate == minhash_estimate(signature(a, config), signature(b, config))
+    assert found.estimate == signature_estimate(signature(a, config), signature(b, config))
     assert found.shared == ["one two", "two three", "three four"]
     assert (found.only_a, found.only_b) == (["four five"], ["four six", "six seven"])
     assert found.parts == [

@@ -15,13 +15,13 @@ import unicodedataplus
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tests.support import reference
+from tests.support import collision, reference
 from tests.support.random_texts import ALPHABET, CODE_POINTS, JAMO, MARKS, random_text
 from textsim_db import ConfigurationError, DocumentError
 from textsim_db.settings import Shingle
 from textsim_db.text.nfkc import PIECE_BYTES, prepare_pieces
 from textsim_db.text.shingles import find_shingles, shingles
-from textsim_db.text.tokens import Tokens, normal_form, tokenize, words
+from textsim_db.text.tokens import Tokens, leave_out, normal_form, tokenize, words
 from textsim_db.text.unicode_tables import tables
 from textsim_db.text.utf8 import to_bytes
 
@@ -124,6 +124,51 @@ def test_nothing_else_reaches_the_neighbour_in_a_batch(rng: random.Random) -> No
     together = tokenize([to_bytes(text) for text in texts])
     for i, text in enumerate(texts):
         assert words_of(together, i) == words_of(tokenize([to_bytes(text)]), 0)
+
+
+@pytest.mark.parametrize("others", ["", "é", "漢\u0301"])
+@pytest.mark.parametrize("letters", ["a", "aZ09" * 9])
+def test_ascii_texts_of_every_length(others: str, letters: str, rng: random.Random) -> None:
+    # 64 bytes are looked at together, and 8 or 16 are copied.
+    characters = [*map(chr, range(1, 128)), *letters * 20, *others * 3]
+    texts = ["".join(rng.choices(characters, k=length)) for length in range(260) for _ in range(6)]
+    texts += [
+        f"{' ' * i}{'A' * (62 + j)}{end}" for i in range(4) for j in range(6) for end in " -x"
+    ]
+    assert_tokens(texts)
+
+
+def test_every_ascii_character_alone_and_in_words() -> None:
+    assert_tokens([chr(c) for c in range(1, 128)])
+    assert_tokens([f"a{chr(c)}B {chr(c)} {chr(c) * 9}" for c in range(1, 128)])
+
+
+@pytest.mark.parametrize("shingle", ["word:1", "word:2", "word:3", "char:24"])
+def test_different_shingles_of_one_value_both_stay(shingle: str) -> None:
+    first, second = collision.FIRST, collision.SECOND
+    text = f"{first} a b {second} a b {first} a b"
+    found = find_shingles(tokenize([to_bytes(text)]), Shingle.parse(shingle))
+    expected = reference.shingles(text, *Shingle.parse(shingle))
+    assert found.texts(tokenize([to_bytes(text)])) == expected
+    values = found.hashes.astype(np.int64).tolist()
+    assert values == reference.shingle_values(text, *Shingle.parse(shingle))
+    assert len(set(values)) < len(values) == len(expected)
+
+
+@given(tricky_text, st.integers(1, 12), st.sampled_from(["word", "char"]))
+def test_shingle_values(text: str, n: int, unit: str) -> None:
+    tokens = tokenize([to_bytes(text), b"", to_bytes(text)])
+    assert tokens.hashes.tolist() == [reference.text_hash(word) for word in 2 * words(text)]
+    expected = reference.shingle_values(text, unit, n)
+    found = find_shingles(tokens, Shingle(unit, n))
+    assert found.hashes.astype(np.int64).tolist() == expected * 2
+    assert found.offsets.tolist() == [0, len(expected), len(expected), 2 * len(expected)]
+
+
+def test_words_keep_their_hashes_when_others_are_left_out() -> None:
+    tokens = leave_out(tokenize([b"one two three", b"two four"]), np.array([0, 1, 0, 1, 0], bool))
+    assert tokens.words(np.arange(3)) == ["one", "three", "four"]
+    assert tokens.hashes.tolist() == [reference.text_hash(w) for w in ("one", "three", "four")]
 
 
 @pytest.mark.parametrize("unit", ["word", "char"])

@@ -8,7 +8,7 @@ import numpy as np
 
 from textsim_db.diff.word_diff import Part, Token, differences, tokens
 from textsim_db.measures.by_name import MEASURES, Measure
-from textsim_db.measures.estimates import Estimate, minhash_estimate
+from textsim_db.measures.estimates import Estimate, signature_estimate
 from textsim_db.measures.sets import containment
 from textsim_db.settings import DEFAULTS, CorpusConfig, CorpusSettings
 from textsim_db.sketch.fast_similarity import signatures
@@ -82,7 +82,7 @@ def explain_sides(a: Side, b: Side) -> Explanation:
             **{measure.name: _value(measure, a, b) for measure in MEASURES.values()},
             "containment_of_b": containment(b.shingles, a.shingles),
         },
-        estimate=minhash_estimate(a.signature, b.signature),
+        estimate=signature_estimate(a.signature, b.signature),
         shared=[shingle for shingle in a.shingles if shingle in other],
         only_a=[shingle for shingle in a.shingles if shingle not in other],
         only_b=[shingle for shingle in b.shingles if shingle not in one],

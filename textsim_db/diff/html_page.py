@@ -92,7 +92,7 @@ def measure_rows(explanation: Explanation) -> list[tuple[str, str]]:
             many = value >= 1000 and value == int(value)
             rows.append((f"{name}, of {of}", f"{value:{',.0f' if many else '.4g'}}{unit}"))
     similarity, error = explanation.estimate
-    rows.append(("jaccard, estimated by MinHash", f"{similarity:.4g} ± {error:.2g}"))
+    rows.append(("jaccard, estimated by signatures", f"{similarity:.4g} ± {error:.2g}"))
     return rows
 
 

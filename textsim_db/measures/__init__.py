@@ -21,7 +21,7 @@ from textsim_db.measures.bags_and_ngrams import (
 )
 from textsim_db.measures.by_name import MEASURES, Measure, measure_of
 from textsim_db.measures.edits import levenshtein, levenshtein_similarity
-from textsim_db.measures.estimates import Estimate, minhash_estimate
+from textsim_db.measures.estimates import Estimate, signature_estimate
 from textsim_db.measures.frequencies import Frequencies, counts, frequencies, jaccard_of_counts
 from textsim_db.measures.matrices import (
     CharacteristicMatrix,
@@ -72,11 +72,11 @@ __all__ = [
     "lr_norm",
     "manhattan",
     "measure_of",
-    "minhash_estimate",
     "normal_form",
     "overlap",
     "pairwise_matrix",
     "shingles",
+    "signature_estimate",
     "signature_matrix",
     "weighted_jaccard",
     "without_stop_words",

@@ -1,4 +1,4 @@
-"""What two MinHash signatures say of the Jaccard similarity, and how sure it is."""
+"""What two signatures say of the Jaccard similarity, and how sure it is."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ class Estimate(NamedTuple):
     standard_error: float
 
 
-def minhash_estimate(a: npt.ArrayLike, b: npt.ArrayLike) -> Estimate:
+def signature_estimate(a: npt.ArrayLike, b: npt.ArrayLike) -> Estimate:
     """Return the share of equal values s of two signatures, with sqrt(s (1 - s) / hashes).
 
+    That is the standard error of classic MinHash, and the most that it is for signatures of a corpus.
     a, b: one-dimensional, of one length. 0 where one is empty, which stands for a text without words.
     Raises MeasureError for signatures of different lengths. Broder, "On the resemblance and
     containment of documents", 1997; "Mining of Massive Datasets", section 3.3.3.

@@ -9,11 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from textsim_db.errors import ConfigurationError
+from textsim_db.measures import classic_minhash
 from textsim_db.measures.by_name import measure_of
 from textsim_db.measures.sequences import Sequence, hashable, items_of
 from textsim_db.measures.vocabulary import Vocabulary
 from textsim_db.settings import MAX_HASHES, check_count
-from textsim_db.sketch import minhash
 from textsim_db.text.hashing import hash_texts
 
 if TYPE_CHECKING:
@@ -59,10 +59,10 @@ def signature_matrix(
     seed: int = 1,
     functions: Iterable[Callable[[int], int]] | None = None,
 ) -> npt.NDArray[np.int64]:
-    """Return MinHash signatures of sets, a column each: int64 of shape (hashes, documents).
+    """Return classic MinHash signatures of sets, a column each: int64 of shape (hashes, documents).
 
-    Of shingles they are the signatures of a corpus with the same seed; items that are no strings are
-    hashed by their repr(). functions take the place of the hash functions; they are of the items
+    A corpus computes others: see textsim_db.sketch.fast_similarity. Items that are no strings are hashed
+    by their repr(). functions take the place of the hash functions; they are of the items
     where these are integers, and else of their row numbers in the characteristic matrix. The column
     of an empty set is all 2^31 - 1. Raises ConfigurationError unless there are 1 to 4096 hashes.
     "Mining of Massive Datasets", section 3.3.5.
@@ -75,8 +75,10 @@ def signature_matrix(
     offsets = np.zeros(len(sets) + 1, np.int64)
     np.cumsum([len(items) for items in sets], out=offsets[1:])
     hashes = hash_texts([_text(item) for items in sets for item in items])
-    drawn = minhash.coefficients(seed, num_hashes)
-    signatures = minhash.signatures(np.array(hashes, np.int64).view(np.uint64), offsets, *drawn)
+    drawn = classic_minhash.coefficients(seed, num_hashes)
+    signatures = classic_minhash.signatures(
+        np.array(hashes, np.int64).view(np.uint64), offsets, *drawn
+    )
     return signatures.T.astype(np.int64)
 
 
@@ -104,7 +106,8 @@ def _by_functions(
         vocabulary = Vocabulary()
         rows = [vocabulary.encode(items).tolist() for items in sets]
     values = [
-        [min(map(function, row), default=minhash.PRIME) for row in rows] for function in functions
+        [min(map(function, row), default=classic_minhash.PRIME) for row in rows]
+        for function in functions
     ]
     return np.array(values, np.int64).reshape(len(functions), len(sets))
 

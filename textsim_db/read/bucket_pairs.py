@@ -113,7 +113,9 @@ class CandidatePairs:
         crowded, rows = [np.empty(0, np.int32)], [np.empty(0, np.int32)]
         for found in on_each(connections, self._ranges, self._read_all):
             self._count += found.pair_count
-            self._small = [*self._small, *found.pairs] if self._count <= MOST_PAIRS else []
+            self._small += found.pairs
+            if self._count > MOST_PAIRS:
+                self._small = []
             crowded.append(found.crowded)
             rows.append(found.rows)
         return np.concatenate(crowded), np.concatenate(rows)
@@ -147,8 +149,11 @@ class CandidatePairs:
         with with_second(self._store.engine, self._connection) as connections:
             small = self._small if part.rounds == 1 else self._read_again(connections, part)
             self._small = []
-            pairs, is_single = distinct([*small, pairs_of(self._medium, part)])
-            kept = self.copies.has_representatives(pairs) & (self.in_large.least_shared(pairs) < 0)
+            small.append(pairs_of(self._medium, part))
+            pairs, is_single = distinct(small)
+            kept = self.copies.has_representatives(pairs)
+            if self.large:
+                kept &= self.in_large.least_shared(pairs) < 0
             pairs, is_single = pairs[kept], is_single[kept]
             return self._without_collisions(connections, pairs, is_single)
 

@@ -11,6 +11,7 @@ from itertools import pairwise
 from typing import Any, LiteralString, NamedTuple
 
 import numpy as np
+from psycopg.errors import UndefinedTable
 
 from textsim_db.db.binary_format import Array, load_int4_array
 from textsim_db.db.engine import Connection
@@ -54,7 +55,8 @@ class BucketScan:
     def ranges(self, connection: Connection) -> list[Range]:
         """Cut all buckets into ranges, each with about as many rows as the others."""
         row = self._fetch(connection, statements.SIZE_OF_BANDS)
-        count = -(-int(row[0]) // RANGE_BYTES) or 1
+        # NULL if the table has just been dropped, as the statement that reads it will report.
+        count = -(-int(row[0] or 0) // RANGE_BYTES) or 1
         bounds = [_LOWEST + _BUCKETS * i // count for i in range(count + 1)]
         return [(low, high - 1) for low, high in pairwise(bounds)]
 

@@ -9,30 +9,31 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from itertools import pairwise
 from typing import Any, LiteralString
 
 import numpy as np
 
-from textsim_db.db.binary_format import Array
+from textsim_db.db.binary_format import Array, dump_array
 from textsim_db.db.binary_rows import load_int4_arrays
 from textsim_db.db.engine import Connection
 from textsim_db.db.store import Store
 from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.read import statements
+from textsim_db.read.normal_forms import compose_forms
 from textsim_db.read.snapshot import on_each, snapshot, with_second
-from textsim_db.read.stored_documents import signature_of
+from textsim_db.read.stored_documents import signatures_as_sent
 from textsim_db.results import Problem
 from textsim_db.sketch.sketches import sketch_tokens
-from textsim_db.text.array_types import Int32Array
 from textsim_db.text.streams import ahead, cut
-from textsim_db.text.tokens import Tokens, tokens_of
+from textsim_db.text.tokens import tokens_of
 
-DOCUMENTS_AT_ONCE = 2_000
+DOCUMENTS_AT_ONCE = 5_000
 MAX_WORDS = 500_000
 """The words that are kept between documents: more memory saves reading some again."""
 BLOCK_BITS = 12
 """The band rows of 2^12 ids are compared by one sum; if it differs, row by row."""
+
+_EMPTY = dump_array(np.empty(0, np.int16))
 
 Row = tuple[Any, ...]
 
@@ -63,7 +64,7 @@ def _document_problems(
     with connection.cursor(corpus.label("check documents"), binary=True) as cursor:
         cursor.itersize = DOCUMENTS_AT_ONCE
         cursor.execute(corpus.statement(statements.DOCUMENTS_TO_CHECK))
-        pieces = cut(cursor, DOCUMENTS_AT_ONCE, lambda row: 4 * len(row[2] or row[4]))
+        pieces = cut(cursor, DOCUMENTS_AT_ONCE, lambda row: len(row[2] or row[4]))
         with closing(ahead(pieces, checker.check)) as checked:
             for count, problems in checked:
                 yield from problems
@@ -79,47 +80,47 @@ class _Checker:
         self._connection = connection
         self._config = corpus.config
         self._words: dict[int, str] = {}
+        self._absent: set[int] = set()
 
     def check(self, rows: list[Row]) -> tuple[int, list[Problem]]:
         """Return the number of documents and their problems."""
         word_ids, offsets = load_int4_arrays([row[2] or b"" for row in rows])
-        absent = self._read_words(word_ids)
-        ids, spans = word_ids.tolist(), pairwise(offsets.tolist())
-        stored = [ids[start:end] for start, end in spans]
-        unknown = [absent.intersection(ids) if absent else set() for ids in stored]
-        forms = [
-            self._form(row, [] if missing else ids)
-            for row, ids, missing in zip(rows, stored, unknown, strict=True)
-        ]
-        tokens = tokens_of([form.encode() for form in forms])
-        sketches = sketch_tokens(tokens, self._config)
-        problems: list[Problem] = []
+        forms = compose_forms(word_ids, offsets, self._read_words)
         for i, row in enumerate(rows):
+            if row[2] is None:
+                forms[i] = row[4].encode()
+        tokens = tokens_of(forms)
+        sketches = sketch_tokens(tokens, self._config)
+        counts = sketches.shingle_counts.tolist()
+        signatures = signatures_as_sent(sketches.signatures)
+        normal, normal_bounds = tokens.normal.tobytes(), tokens.normal_offsets.tolist()
+        word_counts = zip(np.diff(tokens.word_offsets), np.diff(offsets), strict=True)
+        problems: list[Problem] = []
+        for i, (row, (words, ids)) in enumerate(zip(rows, word_counts, strict=True)):
             problems += self._language_problems(row)
-            if unknown[i]:
-                detail = f"word id {min(unknown[i])} is not in the dictionary"
+            if self._absent and (
+                unknown := self._absent.intersection(word_ids[offsets[i] : offsets[i + 1]])
+            ):
+                detail = f"word id {min(unknown)} is not in the dictionary"
                 problems.append(Problem("unknown word", row[0], detail))
                 continue
-            computed = sketches.signatures[i] if sketches.shingle_counts[i] else ()
-            problems += _word_order_problems(row, tokens, i, forms[i], len(stored[i]))
-            problems += _sketch_problems(row, int(sketches.shingle_counts[i]), computed)
+            is_normal = normal[normal_bounds[i] : normal_bounds[i + 1]] == forms[i]
+            if not is_normal or (row[2] is not None and words != ids):
+                problems.append(Problem("words", row[0], "the stored words are not a normal form"))
+            problems += _sketch_problems(row, counts[i], signatures[i] if counts[i] else _EMPTY)
         return len(rows), problems
 
-    def _read_words(self, word_ids: Int32Array) -> set[int]:
-        """Read the words of ids, and return the ids that are not in the dictionary."""
-        ids = np.unique(word_ids)
-        missing = [number for number in ids.tolist() if number not in self._words]
+    def _read_words(self, ids: list[int]) -> dict[int, str]:
+        """Return the words of ids, and note the ids that are not in the dictionary."""
+        missing = [number for number in ids if number not in self._words]
         if len(self._words) + len(missing) > MAX_WORDS:
-            self._words, missing = {}, ids.tolist()
+            self._words, missing = {}, ids
         if missing:
             cursor = self._connection.cursor(binary=True)
             parameters = [Array(np.array(missing, np.int32))]
             self._words.update(cursor.execute(statements.WORDS_OF_IDS, parameters).fetchall())
-        return set(missing) - self._words.keys()
-
-    def _form(self, row: Row, ids: list[int]) -> str:
-        form: str | None = row[4]
-        return " ".join(map(self._words.__getitem__, ids)) if form is None else form
+        self._absent = set(missing) - self._words.keys()
+        return self._words
 
     def _language_problems(self, row: Row) -> Iterator[Problem]:
         key, word_ids, language = row[0], row[2], row[5]
@@ -130,21 +131,11 @@ class _Checker:
             yield Problem("language", key, f"stored is {language}, expected {expected}")
 
 
-def _word_order_problems(
-    row: Row, tokens: Tokens, i: int, form: str, stored_words: int
-) -> Iterator[Problem]:
-    span = tokens.normal_offsets[i : i + 2].tolist()
-    words = int(tokens.word_offsets[i + 1] - tokens.word_offsets[i])
-    if tokens.span(*span) != form or words != (words if row[2] is None else stored_words):
-        yield Problem("words", row[0], "the stored words are not a normal form")
-
-
-def _sketch_problems(row: Row, shingle_count: int, signature: Any) -> Iterator[Problem]:
+def _sketch_problems(row: Row, shingle_count: int, signature: bytes) -> Iterator[Problem]:
     if row[1] != shingle_count:
         detail = f"the words give {shingle_count} shingles, stored is {row[1]}"
         yield Problem("shingle count", row[0], detail)
-    stored = signature_of(row[3])
-    if stored is None or not np.array_equal(stored, signature):
+    if row[3] != signature:
         yield Problem("signature", row[0], "the stored signature is not that of the words")
 
 

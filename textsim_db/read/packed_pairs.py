@@ -125,11 +125,29 @@ def _count_pairs_of(ids: Int32Array, offsets: Int64Array, number: int, rounds: i
 
 
 def distinct(parts: list[Int64Array]) -> tuple[Int64Array, BoolArray]:
-    """Return the distinct pairs of all parts in order, and which of them came once only."""
+    """Return the distinct pairs of all parts in order, and which of them came once only.
+
+    Takes the parts out of the list, so that their memory is free while the pairs are sorted.
+    """
     pairs = np.concatenate([np.zeros(0, np.int64), *parts])
+    parts.clear()
     pairs.sort()
-    starts = np.flatnonzero(np.append(True, pairs[1:] != pairs[:-1])[: len(pairs)])
-    return pairs[starts], np.diff(starts, append=len(pairs)) == 1
+    is_single = np.ones(len(pairs), np.bool_)
+    count = _remove_repeated(pairs, is_single)
+    return pairs[:count], is_single[:count]
+
+
+@kernel
+def _remove_repeated(pairs: Int64Array, is_single: BoolArray) -> int:
+    """Move the distinct ones of sorted pairs to the front, and return how many there are."""
+    count = 0
+    for i in range(len(pairs)):
+        if count and pairs[i] == pairs[count - 1]:
+            is_single[count - 1] = False
+        else:
+            pairs[count] = pairs[i]
+            count += 1
+    return count
 
 
 def is_among(ids: Ids, chosen: Ids) -> BoolArray:

@@ -58,7 +58,10 @@ def on_each(
     items: Sequence[Item],
     function: Callable[[Connection, Item], Result],
 ) -> Generator[Result, None, None]:
-    """Yield function(connection, item) for each item in order, on all connections at once."""
+    """Yield function(connection, item) for each item in order, on all connections at once.
+
+    If that ends early, the statements that run are cancelled.
+    """
     if len(connections) == 1 or len(items) == 1:
         yield from (function(connections[0], item) for item in items)
         return
@@ -74,4 +77,9 @@ def on_each(
             free.put(connection)
 
     with ThreadPoolExecutor(len(connections), "textsim-read") as pool:
-        yield from pool.map(run, items)
+        try:
+            yield from pool.map(run, items)
+        except BaseException:
+            for connection in connections:
+                connection.cancel_safe()
+            raise

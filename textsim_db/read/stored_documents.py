@@ -16,6 +16,7 @@ from textsim_db.db.binary_rows import load_int4_arrays
 from textsim_db.db.dictionary import Dictionary, unknown_word
 from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.errors import DatabaseError
+from textsim_db.read.normal_forms import compose_forms
 from textsim_db.settings import Shingle
 from textsim_db.text.array_types import Int16Array
 from textsim_db.text.tokens import Tokens, tokens_of
@@ -119,12 +120,15 @@ class StoredDocuments:
         return values.astype(np.int16)
 
 
-def signature_of(data: bytes) -> Int16Array | None:
-    """Return a signature as array_send gives it: int16 of its length, None if it is damaged."""
-    values = data[_ARRAY_HEADER:]
-    if len(values) % _INT2.itemsize:
-        return None
-    return np.frombuffer(values, _INT2)["value"].astype(np.int16)
+def signatures_as_sent(signatures: Int16Array) -> list[bytes]:
+    """Return what array_send gives for each of several signatures; (documents, num_hashes)."""
+    layout = _signature_layout(signatures.shape[1])
+    rows = np.zeros(len(signatures), layout)
+    header = dump_array(np.zeros(signatures.shape[1], np.int16))[:_ARRAY_HEADER]
+    rows["header"] = np.frombuffer(header, layout["header"])
+    rows["values"]["length"], rows["values"]["value"] = signatures.itemsize, signatures
+    data, size = rows.tobytes(), layout.itemsize
+    return [data[start : start + size] for start in range(0, len(data), size)]
 
 
 @lru_cache(maxsize=16)
@@ -171,12 +175,7 @@ def normal_forms(
     word_ids: npt.NDArray[np.int32], offsets: npt.NDArray[np.int64], dictionary: Dictionary
 ) -> list[str]:
     """Return the normal forms that word ids, as load_int4_arrays gives them, stand for."""
-    texts = dictionary.texts(np.unique(word_ids).tolist())
-    ids = word_ids.tolist()
-    return [
-        " ".join(map(texts.__getitem__, ids[start:end]))
-        for start, end in pairwise(offsets.tolist())
-    ]
+    return [form.decode() for form in compose_forms(word_ids, offsets, dictionary.texts)]
 
 
 def _code_points(forms: Sequence[str]) -> Ragged:

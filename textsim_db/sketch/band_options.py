@@ -40,8 +40,9 @@ class Option(NamedTuple):
 def is_optimistic(probability: float) -> bool:
     """Say whether signatures may find fewer pairs than this probability by the formula.
 
-    They find up to 0.013 less if it is between 0.2 and 0.6: two values of a signature that was filled in
-    few rounds are not quite independent. Above, they find as many or more (`benchmarks/sketch_distribution.py`).
+    They find up to 0.013 less if it is between 0.2 and 0.6, and as many or more above. The number of
+    equal values varies less than that of independent ones, so luck decides less often, good or bad.
+    Measured by benchmarks/sketch_distribution.py.
     """
     return 0.2 <= probability <= 0.6
 

@@ -1,0 +1,159 @@
+"""What signatures say of pairs of random sets: bias, variance, and how many become candidates.
+
+    python -m benchmarks.sketch_distribution [--pairs 200000] [--classic-pairs 20000]
+
+For each number of shingles and each similarity, random pairs of sets are made, all of one similarity.
+Two tables are printed. The first has the bias of the estimate, and its variance as a share of that with
+independent functions, s (1 - s) / hashes. The second has the probability of becoming a candidate by the
+formula, 1 - (1 - s^rows)^bands, and the difference of the measured share, in points of percent. Both
+have classic MinHash beside it. Sets of one shingle are equal or have nothing in common, so they are left
+out.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from textsim_db.measures import classic_minhash
+from textsim_db.settings import Bands
+from textsim_db.sketch import fast_similarity
+
+HASHES = 128
+SIZES = (2, 5, 20, 50, 100, 200, 500, 1000)
+SIMILARITIES = (0.3, 0.5, 0.7, 0.8, 0.9)
+BANDINGS = (Bands(18, 7), Bands(10, 12), Bands(42, 3))
+_VALUES_AT_ONCE = 4_000_000
+
+Signatures = npt.NDArray[np.int16] | npt.NDArray[np.int32]
+Sketch = Callable[[npt.NDArray[np.uint64], npt.NDArray[np.int64], int], Signatures]
+
+
+def fast(values: npt.NDArray[np.uint64], offsets: npt.NDArray[np.int64], seed: int) -> Signatures:
+    """Return the signatures that a corpus computes."""
+    return fast_similarity.signatures(values, offsets, seed, HASHES)
+
+
+def classic(
+    values: npt.NDArray[np.uint64], offsets: npt.NDArray[np.int64], seed: int
+) -> Signatures:
+    """Return classic MinHash signatures."""
+    return classic_minhash.signatures(values, offsets, *classic_minhash.coefficients(seed, HASHES))
+
+
+class Case(NamedTuple):
+    """Pairs of sets of a size that share some shingles."""
+
+    size: int
+    shared: int
+
+    @property
+    def similarity(self) -> float:
+        """The Jaccard similarity of each pair."""
+        return self.shared / (2 * self.size - self.shared)
+
+
+@dataclass
+class Outcome:
+    """Sums over the pairs of one case."""
+
+    pairs: int = 0
+    estimates: float = 0.0
+    squares: float = 0.0
+    candidates: dict[Bands, int] = field(default_factory=lambda: dict.fromkeys(BANDINGS, 0))
+
+    def add(self, equal: npt.NDArray[np.bool_]) -> None:
+        """Count pairs; equal: bool of shape (pairs, hashes), which values of a pair are equal."""
+        shares = equal.mean(axis=1)
+        self.pairs += len(equal)
+        self.estimates += float(shares.sum())
+        self.squares += float((shares**2).sum())
+        for bands, rows in BANDINGS:
+            by_band = equal[:, : bands * rows].reshape(len(equal), bands, rows)
+            shares_bucket = np.any(np.all(by_band, axis=2), axis=1)
+            self.candidates[Bands(bands, rows)] += int(shares_bucket.sum())
+
+    @property
+    def mean(self) -> float:
+        """The mean estimate."""
+        return self.estimates / self.pairs
+
+    @property
+    def variance(self) -> float:
+        """The variance of the estimates."""
+        return self.squares / self.pairs - self.mean**2
+
+
+def cases() -> Iterator[Case]:
+    """Yield the cases, each once: few similarities are possible between small sets."""
+    for size in SIZES:
+        shared = [round(2 * size * s / (1 + s)) for s in SIMILARITIES]
+        for number in dict.fromkeys(shared):
+            if 0 < number < size:
+                yield Case(size, number)
+
+
+def measure(case: Case, sketch: Sketch, pairs: int, seed: int) -> Outcome:
+    """Return what signatures say of random pairs; a new seed of the hashes for each piece of them."""
+    rng = np.random.default_rng([seed, *case])
+    outcome = Outcome()
+    at_once = min(5000, _VALUES_AT_ONCE // (2 * case.size))
+    while outcome.pairs < pairs:
+        count = min(at_once, pairs - outcome.pairs)
+        drawn = rng.integers(0, 2**64, (count, 2 * case.size), np.uint64, endpoint=False)
+        drawn[:, case.size : case.size + case.shared] = drawn[:, : case.shared]
+        offsets = np.arange(0, drawn.size + 1, case.size)
+        made = sketch(drawn.ravel(), offsets, int(rng.integers(2**62)))
+        outcome.add(made[0::2] == made[1::2])
+    return outcome
+
+
+def main() -> None:
+    """Run the benchmark and print two tables."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
+    parser.add_argument("--pairs", type=int, default=200_000)
+    parser.add_argument("--classic-pairs", type=int, default=20_000)
+    parser.add_argument("--seed", type=int, default=1)
+    given = parser.parse_args()
+    measured = [
+        (
+            case,
+            measure(case, fast, given.pairs, given.seed),
+            measure(case, classic, given.classic_pairs, given.seed),
+        )
+        for case in cases()
+    ]
+    print("| shingles | similarity | bias | variance | of classic MinHash |")
+    print("|---|---|---|---|---|")
+    for case, made, other in measured:
+        s = case.similarity
+        independent = s * (1 - s) / HASHES
+        print(
+            f"| {case.size:,} | {s:.3f} | {made.mean - s:+.5f} | {made.variance / independent:.2f} "
+            f"| {other.variance / independent:.2f} |"
+        )
+    print()
+    names = [f"{bands} x {rows}" for bands, rows in BANDINGS]
+    print(
+        f"| shingles | similarity | {' | '.join(f'{n}: formula | here | classic' for n in names)} |"
+    )
+    print(f"|---|---|{'---|---|---|' * len(names)}")
+    for case, made, other in measured:
+        cells = []
+        for banding in BANDINGS:
+            promised = banding.probability(case.similarity)
+            differences = [
+                100 * (outcome.candidates[banding] / outcome.pairs - promised)
+                for outcome in (made, other)
+            ]
+            cells += [f"{100 * promised:.2f} %", *(f"{points:+.2f}" for points in differences)]
+        print(f"| {case.size:,} | {case.similarity:.3f} | {' | '.join(cells)} |")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,136 @@
+"""Documents with two equal buckets, of which one in 28 million has some with the default settings."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+
+import textsim_db as ts
+from tests.support.connections import Connection
+from textsim_db.settings import CorpusConfig, CorpusSettings
+from textsim_db.sketch.sketches import sketch
+
+SETTINGS = CorpusSettings("word:1", num_hashes=4096, bands=2048, rows=2)
+"""With so many bands it is one document in 2,048."""
+
+
+@cache
+def texts_with_equal_buckets() -> tuple[str, str, str]:
+    """Return two texts that have a bucket twice, and one that has none twice."""
+    config: CorpusConfig = SETTINGS.complete()
+    doubled: list[str] = []
+    single = ""
+    for first in range(0, 100_000, 500):
+        texts = [f"some words and {number}" for number in range(first, first + 500)]
+        buckets = sketch([text.encode() for text in texts], config).buckets
+        for text, values in zip(texts, buckets.values.reshape(-1, config.bands), strict=True):
+            if len(np.unique(values)) < config.bands:
+                doubled.append(text)
+            else:
+                single = text
+        if len(doubled) >= 2:
+            return doubled[0], doubled[1], single
+    raise AssertionError("no text has two equal buckets")
+
+
+@pytest.fixture
+def corpus(db: ts.Database) -> ts.Corpus:
+    return db.create_corpus("c", "word:1", num_hashes=4096, bands=2048, rows=2)
+
+
+def problems(corpus: ts.Corpus) -> set[tuple[str, str]]:
+    return {(problem.kind, problem.subject) for problem in corpus.check()}
+
+
+def counts(connection: Connection) -> dict[str, tuple[int, int]]:
+    """Return the band rows of each document, and how many buckets they are of."""
+    rows = connection.execute(
+        "SELECT d.key, count(*), count(DISTINCT b.bucket) FROM textsim.band_1 b "
+        "JOIN textsim.document_1 d ON d.id = b.document_id GROUP BY 1"
+    ).fetchall()
+    return {key: (band_rows, buckets) for key, band_rows, buckets in rows}
+
+
+@pytest.mark.parametrize("way", ["python", "sql"])
+def test_written_replaced_and_removed(
+    db: ts.Database, corpus: ts.Corpus, connection: Connection, way: str
+) -> None:
+    first, second, single = texts_with_equal_buckets()
+
+    def write(text: str) -> None:
+        if way == "python":
+            corpus.add("k", text)
+        else:
+            connection.execute("SELECT textsim.add('c', 'k', %s)", [text])
+
+    for text in (first, single, second, first, "", first, second, single, first):
+        write(text)
+        assert corpus.check() == []
+        if text:
+            band_rows, buckets = counts(connection)["k"]
+            assert band_rows == 2048
+            assert (buckets < 2048) == (text != single)
+        assert [match.key for match in corpus.query(text)] == ["k"] * bool(text)
+    if way == "python":
+        corpus.remove(["k"])
+    else:
+        connection.execute("SELECT textsim.remove('c', 'k')")
+    assert counts(connection) == {}
+    db.worker().run(until_idle=True)
+    assert corpus.check() == []
+
+
+@pytest.mark.parametrize(
+    ("damage", "kinds"),
+    [
+        ("DELETE FROM textsim.band_1 WHERE ctid = ({one})", {"missing band row"}),
+        ("DELETE FROM textsim.band_1 WHERE {both}", {"missing band row"}),
+        (
+            "INSERT INTO textsim.band_1 SELECT * FROM textsim.band_1 WHERE {both}",
+            {"extra band row"},
+        ),
+        (
+            "UPDATE textsim.band_1 SET bucket = bucket # 1 WHERE ctid = ({one})",
+            {"missing band row", "extra band row"},
+        ),
+    ],
+)
+def test_check_counts_equal_rows(
+    corpus: ts.Corpus, connection: Connection, damage: str, kinds: set[str]
+) -> None:
+    first, _, single = texts_with_equal_buckets()
+    corpus.add_many([("k", first), ("other", single)])
+    assert corpus.check() == []
+    equal = (
+        "SELECT bucket, document_id FROM textsim.band_1 GROUP BY 1, 2 HAVING count(*) > 1 LIMIT 1"
+    )
+    both = f"(bucket, document_id) = ({equal})"
+    one = f"SELECT min(ctid) FROM textsim.band_1 WHERE {both}"
+    connection.execute(damage.format(both=both, one=one).encode())
+    assert problems(corpus) == {(kind, "k") for kind in kinds}
+
+
+def test_pairs_and_candidates(db: ts.Database, corpus: ts.Corpus, connection: Connection) -> None:
+    """Each pair is listed once, and SQL and Python agree about it."""
+    first, second, single = texts_with_equal_buckets()
+    texts = {"a": first, "b": first, "c": second, "d": single, "e": f"{first} more"}
+    corpus.add_many(texts.items())
+    candidates = "SELECT * FROM textsim.candidates('c', %s)"
+    for key, text in texts.items():
+        expected = [tuple(candidate) for candidate in corpus.candidates(text)]
+        assert len(expected) == len(dict(expected)) == len(texts)
+        assert connection.execute(candidates, [text]).fetchall() == expected
+        query = "SELECT key FROM textsim.neighbours('c', %s, 0.1)"
+        assert len(connection.execute(query, [key]).fetchall()) == len(texts) - 1
+    pairs = sorted((pair.a, pair.b, pair.similarity) for pair in corpus.pairs(0.1))
+    assert len(pairs) == 10
+    assert sorted(connection.execute("SELECT * FROM textsim.pairs('c', 0.1)").fetchall()) == pairs
+    listed = connection.execute("SELECT a, b FROM textsim.candidate_pairs('c')").fetchall()
+    assert sorted(listed) == [pair[:2] for pair in pairs]
+    corpus.rebuild(seed=2)
+    assert corpus.check() == []
+    corpus.rebuild(seed=1)
+    assert corpus.check() == []
+    assert sorted((pair.a, pair.b, pair.similarity) for pair in corpus.pairs(0.1)) == pairs

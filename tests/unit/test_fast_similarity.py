@@ -1,0 +1,111 @@
+"""Fast similarity sketching against its definition in plain Python, and against its theory."""
+
+from __future__ import annotations
+
+import math
+import random
+
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from tests.support import reference
+from textsim_db.settings import CorpusSettings
+from textsim_db.sketch.fast_similarity import estimates, signatures
+from textsim_db.sketch.sketches import buckets, signature
+
+SEEDS = 300
+NUM_HASHES = 64
+
+values = st.integers(-(2**63), 2**63 - 1)
+seeds = st.integers(0, 2**63 - 1)
+
+
+def sketched(sets: list[list[int]], seed: int, num_hashes: int) -> list[list[int]]:
+    """Return the signatures of sets, computed in one batch."""
+    numbers = np.array([value for one in sets for value in one], np.int64).view(np.uint64)
+    offsets = np.cumsum([0, *map(len, sets)])
+    made = signatures(numbers, offsets, seed, num_hashes)
+    assert made.dtype == np.int16
+    return made.tolist()  # type: ignore[no-any-return]
+
+
+@given(st.lists(st.lists(values, max_size=12), max_size=4), seeds, st.integers(2, 40))
+@example([[0]], 0, 2)
+@example([[], [1], []], 0, 3)
+@example([[-1, 2**63 - 1, -(2**63)]], 2**63 - 1, 16)
+def test_signatures_by_definition(sets: list[list[int]], seed: int, num_hashes: int) -> None:
+    made = sketched(sets, seed, num_hashes)
+    for one, sketch in zip(sets, made, strict=True):
+        if one:
+            assert sketch == reference.signature(one, seed, num_hashes, every_round=True)
+        else:
+            assert sketch == [0] * num_hashes
+
+
+@pytest.mark.parametrize("num_hashes", [2, 3, 64, 127, 128, 200, 512])
+@pytest.mark.parametrize("size", [1, 2, 5, 45, 200, 1023, 1024, 1025, 3000])
+def test_every_size(num_hashes: int, size: int, rng: random.Random) -> None:
+    one = [rng.randrange(-(2**63), 2**63) for _ in range(size)]
+    other = [rng.randrange(-(2**63), 2**63) for _ in range(7)]
+    seed = rng.randrange(2**63)
+    made = sketched([other, one, other], seed, num_hashes)
+    assert made[1] == reference.signature(one, seed, num_hashes)
+    assert made[0] == made[2]
+
+
+def test_a_value_that_comes_twice_changes_nothing(rng: random.Random) -> None:
+    one = [rng.randrange(-(2**63), 2**63) for _ in range(50)]
+    made = sketched([one, one + one[:9], one[::-1]], 3, 128)
+    assert made[0] == made[1] == made[2]
+
+
+def test_two_shingles_of_one_value(rng: random.Random) -> None:
+    # 64 bits are folded to 32: these three are different words to the table, and one to the hash.
+    one = [5, 5 ^ 1 << 40 ^ 1 << 8, 5 ^ 3 << 50 ^ 3 << 18]
+    made = sketched([one, one[:1]], 3, 128)
+    assert made[0] == made[1]
+
+
+@pytest.mark.parametrize("num_hashes", [2, 4096])
+def test_the_fewest_and_the_most_hashes(num_hashes: int, rng: random.Random) -> None:
+    one = [rng.randrange(-(2**63), 2**63) for _ in range(9000)]
+    assert sketched([one], 1, num_hashes) == [reference.signature(one, 1, num_hashes)]
+
+
+@given(st.text("ab é漢"), st.sampled_from(["word:1", "word:2", "word:3", "char:2"]))
+def test_from_text_to_buckets(text: str, shingle: str) -> None:
+    config = CorpusSettings(shingle, num_hashes=12, bands=4, rows=3, seed=5).complete()
+    shingle_values = reference.shingle_values(text, *config.shingle)
+    expected = reference.signature(shingle_values, 5, 12) if shingle_values else []
+    assert signature(text, config).tolist() == expected
+    expected_buckets = reference.buckets(expected, 4, 3) if expected else []
+    assert buckets(text, config).tolist() == expected_buckets
+
+
+@pytest.mark.parametrize("size", [20, 400, 2000])
+@pytest.mark.parametrize("similarity", [0.1, 0.5, 0.8, 0.95])
+def test_estimates_over_many_seeds(size: int, similarity: float, rng: random.Random) -> None:
+    shared = round(size * similarity)
+    alone = (size - shared) // 2
+    drawn = [rng.randrange(-(2**63), 2**63) for _ in range(shared + 2 * alone)]
+    exact = shared / (shared + 2 * alone)
+    sets = [drawn[: shared + alone], drawn[:shared] + drawn[shared + alone :]]
+    made = []
+    for seed in range(SEEDS):
+        left, right = sketched(sets, seed, NUM_HASHES)
+        made.append(np.mean(np.array(left) == right))
+    # The variance is that of classic MinHash at most, and about half of it for small sets.
+    error = math.sqrt(exact * (1 - exact) / NUM_HASHES)
+    mean = sum(made) / SEEDS
+    assert abs(mean - exact) <= 4 * error / math.sqrt(SEEDS) + 2**-16, f"mean {mean}, exact {exact}"
+    spread = math.sqrt(sum((estimate - mean) ** 2 for estimate in made) / SEEDS)
+    assert spread <= 1.15 * error, f"spread {spread}, at most {error}"
+
+
+def test_estimates_count_equal_values() -> None:
+    left = np.array([[1, 2, 3, 4], [1, 2, 3, 4]], np.int16)
+    right = np.array([[1, 2, 0, 0], [0, 0, 0, 0]], np.int16)
+    assert estimates(left, right).tolist() == [0.5, 0.0]
+    assert estimates(left[0], right).tolist() == [0.5, 0.0]
