@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import struct
+from collections import Counter
 from itertools import combinations, pairwise
 from typing import Any
 
@@ -25,6 +26,7 @@ from textsim_db.read import normal_forms, packed_pairs
 from textsim_db.sketch.band_buckets import ragged
 from textsim_db.text.tokens import Tokens
 from textsim_db.write import prepared_batch
+from textsim_db.write.band_rows import changed_rows
 
 
 def check_documents(
@@ -188,6 +190,37 @@ def check_arrays(given: list[bytes]) -> None:
         assert values[start:end].tolist() == expected
         if (len(data) - 20) % 8 == 0 or len(data) <= 20:
             assert binary_format.load_int4_array(data).tolist() == expected
+
+
+def check_band_rows(rng: random.Random) -> None:
+    """Band rows that change, and those for COPY, with whatever numbers a damaged table may have."""
+    edges = (-(2**31), -1, 0, 1, 2**31 - 1)
+    ids = [rng.choice((*edges, rng.randrange(-(2**31), 2**31))) for _ in range(12)]
+    values = [rng.choice((*edges, rng.randrange(-(2**31), 2**31))) for _ in range(6)]
+    rows = [(rng.choice(values), rng.choice(ids)) for _ in range(rng.randrange(40))]
+    before, after = ([row for row in rows if rng.random() < 0.8] for _ in range(2))
+    gone, new = changed_rows(_packed(before), _packed(after))
+    counts, counts_after = Counter(before), Counter(after)
+    for value in gone.tolist():
+        del counts[_unpacked(value)]
+    counts.update(map(_unpacked, new.tolist()))
+    assert counts == counts_after
+    data = binary_rows.copy_bands(_packed(rows)).tobytes()
+    assert data == b"".join(
+        struct.pack(">hiiii", 2, 4, b, 4, i) for b, i in sorted(rows, key=_pack)
+    )
+
+
+def _pack(row: tuple[int, int]) -> int:
+    return row[0] << 32 | row[1] & 0xFFFFFFFF
+
+
+def _packed(rows: list[tuple[int, int]]) -> Numbers:
+    return np.array(sorted(map(_pack, rows)), np.int64)
+
+
+def _unpacked(value: int) -> tuple[int, int]:
+    return value >> 32, reference.signed(value, 32)
 
 
 def check_rows(

@@ -14,6 +14,7 @@ import textsim_db as ts
 from benchmarks.generate import documents
 from textsim_db.database import connect
 from textsim_db.db import stored_corpus
+from textsim_db.write.prepared_batch import BATCH_DOCUMENTS
 
 pytestmark = pytest.mark.one_server
 
@@ -67,7 +68,7 @@ def test_a_full_disk(db: ts.Database, small_disk: Path, texts: Texts) -> None:
             corpus.add_many(texts)
         assert isinstance(raised.value.__cause__, psycopg.errors.DiskFull)
         stored = len(corpus)
-        assert stored % 10_000 == 0
+        assert stored % BATCH_DOCUMENTS == 0
         assert corpus.check() == []
         with pytest.raises(ts.DatabaseError, match="No space left on device"):
             corpus.add_many(texts)

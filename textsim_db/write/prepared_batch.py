@@ -19,7 +19,8 @@ from textsim_db.sketch.sketches import Sketches, sketch_tokens, tokens_and_langu
 from textsim_db.text.streams import cut
 from textsim_db.text.utf8 import to_bytes
 
-BATCH_DOCUMENTS = 10_000
+BATCH_DOCUMENTS = 5000
+"""More cost more memory, and leave a core idle for longer when a load begins and ends."""
 MAX_KEY_BYTES = 1000
 
 

@@ -171,7 +171,9 @@ def insert(
         copy.write(COPY_HEADER)
         copy.write(copy_documents(identities, contents, numbers).data)
         copy.write(COPY_TRAILER)
-    copy_band_rows(cursor, corpus, band_rows(sketches.buckets.take(numbers), ids))
+    are_all = len(numbers) == len(batch.keys)
+    buckets = sketches.buckets if are_all else sketches.buckets.take(numbers)
+    copy_band_rows(cursor, corpus, band_rows(buckets, ids))
 
 
 def _replace(
