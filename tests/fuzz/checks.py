@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from tests.fuzz import generate
-from tests.fuzz.document_checks import check_arrays, check_documents, check_rows
+from tests.fuzz.document_checks import check_arrays, check_band_rows, check_documents, check_rows
 from tests.fuzz.memory import Guarded
 from tests.fuzz.text_checks import (
     LONG,
@@ -98,6 +98,8 @@ class Checks:
         check_arrays(given)
         check_spans(rng, b"".join(given))
         check_rows(rng, tokens, numbers, chosen)
+        for _ in range(DOCUMENTS):
+            check_band_rows(rng)
         if number % LANGUAGES == 0:
             check_languages(data, tokens, sample)
         return count + len(given)

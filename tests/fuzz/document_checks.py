@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import struct
+from collections import Counter
 from itertools import combinations, pairwise
 from typing import Any
 
@@ -21,9 +22,11 @@ from textsim_db.compare.verify import Criterion, values_of_pairs
 from textsim_db.db import binary_format, binary_rows
 from textsim_db.measures import by_name, edits
 from textsim_db.measures.alignment import alignment
+from textsim_db.read import normal_forms, packed_pairs
 from textsim_db.sketch.band_buckets import ragged
 from textsim_db.text.tokens import Tokens
 from textsim_db.write import prepared_batch
+from textsim_db.write.band_rows import changed_rows
 
 
 def check_documents(
@@ -51,6 +54,35 @@ def check_documents(
     assert ((pairs >= 0) & (pairs <= 1)).all()
     places = np.array([[rng.randrange(3)] for _ in points], np.int64)
     keep_representatives(damaged, ragged(places.astype(np.int32)), rng.randrange(3), 0.5)
+    check_pairs(rng)
+
+
+def check_pairs(rng: random.Random) -> None:
+    """Pairs of buckets whose rows anybody may have written, against sets."""
+    ids = [-(2**31), -3, *range(20), 2**31 - 1]
+    rows = [(rng.randrange(9), rng.choice(ids)) for _ in range(rng.choice((0, 5, 200)))]
+    places, documents = np.array(rows, np.int32).reshape(-1, 2).T
+    members = packed_pairs.members_of(places, documents, 9)
+    expected = [
+        pair
+        for place in range(9)
+        for pair in combinations(sorted({i for k, i in rows if k == place}), 2)
+    ]
+    rounds = rng.randrange(1, 5)
+    parts = [packed_pairs.Part(number, rounds) for number in range(rounds)]
+    pairs, is_single = packed_pairs.distinct([packed_pairs.pairs_of(members, p) for p in parts])
+    left, right = packed_pairs.left_of(pairs), packed_pairs.right_of(pairs)
+    found = list(zip(left.tolist(), right.tolist(), strict=True))
+    assert set(found) == set(expected)
+    assert is_single.tolist() == [expected.count(pair) == 1 for pair in found]
+    shared = packed_pairs.BucketsOfDocuments(members).least_shared(pairs)
+    assert (shared >= 0).all()
+    values = np.array([[rng.randrange(9) for _ in range(3)] for _ in ids], np.int16)
+    numbers = np.array([rng.randrange(len(ids)) for _ in ids])
+    same = packed_pairs.same_anywhere(values, numbers, numbers[::-1].copy())
+    assert same.tolist() == (values[numbers] == values[numbers[::-1]]).any(axis=1).tolist()
+    packed_pairs.share_value(values.astype(np.int32), values.astype(np.int32))
+    normal_forms.compose_forms(documents, np.array([0, len(rows)]), lambda _: {3: "three"})
 
 
 def _rows(rows: list[npt.NDArray[np.int32]], sets: list[set[Any]], n: int) -> Rows:
@@ -158,6 +190,37 @@ def check_arrays(given: list[bytes]) -> None:
         assert values[start:end].tolist() == expected
         if (len(data) - 20) % 8 == 0 or len(data) <= 20:
             assert binary_format.load_int4_array(data).tolist() == expected
+
+
+def check_band_rows(rng: random.Random) -> None:
+    """Band rows that change, and those for COPY, with whatever numbers a damaged table may have."""
+    edges = (-(2**31), -1, 0, 1, 2**31 - 1)
+    ids = [rng.choice((*edges, rng.randrange(-(2**31), 2**31))) for _ in range(12)]
+    values = [rng.choice((*edges, rng.randrange(-(2**31), 2**31))) for _ in range(6)]
+    rows = [(rng.choice(values), rng.choice(ids)) for _ in range(rng.randrange(40))]
+    before, after = ([row for row in rows if rng.random() < 0.8] for _ in range(2))
+    gone, new = changed_rows(_packed(before), _packed(after))
+    counts, counts_after = Counter(before), Counter(after)
+    for value in gone.tolist():
+        del counts[_unpacked(value)]
+    counts.update(map(_unpacked, new.tolist()))
+    assert counts == counts_after
+    data = binary_rows.copy_bands(_packed(rows)).tobytes()
+    assert data == b"".join(
+        struct.pack(">hiiii", 2, 4, b, 4, i) for b, i in sorted(rows, key=_pack)
+    )
+
+
+def _pack(row: tuple[int, int]) -> int:
+    return row[0] << 32 | row[1] & 0xFFFFFFFF
+
+
+def _packed(rows: list[tuple[int, int]]) -> Numbers:
+    return np.array(sorted(map(_pack, rows)), np.int64)
+
+
+def _unpacked(value: int) -> tuple[int, int]:
+    return value >> 32, reference.signed(value, 32)
 
 
 def check_rows(

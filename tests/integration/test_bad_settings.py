@@ -50,7 +50,8 @@ def test_refused_names(db: ts.Database, name: Any) -> None:
         ({"recall": 1.5}, "recall is 1.5"),
         ({"recall": 1.0, "num_hashes": 8}, "no bands of 8 hashes reach recall 1.0"),
         ({"threshold": 0.001, "recall": 0.99}, "no bands of 128 hashes reach recall 0.99"),
-        ({"num_hashes": 0}, "num_hashes is 0; expected 1 to"),
+        ({"num_hashes": 1}, "num_hashes is 1; expected 2 to"),
+        ({"bands": 128, "rows": 1}, "rows is 1; expected 2 or more"),
         ({"num_hashes": 1.5}, "num_hashes is 1.5; expected a whole number"),
         ({"num_hashes": 10**6}, "num_hashes is 1000000"),
         ({"bands": 18, "rows": 8}, "need 144 hashes; num_hashes is 128"),
@@ -124,7 +125,7 @@ def test_another_recipe(db: ts.Database, corpus: ts.Corpus) -> None:
         "shingle_length = 4",
         "rows = 6",
         "bands = 17",
-        "num_hashes = 127, a = a[:127], b = b[:127], bands = 18",
+        "num_hashes = 127, golden_signature = golden_signature[:127]",
     ],
 )
 def test_a_damaged_configuration(db: ts.Database, damage: str) -> None:

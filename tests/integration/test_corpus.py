@@ -225,7 +225,7 @@ def test_neighbours(corpus: ts.Corpus) -> None:
 
 def test_candidates(corpus: ts.Corpus) -> None:
     candidates = corpus.candidates(TEXTS["a"])
-    assert candidates[0] == ts.Candidate("a", 128)
+    assert candidates[0] == ts.Candidate("a", 1024)
     assert all(isinstance(c, ts.Candidate) for c in candidates)
     assert [c.bands for c in candidates] == sorted((c.bands for c in candidates), reverse=True)
     buckets = corpus.buckets(TEXTS["a"])
@@ -282,10 +282,10 @@ def test_clusters(corpus: ts.Corpus) -> None:
 
 def test_signature_and_buckets(corpus: ts.Corpus) -> None:
     signature, buckets = corpus.signature(TEXTS["a"]), corpus.buckets(TEXTS["a"])
-    assert signature.shape == (128,)
-    assert signature.dtype == np.int32
-    assert buckets.shape == (128,)
-    assert buckets.dtype == np.int64
+    assert signature.shape == (2048,)
+    assert signature.dtype == np.int16
+    assert buckets.shape == (1024,)
+    assert buckets.dtype == np.int32
     assert corpus.signature("").shape == corpus.buckets(" ").shape == (0,)
 
 
@@ -299,7 +299,7 @@ def test_contains_and_len(corpus: ts.Corpus) -> None:
 
 
 def test_corpora_do_not_see_each_other(corpus: ts.Corpus, db: ts.Database) -> None:
-    other = db.create_corpus("other", bands=128, rows=1)
+    other = db.create_corpus("other", bands=64, rows=2)
     assert other.query(TEXTS["a"]) == []
     other.add("a", TEXTS["d"])
     assert [m.key for m in corpus.query(TEXTS["d"])] == ["d"]

@@ -13,6 +13,7 @@ from psycopg.rows import dict_row, namedtuple_row
 from sqlalchemy import Engine
 
 import textsim_db as ts
+from tests.support.connections import tables_of
 
 pytestmark = pytest.mark.one_server
 
@@ -58,7 +59,8 @@ def do_everything(address: str | Engine) -> None:
         assert corpus.check() == []
         keys = sorted(["dé", "x", "€ 漢"])
     with psycopg.connect(db.url, client_encoding="UTF8") as connection:
-        rows = connection.execute('SELECT key FROM textsim.document_1 ORDER BY key COLLATE "C"')
+        documents, _ = tables_of(connection, corpus.name)
+        rows = connection.execute(f'SELECT key FROM {documents} ORDER BY key COLLATE "C"'.encode())
         assert [key for (key,) in rows] == keys
 
 

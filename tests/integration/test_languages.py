@@ -192,7 +192,8 @@ def test_every_way_in(db: ts.Database, rng: random.Random, left_out: list[str]) 
         corpus.rebuild(threshold=0.5)
         assert stored(connection, "python", "d.language") == {**expected, "en0": "fr"}
         assert db.corpus("python").config.language == "auto"
-        connection.execute("UPDATE textsim.document_1 SET language = NULL WHERE key = 'de1'")
+        documents, _ = tables_of(connection, "python")
+        connection.execute(f"UPDATE {documents} SET language = NULL WHERE key = 'de1'".encode())
         assert {problem.kind for problem in db.corpus("python").check()} == {"language"}
 
 

@@ -12,8 +12,10 @@ from hypothesis import strategies as st
 
 from tests.support import reference
 from textsim_db.settings import CorpusSettings
+from textsim_db.sketch import sketches
 from textsim_db.sketch.fast_similarity import estimates, signatures
-from textsim_db.sketch.sketches import buckets, signature
+from textsim_db.sketch.sketches import buckets, signature, sketch_tokens
+from textsim_db.text.tokens import tokenize
 
 SEEDS = 300
 NUM_HASHES = 64
@@ -102,6 +104,26 @@ def test_estimates_over_many_seeds(size: int, similarity: float, rng: random.Ran
     assert abs(mean - exact) <= 4 * error / math.sqrt(SEEDS) + 2**-16, f"mean {mean}, exact {exact}"
     spread = math.sqrt(sum((estimate - mean) ** 2 for estimate in made) / SEEDS)
     assert spread <= 1.15 * error, f"spread {spread}, at most {error}"
+
+
+@pytest.mark.parametrize("shingle", ["word:1", "word:3", "char:4"])
+def test_large_batches_are_sketched_in_parts(
+    shingle: str, rng: random.Random, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = CorpusSettings(shingle, num_hashes=16).complete()
+    texts = [
+        " ".join(rng.choices(["a", "b", "é漢", "word"], k=rng.choice([0, 1, 5, 60])))
+        for _ in range(99)
+    ]
+    tokens = tokenize([text.encode() for text in texts])
+    whole = sketch_tokens(tokens, config)
+    for size in (1, 7, 100, 1000):
+        monkeypatch.setattr(sketches, "_BYTES_AT_ONCE", size)
+        made = sketch_tokens(tokens, config)
+        assert np.array_equal(made.shingle_counts, whole.shingle_counts)
+        assert np.array_equal(made.signatures, whole.signatures)
+        assert np.array_equal(made.buckets.values, whole.buckets.values)
+        assert sum(part.documents for part in tokens.parts(size)) == len(texts)
 
 
 def test_estimates_count_equal_values() -> None:

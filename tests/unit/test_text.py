@@ -103,6 +103,16 @@ def test_texts_of_several_pieces(alphabet: str, rng: random.Random) -> None:
     assert normal_form(text) == reference.normal_form(text)
 
 
+@pytest.mark.parametrize("rare", [ALPHABET, JAMO + MARKS, "…", "\u0301", "½\xa0", "ｶﾞ", "é\u0323"])
+@pytest.mark.parametrize("common", ["abc ", "é漢ö ", "a\u0301"])
+def test_few_characters_that_nfkc_changes(rare: str, common: str, rng: random.Random) -> None:
+    # Pieces of some 64 bytes that NFKC does not change are copied.
+    for share in (0.001, 0.01, 0.1):
+        characters = rng.choices([common, rare], [1 - share, share], k=4000)
+        text = "".join(rng.choice(some) for some in characters)
+        assert normal_form(text) == reference.normal_form(text)
+
+
 @pytest.mark.parametrize("marks", ["\u0301\u0316", "\u0316\uff9e", "\u0344\u0316"])
 def test_millions_of_marks_take_linear_time(marks: str) -> None:
     half = 2_000_000

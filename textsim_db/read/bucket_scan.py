@@ -11,7 +11,6 @@ from itertools import pairwise
 from typing import Any, LiteralString, NamedTuple
 
 import numpy as np
-from psycopg.errors import UndefinedTable
 
 from textsim_db.db.binary_format import Array, load_int4_array
 from textsim_db.db.engine import Connection

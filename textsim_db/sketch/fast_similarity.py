@@ -26,6 +26,9 @@ _MASK64 = 2**64 - 1
 _EMPTY = 2**63 - 1
 _BLOCK = 1024
 """Shingles that are hashed at once: their bins and values stay in the processor's nearest cache."""
+_FEW = 16
+"""A document with up to so many shingles is sent to bins in several rounds at once."""
+_ROUNDS = 16
 
 
 class _Block(NamedTuple):
@@ -57,13 +60,13 @@ def signatures(values: HashArray, offsets: Int64Array, seed: int, num_hashes: in
 
 @lru_cache(maxsize=64)
 def _states(seed: int, num_hashes: int) -> States:
-    """Return the states of all rounds, and of the bins that stay empty: (2 * num_hashes, 3)."""
+    """Return the states of all rounds, and of the bins that stay empty: (3, 2 * num_hashes)."""
     return seeded_states(base(seed), 2 * num_hashes)
 
 
 @kernel
 def _signatures(values: Int64Array, offsets: Int64Array, states: States) -> Int16Array:
-    num_hashes = len(states) // 2
+    num_hashes = states.shape[1] // 2
     result = np.zeros((len(offsets) - 1, num_hashes), np.int16)
     folded = _folded(values)
     smallest = np.empty(num_hashes, np.int64)
@@ -97,13 +100,10 @@ def _fill_bins(
     """Fill all bins of a document with at least one shingle."""
     num_hashes = len(smallest)
     smallest[:] = _EMPTY
-    empty, r = num_hashes, 0
-    while empty > 0 and r < num_hashes:
-        for start in range(first, last, _BLOCK):
-            size = min(_BLOCK, last - start)
-            _hash_block(folded, start, size, states, r, num_hashes, block)
-            empty -= _send_block(block, size, r, smallest)
-        r += 1
+    if last - first <= _FEW:
+        empty = _send_by_shingle(folded, first, last, states, block, smallest)
+    else:
+        empty = _send_by_round(folded, first, last, states, block, smallest)
     if empty > 0:
         for k in range(num_hashes):
             if smallest[k] == _EMPTY:
@@ -111,40 +111,79 @@ def _fill_bins(
 
 
 @inlined_kernel
-def _hash_block(
+def _send_by_round(
     folded: UInt32Array,
-    start: int,
-    size: int,
+    first: int,
+    last: int,
     states: States,
-    r: int,
-    num_hashes: int,
     block: _Block,
-) -> None:
-    """Hash shingles in round r, eight or sixteen of them in one instruction."""
-    a, b, c = states[r, 0], states[r, 1], states[r, 2]
-    factor = np.uint32(num_hashes)
-    for j in range(size):
-        high, low = hash_folded(a, b, c, folded[start + j])
-        # (low * num_hashes) >> 32 in arithmetic of 32 bits, exact because num_hashes is below 2^16.
-        upper = np.uint32(np.uint32(low >> np.uint32(16)) * factor)
-        lower = np.uint32(np.uint32(low & np.uint32(0xFFFF)) * factor) >> np.uint32(16)
-        block.bins[j] = np.uint32(np.uint32(upper + lower) >> np.uint32(16))
-        block.high_halves[j] = np.int32(high)
+    smallest: Int64Array,
+) -> int:
+    """Send all shingles to bins, one round after another; return how many bins stay empty."""
+    num_hashes = len(smallest)
+    empty, r = num_hashes, 0
+    while empty > 0 and r < num_hashes:
+        a, b, c = states[0, r], states[1, r], states[2, r]
+        for start in range(first, last, _BLOCK):
+            size = min(_BLOCK, last - start)
+            for j in range(size):
+                high, low = hash_folded(a, b, c, folded[start + j])
+                block.bins[j] = _bin_of(low, num_hashes)
+                block.high_halves[j] = np.int32(high)
+            for j in range(size):
+                empty -= _send(block.bins[j], r, block.high_halves[j], smallest)
+        r += 1
+    return empty
 
 
 @inlined_kernel
-def _send_block(block: _Block, size: int, r: int, smallest: Int64Array) -> int:
-    """Send shingles to their bins in round r; return how many bins are empty no more.
+def _send_by_shingle(
+    folded: UInt32Array,
+    first: int,
+    last: int,
+    states: States,
+    block: _Block,
+    smallest: Int64Array,
+) -> int:
+    """Send each of few shingles to bins in several rounds at once; return how many bins stay empty.
+
+    A round that comes after all bins are full changes nothing.
+    """
+    num_hashes = len(smallest)
+    empty, r = num_hashes, 0
+    while empty > 0 and r < num_hashes:
+        rounds = min(_ROUNDS, num_hashes - r)
+        for j in range(first, last):
+            for q in range(rounds):
+                high, low = hash_folded(
+                    states[0, r + q], states[1, r + q], states[2, r + q], folded[j]
+                )
+                block.bins[q] = _bin_of(low, num_hashes)
+                block.high_halves[q] = np.int32(high)
+            for q in range(rounds):
+                empty -= _send(block.bins[q], r + q, block.high_halves[q], smallest)
+        r += rounds
+    return empty
+
+
+@inlined_kernel
+def _bin_of(low: np.uint32, num_hashes: int) -> np.uint32:
+    """Return (low * num_hashes) >> 32 in arithmetic of 32 bits; exact for num_hashes below 2^16."""
+    factor = np.uint32(num_hashes)
+    upper = np.uint32(np.uint32(low >> np.uint32(16)) * factor)
+    lower = np.uint32(np.uint32(low & np.uint32(0xFFFF)) * factor) >> np.uint32(16)
+    return np.uint32(np.uint32(upper + lower) >> np.uint32(16))
+
+
+@inlined_kernel
+def _send(k: np.uint32, r: int, high_half: np.int32, smallest: Int64Array) -> int:
+    """Send a shingle to a bin in round r; return 1 if the bin was empty, else 0.
 
     Values of a round are above those of earlier rounds, so a bin that was filled keeps its value.
     """
-    lowest = np.int64(r) << 32
-    filled = 0
-    for j in range(size):
-        k = block.bins[j]
-        filled += smallest[k] == _EMPTY
-        smallest[k] = min(smallest[k], lowest + np.int64(block.high_halves[j]))
-    return filled
+    was_empty = smallest[k] == _EMPTY
+    smallest[k] = min(smallest[k], (np.int64(r) << 32) + np.int64(high_half))
+    return int(was_empty)
 
 
 @inlined_kernel
@@ -152,7 +191,7 @@ def _smallest_of_all(
     folded: UInt32Array, first: int, last: int, states: States, seed: int
 ) -> np.int64:
     """Return the smallest high half of the hashes of all shingles of a document under a seed."""
-    a, b, c = states[seed, 0], states[seed, 1], states[seed, 2]
+    a, b, c = states[0, seed], states[1, seed], states[2, seed]
     smallest = np.int32(2**31 - 1)
     for j in range(first, last):
         high, _ = hash_folded(a, b, c, folded[j])

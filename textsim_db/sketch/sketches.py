@@ -24,6 +24,9 @@ GOLDEN_TEXT = (
 )
 """A text whose signature and buckets are stored with each corpus and computed again on opening."""
 
+_BYTES_AT_ONCE = 1_000_000
+"""The shingles of texts of this size fit in the processor's cache."""
+
 
 @dataclass(frozen=True, slots=True)
 class Sketches:
@@ -77,13 +80,22 @@ def tokens_and_languages(
 
 def sketch_tokens(tokens: Tokens, config: CorpusConfig) -> Sketches:
     """Compute the shingles, signatures and buckets of texts by their words."""
+    parts = [_counts_and_signatures(part, config) for part in tokens.parts(_BYTES_AT_ONCE)]
+    counts, signatures = parts[0]
+    if len(parts) > 1:
+        counts = np.concatenate([counts for counts, _ in parts])
+        signatures = np.concatenate([signatures for _, signatures in parts])
+    buckets = band_buckets.buckets_of(signatures, counts, config.banding)
+    return Sketches(tokens, counts, signatures, buckets)
+
+
+def _counts_and_signatures(tokens: Tokens, config: CorpusConfig) -> tuple[Int64Array, Int16Array]:
+    """Return the number of shingles of documents, and their signatures."""
     shingles = find_shingles(tokens, config.shingle)
     signatures = fast_similarity.signatures(
         shingles.hashes, shingles.offsets, config.seed, config.num_hashes
     )
-    counts = np.diff(shingles.offsets)
-    buckets = band_buckets.buckets_of(signatures, counts, config.banding)
-    return Sketches(tokens, counts, signatures, buckets)
+    return np.diff(shingles.offsets), signatures
 
 
 def signature(text: str, config: CorpusConfig) -> Int16Array:

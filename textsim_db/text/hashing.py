@@ -19,7 +19,7 @@ from textsim_db.text.array_types import ByteArray, Int16Array, Int32Array, Int64
 from textsim_db.text.numba_compiler import inlined_kernel, kernel, load64
 
 States = UInt32Array
-"""States of the hash after a seed was mixed in: uint32 of shape (seeds, 3)."""
+"""States of the hash after a seed was mixed in: uint32 of shape (3, seeds)."""
 
 _START = np.uint32(0x9E3779B9)
 _LENGTH_BIAS = np.uint32(3923095)
@@ -122,9 +122,9 @@ def hash_folded(
 @kernel
 def seeded_states(first_seed: int, count: int) -> States:
     """Return the states of so many consecutive seeds."""
-    states = np.empty((count, 3), np.uint32)
+    states = np.empty((3, count), np.uint32)
     for i in range(count):
-        states[i, 0], states[i, 1], states[i, 2] = seeded(first_seed + i)
+        states[0, i], states[1, i], states[2, i] = seeded(first_seed + i)
     return states
 
 

@@ -93,7 +93,8 @@ def _word_shingles(tokens: Tokens, n: int, spread: int) -> _ShingleArrays:
 @kernel
 def _char_shingles(tokens: Tokens, n: int, spread: int) -> _ShingleArrays:
     """Return the distinct n-grams of characters."""
-    kept = _room_for_shingles(len(tokens.normal), len(tokens.normal_offsets))
+    size = tokens.normal_offsets[-1] - tokens.normal_offsets[0]
+    kept = _room_for_shingles(size, len(tokens.normal_offsets))
     table = hash_table(kept.hashes, longest(tokens.normal_offsets), spread)
     for i in range(len(kept.offsets) - 1):
         at, end = tokens.normal_offsets[i], tokens.normal_offsets[i + 1]

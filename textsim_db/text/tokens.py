@@ -8,7 +8,8 @@ own. Words are joined by one space.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -64,6 +65,28 @@ class Tokens(NamedTuple):
         """The number of documents."""
         return len(self.normal_offsets) - 1
 
+    def parts(self, size: int) -> Iterator[Tokens]:
+        """Yield the documents in parts whose normal forms have about so many bytes."""
+        if len(self.normal) <= size:
+            yield self
+            return
+        places = np.arange(0, len(self.normal) + size, size)
+        cuts = np.unique(np.searchsorted(self.normal_offsets[:-1], places)).tolist()
+        for first, last in pairwise([0, *cuts, self.documents]):
+            if first < last:
+                yield self._part(first, last)
+
+    def _part(self, first: int, last: int) -> Tokens:
+        start, end = self.word_offsets[first], self.word_offsets[last]
+        return Tokens(
+            self.normal,
+            self.normal_offsets[first : last + 1],
+            self.starts[start:end],
+            self.ends[start:end],
+            self.word_offsets[first : last + 1] - start,
+            self.hashes[start:end],
+        )
+
     def span(self, start: int, end: int) -> str:
         """Return the text of a span of bytes."""
         return self.normal[start:end].tobytes().decode()
@@ -81,12 +104,10 @@ _FROM_A, _AFTER_Z = (_EACH * np.uint64(0x80 - ord(first)) for first in "a{")
 _FROM_0, _AFTER_9 = (_EACH * np.uint64(0x80 - ord(first)) for first in "0:")
 _GATHER = np.uint64(0x0102040810204080)
 
-_TokenArrays = tuple[ByteArray, Int64Array, Int32Array, Int32Array, Int64Array, Int64Array]
-
 
 def tokenize(texts: Sequence[bytes]) -> Tokens:
     """Bring several texts in UTF-8 (see to_bytes) into normal form and find their words."""
-    return Tokens(*split_texts(normalize(texts), tables()))
+    return split_texts(normalize(texts), tables())
 
 
 def tokens_of(normal_forms: Sequence[bytes]) -> Tokens:
@@ -96,7 +117,7 @@ def tokens_of(normal_forms: Sequence[bytes]) -> Tokens:
     join, so that the normal form of a normal form is not always itself.
     """
     check_batch_size(sum(map(len, normal_forms)))
-    return Tokens(*split_texts(concatenate(normal_forms), tables()))
+    return split_texts(concatenate(normal_forms), tables())
 
 
 def normal_form(text: str) -> str:
@@ -109,21 +130,25 @@ def words(text: str) -> list[str]:
     return normal_form(text).split()
 
 
-@kernel
-def split_texts(texts: Utf8, table: Tables) -> _TokenArrays:
+def split_texts(texts: Utf8, table: Tables) -> Tokens:
     """Fold case and split texts in NFKC into words."""
     # Two bytes become three and a space at most; a spaceless character (three or more) gains
     # one space.
     out = _room_for_tokens(
         2 * len(texts.data), (len(texts.data) >> 1) + len(texts.offsets), len(texts.offsets) - 1
     )
+    _split_texts(texts, table, out)
+    return _used(out)
+
+
+@kernel
+def _split_texts(texts: Utf8, table: Tables, out: Tokens) -> None:
     for i in range(len(texts.offsets) - 1):
         if is_ascii(texts.data, texts.offsets[i], texts.offsets[i + 1]):
             _split_ascii(texts, i, out)
         else:
             _split_text(texts, i, table, out)
         _hash_words(out, i)
-    return _used(out)
 
 
 @inlined_kernel
@@ -272,16 +297,15 @@ def _letter_bits(data: ByteArray, block: int, end: int) -> np.uint64:
 
 def leave_out(tokens: Tokens, is_left_out: BoolArray) -> Tokens:
     """Return documents without some of their words; is_left_out: (words,)."""
-    return Tokens(*_leave_out(tokens, is_left_out))
+    out = _room_for_tokens(len(tokens.normal), len(tokens.starts), tokens.documents)
+    _leave_out(tokens, is_left_out, out)
+    return _used(out)
 
 
 @kernel
-def _leave_out(tokens: Tokens, is_left_out: BoolArray) -> _TokenArrays:
-    documents = len(tokens.word_offsets) - 1
-    out = _room_for_tokens(len(tokens.normal), len(tokens.starts), documents)
-    for document in range(documents):
+def _leave_out(tokens: Tokens, is_left_out: BoolArray, out: Tokens) -> None:
+    for document in range(len(tokens.word_offsets) - 1):
         _copy_words(tokens, document, is_left_out, out)
-    return _used(out)
 
 
 @inlined_kernel
@@ -304,8 +328,8 @@ def _copy_words(tokens: Tokens, document: int, is_left_out: BoolArray, out: Toke
     out.normal_offsets[document + 1], out.word_offsets[document + 1] = position, count
 
 
-@kernel
 def _room_for_tokens(normal_bytes: int, words: int, documents: int) -> Tokens:
+    """Return arrays to fill; by NumPy, which asks for large pages, as kernels do not."""
     return Tokens(
         np.empty(normal_bytes + PADDING, np.uint8),
         np.zeros(documents + 1, np.int64),
@@ -316,11 +340,10 @@ def _room_for_tokens(normal_bytes: int, words: int, documents: int) -> Tokens:
     )
 
 
-@kernel
-def _used(tokens: Tokens) -> _TokenArrays:
+def _used(tokens: Tokens) -> Tokens:
     """Return the arrays of tokens without the room that was not needed."""
     count = tokens.word_offsets[-1]
-    return (
+    return Tokens(
         tokens.normal[: tokens.normal_offsets[-1]],
         tokens.normal_offsets,
         tokens.starts[:count],
