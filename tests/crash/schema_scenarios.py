@@ -119,7 +119,7 @@ class Migrate(Work):
                 *(
                     connection.execute(f"SELECT {columns} ORDER BY 1, 2".encode()).fetchall()
                     for columns in (
-                        "name, id, seed, a, b FROM textsim.corpus",
+                        "name, id, seed, base FROM textsim.corpus",
                         "id, corpus_id, relation, mode, active FROM textsim.source",
                         "id, corpus_id, source_id, keys FROM textsim.pending",
                     )
