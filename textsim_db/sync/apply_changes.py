@@ -14,7 +14,7 @@ from sqlalchemy import Engine
 
 from textsim_db.db.engine import is_trouble, transaction, wait_at_most
 from textsim_db.db.retries import PASSING, is_timeout
-from textsim_db.errors import TextsimError
+from textsim_db.errors import DatabaseError, DatabaseUnavailable, TextsimError
 from textsim_db.results import ChangeReport, Refusal
 from textsim_db.sync import apply_row_changes, apply_word_ids, pending_log
 from textsim_db.sync.apply_row_changes import RowChanges
@@ -76,7 +76,7 @@ def write(resolved: Resolved) -> ChangeReport:
             return _write_once(piece, resolved.changes)
         except CONFLICTS:
             time.sleep(0.02 * 2**attempt)
-        except psycopg.Error as error:
+        except (psycopg.Error, DatabaseError) as error:
             return _write_smaller(piece, error)
     return _write_key_by_key(piece)
 
@@ -112,7 +112,9 @@ def _concerns_every_piece(engine: Engine, error: Exception) -> bool:
     """Say whether every piece of the table would fail like this."""
     if isinstance(error, pg.QueryCanceled):
         return not is_timeout(engine, error)
-    return isinstance(error, OUTDATED) or (isinstance(error, psycopg.Error) and is_trouble(error))
+    if isinstance(error, (*OUTDATED, DatabaseUnavailable)):
+        return True
+    return isinstance(error, psycopg.Error) and is_trouble(error)
 
 
 def _write_key_by_key(piece: Piece) -> ChangeReport:
