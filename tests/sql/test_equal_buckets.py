@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import random
 from functools import cache
 
 import numpy as np
 import pytest
 
 import textsim_db as ts
-from tests.support.connections import Connection
+from tests.support.connections import Connection, value
 from textsim_db.settings import CorpusConfig, CorpusSettings
 from textsim_db.sketch.sketches import sketch
 
@@ -134,3 +135,82 @@ def test_pairs_and_candidates(db: ts.Database, corpus: ts.Corpus, connection: Co
     corpus.rebuild(seed=1)
     assert corpus.check() == []
     assert sorted((pair.a, pair.b, pair.similarity) for pair in corpus.pairs(0.1)) == pairs
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "changed"),
+    [
+        ([], [], []),
+        ([], [1, 2], [1, 2]),
+        ([1, 2], [], [1, 2]),
+        ([1, 2, 3], [3, 1, 2], []),
+        ([1, 2, 3], [1, 5, 3], [2, 5]),
+        ([7, 7, 3], [7, 3, 4], [7, 4]),
+        ([7, 3, 4], [7, 7, 3], [7, 4]),
+        ([7, 7, 3], [7, 3, 7], []),
+        ([7, 7], [7, 7, 7], [7]),
+        ([-(2**31), 2**31 - 1], [2**31 - 1, 0], [-(2**31), 0]),
+    ],
+)
+def test_changed_buckets(
+    shared_connection: Connection, old: list[int], new: list[int], changed: list[int]
+) -> None:
+    """Buckets that do not occur as often in the one as in the other, each once."""
+    query = "SELECT textsim._changed_buckets(%s::integer[], %s::integer[])"
+    assert sorted(value(shared_connection, query, [old, new])) == sorted(changed)
+
+
+def ids(connection: Connection) -> dict[str, int]:
+    return dict(connection.execute("SELECT key, id FROM textsim.document_1").fetchall())
+
+
+def band_rows(connection: Connection) -> list[tuple[int, int]]:
+    return connection.execute(
+        "SELECT document_id, bucket FROM textsim.band_1 ORDER BY 1, 2"
+    ).fetchall()
+
+
+EQUAL_BUCKETS = """
+CREATE OR REPLACE FUNCTION textsim._bucket(signature smallint[], rows integer, band integer)
+RETURNS integer LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN ((hash_array_extended(signature[band * rows + 1:(band + 1) * rows], band) << 32) >> 32)::integer
+    % 3
+"""
+
+
+def test_writes_by_sql_where_there_are_three_buckets(
+    db: ts.Database, connection: Connection
+) -> None:
+    """With three buckets in all, every document has some of them several times."""
+    db.create_corpus("c", "word:1", bands=8, rows=2, num_hashes=16)
+    connection.execute(EQUAL_BUCKETS.encode())
+    buckets = (
+        "SELECT unnest(textsim._buckets(signature, 8, 2)) FROM textsim.document_1 WHERE key = %s"
+    )
+
+    def check(keys: set[str]) -> None:
+        expected = sorted(
+            (number, bucket)
+            for key, number in ids(connection).items()
+            for (bucket,) in connection.execute(buckets, [key]).fetchall()
+        )
+        assert band_rows(connection) == expected
+        assert ids(connection).keys() == keys
+
+    rng = random.Random(4)
+    keys: set[str] = set()
+    for number in range(60):
+        key = f"k{rng.randrange(6)}"
+        if rng.random() < 0.25:
+            connection.execute("SELECT textsim.remove('c', %s)", [key])
+            keys.discard(key)
+        else:
+            text = " ".join(rng.choices("abcdef", k=rng.randrange(4))) + f" {number % 4}"
+            connection.execute("SELECT textsim.add('c', %s, %s)", [key, text])
+            keys.add(key)
+        check(keys)
+    # Every two documents share a bucket, and each is listed once.
+    pairs = connection.execute("SELECT a, b FROM textsim.candidate_pairs('c')").fetchall()
+    assert len(pairs) == len(set(pairs))
+    found = connection.execute("SELECT key FROM textsim.candidates('c', 'a b c')").fetchall()
+    assert len(found) == len(set(found))

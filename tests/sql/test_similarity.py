@@ -1,0 +1,107 @@
+"""The exact similarity by word ids equals that by texts, also while words wait for their ids."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+
+import textsim_db as ts
+from tests.support import reference
+from tests.support.connections import Connection, value
+
+SIMILARITY = """
+SELECT textsim._similarity(%s::integer[], %s, %s::integer,
+    %s::integer[], %s, %s::integer, 'word', %s::integer)
+"""
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 4])
+def test_similarity_by_ids_equals_that_by_texts(
+    db: ts.Database, connection: Connection, rng: random.Random, n: int
+) -> None:
+    """Of documents of few words, of repeated and of unknown words, with ids and without."""
+    stored = db.create_corpus("c", "word:1")
+    stored.add("known", "a b c")
+    texts = ["", "a", "x", "a a", "a b", "x y", "a b a", "b x a", "a a a a", "a b a b", "x a x a"]
+    texts += [" ".join(rng.choices("abcxyz", k=rng.randrange(1, 12))) for _ in range(25)]
+    numbers = "SELECT textsim._word_numbers(%s)"
+    counts = """
+        SELECT textsim._count_shingles(form, textsim._shingle_values(form, 'word', n), 'word', n)
+        FROM (VALUES (%s::text, %s::integer)) v (form, n)
+    """
+    rows = []
+    for text in texts:
+        word_numbers = value(connection, numbers, [text])
+        assert [word > 0 for word in word_numbers] == [word in "abc" for word in text.split()]
+        count = value(connection, counts, [text, n])
+        assert count == len(reference.shingles(text, "word", n))
+        rows.append((text, word_numbers, count))
+    for a, a_ids, a_count in rows:
+        for b, b_ids, b_count in rows:
+            if {"x", "y", "z"} & {*a.split()} and {"x", "y", "z"} & {*b.split()}:
+                continue  # of two documents, one is stored: all its words have ids
+            expected = reference.jaccard(
+                {*reference.shingles(a, "word", n)}, {*reference.shingles(b, "word", n)}
+            )
+            for left in ((a_ids, None, a_count), (None, a, a_count), (a_ids, a, a_count)):
+                for right in ((b_ids, None, b_count), (None, b, b_count)):
+                    if left[1] is None and min(a_ids, default=1) < 0:
+                        continue  # a number below 0 stands for no word
+                    if right[1] is None and min(b_ids, default=1) < 0:
+                        continue
+                    found = value(connection, SIMILARITY, [*left, *right, n])
+                    assert found == pytest.approx(expected, abs=1e-15), (a, b, left, right)
+
+
+@pytest.mark.parametrize("shingle", ["word:1", "word:2", "word:3", "word:4", "char:3"])
+def test_searches_among_documents_that_wait_for_ids(
+    db: ts.Database, connection: Connection, shingle: str
+) -> None:
+    """The same matches and similarities, whether the words of a document have ids or not."""
+    texts = {
+        "none": "",
+        "one": "alpha",
+        "two": "alpha beta",
+        "repeated": "alpha alpha alpha alpha",
+        "three": "alpha beta gamma",
+        "four": "alpha beta gamma delta",
+        "many": "alpha beta gamma delta epsilon zeta eta theta",
+        "changed": "alpha beta gamma delta epsilon zeta eta iota",
+    }
+    settings: dict[str, Any] = {"shingle": shingle, "threshold": 0.3, "bands": 256, "rows": 2}
+    settings["num_hashes"] = 512
+    ready = db.create_corpus("ready", **settings)
+    ready.add_many(list(texts.items())[::2])
+    db.create_corpus("waiting", **settings)
+    db.create_corpus("mixed", **settings).add_many(list(texts.items())[::2])
+    for key, text in texts.items():
+        for name in ("waiting", "mixed"):
+            connection.execute("SELECT textsim.add(%s, %s, %s)", [name, key, text])
+    ready.add_many(texts.items())
+    asked = [*texts.values(), "unknown", "unknown words alpha beta gamma", "zeta zeta unknown"]
+
+    def answers(name: str) -> list[Any]:
+        found = [
+            connection.execute(
+                "SELECT * FROM textsim.matches(%s, %s, 0.05)", [name, text]
+            ).fetchall()
+            for text in asked
+        ]
+        found += [
+            connection.execute(
+                "SELECT * FROM textsim.neighbours(%s, %s, 0.05)", [name, key]
+            ).fetchall()
+            for key in texts
+        ]
+        pairs = connection.execute("SELECT * FROM textsim.pairs(%s, 0.05)", [name]).fetchall()
+        return [*found, sorted(pairs)]
+
+    expected = answers("ready")
+    assert sum(map(len, expected)) > 20
+    assert answers("waiting") == answers("mixed") == expected
+    for text, found in zip(asked, expected[: len(asked)], strict=True):
+        assert found == [match[:2] for match in ready.query(text, 0.05, 10)]
+    db.worker().run(until_idle=True)
+    assert answers("waiting") == answers("mixed") == expected
