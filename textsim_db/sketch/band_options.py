@@ -11,6 +11,7 @@ from textsim_db.settings import DEFAULTS, MIN_ROWS, Bands, CorpusSettings, check
 
 MAX_WORDS = 10_000_000
 _PAGE = 8168  # bytes of a page of 8 kB without its header
+_LONGEST_ROW = 4080  # bytes; of a longer row, the words are stored apart
 _FULL = 0.9  # how full the server packs the pages of a B-tree
 _KEY = 12  # bytes of an average key
 _BUCKETS = 2**32
@@ -20,9 +21,9 @@ class Option(NamedTuple):
     """A banding of num_hashes values, and what it means.
 
     recall: the probability that a pair exactly at the threshold is found, by the formula; see
-    is_optimistic(). storage: bytes for a
-    document, all indexes included. candidates: how many documents are expected to be verified for
-    each. chosen: whether create_corpus would take this banding.
+    is_optimistic(). storage: bytes for a document, all indexes included. candidates: how many
+    documents are expected to be verified for each. chosen: whether create_corpus would take this
+    banding.
     """
 
     bands: int
@@ -123,7 +124,7 @@ def storage(words: float, num_hashes: int, bands: int) -> float:
     row = 24 + 4 + 4 + 1 + _KEY + 3 + (24 + 4 * words) + (24 + 2 * num_hashes)
     row = _aligned(row) + 4
     # A page holds whole rows, so half a row of it is left over on average.
-    document = _PAGE / max(_PAGE / row - 0.5, 1) if row < _PAGE else row + 200
+    document = _PAGE / max(_PAGE / row - 0.5, 1) if row <= _LONGEST_ROW else row + 200
     by_id, by_key = 16 + 4, _aligned(8 + 1 + _KEY) + 4
     band, by_bucket = 32 + 4, 16 + 4
     return document + (by_id + by_key) / _FULL + bands * (band + by_bucket / _FULL)
