@@ -65,10 +65,10 @@ def _first_values(
         cursor = connection.cursor(binary=True)
         row = cursor.execute(statement, [corpus.config.num_hashes, Array(part)]).fetchone()
         if row is not None and row[0] is not None:
-            found = load_int4_array(row[0])
-            if len(row[1]) == _HEADER + _INT2.itemsize * bands * len(found):
+            known_ids = load_int4_array(row[0])
+            if len(row[1]) == _HEADER + _INT2.itemsize * bands * len(known_ids):
                 elements = np.frombuffer(row[1], _INT2, offset=_HEADER)["value"]
-                places = np.searchsorted(ids, found)
+                places = np.searchsorted(ids, known_ids)
                 values[places], is_known[places] = elements.reshape(-1, bands), True
 
     parts = [ids[i : i + DOCUMENTS_AT_ONCE] for i in range(0, len(ids), DOCUMENTS_AT_ONCE)]

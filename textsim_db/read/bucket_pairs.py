@@ -43,7 +43,7 @@ MOST_PAIRS = 50_000_000
 PAIRS_AT_ONCE = 200_000
 
 
-class _Found(NamedTuple):
+class _RangePairs(NamedTuple):
     """What a range of buckets has: the pairs of its small ones, and its crowded ones.
 
     pair_count: how many pairs there are, in all rounds; rows: the rows of each crowded bucket.
@@ -111,19 +111,19 @@ class CandidatePairs:
     def _scan_all(self, connections: list[Connection]) -> tuple[Int32Array, Int32Array]:
         """Read all ranges; keep their pairs if they are not too many, and return crowded buckets."""
         crowded, rows = [np.empty(0, np.int32)], [np.empty(0, np.int32)]
-        for found in on_each(connections, self._ranges, self._read_all):
-            self._count += found.pair_count
-            self._small += found.pairs
+        for of_range in on_each(connections, self._ranges, self._read_all):
+            self._count += of_range.pair_count
+            self._small += of_range.pairs
             if self._count > MOST_PAIRS:
                 self._small = []
-            crowded.append(found.crowded)
-            rows.append(found.rows)
+            crowded.append(of_range.crowded)
+            rows.append(of_range.rows)
         return np.concatenate(crowded), np.concatenate(rows)
 
-    def _read_all(self, connection: Connection, buckets: Range) -> _Found:
+    def _read_all(self, connection: Connection, buckets: Range) -> _RangePairs:
         return self._read_range(connection, buckets, ALL)
 
-    def _read_range(self, connection: Connection, buckets: Range, part: Part) -> _Found:
+    def _read_range(self, connection: Connection, buckets: Range, part: Part) -> _RangePairs:
         shared = self._scan.shared(connection, buckets)
         is_two = (shared.sizes == 2) & (shared.lowest != shared.highest)
         pairs = pack(shared.lowest[is_two], shared.highest[is_two])
@@ -132,10 +132,10 @@ class CandidatePairs:
         crowded = shared.buckets[is_crowded], shared.sizes[is_crowded]
         count = len(pairs) + count_pairs(shared.sizes[several].astype(np.int64))
         if part is ALL and self._count > MOST_PAIRS:
-            return _Found([], count, *crowded)
+            return _RangePairs([], count, *crowded)
         members = self._scan.members(connection, shared.buckets[several], shared.sizes[several])
         pairs = pairs[left_of(pairs) % part.rounds == part.number]
-        return _Found([pairs, pairs_of(members, part)], count, *crowded)
+        return _RangePairs([pairs, pairs_of(members, part)], count, *crowded)
 
     def _fold_crowded(self, buckets: Int32Array, rows: Int32Array) -> Members:
         """Read the documents of crowded buckets, with one of each class of copies."""
@@ -168,13 +168,15 @@ class CandidatePairs:
         return pairs[kept]
 
     def _read_again(self, connections: list[Connection], part: Part) -> list[Int64Array]:
-        def read(connection: Connection, buckets: Range) -> _Found:
+        def read(connection: Connection, buckets: Range) -> _RangePairs:
             return self._read_range(connection, buckets, part)
 
         for connection in connections[1:]:
             self._scan.prepare(connection)
         return [
-            pairs for found in on_each(connections, self._ranges, read) for pairs in found.pairs
+            pairs
+            for of_range in on_each(connections, self._ranges, read)
+            for pairs in of_range.pairs
         ]
 
 

@@ -71,17 +71,17 @@ class Copies:
     def _suspects(self, ids: Int32Array) -> Iterator[Int32Array]:
         """Yield documents of which others have the same hash of words, whole classes together."""
         columns = [self._hashes(ids[i : i + DOCUMENTS_AT_ONCE]) for i in _starts(ids)]
-        found, hashes = (np.concatenate(column) for column in zip(*columns, strict=True))
+        documents, hashes = (np.concatenate(column) for column in zip(*columns, strict=True))
         order = np.argsort(hashes, kind="stable")
-        found, hashes = found[order], hashes[order]
+        documents, hashes = documents[order], hashes[order]
         starts = np.flatnonzero(np.append(True, hashes[1:] != hashes[:-1])[: len(hashes)])
         sizes = np.diff(starts, append=len(hashes))
-        found = found[np.repeat(sizes > 1, sizes)]
+        documents = documents[np.repeat(sizes > 1, sizes)]
         bounds = offsets_of(sizes[sizes > 1])
         suspects: list[Int32Array] = []
         count = 0
         for start, end in pairwise(bounds.tolist()):
-            suspects.append(found[start:end])
+            suspects.append(documents[start:end])
             count += end - start
             if count >= DOCUMENTS_AT_ONCE:
                 yield np.concatenate(suspects)
@@ -90,10 +90,10 @@ class Copies:
             yield np.concatenate(suspects)
 
     def _hashes(self, ids: Int32Array) -> tuple[Int32Array, Int64Array]:
-        ((found, hashes),) = self._fetch(statements.HASHES_OF_WORDS, ids)
-        if found is None:
+        ((documents, hashes),) = self._fetch(statements.HASHES_OF_WORDS, ids)
+        if documents is None:
             return np.empty(0, np.int32), np.empty(0, np.int64)
-        return load_int4_array(found), load_int8_array(hashes)
+        return load_int4_array(documents), load_int8_array(hashes)
 
     def _equal(self, suspects: Int32Array) -> Iterator[Ids]:
         """Yield the classes among documents, compared word by word."""
