@@ -129,7 +129,9 @@ COMMENT ON FUNCTION textsim._jaccard(text[], text[])
 
 CREATE FUNCTION textsim.signature(corpus text, body text, language text DEFAULT NULL)
 RETURNS smallint[]
-LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql STABLE PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan
+AS $$
 DECLARE
     c textsim.corpus := textsim._corpus(corpus);
 BEGIN
@@ -172,7 +174,9 @@ COMMENT ON FUNCTION textsim.estimate(smallint[], smallint[])
 
 CREATE FUNCTION textsim.jaccard(corpus text, a text, b text, language text DEFAULT NULL)
 RETURNS double precision
-LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql STABLE PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan
+AS $$
 DECLARE
     c textsim.corpus := textsim._corpus(corpus);
     checked text := textsim._check_language(c, language);

@@ -44,16 +44,6 @@ END;
 COMMENT ON FUNCTION textsim._triples(integer[], integer)
     IS 'the shingles of n words, at most three, with NULL where there are fewer';
 
-CREATE FUNCTION textsim._count_triples(numbers integer[], n integer) RETURNS integer
-LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    RETURN (
-        SELECT count(*)
-        FROM (SELECT DISTINCT t.x, t.y, t.z FROM textsim._triples(numbers, n) t) shingle);
-END $$;
-COMMENT ON FUNCTION textsim._count_triples(integer[], integer)
-    IS 'how many distinct shingles of n words, at most three, a document of these words has';
-
 CREATE FUNCTION textsim._count_shared_triples(a integer[], b integer[], n integer) RETURNS bigint
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -101,6 +91,7 @@ CREATE FUNCTION textsim._neighbours(
 RETURNS TABLE (key text, similarity double precision)
 LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 10
 SET search_path = pg_catalog, pg_temp
+SET plan_cache_mode = force_generic_plan
 AS $$
 DECLARE
     c textsim.corpus := textsim._corpus(corpus);
@@ -116,7 +107,8 @@ BEGIN
     IF d.id IS NULL THEN
         RETURN;
     END IF;
-    RETURN QUERY EXECUTE format('SELECT * FROM textsim.%I($1, $2, $3, $4, $5, $6, $7, $8)', '_search_' || c.id)
+    RETURN QUERY EXECUTE format(
+        'SELECT * FROM textsim.%I($1, NULL, $2, $3, $4, $5, $6, $7, $8)', '_search_' || c.id)
     USING d.signature, d.normal_form, d.word_ids, d.shingle_count, document_key,
         textsim._check_threshold(threshold), max_results, textsim._check_language(c, language);
 END $$;
@@ -129,6 +121,7 @@ CREATE FUNCTION textsim.candidates(corpus text, body text, language text DEFAULT
 RETURNS TABLE (key text, bands integer)
 LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 10
 SET search_path = pg_catalog, pg_temp
+SET plan_cache_mode = force_generic_plan
 AS $$
 DECLARE
     c textsim.corpus := textsim._corpus(corpus);
@@ -161,18 +154,21 @@ CREATE FUNCTION textsim.matches(
 RETURNS TABLE (key text, similarity double precision)
 LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 10
 SET search_path = pg_catalog, pg_temp
+SET plan_cache_mode = force_generic_plan
 AS $$
 DECLARE
     c textsim.corpus := textsim._corpus(corpus);
     form text := textsim._form(c, body, textsim._check_language(c, language));
+    shingle_values bigint[] := textsim._shingle_values(form, c.unit, c.shingle_length);
 BEGIN
     IF c.id IS NULL OR form IS NULL THEN
         RETURN;
     END IF;
     PERFORM textsim._warn_unindexed(c);
     RETURN QUERY EXECUTE format(
-        'SELECT * FROM textsim.%I($1, $2, NULL, NULL, NULL, $3, $4, $5)', '_search_' || c.id)
-    USING textsim._signature(c, form), form, textsim._check_threshold(threshold), max_results, language;
+        'SELECT * FROM textsim.%I($1, $2, $3, NULL, NULL, NULL, $4, $5, $6)', '_search_' || c.id)
+    USING textsim._sketch(shingle_values, c.num_hashes, c.base), shingle_values, form,
+        textsim._check_threshold(threshold), max_results, language;
 END $$;
 COMMENT ON FUNCTION textsim.matches(text, text, double precision, integer, text)
     IS 'the documents similar to a text, verified exactly, best first; threshold of the corpus if NULL';

@@ -120,7 +120,9 @@ COMMENT ON FUNCTION textsim._remove_documents_of(textsim.corpus, integer)
 -- Public functions
 
 CREATE FUNCTION textsim.add(corpus text, key text, body text) RETURNS boolean
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan
+AS $$
 DECLARE
     fault text := textsim._document_fault(key, body);
 BEGIN

@@ -9,8 +9,8 @@ CREATE FUNCTION textsim._search_template() RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN $template$
 CREATE OR REPLACE FUNCTION textsim._search_{id}(
-    own_signature smallint[], own_form text, own_ids integer[], own_count integer, own_key text,
-    threshold double precision, max_results integer, of_language text)
+    own_signature smallint[], own_values bigint[], own_form text, own_ids integer[], own_count integer,
+    own_key text, threshold double precision, max_results integer, of_language text)
 RETURNS TABLE (key text, similarity double precision)
 LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 10
 SET search_path = pg_catalog, pg_temp
@@ -26,9 +26,10 @@ BEGIN
     IF candidates = '{}' THEN
         RETURN;
     END IF;
+    -- A text that is not stored; other shingles are compared without these.
     IF own_count IS NULL AND {unit} = 'word' AND {n} <= 3 THEN
         own_ids := textsim._word_numbers(own_form);
-        own_count := textsim._count_triples(own_ids, {n});
+        own_count := textsim._count_shingles(own_form, own_values, {unit}, {n});
     END IF;
     RETURN QUERY
         SELECT m.key, m.similarity
@@ -45,7 +46,7 @@ BEGIN
         LIMIT max_results;
 END $$;
 COMMENT ON FUNCTION textsim._search_{id}(
-    smallint[], text, integer[], integer, text, double precision, integer, text)
+    smallint[], bigint[], text, integer[], integer, text, double precision, integer, text)
     IS 'the documents of a corpus that are similar to one with this signature and these words, best first';
 $template$;
 COMMENT ON FUNCTION textsim._search_template() IS 'the search function of a corpus, with {names} to fill in';

@@ -141,7 +141,7 @@ BEGIN
     EXECUTE format(
         'CREATE OR REPLACE FUNCTION textsim.%I() RETURNS trigger '
         'LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER '
-        'SET search_path = pg_catalog, pg_temp AS %L',
+        'SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan AS %L',
         '_changes_' || source.id, textsim._trigger_body(source));
     EXECUTE format('COMMENT ON FUNCTION textsim.%I() IS %L',
         '_changes_' || source.id, 'keeps an attached table indexed');

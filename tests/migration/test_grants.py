@@ -67,7 +67,7 @@ def test_rights_of_one_corpus(stage: Stage) -> None:
         "SELECT textsim.attach('secret', 'mine', 'id', 'body')",
         f"SELECT nextval('textsim.document_{number}_id_seq')",
         f"SELECT setval('textsim.document_{number}_id_seq', 1)",
-        f"SELECT textsim._search_{number}('{{}}', NULL, NULL, NULL, NULL, NULL, NULL, NULL)",
+        f"SELECT textsim._search_{number}('{{}}', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)",
         f"SELECT textsim._write_{number}(NULL, 'new', 'text', NULL)",
         f"SELECT textsim._remove_{number}(NULL, 's')",
         f"SELECT textsim._make_functions({number})",
