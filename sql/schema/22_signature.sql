@@ -41,7 +41,7 @@ BEGIN ATOMIC
     GROUP BY 1;
 END;
 COMMENT ON FUNCTION textsim._bins(bigint[], integer, bigint, integer)
-    IS 'the smallest value in each bin that shingle values reach in so many rounds of hashing';
+    IS 'the smallest value in each bin after some rounds of hashing; an empty bin is left out';
 
 -- Dahlgaard, Knudsen and Thorup, Fast Similarity Sketching, FOCS 2017. Rounds end when no bin is empty;
 -- further rounds change nothing, so that several are computed at once.
@@ -49,7 +49,7 @@ CREATE FUNCTION textsim._sketch(shingle_values bigint[], num_hashes integer, bas
 RETURNS smallint[]
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    -- After so many rounds one text in eight at most has an empty bin left.
+    -- These rounds leave an empty bin in one text of eight at most.
     rounds integer := least(num_hashes,
         ceil(num_hashes * (ln(num_hashes) + 2) / greatest(cardinality(shingle_values), 1)));
     sketch smallint[];
@@ -109,7 +109,7 @@ RETURNS double precision
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN CASE WHEN shared = 0 THEN 0 ELSE shared / (a_count + b_count - shared)::double precision END;
 COMMENT ON FUNCTION textsim._ratio(bigint, integer, integer)
-    IS 'the Jaccard similarity of two sets of these sizes that share so many members';
+    IS 'the Jaccard similarity of two sets, by their sizes and the members that they share';
 
 CREATE FUNCTION textsim._count_shared(a text[], b text[]) RETURNS bigint
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
