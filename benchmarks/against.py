@@ -4,8 +4,8 @@
     python -m benchmarks.against /tmp/older [--documents 200000] [--rounds 3] [--words 50,200]
 
 Each side runs in a process of its own, on an embedded server and a data directory of its own. The
-sides take turns at every step, and the one that begins changes from round to round. What takes
-milliseconds is measured in four blocks of a round, in turns as well. A figure is the median of the
+sides take turns at every step. The side that begins changes from round to round. A round measures
+short operations in four blocks, also in turns. A figure is the median of the
 rounds; a ratio is the median of the ratios within a round. Corpora of longer documents have fewer of
 them, so that all have as many words as --documents of 200 words; --fixed prevents that. Inserts into
 tables do not wait for the disk, everything else does.

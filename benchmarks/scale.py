@@ -309,7 +309,7 @@ def measured(connection: Connection, function: Callable[[], int]) -> Figures:
 
 
 class Stages:
-    """Where the time of the main thread and of the server goes, and the most memory, by samples."""
+    """Samples of what the main thread and the server do, and of the memory, of which the peak counts."""
 
     def __init__(self, connection: Connection) -> None:
         self.of_client: Counter[str] = Counter()

@@ -1,4 +1,4 @@
-"""What signatures say of pairs of random sets: bias, variance, and how many become candidates.
+"""The signatures of random pairs of sets: bias, variance, and the share that become candidates.
 
     python -m benchmarks.sketch_distribution [--pairs 200000] [--classic-pairs 20000]
 

@@ -14,7 +14,7 @@ from textsim_db.settings import CorpusConfig, CorpusSettings
 from textsim_db.sketch.sketches import sketch
 
 SETTINGS = CorpusSettings("word:1", num_hashes=4096, bands=2048, rows=2)
-"""With so many bands it is one document in 2,048."""
+"""With 2,048 bands, about one document in 2,048 has two equal buckets."""
 
 
 @cache

@@ -47,7 +47,7 @@ def test_running_out_of_ids(db: ts.Database, connection: Connection) -> None:
         with pytest.raises(ts.DatabaseError, match="has given out all 2,147,483,647 ids") as error:
             corpus.add_many([(f"{number}", "one two three"), ("b", "one two three")])
         assert "textsim rebuild 'my corpus'" in str(error.value)
-    # What is there can still be changed.
+    # Stored documents can still be changed.
     assert corpus.add("last", "seven eight nine").replaced == 1
     assert connection.execute("SELECT textsim.add('my corpus', 'a', 'ten')").fetchone() == (True,)
     assert corpus.check() == []

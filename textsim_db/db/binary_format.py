@@ -63,11 +63,6 @@ def dump_array(values: npt.NDArray[Any]) -> bytes:
     return header.tobytes() + rows.tobytes()
 
 
-def load_int2_array(data: bytes) -> npt.NDArray[np.int16]:
-    """Read what array_send gives for an int2[] without NULLs: int16 of shape (elements,)."""
-    return _load_array(data, np.int16)
-
-
 def load_int4_array(data: bytes) -> npt.NDArray[np.int32]:
     """Read what array_send gives for an int4[] without NULLs: int32 of shape (elements,)."""
     return _load_array(data, np.int32)

@@ -1,4 +1,4 @@
-"""What two signatures say of the Jaccard similarity, and how sure it is."""
+"""The Jaccard similarity that two signatures suggest, with its standard error."""
 
 from __future__ import annotations
 
