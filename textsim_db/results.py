@@ -10,19 +10,19 @@ from typing import NamedTuple
 class Match(NamedTuple):
     """A document whose exact Jaccard similarity reaches the threshold.
 
-    estimate is the share of equal values in the signatures.
+    estimate is the share of equal values in the signatures; None in an exact corpus.
     """
 
     key: str
     similarity: float
-    estimate: float
+    estimate: float | None
 
 
 class Candidate(NamedTuple):
-    """A document that shares at least one bucket, not verified; bands: the buckets that it shares."""
+    """A document that shares enough buckets, not verified; shared: how many it shares."""
 
     key: str
-    bands: int
+    shared: int
 
 
 class Pair(NamedTuple):

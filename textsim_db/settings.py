@@ -93,14 +93,17 @@ class Bands(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CorpusConfig:
-    """The configuration of a corpus, complete and checked."""
+    """The configuration of a corpus, complete and checked.
+
+    bands, rows: None in an exact corpus, whose keys are the smallest shingle values of each document.
+    """
 
     shingle: Shingle
     threshold: float
     recall: float
     num_hashes: int
-    bands: int
-    rows: int
+    bands: int | None
+    rows: int | None
     seed: int
     recipe: int = RECIPE
     stop_words: tuple[str, ...] = ()
@@ -108,9 +111,24 @@ class CorpusConfig:
     stop_words_by_language: WordsByLanguage = ()
 
     @property
-    def banding(self) -> Bands:
-        """The bands and rows as one value."""
-        return Bands(self.bands, self.rows)
+    def is_exact(self) -> bool:
+        """Whether no pair at or above the threshold can be missed."""
+        return self.bands is None
+
+    @property
+    def banding(self) -> Bands | None:
+        """The bands and rows as one value; None in an exact corpus."""
+        return None if self.bands is None or self.rows is None else Bands(self.bands, self.rows)
+
+    def probability(self, similarity: float) -> float:
+        """Return the probability that a pair of this similarity becomes a candidate.
+
+        In an exact corpus it is 1 from the threshold on; 0 stands for pairs below it, which become
+        candidates by chance.
+        """
+        if self.banding is None:
+            return float(similarity >= self.threshold)
+        return self.banding.probability(similarity)
 
     def check_recipe(self, name: str) -> None:
         """Raise RecipeError unless the corpus of that name was built by the recipe of this version."""
@@ -161,7 +179,9 @@ class CorpusSettings:
     )
     threshold: float = _setting(0.8, "The similarity from which documents match.")
     recall: float = _setting(
-        0.95, "The probability that a pair exactly at the threshold is found, below 1."
+        0.95,
+        "The probability that a pair exactly at the threshold is found; 1 makes an exact corpus, which "
+        "misses nothing.",
     )
     num_hashes: int = _setting(128, "Values in a signature.")
     seed: int = _setting(1, "Seed of the hash functions.")
@@ -197,15 +217,18 @@ class CorpusSettings:
             checked.threshold,
             recall,
             checked.num_hashes,
-            *banding,
+            banding and banding.bands,
+            banding and banding.rows,
             check_count(self.seed, "seed", 0, 2**63 - 1),
             stop_words=tuple(self.stop_words),
             language=self.language,
             stop_words_by_language=self.stop_words_by_language,
         )
 
-    def _banding_and_recall(self) -> tuple[Bands, float]:
+    def _banding_and_recall(self) -> tuple[Bands | None, float]:
         if self.bands is None and self.rows is None:
+            if self.recall == 1:
+                return None, 1.0
             return choose_bands(self.threshold, self.recall, self.num_hashes), self.recall
         if self.bands is None or self.rows is None:
             raise ConfigurationError("bands and rows go together; one of them is missing")
@@ -312,14 +335,8 @@ def choose_bands(threshold: float, recall: float, num_hashes: int) -> Bands:
     """Return the most selective banding that keeps the recall at the threshold.
 
     It is the largest r from 2 on with 1 - (1 - threshold^r)^b >= recall, where b = num_hashes div r.
-    Raises ConfigurationError if not even two rows a band reach the recall, and for recall 1 with a
-    threshold below 1.
+    Raises ConfigurationError if not even two rows a band reach the recall.
     """
-    if recall == 1 and threshold < 1:
-        raise ConfigurationError(
-            f"no bands of {num_hashes} hashes reach recall 1.0 at threshold {threshold}; "
-            "expected a recall below 1, such as 0.99"
-        )
     for rows in range(num_hashes, MIN_ROWS - 1, -1):
         banding = Bands(num_hashes // rows, rows)
         if banding.probability(threshold) >= recall:
@@ -327,7 +344,8 @@ def choose_bands(threshold: float, recall: float, num_hashes: int) -> Bands:
     best = Bands(num_hashes // MIN_ROWS, MIN_ROWS).probability(threshold)
     raise ConfigurationError(
         f"no bands of {num_hashes} hashes reach recall {recall} at threshold {threshold}; the best is "
-        f"{best:.6f}, with {MIN_ROWS} rows a band: use more hashes, a lower recall or a higher threshold"
+        f"{best:.6f}, with {MIN_ROWS} rows a band: use recall 1, which makes an exact corpus, more "
+        "hashes, a lower recall or a higher threshold"
     )
 
 

@@ -14,7 +14,7 @@ from textsim_db.compare.jaccard import (
     shingle_set,
     similarity_with,
 )
-from textsim_db.sketch.band_buckets import Buckets
+from textsim_db.sketch.ragged import Buckets
 from textsim_db.text.array_types import FloatArray, Int64Array
 from textsim_db.text.hash_table import (
     SPREAD,

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from textsim_db.text.array_types import ByteArray, Int16Array, Int32Array, Int64Array
 from textsim_db.text.numba_compiler import inlined_kernel, kernel
@@ -25,13 +26,14 @@ class Contents(NamedTuple):
     """What is stored of the documents of a batch.
 
     shingle_counts: (documents,); word_ids: those of all documents, and word_offsets: (documents +
-    1,); signatures: (documents, num_hashes), stored for documents with shingles.
+    1,); signatures: those of all documents, int16 or int32, and signature_offsets: (documents + 1,).
     """
 
     shingle_counts: Int64Array
     word_ids: Int32Array
     word_offsets: Int64Array
-    signatures: Int16Array
+    signatures: npt.NDArray[Any]
+    signature_offsets: Int64Array
 
 
 class Identities(NamedTuple):
@@ -163,11 +165,13 @@ def copy_documents(identities: Identities, contents: Contents, chosen: Int64Arra
 @kernel
 def _write_documents(row: _Row, contents: Contents, chosen: Int64Array) -> ByteArray:
     # Two bytes for the number of fields, seven lengths, 3 * 4 bytes of numbers, two array headers.
-    signature_bytes = (_LENGTH + 2) * contents.signatures.shape[1]
-    fixed = 2 + 7 * _LENGTH + 12 + 2 * _ARRAY_HEADER + signature_bytes
+    fixed = 2 + 7 * _LENGTH + 12 + 2 * _ARRAY_HEADER
     size = len(row.keys.data) + len(row.languages.data) + fixed * len(chosen)
+    value_bytes = contents.signatures.itemsize
     for i in chosen:
         size += (_LENGTH + 4) * (contents.word_offsets[i + 1] - contents.word_offsets[i])
+        values = contents.signature_offsets[i + 1] - contents.signature_offsets[i]
+        size += (_LENGTH + value_bytes) * values
     out = np.empty(size, np.uint8)
     at = 0
     for k in range(len(chosen)):
@@ -197,10 +201,15 @@ def _write_content(out: ByteArray, at: int, contents: Contents, i: int) -> int:
     at = _write_array_header(out, at, _INT4, 4, end - start)
     for k in range(start, end):
         at = _write_int4(out, at, contents.word_ids[k])
-    num_hashes = contents.signatures.shape[1] if contents.shingle_counts[i] else 0
-    at = _write_array_header(out, at, _INT2, 2, num_hashes)
-    for k in range(num_hashes):
-        at = _write_int2(out, at, contents.signatures[i, k])
+    start, end = contents.signature_offsets[i], contents.signature_offsets[i + 1]
+    if contents.signatures.itemsize == 2:
+        at = _write_array_header(out, at, _INT2, 2, end - start)
+        for k in range(start, end):
+            at = _write_int2(out, at, contents.signatures[k])
+    else:
+        at = _write_array_header(out, at, _INT4, 4, end - start)
+        for k in range(start, end):
+            at = _write_int4(out, at, contents.signatures[k])
     return at
 
 

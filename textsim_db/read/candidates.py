@@ -1,4 +1,7 @@
-"""Candidates: the documents that share a bucket with a query, found by a join with the band index."""
+"""Candidates: the documents that share buckets with a query, found by a join with the band index.
+
+One shared bucket makes a candidate; in an exact corpus, as many as the sizes of both require.
+"""
 
 from __future__ import annotations
 
@@ -12,13 +15,34 @@ from textsim_db.db.binary_rows import load_int4_arrays
 from textsim_db.db.engine import autocommit
 from textsim_db.db.store import Store
 from textsim_db.read import statements
-from textsim_db.sketch.band_buckets import Buckets
+from textsim_db.settings import CorpusConfig
+from textsim_db.sketch.ragged import Buckets
+from textsim_db.sketch.sketches import Sketches
+from textsim_db.sketch.smallest_values import least_needed, share_enough
+from textsim_db.text.array_types import Int32Array, Int64Array
 
 Numbers = npt.NDArray[np.int64]
 
 
+class Keys(NamedTuple):
+    """What several queries are looked up by.
+
+    buckets: those of each; needed: int32 of shape (queries,), how many a candidate shares at least.
+    """
+
+    buckets: Buckets
+    needed: Int32Array
+
+
+def keys_of(buckets: Buckets, shingle_counts: Int64Array, config: CorpusConfig) -> Keys:
+    """Return the keys of queries, of which the configuration has the threshold that they ask for."""
+    if config.is_exact:
+        return Keys(buckets, least_needed(shingle_counts, config.threshold))
+    return Keys(buckets, np.ones(len(shingle_counts), np.int32))
+
+
 class Candidates(NamedTuple):
-    """The pairs of a query and a stored document that share a bucket.
+    """The pairs of a query and a stored document that share enough buckets.
 
     rows: the documents, each once, as StoredDocuments takes them. queries, documents: int64 of shape
     (pairs,), the numbers of both, in order of the queries.
@@ -34,17 +58,16 @@ class Candidates(NamedTuple):
         return cls(rows, np.zeros(len(rows), np.int64), np.arange(len(rows)))
 
 
-def find_candidates(store: Store, buckets: Buckets, language: str | None) -> Candidates:
-    """Return the documents that share a bucket with any of several queries."""
+def find_candidates(store: Store, keys: Keys, language: str | None) -> Candidates:
+    """Return the documents that share enough buckets with any of several queries."""
+    buckets, needed = keys
     if not len(buckets.values):
         return Candidates.of_one_query([])
-    if len(buckets.offsets) == 2:  # without the numbers of the queries the join is a tenth quicker
-        parameters = [Array(buckets.values)]
+    if len(needed) == 1:  # without the numbers of the queries the join is a tenth quicker
+        parameters = [Array(buckets.values), int(needed[0])]
         rows = _fetch(store, statements.CANDIDATES_OF_ONE, parameters, language)
         return Candidates.of_one_query(rows)
-    sizes = np.diff(buckets.offsets)
-    numbers = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
-    parameters = [Array(numbers), Array(buckets.values)]
+    parameters = [Array(buckets.owners()), Array(buckets.values), Array(needed)]
     rows = _fetch(store, statements.CANDIDATES_OF_MANY, parameters, language)
     queries, offsets = load_int4_arrays([row[-1] for row in rows])
     documents = np.repeat(np.arange(len(rows)), np.diff(offsets))
@@ -53,11 +76,18 @@ def find_candidates(store: Store, buckets: Buckets, language: str | None) -> Can
 
 
 def count_shared_buckets(
-    store: Store, buckets: Buckets, language: str | None
+    store: Store, sketches: Sketches, language: str | None
 ) -> list[tuple[str, int]]:
-    """Return the keys of one query's candidates, each with the number of buckets that it shares."""
-    parameters = [Array(buckets.values)]
-    return _fetch(store, statements.COUNT_SHARED_BUCKETS, parameters, language)
+    """Return the keys of one text's candidates, each with the number of buckets that it shares."""
+    config = store.corpus.config
+    parameters = [Array(sketches.buckets.values)]
+    rows = _fetch(store, statements.COUNT_SHARED_BUCKETS, parameters, language)
+    if not config.is_exact or not rows:
+        return [(key, shared) for key, shared, _ in rows]
+    shared, sizes = (np.array([row[i] for row in rows], np.int64) for i in (1, 2))
+    own_sizes = np.full(len(rows), sketches.shingle_counts[0])
+    enough = share_enough(shared, own_sizes, sizes, config.threshold)
+    return [rows[i][:2] for i in np.flatnonzero(enough).tolist()]
 
 
 def _fetch(

@@ -19,7 +19,7 @@ from textsim_db.read.pairs import PairFinder
 from textsim_db.read.snapshot import snapshot
 from textsim_db.results import Cluster, Duplicate
 from textsim_db.settings import Linkage
-from textsim_db.sketch import band_buckets
+from textsim_db.sketch.sketches import buckets_of
 
 DOCUMENTS_AT_ONCE = 10_000
 
@@ -148,8 +148,7 @@ def _removals_by_rank(finder: PairFinder, rank: Rank | None) -> Iterator[Duplica
 
 def _kept_by(finder: PairFinder, ids: Ids, settled: int) -> Kept:
     documents = finder.cache.documents(ids)
-    signatures = finder.cache.signatures(ids)
-    buckets = band_buckets.buckets_of(signatures, documents.shingle_counts, finder.config.banding)
+    buckets = buckets_of(finder.cache.signatures(ids), finder.config)
     return keep_representatives(documents.rows(), buckets, settled, finder.criterion.threshold)
 
 

@@ -16,7 +16,7 @@ from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.errors import DatabaseError
 from textsim_db.read import statements
 from textsim_db.read.stored_documents import StoredDocuments, Vocabulary
-from textsim_db.text.array_types import Int16Array
+from textsim_db.sketch.ragged import Signatures
 
 CACHE_BYTES = 256 * 1024 * 1024
 """The size of the documents that are kept, and of those that are read at once.
@@ -66,12 +66,12 @@ class DocumentCache:
             keys |= dict(self._execute(statements.KEYS_OF_IDS, part))
         return keys
 
-    def signatures(self, ids: Ids) -> Int16Array:
-        """Return the signatures of documents that were read: int16 of shape (ids, num_hashes)."""
+    def signatures(self, ids: Ids) -> Signatures:
+        """Return the signatures of documents that were read."""
         signatures: dict[int, bytes] = dict(self._execute(statements.SIGNATURES_OF_IDS, ids))
         rows = [(*self._rows[i][:5], signatures[i]) for i in ids.tolist()]
         documents = StoredDocuments(self._corpus, self._vocabulary, rows)
-        return documents.signatures(np.arange(len(ids)), self._corpus.config.num_hashes)
+        return documents.signatures(np.arange(len(ids)))
 
     def fits(self, ids: Ids) -> bool:
         """Say whether documents can be read at once."""

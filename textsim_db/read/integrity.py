@@ -13,16 +13,16 @@ from typing import Any, LiteralString
 
 import numpy as np
 
-from textsim_db.db.binary_format import Array, dump_array
-from textsim_db.db.binary_rows import load_int4_arrays
+from textsim_db.db.binary_format import Array
+from textsim_db.db.binary_rows import load_int2_arrays, load_int4_arrays
 from textsim_db.db.engine import Connection
 from textsim_db.db.store import Store
 from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.read import statements
 from textsim_db.read.normal_forms import compose_forms
 from textsim_db.read.snapshot import on_each, snapshot, with_second
-from textsim_db.read.stored_documents import signatures_as_sent
 from textsim_db.results import Problem
+from textsim_db.sketch.ragged import Ragged, Signatures
 from textsim_db.sketch.sketches import sketch_tokens
 from textsim_db.text.streams import ahead, cut
 from textsim_db.text.tokens import tokens_of
@@ -32,8 +32,6 @@ MAX_WORDS = 500_000
 """The words that are kept between documents: more memory saves reading some again."""
 BLOCK_BITS = 12
 """The band rows of 2^12 ids are compared by one sum; if it differs, row by row."""
-
-_EMPTY = dump_array(np.empty(0, np.int16))
 
 Row = tuple[Any, ...]
 
@@ -92,7 +90,7 @@ class _Checker:
         tokens = tokens_of(forms)
         sketches = sketch_tokens(tokens, self._config)
         counts = sketches.shingle_counts.tolist()
-        signatures = signatures_as_sent(sketches.signatures)
+        has_signature = _equal(self._stored_signatures(rows), sketches.signatures)
         normal, normal_bounds = tokens.normal.tobytes(), tokens.normal_offsets.tolist()
         word_counts = zip(np.diff(tokens.word_offsets), np.diff(offsets), strict=True)
         problems: list[Problem] = []
@@ -107,8 +105,12 @@ class _Checker:
             is_normal = normal[normal_bounds[i] : normal_bounds[i + 1]] == forms[i]
             if not is_normal or (row[2] is not None and words != ids):
                 problems.append(Problem("words", row[0], "the stored words are not a normal form"))
-            problems += _sketch_problems(row, counts[i], signatures[i] if counts[i] else _EMPTY)
+            problems += _sketch_problems(row, counts[i], has_signature[i])
         return len(rows), problems
+
+    def _stored_signatures(self, rows: list[Row]) -> Signatures:
+        load = load_int4_arrays if self._config.is_exact else load_int2_arrays
+        return Ragged(*load([row[3] for row in rows]))
 
     def _read_words(self, ids: list[int]) -> dict[int, str]:
         """Return the words of ids, and note the ids that are not in the dictionary."""
@@ -131,11 +133,19 @@ class _Checker:
             yield Problem("language", key, f"stored is {language}, expected {expected}")
 
 
-def _sketch_problems(row: Row, shingle_count: int, signature: bytes) -> Iterator[Problem]:
+def _equal(stored: Signatures, computed: Signatures) -> list[bool]:
+    """Say which documents have equal signatures on both sides."""
+    if all(np.array_equal(*arrays) for arrays in zip(stored, computed, strict=True)):
+        return [True] * len(stored.sizes)
+    documents = range(len(stored.sizes))
+    return [np.array_equal(stored.of(i), computed.of(i)) for i in documents]
+
+
+def _sketch_problems(row: Row, shingle_count: int, has_signature: bool) -> Iterator[Problem]:
     if row[1] != shingle_count:
         detail = f"the words give {shingle_count} shingles, stored is {row[1]}"
         yield Problem("shingle count", row[0], detail)
-    if row[3] != signature:
+    if not has_signature:
         yield Problem("signature", row[0], "the stored signature is not that of the words")
 
 

@@ -16,12 +16,14 @@ from textsim_db.db.binary_format import Array
 from textsim_db.db.engine import Connection
 from textsim_db.db.store import Store
 from textsim_db.read import statements
-from textsim_db.read.packed_pairs import share_value
+from textsim_db.read.candidates import Keys, keys_of
+from textsim_db.read.packed_pairs import count_shared
 from textsim_db.read.snapshot import snapshot
 from textsim_db.read.stored_documents import StoredDocuments, Vocabulary
 from textsim_db.results import Pair, RecallReport
-from textsim_db.sketch import band_buckets
 from textsim_db.sketch.band_options import Distribution, wilson
+from textsim_db.sketch.sketches import buckets_of
+from textsim_db.sketch.smallest_values import share_enough
 from textsim_db.text.streams import cut
 
 DOCUMENTS_AT_ONCE = 5000
@@ -59,8 +61,7 @@ class _Comparison:
         rows = self._execute(statements.SAMPLE_OF_IDS, [Array(sample_ids.astype(np.int32))])
         self._sample = StoredDocuments(self._corpus, self._vocabulary, rows)
         self._sample_rows = self._sample.rows()
-        signatures = self._sample.signatures(np.arange(len(rows)), self._config.num_hashes)
-        self._buckets = band_buckets.buckets(signatures, self._config.banding)
+        self._keys = self._keys_of(self._sample, np.arange(len(rows)))
         self._histogram = np.zeros(BINS + 1, np.int64)
         self._pairs: list[tuple[Pair, bool]] = []
         self._is_reached: dict[str, bool] = {}
@@ -71,8 +72,7 @@ class _Comparison:
         self._compare_all(documents, progress)
         count = len(self._pairs)
         shared = sum(1 for _, shares_bucket in self._pairs if shares_bucket)
-        probability = self._config.banding.probability
-        promised = [probability(pair.similarity) for pair, _ in self._pairs]
+        promised = [self._config.probability(pair.similarity) for pair, _ in self._pairs]
         missed = [pair for pair, shares_bucket in self._pairs if not shares_bucket]
         return RecallReport(
             threshold=self._threshold,
@@ -121,25 +121,35 @@ class _Comparison:
         few, many, values = few[similar], many[similar], values[similar]
         # A pair of two documents of the sample comes from both sides, and counts once.
         counts = ~in_sample[many] | (self._sample.ids[few] < documents.ids[many])
-        columns = (few, many, values, self._share_a_bucket(documents, few, many), counts)
+        columns = (few, many, values, self._are_candidates(documents, few, many), counts)
         for i, j, value, shares_bucket, counted in zip(*(c.tolist() for c in columns), strict=True):
             a, b = self._sample.keys[i], documents.keys[j]
             self._is_reached[a] = self._is_reached.get(a, False) or shares_bucket
             if counted:
                 self._pairs.append((Pair(min(a, b), max(a, b), value), shares_bucket))
 
-    def _share_a_bucket(
+    def _keys_of(self, documents: StoredDocuments, numbers: Ids) -> Keys:
+        """Return what documents are looked up by."""
+        signatures = documents.signatures(numbers)
+        buckets = buckets_of(signatures, self._config)
+        return keys_of(buckets, documents.shingle_counts[numbers], self._config)
+
+    def _are_candidates(
         self, documents: StoredDocuments, few: Ids, many: Ids
     ) -> npt.NDArray[np.bool_]:
         others, places = np.unique(many, return_inverse=True)
-        signatures = documents.signatures(others, self._config.num_hashes)
-        buckets = band_buckets.buckets(signatures, self._config.banding)
-        return share_value(self._buckets[few], buckets[places])
+        shared = count_shared(
+            self._keys.buckets, self._keys_of(documents, others).buckets, few, places
+        )
+        if not self._config.is_exact:
+            return shared > 0
+        sizes = self._sample.shingle_counts[few], documents.shingle_counts[many]
+        return share_enough(shared, *sizes, self._config.threshold)
 
     def _candidates(self) -> list[int]:
-        """Return how many others share a bucket with each document of the sample."""
-        numbers = np.repeat(np.arange(len(self._buckets), dtype=np.int32), self._config.bands)
-        parameters = [Array(numbers), Array(self._buckets.ravel())]
+        """Return how many others share enough buckets with each document of the sample."""
+        buckets, needed = self._keys
+        parameters = [Array(buckets.owners()), Array(buckets.values), Array(needed)]
         rows = self._execute(statements.COUNT_CANDIDATES, parameters)
         return sorted(count for (count,) in rows)
 

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from textsim_db.sketch.ragged import Ragged
 from textsim_db.text.array_types import BoolArray, Int16Array, Int32Array, Int64Array
 from textsim_db.text.numba_compiler import inlined_kernel, kernel
 
@@ -209,14 +210,17 @@ def same_anywhere(values: Int16Array, left: Int64Array, right: Int64Array) -> Bo
 
 
 @kernel
-def share_value(left: Int32Array, right: Int32Array) -> BoolArray:
-    """Say which rows of two matrices, such as the buckets of pairs, have any value in common.
+def count_shared(
+    left: Ragged, right: Ragged, left_numbers: Int64Array, right_numbers: Int64Array
+) -> Int64Array:
+    """Return how many buckets the documents of each pair share, as a join counts them: (pairs,).
 
-    left, right: (pairs, columns).
+    left_numbers, right_numbers: (pairs,), the numbers of the documents on either side.
     """
-    shares = np.zeros(len(left), np.bool_)
-    for pair in range(len(left)):
-        for i in range(left.shape[1]):
-            for k in range(right.shape[1]):
-                shares[pair] |= left[pair, i] == right[pair, k]
-    return shares
+    shared = np.zeros(len(left_numbers), np.int64)
+    for pair in range(len(left_numbers)):
+        a, b = left_numbers[pair], right_numbers[pair]
+        for i in range(left.offsets[a], left.offsets[a + 1]):
+            for k in range(right.offsets[b], right.offsets[b + 1]):
+                shared[pair] += left.values[i] == right.values[k]
+    return shared

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import closing
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -22,11 +23,14 @@ from textsim_db.db.engine import autocommit
 from textsim_db.db.store import Store
 from textsim_db.diff.explanation import Side, side_of_form
 from textsim_db.errors import DocumentError, DocumentNotFound
+from textsim_db.measures.by_name import JACCARD
 from textsim_db.read import statements
 from textsim_db.read.candidates import (
     Candidates,
+    Numbers,
     count_shared_buckets,
     find_candidates,
+    keys_of,
 )
 from textsim_db.read.stored_documents import (
     StoredDocuments,
@@ -35,10 +39,11 @@ from textsim_db.read.stored_documents import (
     rows_of_tokens,
 )
 from textsim_db.results import Candidate, Match
-from textsim_db.sketch import band_buckets
+from textsim_db.settings import CorpusConfig
 from textsim_db.sketch.fast_similarity import estimates
-from textsim_db.sketch.sketches import Sketches, sketch, sketch_tokens
-from textsim_db.text.array_types import Int16Array
+from textsim_db.sketch.ragged import Signatures
+from textsim_db.sketch.sketches import Sketches, buckets_of, sketch, sketch_tokens
+from textsim_db.sketch.smallest_values import smallest_of
 from textsim_db.text.streams import ahead, cut
 from textsim_db.text.tokens import tokens_of
 from textsim_db.text.utf8 import to_bytes
@@ -48,45 +53,49 @@ QUERIES_AT_ONCE = 500
 
 
 class Queries(NamedTuple):
-    """What is compared with stored documents: rows, and int16 signatures of (queries, num_hashes)."""
+    """What is compared with stored documents: the rows and the signatures of the queries."""
 
     rows: Rows
-    signatures: Int16Array
+    signatures: Signatures
 
 
 def query(store: Store, text: str, criterion: Criterion) -> list[Match]:
     """Return the matches of a text, best first."""
-    sketches = sketch([to_bytes(text)], store.corpus.config, criterion.language)
-    candidates = find_candidates(store, sketches.buckets, criterion.language)
+    config = _asked(store, criterion)
+    sketches = sketch([to_bytes(text)], config, criterion.language)
+    keys = keys_of(sketches.buckets, sketches.shingle_counts, config)
+    candidates = find_candidates(store, keys, criterion.language)
     return _matches(store, sketches, candidates, criterion)[0]
 
 
 def query_many(store: Store, texts: Sequence[str], criterion: Criterion) -> list[list[Match]]:
     """Return the matches of several texts, in a round of SQL for some hundreds of them."""
     data = [_numbered_bytes(i, text) for i, text in enumerate(texts)]
-    to_sketches = partial(sketch, config=store.corpus.config, language=criterion.language)
+    config = _asked(store, criterion)
+    to_sketches = partial(sketch, config=config, language=criterion.language)
     return _in_rounds(store, data, to_sketches, criterion)
 
 
 def query_forms(store: Store, forms: Sequence[str], criterion: Criterion) -> list[list[Match]]:
     """Return the matches of normal forms as the corpus stores them, each of itself among them."""
+    config = _asked(store, criterion)
 
     def to_sketches(data: Sequence[bytes]) -> Sketches:
-        return sketch_tokens(tokens_of(data), store.corpus.config)
+        return sketch_tokens(tokens_of(data), config)
 
     return _in_rounds(store, [form.encode() for form in forms], to_sketches, criterion)
 
 
 def neighbours(store: Store, key: str, criterion: Criterion) -> list[Match]:
     """Return the matches of an indexed document, itself left out; raises DocumentNotFound."""
-    config, vocabulary = store.corpus.config, Vocabulary(store.dictionary)
+    config, vocabulary = _asked(store, criterion), Vocabulary(store.dictionary)
     stored = _row_of_key(store, key)
     document = StoredDocuments(store.corpus, vocabulary, [stored])
-    if not document.shingle_counts[0]:
-        return []
-    signatures = document.signatures(np.zeros(1, np.int64), config.num_hashes)
-    buckets = band_buckets.buckets_of(signatures, document.shingle_counts, config.banding)
-    rows = find_candidates(store, buckets, criterion.language).rows
+    signatures = document.signatures(np.zeros(1, np.int64))
+    if config.is_exact:
+        signatures = smallest_of(signatures, document.shingle_counts, config.threshold)
+    keys = keys_of(buckets_of(signatures, config), document.shingle_counts, config)
+    rows = find_candidates(store, keys, criterion.language).rows
     candidates = Candidates.of_one_query([row for row in rows if row[0] != stored[0]])
     if not candidates.rows:
         return []
@@ -96,10 +105,10 @@ def neighbours(store: Store, key: str, criterion: Criterion) -> list[Match]:
 
 
 def candidates_of(store: Store, text: str, language: str | None) -> list[Candidate]:
-    """Return the documents that share a bucket with a text, most shared buckets first."""
+    """Return the candidates of a text, most shared buckets first."""
     sketches = sketch([to_bytes(text)], store.corpus.config, language)
-    shared = count_shared_buckets(store, sketches.buckets, language)
-    return sorted((Candidate(*row) for row in shared), key=lambda c: (-c.bands, c.key))
+    shared = count_shared_buckets(store, sketches, language)
+    return sorted((Candidate(*row) for row in shared), key=lambda c: (-c.shared, c.key))
 
 
 def side_of(store: Store, key: str) -> Side:
@@ -117,9 +126,11 @@ def _in_rounds(
     criterion: Criterion,
 ) -> list[list[Match]]:
     """Return the matches of many queries: while a round is verified, the next one is on its way."""
+    config = _asked(store, criterion)
 
     def with_candidates(sketches: Sketches) -> tuple[Sketches, Candidates]:
-        return sketches, find_candidates(store, sketches.buckets, criterion.language)
+        keys = keys_of(sketches.buckets, sketches.shingle_counts, config)
+        return sketches, find_candidates(store, keys, criterion.language)
 
     results: list[list[Match]] = []
     with (
@@ -136,7 +147,7 @@ def _matches(
 ) -> list[list[Match]]:
     """Return the candidates of each query that the exact check verifies, best first."""
     if not candidates.rows:
-        return [[] for _ in sketches.signatures]
+        return [[] for _ in sketches.shingle_counts]
     vocabulary = Vocabulary(store.dictionary)
     documents = StoredDocuments(store.corpus, vocabulary, candidates.rows)
     rows = rows_of_tokens(
@@ -154,17 +165,39 @@ def _verified(
 ) -> list[list[Match]]:
     rows = concatenated(queries.rows, documents.rows(criterion.measure.of_shingles))
     left, right = candidates.queries, candidates.documents
-    count, num_hashes = queries.signatures.shape
+    count = len(queries.signatures.sizes)
     values = values_of_pairs(criterion, rows, left, right + count)
     accepted = criterion.accepted(values)
     if not accepted.all():
         left, right, values = left[accepted], right[accepted], values[accepted]
-    shares = estimates(queries.signatures[left], documents.signatures(right, num_hashes))
+    shares = _estimates(queries.signatures, documents, left, right)
     matches: list[list[Match]] = [[] for _ in range(count)]
-    pairs = (column.tolist() for column in (left, right, values, shares))
-    for number, document, similarity, estimate in zip(*pairs, strict=True):
+    columns = (left.tolist(), right.tolist(), values.tolist(), shares)
+    for number, document, similarity, estimate in zip(*columns, strict=True):
         matches[number].append(Match(documents.keys[document], similarity, estimate))
     return [_best_first(each, criterion) for each in matches]
+
+
+def _estimates(
+    signatures: Signatures, documents: StoredDocuments, left: Numbers, right: Numbers
+) -> list[float] | list[None]:
+    """Return the similarities that signatures suggest; None in an exact corpus, which has no sketches."""
+    if documents.config.is_exact:
+        return [None] * len(left)
+    own = signatures.take(left).values.reshape(len(left), -1)
+    return estimates(own, documents.signatures(right).values.reshape(len(left), -1)).tolist()
+
+
+def _asked(store: Store, criterion: Criterion) -> CorpusConfig:
+    """Return the configuration by which queries are looked up.
+
+    An exact corpus is looked up at the threshold of the query: a higher one needs fewer keys. Other
+    measures have thresholds of their own, so their candidates are those of the corpus's threshold.
+    """
+    config = store.corpus.config
+    if not config.is_exact or criterion.measure is not JACCARD:
+        return config
+    return replace(config, threshold=max(criterion.threshold, config.threshold))
 
 
 def _best_first(matches: list[Match], criterion: Criterion) -> list[Match]:

@@ -23,9 +23,9 @@ IMPORT_SNAPSHOT: Final[LiteralString] = "SET TRANSACTION SNAPSHOT {}"
 # Searches: the candidates of texts.
 
 COUNT_SHARED_BUCKETS: Final[LiteralString] = """
-SELECT d.key, c.bands
+SELECT d.key, c.shared, d.shingle_count
 FROM (
-    SELECT b.document_id, count(*) AS bands
+    SELECT b.document_id, count(*) AS shared
     FROM pg_catalog.unnest(%s::integer[]) q (bucket)
     JOIN {band} b ON b.bucket = q.bucket
     GROUP BY b.document_id
@@ -35,9 +35,10 @@ JOIN {document} d ON d.id = c.document_id
 CANDIDATES_OF_ONE: Final[LiteralString] = f"""
 SELECT {_FIELDS}
 FROM (
-    SELECT DISTINCT b.document_id
+    SELECT b.document_id
     FROM pg_catalog.unnest(%s::integer[]) q (bucket)
     JOIN {{band}} b ON b.bucket = q.bucket
+    GROUP BY b.document_id HAVING count(*) >= %s
 ) c
 JOIN {{document}} d ON d.id = c.document_id
 """
@@ -45,10 +46,14 @@ CANDIDATES_OF_MANY: Final[LiteralString] = f"""
 /* textsim-db: candidates of many texts in corpus {{id}} */
 SELECT {_FIELDS}, pg_catalog.array_send(c.queries)
 FROM (
-    SELECT b.document_id, pg_catalog.array_agg(DISTINCT q.query) AS queries
-    FROM unnest(%s::integer[], %s::integer[]) q (query, bucket)
-    JOIN {{band}} b ON b.bucket = q.bucket
-    GROUP BY b.document_id
+    SELECT p.document_id, pg_catalog.array_agg(p.query) AS queries
+    FROM (
+        SELECT b.document_id, q.query
+        FROM unnest(%s::integer[], %s::integer[]) q (query, bucket)
+        JOIN {{band}} b ON b.bucket = q.bucket
+        GROUP BY b.document_id, q.query HAVING count(*) >= (%s::integer[])[q.query + 1]
+    ) p
+    GROUP BY p.document_id
 ) c
 JOIN {{document}} d ON d.id = c.document_id
 """
@@ -172,10 +177,14 @@ SELECT {_FIELDS} FROM {{document}} d WHERE pg_catalog.cardinality(d.signature) >
 """
 COUNT_CANDIDATES: Final[LiteralString] = """
 /* textsim-db: measure recall of corpus {id}: candidates */
-SELECT count(DISTINCT b.document_id) - 1
-FROM unnest(%s::integer[], %s::integer[]) q (query, bucket)
-JOIN {band} b ON b.bucket = q.bucket
-GROUP BY q.query
+SELECT count(*) - 1
+FROM (
+    SELECT q.query
+    FROM unnest(%s::integer[], %s::integer[]) q (query, bucket)
+    JOIN {band} b ON b.bucket = q.bucket
+    GROUP BY q.query, b.document_id HAVING count(*) >= (%s::integer[])[q.query + 1]
+) p
+GROUP BY p.query
 """
 
 # Statistics.

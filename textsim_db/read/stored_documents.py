@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cached_property, lru_cache
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -15,14 +15,11 @@ from textsim_db.db.binary_format import dump_array
 from textsim_db.db.binary_rows import load_int4_arrays
 from textsim_db.db.dictionary import Dictionary, unknown_word
 from textsim_db.db.stored_corpus import StoredCorpus
-from textsim_db.errors import DatabaseError
+from textsim_db.db.stored_signatures import load_signatures
 from textsim_db.read.normal_forms import compose_forms
 from textsim_db.settings import Shingle
-from textsim_db.text.array_types import Int16Array
+from textsim_db.sketch.ragged import Signatures
 from textsim_db.text.tokens import Tokens, tokens_of
-
-_ARRAY_HEADER = 20
-_INT2 = np.dtype([("length", ">i4"), ("value", ">i2")])
 
 Ragged = tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]
 """All tokens, one document after another, and their offsets of shape (documents + 1,)."""
@@ -79,6 +76,7 @@ class StoredDocuments:
         self._rows = rows
         self._waiting = {i: row[4] for i, row in enumerate(rows) if row[3] is None}
         self._vocabulary = vocabulary
+        self.config = corpus.config
         self._shingle = corpus.config.shingle
 
     @cached_property
@@ -102,39 +100,11 @@ class StoredDocuments:
             forms[i] = form
         return _code_points(forms)
 
-    def signatures(self, numbers: npt.NDArray[np.int64], num_hashes: int) -> Int16Array:
-        """Return the signatures of documents by number: int16 of shape (numbers, num_hashes).
-
-        Raises DatabaseError if a signature has another length.
-        """
-        signatures = [self._rows[i][5] for i in numbers.tolist()]
-        layout = _signature_layout(num_hashes)
-        for i, signature in zip(numbers.tolist(), signatures, strict=True):
-            if len(signature) != layout.itemsize:
-                size = max(len(signature) - _ARRAY_HEADER, 0) // _INT2.itemsize
-                raise DatabaseError(
-                    f'the signature of document "{self.keys[i]}" has {size} values; '
-                    f"expected {num_hashes}: run textsim check"
-                )
-        values: Int16Array = np.frombuffer(b"".join(signatures), layout)["values"]["value"]
-        return values.astype(np.int16)
-
-
-def signatures_as_sent(signatures: Int16Array) -> list[bytes]:
-    """Return what array_send gives for each of several signatures; (documents, num_hashes)."""
-    layout = _signature_layout(signatures.shape[1])
-    rows = np.zeros(len(signatures), layout)
-    header = dump_array(np.zeros(signatures.shape[1], np.int16))[:_ARRAY_HEADER]
-    rows["header"] = np.frombuffer(header, layout["header"])
-    rows["values"]["length"], rows["values"]["value"] = signatures.itemsize, signatures
-    data, size = rows.tobytes(), layout.itemsize
-    return [data[start : start + size] for start in range(0, len(data), size)]
-
-
-@lru_cache(maxsize=16)
-def _signature_layout(num_hashes: int) -> np.dtype[np.void]:
-    """Return how array_send lays out an int2[] of so many values."""
-    return np.dtype([("header", f"V{_ARRAY_HEADER}"), ("values", _INT2, num_hashes)])
+    def signatures(self, numbers: npt.NDArray[np.int64]) -> Signatures:
+        """Return the signatures of documents by number; raises DatabaseError for a damaged one."""
+        chosen = numbers.tolist()
+        parts = [self._rows[i][5] for i in chosen]
+        return load_signatures(parts, [self.keys[i] for i in chosen], self.config)
 
 
 def rows_of_tokens(

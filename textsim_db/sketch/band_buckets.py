@@ -5,68 +5,26 @@ Leskovec, Rajaraman and Ullman, Mining of Massive Datasets, section 3.4.1.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
-import numpy as np
-
 from textsim_db.errors import DatabaseError
 from textsim_db.settings import Bands
-from textsim_db.text.array_types import Int16Array, Int32Array, Int64Array
+from textsim_db.sketch.ragged import Buckets, Ragged, Signatures
+from textsim_db.text.array_types import Int16Array, Int32Array
 from textsim_db.text.hashing import hash_bands
-from textsim_db.text.numba_compiler import kernel
 
 
-class Buckets(NamedTuple):
-    """The buckets of several documents, as many of each as it has.
-
-    values: int32, those of all documents, one after another; offsets: (documents + 1,). The band is
-    the seed of the hash, so buckets of different bands are equal by chance only. Two of one document
-    may be.
-    """
-
-    values: Int32Array
-    offsets: Int64Array
-
-    def take(self, numbers: Int64Array) -> Buckets:
-        """Return the buckets of some documents: int64 of shape (documents,)."""
-        sizes = np.diff(self.offsets)[numbers]
-        offsets = np.concatenate((np.zeros(1, np.int64), np.cumsum(sizes)))
-        first_places = self.offsets[:-1][numbers] - offsets[:-1]
-        places = np.arange(offsets[-1]) + np.repeat(first_places, sizes)
-        return Buckets(self.values[places], offsets)
-
-
-def ragged(matrix: Int32Array) -> Buckets:
-    """Return buckets of shape (documents, bands) as kernels take them."""
-    documents, bands = matrix.shape
-    return Buckets(matrix.ravel(), np.arange(0, documents * bands + 1, bands))
-
-
-def buckets_of(signatures: Int16Array, shingle_counts: Int64Array, banding: Bands) -> Buckets:
-    """Return the buckets of documents; a document with no shingles has none."""
-    return Buckets(*_keep_filled(buckets(signatures, banding), shingle_counts))
-
-
-@kernel
-def _keep_filled(matrix: Int32Array, shingle_counts: Int64Array) -> tuple[Int32Array, Int64Array]:
-    """Return the rows of documents with shingles, one after another, and the offsets of all rows."""
-    documents, bands = matrix.shape
-    values = np.empty(documents * bands, np.int32)
-    offsets = np.zeros(documents + 1, np.int64)
-    end = 0
-    for document in range(documents):
-        if shingle_counts[document]:
-            values[end : end + bands] = matrix[document]
-            end += bands
-        offsets[document + 1] = end
-    return values[:end], offsets
+def buckets_of(signatures: Signatures, num_hashes: int, banding: Bands) -> Buckets:
+    """Return the buckets of documents; a document with an empty signature has none."""
+    matrix = signatures.values.reshape(-1, num_hashes)
+    offsets = signatures.offsets // num_hashes * banding.bands
+    return Ragged(buckets(matrix, banding).ravel(), offsets)
 
 
 def buckets(signatures: Int16Array, banding: Bands) -> Int32Array:
     """Return the bucket of each document in each band: int32 of shape (documents, bands).
 
     signatures has the shape (documents, num_hashes). The bucket of band j is the low 32 bits, signed,
-    of PostgreSQL's hash_array_extended(signature[j * rows:(j + 1) * rows], j). Raises DatabaseError for
+    of PostgreSQL's hash_array_extended(signature[j * rows:(j + 1) * rows], j). The band is the seed of
+    the hash, so buckets of different bands are equal by chance only. Raises DatabaseError for
     signatures that are too short, which only stored ones can be.
     """
     needed = banding.bands * banding.rows

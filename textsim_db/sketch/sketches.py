@@ -10,7 +10,8 @@ import numpy as np
 from textsim_db.errors import ConfigurationError, RecipeError
 from textsim_db.settings import RECIPE, CorpusConfig
 from textsim_db.sketch import band_buckets, fast_similarity
-from textsim_db.sketch.band_buckets import Buckets
+from textsim_db.sketch.ragged import Buckets, Signatures, joined, of_rows
+from textsim_db.sketch.smallest_values import smallest_values
 from textsim_db.text.array_types import Int16Array, Int32Array, Int64Array
 from textsim_db.text.languages import identify
 from textsim_db.text.shingles import find_shingles
@@ -32,14 +33,12 @@ _BYTES_AT_ONCE = 1_000_000
 class Sketches:
     """The words, signatures and buckets of several texts.
 
-    shingle_counts: int64 of shape (documents,), the distinct shingles of each. signatures: int16 of
-    shape (documents, num_hashes); the signature of a document with no shingles means nothing, and
-    it has no buckets.
+    shingle_counts: int64 of shape (documents,), the distinct shingles of each.
     """
 
     tokens: Tokens
     shingle_counts: Int64Array
-    signatures: Int16Array
+    signatures: Signatures
     buckets: Buckets
 
 
@@ -84,31 +83,40 @@ def sketch_tokens(tokens: Tokens, config: CorpusConfig) -> Sketches:
     counts, signatures = parts[0]
     if len(parts) > 1:
         counts = np.concatenate([counts for counts, _ in parts])
-        signatures = np.concatenate([signatures for _, signatures in parts])
-    buckets = band_buckets.buckets_of(signatures, counts, config.banding)
-    return Sketches(tokens, counts, signatures, buckets)
+        signatures = joined([signatures for _, signatures in parts])
+    return Sketches(tokens, counts, signatures, buckets_of(signatures, config))
 
 
-def _counts_and_signatures(tokens: Tokens, config: CorpusConfig) -> tuple[Int64Array, Int16Array]:
+def _counts_and_signatures(tokens: Tokens, config: CorpusConfig) -> tuple[Int64Array, Signatures]:
     """Return the number of shingles of documents, and their signatures."""
     shingles = find_shingles(tokens, config.shingle)
-    signatures = fast_similarity.signatures(
+    counts = np.diff(shingles.offsets)
+    if config.is_exact:
+        return counts, smallest_values(shingles.hashes, shingles.offsets, config.threshold)
+    matrix = fast_similarity.signatures(
         shingles.hashes, shingles.offsets, config.seed, config.num_hashes
     )
-    return np.diff(shingles.offsets), signatures
+    return counts, of_rows(matrix, counts > 0)
 
 
-def signature(text: str, config: CorpusConfig) -> Int16Array:
+def buckets_of(signatures: Signatures, config: CorpusConfig) -> Buckets:
+    """Return the buckets of signatures: of an exact corpus, the signatures themselves."""
+    if config.banding is None:
+        return signatures
+    return band_buckets.buckets_of(signatures, config.num_hashes, config.banding)
+
+
+def signature(text: str, config: CorpusConfig) -> Int16Array | Int32Array:
     """Return the signature of a text: int16 of shape (num_hashes,), or (0,) for one with no words.
 
-    Raises DocumentError for a text that cannot be stored.
+    In an exact corpus it is int32 of shape (rows,). Raises DocumentError for a text that cannot be
+    stored.
     """
-    sketches = sketch([to_bytes(text)], config)
-    return sketches.signatures[0] if sketches.shingle_counts[0] else sketches.signatures[0, :0]
+    return sketch([to_bytes(text)], config).signatures.values
 
 
 def buckets(text: str, config: CorpusConfig) -> Int32Array:
-    """Return the buckets of a text: int32 of shape (bands,), or (0,) for one with no words.
+    """Return the buckets of a text: int32 of shape (buckets,), or (0,) for one with no words.
 
     Raises DocumentError for a text that cannot be stored.
     """

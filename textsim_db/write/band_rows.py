@@ -15,7 +15,7 @@ import psycopg
 from textsim_db.db.binary_format import Array
 from textsim_db.db.binary_rows import COPY_HEADER, COPY_TRAILER, copy_bands
 from textsim_db.db.stored_corpus import StoredCorpus
-from textsim_db.sketch.band_buckets import Buckets
+from textsim_db.sketch.ragged import Buckets
 from textsim_db.text.array_types import Int64Array
 from textsim_db.write import statements
 

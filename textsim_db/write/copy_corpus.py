@@ -238,7 +238,7 @@ class CorpusCopier:
         parameters = []
         for i, id_ in zip(numbers.tolist(), ids.tolist(), strict=True):
             row, count = copy.rows[i], int(sketches.shingle_counts[i])
-            signature = Array(copy.batch.signature_of(i))
+            signature = Array(sketches.signatures.of(i))
             parameters.append((id_, row.key, row.source_id, count, signature, row.normal_form))
         cursor.executemany(self.new.statement(statements.INSERT_WAITING_DOCUMENT), parameters)
         copy_band_rows(cursor, self.new, band_rows(sketches.buckets.take(numbers), ids))

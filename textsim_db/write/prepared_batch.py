@@ -41,11 +41,6 @@ class Batch:
         offsets = self.sketches.tokens.word_offsets
         return self.word_ids[int(offsets[i]) : int(offsets[i + 1])]
 
-    def signature_of(self, i: int) -> npt.NDArray[np.int16]:
-        """Return the signature of a document as stored: none without shingles."""
-        stored: npt.NDArray[np.int16] = self.sketches.signatures[i]
-        return stored if self.sketches.shingle_counts[i] else stored[:0]
-
     def language_of(self, i: int) -> str | None:
         """Return the language of a document, None where languages are not identified."""
         return None if self.languages is None else self.languages[i]
@@ -125,8 +120,8 @@ def part_of(batch: Batch, part: slice) -> Batch:
                 hashes=tokens.hashes[words],
             ),
             shingle_counts=sketches.shingle_counts[part],
-            signatures=sketches.signatures[part],
-            buckets=sketches.buckets.take(np.arange(part.start, part.stop)),
+            signatures=sketches.signatures.part(part),
+            buckets=sketches.buckets.part(part),
         ),
         languages=batch.languages and batch.languages[part],
         word_ids=batch.word_ids[words],

@@ -17,11 +17,11 @@ from textsim_db.db.binary_rows import (
     Contents,
     Identities,
     copy_documents,
-    load_int2_arrays,
 )
 from textsim_db.db.stored_corpus import StoredCorpus
+from textsim_db.db.stored_signatures import load_signatures
 from textsim_db.errors import DatabaseError
-from textsim_db.sketch import band_buckets
+from textsim_db.sketch.sketches import buckets_of
 from textsim_db.text.array_types import Int64Array
 from textsim_db.write import statements
 from textsim_db.write.band_rows import band_rows, changed_rows, copy_band_rows, delete_band_rows
@@ -165,7 +165,7 @@ def insert(
         sketches.shingle_counts,
         batch.word_ids,
         sketches.tokens.word_offsets,
-        sketches.signatures,
+        *sketches.signatures,
     )
     with cursor.copy(corpus.statement(statements.COPY_DOCUMENTS)) as copy:
         copy.write(COPY_HEADER)
@@ -188,7 +188,7 @@ def _replace(
     updates = [
         (
             Array(batch.words_of(i)),
-            Array(batch.signature_of(i)),
+            Array(batch.sketches.signatures.of(i)),
             int(batch.sketches.shingle_counts[i]),
             batch.language_of(i),
             source_id,
@@ -206,17 +206,9 @@ def _replace(
 
 def _stored_band_rows(corpus: StoredCorpus, documents: Sequence[Stored]) -> Int64Array:
     """Return the band rows that stored documents have: those that their signatures give."""
-    num_hashes = corpus.config.num_hashes
-    values, offsets = load_int2_arrays([document.signature for document in documents])
-    sizes = np.diff(offsets)
-    if len(damaged := np.flatnonzero((sizes != 0) & (sizes != num_hashes))):
-        raise DatabaseError(
-            f"the signature of document {documents[damaged[0]].id} has {sizes[damaged[0]]} values; "
-            f"expected {num_hashes}: run textsim check"
-        )
-    signatures = values.reshape(-1, num_hashes)
-    buckets = band_buckets.ragged(band_buckets.buckets(signatures, corpus.config.banding))
-    return band_rows(buckets, _ids(documents)[sizes != 0])
+    parts = [document.signature for document in documents]
+    signatures = load_signatures(parts, [document.id for document in documents], corpus.config)
+    return band_rows(buckets_of(signatures, corpus.config), _ids(documents))
 
 
 def _ids(documents: Sequence[Stored]) -> Int64Array:

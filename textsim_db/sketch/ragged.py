@@ -1,0 +1,70 @@
+"""Arrays of different lengths, one for each of several documents, as one array and its bounds; pure."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from textsim_db.text.array_types import Int32Array, Int64Array
+
+
+class Ragged(NamedTuple):
+    """The values of all documents, one document after another.
+
+    offsets: int64 of shape (documents + 1,), the bounds of each document's values.
+    """
+
+    values: npt.NDArray[Any]
+    offsets: Int64Array
+
+    @property
+    def sizes(self) -> Int64Array:
+        """The number of values of each document."""
+        return np.diff(self.offsets)
+
+    def of(self, document: int) -> npt.NDArray[Any]:
+        """Return the values of one document."""
+        return self.values[self.offsets[document] : self.offsets[document + 1]]
+
+    def part(self, documents: slice) -> Ragged:
+        """Return consecutive documents; the slice has a start and a stop."""
+        offsets = self.offsets[documents.start : documents.stop + 1]
+        return Ragged(self.values[offsets[0] : offsets[-1]], offsets - offsets[0])
+
+    def take(self, documents: Int64Array) -> Ragged:
+        """Return some documents, in the order of their numbers: int64 of shape (documents,)."""
+        sizes = self.sizes[documents]
+        offsets = np.concatenate((np.zeros(1, np.int64), np.cumsum(sizes)))
+        places = np.arange(offsets[-1]) + np.repeat(
+            self.offsets[:-1][documents] - offsets[:-1], sizes
+        )
+        return Ragged(self.values[places], offsets)
+
+    def owners(self) -> Int32Array:
+        """Return the number of the document of each value: int32 of shape (values,)."""
+        sizes = self.sizes
+        return np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
+
+
+Buckets = Ragged
+"""The buckets of documents: int32. Two of one document may be equal."""
+
+Signatures = Ragged
+"""The signatures of documents, empty for a document with no shingles: int16, or int32 if exact."""
+
+
+def joined(parts: list[Ragged]) -> Ragged:
+    """Return the documents of several parts as one; at least one part."""
+    sizes = np.concatenate([part.sizes for part in parts])
+    offsets = np.concatenate((np.zeros(1, np.int64), np.cumsum(sizes)))
+    return Ragged(np.concatenate([part.values for part in parts]), offsets)
+
+
+def of_rows(matrix: npt.NDArray[Any], is_filled: npt.NDArray[np.bool_]) -> Ragged:
+    """Return the rows of a matrix, without the rows that are not filled; is_filled: (rows,)."""
+    offsets = np.zeros(len(matrix) + 1, np.int64)
+    np.cumsum(is_filled * matrix.shape[1], out=offsets[1:])
+    filled = matrix if is_filled.all() else matrix[is_filled]
+    return Ragged(filled.ravel(), offsets)

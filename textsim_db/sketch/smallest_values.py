@@ -1,0 +1,127 @@
+"""Keys of exact corpora: the smallest shingle values of each document; pure, with no database.
+
+Two sets that reach a threshold must share some of their smallest values, so a search that looks these
+up misses no pair. This is the prefix filter of Chaudhuri, Ganti and Kaushik, "A Primitive Operator for
+Similarity Joins in Data Cleaning", ICDE 2006, section 4, with prefixes that are two longer, so that most
+candidates must share three values: Wang, Li and Feng, "Can We Beat the Prefix Filtering?", SIGMOD 2012,
+section 3.
+
+All comparisons with the threshold divide doubles, as the verification does. ceil(0.55 * 100) is 56 in
+doubles, and 55 of 100 shingles reach 0.55.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from textsim_db.sketch.ragged import Buckets, Ragged, Signatures
+from textsim_db.text.array_types import BoolArray, HashArray, Int32Array, Int64Array, longest
+from textsim_db.text.numba_compiler import inlined_kernel, kernel
+
+MOST_SHARED = 3
+"""The rows that two documents must share, unless they are too small to share as many."""
+
+
+def smallest_values(values: HashArray, offsets: Int64Array, threshold: float) -> Buckets:
+    """Return the low 32 bits of the smallest shingle values of each document, in their order.
+
+    values: those of the distinct shingles, uint64 of shape (shingles,), ordered as signed integers; two
+    shingles may have one value, which then counts twice. offsets: (documents + 1,). Returns int32 of
+    shape (rows,) and the offsets of shape (documents + 1,). A document of n shingles has n - o + 3 rows, or
+    n if that is less; o is the smallest integer with o / n >= threshold.
+    """
+    return Ragged(*_smallest_values(values.view(np.int64), offsets, threshold))
+
+
+@kernel
+def _smallest_values(
+    values: Int64Array, offsets: Int64Array, threshold: float
+) -> tuple[Int32Array, Int64Array]:
+    row_offsets = np.zeros(len(offsets), np.int64)
+    for i in range(len(offsets) - 1):
+        rows = _count_rows(offsets[i + 1] - offsets[i], threshold)
+        row_offsets[i + 1] = row_offsets[i] + rows
+    result = np.empty(row_offsets[-1], np.int32)
+    ordered = np.empty(longest(offsets), np.int64)
+    for i in range(len(offsets) - 1):
+        size = offsets[i + 1] - offsets[i]
+        ordered[:size] = values[offsets[i] : offsets[i + 1]]
+        ordered[:size].sort()
+        for k in range(row_offsets[i + 1] - row_offsets[i]):
+            result[row_offsets[i] + k] = np.int32(ordered[k])
+    return result, row_offsets
+
+
+def smallest_of(stored: Signatures, shingle_counts: Int64Array, threshold: float) -> Buckets:
+    """Return the rows that stored documents have at a threshold, which is at least that of their corpus.
+
+    stored: the rows that they have at the threshold of their corpus, of which these are the first.
+    """
+    rows = count_rows(shingle_counts, threshold)
+    places = np.arange(len(stored.values)) - np.repeat(stored.offsets[:-1], stored.sizes)
+    is_kept = places < np.repeat(rows, stored.sizes)
+    return Ragged(stored.values[is_kept], np.concatenate((np.zeros(1, np.int64), np.cumsum(rows))))
+
+
+@kernel
+def count_rows(sizes: Int64Array, threshold: float) -> Int64Array:
+    """Return how many rows documents of these numbers of shingles have: int64 of shape (documents,)."""
+    rows = np.empty(len(sizes), np.int64)
+    for i in range(len(sizes)):
+        rows[i] = _count_rows(sizes[i], threshold)
+    return rows
+
+
+@inlined_kernel
+def _count_rows(size: int, threshold: float) -> int:
+    if size == 0:
+        return 0
+    overlap = np.int64(np.ceil(threshold * size))
+    while overlap > 1 and (overlap - 1) / size >= threshold:
+        overlap -= 1
+    while overlap / size < threshold:
+        overlap += 1
+    return min(size, size - overlap + MOST_SHARED)
+
+
+@kernel
+def share_enough(
+    shared: Int64Array, a_sizes: Int64Array, b_sizes: Int64Array, threshold: float
+) -> BoolArray:
+    """Say which pairs are candidates: their sizes allow the threshold, and they share enough rows.
+
+    shared: (pairs,), equal rows of both; a_sizes, b_sizes: (pairs,), the shingles of both.
+    """
+    result = np.empty(len(shared), np.bool_)
+    for i in range(len(shared)):
+        a, b = a_sizes[i], b_sizes[i]
+        allows = min(a, b) / max(a, b) >= threshold
+        result[i] = allows and shared[i] >= _needed(a, b, threshold)
+    return result
+
+
+@kernel
+def least_needed(sizes: Int64Array, threshold: float) -> Int32Array:
+    """Return how many rows documents share at least with any candidate: int32 of shape (documents,).
+
+    The smaller the other document, the fewer rows are needed.
+    """
+    needed = np.empty(len(sizes), np.int32)
+    for i in range(len(sizes)):
+        smallest = max(1, np.int64(np.floor(threshold * sizes[i])))
+        needed[i] = _needed(max(sizes[i], 1), smallest, threshold)
+    return needed
+
+
+@inlined_kernel
+def _needed(a: int, b: int, threshold: float) -> int:
+    """Return how many rows documents of a and b shingles share if they reach the threshold."""
+    for overlap in range(1, MOST_SHARED):
+        if overlap >= a + b - overlap or overlap / (a + b - overlap) >= threshold:
+            return overlap
+    return MOST_SHARED
+
+
+def most_of_small(threshold: float) -> int:
+    """Return the sum of the sizes of two documents up to which fewer rows are needed."""
+    return int(np.ceil((MOST_SHARED - 1) / threshold)) + MOST_SHARED
