@@ -85,7 +85,7 @@ def test_one_rebuild_at_a_time(db: ts.Database) -> None:
     thread.start()
     try:
         begun.wait()
-        with pytest.raises(ts.CorpusBusy, match='corpus "c" is being rebuilt'):
+        with pytest.raises(ts.CorpusBusy, match='another session rebuilds corpus "c"'):
             corpus.rebuild(seed=4)
         with psycopg.connect(db.url) as connection, pytest.raises(pg.ObjectInUse):
             connection.execute("SELECT textsim.create_view('c', 'v')")
@@ -225,7 +225,7 @@ def test_the_replaced_corpus_stays_while_somebody_reads_it(
     with psycopg.connect(db.url) as reader:
         reader.execute("SELECT FROM textsim.status('c')")  # reads documents, but no band rows
         assert corpus.rebuild(seed=3)
-        assert "the corpus that it replaces is dropped later" in caplog.text
+        assert "the next rebuild drops the replaced corpus" in caplog.text
         assert (corpus.config.seed, db.corpus("c").config.seed) == (3, 3)
     assert corpus.rebuild(seed=4)
     with db.engine.connect() as connection:
