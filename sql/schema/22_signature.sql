@@ -138,7 +138,9 @@ BEGIN
     RETURN textsim._signature(c, textsim._form(c, body, textsim._check_language(c, language)));
 END $$;
 COMMENT ON FUNCTION textsim.signature(text, text, text)
-    IS 'the signature that a text has in a corpus; empty for a text without words';
+    IS 'Returns the signature that a text has in a corpus; empty if the text has no words. language, '
+    'an ISO 639 code, is for corpora that identify languages, and required if their stop words '
+    'depend on the language.';
 
 CREATE FUNCTION textsim.buckets(corpus text, signature smallint[])
 RETURNS TABLE (band smallint, bucket integer)
@@ -156,7 +158,9 @@ BEGIN
         SELECT (q.place - 1)::smallint, q.bucket
         FROM unnest(textsim._buckets(signature, c.bands, c.rows)) WITH ORDINALITY q (bucket, place);
 END $$;
-COMMENT ON FUNCTION textsim.buckets(text, smallint[]) IS 'the bucket of a signature in each band';
+COMMENT ON FUNCTION textsim.buckets(text, smallint[])
+    IS 'Returns the bucket of a signature in each band of a corpus; no rows for an empty signature. '
+    'Raises an error if the signature has another length than the signatures of the corpus.';
 
 CREATE FUNCTION textsim.estimate(a smallint[], b smallint[]) RETURNS double precision
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -170,7 +174,9 @@ BEGIN
         WHERE x IS NOT NULL AND y IS NOT NULL), 0);
 END $$;
 COMMENT ON FUNCTION textsim.estimate(smallint[], smallint[])
-    IS 'the Jaccard similarity that two signatures suggest: the share of equal values';
+    IS 'Returns an estimate of the Jaccard similarity of two texts from their signatures in one '
+    'corpus: the share of equal values, 0 to 1. Returns 0 if a signature is empty, and raises an '
+    'error if the lengths differ.';
 
 CREATE FUNCTION textsim.jaccard(corpus text, a text, b text, language text DEFAULT NULL)
 RETURNS double precision
@@ -186,4 +192,6 @@ BEGIN
         textsim._shingles_of_form(textsim._form(c, b, checked), c.unit, c.shingle_length));
 END $$;
 COMMENT ON FUNCTION textsim.jaccard(text, text, text, text)
-    IS 'the exact Jaccard similarity of the shingles of two texts';
+    IS 'Returns the exact Jaccard similarity of two texts, 0 to 1: the shingles that both have, '
+    'divided by the shingles that either has. The corpus gives the settings; language is as in '
+    'signature().';

@@ -145,7 +145,9 @@ BEGIN
     USING textsim._buckets(textsim._signature(c, form), c.bands, c.rows), language;
 END $$;
 COMMENT ON FUNCTION textsim.candidates(text, text, text)
-    IS 'the documents that share a bucket with a text, most buckets first; nothing is verified';
+    IS 'Returns the documents that share a bucket with a text, and how many buckets (bands), most '
+    'first. Nothing is verified: matches() returns the documents that are similar. With language, '
+    'only documents in this language are returned.';
 
 CREATE FUNCTION textsim.matches(
     corpus text, body text,
@@ -171,7 +173,10 @@ BEGIN
         textsim._check_threshold(threshold), max_results, language;
 END $$;
 COMMENT ON FUNCTION textsim.matches(text, text, double precision, integer, text)
-    IS 'the documents similar to a text, verified exactly, best first; threshold of the corpus if NULL';
+    IS 'Returns the documents similar to a text and their exact similarity, best first. threshold is '
+    'the least similarity: NULL means the threshold of the corpus, and below that some matches '
+    'are not found. max_results limits the rows (NULL: no limit), and language the documents to '
+    'this language.';
 
 CREATE FUNCTION textsim.neighbours(
     corpus text, key text,
@@ -183,7 +188,9 @@ BEGIN ATOMIC
     SELECT n.key, n.similarity FROM textsim._neighbours($1, $2, $3, $4, $5) n;
 END;
 COMMENT ON FUNCTION textsim.neighbours(text, text, double precision, integer, text)
-    IS 'the documents similar to an indexed one, itself left out, best first; none if it is not indexed';
+    IS 'Returns the documents similar to the document with this key, without itself, best first. '
+    'threshold, max_results and language are as in matches(). Returns no rows if no document has '
+    'the key.';
 
 -- The lists of a whole corpus are VOLATILE because a rebuild may replace the corpus while they wait.
 CREATE FUNCTION textsim.candidate_pairs(corpus text)
@@ -211,7 +218,8 @@ BEGIN
         $query$, 'band_' || c.id, 'document_' || c.id);
 END $$;
 COMMENT ON FUNCTION textsim.candidate_pairs(text)
-    IS 'the pairs of documents that share a bucket, a < b, and how many buckets; nothing is verified';
+    IS 'Returns each pair of documents that share a bucket, and how many buckets (bands). Each pair '
+    'is listed once, with a < b in byte order; nothing is verified.';
 
 -- Not the same function with a default: a NULL in a LATERAL join must not list the whole corpus.
 CREATE FUNCTION textsim.candidate_pairs(corpus text, key text)
@@ -241,7 +249,8 @@ BEGIN
     USING key, c.bands, c.rows;
 END $$;
 COMMENT ON FUNCTION textsim.candidate_pairs(text, text)
-    IS 'the pairs of one document, which is a, with all that share a bucket; nothing is verified';
+    IS 'Returns the pairs of one document with each document that shares a bucket with it; a is '
+    'always the given key. Nothing is verified. Returns no rows if no document has the key.';
 
 CREATE FUNCTION textsim.pairs(
     corpus text, threshold double precision DEFAULT NULL, language text DEFAULT NULL)
@@ -278,4 +287,6 @@ BEGIN
         textsim._check_language(c, language);
 END $$;
 COMMENT ON FUNCTION textsim.pairs(text, double precision, text)
-    IS 'the pairs of similar documents, a < b, each verified exactly; threshold of the corpus if NULL';
+    IS 'Returns each pair of similar documents with its exact similarity. Each pair is listed once, '
+    'with a < b in byte order. threshold is as in matches(); with language, both documents are in '
+    'this language.';

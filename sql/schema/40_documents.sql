@@ -133,11 +133,15 @@ BEGIN
     RETURN textsim._write_document(textsim._required_corpus(corpus), NULL, key, body);
 END $$;
 COMMENT ON FUNCTION textsim.add(text, text, text)
-    IS 'index a document, replacing the one with its key; false if its words stay the same';
+    IS 'Adds a document, or replaces the document with this key, in the transaction of the caller; '
+    'searches find it at once. Returns false if the words have not changed. Raises an error if '
+    'the key or the text is NULL, the key longer than 1,000 bytes, or the text longer than 128 '
+    'MiB.';
 
 CREATE FUNCTION textsim.remove(corpus text, key text) RETURNS boolean
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     RETURN textsim._remove_document(textsim._required_corpus(corpus), NULL, key);
 END $$;
-COMMENT ON FUNCTION textsim.remove(text, text) IS 'forget a document; whether there was one';
+COMMENT ON FUNCTION textsim.remove(text, text)
+    IS 'Removes a document from a corpus. Returns false if no document has this key.';

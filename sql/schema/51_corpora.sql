@@ -179,11 +179,16 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION textsim.create_corpus(
     text, text, double precision, double precision, integer, bigint, integer, integer, text[], text)
-    IS 'create a corpus; bands and rows, if NULL, follow from threshold and recall';
+    IS 'Creates a corpus. shingle is word:N or char:N; threshold is the least similarity of a match; '
+    'recall is the probability that a pair at the threshold is found. bands and rows follow from '
+    'threshold, recall and num_hashes, unless both are given. stop_words are removed from every '
+    'text; with language auto, the language of each document is identified.';
 
 CREATE FUNCTION textsim.drop_corpus(name text) RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     PERFORM textsim._drop_corpus((textsim._required_corpus(name)).id);
 END $$;
-COMMENT ON FUNCTION textsim.drop_corpus(text) IS 'remove a corpus with all its documents';
+COMMENT ON FUNCTION textsim.drop_corpus(text)
+    IS 'Removes a corpus with all its documents. Raises dependent_objects_still_exist if a table is '
+    'attached to it or a view reads it.';

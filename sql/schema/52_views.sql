@@ -138,4 +138,6 @@ BEGIN ATOMIC
     SELECT textsim._create_view(corpus, view_name, current_schema()::text);
 END;
 COMMENT ON FUNCTION textsim.create_view(text, text)
-    IS 'create a view (a, b, bands) of the candidate pairs of a corpus, each in both orders';
+    IS 'Creates a view (a, b, bands) of the candidate pairs of a corpus, each pair in both orders. A '
+    'condition on a, or a join on it, looks up the pairs of those documents only. A rebuild of '
+    'the corpus keeps the view.';
