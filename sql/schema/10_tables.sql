@@ -3,8 +3,7 @@
 CREATE SCHEMA IF NOT EXISTS textsim;
 COMMENT ON SCHEMA textsim IS 'near-duplicate text search (textsim-db)';
 
--- Corpora. Each row is a complete configuration: the code that reads a stored signature fills in no
--- defaults.
+-- Corpora. Each row has all settings, because no default may change the meaning of stored signatures.
 
 CREATE TABLE textsim.corpus (
     id integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -57,14 +56,14 @@ COMMENT ON COLUMN textsim.corpus.origin
     IS 'id that the corpus had before its first rebuild; NULL if it was never rebuilt';
 COMMENT ON COLUMN textsim.corpus.created_at IS 'when the corpus was created or last rebuilt';
 
--- The dictionary: one integer for each word, shared by all corpora. Unique on the hash and not
--- on the word, because a B-tree refuses entries over 2,700 bytes, and words can be longer.
+-- The dictionary. The hash is unique, not the word, because a word can be longer than the 2,700 bytes that
+-- a B-tree accepts.
 CREATE TABLE textsim.word (
     hash bigint NOT NULL,
     id integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     word text NOT NULL,
     CONSTRAINT word_hash_key UNIQUE (hash),
-    -- Every writer may insert here: a row under the hash of another word would keep that word out.
+    -- Every writer may insert here. A row with the wrong hash would block the word of that hash.
     CONSTRAINT word_hash_check CHECK (hash = hashtextextended(word, 0))
 );
 COMMENT ON TABLE textsim.word
@@ -74,8 +73,8 @@ COMMENT ON COLUMN textsim.word.hash IS 'hashtextextended(word, 0)';
 COMMENT ON COLUMN textsim.word.id IS 'id of the word in document.word_ids';
 COMMENT ON COLUMN textsim.word.word IS 'word in normal form';
 
--- Documents and their band rows. Each corpus has a table document_N and a table band_N of its own. These
--- two are their patterns: they have the columns, comments and rights, and no rows.
+-- Documents and their band rows. Each corpus has its own tables document_N and band_N, which take their
+-- columns, comments and rights from these two patterns.
 CREATE TABLE textsim.document (
     id integer NOT NULL,
     shingle_count integer NOT NULL,
@@ -85,10 +84,10 @@ CREATE TABLE textsim.document (
     word_ids integer[],
     signature smallint[] NOT NULL,
     normal_form text,
-    -- The column that is not NULL has the words of the document.
+    -- Exactly one of the two columns holds the words of the document.
     CHECK ((word_ids IS NULL) <> (normal_form IS NULL))
 );
--- Arrays of random numbers do not compress: an attempt costs time and saves nothing.
+-- Arrays of random numbers do not compress.
 ALTER TABLE textsim.document ALTER COLUMN word_ids SET STORAGE EXTERNAL;
 ALTER TABLE textsim.document ALTER COLUMN signature SET STORAGE EXTERNAL;
 COMMENT ON TABLE textsim.document
@@ -149,8 +148,8 @@ COMMENT ON COLUMN textsim.source.shape
     IS 'files of the table and state of its triggers when it was last compared with its documents';
 COMMENT ON COLUMN textsim.source.attached_at IS 'when the table was attached';
 
--- An append-only log: an upsert for each key would make transactions of the users wait for each
--- other. It has no foreign keys, because they would lock rows in those transactions.
+-- An append-only log, so that users' transactions never wait for each other: there are no rows that two of
+-- them would update, and no foreign keys, which would lock rows.
 CREATE TABLE textsim.pending (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     corpus_id integer NOT NULL,
@@ -168,7 +167,7 @@ CREATE TABLE textsim.pending (
 CREATE INDEX pending_comparison ON textsim.pending (source_id) WHERE keys IS NULL AND error IS NULL;
 CREATE INDEX pending_error ON textsim.pending (corpus_id) WHERE error IS NOT NULL;
 ALTER TABLE textsim.pending ALTER COLUMN keys SET STORAGE EXTERNAL;
--- Rows live briefly: without frequent vacuum, each look-up would read the dead rows again.
+-- Rows live briefly. Frequent vacuum keeps look-ups from reading many dead rows.
 ALTER TABLE textsim.pending SET (
     autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
 COMMENT ON TABLE textsim.pending IS 'The log of changes that wait to be indexed.';
