@@ -20,6 +20,7 @@ from textsim_db.errors import (
     DocumentError,
     DocumentNotFound,
     MeasureError,
+    suggest_arguments,
 )
 from textsim_db.lazy_imports import lazy
 from textsim_db.read import statements
@@ -406,7 +407,7 @@ class Corpus:
         frequencies, documents = self._search(corpus_statistics.document_frequencies)
         return {word: log(documents / count) for word, count in frequencies.items()}
 
-    def signature(self, text: str) -> npt.NDArray[np.int16]:
+    def signature(self, text: str) -> npt.NDArray[np.int16 | np.int32]:
         """Return the signature that would be stored: int16, (num_hashes,), or (0,) without words.
 
         Raises DocumentError for a text that could not be stored.
@@ -493,6 +494,7 @@ class Corpus:
         with self._current():
             yield from drift.drift(self._store)
 
+    @suggest_arguments
     def rebuild(
         self,
         shingle: str | None = None,

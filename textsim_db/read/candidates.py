@@ -44,8 +44,8 @@ def keys_of(buckets: Buckets, shingle_counts: Int64Array, config: CorpusConfig) 
 class Candidates(NamedTuple):
     """The pairs of a query and a stored document that share enough buckets.
 
-    rows: the documents, each once, as StoredDocuments takes them. queries, documents: int64 of shape
-    (pairs,), the numbers of both, in order of the queries.
+    rows: each document once, in the form that StoredDocuments expects. queries, documents: int64 of
+    shape (pairs,), the places of both sides of each pair, sorted by query.
     """
 
     rows: list[tuple[Any, ...]]

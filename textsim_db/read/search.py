@@ -1,6 +1,6 @@
-"""A text in, its matches out.
+"""Searches: a text in, its matches out.
 
-The way of a text, each stage once:
+The stages:
 
     text -> sketch -> buckets -> candidates (a join with the band index)
          -> stored documents, words as numbers -> verify -> matches, best first
@@ -49,7 +49,7 @@ from textsim_db.text.tokens import tokens_of
 from textsim_db.text.utf8 import to_bytes
 
 QUERIES_AT_ONCE = 500
-"""The queries of one round of SQL; more take more memory."""
+"""The queries of one round of SQL; a larger number takes more memory."""
 
 
 class Queries(NamedTuple):
@@ -69,7 +69,7 @@ def query(store: Store, text: str, criterion: Criterion) -> list[Match]:
 
 
 def query_many(store: Store, texts: Sequence[str], criterion: Criterion) -> list[list[Match]]:
-    """Return the matches of several texts, in a round of SQL for some hundreds of them."""
+    """Return the matches of several texts, with one round of SQL for each QUERIES_AT_ONCE texts."""
     data = [_numbered_bytes(i, text) for i, text in enumerate(texts)]
     config = _asked(store, criterion)
     to_sketches = partial(sketch, config=config, language=criterion.language)
@@ -77,7 +77,7 @@ def query_many(store: Store, texts: Sequence[str], criterion: Criterion) -> list
 
 
 def query_forms(store: Store, forms: Sequence[str], criterion: Criterion) -> list[list[Match]]:
-    """Return the matches of normal forms as the corpus stores them, each of itself among them."""
+    """Return the matches of stored normal forms; a document is among its own matches."""
     config = _asked(store, criterion)
 
     def to_sketches(data: Sequence[bytes]) -> Sketches:
@@ -87,7 +87,7 @@ def query_forms(store: Store, forms: Sequence[str], criterion: Criterion) -> lis
 
 
 def neighbours(store: Store, key: str, criterion: Criterion) -> list[Match]:
-    """Return the matches of an indexed document, itself left out; raises DocumentNotFound."""
+    """Return the matches of an indexed document, without itself; raises DocumentNotFound."""
     config, vocabulary = _asked(store, criterion), Vocabulary(store.dictionary)
     stored = _row_of_key(store, key)
     document = StoredDocuments(store.corpus, vocabulary, [stored])
@@ -112,7 +112,7 @@ def candidates_of(store: Store, text: str, language: str | None) -> list[Candida
 
 
 def side_of(store: Store, key: str) -> Side:
-    """Return an indexed document as explain_sides() takes it; raises DocumentNotFound."""
+    """Return an indexed document as a side for explain_sides(); raises DocumentNotFound."""
     _, _, _, word_ids, form, _ = _row_of_key(store, key)
     if form is None:
         (form,) = normal_forms(*load_int4_arrays([word_ids]), store.dictionary)
@@ -125,7 +125,7 @@ def _in_rounds(
     to_sketches: Callable[[Sequence[bytes]], Sketches],
     criterion: Criterion,
 ) -> list[list[Match]]:
-    """Return the matches of many queries: while a round is verified, the next one is on its way."""
+    """Return the matches of many queries; while one round is verified, the next one is fetched."""
     config = _asked(store, criterion)
 
     def with_candidates(sketches: Sketches) -> tuple[Sketches, Candidates]:
@@ -145,7 +145,7 @@ def _in_rounds(
 def _matches(
     store: Store, sketches: Sketches, candidates: Candidates, criterion: Criterion
 ) -> list[list[Match]]:
-    """Return the candidates of each query that the exact check verifies, best first."""
+    """Return the verified candidates of each query, best first."""
     if not candidates.rows:
         return [[] for _ in sketches.shingle_counts]
     vocabulary = Vocabulary(store.dictionary)
@@ -181,11 +181,13 @@ def _verified(
 def _estimates(
     signatures: Signatures, documents: StoredDocuments, left: Numbers, right: Numbers
 ) -> list[float] | list[None]:
-    """Return the similarities that signatures suggest; None in an exact corpus, which has no sketches."""
+    """Return the similarities that signatures suggest; None in an exact corpus."""
     if documents.config.is_exact:
         return [None] * len(left)
     own = signatures.take(left).values.reshape(len(left), -1)
-    return estimates(own, documents.signatures(right).values.reshape(len(left), -1)).tolist()
+    others = documents.signatures(right).values.reshape(len(left), -1)
+    shares: list[float] = estimates(own, others).tolist()
+    return shares
 
 
 def _asked(store: Store, criterion: Criterion) -> CorpusConfig:
@@ -201,7 +203,7 @@ def _asked(store: Store, criterion: Criterion) -> CorpusConfig:
 
 
 def _best_first(matches: list[Match], criterion: Criterion) -> list[Match]:
-    """Return matches by similarity, or distance, and then by key."""
+    """Sort matches by similarity or distance, the best first, and then by key."""
     sign = 1 if criterion.measure.is_distance else -1
     return sorted(matches, key=lambda match: (sign * match.similarity, match.key))
 

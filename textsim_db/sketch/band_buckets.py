@@ -1,4 +1,4 @@
-"""Buckets of signatures: locality-sensitive hashing by bands; pure, with no database.
+"""Buckets of signatures, by locality-sensitive hashing in bands.
 
 Leskovec, Rajaraman and Ullman, Mining of Massive Datasets, section 3.4.1.
 """
@@ -30,7 +30,7 @@ def buckets(signatures: Int16Array, banding: Bands) -> Int32Array:
     needed = banding.bands * banding.rows
     if signatures.shape[1] < needed:
         raise DatabaseError(
-            f"a signature has {signatures.shape[1]} values; {banding.bands} bands of {banding.rows} "
-            f"rows need {needed}: run textsim check"
+            f"a stored signature has {signatures.shape[1]} values, but {banding.bands} bands of "
+            f"{banding.rows} rows need {needed}; run textsim check"
         )
     return hash_bands(signatures, banding.bands, banding.rows)

@@ -25,10 +25,9 @@ MOST_SHARED = 3
 def smallest_values(values: HashArray, offsets: Int64Array, threshold: float) -> Buckets:
     """Return the low 32 bits of the smallest shingle values of each document, in their order.
 
-    values: those of the distinct shingles, uint64 of shape (shingles,), ordered as signed integers; two
-    shingles may have one value, which then counts twice. offsets: (documents + 1,). Returns int32 of
-    shape (rows,) and the offsets of shape (documents + 1,). A document of n shingles has n - o + 3 rows, or
-    n if that is less; o is the smallest integer with o / n >= threshold.
+    values: the values of the distinct shingles, uint64 of shape (shingles,), which are ordered as signed
+    integers; if two shingles have one value, it counts twice. offsets: (documents + 1,). A document of n
+    shingles has n - o + 3 rows, or n if that is less; o is the smallest integer with o / n >= threshold.
     """
     return Ragged(*_smallest_values(values.view(np.int64), offsets, threshold))
 
@@ -81,7 +80,7 @@ def _count_rows(size: int, threshold: float) -> int:
         overlap -= 1
     while overlap / size < threshold:
         overlap += 1
-    return min(size, size - overlap + MOST_SHARED)
+    return int(min(size, size - overlap + MOST_SHARED))
 
 
 @kernel
@@ -108,8 +107,9 @@ def least_needed(sizes: Int64Array, threshold: float) -> Int32Array:
     """
     needed = np.empty(len(sizes), np.int32)
     for i in range(len(sizes)):
-        smallest = max(1, np.int64(np.floor(threshold * sizes[i])))
-        needed[i] = _needed(max(sizes[i], 1), smallest, threshold)
+        size = max(1, int(sizes[i]))
+        smallest = max(1, int(threshold * size))
+        needed[i] = _needed(size, smallest, threshold)
     return needed
 
 
