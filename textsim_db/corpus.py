@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
@@ -555,6 +556,16 @@ class Corpus:
     def _threshold(self, threshold: float | None) -> float:
         return self.config.threshold if threshold is None else check_threshold(threshold)
 
+    def _search_threshold(self, threshold: float | None) -> float:
+        checked = self._threshold(threshold)
+        if self.config.is_exact and checked < self.config.threshold:
+            raise ConfigurationError(
+                f'corpus "{self.name}" finds every pair from {self.config.threshold:g} on, and nothing can '
+                f"be said of pairs at {checked:g}; to lower its threshold: "
+                f"textsim rebuild {shlex.quote(self.name)} --threshold {checked:g}"
+            )
+        return checked
+
     def _key(self, key: Key) -> str:
         stored = prepared_batch.possible_key(key)
         if stored is None:
@@ -565,7 +576,7 @@ class Corpus:
         by = by_name.measure_of(measure)
         limit = self._language(language)
         if by is by_name.JACCARD:
-            return verify.Criterion(by, self._threshold(threshold), limit)
+            return verify.Criterion(by, self._search_threshold(threshold), limit)
         if threshold is None:
             raise MeasureError(f"{by.name} needs a threshold: the corpus's is one of jaccard")
         return verify.Criterion(by, by.check_threshold(threshold), limit)

@@ -92,6 +92,15 @@ class Bands(NamedTuple):
         return min(probability, _NEARLY_1)  # rounding makes 1 of values near it
 
 
+def probability_of(banding: Bands | None, threshold: float, similarity: float) -> float:
+    """Return the probability that a pair of this similarity becomes a candidate.
+
+    Without a banding, in an exact corpus, it is 1 from the threshold on; pairs below it may become
+    candidates too, for which 0 stands.
+    """
+    return float(similarity >= threshold) if banding is None else banding.probability(similarity)
+
+
 @dataclass(frozen=True, slots=True)
 class CorpusConfig:
     """The configuration of a corpus, complete and checked.
@@ -122,14 +131,8 @@ class CorpusConfig:
         return None if self.bands is None or self.rows is None else Bands(self.bands, self.rows)
 
     def probability(self, similarity: float) -> float:
-        """Return the probability that a pair of this similarity becomes a candidate.
-
-        In an exact corpus it is 1 from the threshold on; 0 stands for pairs below it, which become
-        candidates by chance.
-        """
-        if self.banding is None:
-            return float(similarity >= self.threshold)
-        return self.banding.probability(similarity)
+        """Return the probability that a pair of this similarity becomes a candidate."""
+        return probability_of(self.banding, self.threshold, similarity)
 
     def check_recipe(self, name: str) -> None:
         """Raise RecipeError unless the corpus of that name was built by the recipe of this version."""

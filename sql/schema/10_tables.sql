@@ -13,19 +13,20 @@ CREATE TABLE textsim.corpus (
     threshold double precision NOT NULL CHECK (threshold > 0 AND threshold <= 1),
     recall double precision NOT NULL CHECK (recall > 0 AND recall <= 1),
     num_hashes integer NOT NULL CHECK (num_hashes >= 2),
-    bands integer NOT NULL CHECK (bands >= 1),
-    rows integer NOT NULL CHECK (rows >= 2),
+    bands integer CHECK (bands >= 1),
+    rows integer CHECK (rows >= 2),
     seed bigint NOT NULL CHECK (seed >= 0),
     recipe integer NOT NULL,
     stop_words text[] NOT NULL DEFAULT '{}',
     language text CHECK (language = 'auto'),
     stop_words_by_language jsonb NOT NULL DEFAULT '{}',
     base bigint NOT NULL CHECK (base >= 0),
-    golden_signature smallint[] NOT NULL,
+    golden_signature integer[] NOT NULL,
     golden_buckets integer[] NOT NULL,
     origin integer,
     created_at timestamptz NOT NULL DEFAULT now(),
     CHECK (bands * rows <= num_hashes),
+    CHECK ((bands IS NULL) = (rows IS NULL) AND (bands IS NOT NULL OR recall = 1)),
     CHECK (stop_words_by_language = '{}' OR language = 'auto' AND stop_words = '{}')
 );
 COMMENT ON TABLE textsim.corpus
@@ -36,10 +37,11 @@ COMMENT ON COLUMN textsim.corpus.unit IS 'unit of the shingles: word or char';
 COMMENT ON COLUMN textsim.corpus.shingle_length IS 'consecutive words or characters in a shingle';
 COMMENT ON COLUMN textsim.corpus.threshold IS 'least Jaccard similarity of a match';
 COMMENT ON COLUMN textsim.corpus.recall
-    IS 'probability that a pair at the threshold shares a bucket';
+    IS 'probability that a pair at the threshold is found; 1 in an exact corpus, which finds every pair';
 COMMENT ON COLUMN textsim.corpus.num_hashes IS 'values in a signature';
-COMMENT ON COLUMN textsim.corpus.bands IS 'bands, and so buckets of a document';
-COMMENT ON COLUMN textsim.corpus.rows IS 'signature values in a band';
+COMMENT ON COLUMN textsim.corpus.bands
+    IS 'bands, and so buckets of a document; NULL in an exact corpus';
+COMMENT ON COLUMN textsim.corpus.rows IS 'signature values in a band; NULL in an exact corpus';
 COMMENT ON COLUMN textsim.corpus.seed IS 'seed of the hash functions';
 COMMENT ON COLUMN textsim.corpus.recipe IS 'version of the algorithm from text to buckets';
 COMMENT ON COLUMN textsim.corpus.stop_words
@@ -104,7 +106,8 @@ COMMENT ON COLUMN textsim.document.language
 COMMENT ON COLUMN textsim.document.word_ids
     IS 'ids of the words of the normal form, in order; NULL until a worker has given all words ids';
 COMMENT ON COLUMN textsim.document.signature
-    IS 'num_hashes values of 16 bits; empty for a text without words';
+    IS 'num_hashes values of 16 bits, or in an exact corpus integer[], the low 32 bits of the smallest '
+    'shingle values; empty for a text without words';
 COMMENT ON COLUMN textsim.document.normal_form IS 'the normal form while word_ids is NULL';
 
 CREATE TABLE textsim.band (
@@ -116,7 +119,7 @@ COMMENT ON TABLE textsim.band
     'has no rows.';
 COMMENT ON COLUMN textsim.band.bucket
     IS 'hash of the band''s signature values: the low 32 bits of hash_array_extended, seeded with '
-    'the number of the band';
+    'the number of the band. In an exact corpus: a value of the signature';
 COMMENT ON COLUMN textsim.band.document_id IS 'a document that has this bucket';
 
 -- Attached tables, and the log of their changes.

@@ -114,14 +114,21 @@ END $$;
 COMMENT ON FUNCTION textsim._check_language(textsim.corpus, text)
     IS 'the language; an error if it is not a code, or if the corpus does not identify languages';
 
-CREATE FUNCTION textsim._check_threshold(threshold double precision) RETURNS double precision
+CREATE FUNCTION textsim._check_threshold(c textsim.corpus, threshold double precision)
+RETURNS double precision
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF NOT (threshold > 0 AND threshold <= 1) THEN
         RAISE EXCEPTION 'threshold is %; expected above 0, at most 1', threshold
             USING ERRCODE = 'invalid_parameter_value';
     END IF;
+    IF c.bands IS NULL AND threshold < c.threshold THEN
+        RAISE EXCEPTION 'threshold is %; the exact corpus "%" finds every pair from % on, and nothing can '
+            'be said of pairs below it', threshold, c.name, c.threshold
+            USING ERRCODE = 'invalid_parameter_value',
+                HINT = 'textsim rebuild lowers the threshold of a corpus.';
+    END IF;
     RETURN threshold;
 END $$;
-COMMENT ON FUNCTION textsim._check_threshold(double precision)
-    IS 'the threshold; an error if it is not above 0 and at most 1';
+COMMENT ON FUNCTION textsim._check_threshold(textsim.corpus, double precision)
+    IS 'the threshold; an error if it is not above 0 and at most 1, or lower than an exact corpus has';

@@ -95,11 +95,159 @@ END $$;
 COMMENT ON FUNCTION textsim._buckets(smallint[], integer, integer)
     IS 'the buckets of a signature, in the order of the bands; an empty array for an empty signature';
 
-CREATE FUNCTION textsim._signature(c textsim.corpus, form text) RETURNS smallint[]
+-- The overload for an exact corpus, so that the same statements serve both.
+CREATE FUNCTION textsim._buckets(signature integer[], bands integer, rows integer) RETURNS integer[]
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN signature;
+COMMENT ON FUNCTION textsim._buckets(integer[], integer, integer)
+    IS 'the buckets of a signature of an exact corpus: its values';
+
+CREATE FUNCTION textsim._count_shingles(
+    form text, shingle_values bigint[], unit text, n integer)
+RETURNS integer
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    words text[];
+BEGIN
+    -- If all values are distinct, all shingles are. Shingles of characters are always distinct here.
+    IF unit = 'char' OR cardinality(shingle_values) = (
+        SELECT count(*) FROM (SELECT DISTINCT unnest(shingle_values)) value)
+    THEN
+        RETURN cardinality(shingle_values);
+    END IF;
+    IF n > 3 THEN
+        RETURN cardinality(textsim._shingles_of_form(form, unit, n));
+    END IF;
+    words := string_to_array(form, ' ');
+    RETURN (
+        SELECT count(*)
+        FROM (
+            SELECT DISTINCT t.x COLLATE "C", t.y COLLATE "C", t.z COLLATE "C"
+            FROM (
+                SELECT w.x, w.y, w.z
+                FROM unnest(words, CASE WHEN n > 1 THEN words[2:] END, CASE WHEN n > 2 THEN words[3:] END)
+                    w (x, y, z)
+                LIMIT greatest(cardinality(words) - n + 1, 1)
+            ) t
+        ) shingle);
+END $$;
+COMMENT ON FUNCTION textsim._count_shingles(text, bigint[], text, integer)
+    IS 'the number of distinct shingles of a normal form; shingle_values comes from '
+    '_shingle_values()';
+
+CREATE FUNCTION textsim._distinct_values(
+    form text, shingle_values bigint[], unit text, n integer)
+RETURNS bigint[]
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    distinct_values bigint[];
+BEGIN
+    IF unit = 'char' THEN
+        RETURN shingle_values;  -- one for each distinct shingle already
+    END IF;
+    distinct_values := array(SELECT DISTINCT unnest(shingle_values));
+    IF cardinality(distinct_values) IN (
+        cardinality(shingle_values), textsim._count_shingles(form, shingle_values, unit, n))
+    THEN
+        RETURN distinct_values;
+    END IF;
+    -- Different shingles have the same value: it counts once for each.
+    RETURN array(
+        SELECT s.value
+        FROM (
+            SELECT DISTINCT w.words[i:i + n - 1] COLLATE "C" AS shingle, shingle_values[i] AS value
+            FROM (SELECT string_to_array(form, ' ') AS words OFFSET 0) w
+            CROSS JOIN generate_subscripts(shingle_values, 1) i
+        ) s);
+END $$;
+COMMENT ON FUNCTION textsim._distinct_values(text, bigint[], text, integer)
+    IS 'one value for each distinct shingle of a normal form; the values are those of _shingle_values()';
+
+-- Prefixes of sets in one order, in which similar sets must have elements in common: Chaudhuri, Ganti and
+-- Kaushik, A Primitive Operator for Similarity Joins in Data Cleaning, ICDE 2006; two longer, so that three
+-- are shared: Wang, Li and Feng, Can We Beat the Prefix Filtering?, SIGMOD 2012.
+CREATE FUNCTION textsim._count_rows(shingles integer, threshold double precision) RETURNS integer
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+RETURN (
+    -- The smallest o with o / n >= threshold, in doubles: the product may be rounded up or down.
+    SELECT least(shingles, shingles + 3 - CASE
+        WHEN (o.overlap - 1) / shingles >= threshold THEN o.overlap - 1
+        WHEN o.overlap / shingles >= threshold THEN o.overlap
+        ELSE o.overlap + 1 END)::integer
+    FROM (SELECT ceil(threshold * shingles) AS overlap) o WHERE shingles > 0
+    UNION ALL SELECT 0 WHERE shingles = 0
+);
+COMMENT ON FUNCTION textsim._count_rows(integer, double precision)
+    IS 'how many rows a document of n shingles has in an exact corpus: n - ceil(threshold n) + 3 at most';
+
+CREATE FUNCTION textsim._needed_rows(a integer, b integer, threshold double precision) RETURNS integer
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN CASE
+    WHEN a + b <= 2 OR 1::double precision / (a + b - 1) >= threshold THEN 1
+    WHEN a + b <= 4 OR 2::double precision / (a + b - 2) >= threshold THEN 2
+    ELSE 3
+END;
+COMMENT ON FUNCTION textsim._needed_rows(integer, integer, double precision)
+    IS 'how many rows two documents of a and b shingles share in an exact corpus if they are similar';
+
+CREATE FUNCTION textsim._is_candidate(
+    shared bigint, a integer, b integer, threshold double precision)
+RETURNS boolean
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN threshold IS NULL OR (
+    least(a, b)::double precision / greatest(a, b) >= threshold
+    AND shared >= textsim._needed_rows(a, b, threshold));
+COMMENT ON FUNCTION textsim._is_candidate(bigint, integer, integer, double precision)
+    IS 'whether documents of a and b shingles share enough buckets; the threshold is NULL for bands, of '
+    'which one is enough';
+
+CREATE FUNCTION textsim._smallest_values(shingle_values bigint[], threshold double precision)
+RETURNS integer[]
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    RETURN textsim._sketch(
-        textsim._shingle_values(form, c.unit, c.shingle_length), c.num_hashes, c.base);
+    RETURN array(
+        SELECT ((x << 32) >> 32)::integer FROM unnest(shingle_values) x
+        ORDER BY x LIMIT textsim._count_rows(cardinality(shingle_values), threshold));
+END $$;
+COMMENT ON FUNCTION textsim._smallest_values(bigint[], double precision)
+    IS 'the signature in an exact corpus: the low 32 bits of the smallest values, in their order';
+
+CREATE FUNCTION textsim._query_values(c textsim.corpus, form text) RETURNS bigint[]
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    shingle_values bigint[] := textsim._shingle_values(form, c.unit, c.shingle_length);
+BEGIN
+    RETURN CASE WHEN c.bands IS NULL
+        THEN textsim._distinct_values(form, shingle_values, c.unit, c.shingle_length)
+        ELSE shingle_values END;
+END $$;
+COMMENT ON FUNCTION textsim._query_values(textsim.corpus, text)
+    IS 'the shingle values of a normal form; one for each distinct shingle in an exact corpus';
+
+CREATE FUNCTION textsim._query_buckets(
+    c textsim.corpus, shingle_values bigint[], threshold double precision)
+RETURNS integer[]
+LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF c.bands IS NULL THEN
+        RETURN textsim._smallest_values(shingle_values, coalesce(threshold, c.threshold));
+    END IF;
+    RETURN textsim._buckets(
+        textsim._sketch(shingle_values, c.num_hashes, c.base), c.bands, c.rows);
+END $$;
+COMMENT ON FUNCTION textsim._query_buckets(textsim.corpus, bigint[], double precision)
+    IS 'the buckets by which a text is looked up; a higher threshold needs fewer in an exact corpus, '
+    'where each distinct shingle gives one value';
+
+CREATE FUNCTION textsim._signature(c textsim.corpus, form text) RETURNS integer[]
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    shingle_values bigint[] := textsim._query_values(c, form);
+BEGIN
+    IF c.bands IS NULL THEN
+        RETURN textsim._smallest_values(shingle_values, c.threshold);
+    END IF;
+    RETURN textsim._sketch(shingle_values, c.num_hashes, c.base);
 END $$;
 COMMENT ON FUNCTION textsim._signature(textsim.corpus, text)
     IS 'the signature of a normal form in a corpus';
@@ -128,7 +276,7 @@ COMMENT ON FUNCTION textsim._jaccard(text[], text[])
 -- Public functions
 
 CREATE FUNCTION textsim.signature(corpus text, body text, language text DEFAULT NULL)
-RETURNS smallint[]
+RETURNS integer[]
 LANGUAGE plpgsql STABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan
 AS $$
@@ -142,27 +290,33 @@ COMMENT ON FUNCTION textsim.signature(text, text, text)
     'an ISO 639 code, is for corpora that identify languages, and required if their stop words '
     'depend on the language.';
 
-CREATE FUNCTION textsim.buckets(corpus text, signature smallint[])
-RETURNS TABLE (band smallint, bucket integer)
+CREATE FUNCTION textsim.buckets(corpus text, signature integer[])
+RETURNS TABLE (band integer, bucket integer)
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE ROWS 18
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     c textsim.corpus := textsim._corpus(corpus);
 BEGIN
+    IF c.bands IS NULL THEN
+        RETURN QUERY
+            SELECT (u.place - 1)::integer, u.value FROM unnest(signature) WITH ORDINALITY u (value, place);
+        RETURN;
+    END IF;
     IF cardinality(signature) NOT IN (0, c.num_hashes) THEN
         RAISE EXCEPTION 'the signature has % values; signatures of corpus "%" have %',
             cardinality(signature), corpus, c.num_hashes USING ERRCODE = 'invalid_parameter_value';
     END IF;
     RETURN QUERY
-        SELECT (q.place - 1)::smallint, q.bucket
-        FROM unnest(textsim._buckets(signature, c.bands, c.rows)) WITH ORDINALITY q (bucket, place);
+        SELECT (q.place - 1)::integer, q.bucket
+        FROM unnest(textsim._buckets(signature::smallint[], c.bands, c.rows))
+            WITH ORDINALITY q (bucket, place);
 END $$;
-COMMENT ON FUNCTION textsim.buckets(text, smallint[])
-    IS 'Returns the bucket of a signature in each band of a corpus; no rows for an empty signature. '
-    'Raises an error if the signature has another length than the signatures of the corpus.';
+COMMENT ON FUNCTION textsim.buckets(text, integer[])
+    IS 'Returns the bucket of a signature in each band of a corpus; no rows for an empty signature. In '
+    'an exact corpus, the values of a signature are its buckets. Raises an error if the signature has another length than the signatures of the corpus.';
 
-CREATE FUNCTION textsim.estimate(a smallint[], b smallint[]) RETURNS double precision
+CREATE FUNCTION textsim.estimate(a integer[], b integer[]) RETURNS double precision
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF cardinality(a) <> cardinality(b) AND cardinality(a) > 0 AND cardinality(b) > 0 THEN
@@ -174,10 +328,10 @@ BEGIN
     RETURN coalesce((SELECT avg((x = y)::integer) FROM unnest(a, b) u (x, y)
         WHERE x IS NOT NULL AND y IS NOT NULL), 0);
 END $$;
-COMMENT ON FUNCTION textsim.estimate(smallint[], smallint[])
+COMMENT ON FUNCTION textsim.estimate(integer[], integer[])
     IS 'Returns an estimate of the Jaccard similarity of two texts from their signatures in one '
     'corpus: the share of equal values, 0 to 1. Returns 0 if a signature is empty, and raises an '
-    'error if the lengths differ.';
+    'error if the lengths differ. Signatures of an exact corpus estimate nothing.';
 
 CREATE FUNCTION textsim.jaccard(corpus text, a text, b text, language text DEFAULT NULL)
 RETURNS double precision

@@ -77,15 +77,13 @@ COMMENT ON FUNCTION textsim._similarity(
     integer[], text, integer, integer[], text, integer, text, integer)
     IS 'the exact similarity of two documents, each given by its word ids, its normal form or both';
 
-CREATE FUNCTION textsim._shared_buckets(a smallint[], b smallint[], bands integer, rows integer)
-RETURNS integer[]
+CREATE FUNCTION textsim._shared_buckets(a integer[], b integer[]) RETURNS integer[]
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     RETURN array(
-        SELECT x FROM unnest(textsim._buckets(a, bands, rows)) x
-        JOIN unnest(textsim._buckets(b, bands, rows)) y ON x = y ORDER BY x);
+        SELECT x FROM unnest(a) x JOIN unnest(b) y ON x = y ORDER BY x);
 END $$;
-COMMENT ON FUNCTION textsim._shared_buckets(smallint[], smallint[], integer, integer)
+COMMENT ON FUNCTION textsim._shared_buckets(integer[], integer[])
     IS 'the buckets that two signatures share, in order';
 
 CREATE FUNCTION textsim._neighbours(
@@ -97,22 +95,28 @@ SET plan_cache_mode = force_generic_plan
 AS $$
 DECLARE
     c textsim.corpus := textsim._corpus(corpus);
-    d textsim.document;
+    d record;
 BEGIN
     IF c.id IS NULL OR document_key IS NULL THEN
         RETURN;
     END IF;
     PERFORM textsim._warn_unindexed(c);
-    EXECUTE format('SELECT * FROM textsim.%I d WHERE d.key = $1', 'document_' || c.id)
-    INTO d USING document_key;
+    threshold := coalesce(textsim._check_threshold(c, threshold), c.threshold);
+    EXECUTE format(
+        'SELECT d.id, d.normal_form, d.word_ids, d.shingle_count, '
+            'textsim._buckets(d.signature, $2, $3) AS buckets '
+        'FROM textsim.%I d WHERE d.key = $1', 'document_' || c.id)
+    INTO d USING document_key, c.bands, c.rows;
     -- No error, because in a LATERAL join a row that is not indexed yet must not end the statement.
     IF d.id IS NULL THEN
         RETURN;
     END IF;
     RETURN QUERY EXECUTE format(
         'SELECT * FROM textsim.%I($1, NULL, $2, $3, $4, $5, $6, $7, $8)', '_search_' || c.id)
-    USING d.signature, d.normal_form, d.word_ids, d.shingle_count, document_key,
-        textsim._check_threshold(threshold), max_results, textsim._check_language(c, language);
+    USING CASE WHEN c.bands IS NULL THEN d.buckets[1:textsim._count_rows(d.shingle_count, threshold)]
+            ELSE d.buckets END,
+        d.normal_form, d.word_ids, d.shingle_count, document_key, threshold, max_results,
+        textsim._check_language(c, language);
 END $$;
 COMMENT ON FUNCTION textsim._neighbours(text, text, double precision, integer, text)
     IS 'the work of neighbours(), because a plpgsql parameter and column cannot both be named key';
@@ -120,7 +124,7 @@ COMMENT ON FUNCTION textsim._neighbours(text, text, double precision, integer, t
 -- Public functions
 
 CREATE FUNCTION textsim.candidates(corpus text, body text, language text DEFAULT NULL)
-RETURNS TABLE (key text, bands integer)
+RETURNS TABLE (key text, shared integer)
 LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 10
 SET search_path = pg_catalog, pg_temp
 SET plan_cache_mode = force_generic_plan
@@ -128,23 +132,26 @@ AS $$
 DECLARE
     c textsim.corpus := textsim._corpus(corpus);
     form text := textsim._form(c, body, textsim._check_language(c, language));
+    shingle_values bigint[] := textsim._query_values(c, form);
 BEGIN
     IF c.id IS NULL OR form IS NULL THEN
         RETURN;
     END IF;
     PERFORM textsim._warn_unindexed(c);
     RETURN QUERY EXECUTE format($query$
-        SELECT d.key, f.bands::integer
+        SELECT d.key, f.shared::integer
         FROM (
-            SELECT b.document_id, count(*) AS bands
+            SELECT b.document_id, count(*) AS shared
             FROM unnest($1) q (bucket) JOIN textsim.%I b ON b.bucket = q.bucket
             GROUP BY b.document_id
         ) f
         JOIN textsim.%I d ON d.id = f.document_id
-        WHERE $2 IS NULL OR d.language = $2
-        ORDER BY f.bands DESC, d.key COLLATE "C"
+        WHERE ($2 IS NULL OR d.language = $2)
+            AND textsim._is_candidate(f.shared, d.shingle_count, $3, $4)
+        ORDER BY f.shared DESC, d.key COLLATE "C"
         $query$, 'band_' || c.id, 'document_' || c.id)
-    USING textsim._buckets(textsim._signature(c, form), c.bands, c.rows), language;
+    USING textsim._query_buckets(c, shingle_values, NULL), language, cardinality(shingle_values),
+        CASE WHEN c.bands IS NULL THEN c.threshold END;
 END $$;
 COMMENT ON FUNCTION textsim.candidates(text, text, text)
     IS 'Returns the documents that share a bucket with a text, and how many buckets (bands), most '
@@ -163,16 +170,17 @@ AS $$
 DECLARE
     c textsim.corpus := textsim._corpus(corpus);
     form text := textsim._form(c, body, textsim._check_language(c, language));
-    shingle_values bigint[] := textsim._shingle_values(form, c.unit, c.shingle_length);
+    shingle_values bigint[] := textsim._query_values(c, form);
 BEGIN
     IF c.id IS NULL OR form IS NULL THEN
         RETURN;
     END IF;
     PERFORM textsim._warn_unindexed(c);
+    threshold := coalesce(textsim._check_threshold(c, threshold), c.threshold);
     RETURN QUERY EXECUTE format(
-        'SELECT * FROM textsim.%I($1, $2, $3, NULL, NULL, NULL, $4, $5, $6)', '_search_' || c.id)
-    USING textsim._sketch(shingle_values, c.num_hashes, c.base), shingle_values, form,
-        textsim._check_threshold(threshold), max_results, language;
+        'SELECT * FROM textsim.%I($1, $2, $3, NULL, $4, NULL, $5, $6, $7)', '_search_' || c.id)
+    USING textsim._query_buckets(c, shingle_values, threshold), shingle_values, form,
+        CASE WHEN c.bands IS NULL THEN cardinality(shingle_values) END, threshold, max_results, language;
 END $$;
 COMMENT ON FUNCTION textsim.matches(text, text, double precision, integer, text)
     IS 'Returns the documents similar to a text and their exact similarity, best first. threshold is '
@@ -196,7 +204,7 @@ COMMENT ON FUNCTION textsim.neighbours(text, text, double precision, integer, te
 
 -- The functions that list a whole corpus are VOLATILE: a rebuild may replace the corpus while they wait.
 CREATE FUNCTION textsim.candidate_pairs(corpus text)
-RETURNS TABLE (a text, b text, bands integer)
+RETURNS TABLE (a text, b text, shared integer)
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE ROWS 1000
 SET search_path = pg_catalog, pg_temp
 AS $$
@@ -208,16 +216,18 @@ BEGIN
     END IF;
     PERFORM textsim._warn_unindexed(c);
     RETURN QUERY EXECUTE format($query$
-        SELECT least(d.key COLLATE "C", e.key), greatest(d.key COLLATE "C", e.key), p.bands
+        SELECT least(d.key COLLATE "C", e.key), greatest(d.key COLLATE "C", e.key), p.shared
         FROM (
-            SELECT x.document_id AS x, y.document_id AS y, count(*)::integer AS bands
+            SELECT x.document_id AS x, y.document_id AS y, count(*)::integer AS shared
             FROM textsim.%1$I x
             JOIN textsim.%1$I y ON y.bucket = x.bucket AND x.document_id < y.document_id
             GROUP BY x.document_id, y.document_id
         ) p
         JOIN textsim.%2$I d ON d.id = p.x
         JOIN textsim.%2$I e ON e.id = p.y
-        $query$, 'band_' || c.id, 'document_' || c.id);
+        WHERE textsim._is_candidate(p.shared, d.shingle_count, e.shingle_count, $1)
+        $query$, 'band_' || c.id, 'document_' || c.id)
+    USING CASE WHEN c.bands IS NULL THEN c.threshold END;
 END $$;
 COMMENT ON FUNCTION textsim.candidate_pairs(text)
     IS 'Returns each pair of documents that share a bucket, and how many buckets (bands). Each pair '
@@ -225,7 +235,7 @@ COMMENT ON FUNCTION textsim.candidate_pairs(text)
 
 -- A second function, not a default for key: a NULL key in a LATERAL join must not list the whole corpus.
 CREATE FUNCTION textsim.candidate_pairs(corpus text, key text)
-RETURNS TABLE (a text, b text, bands integer)
+RETURNS TABLE (a text, b text, shared integer)
 LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 10
 SET search_path = pg_catalog, pg_temp
 AS $$
@@ -237,18 +247,19 @@ BEGIN
     END IF;
     PERFORM textsim._warn_unindexed(c);
     RETURN QUERY EXECUTE format($query$
-        SELECT $1, e.key, p.bands
+        SELECT $1, e.key, p.shared
         FROM (
-            SELECT y.document_id, count(*)::integer AS bands
+            SELECT y.document_id, d.shingle_count, count(*)::integer AS shared
             FROM textsim.%2$I d
             CROSS JOIN LATERAL unnest(textsim._buckets(d.signature, $2, $3)) q (bucket)
             JOIN textsim.%1$I y ON y.bucket = q.bucket AND y.document_id <> d.id
             WHERE d.key = $1
-            GROUP BY y.document_id
+            GROUP BY y.document_id, d.shingle_count
         ) p
         JOIN textsim.%2$I e ON e.id = p.document_id
+        WHERE textsim._is_candidate(p.shared, p.shingle_count, e.shingle_count, $4)
         $query$, 'band_' || c.id, 'document_' || c.id)
-    USING key, c.bands, c.rows;
+    USING key, c.bands, c.rows, CASE WHEN c.bands IS NULL THEN c.threshold END;
 END $$;
 COMMENT ON FUNCTION textsim.candidate_pairs(text, text)
     IS 'Returns the pairs of one document with each document that shares a bucket with it; a is '
@@ -274,19 +285,21 @@ BEGIN
                 textsim._similarity(d.word_ids, d.normal_form, d.shingle_count,
                     e.word_ids, e.normal_form, e.shingle_count, $1, $2) AS similarity
             FROM (
-                SELECT DISTINCT x.document_id AS x, y.document_id AS y
+                SELECT x.document_id AS x, y.document_id AS y, count(*) AS shared
                 FROM textsim.%1$I x
                 JOIN textsim.%1$I y ON y.bucket = x.bucket AND x.document_id < y.document_id
+                GROUP BY x.document_id, y.document_id
             ) p
             JOIN textsim.%2$I d ON d.id = p.x
             JOIN textsim.%2$I e ON e.id = p.y
-            WHERE $4 IS NULL OR d.language = $4 AND e.language = $4
+            WHERE ($4 IS NULL OR d.language = $4 AND e.language = $4)
+                AND textsim._is_candidate(p.shared, d.shingle_count, e.shingle_count, $5)
             OFFSET 0  -- computed once, not in WHERE and SELECT
         ) m
         WHERE m.similarity >= $3
         $query$, 'band_' || c.id, 'document_' || c.id)
-    USING c.unit, c.shingle_length, coalesce(textsim._check_threshold(threshold), c.threshold),
-        textsim._check_language(c, language);
+    USING c.unit, c.shingle_length, coalesce(textsim._check_threshold(c, threshold), c.threshold),
+        textsim._check_language(c, language), CASE WHEN c.bands IS NULL THEN c.threshold END;
 END $$;
 COMMENT ON FUNCTION textsim.pairs(text, double precision, text)
     IS 'Returns each pair of similar documents with its exact similarity. Each pair is listed once, '

@@ -37,39 +37,6 @@ END $$;
 COMMENT ON FUNCTION textsim._changed_buckets(integer[], integer[])
     IS 'the buckets whose number of occurrences differs between two arrays';
 
-CREATE FUNCTION textsim._count_shingles(
-    form text, shingle_values bigint[], unit text, n integer)
-RETURNS integer
-LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    words text[];
-BEGIN
-    -- If all values are distinct, all shingles are. Shingles of characters are always distinct here.
-    IF unit = 'char' OR cardinality(shingle_values) = (
-        SELECT count(*) FROM (SELECT DISTINCT unnest(shingle_values)) value)
-    THEN
-        RETURN cardinality(shingle_values);
-    END IF;
-    IF n > 3 THEN
-        RETURN cardinality(textsim._shingles_of_form(form, unit, n));
-    END IF;
-    words := string_to_array(form, ' ');
-    RETURN (
-        SELECT count(*)
-        FROM (
-            SELECT DISTINCT t.x COLLATE "C", t.y COLLATE "C", t.z COLLATE "C"
-            FROM (
-                SELECT w.x, w.y, w.z
-                FROM unnest(words, CASE WHEN n > 1 THEN words[2:] END, CASE WHEN n > 2 THEN words[3:] END)
-                    w (x, y, z)
-                LIMIT greatest(cardinality(words) - n + 1, 1)
-            ) t
-        ) shingle);
-END $$;
-COMMENT ON FUNCTION textsim._count_shingles(text, bigint[], text, integer)
-    IS 'the number of distinct shingles of a normal form; shingle_values comes from '
-    '_shingle_values()';
-
 CREATE FUNCTION textsim._write_document(
     c textsim.corpus, source integer, key text, body text, is_stored boolean DEFAULT NULL)
 RETURNS boolean

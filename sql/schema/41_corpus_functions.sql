@@ -10,7 +10,7 @@ CREATE FUNCTION textsim._search_template() RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN $template$
 CREATE OR REPLACE FUNCTION textsim._search_{id}(
-    own_signature smallint[], own_values bigint[], own_form text, own_ids integer[], own_count integer,
+    own_buckets integer[], own_values bigint[], own_form text, own_ids integer[], own_count integer,
     own_key text, threshold double precision, max_results integer, of_language text)
 RETURNS TABLE (key text, similarity double precision)
 LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 10
@@ -20,17 +20,16 @@ SET enable_seqscan = off
 AS $$
 #variable_conflict use_column
 DECLARE
-    buckets integer[] := textsim._buckets(own_signature, {bands}, {rows});
-    candidates integer[] := array(
-        SELECT DISTINCT b.document_id FROM textsim.band_{id} b WHERE b.bucket = ANY (buckets));
+    candidates integer[] := array({candidates});
 BEGIN
     IF candidates = '{}' THEN
         RETURN;
     END IF;
-    -- A text that is not stored. Only word shingles up to 3 are compared by word ids.
-    IF own_count IS NULL AND {unit} = 'word' AND {n} <= 3 THEN
+    -- The words of the text have no ids yet. Only word shingles up to 3 are compared by word ids.
+    IF own_ids IS NULL AND {unit} = 'word' AND {n} <= 3 THEN
         own_ids := textsim._word_numbers(own_form);
-        own_count := textsim._count_shingles(own_form, own_values, {unit}, {n});
+        own_count := coalesce(
+            own_count, textsim._count_shingles(own_form, own_values, {unit}, {n}));
     END IF;
     RETURN QUERY
         SELECT m.key, m.similarity
@@ -40,14 +39,16 @@ BEGIN
             FROM textsim.document_{id} d
             WHERE d.id = ANY (candidates) AND d.key IS DISTINCT FROM own_key
                 AND (of_language IS NULL OR d.language = of_language)
+                AND (own_count IS NULL OR threshold <= least(d.shingle_count, own_count)::double precision
+                    / greatest(d.shingle_count, own_count))
             OFFSET 0  -- computed once, not in WHERE and SELECT
         ) m
-        WHERE m.similarity >= coalesce(threshold, {threshold})
+        WHERE m.similarity >= threshold
         ORDER BY m.similarity DESC, m.key COLLATE "C"
         LIMIT max_results;
 END $$;
 COMMENT ON FUNCTION textsim._search_{id}(
-    smallint[], bigint[], text, integer[], integer, text, double precision, integer, text)
+    integer[], bigint[], text, integer[], integer, text, double precision, integer, text)
     IS 'the documents of a corpus that are similar to the given signature and words, best first';
 $template$;
 COMMENT ON FUNCTION textsim._search_template()
@@ -65,9 +66,9 @@ SET plan_cache_mode = force_generic_plan
 SET enable_seqscan = off
 AS $$
 DECLARE
-    stored textsim.document;
+    stored textsim.document_{id};
     shingle_values bigint[];
-    new_signature smallint[];
+    new_signature textsim.document_{id}.signature%TYPE;
     new_count integer;
     new_id bigint;
     new_buckets integer[];
@@ -96,9 +97,8 @@ BEGIN
         END IF;
         IF new_signature IS NULL THEN
             shingle_values := textsim._shingle_values(form, {unit}, {n});
-            new_signature := textsim._sketch(shingle_values, {num_hashes}, {base});
+            {sketch}
             new_buckets := textsim._buckets(new_signature, {bands}, {rows});
-            new_count := textsim._count_shingles(form, shingle_values, {unit}, {n});
         END IF;
         -- The language stays NULL until the worker that gives word ids identifies it. A text without words
         -- needs no worker.
@@ -152,7 +152,7 @@ SET plan_cache_mode = force_generic_plan
 SET enable_seqscan = off
 AS $$
 DECLARE
-    removed textsim.document;
+    removed textsim.document_{id};
 BEGIN
     DELETE FROM textsim.document_{id} d
     WHERE d.key = document_key
@@ -184,6 +184,37 @@ END $$;
 COMMENT ON FUNCTION textsim._checked_id(bigint, integer)
     IS 'the id of a new document; an error if the corpus has no more ids';
 
+CREATE FUNCTION textsim._candidates_part(is_exact boolean) RETURNS text
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN CASE WHEN is_exact THEN $part$
+        SELECT b.document_id
+        FROM unnest(own_buckets) q (bucket)
+        CROSS JOIN LATERAL (
+            SELECT r.document_id FROM textsim.band_{id} r WHERE r.bucket = q.bucket
+            OFFSET 0  -- looked up bucket by bucket, whatever the size of the table was
+        ) b
+        GROUP BY b.document_id
+        HAVING count(*) >= textsim._needed_rows(
+            own_count, greatest(1, floor(threshold * own_count))::integer, threshold)$part$
+    ELSE $part$
+        SELECT DISTINCT b.document_id FROM textsim.band_{id} b WHERE b.bucket = ANY (own_buckets)$part$
+END;
+COMMENT ON FUNCTION textsim._candidates_part(boolean)
+    IS 'the query for candidates in the search template; in an exact corpus, as many shared buckets are '
+    'needed as the smallest document that can be similar shares';
+
+CREATE FUNCTION textsim._sketch_part(is_exact boolean) RETURNS text
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN CASE WHEN is_exact THEN
+    'shingle_values := textsim._distinct_values(form, shingle_values, {unit}, {n});
+            new_signature := textsim._smallest_values(shingle_values, {threshold});
+            new_count := cardinality(shingle_values);'
+    ELSE 'new_signature := textsim._sketch(shingle_values, {num_hashes}, {base});
+            new_count := textsim._count_shingles(form, shingle_values, {unit}, {n});'
+END;
+COMMENT ON FUNCTION textsim._sketch_part(boolean)
+    IS 'the statements for signature and number of shingles in the write template';
+
 CREATE FUNCTION textsim._filled(template text, c textsim.corpus) RETURNS text
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -192,10 +223,12 @@ DECLARE
 BEGIN
     FOR name, value IN
         SELECT * FROM (VALUES
+            ('candidates', textsim._candidates_part(c.bands IS NULL)),
+            ('sketch', textsim._sketch_part(c.bands IS NULL)),
             ('id', c.id::text), ('unit', quote_literal(c.unit)), ('n', c.shingle_length::text),
             ('threshold', format('%L::double precision', c.threshold)),
-            ('num_hashes', c.num_hashes::text), ('base', c.base::text), ('bands', c.bands::text),
-            ('rows', c.rows::text),
+            ('num_hashes', c.num_hashes::text), ('base', c.base::text), 
+            ('bands', coalesce(c.bands::text, 'NULL')), ('rows', coalesce(c.rows::text, 'NULL')),
             ('empty_language', CASE c.language WHEN 'auto' THEN '''und''' ELSE 'NULL' END)
         ) v
     LOOP

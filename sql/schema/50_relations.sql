@@ -48,6 +48,9 @@ BEGIN
     EXECUTE format(
         'CREATE TABLE textsim.%I (LIKE textsim.document INCLUDING ALL) WITH (toast_tuple_target = 4080)',
         document_table);
+    IF (SELECT c.bands IS NULL FROM textsim.corpus c WHERE c.id = corpus_id) THEN
+        EXECUTE format('ALTER TABLE textsim.%I ALTER signature TYPE integer[]', document_table);
+    END IF;
     -- No condition uses these columns, and their statistics would take most of the time of ANALYZE.
     EXECUTE format(
         'ALTER TABLE textsim.%I ALTER word_ids SET STATISTICS 0, ALTER signature SET STATISTICS 0, '

@@ -54,8 +54,7 @@ RETURNS integer
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 RETURN (
     SELECT max(r) FROM generate_series(2, num_hashes) r
-    WHERE (recall < 1 OR threshold = 1)
-        AND textsim._pair_recall(threshold, num_hashes / r, r) >= recall
+    WHERE textsim._pair_recall(threshold, num_hashes / r, r) >= recall
 );
 COMMENT ON FUNCTION textsim._chosen_rows(double precision, double precision, integer)
     IS 'the largest number of rows, 2 or more, that reaches the recall at the threshold; NULL if '
@@ -87,9 +86,9 @@ RETURN CASE
     WHEN bands < 1 OR rows < 1 OR bands::bigint * rows > num_hashes THEN
         format('%s bands of %s rows cannot be made of %s hashes', bands, rows, num_hashes)
     WHEN rows = 1 THEN 'rows is 1; expected 2 or more: one value of 16 bits gives too many candidates'
-    WHEN bands IS NULL AND textsim._chosen_rows(threshold, recall, num_hashes) IS NULL THEN
-        format('no bands of %s hashes reach recall %s at threshold %s: use more hashes or a lower '
-            'recall', num_hashes, recall, threshold)
+    WHEN bands IS NULL AND recall < 1 AND textsim._chosen_rows(threshold, recall, num_hashes) IS NULL THEN
+        format('no bands of %s hashes reach recall %s at threshold %s: use recall 1, which makes an exact '
+            'corpus, more hashes or a lower recall', num_hashes, recall, threshold)
     WHEN bands IS NOT NULL AND textsim._pair_recall(threshold, bands, rows) = 0 THEN
         format('%s bands of %s rows find nothing at threshold %s: use fewer rows or a higher '
             'threshold', bands, rows, threshold)
@@ -134,7 +133,7 @@ DECLARE
     unit text := split_part(shingle, ':', 1);
     n integer;
     c textsim.corpus;
-    golden smallint[];
+    golden integer[];
     corpus_id integer;
 BEGIN
     IF fault IS NOT NULL THEN
@@ -145,10 +144,10 @@ BEGIN
             USING ERRCODE = 'invalid_parameter_value';
     END IF;
     n := split_part(shingle, ':', 2);
-    IF bands IS NULL THEN
+    IF bands IS NULL AND recall < 1 THEN
         rows := textsim._chosen_rows(threshold, recall, num_hashes);
         bands := num_hashes / rows;
-    ELSE
+    ELSIF bands IS NOT NULL THEN
         recall := textsim._pair_recall(threshold, bands, rows);
     END IF;
     c.stop_words := array(
@@ -160,6 +159,8 @@ BEGIN
     c.unit := unit;
     c.shingle_length := n;
     c.num_hashes := num_hashes;
+    c.threshold := threshold;
+    c.bands := bands;
     c.base := mod(textsim._draw(seed, 1), 4611686018427387904);
     golden := textsim._signature(c, textsim._form(c,
         U&'The 3 QUICK brown foxes — naïve, ﬁne — jumped; '
@@ -170,7 +171,8 @@ BEGIN
         stop_words, language, base, golden_signature, golden_buckets)
     VALUES (
         name, unit, n, threshold, recall, num_hashes, bands, rows, seed, 2,
-        c.stop_words, language, c.base, golden, textsim._buckets(golden, bands, rows))
+        c.stop_words, language, c.base, golden,
+        CASE WHEN bands IS NULL THEN golden ELSE textsim._buckets(golden::smallint[], bands, rows) END)
     ON CONFLICT ON CONSTRAINT corpus_name_key DO NOTHING
     RETURNING id INTO corpus_id;
     IF corpus_id IS NULL THEN
@@ -182,8 +184,8 @@ END $$;
 COMMENT ON FUNCTION textsim.create_corpus(
     text, text, double precision, double precision, integer, bigint, integer, integer, text[], text)
     IS 'Creates a corpus. shingle is word:N or char:N; threshold is the least similarity of a match; '
-    'recall is the probability that a pair at the threshold is found. bands and rows follow from '
-    'threshold, recall and num_hashes, unless both are given. stop_words are removed from every '
+    'recall is the probability that a pair at the threshold is found; 1 makes an exact corpus, which '
+    'finds every pair. bands and rows follow from threshold, recall and num_hashes, unless both are given. stop_words are removed from every '
     'text; with language auto, the language of each document is identified.';
 
 CREATE FUNCTION textsim.drop_corpus(name text) RETURNS void

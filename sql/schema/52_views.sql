@@ -10,9 +10,9 @@ BEGIN ATOMIC
     SELECT v.oid::regclass,
         -- Only the views of create_view use this function and have these columns.
         bool_or(d.refobjid = to_regprocedure(
-            'textsim._shared_buckets(smallint[], smallint[], integer, integer)'))
+            'textsim._shared_buckets(integer[], integer[])'))
         AND v.relkind = 'v'
-        AND '{a,b,bands}' = array(
+        AND '{a,b,shared}' = array(
             SELECT a.attname::text FROM pg_attribute a WHERE a.attrelid = v.oid AND a.attnum > 0
             ORDER BY a.attnum)
         AND pg_has_role(v.relowner, 'USAGE') AND has_schema_privilege(v.relnamespace, 'CREATE')
@@ -59,21 +59,29 @@ BEGIN
     -- it would expect only a few rows in all.
     EXECUTE format($query$
         CREATE %1$s VIEW %2$s %3$s AS
-        SELECT d.key AS a, e.key AS b, cardinality(s.shared) AS bands
+        SELECT d.key AS a, e.key AS b, cardinality(s.shared) AS shared
         FROM textsim.%4$I d
-        CROSS JOIN generate_series(0, %6$s - 1) q (band)
-        JOIN textsim.%5$I r
-            ON r.bucket = textsim._bucket(d.signature, %7$s, q.band) AND r.document_id <> d.id
+        CROSS JOIN %6$s
+        JOIN textsim.%5$I r ON r.bucket = %7$s AND r.document_id <> d.id
         JOIN textsim.%4$I e ON e.id = r.document_id
         CROSS JOIN LATERAL (
-            SELECT textsim._shared_buckets(d.signature, e.signature, %6$s, %7$s) AS shared
+            SELECT textsim._shared_buckets(
+                textsim._buckets(d.signature, %8$L, %9$L), textsim._buckets(e.signature, %8$L, %9$L)
+            ) AS shared
         ) s
         WHERE r.bucket # s.shared[1] = 0 AND d.signature <> '{}'
+            AND textsim._is_candidate(
+                cardinality(s.shared), d.shingle_count, e.shingle_count, %10$L)
         $query$, CASE WHEN replaced IS NULL THEN '' ELSE 'OR REPLACE' END,
         format('%I.%I', view_schema, view_name),
         (SELECT 'WITH (' || array_to_string(r.reloptions, ', ') || ')' FROM pg_class r
          WHERE r.oid = replaced),
-        'document_' || c.id, 'band_' || c.id, c.bands, c.rows);
+        'document_' || c.id, 'band_' || c.id,
+        CASE WHEN c.bands IS NULL THEN 'unnest(d.signature) q (bucket)'
+            ELSE format('generate_series(0, %s - 1) q (band)', c.bands) END,
+        CASE WHEN c.bands IS NULL THEN 'q.bucket'
+            ELSE format('textsim._bucket(d.signature, %s, q.band)', c.rows) END,
+        c.bands, c.rows, CASE WHEN c.bands IS NULL THEN c.threshold END);
 END $$;
 COMMENT ON FUNCTION textsim._write_view(textsim.corpus, name, name, regclass)
     IS 'create the view of the candidate pairs of a corpus, or replace the given view by it';
@@ -140,6 +148,6 @@ BEGIN ATOMIC
     SELECT textsim._create_view(corpus, view_name, current_schema()::text);
 END;
 COMMENT ON FUNCTION textsim.create_view(text, text)
-    IS 'Creates a view (a, b, bands) of the candidate pairs of a corpus, each pair in both orders. A '
+    IS 'Creates a view (a, b, shared) of the candidate pairs of a corpus, each pair in both orders. A '
     'condition on a, or a join on it, looks up the pairs of those documents only. A rebuild of '
     'the corpus keeps the view.';

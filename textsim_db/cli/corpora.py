@@ -154,4 +154,4 @@ def _plain(value: object) -> str:
 
 def _probabilities(config: CorpusConfig) -> list[tuple[Setting, float]]:
     similarities = sorted({0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, config.threshold})
-    return [(Setting(s), config.banding.probability(s)) for s in similarities]
+    return [(Setting(s), config.probability(s)) for s in similarities]

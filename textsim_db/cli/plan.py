@@ -105,7 +105,7 @@ class _Plan(NamedTuple):
     """The possible bandings, the banding in use or recommended, and what was measured with it."""
 
     options: list[Option]
-    banding: Bands
+    banding: Bands | None
     threshold: float
     report: RecallReport | None = None
 
@@ -118,7 +118,7 @@ def _plan_corpus_to_come(
     options = band_options.plan(**settings, words=words, documents=documents, background=background)
     best = next(option for option in options if option.chosen)
     threshold = settings.get("threshold", DEFAULTS.threshold)
-    return _Plan(options, Bands(best.bands, best.rows), threshold)
+    return _Plan(options, best.banding, threshold)
 
 
 def _plan_existing_corpus(
@@ -145,15 +145,20 @@ def _plan_existing_corpus(
 def _draw_curves(path: str, result: _Plan) -> None:
     from textsim_db.sketch import recall_plots
 
-    near = [Bands(option.bands, option.rows) for option in _near(result.options)]
-    bandings = [result.banding, *(banding for banding in near if banding != result.banding)]
+    near = [option.banding for option in _near(result.options) if option.banding is not None]
+    first = [result.banding] if result.banding is not None else []
+    bandings = first + [banding for banding in near if banding != result.banding]
     recall_plots.s_curve(path, bandings, result.threshold, result.report)
     print_message(f"drawn: {shown(path)}")
 
 
 def _near(options: list[Option]) -> list[Option]:
-    place = next(i for i, option in enumerate(options) if option.chosen)
-    return options[max(0, place - _AROUND) : place + _AROUND + 1]
+    """Return the exact option and the bandings around the chosen one, or around the default's."""
+    exact, *bandings = options
+    chosen = [i for i, option in enumerate(bandings) if option.chosen]
+    likely = [i for i, option in enumerate(bandings) if option.recall >= DEFAULTS.recall]
+    place = (chosen or likely[-1:] or [0])[0]
+    return [exact, *bandings[max(0, place - _AROUND) : place + _AROUND + 1]]
 
 
 def _write_options(options: list[Option], threshold: float, every: bool, form: Format) -> None:
@@ -161,20 +166,26 @@ def _write_options(options: list[Option], threshold: float, every: bool, form: F
         options = _near(options)
     similarities = sorted({0.3, 0.5, 0.7, 0.9, threshold})
     columns = ["bands", "rows", *(f"found at {s:g}" for s in similarities)]
-    columns += ["bytes/document", "candidates/document", "chosen"]
+    columns += ["keys/document", "bytes/document", "candidates/document", "chosen"]
     rows: list[Sequence[Any]] = []
     for option in options:
         probabilities = [option.probability(s) for s in similarities]
         candidates = Setting(float(f"{option.candidates:.3g}"))
         mark = ("yes" if option.chosen else "") if form is Format.TABLE else option.chosen
-        banding = (option.bands, option.rows)
-        rows.append((*banding, *probabilities, option.storage, candidates, mark))
+        bands: Any = option.bands
+        if option.banding is None and form is Format.TABLE:
+            bands = "exact"
+        costs = (option.band_rows, option.storage, candidates)
+        rows.append((bands, option.rows, *probabilities, *costs, mark))
     write(columns, rows, form)
 
 
-def _show_curve(banding: Bands, threshold: float) -> None:
+def _show_curve(banding: Bands | None, threshold: float) -> None:
     from rich.text import Text
 
+    if banding is None:
+        console().print(f"\nexact: every pair at {threshold:g} or more is found")
+        return
     lines = [f"probability of becoming a candidate, {banding.bands} bands of {banding.rows} rows"]
     for step in range(20):
         similarity = (step + 1) / 20
@@ -186,10 +197,12 @@ def _show_curve(banding: Bands, threshold: float) -> None:
     out.print(Text("\n".join(lines)))
 
 
-def _write_caution(banding: Bands, threshold: float) -> None:
+def _write_caution(banding: Bands | None, threshold: float) -> None:
     """Say on standard error if the banding may find less than the formula promises."""
     from textsim_db.sketch import band_options
 
+    if banding is None:
+        return
     promised = banding.probability(threshold)
     if band_options.is_optimistic(promised):
         print_message(
@@ -198,7 +211,7 @@ def _write_caution(banding: Bands, threshold: float) -> None:
         )
 
 
-def _write_report(report: RecallReport, banding: Bands, form: Format) -> None:
+def _write_report(report: RecallReport, banding: Bands | None, form: Format) -> None:
     """Print what was measured: on standard error if the output is for a program."""
     lines = _lines(report, banding)
     if form is not Format.TABLE:
@@ -226,13 +239,14 @@ def _tenths(histogram: list[int]) -> list[tuple[str, int]]:
     return [(f"{i / 10:.1f} to {i / 10 + 0.1:.1f}", number) for i, number in enumerate(pairs)]
 
 
-def _lines(report: RecallReport, banding: Bands) -> list[str]:
+def _lines(report: RecallReport, banding: Bands | None) -> list[str]:
     candidates = report.candidates or [0]
     mean = sum(candidates) / len(candidates)
+    keys = "exact" if banding is None else f"{banding.bands} bands of {banding.rows} rows"
     lines = [
         f"{count(report.sampled, 'document')} of {report.documents:,}, compared with all of them; "
         f"{report.words:.0f} words on average",
-        f"{banding.bands} bands of {banding.rows} rows, threshold {report.threshold:g}",
+        f"{keys}, threshold {report.threshold:g}",
         f"candidates of a document: {mean:.3g} on average, "
         f"{candidates[len(candidates) // 2]:,} in the middle, {candidates[-1]:,} at most",
     ]

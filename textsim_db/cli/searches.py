@@ -179,7 +179,7 @@ def _write_matches(
     if threshold is None or threshold >= config.threshold:
         print_message("no document is that similar")
         return
-    probability = min(config.banding.probability(threshold), 0.999)
+    probability = min(config.probability(threshold), 0.999)
     print_message(
         f"no document was found, but of those at similarity {threshold:g} only {probability:.1%} are: "
         f"the corpus was created for {config.threshold:g} and above"

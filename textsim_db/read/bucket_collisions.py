@@ -29,7 +29,8 @@ def has_equal_band(
     connections: list[Connection], corpus: StoredCorpus, pairs: Int64Array
 ) -> BoolArray:
     """Return for each packed pair whether a band may be equal; false means that no band is equal."""
-    at_once = VALUES_AT_ONCE // (2 * corpus.config.bands)
+    assert corpus.config.banding is not None
+    at_once = VALUES_AT_ONCE // (2 * corpus.config.banding.bands)
     parts = [
         _same_first_values(connections, corpus, pairs[start : start + at_once])
         for start in range(0, len(pairs), at_once)
@@ -56,6 +57,7 @@ def _first_values(
     int16 of shape (ids, bands), and bool of shape (ids,). A missing or damaged document has no
     values. Its pairs are kept, so that reading the document reports the damage.
     """
+    assert corpus.config.banding is not None
     bands, rows = corpus.config.banding
     firsts = ", ".join(f"d.signature[{band * rows + 1}]" for band in range(bands))
     statement = corpus.statement(statements.FIRST_VALUES).replace("d.signature", firsts, 1)

@@ -13,8 +13,10 @@ from typing import NamedTuple
 import numpy as np
 
 from textsim_db.cluster.spanning_forest import Ids
+from textsim_db.db.binary_format import load_int4_array
 from textsim_db.db.engine import Connection
 from textsim_db.db.store import Store
+from textsim_db.read import statements
 from textsim_db.read.bucket_collisions import FEW_PAIRS, has_equal_band
 from textsim_db.read.bucket_scan import BucketScan, Range
 from textsim_db.read.exact_copies import Copies
@@ -25,6 +27,7 @@ from textsim_db.read.packed_pairs import (
     Part,
     count_pairs,
     distinct,
+    is_among,
     joined_members,
     left_of,
     pack,
@@ -32,7 +35,8 @@ from textsim_db.read.packed_pairs import (
     right_of,
 )
 from textsim_db.read.snapshot import on_each, with_second
-from textsim_db.text.array_types import BoolArray, Int32Array, Int64Array
+from textsim_db.sketch.smallest_values import MOST_SHARED, most_of_small, share_enough
+from textsim_db.text.array_types import BoolArray, ByteArray, Int32Array, Int64Array
 
 LARGE_BUCKET = 256
 """A bucket with more documents than this, after copies are folded, is not listed pair by pair."""
@@ -82,7 +86,8 @@ class CandidatePairs:
         self._count += count_pairs(self._medium.sizes)
         large = members.take(is_large)
         self.in_large = BucketsOfDocuments(large)
-        self.large = [ids.astype(np.int64) for ids in np.split(large.ids, large.offsets[1:-1])]
+        parts = np.split(large.ids, large.offsets[1:-1])
+        self.large = [np.unique(ids).astype(np.int64) for ids in parts]
         if not is_large.any():
             self.large = []
 
@@ -153,12 +158,37 @@ class CandidatePairs:
             small = self._small if part.rounds == 1 else self._read_again(connections, part)
             self._small = []
             small.append(pairs_of(self._medium, part))
-            pairs, is_single = distinct(small)
+            pairs, counts = distinct(small)
             kept = self.copies.has_representatives(pairs)
             if self.large:
                 kept &= self.in_large.least_shared(pairs) < 0
-            pairs, is_single = pairs[kept], is_single[kept]
-            return self._without_collisions(connections, pairs, is_single)
+            pairs, counts = pairs[kept], counts[kept]
+            if self._store.corpus.config.is_exact:
+                return self._with_enough_rows(pairs, counts)
+            return self._without_collisions(connections, pairs, counts == 1)
+
+    def _with_enough_rows(self, pairs: Int64Array, counts: ByteArray) -> Int64Array:
+        """Return the pairs that share as many rows as the sizes of their documents require.
+
+        Only the sizes of small documents are read: all others need as many rows as any.
+        """
+        corpus = self._store.corpus
+        threshold = corpus.config.threshold
+        kept = counts >= MOST_SHARED
+        few = np.flatnonzero(~kept)
+        if len(few):
+            statement = corpus.statement(statements.SMALL_DOCUMENTS)
+            cursor = self._connection.cursor(binary=True)
+            row = cursor.execute(statement, [most_of_small(threshold)]).fetchone() or (b"", b"")
+            ids, sizes = (load_int4_array(column or b"") for column in row)
+            left, right = left_of(pairs[few]), right_of(pairs[few])
+            is_small = is_among(left, ids) & is_among(right, ids)
+            few, left, right = few[is_small], left[is_small], right[is_small]
+            sizes = sizes.astype(np.int64)
+            left_sizes, right_sizes = (sizes[np.searchsorted(ids, side)] for side in (left, right))
+            shared = counts[few].astype(np.int64)
+            kept[few] = share_enough(shared, left_sizes, right_sizes, threshold)
+        return pairs[kept]
 
     def _without_collisions(
         self, connections: list[Connection], pairs: Int64Array, is_single: BoolArray

@@ -166,11 +166,14 @@ def _source_problems(connection: Connection, corpus: StoredCorpus) -> Iterator[P
 def _band_problems(connection: Connection, store: Store) -> Iterator[Problem]:
     """Yield the band rows that are missing, and those that do not follow from a signature."""
     config = store.corpus.config
-    shape = {"rows": config.rows, "bands": config.bands, "bits": BLOCK_BITS}
-    blocks = _differing_blocks(connection, store, shape | {"seed": secrets.randbits(63)})
+    is_exact = config.is_exact
+    buckets = statements.BUCKETS_OF_VALUES if is_exact else statements.BUCKETS_OF_BANDS
+    shape: dict[str, Any] = {"rows": config.rows, "bands": config.bands, "bits": BLOCK_BITS}
+    both = (statements.SUMS_OF_BANDS, statements.sums_of_signatures(buckets))
+    blocks = _differing_blocks(connection, store, both, shape | {"seed": secrets.randbits(63)})
     if not blocks:
         return
-    statement = store.corpus.statement(statements.WRONG_BAND_ROWS)
+    statement = store.corpus.statement(statements.wrong_band_rows(buckets))
     for document_id, key, bucket, count in connection.execute(
         statement, shape | {"blocks": blocks}
     ):
@@ -186,14 +189,16 @@ def _band_problems(connection: Connection, store: Store) -> Iterator[Problem]:
 
 
 def _differing_blocks(
-    connection: Connection, store: Store, parameters: dict[str, int]
+    connection: Connection,
+    store: Store,
+    both: tuple[LiteralString, LiteralString],
+    parameters: dict[str, Any],
 ) -> list[int]:
     """Return the blocks of ids whose stored band rows differ from the signatures' band rows."""
 
     def sums(connection: Connection, statement: LiteralString) -> set[Row]:
         return set(connection.execute(store.corpus.statement(statement), parameters))
 
-    both = (statements.SUMS_OF_BANDS, statements.SUMS_OF_SIGNATURES)
     with with_second(store.engine, connection) as connections:
         stored, expected = on_each(connections, both, sums)
     return sorted({block for block, *_ in stored ^ expected})

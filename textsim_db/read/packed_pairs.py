@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from textsim_db.sketch.ragged import Ragged
-from textsim_db.text.array_types import BoolArray, Int16Array, Int32Array, Int64Array
+from textsim_db.text.array_types import BoolArray, ByteArray, Int16Array, Int32Array, Int64Array
 from textsim_db.text.numba_compiler import inlined_kernel, kernel
 
 Ids = npt.NDArray[np.signedinteger[Any]]
@@ -21,8 +21,8 @@ _SIGN = 2**31
 class Members(NamedTuple):
     """The documents of several buckets.
 
-    ids: int32, one bucket after another, sorted and distinct in each; offsets: (buckets + 1,), the
-    bounds of each bucket.
+    ids: int32, one bucket after another, sorted in each; a document that has a bucket twice is in it
+    twice. offsets: (buckets + 1,), the bounds of each bucket.
     """
 
     ids: Int32Array
@@ -30,7 +30,7 @@ class Members(NamedTuple):
 
     @property
     def sizes(self) -> Int64Array:
-        """The number of documents in each bucket."""
+        """The number of rows of each bucket."""
         return np.diff(self.offsets)
 
     def take(self, chosen: BoolArray) -> Members:
@@ -61,11 +61,11 @@ def offsets_of(sizes: npt.NDArray[np.integer[Any] | np.bool_]) -> Int64Array:
 
 
 def members_of(places: Int32Array, ids: Int32Array, buckets: int) -> Members:
-    """Return the members of buckets from band rows, in any order and perhaps repeated.
+    """Return the members of buckets from band rows, in any order.
 
     places: (rows,), the number of the bucket of each row, from 0; ids: (rows,).
     """
-    rows = np.unique((places.astype(np.int64) << 32) + (ids.astype(np.int64) + _SIGN))
+    rows = np.sort((places.astype(np.int64) << 32) + (ids.astype(np.int64) + _SIGN))
     bounds = np.searchsorted(rows, np.arange(buckets + 1, dtype=np.int64) << 32)
     return Members(((rows & _LOW) - _SIGN).astype(np.int32), bounds)
 
@@ -112,8 +112,8 @@ def _pairs_of(members: Members, part: Part) -> Int64Array:
             if ids[i] % part.rounds == part.number:
                 for k in range(i + 1, offsets[bucket + 1]):
                     pairs[count] = np.int64(ids[i]) << 32 | np.int64(ids[k]) & _LOW
-                    count += 1
-    return pairs
+                    count += ids[i] != ids[k]
+    return pairs[:count]
 
 
 @inlined_kernel
@@ -126,26 +126,26 @@ def _count_pairs_of(ids: Int32Array, offsets: Int64Array, number: int, rounds: i
     return count
 
 
-def distinct(parts: list[Int64Array]) -> tuple[Int64Array, BoolArray]:
-    """Return the distinct pairs of all parts, sorted, and which of them occurred only once.
+def distinct(parts: list[Int64Array]) -> tuple[Int64Array, ByteArray]:
+    """Return the distinct pairs of all parts, sorted, and how often each occurred: uint8, at most 255.
 
     Empties the list of parts, so that their memory is free while the pairs are sorted.
     """
     pairs = np.concatenate([np.zeros(0, np.int64), *parts])
     parts.clear()
     pairs.sort()
-    is_single = np.ones(len(pairs), np.bool_)
-    count = _remove_repeated(pairs, is_single)
-    return pairs[:count], is_single[:count]
+    counts = np.ones(len(pairs), np.uint8)
+    count = _remove_repeated(pairs, counts)
+    return pairs[:count], counts[:count]
 
 
 @kernel
-def _remove_repeated(pairs: Int64Array, is_single: BoolArray) -> int:
+def _remove_repeated(pairs: Int64Array, counts: ByteArray) -> int:
     """Move the distinct pairs of a sorted array to its front, and return their number."""
     count = 0
     for i in range(len(pairs)):
         if count and pairs[i] == pairs[count - 1]:
-            is_single[count - 1] = False
+            counts[count - 1] += counts[count - 1] < 255
         else:
             pairs[count] = pairs[i]
             count += 1

@@ -138,6 +138,12 @@ FROM (
     WHERE pg_catalog.cardinality(signature) = %s AND d.id = ANY (%s::integer[])
 ) s
 """
+SMALL_DOCUMENTS: Final[LiteralString] = """
+/* textsim-db: pairs of corpus {id}: small documents */
+SELECT pg_catalog.array_send(pg_catalog.array_agg(d.id ORDER BY d.id)),
+    pg_catalog.array_send(pg_catalog.array_agg(d.shingle_count ORDER BY d.id))
+FROM {document} d WHERE d.shingle_count BETWEEN 1 AND %s
+"""
 DOCUMENTS_OF_IDS: Final[LiteralString] = f"""
 /* textsim-db: pairs of corpus {{id}}: documents */
 SELECT {_WORDS} FROM {{document}} d WHERE d.id = ANY (%s::integer[])
@@ -277,21 +283,34 @@ SELECT document_id >> %(bits)s, count(*), sum(pg_catalog.hashint4extended(
     bucket, pg_catalog.hashint4extended(document_id, %(seed)s)))
 FROM {band} GROUP BY 1
 """
-_BUCKETS_OF_DOCUMENTS: Final[LiteralString] = """
+BUCKETS_OF_BANDS: Final[LiteralString] = """
     SELECT d.id, (pg_catalog.hash_array_extended(
         d.signature[j * %(rows)s + 1:(j + 1) * %(rows)s], j) << 32 >> 32)::integer AS bucket
     FROM {document} d CROSS JOIN pg_catalog.generate_series(0, %(bands)s - 1) j
     WHERE pg_catalog.cardinality(d.signature) > 0"""
-SUMS_OF_SIGNATURES: Final[LiteralString] = f"""
+BUCKETS_OF_VALUES: Final[LiteralString] = """
+    SELECT d.id, u.bucket FROM {document} d CROSS JOIN LATERAL unnest(d.signature) u (bucket)
+    WHERE true"""
+"""The buckets that signatures give, in a corpus of bands and in an exact one."""
+
+
+def sums_of_signatures(buckets: LiteralString) -> LiteralString:
+    """Return the statement that sums up the buckets of signatures as SUMS_OF_BANDS does those stored."""
+    return f"""
 /* textsim-db: check corpus {{id}}: buckets of signatures */
 SELECT b.id >> %(bits)s, count(*), sum(pg_catalog.hashint4extended(
     b.bucket, pg_catalog.hashint4extended(b.id, %(seed)s)))
-FROM ({_BUCKETS_OF_DOCUMENTS}
+FROM ({buckets}
 ) b GROUP BY 1
 """
-# Compares the expected rows, computed from the signatures, with the stored rows, as multisets. A
-# positive sum counts missing rows, a negative sum counts extra rows.
-WRONG_BAND_ROWS: Final[LiteralString] = f"""
+
+
+def wrong_band_rows(buckets: LiteralString) -> LiteralString:
+    """Return the statement that compares the rows that signatures give with the stored ones.
+
+    Both are multisets. A positive sum counts missing rows, a negative sum counts extra rows.
+    """
+    return f"""
 /* textsim-db: check corpus {{id}}: wrong band rows */
 SELECT b.id, d.key, b.bucket, sum(b.sign)
 FROM (
@@ -299,7 +318,7 @@ FROM (
     WHERE document_id >> %(bits)s = ANY (%(blocks)s::integer[])
     UNION ALL
     SELECT c.id, c.bucket, 1
-    FROM ({_BUCKETS_OF_DOCUMENTS} AND d.id >> %(bits)s = ANY (%(blocks)s::integer[])
+    FROM ({buckets} AND d.id >> %(bits)s = ANY (%(blocks)s::integer[])
     ) c
 ) b
 LEFT JOIN {{document}} d ON d.id = b.id

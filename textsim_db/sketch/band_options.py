@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import sqrt
+from math import ceil, exp, sqrt
 from typing import NamedTuple
 
 from textsim_db.errors import ConfigurationError
-from textsim_db.settings import DEFAULTS, MIN_ROWS, Bands, CorpusSettings, check_count, is_number
+from textsim_db.settings import (
+    DEFAULTS,
+    MIN_ROWS,
+    Bands,
+    CorpusSettings,
+    check_count,
+    is_number,
+    probability_of,
+)
 
 MAX_WORDS = 10_000_000
 _PAGE = 8168  # bytes of a page of 8 kB without its header
@@ -18,27 +26,36 @@ _BUCKETS = 2**32
 
 
 class Option(NamedTuple):
-    """A number of bands and of rows for a corpus, with its recall and its cost.
+    """A number of bands and of rows for a corpus, or an exact corpus, with its recall and its cost.
 
-    - `bands`: the buckets of a document.
-    - `rows`: the signature values in a bucket.
+    - `bands`: the buckets of a document; None for an exact corpus.
+    - `rows`: the signature values in a bucket; None for an exact corpus.
     - `recall`: the probability of finding a pair whose similarity equals the threshold, by the
       formula. Between 0.2 and 0.6 the real recall may be lower by up to 0.013.
+    - `band_rows`: the rows of a document in the band table.
     - `storage`: bytes for a document, all indexes included.
     - `candidates`: the expected number of documents to verify for each document.
-    - `chosen`: whether `create_corpus` chooses these bands and rows.
+    - `chosen`: whether `create_corpus` chooses this option.
+    - `threshold`: the similarity from which an exact corpus finds every pair.
     """
 
-    bands: int
-    rows: int
+    bands: int | None
+    rows: int | None
     recall: float
+    band_rows: int
     storage: int
     candidates: float
     chosen: bool
+    threshold: float
+
+    @property
+    def banding(self) -> Bands | None:
+        """The bands and rows as one value; None for an exact corpus."""
+        return None if self.bands is None or self.rows is None else Bands(self.bands, self.rows)
 
     def probability(self, similarity: float) -> float:
-        """Return the probability that a pair of this similarity becomes a candidate."""
-        return Bands(self.bands, self.rows).probability(similarity)
+        """Return the probability that a pair of this similarity is found."""
+        return probability_of(self.banding, self.threshold, similarity)
 
 
 def is_optimistic(probability: float) -> bool:
@@ -69,6 +86,33 @@ class Distribution(NamedTuple):
             for similarity, count in zip(self.similarities, self.documents, strict=True)
         )
 
+    def exact_candidates(self, threshold: float, shingles: float) -> float:
+        """Return the expected number of candidates for one document of an exact corpus.
+
+        A shared shingle is a shared row if it is among the smallest values of both documents, so the
+        shared rows of unrelated documents follow a Poisson distribution; three make a candidate.
+        """
+        share = count_rows_of(shingles, threshold) / max(shingles, 1)
+        return sum(
+            count
+            * (
+                1.0
+                if similarity >= threshold
+                else _three_or_more(share * shingles * 2 * similarity / (1 + similarity))
+            )
+            for similarity, count in zip(self.similarities, self.documents, strict=True)
+        )
+
+
+def _three_or_more(mean: float) -> float:
+    """Return the probability that a Poisson variable of this mean is at least 3."""
+    return max(0.0, 1 - exp(-mean) * (1 + mean + mean * mean / 2))
+
+
+def count_rows_of(shingles: float, threshold: float) -> float:
+    """Return the band rows of a document in an exact corpus: n - ceil(t n) + 3, or n if that is less."""
+    return min(shingles, shingles - ceil(threshold * shingles) + 3)
+
 
 def plan(
     threshold: float = DEFAULTS.threshold,
@@ -78,7 +122,7 @@ def plan(
     documents: int = 1_000_000,
     background: float = 0.05,
 ) -> list[Option]:
-    """Return an `Option` for each number of rows from 2 to `num_hashes`.
+    """Return an `Option` for an exact corpus, and one for each number of rows from 2 to `num_hashes`.
 
     - `threshold`, `recall`, `num_hashes`: as in `create_corpus`.
     - `words`: the mean number of words in a document.
@@ -101,43 +145,61 @@ def plan(
 def options(
     threshold: float, recall: float, num_hashes: int, words: float, distribution: Distribution
 ) -> list[Option]:
-    """Return an Option for each number of rows, for documents with this distribution."""
+    """Return the options for documents with this distribution, the exact corpus first."""
     chosen = choose(threshold, recall, num_hashes)
     if not is_number(words) or not 0 <= words <= MAX_WORDS:
         raise ConfigurationError(f"words is {words!r}; expected 0 to {MAX_WORDS}")
-    possible = []
+    possible = [_exact_option(threshold, words, distribution, chosen is None)]
     for rows in range(MIN_ROWS, num_hashes + 1):
         banding = Bands(num_hashes // rows, rows)
         possible.append(
             Option(
                 *banding,
                 banding.probability(threshold),
-                round(storage(words, num_hashes, banding.bands)),
+                banding.bands,
+                round(storage(words, 2 * num_hashes, banding.bands)),
                 distribution.candidates(banding),
                 banding == chosen,
+                threshold,
             )
         )
     return possible
 
 
-def choose(threshold: float, recall: float, num_hashes: int) -> Bands:
-    """Return the banding that create_corpus chooses; raises ConfigurationError."""
+def _exact_option(
+    threshold: float, words: float, distribution: Distribution, is_chosen: bool
+) -> Option:
+    rows = round(count_rows_of(words, threshold))
+    return Option(
+        None,
+        None,
+        1.0,
+        rows,
+        round(storage(words, 4 * rows, rows)),
+        distribution.exact_candidates(threshold, words),
+        is_chosen,
+        threshold,
+    )
+
+
+def choose(threshold: float, recall: float, num_hashes: int) -> Bands | None:
+    """Return the banding that create_corpus chooses, None for recall 1; raises ConfigurationError."""
     settings = CorpusSettings(threshold=threshold, recall=recall, num_hashes=num_hashes)
     return settings.complete().banding
 
 
-def storage(words: float, num_hashes: int, bands: int) -> float:
+def storage(words: float, signature_bytes: float, band_rows: float) -> float:
     """Return the bytes of a document, with its index entries and its share of unused space.
 
     The layout of a page is described in PostgreSQL's documentation, "Database Physical Storage".
     """
-    row = 24 + 4 + 4 + 1 + _KEY + 3 + (24 + 4 * words) + (24 + 2 * num_hashes)
+    row = 24 + 4 + 4 + 1 + _KEY + 3 + (24 + 4 * words) + (24 + signature_bytes)
     row = _aligned(row) + 4
     # A page holds whole rows only, so on average the space of half a row stays unused.
     document = _PAGE / max(_PAGE / row - 0.5, 1) if row <= _LONGEST_ROW else row + 200
     by_id, by_key = 16 + 4, _aligned(8 + 1 + _KEY) + 4
     band, by_bucket = 32 + 4, 16 + 4
-    return document + (by_id + by_key) / _FULL + bands * (band + by_bucket / _FULL)
+    return document + (by_id + by_key) / _FULL + band_rows * (band + by_bucket / _FULL)
 
 
 def wilson(hits: int, pairs: int) -> tuple[float, float]:

@@ -75,12 +75,12 @@ def count_rows(sizes: Int64Array, threshold: float) -> Int64Array:
 def _count_rows(size: int, threshold: float) -> int:
     if size == 0:
         return 0
-    overlap = np.int64(np.ceil(threshold * size))
+    overlap = int(np.ceil(threshold * size))
     while overlap > 1 and (overlap - 1) / size >= threshold:
         overlap -= 1
     while overlap / size < threshold:
         overlap += 1
-    return int(min(size, size - overlap + MOST_SHARED))
+    return size if overlap < MOST_SHARED else size - overlap + MOST_SHARED
 
 
 @kernel
