@@ -153,8 +153,8 @@ def test_numbers_among_texts(textsim: Textsim, kind: str) -> None:
     Path(f"in.{kind}").write_bytes(KINDS[kind](some))
     result = textsim("dedupe", f"in.{kind}", "-o", "x", "--keep", "max:score", status=2)
     assert (
-        'keep is "max:score", but record 4 has "n/a" there, which is no number, and record 2 has 9; '
-        "expected only numbers or only texts" in result.stderr
+        'keep is "max:score", but the column mixes numbers and texts: record 4 has "n/a", and record 2 '
+        "has 9; use only numbers or only texts" in result.stderr
     )
     assert os.listdir() == [f"in.{kind}"]
 
