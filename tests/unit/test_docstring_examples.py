@@ -9,6 +9,7 @@ import pytest
 import textsim_db.measures
 
 MODULES = [
+    "textsim_db.diff.explanation",
     "textsim_db.settings",
     "textsim_db.sketch.band_options",
     "textsim_db.text.shingles",
