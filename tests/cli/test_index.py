@@ -180,4 +180,4 @@ def test_outputs_are_checked_before_the_work(textsim: Textsim, command: tuple[st
     assert "cannot be written: there is no folder" in missing  # and not that the input is missing
     Path("no").mkdir()
     Path(command[-1]).mkdir()
-    assert "is a folder; a file was expected" in textsim(*command, status=2).stderr
+    assert "is a folder; expected a file" in textsim(*command, status=2).stderr
