@@ -279,7 +279,8 @@ class CorpusSettings:
         ]
         if differences:
             raise CorpusExists(
-                f'corpus "{name}" exists with other settings: {"; ".join(differences)}'
+                f'corpus "{name}" exists with other settings: {"; ".join(differences)}; '
+                "use another name, or change the settings with textsim rebuild"
             )
 
 

@@ -95,7 +95,7 @@ def test_columns_have_names(read: Read) -> None:
         (b'{"id": {}, "text": "t"}', '"id" is an object; expected a string or a whole number'),
         (b'{"id": 1, "text": 2}', '"text" is a number; expected a string'),
         (b'{"id": 1, "text": null}', '"text" is null; expected a string'),
-        (b'{"id": 1, "text": "\xff"}', "not UTF-8: byte 0xff at offset 19"),
+        (b'{"id": 1, "text": "\xff"}', "not UTF-8: byte 0xff at offset 19; convert it to UTF-8"),
     ],
 )
 def test_a_bad_json_line_is_refused_and_the_rest_goes_on(
@@ -133,7 +133,7 @@ def test_a_bad_csv_record_is_refused_and_the_rest_goes_on(read: Read) -> None:
         Refusal("a.csv, line 4", "the record has 1 columns, but the header has 2"),
         Refusal("a.csv, line 5", "the record has 3 columns, but the header has 2"),
         Refusal("a.csv, line 6", "malformed CSV: ',' expected after '\"'"),
-        Refusal("a.csv, line 7", "not UTF-8: byte 0xff at offset 2"),
+        Refusal("a.csv, line 7", "not UTF-8: byte 0xff at offset 2; convert it to UTF-8"),
     ]
 
 
@@ -166,8 +166,8 @@ def test_a_quotation_mark_that_stays_open(read: Read) -> None:
             "name another with --text",
         ),
         ("a.csv", b"", "the file is empty; expected a first line with the names of the columns"),
-        ("a.csv", b"\xff\n1,a\n", "not UTF-8: byte 0xff at offset 0"),
-        ("a.txt", b"abc\xe9", "not UTF-8: byte 0xe9 at offset 3"),
+        ("a.csv", b"\xff\n1,a\n", "not UTF-8: byte 0xff at offset 0; convert it to UTF-8"),
+        ("a.txt", b"abc\xe9", "not UTF-8: byte 0xe9 at offset 3; convert it to UTF-8"),
         ("a.txt.gz", b"abc", "not a gzip file, or damaged: Not a gzipped file (b'ab')"),
     ],
 )
@@ -250,7 +250,10 @@ def test_whole_lines_before_the_damage_are_read(
         (b'{"id": NaN, "text": "t"}', '"id" is NaN; expected a string or a whole number'),
         (b'{"id": 1, "text": "a\0b"}', "malformed JSON at character 21: Invalid control character"),
         (b"\0\0", "malformed JSON at character 1: Expecting value"),
-        ('{"id": 1, "text": "a"}'.encode("utf-16"), "not UTF-8: byte 0xff at offset 0"),
+        (
+            '{"id": 1, "text": "a"}'.encode("utf-16"),
+            "not UTF-8: byte 0xff at offset 0; convert it to UTF-8",
+        ),
         (
             rb'{"\u001b[31m\n\u202e\ud800": 1}',
             r'there is no member "id"; found "\x1b[31m\n\u202e\ud800": name another with --key',
@@ -325,7 +328,9 @@ def test_read_text(tmp_path: Path) -> None:
     path.write_text("any text")
     assert read_text(str(path)) == "any text"
     path.write_bytes(b"\xff")
-    with pytest.raises(InputError, match=r"a\.jsonl: not UTF-8: byte 0xff at offset 0"):
+    with pytest.raises(
+        InputError, match=r"a\.jsonl: not UTF-8: byte 0xff at offset 0; convert it to UTF-8"
+    ):
         read_text(str(path))
     with pytest.raises(InputError, match="is a folder; expected a file"):
         read_text(str(tmp_path))

@@ -13,7 +13,7 @@ from textsim_db.compare.prefix_filter import promising_pairs
 from textsim_db.text.array_types import Int64Array
 
 MAX_STARS = 64
-"""Documents that are compared with all others, before only promising pairs are compared."""
+"""Documents that are each compared with all other documents, before the promising pairs are."""
 _POOR_STARS = 3
 """Stop these comparisons after this many that joined few documents."""
 _RICH = 0.02

@@ -81,9 +81,7 @@ class _TextLines:
     def __init__(self, file: IO[bytes]) -> None:
         self._lines = lines(file)
         self.error: InputError | None = None
-        self._raw = (
-            bytearray()
-        )  # a list of millions of short lines would take many times their bytes
+        self._raw = bytearray()  # a list of short lines would take many times their bytes
 
     @property
     def raw(self) -> bytes:

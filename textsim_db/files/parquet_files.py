@@ -115,7 +115,7 @@ def _is_dictionary_of_texts(kind: Any) -> bool:
 
 
 def _parts(batch: Any) -> Iterator[Any]:
-    """Cut a batch into parts of bounded size, where each row counts with its full texts."""
+    """Cut a batch into parts of bounded size; a row's size includes its texts in the dictionary."""
     from pyarrow import compute
 
     sizes = np.zeros(len(batch), np.int64)

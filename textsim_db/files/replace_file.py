@@ -23,9 +23,7 @@ def replacing(output: str) -> Iterator[IO[bytes]]:
         with _written(output) as file:
             yield file
     except OSError as error:
-        error.filename = (
-            error.filename or output
-        )  # the error of a full disk lacks the name of the file
+        error.filename = error.filename or output  # a full disk's error names no file
         raise
 
 

@@ -64,5 +64,5 @@ def decoded(data: bytes) -> str:
         return data.decode()
     except UnicodeDecodeError as error:
         raise InputError(
-            f"not UTF-8: byte 0x{data[error.start]:02x} at offset {error.start}"
+            f"not UTF-8: byte 0x{data[error.start]:02x} at offset {error.start}; convert it to UTF-8"
         ) from error

@@ -105,7 +105,7 @@ def comparable(a: Sequence, b: Sequence) -> Comparable:
         return a, b
     one, other = (x if isinstance(x, list) else list(items_of(x)) for x in (a, b))
     try:
-        # join() is the fastest check that all items are strings. RapidFuzz reads "" as "\\0".
+        # join() is the fastest check that all items are strings. RapidFuzz reads "" as "\0".
         "".join(one), "".join(other)  # type: ignore[arg-type]
         if "" not in one and "" not in other:
             return one, other
