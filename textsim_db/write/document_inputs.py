@@ -7,7 +7,7 @@ from itertools import chain
 from typing import Any, Protocol
 from uuid import UUID
 
-from textsim_db.errors import ConfigurationError, shown
+from textsim_db.errors import ConfigurationError, shown, suggestion
 
 Key = str | int | UUID
 """The types of a key; a key is stored as its text."""
@@ -136,9 +136,10 @@ def _checked(columns: Iterable[Any], names: tuple[str, str]) -> tuple[str, str]:
             expected = ", ".join(shown(repr(column)[:40]) for column in there[:8]) or "none"
             ellipsis = ", ..." if len(there) > 8 else ""
             count = "no column" if name not in there else f"{there.count(name)} columns"
+            near = "" if name in there else suggestion(str(name), map(str, there))
             raise ConfigurationError(
                 f"{option}={name!r} names {count} of the documents; expected one of "
-                f"{expected}{ellipsis}"
+                f"{expected}{ellipsis}{near}"
             )
     return names
 
