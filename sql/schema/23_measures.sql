@@ -32,7 +32,7 @@ BEGIN ATOMIC
         ) w
         GROUP BY word
     )
-    -- Sums of whole numbers do not depend on their order.
+    -- The sums are exact: whole numbers in double precision.
     SELECT least(
         coalesce(sum(x * y) / nullif(pg_catalog.sqrt(sum(x * x) * sum(y * y)), 0), 0), 1)
     FROM counted;
@@ -68,7 +68,7 @@ BEGIN
         RAISE EXCEPTION 'texts of % and % words are too long to be compared word by word in SQL',
             cardinality(one), cardinality(other)
             USING ERRCODE = 'program_limit_exceeded',
-                HINT = 'textsim_db.measures.levenshtein compares long ones.';
+                HINT = 'Compare long texts in Python, with textsim_db.measures.levenshtein.';
     END IF;
     costs := ARRAY(SELECT j * insertion FROM generate_series(0, cardinality(other)) j);
     FOREACH word IN ARRAY one LOOP
