@@ -41,10 +41,10 @@ def documents(
 ) -> Iterator[tuple[str, str]]:
     """Yield (key, text) of documents with Zipf-distributed words.
 
-    planted: the share of documents that copy a random earlier document of the same ten thousand, with
-    0 to 20 % of its words replaced. moved: the share of these copies whose sentences are shuffled.
-    identical: documents with one text. boilerplate: documents that begin with the first half of that
-    text.
+    planted is the share of documents that copy a random earlier document of the same ten thousand. A
+    copy has 0 to 20 % of its words replaced. moved is the share of copies with shuffled sentences.
+    identical is the number of documents with one text, and boilerplate is the number of documents that
+    begin with the first half of that text.
     """
     rng = np.random.default_rng(seed)
     vocabulary_ = vocabulary(rng)

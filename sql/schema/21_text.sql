@@ -2,8 +2,8 @@
 
 -- Private functions
 
--- Unassigned code points are dropped, because versions of Unicode normalise only assigned code points alike.
--- Runs of marks are capped, because NFKC sorts them in quadratic time.
+-- Spaces replace unassigned code points, because versions of Unicode normalise only assigned ones alike. Runs
+-- of marks are capped, because NFKC sorts them in quadratic time.
 CREATE FUNCTION textsim._prepared(body text) RETURNS text
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 RETURN CASE

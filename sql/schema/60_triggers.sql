@@ -83,8 +83,8 @@ COMMENT ON FUNCTION textsim._index_change(integer, integer, text, oid, text, tex
 --
 -- They run with the rights of the schema's owner, and the owner of the table can create other triggers with
 -- them, on other tables. So they must not run a function of that owner. Values become text by concat(),
--- which calls the output function of the type; a cast could be a function of a user. "changed" must be a
--- transition table, because a temporary view of that name could call functions.
+-- which calls the output function of the type, because a cast could be a function of that owner. They check
+-- that "changed" is a transition table, because a temporary view of that name could call functions.
 --
 -- NEW is NULL in DELETE, OLD is NULL in INSERT, and both are NULL in TRUNCATE.
 CREATE FUNCTION textsim._trigger_body(source textsim.source) RETURNS text

@@ -170,6 +170,7 @@ BEGIN
     RETURN NEXT;
 END $$;
 COMMENT ON FUNCTION textsim.status(text)
-    IS 'Returns one row: documents indexed; documents pending, since when (oldest_pending) and how '
-    'long ago (pending_age); documents that failed; and problems of attached tables. pending is '
-    'an estimate while a table is compared with its documents, or if over a million changes wait.';
+    IS 'Returns one row: the numbers of documents indexed, pending and failed, and the problems of '
+    'attached tables. oldest_pending is the time of the oldest pending change, and pending_age is '
+    'its age. pending is an estimate while a table is compared with its documents, or if over a '
+    'million changes wait.';

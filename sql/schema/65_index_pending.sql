@@ -180,8 +180,8 @@ BEGIN
     END IF;
 END $$;
 COMMENT ON FUNCTION textsim._index_row(textsim.corpus, integer, text, text, integer)
-    IS 'make a document equal to its row; owner is the source of the stored document, 0 if that has '
-    'no source, NULL if no document is stored';
+    IS 'make a document equal to its row; owner is the source of the stored document, 0 for no '
+    'source, NULL for no document';
 
 CREATE FUNCTION textsim._index_rows(number integer, keys text[]) RETURNS boolean
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$

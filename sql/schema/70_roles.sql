@@ -44,7 +44,7 @@ BEGIN
     EXECUTE format('GRANT SELECT ON ALL TABLES IN SCHEMA textsim TO %s', role);
 END $$;
 COMMENT ON FUNCTION textsim.grant_reader(regrole)
-    IS 'Lets a role search every corpus, also corpora created later.';
+    IS 'Lets a role search every corpus, including corpora that are created later.';
 
 CREATE FUNCTION textsim.grant_reader(role regrole, corpus text) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
