@@ -2,6 +2,26 @@
 
 -- Private functions
 
+CREATE FUNCTION textsim._nearest(name text, names text[]) RETURNS text
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    most integer := greatest(1, char_length(name) / 3);
+BEGIN
+    RETURN (
+        SELECT o.name
+        FROM unnest(names) o (name)
+        -- Each letter is a word of its own here.
+        CROSS JOIN LATERAL textsim.levenshtein_words(
+            regexp_replace(left(_nearest.name, 100), '(.)', '\1 ', 'g'),
+            regexp_replace(left(o.name, 100), '(.)', '\1 ', 'g')) e (edits)
+        WHERE abs(char_length(o.name) - char_length(_nearest.name)) <= most
+            AND e.edits <= most
+        ORDER BY e.edits, o.name COLLATE "C"
+        LIMIT 1);
+END $$;
+COMMENT ON FUNCTION textsim._nearest(text, text[])
+    IS 'the name that differs least from a misspelt one, by a third of its letters at most; or NULL';
+
 CREATE FUNCTION textsim._corpus(name text) RETURNS textsim.corpus
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -9,8 +29,11 @@ DECLARE
 BEGIN
     SELECT * INTO c FROM textsim.corpus k WHERE k.name = _corpus.name;
     IF NOT FOUND THEN
-        RAISE EXCEPTION 'corpus "%" does not exist', name USING ERRCODE = 'undefined_object',
-            HINT = 'SELECT name FROM textsim.corpus lists the corpora.';
+        RAISE EXCEPTION 'corpus "%" does not exist', name
+            USING ERRCODE = 'undefined_object', HINT = coalesce(
+                'Did you mean "' || textsim._nearest(name, ARRAY(SELECT k.name FROM textsim.corpus k))
+                    || '"?',
+                'SELECT name FROM textsim.corpus lists the corpora.');
     END IF;
     IF c.recipe <> 2 THEN
         RAISE EXCEPTION 'corpus "%" was built by recipe %; these functions compute recipe 2',
