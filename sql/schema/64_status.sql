@@ -86,7 +86,7 @@ DECLARE
     source textsim.source;
 BEGIN
     FOR source IN SELECT * FROM textsim._uncompared(c.id) LOOP
-        RAISE WARNING 'table % is not fully indexed in corpus "%": results may miss some of its rows',
+        RAISE WARNING 'table % is not completely indexed in corpus "%": results may be missing',
             source.relation, c.name
             USING HINT = format('Run textsim worker, or: CALL textsim.index_pending(%L)', c.name);
     END LOOP;

@@ -279,7 +279,7 @@ def test_searches_warn_until_a_table_is_indexed(connection: Connection) -> None:
     connection.execute("INSERT INTO t VALUES (100, 'a row that is indexed at once')")
     notices: list[str] = []
     connection.add_notice_handler(lambda notice: notices.append(str(notice.message_primary)))
-    warning = 'table public.t is not fully indexed in corpus "c": results may miss some of its rows'
+    warning = 'table public.t is not completely indexed in corpus "c": results may be missing'
     searches = (
         "SELECT * FROM textsim.matches('c', 'a row that is indexed at once')",
         "SELECT * FROM textsim.candidates('c', 'a row that is indexed at once')",
