@@ -293,8 +293,8 @@ def test_a_dump_of_the_schema_without_its_tables_is_refused(
 
 
 def test_a_restored_oid_of_another_table_is_not_read(db: ts.Database) -> None:
-    # pg_dump writes an attached table's name, but a dropped table's oid. Where the dump is restored,
-    # that oid may belong to any table.
+    # pg_dump writes an attached table's name, but a dropped table's oid. On the restoring server that
+    # oid may belong to any table.
     corpus = db.create_corpus("c")
     with psycopg.connect(db.url, autocommit=True) as connection:
         connection.execute("CREATE TABLE t (id int PRIMARY KEY, body text)")
