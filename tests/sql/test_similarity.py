@@ -83,25 +83,25 @@ def test_searches_find_documents_whose_words_wait_for_ids(
     queries = [*texts.values(), "unknown", "unknown words alpha beta gamma", "zeta zeta unknown"]
 
     def answers(name: str) -> list[Any]:
-        found = [
+        results = [
             connection.execute(
                 "SELECT * FROM textsim.matches(%s, %s, 0.05)", [name, text]
             ).fetchall()
             for text in queries
         ]
-        found += [
+        results += [
             connection.execute(
                 "SELECT * FROM textsim.neighbours(%s, %s, 0.05)", [name, key]
             ).fetchall()
             for key in texts
         ]
         pairs = connection.execute("SELECT * FROM textsim.pairs(%s, 0.05)", [name]).fetchall()
-        return [*found, sorted(pairs)]
+        return [*results, sorted(pairs)]
 
     expected = answers("ready")
     assert sum(map(len, expected)) > 20
     assert answers("waiting") == answers("mixed") == expected
-    for text, found in zip(queries, expected[: len(queries)], strict=True):
-        assert found == [match[:2] for match in ready.query(text, 0.05, 10)]
+    for text, matches in zip(queries, expected[: len(queries)], strict=True):
+        assert matches == [match[:2] for match in ready.query(text, 0.05, 10)]
     db.worker().run(until_idle=True)
     assert answers("waiting") == answers("mixed") == expected
