@@ -45,7 +45,7 @@ STOP_WORDS = stop_words.stop_words(["the", "a", "of", "é", "漢", "ı", "1", "�
 DOCUMENTS = 96
 """Number of documents of a batch that are compared with each other."""
 LANGUAGES_EVERY = 20
-"""Languages are identified in each 20th batch only: that takes as long as all other checks."""
+"""Languages are identified in each batch whose number this divides, because that is slow."""
 
 
 @kernel
