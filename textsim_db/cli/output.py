@@ -106,7 +106,7 @@ def check_writable(path: str) -> None:
     if path == "-":
         return
     if os.path.isdir(path):
-        raise InputError(f"{shown(path)} is a folder; a file was expected")
+        raise InputError(f"{shown(path)} is a folder; expected a file")
     folder = os.path.dirname(os.path.realpath(path))
     if not os.path.isdir(folder):
         raise InputError(f"{shown(path)}: cannot be written: there is no folder {shown(folder)}")

@@ -184,8 +184,9 @@ class CandidatePairs:
             left, right = left_of(pairs[few]), right_of(pairs[few])
             is_small = is_among(left, ids) & is_among(right, ids)
             few, left, right = few[is_small], left[is_small], right[is_small]
-            sizes = sizes.astype(np.int64)
-            left_sizes, right_sizes = (sizes[np.searchsorted(ids, side)] for side in (left, right))
+            sizes_of = sizes.astype(np.int64)
+            left_sizes = sizes_of[np.searchsorted(ids, left)]
+            right_sizes = sizes_of[np.searchsorted(ids, right)]
             shared = counts[few].astype(np.int64)
             kept[few] = share_enough(shared, left_sizes, right_sizes, threshold)
         return pairs[kept]
