@@ -84,14 +84,15 @@ def main() -> None:
                 report = corpus.measure_recall(sample=given.sample, seed=given.seed)
                 low, high = report.interval
                 banding = f"{corpus.config.bands} x {corpus.config.rows}"
+                precise = precision(corpus, documents)
                 row = [
                     f"{name}, {len(documents):,}",
                     f"{threshold}",
                     banding,
                     f"{report.pairs:,}",
-                    f"{report.recall or 0:.4f} ({low:.4f} to {high:.4f})",
-                    f"{report.promised or 0:.4f}",
-                    f"{precision(corpus, documents)}",
+                    f"{report.recall:.4f} ({low:.4f} to {high:.4f})" if report.recall is not None else "",
+                    f"{report.promised:.4f}" if report.promised is not None else "",
+                    "" if precise is None else f"{precise}",
                 ]
                 table.append(row)
                 print(f"| {' | '.join(row)} |", flush=True)

@@ -39,6 +39,7 @@ def record(name: str, figures: Mapping[str, Any], tables: Mapping[str, Table]) -
     FOLDER.mkdir(exist_ok=True)
     contents = {"measured": conditions(), "figures": figures, "tables": tables}
     text = json.dumps(contents, indent=1, ensure_ascii=False)
+    text = re.sub(r"\[\n[^\[\]{}]*\]", lambda row: " ".join(row[0].split()), text)  # a row, a line
     (FOLDER / f"{name}.json").write_text(text + "\n", encoding="utf-8")
     print(f"recorded in benchmarks/figures/{name}.json; now: make figures", file=sys.stderr)
 
