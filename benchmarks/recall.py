@@ -90,7 +90,9 @@ def main() -> None:
                     f"{threshold}",
                     banding,
                     f"{report.pairs:,}",
-                    f"{report.recall:.4f} ({low:.4f} to {high:.4f})" if report.recall is not None else "",
+                    f"{report.recall:.4f} ({low:.4f} to {high:.4f})"
+                    if report.recall is not None
+                    else "",
                     f"{report.promised:.4f}" if report.promised is not None else "",
                     "" if precise is None else f"{precise}",
                 ]
