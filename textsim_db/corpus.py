@@ -20,6 +20,7 @@ from textsim_db.errors import (
     DocumentError,
     DocumentNotFound,
     MeasureError,
+    suggest_arguments,
 )
 from textsim_db.lazy_imports import lazy
 from textsim_db.read import statements
@@ -493,6 +494,7 @@ class Corpus:
         with self._current():
             yield from drift.drift(self._store)
 
+    @suggest_arguments
     def rebuild(
         self,
         shingle: str | None = None,

@@ -15,7 +15,7 @@ from textsim_db.db import engine as engines
 from textsim_db.db.dictionary import Dictionary
 from textsim_db.db.process_fork import renew_after_fork
 from textsim_db.db.store import Store
-from textsim_db.errors import ConfigurationError, CorpusExists
+from textsim_db.errors import ConfigurationError, CorpusExists, suggest_arguments
 from textsim_db.lazy_imports import lazy
 from textsim_db.results import Source
 from textsim_db.settings import DEFAULTS, CorpusSettings
@@ -77,6 +77,7 @@ class Database:
         if self._owned:
             self._engine.dispose()
 
+    @suggest_arguments
     def create_corpus(
         self,
         name: str,

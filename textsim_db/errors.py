@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+import inspect
+from collections.abc import Callable, Iterable
+from functools import wraps
+from typing import ParamSpec, TypeVar
+
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
 
 
 class TextsimError(Exception):
@@ -80,7 +86,22 @@ def shown(text: str) -> str:
 
 
 def suggestion(name: str, others: Iterable[str]) -> str:
-    """Return '; did you mean ...?' for the nearest of the other names, or nothing."""
+    """Return '; did you mean ...?' with the name that is most like a misspelt one, or ''."""
     folded = {other.casefold(): other for other in others}
     near = difflib.get_close_matches(name.casefold(), folded, n=1)
-    return f'; did you mean "{folded[near[0]]}"?' if near else ""
+    return f'; did you mean "{shown(folded[near[0]])}"?' if near else ""
+
+
+def suggest_arguments(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+    """Make the TypeError for a misspelt keyword argument name the argument that is most like it."""
+    names = list(inspect.signature(function).parameters)[1:]
+
+    @wraps(function)
+    def call(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
+        for name in kwargs:
+            if name not in names:
+                near = suggestion(name, names)
+                raise TypeError(f'{function.__name__}() has no argument "{name}"{near}')
+        return function(*args, **kwargs)
+
+    return call

@@ -10,7 +10,7 @@ from enum import StrEnum
 from numbers import Real
 from typing import Any, NamedTuple
 
-from textsim_db.errors import ConfigurationError, CorpusExists, RecipeError
+from textsim_db.errors import ConfigurationError, CorpusExists, RecipeError, suggestion
 
 RECIPE = 2
 """The version of everything from text to buckets; a change of any step makes a new one."""
@@ -67,6 +67,7 @@ class Shingle(NamedTuple):
         if unit not in ("word", "char") or not (n.isascii() and n.isdigit()):
             raise ConfigurationError(
                 f'shingle is "{text}"; expected "word:N" or "char:N", such as "word:3"'
+                + suggestion(str(text), (f"word:{n or 3}", f"char:{n or 5}"))
             )
         if len(n) > 9 or not 1 <= int(n) <= MAX_SHINGLE:
             raise ConfigurationError(f"shingle length is {n[:20]}; expected 1 to {MAX_SHINGLE}")
@@ -184,7 +185,10 @@ class CorpusSettings:
         becomes the probability at the threshold that they really give.
         """
         if self.language not in (None, AUTO):
-            raise ConfigurationError(f'language is {self.language!r}; expected "{AUTO}" or none')
+            raise ConfigurationError(
+                f'language is {self.language!r}; expected "{AUTO}" or none'
+                + suggestion(str(self.language), (AUTO,))
+            )
         checked = replace(
             self,
             threshold=check_threshold(self.threshold),
@@ -284,7 +288,10 @@ def check_linkage(linkage: str) -> Linkage:
         return Linkage(linkage)
     except ValueError:
         expected = ", ".join(Linkage)
-        raise ConfigurationError(f"linkage is {linkage!r}; expected one of {expected}") from None
+        near = suggestion(str(linkage), Linkage)
+        raise ConfigurationError(
+            f"linkage is {linkage!r}; expected one of {expected}{near}"
+        ) from None
 
 
 def check_count(value: int, name: str, low: int, high: int) -> int:

@@ -63,7 +63,10 @@ RETURNS text
 LANGUAGE sql STABLE STRICT PARALLEL SAFE
 BEGIN ATOMIC
     SELECT CASE
-        WHEN a.attnum IS NULL THEN 'does not exist'
+        WHEN a.attnum IS NULL THEN 'does not exist' || coalesce('; did you mean "' || textsim._nearest(
+                column_name::text, ARRAY(
+                    SELECT o.attname::text FROM pg_attribute o
+                    WHERE o.attrelid = relation AND o.attnum > 0 AND NOT o.attisdropped)) || '"?', '')
         WHEN a.attgenerated = 'v' THEN 'is generated when it is read, which triggers cannot see'
         WHEN NOT is_key THEN CASE WHEN textsim._base_type(a.atttypid) NOT IN (
                 'text'::regtype, 'varchar'::regtype, 'bpchar'::regtype)

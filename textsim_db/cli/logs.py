@@ -19,7 +19,7 @@ import typer
 import typer.main
 from typer.core import TyperCommand
 
-from textsim_db.errors import shown
+from textsim_db.errors import shown, suggestion
 
 LEVELS = ("debug", "info", "warning", "error")
 COMMANDS = "textsim_db.cli"
@@ -120,7 +120,8 @@ def _choose_level(value: str | None) -> None:
     if value is None:
         return
     if value.lower() not in LEVELS:
-        raise typer.BadParameter(f'"{value}" is not one of {", ".join(LEVELS)}')
+        near = suggestion(value, LEVELS)
+        raise typer.BadParameter(f'"{value}" is not one of {", ".join(LEVELS)}{near}')
     log_options.level = getattr(logging, value.upper())
     _configure()
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any, TypeVar
 
 import typer
 
-from textsim_db.errors import shown
+from textsim_db.errors import shown, suggestion
 from textsim_db.settings import Linkage
 
 Choice = TypeVar("Choice", bound=StrEnum)
@@ -45,7 +45,8 @@ def choice_of(choices: type[Choice]) -> Callable[[str], Choice]:
         try:
             return choices(text)
         except ValueError:
-            message = f'"{shown(text)}" is not one of {", ".join(choices)}'
+            near = suggestion(text, choices)
+            message = f'"{shown(text)}" is not one of {", ".join(choices)}{near}'
             raise typer.BadParameter(message) from None
 
     return read

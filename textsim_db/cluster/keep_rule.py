@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from textsim_db.errors import ConfigurationError
+from textsim_db.errors import ConfigurationError, suggestion
 
 _PLAIN = ("first", "last", "longest", "shortest")
 _EXPECTED = "first, last, longest, shortest, max:COLUMN or min:COLUMN"
@@ -29,7 +29,8 @@ class Preference(NamedTuple):
         rule, separator, column = text.partition(":")
         if (text in _PLAIN) or (rule in ("max", "min") and separator and column):
             return cls(rule, column or None)
-        raise ConfigurationError(f'keep is "{text}"; expected {_EXPECTED}')
+        near = suggestion(text, (*_PLAIN, f"max:{column}", f"min:{column}") if column else _PLAIN)
+        raise ConfigurationError(f'keep is "{text}"; expected {_EXPECTED}{near}')
 
     def ranks(self, lengths: npt.NDArray[np.int64], values: Sequence[Any]) -> npt.NDArray[np.int64]:
         """Return the place of each document, the one to keep first: int64 of shape (documents,).

@@ -13,7 +13,7 @@ from sqlalchemy import Engine
 from textsim_db.cluster.keep_rule import Preference
 from textsim_db.db.engine import Connection, transaction
 from textsim_db.dedupe.files import Deduplication, Rule
-from textsim_db.errors import ConfigurationError
+from textsim_db.errors import ConfigurationError, suggestion
 from textsim_db.read.snapshot import snapshot
 from textsim_db.sync.table_names import table_oid
 
@@ -76,7 +76,9 @@ def find_table(engine: Engine, name: str, key: str, text: str, preference: Prefe
     for column in filter(None, (key, text, preference.column)):
         if column not in types:
             others = ", ".join(f'"{other}"' for other in list(types)[:12])
-            raise ConfigurationError(f'table {name} has no column "{column}"; it has {others}')
+            raise ConfigurationError(
+                f'table {name} has no column "{column}"; it has {others}{suggestion(column, types)}'
+            )
     return Table(sql.Identifier(*row), key, text, types[key], preference)
 
 

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import Any
 
-from textsim_db.errors import InputError, shown
+from textsim_db.errors import InputError, shown, suggestion
 
 
 class RecordReader(ABC):
@@ -64,7 +64,8 @@ def expect_names(present: list[str], names: dict[str, str], noun: str) -> None:
             continue
         first = ", ".join(f'"{shown(other[:40])}"' for other in present[:8]) or "none"
         rest = ", ..." if len(present) > 8 else ""
-        hint = f"name another with {option}"
+        near = suggestion(name, present)
+        hint = f"name another with {option}{near}"
         if noun == "column" and len(present) == 1 and ";" in present[0]:
             hint = "columns are separated by commas, not semicolons"
         raise InputError(f'there is no {noun} "{shown(name)}"; found {first}{rest}: {hint}')

@@ -14,6 +14,12 @@ SELECT coalesce(
     pg_catalog.to_regclass(pg_catalog.quote_ident(%(name)s)), pg_catalog.to_regclass(%(name)s)
 )::oid
 """
+TABLE_NAMES: Final[LiteralString] = """
+SELECT c.oid::regclass::text FROM pg_catalog.pg_class c
+WHERE c.relkind IN ('r', 'p')
+    AND c.relnamespace NOT IN ('pg_catalog'::regnamespace, 'information_schema'::regnamespace)
+ORDER BY 1
+"""
 ATTACH: Final[LiteralString] = """
 /* textsim-db: attach a table */ SELECT textsim.attach(%s, %s::oid::regclass, %s, %s, %s)
 """

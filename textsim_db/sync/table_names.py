@@ -11,7 +11,7 @@ from psycopg import sql
 from sqlalchemy import Table
 
 from textsim_db.db.engine import Connection
-from textsim_db.errors import ConfigurationError
+from textsim_db.errors import ConfigurationError, suggestion
 from textsim_db.sync import statements
 
 if TYPE_CHECKING:
@@ -38,8 +38,10 @@ def table_oid(connection: Connection, name: str) -> int:
     except (pg.InvalidName, pg.SyntaxError, psycopg.DataError, UnicodeEncodeError) as error:
         raise ConfigurationError(f"{name!r} is not the name of a table") from error
     if row is None or row[0] is None:
+        tables = [table for (table,) in connection.execute(statements.TABLE_NAMES).fetchall()]
         raise ConfigurationError(
             f'there is no table {name!r}; name it as SQL does, such as articles or blog."Articles"'
+            + suggestion(name, tables)
         )
     return int(row[0])
 
