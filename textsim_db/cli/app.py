@@ -19,6 +19,7 @@ from textsim_db.cli import (
     databases,
     dedupe,
     demo,
+    doctor,
     documents,
     logs,
     plan,
@@ -97,6 +98,7 @@ app.command("pending")(status.pending)
 app.command("reconcile")(attach.reconcile)
 app.command("rebuild")(corpora.rebuild)
 app.command("check")(databases.check)
+app.command("doctor")(doctor.doctor)
 app.add_typer(databases.app, name="db")
 
 
