@@ -30,10 +30,11 @@ INVERTED = re.compile(
 )
 RIDDLES = re.compile(
     r"\b(is|are|was|were|be|been) told\b|\bbut for\b|\b(is|are|was) what\b"
-    r"|\bpass(es|ed|ing)? (over|by)\b|\bfor nothing\b|\bin hand\b|\bas it were\b|\bhas no say\b|\bthat which\b|\bthose of which\b"
-    r"|\b(is|are) not to\b|\b(is|are) to be\b|\bno other than\b|\bgives? away\b|\bwaits? out\b"
-    r"|\b(with|of|by) what\b|\bto what\b(?! extent)|\bwhat was there\b|\bthe likes?\b|\bstrangers?\b"
-    r"|\bso many\b|\bas the case\b|\bcomes? of\b|\bmay say\b|\bsays? so\b",
+    r"|\bpass(es|ed|ing)? (over|by)\b|\bfor nothing\b|\bin hand\b|\bas it were\b|\bhas no say\b"
+    r"|\bthat which\b|\bthose of which\b|\b(is|are) not to\b|\b(is|are) to be\b|\bno other than\b"
+    r"|\bgives? away\b|\bwaits? out\b|\b(with|of|by) what\b|\bto what\b(?! extent)"
+    r"|\bwhat was there\b|\bthe likes?\b|\bstrangers?\b|\bso many\b|\bas the case\b"
+    r"|\bcomes? of\b|\bmay say\b|\bsays? so\b",
     re.IGNORECASE,
 )
 COMMENT_ON = re.compile(r"COMMENT ON .*?\bIS\s+'((?:[^']|'')*)'((?:\s*'(?:[^']|'')*')*)", re.DOTALL)
