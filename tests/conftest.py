@@ -1,10 +1,10 @@
-"""Which servers the tests run on, and one database for each test.
+"""The servers that the tests run on, and one database for each test.
 
-Everything that touches a database runs on the embedded PostgreSQL 16 and on 18, unless `--postgres`
-chooses one of them, TEXTSIM_TEST_DATABASE_URL names another server (whose role may create
-databases), or `--postgres-image` names an image for Docker. What is marked one_server, such as the
-command line, the recall and hard tests of Python's side, runs on the newest of them only, unless
-`--every-server` says otherwise. What is marked long runs with `--long` only, which `make soak` gives.
+Tests that use a database run on the embedded PostgreSQL 16 and on 18. `--postgres` chooses one of
+them, and `--postgres-image` names an image for Docker. TEXTSIM_TEST_DATABASE_URL names any other
+server; its role must be allowed to create databases. Tests marked one_server run on the newest server
+only: those of the command line, of recall and of Python's side. With `--every-server` they run on all.
+Tests marked long run with `--long` only, as `make soak` does.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ import pytest
 from typer.testing import CliRunner, Result
 
 import textsim_db
-from tests.support.clients import Clients, clients
+from tests.support.clients import Clients, open_clients
 from tests.support.commands import Textsim
 from tests.support.connections import Connection
-from tests.support.proxy import Proxy, proxied
+from tests.support.proxy import Proxy, open_proxy
 from tests.support.sampling import mark_repetitions
 from tests.support.servers import (
     EMBEDDED_VERSIONS,
     URL_VARIABLE,
     Server,
-    container,
     embedded_version,
-    locked,
+    hold_lock,
+    run_container,
     start_embedded,
 )
 from textsim_db.cli import app
@@ -49,7 +49,7 @@ from textsim_db.db import embedded_server
 hypothesis.settings.register_profile("textsim", deadline=None, database=None, print_blob=True)
 hypothesis.settings.load_profile("textsim")
 
-# A shell starts jobs in the background with it ignored, and so would those be that tests interrupt.
+# A shell starts background jobs with SIGINT ignored, and the processes of the tests would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 FOLDER = pytest.StashKey[Path]()
@@ -67,9 +67,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     group.addoption("--postgres-image", help="run on this image, such as postgres:18, with Docker")
     group.addoption(
-        "--every-server", action="store_true", help="run what is marked one_server on all servers"
+        "--every-server", action="store_true", help="run tests marked one_server on all servers"
     )
-    group.addoption("--long", action="store_true", help="run what is marked long as well")
+    group.addoption("--long", action="store_true", help="run tests marked long as well")
     group.addoption("--seed", type=int, help="seed of the random tests (default: random, printed)")
 
 
@@ -83,10 +83,10 @@ def pytest_configure(config: pytest.Config) -> None:
     if from_controller:
         config.stash[FOLDER] = Path(from_controller["textsim_folder"])
     else:
-        # Short, for the sockets in it, and open to the user that the embedded server runs as.
+        # The path of a socket must be short; the user of the embedded server may read the folder.
         config.stash[FOLDER] = Path(tempfile.mkdtemp(prefix="ts-"))
         config.stash[FOLDER].chmod(0o755)
-        # Servers must not outlive the run, however it ends.
+        # However the run ends, no server outlives it.
         atexit.register(_clean, config.stash[FOLDER])
         signal.signal(signal.SIGTERM, signal.default_int_handler)
     os.environ.pop(DATABASE_URL_VARIABLE, None)
@@ -94,21 +94,31 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what is marked long."""
+    """Leave out the tests marked long, unless --long is given."""
     mark_repetitions(items)
     if not config.getoption("--long"):
         items[:] = [item for item in items if not item.get_closest_marker("long")]
 
 
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Print how many snippets of the docs were run (tests/docs)."""
+    reports = [
+        report for kind in ("passed", "failed") for report in terminalreporter.getreports(kind)
+    ]
+    counts = [n for report in reports for name, n in report.user_properties if name == "snippets"]
+    if counts:
+        terminalreporter.write_line(f"docs: {len(counts)} pages, {sum(counts)} snippets run")
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
-    """Hand the workers of pytest-xdist what they share."""
+    """Give the folder and the seed to the workers of pytest-xdist."""
     node.workerinput["textsim_folder"] = str(node.config.stash[FOLDER])
     node.workerinput["textsim_seed"] = node.config.stash[SEED]
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
-    """Stop what the run started; the workers of pytest-xdist have ended by now."""
+    """Stop the servers of the run; the workers of pytest-xdist have ended by now."""
     if FOLDER in config.stash and not _from_controller(config):
         _clean(config.stash[FOLDER])
 
@@ -145,7 +155,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.fixture(scope="session")
 def server(request: pytest.FixtureRequest) -> Iterator[Server]:
-    """The server of this test; every test that has a database runs once on each."""
+    """The server of this test; every test that uses a database runs once on each server."""
     folder = request.config.stash[FOLDER]
     name = request.param
     with ExitStack() as stack:
@@ -154,25 +164,25 @@ def server(request: pytest.FixtureRequest) -> Iterator[Server]:
         elif name.isdigit():
             url = ""
         else:
-            url = stack.enter_context(container(name))
-        with locked(folder / "used"):
+            url = stack.enter_context(run_container(name))
+        with hold_lock(folder / "used"):
             if not url:
                 url = start_embedded(folder, int(name))
-            made = Server(url, _prefix(folder))
-            made.make_template()
-        yield made
+            server = Server(url, _prefix(folder))
+            server.make_template()
+        yield server
 
 
 @pytest.fixture
 def database_url(server: Server) -> Iterator[str]:
-    """The address of a database of the test's own, with the schema."""
+    """The address of a database that only this test uses, with the schema."""
     with server.database(f'TEMPLATE "{server.template}"') as address:
         yield address
 
 
 @pytest.fixture
 def empty_database_url(server: Server) -> Iterator[str]:
-    """The address of a database of the test's own, without the schema."""
+    """The address of a database that only this test uses, without the schema."""
     with server.database("ENCODING 'UTF8' TEMPLATE template0") as address:
         yield address
 
@@ -185,7 +195,7 @@ def db(database_url: str) -> Iterator[textsim_db.Database]:
 
 @pytest.fixture(scope="module")
 def shared_database_url(server: Server) -> Iterator[str]:
-    """The address of a database that tests of a module share; each leaves it as it was."""
+    """The address of a database that the tests of a module share; no test changes it for the next."""
     with server.database(f'TEMPLATE "{server.template}"') as address:
         yield address
 
@@ -205,7 +215,7 @@ def connection(database_url: str) -> Iterator[Connection]:
 
 @pytest.fixture
 def shared_connection(shared_database_url: str) -> Iterator[Connection]:
-    """A connection for functions that change nothing, to the database that a module shares."""
+    """A read-only connection to the database that a module shares."""
     with psycopg.connect(
         shared_database_url, autocommit=True, options="-c default_transaction_read_only=on"
     ) as connection:
@@ -214,7 +224,7 @@ def shared_connection(shared_database_url: str) -> Iterator[Connection]:
 
 @pytest.fixture
 def corpus_db(request: pytest.FixtureRequest, server: Server) -> Iterator[textsim_db.Database]:
-    """The database of the corpus: the test's own if the test sees the database, else shared."""
+    """The database of the corpus: a test that asks for a database has its own, the others share one."""
     if "database_url" in request.fixturenames:
         yield request.getfixturevalue("db")
         return
@@ -226,29 +236,29 @@ def corpus_db(request: pytest.FixtureRequest, server: Server) -> Iterator[textsi
 
 @pytest.fixture
 def corpus(corpus_db: textsim_db.Database) -> textsim_db.Corpus:
-    """A corpus without documents, for tests to which its settings do not matter."""
+    """An empty corpus, for tests that depend on no setting."""
     return corpus_db.create_corpus("c", shingle="word:2", threshold=0.7, num_hashes=16)
 
 
 @pytest.fixture
 def proxy(database_url: str) -> Iterator[Proxy]:
-    """A proxy in front of the test's database, which loses connections when it is asked to."""
-    with proxied(database_url) as proxy:
+    """A proxy before the test's database that cuts connections on request."""
+    with open_proxy(database_url) as proxy:
         yield proxy
 
 
 @pytest.fixture
 def make_client(database_url: str) -> Iterator[Clients]:
-    """A function that makes clients whose steps the test puts in order."""
-    with clients(database_url) as make:
+    """A function that makes clients; the test decides the order of their steps."""
+    with open_clients(database_url) as make:
         yield make
 
 
 @pytest.fixture
 def textsim(database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Textsim:
-    """Run a command in this process on the test's database, in a folder of its own."""
+    """Run a command in this process, in an empty folder and on the test's database."""
     monkeypatch.chdir(tmp_path)
-    for name in ("FORCE_COLOR", "COLUMNS", "TTY_COMPATIBLE"):  # which Rich looks at
+    for name in ("FORCE_COLOR", "COLUMNS", "TTY_COMPATIBLE"):  # Rich reads these
         monkeypatch.delenv(name, raising=False)
     runner = CliRunner(env={DATABASE_URL_VARIABLE: database_url})
 
@@ -273,7 +283,7 @@ def rng(seed: int, request: pytest.FixtureRequest) -> random.Random:
 
 
 def _from_controller(config: pytest.Config) -> dict[str, Any]:
-    """Return what pytest-xdist's controller handed to this worker; nothing in the controller."""
+    """Return the values from pytest-xdist's controller; empty in the controller itself."""
     return getattr(config, "workerinput", {})
 
 

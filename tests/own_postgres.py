@@ -1,7 +1,7 @@
-"""Runs tests on a server of its own, of any programs: python -m tests.own_postgres PG_BIN [ARGUMENT]...
+"""Run the tests on a server of any version: python -m tests.own_postgres PG_BIN [ARGUMENT]...
 
 PG_BIN is a folder with initdb and postgres, such as /usr/lib/postgresql/15/bin; the arguments are
-those of pytest. The server listens on a socket in a temporary folder, and is gone afterwards.
+passed to pytest. The server listens on a socket in a temporary folder, and ends with the tests.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.support.servers import URL_VARIABLE, own_server
+from tests.support.servers import URL_VARIABLE, run_server
 
 
 def main() -> int:
@@ -23,7 +23,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="ts-") as name:
         folder = Path(name)
         folder.chmod(0o755)
-        with own_server(programs, folder) as url:
+        with run_server(programs, folder) as url:
             command = [sys.executable, "-m", "pytest", *sys.argv[2:]]
             return subprocess.run(command, env=os.environ | {URL_VARIABLE: url}).returncode
 

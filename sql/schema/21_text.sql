@@ -135,12 +135,15 @@ BEGIN
     RETURN btrim(textsim._form_of_piece(textsim._prepared(body)));
 END $$;
 COMMENT ON FUNCTION textsim.normal_form(text)
-    IS 'NFKC with at most 30 marks in a run, lower case, words joined by one space (Unicode 13.0)';
+    IS 'Returns the normal form of a text: words in lower case, joined by single spaces, after '
+    'Unicode NFKC (version 13.0). Punctuation is dropped, and so are combining marks past the '
+    '30th of a run.';
 
 CREATE FUNCTION textsim.words(body text) RETURNS text[]
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 RETURN string_to_array(textsim.normal_form(body), ' ');
-COMMENT ON FUNCTION textsim.words(text) IS 'the words of a text, in order';
+COMMENT ON FUNCTION textsim.words(text)
+    IS 'Returns the words of the normal form of a text, in order.';
 
 CREATE FUNCTION textsim.shingles(body text, unit text, n integer) RETURNS text[]
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -156,4 +159,6 @@ BEGIN
     RETURN textsim._shingles_of_form(textsim.normal_form(body), unit, n);
 END $$;
 COMMENT ON FUNCTION textsim.shingles(text, text, integer)
-    IS 'the distinct shingles of a text, in order of first appearance';
+    IS 'Returns the distinct shingles of a text, in order of first appearance. A shingle is n '
+    'consecutive words or characters of the normal form (unit: word or char; n: 1 to 1000). A '
+    'text of fewer than n has one shingle; a text without words has none.';

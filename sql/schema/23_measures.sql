@@ -16,7 +16,8 @@ BEGIN ATOMIC
     FROM (SELECT textsim.shingles(a, unit, n) AS one, textsim.shingles(b, unit, n) AS other) s;
 END;
 COMMENT ON FUNCTION textsim.containment(text, text, text, integer)
-    IS 'how much of the first text''s shingles the second has: 0 to 1';
+    IS 'Returns the share of the distinct shingles of a that b has too, 0 to 1; 0 if a has none. '
+    'unit and n are as in shingles().';
 
 CREATE FUNCTION textsim.cosine(a text, b text) RETURNS double precision
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
@@ -37,7 +38,8 @@ BEGIN ATOMIC
     FROM counted;
 END;
 COMMENT ON FUNCTION textsim.cosine(text, text)
-    IS 'the cosine of the angle between the word counts of two texts: 0 to 1';
+    IS 'Returns the cosine similarity of the word counts of two texts, 0 to 1; 0 if a text has no '
+    'words.';
 
 CREATE FUNCTION textsim.levenshtein_words(
     a text,
@@ -87,4 +89,6 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION textsim.levenshtein_words(
     text, text, double precision, double precision, double precision)
-    IS 'the least cost of turning the words of one text into the words of another';
+    IS 'Returns the least cost of turning the words of a into the words of b by insertions, '
+    'deletions and substitutions of words, each at the given cost. Raises program_limit_exceeded '
+    'if the product of the two word counts is above 25 million.';

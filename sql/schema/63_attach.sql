@@ -217,7 +217,10 @@ BEGIN
     END IF;
 END $$;
 COMMENT ON FUNCTION textsim.attach(text, regclass, name, name, text)
-    IS 'keep a table indexed: mode queue by workers, inline in the transaction that writes a row';
+    IS 'Keeps a table indexed in a corpus: creates triggers that see every change of the two '
+    'columns. In mode queue a worker indexes changes; in mode inline the transaction that makes a '
+    'change indexes it. Existing rows wait for a worker or index_pending(). Raises an error if '
+    'the caller does not own the table, or if the key column may be NULL or is not unique.';
 
 CREATE FUNCTION textsim.detach(corpus text, relation regclass) RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -249,7 +252,7 @@ BEGIN
     PERFORM textsim._release_source(source);
 END $$;
 COMMENT ON FUNCTION textsim.detach(text, regclass)
-    IS 'stop keeping a table indexed; its documents stay in the corpus';
+    IS 'Stops keeping a table indexed: removes its triggers. Its documents stay in the corpus.';
 
 -- Public views
 
@@ -257,11 +260,11 @@ CREATE VIEW textsim.sources AS
 SELECT c.name AS corpus, s.relation, s.key_column, s.text_column, s.mode, s.attached_at
 FROM textsim.source s JOIN textsim.corpus c ON c.id = s.corpus_id
 WHERE s.active;
-COMMENT ON VIEW textsim.sources IS 'the attached tables';
-COMMENT ON COLUMN textsim.sources.corpus IS 'the corpus that indexes the rows';
+COMMENT ON VIEW textsim.sources IS 'The attached tables of all corpora.';
+COMMENT ON COLUMN textsim.sources.corpus IS 'the corpus that the table is attached to';
 COMMENT ON COLUMN textsim.sources.relation IS 'the attached table';
-COMMENT ON COLUMN textsim.sources.key_column IS 'the column that gives the keys of the documents';
-COMMENT ON COLUMN textsim.sources.text_column IS 'the column that gives the texts';
+COMMENT ON COLUMN textsim.sources.key_column IS 'the column of the documents'' keys';
+COMMENT ON COLUMN textsim.sources.text_column IS 'the column of the texts';
 COMMENT ON COLUMN textsim.sources.mode
-    IS 'queue: a worker indexes what changed; inline: the transaction that changes it does';
+    IS 'queue: a worker indexes changes; inline: the transaction that makes a change indexes it';
 COMMENT ON COLUMN textsim.sources.attached_at IS 'when the table was attached';

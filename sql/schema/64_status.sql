@@ -167,4 +167,6 @@ BEGIN
     RETURN NEXT;
 END $$;
 COMMENT ON FUNCTION textsim.status(text)
-    IS 'documents indexed, documents that are to be indexed (an estimate while a table is compared or a million changes are logged) since when, documents set aside with an error, and what is wrong with attached tables';
+    IS 'Returns one row: documents indexed; documents pending, since when (oldest_pending) and how '
+    'long ago (pending_age); documents that failed; and problems of attached tables. pending is '
+    'an estimate while a table is compared with its documents, or if over a million changes wait.';

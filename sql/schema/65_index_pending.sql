@@ -402,4 +402,6 @@ BEGIN
     PERFORM textsim._report_unfinished(corpus);
 END $$;
 COMMENT ON PROCEDURE textsim.index_pending(text)
-    IS 'index the pending changes of a corpus and give its words ids, as a worker does';
+    IS 'Indexes the pending changes of a corpus and gives words their ids, as a worker does. It '
+    'commits after each step, so call it outside a transaction block. Raises '
+    'feature_not_supported if the corpus identifies languages, which only a worker can.';

@@ -111,8 +111,10 @@ def test_refusals_are_listed_and_the_rest_is_stored(textsim: Textsim) -> None:
         "refused: a.jsonl, line 2: malformed JSON at character 2: "
         "Expecting property name enclosed in double quotes",
         "refused: missing: cannot be read: No such file or directory",
-        'refused: document "n": the text has a NUL character at character 2',
-        'refused: document "s": the text has a lone surrogate U+D800 at character 1',
+        'refused: document "n": the text has a NUL character at character 2, '
+        "which PostgreSQL cannot store; remove it",
+        'refused: document "s": the text has a lone surrogate U+D800 at character 1, '
+        "which PostgreSQL cannot store; remove it",
     ]
     assert refused[4].endswith("the key is 1001 bytes long; at most 1000 are possible")
     assert len(refused) == 5

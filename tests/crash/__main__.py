@@ -8,7 +8,7 @@ import signal
 import sys
 
 from tests.crash.runner import crash, table
-from tests.support.embedded import own_folder
+from tests.support.embedded import server_folder
 
 
 def main() -> int:
@@ -19,7 +19,7 @@ def main() -> int:
     # The server must not outlive the run, however it ends.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     print(f"--seed {arguments.seed}", flush=True)
-    with own_folder() as folder:
+    with server_folder() as folder:
         works = crash(
             folder,
             arguments.kills,

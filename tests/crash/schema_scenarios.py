@@ -19,7 +19,7 @@ from tests.crash.stage import (
     SETTINGS,
     Stage,
 )
-from tests.support.catalog import catalog
+from tests.support.catalog import schema_catalog
 from tests.support.connections import Connection
 from tests.support.servers import Server
 from tests.support.steps import SECOND, second_step
@@ -105,7 +105,7 @@ class Migrate(Work):
 
     def catalog_of(self, url: str) -> dict[str, list[tuple[Any, ...]]]:
         """Return the parts of the schema, except the numbers of dropped columns."""
-        contents = catalog(url)
+        contents = schema_catalog(url)
         contents["columns"] = sorted(
             ((row[0], *row[2:]) for row in contents["columns"] if not row[10]), key=repr
         )

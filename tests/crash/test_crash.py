@@ -7,7 +7,7 @@ from importlib.util import find_spec
 import pytest
 
 from tests.crash.runner import crash, table
-from tests.support.embedded import own_folder
+from tests.support.embedded import server_folder
 
 pytestmark = pytest.mark.one_server
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.one_server
     reason="the extra textsim-db[embedded] is not installed",
 )
 def test_ten_kills(seed: int) -> None:
-    with own_folder() as folder:
+    with server_folder() as folder:
         works = crash(folder, 10, seed, fsync=False)
     print(table(works))
     assert sum(work.tally.kills.total() for work in works) == 10

@@ -21,7 +21,7 @@ import psycopg
 import pytest
 
 import textsim_db as ts
-from tests.support.embedded import VERSION, is_running, kill, own_folder, postmaster
+from tests.support.embedded import VERSION, is_running, kill_postmaster, postmaster, server_folder
 from tests.support.waiting import wait_for
 from textsim_db.db import embedded_server
 
@@ -45,7 +45,7 @@ pytestmark = pytest.mark.skipif(
 @pytest.fixture
 def folder(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A data folder of the test's own, which connect() without an address uses."""
-    with own_folder() as folder:
+    with server_folder() as folder:
         monkeypatch.setenv(embedded_server.DATA_DIR_VARIABLE, str(folder))
         yield folder
 
@@ -159,7 +159,7 @@ def test_the_client_is_killed(folder: Path) -> None:
 def test_the_server_is_killed(folder: Path) -> None:
     add_some(500)
     pid = postmaster(folder).pid
-    kill(folder)
+    kill_postmaster(folder)
     check_some(500)
     assert postmaster(folder).pid != pid
     add_some(600)
@@ -175,7 +175,7 @@ def test_the_server_is_killed_under_a_client(folder: Path) -> None:
         def interrupted() -> Iterator[tuple[str, str]]:
             for i, item in enumerate(texts):
                 if i == 22_000:
-                    kill(folder)
+                    kill_postmaster(folder)
                 yield item
 
         with pytest.raises(ts.DatabaseUnavailable):
@@ -225,7 +225,7 @@ def test_a_stale_lock_with_the_number_of_another_program(folder: Path) -> None:
     add_some(50)
     cluster = folder / f"postgresql-{VERSION}"
     lock = (cluster / "postmaster.pid").read_text()
-    kill(folder)
+    kill_postmaster(folder)
     wait_for(lambda: not embedded_server._Server(cluster, VERSION).leftovers())
     with subprocess.Popen(["sleep", "600"]) as other:
         try:

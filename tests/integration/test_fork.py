@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 import textsim_db as ts
-from tests.support.forking import run
+from tests.support.forking import run_script
 
 pytestmark = pytest.mark.one_server
 WRITERS = """
@@ -131,23 +131,23 @@ threading.Event().wait()
 
 @pytest.mark.parametrize("own", [False, True], ids=["address", "engine"])
 def test_children_write_while_the_parent_goes_on(database_url: str, own: bool) -> None:
-    assert run(WRITERS.format(own=own), database_url) == (0, "", "")
+    assert run_script(WRITERS.format(own=own), database_url) == (0, "", "")
 
 
 def test_a_pool_of_forked_processes(database_url: str) -> None:
-    assert run(POOL, database_url) == (0, "", "")
+    assert run_script(POOL, database_url) == (0, "", "")
 
 
 def test_a_lock_that_is_held_during_the_fork(database_url: str) -> None:
-    assert run(LOCKED, database_url) == (0, "", "")
+    assert run_script(LOCKED, database_url) == (0, "", "")
 
 
 def test_a_child_cannot_go_on_with_a_transaction_of_its_parent(database_url: str) -> None:
-    assert run(IN_USE, database_url) == (0, "", "")
+    assert run_script(IN_USE, database_url) == (0, "", "")
 
 
 def test_the_server_notices_the_death_of_a_parent(database_url: str) -> None:
-    _, output, errors = run(KILLED, database_url)
+    _, output, errors = run_script(KILLED, database_url)
     assert (output, errors) == ("the server noticed\n", "")
     with psycopg.connect(database_url) as connection, ts.connect(database_url) as db:
         assert connection.execute("SELECT 1").fetchone() == (1,)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import textsim_db
-from tests.support.forking import run
+from tests.support.forking import run_script
 
 pytestmark = pytest.mark.one_server
 
@@ -113,4 +113,4 @@ def test_a_full_disk_neither_ends_a_process_nor_leaves_older_code(tmp_path: Path
 
 def test_a_fork_while_a_thread_compiles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
-    assert run(COMPILING, "") == (0, "", "")
+    assert run_script(COMPILING, "") == (0, "", "")

@@ -16,8 +16,8 @@ from tests.support.connections import Connection
 from tests.support.documents import documents
 from tests.support.proxy import Proxy, cut_commit
 from tests.support.sampling import sample
-from tests.support.sources import expected, settle, stored
-from tests.support.workers import wait_for_postponed, working
+from tests.support.sources import expected_forms, index_all_pending, stored_forms
+from tests.support.workers import running_worker, wait_for_postponed
 
 pytestmark = pytest.mark.one_server
 BATCH = 1000
@@ -153,15 +153,15 @@ def test_workers_whose_backends_are_terminated(
 ) -> None:
     connection.execute("CREATE TABLE t (id bigint PRIMARY KEY, body text)")
     corpus.attach("t", "id", "body")
-    with working(db), ts.connect(db.url) as other, working(other):
+    with running_worker(db), ts.connect(db.url) as other, running_worker(other):
         time.sleep(1)  # a worker that is ended before it has done anything says so
         with terminating(db.url, rng) as ended:
             _change_rows(connection, rng, 5)
     assert sum(ended) > 0
     wait_for_postponed(connection)
     # Far before what they had in hand would be free, if they had not said so themselves.
-    settle(db, corpus)
-    assert stored(connection) == expected(connection, "t")
+    index_all_pending(db, corpus)
+    assert stored_forms(connection) == expected_forms(connection, "t")
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
@@ -184,7 +184,7 @@ def test_commits_of_a_worker_that_are_lost(
             proxy.cuts, proxy.cut = 0, cut_commit(number, when)
             through.worker().run(until_idle=True)
             assert proxy.cuts == 1
-            assert stored(connection) == expected(connection, "t")
+            assert stored_forms(connection) == expected_forms(connection, "t")
             assert corpus.status()[1:4] == (0, None, 0)
     assert corpus.check() == []
 
@@ -208,8 +208,8 @@ def test_commits_of_reconcile_that_are_lost(
             report = same.reconcile()
             assert proxy.cuts == 1
             assert report.replaced + report.unchanged >= 99
-            assert stored(connection) == expected(connection, "t")
-    settle(db, corpus)
+            assert stored_forms(connection) == expected_forms(connection, "t")
+    index_all_pending(db, corpus)
 
 
 @pytest.mark.long

@@ -21,9 +21,9 @@ import pytest
 
 import textsim_db as ts
 from tests.support.connections import Connection
-from tests.support.sources import expected, settle, stored
+from tests.support.sources import expected_forms, index_all_pending, stored_forms
 from tests.support.waiting import PATIENCE_SECONDS
-from tests.support.workers import wait_for_postponed, working
+from tests.support.workers import running_worker, wait_for_postponed
 
 pytestmark = pytest.mark.one_server
 
@@ -249,7 +249,7 @@ def test_sixteen_clients(db: ts.Database, rng: random.Random, seed: int, databas
             connection.execute(f"CREATE TABLE {table} (id text PRIMARY KEY, body text)".encode())
             corpus.attach(table, "id", "body", mode)
         clients = Clients(db.url, rng)
-        with working(db), ts.connect(db.url) as other, working(other):
+        with running_worker(db), ts.connect(db.url) as other, running_worker(other):
             clients.start(4, Client.in_python)
             clients.start(5, lambda client: client.repeating(client.in_sql))
             clients.start(2, lambda client: client.repeating(lambda: client.in_table("t")))
@@ -258,8 +258,8 @@ def test_sixteen_clients(db: ts.Database, rng: random.Random, seed: int, databas
             clients.join()
         counts, now = clients.counts, time.monotonic()
         wait_for_postponed(connection)
-        settle(db, corpus)
-        contents = stored(connection)
+        index_all_pending(db, corpus)
+        contents = stored_forms(connection)
         couples = [f"p{i}{side}" for i in range(COUPLES) for side in "ab"]
         counts["lost"] += sum(
             not clients.model.allows(key, contents.get(key), now, now) for key in couples
@@ -268,7 +268,7 @@ def test_sixteen_clients(db: ts.Database, rng: random.Random, seed: int, databas
             contents.get(f"p{i}a") != contents.get(f"p{i}b") for i in range(COUPLES)
         )
         by_table = {key: text for key, text in contents.items() if not key.startswith("p")}
-        wanted = expected(connection, "t") | expected(connection, "u")
+        wanted = expected_forms(connection, "t") | expected_forms(connection, "u")
         counts["lost"] += sum(by_table.get(key) != text for key, text in wanted.items())
         counts["surplus"] = len(by_table.keys() - wanted.keys())
         counts["broken"] = len(corpus.check())

@@ -15,7 +15,7 @@ import pytest
 
 import textsim_db as ts
 from tests.support.connections import Connection
-from tests.support.sources import expected, settle, stored
+from tests.support.sources import expected_forms, index_all_pending, stored_forms
 from tests.support.workers import wait_for_postponed
 
 pytestmark = pytest.mark.one_server
@@ -115,8 +115,8 @@ def test_many_writers(db: ts.Database, seed: int, mode: str) -> None:
         print(f"{sum(w.transactions for w in writers)} transactions, {kills} workers killed")
         assert sum(writer.transactions for writer in writers) > WRITERS
         wait_for_postponed(connection)
-        settle(db, corpus)
-        assert stored(connection) == expected(connection, "t")
+        index_all_pending(db, corpus)
+        assert stored_forms(connection) == expected_forms(connection, "t")
         rows = connection.execute("SELECT id::text, body FROM t WHERE body IS NOT NULL").fetchall()
         for key, body in rows:
             assert key in [match.key for match in corpus.query(body)], f"--seed {seed}"

@@ -12,8 +12,8 @@ import pytest
 from psycopg import errors as pg
 
 import textsim_db as ts
-from tests.support.proxy import cut_commit, proxied
-from tests.support.rebuilds import TEXTS, contents
+from tests.support.proxy import cut_commit, open_proxy
+from tests.support.rebuilds import TEXTS, stored_rows
 from tests.support.sampling import sample
 from textsim_db.db import stored_corpus
 from textsim_db.sync import source_rows
@@ -41,7 +41,7 @@ def test_a_rebuilt_corpus_equals_a_new_one(db: ts.Database, settings: dict[str, 
     fresh = db.create_corpus("fresh", **settings)
     fresh.add_many([*TEXTS.items(), ("empty", ""), ("short", "one"), ("long", "a " * 5000)])
     assert corpus.config == fresh.config == db.corpus("c").config
-    assert contents(db, "c") == contents(db, "fresh")
+    assert stored_rows(db, "c") == stored_rows(db, "fresh")
     assert corpus.check() == []
     assert sorted(corpus.pairs(0.5)) == sorted(fresh.pairs(0.5))
     assert stored_corpus.names(db.engine) == ["c", "fresh"]
@@ -100,7 +100,7 @@ def test_what_changes_meanwhile_keeps_its_number(
     del texts[keys[250]]
     fresh = db.create_corpus("fresh", seed=7)
     fresh.add_many(texts.items())
-    assert contents(db, "c") == contents(db, "fresh")
+    assert stored_rows(db, "c") == stored_rows(db, "fresh")
 
 
 def test_tables_stay_attached(db: ts.Database) -> None:
@@ -237,7 +237,7 @@ def test_a_corpus_that_is_gone_is_not_found(db: ts.Database) -> None:
 def test_an_interrupted_rebuild_leaves_no_trace(db: ts.Database) -> None:
     corpus = db.create_corpus("c")
     corpus.add_many(TEXTS.items())
-    before = contents(db, "c")
+    before = stored_rows(db, "c")
 
     def fail(done: int, documents: int) -> None:
         raise KeyboardInterrupt
@@ -245,7 +245,7 @@ def test_an_interrupted_rebuild_leaves_no_trace(db: ts.Database) -> None:
     with pytest.raises(KeyboardInterrupt):
         corpus.rebuild(seed=3, progress=fail)
     assert stored_corpus.names(db.engine) == ["c"]
-    assert contents(db, "c") == before
+    assert stored_rows(db, "c") == before
     corpus.add("more", "the corpus is as it was before")
     # left behind by a process that died
     stored_corpus.create(db.engine, PREFIX + "0123456789abcdef", corpus.config)
@@ -267,7 +267,7 @@ def test_commits_that_are_lost(
         with psycopg.connect(db.url) as connection:
             connection.execute("CREATE TABLE t (id text PRIMARY KEY, body text)")
         db.corpus("c").attach("t", "id", "body")
-    with proxied(db.url) as proxy, ts.connect(proxy.url) as through:
+    with open_proxy(db.url) as proxy, ts.connect(proxy.url) as through:
         proxy.commits = 0
         assert through.corpus("c").rebuild(seed=1000)
         commits = proxy.commits

@@ -14,8 +14,8 @@ import pytest
 from psycopg import errors as pg
 
 import textsim_db as ts
-from tests.support.rebuilds import TEXTS, contents
-from tests.support.threads import running
+from tests.support.rebuilds import TEXTS, stored_rows
+from tests.support.threads import repeating
 from tests.support.waiting import CLIENT_WAITS_FOR_A_LOCK, wait_for, wait_until
 from textsim_db.db import stored_corpus
 from textsim_db.sync import pieces
@@ -59,7 +59,7 @@ def test_readers_and_writers_work_during_rebuilds(
         assert "constant" in [match.key for match in reading.query(constant)]
         assert "constant" in reading
 
-    with running(write, read):
+    with repeating(write, read):
         for settings in ({"shingle": "char:4"}, {"num_hashes": 60}, {"seed": 5}) * 2:
             corpus.rebuild(**settings)
             time.sleep(0.2)
@@ -67,7 +67,7 @@ def test_readers_and_writers_work_during_rebuilds(
     assert corpus.check() == []
     fresh = db.create_corpus("fresh", shingle="char:4", num_hashes=60, seed=5)
     fresh.add_many(model.items())
-    assert contents(db, "c") == contents(db, "fresh")
+    assert stored_rows(db, "c") == stored_rows(db, "fresh")
     assert stored_corpus.names(db.engine) == ["c", "fresh"]
 
 
@@ -85,7 +85,7 @@ def test_one_rebuild_at_a_time(db: ts.Database) -> None:
     thread.start()
     try:
         begun.wait()
-        with pytest.raises(ts.CorpusBusy, match='corpus "c" is being rebuilt'):
+        with pytest.raises(ts.CorpusBusy, match='another session rebuilds corpus "c"'):
             corpus.rebuild(seed=4)
         with psycopg.connect(db.url) as connection, pytest.raises(pg.ObjectInUse):
             connection.execute("SELECT textsim.create_view('c', 'v')")
@@ -110,7 +110,7 @@ def test_many_rebuilds_at_once(db: ts.Database) -> None:
         except (ts.CorpusBusy, ts.CorpusChanged) as error:
             outcomes.append(type(error))
 
-    with running(rebuild_once, rebuild_once, rebuild_once):
+    with repeating(rebuild_once, rebuild_once, rebuild_once):
         while outcomes.count(True) < 10:
             time.sleep(0.01)
     assert stored_corpus.names(db.engine) == ["c"]
@@ -139,7 +139,7 @@ def test_lists_are_complete_during_rebuilds(db: ts.Database) -> None:
             assert len(list(reading.clusters(0.95))) >= 10
             assert reading.check() == []
 
-        with running(read_sql, read_python):
+        with repeating(read_sql, read_python):
             for seed in range(2, 10):
                 assert corpus.rebuild(seed=seed)
 
@@ -208,7 +208,7 @@ def test_writers_with_the_old_settings_are_refused(db: ts.Database) -> None:
             other.execute("SELECT textsim.add('c', 'c', 'another text in the meantime')")
         connection.commit()
     thread.join()
-    assert sorted(row[0] for row in contents(db, "c")[0]) == ["a", "b", "c"]
+    assert sorted(row[0] for row in stored_rows(db, "c")[0]) == ["a", "b", "c"]
     assert corpus.check() == []
     with pytest.raises(ts.CorpusChanged, match="was rebuilt with other settings meanwhile"):
         stale.add("d", "the words of a writer with the old settings")
@@ -225,7 +225,7 @@ def test_the_replaced_corpus_stays_while_somebody_reads_it(
     with psycopg.connect(db.url) as reader:
         reader.execute("SELECT FROM textsim.status('c')")  # reads documents, but no band rows
         assert corpus.rebuild(seed=3)
-        assert "the corpus that it replaces is dropped later" in caplog.text
+        assert "the next rebuild drops the replaced corpus" in caplog.text
         assert (corpus.config.seed, db.corpus("c").config.seed) == (3, 3)
     assert corpus.rebuild(seed=4)
     with db.engine.connect() as connection:

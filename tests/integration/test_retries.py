@@ -15,8 +15,8 @@ from psycopg import errors as pg
 import textsim_db as ts
 from tests.support.connections import Connection, with_option
 from tests.support.documents import documents
-from tests.support.sources import settle, stored
-from tests.support.threads import apart
+from tests.support.sources import index_all_pending, stored_forms
+from tests.support.threads import in_thread
 from tests.support.waiting import CLIENT_WAITS_FOR_A_LOCK, PATIENCE_SECONDS, wait_for, wait_until
 
 pytestmark = pytest.mark.one_server
@@ -65,14 +65,14 @@ def test_a_deadlock(db: ts.Database, corpus: ts.Corpus, connection: Connection) 
     ):
         same = database.corpus("c")
         other.execute("SELECT textsim.add('c', 'b', 'two changed')")
-        with apart(lambda: same.add_many([("a", "one more"), ("b", "two more")])) as failures:
+        with in_thread(lambda: same.add_many([("a", "one more"), ("b", "two more")])) as failures:
             wait_until(connection, CLIENT_WAITS_FOR_A_LOCK)
             other.execute("SELECT textsim.add('c', 'a', 'one changed')")
             other.commit()
     assert failures == []
     wait_for(lambda: deadlocks(connection) > before)  # the statistics come later
-    assert stored(connection) == {"a": "one more", "b": "two more"}
-    settle(db, corpus)
+    assert stored_forms(connection) == {"a": "one more", "b": "two more"}
+    index_all_pending(db, corpus)
 
 
 def deadlocks(connection: Connection) -> int:
@@ -93,12 +93,12 @@ def test_a_serialization_failure(
         insert = "INSERT INTO textsim.word (hash, word) VALUES (hashtextextended('new', 0), 'new')"
         other.execute(insert.encode())
         same = strict.corpus("c")
-        with apart(lambda: same.add("a", "something new")) as failures:
+        with in_thread(lambda: same.add("a", "something new")) as failures:
             wait_until(connection, CLIENT_WAITS_FOR_A_LOCK)
             # What the load will be told, which it does not tell us.
             with (
                 psycopg.connect(url) as third,
-                apart(
+                in_thread(
                     lambda: third.execute(f"{insert} ON CONFLICT DO NOTHING".encode())
                 ) as failures_of_third,
             ):
@@ -108,8 +108,8 @@ def test_a_serialization_failure(
                 other.commit()
     assert isinstance(failures_of_third[0], pg.SerializationFailure)
     assert failures == []
-    assert stored(connection) == {"a": "something new"}
-    settle(db, corpus)
+    assert stored_forms(connection) == {"a": "something new"}
+    index_all_pending(db, corpus)
 
 
 def test_a_document_that_is_removed_while_it_is_replaced(
@@ -119,13 +119,13 @@ def test_a_document_that_is_removed_while_it_is_replaced(
     with psycopg.connect(db.url) as other:
         other.execute("SELECT textsim.remove('c', 'a')")
         reports: list[ts.AddReport] = []
-        with apart(lambda: reports.append(corpus.add("a", "two"))) as failures:
+        with in_thread(lambda: reports.append(corpus.add("a", "two"))) as failures:
             wait_until(connection, CLIENT_WAITS_FOR_A_LOCK)
             other.commit()
     assert failures == []
     assert (reports[0].added, reports[0].replaced) == (1, 0)
-    assert stored(connection) == {"a": "two"}
-    settle(db, corpus)
+    assert stored_forms(connection) == {"a": "two"}
+    index_all_pending(db, corpus)
 
 
 def test_an_error_of_a_document_is_not_repeated(corpus: ts.Corpus, connection: Connection) -> None:

@@ -12,10 +12,10 @@ import textsim_db as ts
 from tests.support.connections import Connection, connection_url, with_option
 from tests.support.documents import documents
 from tests.support.proxy import Proxy
-from tests.support.sources import settle
-from tests.support.threads import apart
+from tests.support.sources import index_all_pending
+from tests.support.threads import in_thread
 from tests.support.waiting import wait_until
-from tests.support.workers import working
+from tests.support.workers import running_worker
 
 pytestmark = pytest.mark.one_server
 SLEEP = 0.0005
@@ -166,7 +166,7 @@ def test_a_cancelled_statement_is_not_repeated(
     proxy.replies = translate
     with ts.connect(with_option(proxy.url, "statement_timeout=60000")) as patient:
         same = patient.corpus("c")
-        with apart(
+        with in_thread(
             lambda: same.add_many([*documents(50), ("slow", "it takes its time")])
         ) as failures:
             wait_until(connection, CANCEL.encode(), ["%COPY%"])
@@ -183,7 +183,7 @@ def test_a_worker_goes_on_after_a_cancel(
     connection.execute("CREATE TABLE t (id text PRIMARY KEY, body text)")
     corpus.attach("t", "id", "body")
     be_slow(connection)
-    with working(db, lease=2.0):
+    with running_worker(db, lease=2.0):
         connection.execute("INSERT INTO t VALUES ('slow', 'it takes its time')")
         wait_until(connection, CANCEL.encode(), ["%COPY%"])
         connection.execute("DROP TRIGGER slow ON textsim.document_1")
@@ -191,7 +191,7 @@ def test_a_worker_goes_on_after_a_cancel(
         wait_until(connection, b"SELECT FROM textsim.document_1 WHERE key = 'b'")
         assert "slow" not in corpus
         wait_until(connection, b"SELECT FROM textsim.document_1 WHERE key = 'slow'")
-    settle(db, corpus)
+    index_all_pending(db, corpus)
 
 
 @pytest.mark.long

@@ -9,9 +9,9 @@ import pytest
 
 import textsim_db as ts
 from tests.support.connections import Connection
-from tests.support.sources import MODES, make_table, settle, stored
+from tests.support.sources import MODES, index_all_pending, make_table, stored_forms
 from tests.support.waiting import PATIENCE_SECONDS, wait_for
-from tests.support.workers import working
+from tests.support.workers import running_worker
 from textsim_db.db.engine import plain_url, sqlalchemy_url
 
 pytestmark = pytest.mark.one_server
@@ -36,7 +36,7 @@ def test_changes_that_cannot_be_indexed_are_set_aside(
     assert corpus.retry_failures() == 2
     connection.execute("UPDATE t SET id = 'short' WHERE id = repeat('k', 1001)")
     connection.execute("DELETE FROM t WHERE id = repeat('k', 1002)")
-    settle(db, corpus)
+    index_all_pending(db, corpus)
     assert len(corpus) == 3
 
 
@@ -63,12 +63,12 @@ def test_reconcile_mends_what_triggers_missed(
     }
     report = corpus.reconcile()
     assert (report.added, report.replaced, report.removed) == (0, 2, 18)
-    assert stored(connection) == {
+    assert stored_forms(connection) == {
         "7": "the only one",
         "5": "this as well",
         "by hand": "which is nobody s business",
     }
-    settle(db, corpus)
+    index_all_pending(db, corpus)
 
 
 def test_row_security_that_blinds_a_worker(
@@ -149,7 +149,7 @@ def test_a_change_that_ends_each_worker_is_set_aside(
     assert failure.key == "10"
     assert "a worker ended 8 times" in failure.error
     assert corpus.retry_failures() == 1
-    settle(db, corpus)
+    index_all_pending(db, corpus)
 
 
 @pytest.mark.parametrize("state", ["disk_full", "out_of_memory", "read_only_sql_transaction"])
@@ -175,14 +175,14 @@ def test_a_server_in_trouble(
         """.encode()
     )
     connection.execute("INSERT INTO t SELECT i, 'row ' || i FROM generate_series(100, 200) i")
-    with working(db):
+    with running_worker(db):
         wait_for(
             lambda: connection.execute("SELECT FROM met WHERE last_value > 4").rowcount,
         )
         connection.execute("DROP TABLE trouble")
         wait_for(lambda: len(corpus) == 106)
     assert corpus.failures() == []
-    settle(db, corpus)
+    index_all_pending(db, corpus)
 
 
 def test_a_worker_ends_where_the_schema_becomes_another(
@@ -211,4 +211,4 @@ def test_a_worker_ends_where_the_schema_becomes_another(
     with pytest.raises(ts.SchemaError, match="9999_later"):
         db.worker().run(until_idle=True)
     connection.execute("UPDATE textsim.alembic_version SET version_num = %s", version)
-    settle(db, corpus)
+    index_all_pending(db, corpus)

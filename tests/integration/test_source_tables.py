@@ -13,7 +13,14 @@ from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column
 
 import textsim_db as ts
 from tests.support.connections import Connection
-from tests.support.sources import MODES, expected, make_table, settle, stored, text_of
+from tests.support.sources import (
+    MODES,
+    expected_forms,
+    index_all_pending,
+    make_table,
+    stored_forms,
+    text_of,
+)
 
 pytestmark = pytest.mark.one_server
 KEYS: dict[str, tuple[str, list[object]]] = {
@@ -43,12 +50,12 @@ def test_keys(
     corpus.attach("t", "id", "body", mode)
     for number, key in enumerate(keys[1:], start=1):
         connection.execute("INSERT INTO t (id, body) VALUES (%s, %s)", [key, text_of(number)])
-    settle(db, corpus)
-    assert set(stored(connection)) == {str(key) for key in keys}
+    index_all_pending(db, corpus)
+    assert set(stored_forms(connection)) == {str(key) for key in keys}
     connection.execute("UPDATE t SET body = 'changed' WHERE id = %s", [keys[2]])
     connection.execute("DELETE FROM t WHERE id = %s", [keys[1]])
-    settle(db, corpus)
-    assert stored(connection) == {str(keys[0]): text_of(0), str(keys[2]): "changed"}
+    index_all_pending(db, corpus)
+    assert stored_forms(connection) == {str(keys[0]): text_of(0), str(keys[2]): "changed"}
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -66,7 +73,7 @@ def test_partitioned_tables(
         """
     )
     corpus.attach("t", "id", "body", mode)
-    settle(db, corpus)
+    index_all_pending(db, corpus)
     assert len(corpus) == 20
     for statement in (
         "UPDATE t1 SET body = body || ' changed in a partition' WHERE id = 3",
@@ -81,8 +88,8 @@ def test_partitioned_tables(
         "TRUNCATE t",
     ):
         connection.execute(statement)
-        settle(db, corpus)
-        assert stored(connection) == expected(connection, "t"), statement
+        index_all_pending(db, corpus)
+        assert stored_forms(connection) == expected_forms(connection, "t"), statement
 
 
 def test_a_partition_alone(db: ts.Database, corpus: ts.Corpus, connection: Connection) -> None:
@@ -95,11 +102,11 @@ def test_a_partition_alone(db: ts.Database, corpus: ts.Corpus, connection: Conne
     )
     corpus.attach("t1", "id", "body")
     connection.execute("INSERT INTO t VALUES (1, 'through the parent'), (11, 'elsewhere')")
-    settle(db, corpus)
-    assert stored(connection) == {"1": "through the parent"}
+    index_all_pending(db, corpus)
+    assert stored_forms(connection) == {"1": "through the parent"}
     connection.execute("TRUNCATE t")
-    settle(db, corpus)
-    assert stored(connection) == {}
+    index_all_pending(db, corpus)
+    assert stored_forms(connection) == {}
 
 
 AWKWARD = 'Schä"ma'
@@ -123,10 +130,10 @@ def test_awkward_names(db: ts.Database, connection: Connection, name: str, mode:
     connection.execute(insert, [1, "one before"])
     corpus.attach(table.as_string(None), key, text, mode)
     connection.execute(insert, [2, "two after"])
-    settle(db, corpus)
-    assert stored(connection, corpus.name) == {"1": "one before", "2": "two after"}
+    index_all_pending(db, corpus)
+    assert stored_forms(connection, corpus.name) == {"1": "one before", "2": "two after"}
     connection.execute(sql.SQL("TRUNCATE {}").format(table))
-    settle(db, corpus)
+    index_all_pending(db, corpus)
     corpus.detach(table.as_string(None))
     connection.execute(insert, [3, "three later"])
     assert corpus.status().pending == 0
@@ -214,8 +221,8 @@ def test_attach_again_takes_the_documents_over(
     connection.execute("DELETE FROM t WHERE id = 0")
     report = corpus.attach("t", "id", "body")
     assert (report.unchanged, report.removed) == (4, 1)
-    settle(db, corpus)
-    assert set(stored(connection)) == {"1", "2", "3", "4", "by hand"}
+    index_all_pending(db, corpus)
+    assert set(stored_forms(connection)) == {"1", "2", "3", "4", "by hand"}
 
 
 def test_two_tables_in_one_corpus(
@@ -225,10 +232,10 @@ def test_two_tables_in_one_corpus(
         connection.execute(f"CREATE TABLE {name} (id text PRIMARY KEY, body text)".encode())
         corpus.attach(name, "id", "body", "queue" if name == "x" else "inline")
     connection.execute("INSERT INTO x VALUES ('a', 'from x'), ('b', 'from x too')")
-    settle(db, corpus)
+    index_all_pending(db, corpus)
     connection.execute("INSERT INTO y VALUES ('c', 'from y'), ('b', 'not this one')")
     db.worker().run(until_idle=True)
-    assert stored(connection) == {"a": "from x", "b": "from x too", "c": "from y"}
+    assert stored_forms(connection) == {"a": "from x", "b": "from x too", "c": "from y"}
     failure = corpus.failures()[0]
     assert failure[:2] == ("b", "y")
     assert failure.error == "the corpus has this key from the table x"
@@ -239,8 +246,8 @@ def test_two_tables_in_one_corpus(
     connection.execute("INSERT INTO y VALUES ('b', 'now it may be'); DELETE FROM x WHERE id = 'b'")
     db.worker().run(until_idle=True)
     assert corpus.retry_failures() <= 1
-    settle(db, corpus)
-    assert stored(connection)["b"] == "now it may be"
+    index_all_pending(db, corpus)
+    assert stored_forms(connection)["b"] == "now it may be"
 
 
 class Base(DeclarativeBase):

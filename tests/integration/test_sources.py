@@ -9,7 +9,14 @@ import pytest
 
 import textsim_db as ts
 from tests.support.connections import Connection
-from tests.support.sources import MODES, expected, make_table, settle, stored, text_of
+from tests.support.sources import (
+    MODES,
+    expected_forms,
+    index_all_pending,
+    make_table,
+    stored_forms,
+    text_of,
+)
 
 pytestmark = pytest.mark.one_server
 
@@ -21,8 +28,8 @@ def test_attach_indexes_the_rows_of_a_table(
     make_table(connection)
     report = corpus.attach("t", "id", "body", mode)
     assert (report.added, report.unchanged) == (5, 0)
-    assert stored(connection) == expected(connection, "t")
-    settle(db, corpus)
+    assert stored_forms(connection) == expected_forms(connection, "t")
+    index_all_pending(db, corpus)
 
 
 STATEMENTS: dict[str, list[LiteralString]] = {
@@ -111,10 +118,10 @@ def test_statements(
     run(connection, STATEMENTS[name])
     if mode == "inline" and name != "a chain of keys":
         # Found at once, in the very transaction, and gone at once.
-        assert stored(connection) == expected(connection, "t")
+        assert stored_forms(connection) == expected_forms(connection, "t")
         assert corpus.check() == []
-    settle(db, corpus)
-    assert stored(connection) == expected(connection, "t")
+    index_all_pending(db, corpus)
+    assert stored_forms(connection) == expected_forms(connection, "t")
     rows = connection.execute("SELECT id::text, body FROM t WHERE body ~ '[a-z]'").fetchall()
     for key, body in rows[:20]:
         assert key in [match.key for match in corpus.query(body)], key
@@ -142,9 +149,9 @@ def test_texts_that_a_users_trigger_changes(
     )
     corpus.attach("t", "id", "body")
     connection.execute("UPDATE t SET other = 7")
-    settle(db, corpus)
-    assert stored(connection) == expected(connection, "t")
-    assert stored(connection)["1"] == text_of(1) + " 7"
+    index_all_pending(db, corpus)
+    assert stored_forms(connection) == expected_forms(connection, "t")
+    assert stored_forms(connection)["1"] == text_of(1) + " 7"
 
 
 def test_inline_in_the_transaction_itself(corpus: ts.Corpus, connection: Connection) -> None:

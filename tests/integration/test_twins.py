@@ -13,8 +13,8 @@ import psycopg
 import pytest
 
 import textsim_db as ts
-from tests.support.sources import settle
-from tests.support.workers import working
+from tests.support.sources import index_all_pending
+from tests.support.workers import running_worker
 
 pytestmark = pytest.mark.one_server
 
@@ -73,9 +73,9 @@ def test_twins(db: ts.Database, seed: int, kind: str) -> None:
             raise
 
     with (
-        working(db),
+        running_worker(db),
         ts.connect(db.url) as other,
-        working(other),
+        running_worker(other),
         ThreadPoolExecutor(2 * LANES) as pool,
     ):
         barriers = [threading.Barrier(2) for _ in range(LANES)]
@@ -86,7 +86,7 @@ def test_twins(db: ts.Database, seed: int, kind: str) -> None:
         ]
         for future in written:
             future.result()
-    settle(db, corpus)
+    index_all_pending(db, corpus)
     missed = {(f"{number}a", f"{number}b") for number in range(PAIRS)}
     missed -= {(pair.a, pair.b) for pair in corpus.pairs()}
     matches = corpus.query_many([text for text, _ in texts])

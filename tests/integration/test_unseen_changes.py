@@ -14,7 +14,7 @@ import pytest
 
 import textsim_db as ts
 from tests.support.connections import Connection
-from tests.support.embedded import kill, own_folder
+from tests.support.embedded import kill_postmaster, server_folder
 from tests.support.sources import MODES, text_of
 from textsim_db.db import embedded_server
 from textsim_db.db.engine import autocommit
@@ -255,7 +255,7 @@ def test_unlogged_table_after_a_crash(
     monkeypatch: pytest.MonkeyPatch, mode: str, mend: Mender
 ) -> None:
     """A table that was altered after it was attached is empty after a crash of the server."""
-    with own_folder() as folder:
+    with server_folder() as folder:
         monkeypatch.setenv(embedded_server.DATA_DIR_VARIABLE, str(folder))
         with ts.connect() as db, psycopg.connect(db.url, autocommit=True) as connection:
             corpus = db.create_corpus("c", shingle="word:2", threshold=0.7, num_hashes=16)
@@ -264,7 +264,7 @@ def test_unlogged_table_after_a_crash(
             connection.execute("ALTER TABLE t SET UNLOGGED")
             mend(db, corpus, connection)
             connection.execute("CHECKPOINT")
-            kill(folder)
+            kill_postmaster(folder)
         with ts.connect() as db, psycopg.connect(db.url, autocommit=True) as connection:
             corpus = db.corpus("c")
             assert connection.execute("SELECT count(*) FROM t").fetchone() == (0,)

@@ -13,9 +13,15 @@ import pytest
 
 import textsim_db as ts
 from tests.support.connections import Connection
-from tests.support.sources import expected, make_table, settle, stored, text_of
+from tests.support.sources import (
+    expected_forms,
+    index_all_pending,
+    make_table,
+    stored_forms,
+    text_of,
+)
 from tests.support.waiting import CLIENT_WAITS_FOR_A_LOCK, PATIENCE_SECONDS, wait_for, wait_until
-from tests.support.workers import leased, working
+from tests.support.workers import count_leased, running_worker
 from textsim_db.sync import pieces, source_rows
 from textsim_db.sync.claim_entries import GIVE_UP_TRIES
 
@@ -25,7 +31,7 @@ pytestmark = pytest.mark.one_server
 def test_a_running_worker(db: ts.Database, corpus: ts.Corpus, connection: Connection) -> None:
     make_table(connection, 0)
     reports: list[Any] = []
-    with working(db, report=reports.append):
+    with running_worker(db, report=reports.append):
         connection.execute("SELECT textsim.attach('c', 't', 'id', 'body')")
         for number in range(10):
             connection.execute("INSERT INTO t VALUES (%s, %s)", [number, text_of(number)])
@@ -38,7 +44,7 @@ def test_a_running_worker(db: ts.Database, corpus: ts.Corpus, connection: Connec
         wait_for(
             lambda: connection.execute("SELECT FROM textsim.document_1 WHERE key = '100'").rowcount
         )
-    settle(db, corpus)
+    index_all_pending(db, corpus)
     assert sum(report.changes.added for report in reports) == 11
     assert {(report.corpus, report.table) for report in reports} == {("c", "public.t")}
 
@@ -46,7 +52,7 @@ def test_a_running_worker(db: ts.Database, corpus: ts.Corpus, connection: Connec
 def test_a_worker_that_listens(db: ts.Database, corpus: ts.Corpus, connection: Connection) -> None:
     make_table(connection)
     corpus.attach("t", "id", "body")
-    with working(db, poll=10 * PATIENCE_SECONDS, listen=True):
+    with running_worker(db, poll=10 * PATIENCE_SECONDS, listen=True):
         time.sleep(0.5)  # for the first poll
         connection.execute("SET textsim.notify = on")
         connection.execute("INSERT INTO t VALUES (10, 'it is woken up by this one')")
@@ -70,16 +76,16 @@ def test_a_killed_worker(db: ts.Database, corpus: ts.Corpus, connection: Connect
         )
         worker = subprocess.Popen([sys.executable, "-c", program, db.url])
         try:
-            wait_for(lambda: leased(connection))
+            wait_for(lambda: count_leased(connection))
             time.sleep(0.02 * number)
         finally:
             worker.kill()
             worker.wait()
-        interrupted += leased(connection) > 0
-        wait_for(lambda: not leased(connection))
+        interrupted += count_leased(connection) > 0
+        wait_for(lambda: not count_leased(connection))
     assert interrupted, "no worker had anything in hand when it was killed"
-    settle(db, corpus)
-    assert stored(connection) == expected(connection, "t")
+    index_all_pending(db, corpus)
+    assert stored_forms(connection) == expected_forms(connection, "t")
 
 
 def test_a_locked_table_does_not_stop_the_others(
@@ -95,7 +101,7 @@ def test_a_locked_table_does_not_stop_the_others(
     connection.execute("CREATE TABLE fine (id int PRIMARY KEY, body text)")
     other.attach("fine", "id", "body")
     connection.execute("INSERT INTO t SELECT i, 'row ' || i FROM generate_series(100, 200) i")
-    with psycopg.connect(db.url) as busy, working(db, lease=3):
+    with psycopg.connect(db.url) as busy, running_worker(db, lease=3):
         busy.execute("LOCK TABLE t")
         wait_until(connection, CLIENT_WAITS_FOR_A_LOCK)
         connection.execute("INSERT INTO fine VALUES (1, 'goes on')")
@@ -103,7 +109,7 @@ def test_a_locked_table_does_not_stop_the_others(
         assert len(corpus) == 5
         busy.rollback()
         wait_for(lambda: len(corpus) == 106)
-    settle(db, corpus)
+    index_all_pending(db, corpus)
 
 
 def test_a_table_that_is_locked_for_long(
@@ -129,12 +135,12 @@ def test_a_table_that_is_locked_for_long(
     monkeypatch.setattr(pieces, "cut_keys", counted)
     with psycopg.connect(db.url) as busy:
         busy.execute("LOCK TABLE t")
-        with working(db, lease=0.05):
+        with running_worker(db, lease=0.05):
             wait_for(lambda: taken > 2 * GIVE_UP_TRIES)
             busy.rollback()
             wait_for(lambda: len(corpus) == 106)
     assert corpus.failures() == []
-    settle(db, corpus)
+    index_all_pending(db, corpus)
 
 
 def test_a_locked_partition_does_not_stop_the_others(
@@ -154,7 +160,7 @@ def test_a_locked_partition_does_not_stop_the_others(
     corpus.attach("t", "id", "body")
     other = db.create_corpus("other")
     other.attach("fine", "id", "body")
-    with psycopg.connect(db.url) as busy, working(db, lease=0.5):
+    with psycopg.connect(db.url) as busy, running_worker(db, lease=0.5):
         busy.execute("LOCK TABLE ONLY t1")
         time.sleep(1.2)  # what is known of the tables is read again
         connection.execute("INSERT INTO fine VALUES (1, 'goes on')")
@@ -162,7 +168,7 @@ def test_a_locked_partition_does_not_stop_the_others(
         busy.execute("INSERT INTO t VALUES (1, 'in the partition')")
         busy.commit()
         wait_for(lambda: len(corpus))
-    settle(db, corpus)
+    index_all_pending(db, corpus)
 
 
 def test_rows_that_a_transaction_holds_are_indexed_later(
@@ -178,6 +184,6 @@ def test_rows_that_a_transaction_holds_are_indexed_later(
         busy.commit()
     assert [row[0] for row in connection.execute(waiting)] in ([], ["3", "7"])
     connection.execute("UPDATE textsim.pending SET lease_until = NULL")
-    settle(db, corpus)
+    index_all_pending(db, corpus)
     assert connection.execute(waiting).fetchall() == []
-    assert stored(connection) == expected(connection, "t")
+    assert stored_forms(connection) == expected_forms(connection, "t")

@@ -11,8 +11,8 @@ import psycopg
 import pytest
 
 import textsim_db as ts
-from tests.support.clients import Client, Isolation, clients
-from tests.support.sources import stored
+from tests.support.clients import Client, Isolation, open_clients
+from tests.support.sources import stored_forms
 from textsim_db.db import stored_corpus
 from textsim_db.db.dictionary import Dictionary
 from textsim_db.db.store import Store
@@ -155,13 +155,13 @@ def test_every_order(db: ts.Database, kind: str, name: str) -> None:
     corpus = db.create_corpus("c", "word:1", num_hashes=16)
     waited = conflicts = 0
     options = "-c deadlock_timeout=10ms"
-    with clients(db.url) as make, psycopg.connect(db.url, autocommit=True) as look:
+    with open_clients(db.url) as make, psycopg.connect(db.url, autocommit=True) as look:
         clients_of_kind = [
             make(f"{number} {how}", isolation, options)
             for number, (how, isolation) in enumerate(KINDS[kind][: len(transactions)])
         ]
         for order in orders([len(transaction) + 1 for transaction in transactions]):
-            corpus.remove(stored(look))
+            corpus.remove(stored_forms(look))
             corpus.add_many(start.items())
             writers = [
                 Writer(client, how, transaction)
@@ -188,10 +188,10 @@ def test_every_order(db: ts.Database, kind: str, name: str) -> None:
             committed = [writer.transaction for writer in writers if writer.committed]
             conflicts += len(writers) - len(committed)
             assert committed, order
-            assert stored(look) in serial(start, committed), order
+            assert stored_forms(look) in serial(start, committed), order
             assert corpus.check() == [], order
             db.worker().run(until_idle=True)
-            assert stored(look) in serial(start, committed), order
+            assert stored_forms(look) in serial(start, committed), order
             assert corpus.check() == [], order
     print(f"{waited} steps waited, {conflicts} transactions were given up")
     # Who removes a document sees none that is only being added, and who leaves one as it is need

@@ -12,7 +12,7 @@ import textsim_db as ts
 from tests.support.clients import Clients, Isolation
 from tests.support.connections import Connection
 from tests.support.interleaving import ADD, LEVELS, REMOVE
-from tests.support.sources import expected, make_table, settle, stored
+from tests.support.sources import expected_forms, index_all_pending, make_table, stored_forms
 
 pytestmark = pytest.mark.one_server
 
@@ -33,8 +33,8 @@ def test_rebuild_waits_for_add(
     assert b.end() is True
     rebuilt = db.corpus("c")
     assert str(rebuilt.config.shingle) == "word:1"
-    assert stored(connection) == {"k": "from sql", "z": "not touched"}
-    settle(db, rebuilt)
+    assert stored_forms(connection) == {"k": "from sql", "z": "not touched"}
+    index_all_pending(db, rebuilt)
 
 
 def test_lists_wait_for_the_end_of_a_rebuild(
@@ -94,14 +94,14 @@ def test_writers_wait_for_rebuild(
     with pytest.raises(ts.CorpusChanged):
         b.end()
     rebuilt = db.corpus("c")
-    assert stored(connection) == {"z": "not touched"}
+    assert stored_forms(connection) == {"z": "not touched"}
     a.does(a.sql(ADD, "a", "from SQL"))
     a.commit()
     b.does(lambda: old.add("b", "from Python"))
     c.does(c.sql(REMOVE, "z"))
     c.commit()
-    assert stored(connection) == {"a": "from sql", "b": "from python"}
-    settle(db, rebuilt)
+    assert stored_forms(connection) == {"a": "from sql", "b": "from python"}
+    index_all_pending(db, rebuilt)
 
 
 @pytest.mark.parametrize("mode", ["queue", "inline"])
@@ -123,5 +123,5 @@ def test_a_row_changes_while_its_corpus_is_rebuilt(
         rebuilder.end()
     rebuilt = db.corpus("c")
     assert str(rebuilt.config.shingle) == "word:1"
-    settle(db, rebuilt)
-    assert stored(connection) == expected(connection, "t")
+    index_all_pending(db, rebuilt)
+    assert stored_forms(connection) == expected_forms(connection, "t")

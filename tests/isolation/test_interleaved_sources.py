@@ -8,8 +8,8 @@ import pytest
 import textsim_db as ts
 from tests.support.clients import Clients, Isolation
 from tests.support.connections import Connection
-from tests.support.interleaving import ADD, LEVELS, RR, adding
-from tests.support.sources import expected, settle, stored
+from tests.support.interleaving import ADD, LEVELS, RR, add_many_step
+from tests.support.sources import expected_forms, index_all_pending, stored_forms
 from tests.support.workers import wait_for_postponed
 from textsim_db.write.statements import QUEUE_OF_WRITERS
 
@@ -39,8 +39,8 @@ def test_attach_waits_for_insert(
     b.waits(lambda: b.db.corpus("c").attach("t", "id", "body", mode))
     a.commit()
     b.end()
-    assert stored(connection) == expected(connection, "t")
-    settle(db, corpus)
+    assert stored_forms(connection) == expected_forms(connection, "t")
+    index_all_pending(db, corpus)
 
 
 @pytest.mark.parametrize("mode", ["queue", "inline"])
@@ -66,8 +66,8 @@ def test_insert_waits_for_attach(
         b.rollback()
         b.does(b.sql("INSERT INTO t VALUES ('k', 'while it is attached')"))
     b.commit()
-    settle(db, corpus)
-    assert stored(connection) == expected(connection, "t")
+    index_all_pending(db, corpus)
+    assert stored_forms(connection) == expected_forms(connection, "t")
     assert "k" in corpus
 
 
@@ -90,8 +90,8 @@ def test_two_workers_on_one_key(
     b.end()
     assert corpus.status().failed == 0
     wait_for_postponed(connection)
-    settle(db, corpus)
-    assert stored(connection) == {"k": "third"}
+    index_all_pending(db, corpus)
+    assert stored_forms(connection) == {"k": "third"}
 
 
 @LEVELS
@@ -118,8 +118,8 @@ def test_a_worker_whose_default_is_an_old_snapshot(
     gate.does(gate.sql("DELETE FROM textsim.pending WHERE lease_until IS NULL"))
     gate.commit()
     worker.end()
-    assert stored(connection) == {}
-    settle(db, corpus)
+    assert stored_forms(connection) == {}
+    index_all_pending(db, corpus)
 
 
 def test_a_worker_passes_over_what_a_user_holds(
@@ -131,15 +131,18 @@ def test_a_worker_passes_over_what_a_user_holds(
     a, b, worker = make_client("a"), make_client("b"), make_client("worker")
     a.does(a.sql("UPDATE t SET body = 'second' WHERE id = 'k'"))
     worker.does(lambda: worker.db.worker().run(until_idle=True))
-    b.waits(adding(b, ("k", "by hand")))
+    b.waits(add_many_step(b, ("k", "by hand")))
     a.commit()
     b.end()
     # The document is what it was written last, until somebody compares it with the table.
-    assert stored(connection) in ({"k": "by hand", "l": "first"}, {"k": "second", "l": "first"})
+    assert stored_forms(connection) in (
+        {"k": "by hand", "l": "first"},
+        {"k": "second", "l": "first"},
+    )
     corpus.reconcile()
     wait_for_postponed(connection)
-    settle(db, corpus)
-    assert stored(connection) == expected(connection, "t")
+    index_all_pending(db, corpus)
+    assert stored_forms(connection) == expected_forms(connection, "t")
 
 
 @LEVELS
@@ -153,7 +156,7 @@ def test_truncate_against_replace(
     """All documents of a table are removed while somebody writes one of them by hand."""
     make_table(connection, 3)
     corpus.attach("t", "id", "body", "inline")
-    settle(db, corpus)
+    index_all_pending(db, corpus)
     a, b = make_client("a"), make_client("b", level)
     a.does(a.sql(ADD, "2", "by hand"))
     b.waits(b.sql("TRUNCATE t"))
@@ -166,5 +169,5 @@ def test_truncate_against_replace(
         b.does(b.sql("TRUNCATE t"))
     b.commit()
     assert corpus.check() == []
-    settle(db, corpus)
-    assert stored(connection) == {}
+    index_all_pending(db, corpus)
+    assert stored_forms(connection) == {}

@@ -10,8 +10,8 @@ import pytest
 import textsim_db as ts
 from tests.support.clients import Clients, Isolation
 from tests.support.connections import Connection
-from tests.support.interleaving import ADD, LEVELS, REMOVE, RR, adding, counts
-from tests.support.sources import settle, stored
+from tests.support.interleaving import ADD, LEVELS, REMOVE, RR, add_many_step, report_counts
+from tests.support.sources import index_all_pending, stored_forms
 
 pytestmark = pytest.mark.one_server
 
@@ -29,11 +29,11 @@ def test_add_many_waits_for_add(
 ) -> None:
     a, b = make_client("a", level), make_client("b")
     a.does(a.sql(ADD, "k", "from SQL"))
-    b.waits(adding(b, ("k", "from Python")))
+    b.waits(add_many_step(b, ("k", "from Python")))
     a.commit()
-    assert counts(b.end()) == (0, 1, 0)
-    assert stored(connection) == {"k": "from python"}
-    settle(db, corpus)
+    assert report_counts(b.end()) == (0, 1, 0)
+    assert stored_forms(connection) == {"k": "from python"}
+    index_all_pending(db, corpus)
 
 
 @LEVELS
@@ -46,11 +46,11 @@ def test_add_many_waits_for_add_that_is_given_up(
 ) -> None:
     a, b = make_client("a", level), make_client("b")
     a.does(a.sql(ADD, "k", "from SQL"))
-    b.waits(adding(b, ("k", "from Python")))
+    b.waits(add_many_step(b, ("k", "from Python")))
     a.rollback()
-    assert counts(b.end()) == (1, 0, 0)
-    assert stored(connection) == {"k": "from python"}
-    settle(db, corpus)
+    assert report_counts(b.end()) == (1, 0, 0)
+    assert stored_forms(connection) == {"k": "from python"}
+    index_all_pending(db, corpus)
 
 
 @LEVELS
@@ -64,21 +64,21 @@ def test_add_waits_for_add_many(
     """The gate holds the band rows: add_many stands between its documents and those."""
     gate, a, b = make_client("gate"), make_client("a"), make_client("b", level)
     gate.does(gate.sql("LOCK TABLE textsim.band_1 IN SHARE MODE"))
-    a.waits(adding(a, ("k", "from Python")))
+    a.waits(add_many_step(a, ("k", "from Python")))
     b.waits(b.sql(ADD, "k", "from SQL"))
     gate.commit()
-    assert counts(a.end()) == (1, 0, 0)
+    assert report_counts(a.end()) == (1, 0, 0)
     if level == RR:
         with pytest.raises(psycopg.errors.SerializationFailure):
             b.end()
         b.rollback()
-        assert stored(connection) == {"k": "from python"}
+        assert stored_forms(connection) == {"k": "from python"}
         b.does(b.sql(ADD, "k", "from SQL"))
     else:
         b.end()
     b.commit()
-    assert stored(connection) == {"k": "from sql"}
-    settle(db, corpus)
+    assert stored_forms(connection) == {"k": "from sql"}
+    index_all_pending(db, corpus)
 
 
 def test_two_loads_of_the_same_keys(
@@ -86,13 +86,13 @@ def test_two_loads_of_the_same_keys(
 ) -> None:
     gate, a, b = make_client("gate"), make_client("a"), make_client("b")
     gate.does(gate.sql("LOCK TABLE textsim.band_1 IN SHARE MODE"))
-    a.waits(adding(a, ("k", "one"), ("l", "one")))
-    b.waits(adding(b, ("l", "two"), ("k", "two")))
+    a.waits(add_many_step(a, ("k", "one"), ("l", "one")))
+    b.waits(add_many_step(b, ("l", "two"), ("k", "two")))
     gate.commit()
-    assert counts(a.end()) == (2, 0, 0)
-    assert counts(b.end()) == (0, 2, 0)
-    assert stored(connection) == {"k": "two", "l": "two"}
-    settle(db, corpus)
+    assert report_counts(a.end()) == (2, 0, 0)
+    assert report_counts(b.end()) == (0, 2, 0)
+    assert stored_forms(connection) == {"k": "two", "l": "two"}
+    index_all_pending(db, corpus)
 
 
 # New words.
@@ -109,10 +109,10 @@ def test_the_same_new_words_in_sql_wait_for_nobody(
     a, b, c = make_client("a", level), make_client("b", level), make_client("c")
     a.does(a.sql(ADD, "a", "words never seen before"))
     b.does(b.sql(ADD, "b", "words never seen before"))
-    assert counts(c.does(adding(c, ("c", "words never seen before")))) == (1, 0, 0)
+    assert report_counts(c.does(add_many_step(c, ("c", "words never seen before")))) == (1, 0, 0)
     b.commit()
     a.commit()
-    settle(db, corpus)
+    index_all_pending(db, corpus)
     assert {match.key for match in corpus.query("words never seen before", 1.0)} == {"a", "b", "c"}
     assert connection.execute(
         "SELECT count(*), count(DISTINCT word) FROM textsim.word"
@@ -128,16 +128,16 @@ def test_a_word_that_somebody_is_adding(
     a.does(
         a.sql("INSERT INTO textsim.word (hash, word) VALUES (hashtextextended('new', 0), 'new')")
     )
-    b.waits(adding(b, ("b", "new words")))
-    c.waits(adding(c, ("c", "new words")))
+    b.waits(add_many_step(b, ("b", "new words")))
+    c.waits(add_many_step(c, ("c", "new words")))
     getattr(a, ends)()
-    assert counts(b.end()) == counts(c.end()) == (1, 0, 0)
+    assert report_counts(b.end()) == report_counts(c.end()) == (1, 0, 0)
     assert connection.execute("SELECT word FROM textsim.word ORDER BY word").fetchall() == [
         ("new",),
         ("words",),
     ]
     assert {match.key for match in corpus.query("new words", 1.0)} == {"b", "c"}
-    settle(db, corpus)
+    index_all_pending(db, corpus)
 
 
 # Adding and removing.
@@ -159,8 +159,8 @@ def test_remove_waits_for_replace(
     b.waits(lambda: b.db.corpus("c").remove(["k"]))
     getattr(a, ends)()
     assert b.end() == 1
-    assert stored(connection) == {}
-    settle(db, corpus)
+    assert stored_forms(connection) == {}
+    index_all_pending(db, corpus)
 
 
 @LEVELS
@@ -176,11 +176,11 @@ def test_replace_waits_for_remove(
     corpus.add("k", "as it was")
     a, b = make_client("a", level), make_client("b")
     a.does(a.sql(REMOVE, "k"))
-    b.waits(adding(b, ("k", "from Python")))
+    b.waits(add_many_step(b, ("k", "from Python")))
     getattr(a, ends)()
-    assert counts(b.end()) == ((1, 0, 0) if ends == "commit" else (0, 1, 0))
-    assert stored(connection) == {"k": "from python"}
-    settle(db, corpus)
+    assert report_counts(b.end()) == ((1, 0, 0) if ends == "commit" else (0, 1, 0))
+    assert stored_forms(connection) == {"k": "from python"}
+    index_all_pending(db, corpus)
 
 
 @LEVELS
@@ -195,12 +195,12 @@ def test_replace_and_remove_behind_each_other(
     a, b, c = make_client("a", level), make_client("b"), make_client("c")
     a.does(a.sql(ADD, "k", "from SQL"))
     b.waits(lambda: b.db.corpus("c").remove(["k"]))
-    c.waits(adding(c, ("k", "from Python")))
+    c.waits(add_many_step(c, ("k", "from Python")))
     a.commit()
     assert b.end() == 1
-    assert sum(counts(c.end())) == 1
-    assert stored(connection) in ({"k": "from python"}, {})
-    settle(db, corpus)
+    assert sum(report_counts(c.end())) == 1
+    assert stored_forms(connection) in ({"k": "from python"}, {})
+    index_all_pending(db, corpus)
 
 
 # The corpus goes.
@@ -219,16 +219,16 @@ def test_drop_waits_for_add(
     a.does(a.sql(ADD, "k", "from SQL"))
     b.waits(lambda: b.db.drop_corpus("c"))
     # Who comes after that waits for the drop, and others for nobody.
-    c.waits(adding(c, ("l", "from Python")))
+    c.waits(add_many_step(c, ("l", "from Python")))
     connection.execute("SELECT textsim.add('other', 'k', 'in another corpus')")
     a.commit()
     # The drop gives way to who has written documents already.
     b.end()
     with suppress(ts.CorpusNotFound):
-        assert counts(c.end()) == (1, 0, 0)
+        assert report_counts(c.end()) == (1, 0, 0)
     assert db.corpora() == ["other"]
     assert connection.execute("SELECT FROM textsim.pending WHERE corpus_id = 1").fetchall() == []
-    settle(db, other)
+    index_all_pending(db, other)
 
 
 @LEVELS
@@ -245,7 +245,7 @@ def test_add_waits_for_drop(
     a.rollback()
     b.end()
     b.commit()
-    settle(db, corpus)
+    index_all_pending(db, corpus)
     a.does(a.sql("SELECT textsim.drop_corpus('c')"))
     b.waits(b.sql(ADD, "k", "again"))
     a.commit()

@@ -10,7 +10,7 @@ import pytest
 from psycopg import errors as pg
 
 from tests.support.catalog import expected_settings
-from tests.support.roles import FOX, Stage, as_role, contents
+from tests.support.roles import FOX, Stage, as_role, rows_and_rights
 
 pytestmark = pytest.mark.one_server
 
@@ -118,7 +118,7 @@ def test_a_reader_changes_nothing_by_any_function(stage: Stage, rng: random.Rand
     attach(stage)
     stage.run(stage.owner, "SELECT textsim.create_corpus('bare')")
     stage.run(stage.reader, "CREATE TABLE article (id integer PRIMARY KEY, body text)")
-    before = contents(stage)
+    before = rows_and_rights(stage)
     called = 0
     with psycopg.connect(as_role(stage.url, stage.reader), autocommit=True) as connection:
         connection.execute("SET statement_timeout = '20s'")
@@ -158,13 +158,13 @@ def test_a_reader_changes_nothing_by_any_function(stage: Stage, rng: random.Rand
             with pytest.raises(pg.InsufficientPrivilege):
                 connection.execute(f"SELECT textsim.{call}".encode())
     assert called > 200
-    assert contents(stage) == before
+    assert rows_and_rights(stage) == before
 
 
 def test_a_reader_changes_nothing_by_any_statement(stage: Stage) -> None:
     attach(stage)
     stage.run(stage.reader, "CREATE TABLE own (LIKE textsim.band)")
-    before = contents(stage)
+    before = rows_and_rights(stage)
     statements = [
         "CREATE TABLE textsim.made ()",
         "CREATE VIEW textsim.made AS SELECT 1",
@@ -245,7 +245,7 @@ def test_a_reader_changes_nothing_by_any_statement(stage: Stage) -> None:
                 connection.execute("ROLLBACK")
     # Where nothing could be granted the server warns, and what there is is compared below.
     assert [s for s in done if not s.startswith("GRANT")] == []
-    assert contents(stage) == before
+    assert rows_and_rights(stage) == before
 
 
 @pytest.mark.parametrize(
@@ -271,14 +271,14 @@ def test_a_writer_gets_no_more_from_functions_that_run_as_the_owner(
     attach(stage)
     stage.run(stage.other, "CREATE TABLE others (id integer PRIMARY KEY, body text)")
     stage.run(stage.writer, "CREATE TABLE mine (id integer PRIMARY KEY, body text)")
-    before = contents(stage)
+    before = rows_and_rights(stage)
     for table in ("others", "mine"):
         try:
             stage.run(stage.writer, f"SELECT textsim.{call.format(table=table)}")
         except psycopg.Error as error:
             assert not isinstance(error, pg.SyntaxError)  # noqa: PT017
             assert not is_fault(error)  # noqa: PT017
-    after = contents(stage)
+    after = rows_and_rights(stage)
     changed = {name for name in before if before[name] != after[name]}
     # At most a note of a table that is not attached, and a function for triggers that it cannot have.
     assert changed <= {"rights", "textsim.source", "textsim.source_id_seq"}
@@ -355,14 +355,14 @@ def test_what_is_indexed_is_read_by_whoever_may_search(stage: Stage) -> None:
     )
     stage.run(stage.owner, f"SELECT textsim.grant_writer('\"{stage.other}\"')")
     stage.run(stage.other, "SELECT textsim.attach('news', 'secret', 'id', 'body')")
-    before = contents(stage)["textsim.word"]
+    before = rows_and_rights(stage)["textsim.word"]
     for role in (stage.writer, stage.owner):
         with stage.connect(role) as db:
             worker = db.worker()
             worker.run(until_idle=True)
             assert "row security hides rows of it from this role" in str(worker.unusable)
         assert stage.run(role, "SELECT * FROM secret") == []
-    assert contents(stage)["textsim.word"] == before
+    assert rows_and_rights(stage)["textsim.word"] == before
     with pytest.raises(pg.InsufficientPrivilege):
         stage.run(stage.reader, "SELECT * FROM secret")
     # Until somebody who may see the rows indexes them, a reader sees that something has changed.
@@ -377,6 +377,6 @@ def test_what_is_indexed_is_read_by_whoever_may_search(stage: Stage) -> None:
     for role in (stage.reader, stage.writer):
         assert stage.run(role, words) == [(f"the secret plan {FOX}",)]
     # And nothing but the words: no case, no punctuation, no other column.
-    everything = str([rows for name, rows in contents(stage).items() if name != "rights"])
+    everything = str([rows for name, rows in rows_and_rights(stage).items() if name != "rights"])
     assert "SECRET" not in everything
     assert "Plan:" not in everything

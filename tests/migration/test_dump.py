@@ -15,10 +15,10 @@ import pytest
 from psycopg import sql
 
 import textsim_db as ts
-from tests.support.catalog import CATALOG, catalog, rows
+from tests.support.catalog import CATALOG, fetch_sorted, schema_catalog
 from tests.support.roles import FOX, RIGHTS, TEXTS, Stage, new_role, new_stage
 from tests.support.sampling import sample
-from tests.support.servers import Server, own_server, programs_of
+from tests.support.servers import Server, programs_of, run_server
 
 UTF8 = "ENCODING 'UTF8' TEMPLATE template0"
 VERSIONS = (15, 16, 18)
@@ -195,19 +195,21 @@ def test_the_same_server(server: Server, stage: Stage, form: str) -> None:
 def check_functions(stage: Stage) -> None:
     """The functions of each corpus are there, and making them anew changes nothing."""
     query = CATALOG["functions"]
-    before = rows(stage.url, query)
+    before = fetch_sorted(stage.url, query)
     corpora = stage.run(stage.owner, "SELECT id FROM textsim.corpus")
     assert corpora
     for (number,) in corpora:
         pattern = rf"textsim\._(search|write|remove)_{number}\("
         assert len([name for name, *_ in before if re.match(pattern, name)]) == 3
     stage.run(stage.owner, "SELECT textsim._make_functions(c.id) FROM textsim.corpus c")
-    assert rows(stage.url, query) == before
+    assert fetch_sorted(stage.url, query) == before
 
 
 def rights(stage: Stage) -> list[tuple[object, ...]]:
     # From PostgreSQL 17 on, an owner has the right to MAINTAIN as well.
-    return [(*row[:2], (row[2] or "").replace("xtm/", "xt/")) for row in rows(stage.url, RIGHTS)]
+    return [
+        (*row[:2], (row[2] or "").replace("xtm/", "xt/")) for row in fetch_sorted(stage.url, RIGHTS)
+    ]
 
 
 def check(stage: Stage, restored: Stage) -> None:
@@ -215,7 +217,7 @@ def check(stage: Stage, restored: Stage) -> None:
     with psycopg.connect(restored.url) as new, psycopg.connect(stage.url) as old:
         same_version = new.info.server_version == old.info.server_version
     if same_version:  # versions show some things differently
-        restored_catalog, expected = catalog(restored.url), catalog(stage.url)
+        restored_catalog, expected = schema_catalog(restored.url), schema_catalog(stage.url)
         for name in CATALOG:
             assert restored_catalog[name] == expected[name], name
     assert rights(restored) == rights(stage)
@@ -237,7 +239,7 @@ def servers() -> Iterator[dict[int, Server]]:
             if folder is not None and (folder / "pg_dump").exists():
                 place = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ts-")))
                 place.chmod(0o755)
-                url = stack.enter_context(own_server(folder, place))
+                url = stack.enter_context(run_server(folder, place))
                 made[version] = Server(url, f"dump{version}_")
         yield made
 

@@ -15,9 +15,9 @@ import pytest
 from psycopg import sql
 
 import textsim_db as ts
-from tests.support.catalog import CATALOG, catalog, rows
+from tests.support.catalog import CATALOG, fetch_sorted, schema_catalog
 from tests.support.roles import FOX, RIGHTS, TEXTS, Stage, as_role, new_stage
-from tests.support.servers import SYSTEM_PROGRAMS, Server, own_server, programs_of
+from tests.support.servers import SYSTEM_PROGRAMS, Server, programs_of, run_server
 from textsim_db.db import schema
 
 ROOT = Path(__file__).parents[2]
@@ -47,7 +47,7 @@ def system_server(folder: Path) -> Iterator[Server]:
         original = Path(run(str(config), option).strip())
         shutil.copytree(original, folder / original.relative_to("/"), symlinks=True)
     make_install(f"PG_CONFIG={config}", f"DESTDIR={folder}")
-    with own_server(folder / SYSTEM_PROGRAMS[-1].relative_to("/"), folder) as url:
+    with run_server(folder / SYSTEM_PROGRAMS[-1].relative_to("/"), folder) as url:
         yield Server(url, "system_")
 
 
@@ -107,7 +107,7 @@ def test_create_extension_equals_upgraded(extensible: Server) -> None:
     with extensible.database(UTF8) as made_url, extensible.database(UTF8) as expected_url:
         extend(made_url)
         ts.install(expected_url)
-        made, expected = catalog(made_url), catalog(expected_url)
+        made, expected = schema_catalog(made_url), schema_catalog(expected_url)
         for name in CATALOG:
             assert made[name] == expected[name], name
         with ts.connect(made_url) as db:
@@ -194,10 +194,10 @@ def test_a_dump_restores_everything(stage: Stage, extensible: Server, tmp_path: 
         assert re.findall("ERROR: .*", errors) == ['ERROR:  schema "textsim" already exists']
         restored = replace(stage, url=url)
         assert answers(restored) == answers(stage)
-        made, expected = catalog(url), catalog(stage.url)
+        made, expected = schema_catalog(url), schema_catalog(stage.url)
         for what in CATALOG:
             assert made[what] == expected[what], what
-        assert rows(url, RIGHTS) == rows(stage.url, RIGHTS)
+        assert fetch_sorted(url, RIGHTS) == fetch_sorted(stage.url, RIGHTS)
         for each in (stage, restored):
             each.run(stage.writer, f"UPDATE article SET body = '{FOX} today' WHERE id = 1")
             each.run(stage.writer, "DELETE FROM note")
@@ -215,6 +215,6 @@ def test_psql_runs_the_script(database_url: str, empty_database_url: str, tmp_pa
     file = tmp_path / "textsim.sql"
     file.write_text(schema.script(), encoding="utf-8")
     run(psql, "-X", "-q", "-v", "ON_ERROR_STOP=1", "-f", str(file), empty_database_url)
-    made, expected = catalog(empty_database_url), catalog(database_url)
+    made, expected = schema_catalog(empty_database_url), schema_catalog(database_url)
     for name in CATALOG:
         assert made[name] == expected[name], name

@@ -15,7 +15,7 @@ from tests.support.roles import (
     RIGHTS,
     Stage,
     as_role,
-    contents,
+    rows_and_rights,
 )
 from textsim_db.cli import app
 from textsim_db.database import URL_VARIABLE
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.one_server
 def test_rights_are_given_by_the_owner_only(stage: Stage, function: str) -> None:
     stage.run(stage.writer, "CREATE TABLE article (id integer PRIMARY KEY, body text)")
     stage.run(stage.writer, "SELECT textsim.attach('news', 'article', 'id', 'body')")
-    before = contents(stage)
+    before = rows_and_rights(stage)
     for role in (stage.other, stage.reader, stage.writer):
         for target in (stage.other, stage.reader, stage.writer, stage.owner):
             # Where nothing could be granted the server fails or warns, as GRANT does.
@@ -35,7 +35,7 @@ def test_rights_are_given_by_the_owner_only(stage: Stage, function: str) -> None
                 stage.run(
                     role, f"SELECT textsim.{function}(quote_ident(%s)::regrole)", values=[target]
                 )
-    assert contents(stage) == before
+    assert rows_and_rights(stage) == before
 
 
 def test_rights_of_one_corpus(stage: Stage) -> None:

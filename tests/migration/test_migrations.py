@@ -13,7 +13,7 @@ from sqlalchemy import Engine
 
 import textsim_db as ts
 from scripts.freeze_schema import CHECKSUMS, checksums
-from tests.support.catalog import CATALOG, catalog, catalog_of_all, rows
+from tests.support.catalog import CATALOG, fetch_sorted, schema_catalog, user_catalog
 from tests.support.servers import Server
 from tests.support.steps import FIRST, SECOND, second_step
 from textsim_db.db import schema
@@ -36,10 +36,10 @@ def engine(empty_database_url: str) -> Iterator[Engine]:
 
 def test_fresh_equals_upgraded(server: Server, engine: Engine, empty_database_url: str) -> None:
     schema.upgrade(engine)
-    upgraded = catalog(empty_database_url)
+    upgraded = schema_catalog(empty_database_url)
     with server.database("ENCODING 'UTF8' TEMPLATE template0") as fresh_url:
         run_script(fresh_url)
-        fresh = catalog(fresh_url)
+        fresh = schema_catalog(fresh_url)
         for name in CATALOG:
             assert fresh[name] == upgraded[name], name
         with ts.connect(fresh_url) as db:
@@ -50,15 +50,15 @@ def test_fresh_equals_upgraded(server: Server, engine: Engine, empty_database_ur
 
 
 def test_down_and_up_again(engine: Engine, empty_database_url: str) -> None:
-    before = catalog_of_all(empty_database_url)
+    before = user_catalog(empty_database_url)
     schema.upgrade(engine)
-    first = catalog(empty_database_url)
+    first = schema_catalog(empty_database_url)
     schema.downgrade(engine)
-    assert catalog_of_all(empty_database_url) == before
+    assert user_catalog(empty_database_url) == before
     schema.upgrade(engine)
-    assert catalog(empty_database_url) == first
+    assert schema_catalog(empty_database_url) == first
     schema.upgrade(engine)
-    assert catalog(empty_database_url) == first
+    assert schema_catalog(empty_database_url) == first
 
 
 @pytest.fixture
@@ -72,10 +72,10 @@ def test_fresh_equals_upgraded_in_two_steps(
     server: Server, engine: Engine, empty_database_url: str, two_steps: Path
 ) -> None:
     assert schema.upgrade(engine) == SECOND
-    upgraded = catalog(empty_database_url)
+    upgraded = schema_catalog(empty_database_url)
     with server.database("ENCODING 'UTF8' TEMPLATE template0") as fresh_url:
         run_script(fresh_url)
-        assert catalog(fresh_url) == upgraded
+        assert schema_catalog(fresh_url) == upgraded
 
 
 def test_functions_of_corpora_equal_upgraded_ones(
@@ -88,9 +88,9 @@ def test_functions_of_corpora_equal_upgraded_ones(
     of_corpora = f"SELECT * FROM ({CATALOG['functions']}) f (name) WHERE name ~ '_1[(]'"
     with psycopg.connect(empty_database_url, autocommit=True) as connection:
         connection.execute(create)
-    older = rows(empty_database_url, of_corpora)
+    older = fetch_sorted(empty_database_url, of_corpora)
     schema.upgrade(engine)
-    upgraded = rows(empty_database_url, of_corpora)
+    upgraded = fetch_sorted(empty_database_url, of_corpora)
     assert len(upgraded) == 3
     assert upgraded != older
     assert any("forget a document of a corpus," in str(row) for row in upgraded)
@@ -98,21 +98,23 @@ def test_functions_of_corpora_equal_upgraded_ones(
         run_script(fresh_url)
         with psycopg.connect(fresh_url, autocommit=True) as connection:
             connection.execute(create)
-        assert rows(fresh_url, of_corpora) == upgraded
+        assert fetch_sorted(fresh_url, of_corpora) == upgraded
     schema.downgrade(engine, "-1")
-    assert rows(empty_database_url, of_corpora) == older
+    assert fetch_sorted(empty_database_url, of_corpora) == older
 
 
 def test_down_step_by_step(engine: Engine, empty_database_url: str, two_steps: Path) -> None:
     schema.upgrade(engine)
-    complete = catalog(empty_database_url)
+    complete = schema_catalog(empty_database_url)
     reached = []
     for _ in (SECOND, FIRST):
         schema.downgrade(engine, "-1")
-        reached.append(rows(empty_database_url, "SELECT * FROM textsim.alembic_version"))
+        reached.append(fetch_sorted(empty_database_url, "SELECT * FROM textsim.alembic_version"))
     assert reached == [[(FIRST,)], []]
     schema.upgrade(engine)
-    assert without_dropped_columns(catalog(empty_database_url)) == without_dropped_columns(complete)
+    assert without_dropped_columns(schema_catalog(empty_database_url)) == without_dropped_columns(
+        complete
+    )
 
 
 def without_dropped_columns(found: dict[str, list[tuple[Any, ...]]]) -> dict[str, list[Any]]:
@@ -123,7 +125,7 @@ def without_dropped_columns(found: dict[str, list[tuple[Any, ...]]]) -> dict[str
 
 def test_hundreds_of_corpora_are_removed(engine: Engine, empty_database_url: str) -> None:
     """More than the server can lock in one transaction."""
-    before = catalog_of_all(empty_database_url)
+    before = user_catalog(empty_database_url)
     schema.upgrade(engine)
     with psycopg.connect(empty_database_url, autocommit=True) as connection:
         connection.execute("CREATE TABLE article (id int PRIMARY KEY, body text)")
@@ -139,17 +141,17 @@ def test_hundreds_of_corpora_are_removed(engine: Engine, empty_database_url: str
         schema.downgrade(engine)
         connection.execute("INSERT INTO article VALUES (1, 'a row of a table that was attached')")
         connection.execute("DROP TABLE article")
-    assert catalog_of_all(empty_database_url) == before
+    assert user_catalog(empty_database_url) == before
 
 
 def test_up_and_down_with_rows(engine: Engine, empty_database_url: str) -> None:
-    before = catalog_of_all(empty_database_url)
+    before = user_catalog(empty_database_url)
     schema.upgrade(engine)
     with ts.connect(empty_database_url) as db:
         for name in ("one", "two"):
             db.create_corpus(name).add_many([("a", "some text"), ("b", "other text")])
     schema.downgrade(engine)
-    assert catalog_of_all(empty_database_url) == before
+    assert user_catalog(empty_database_url) == before
     schema.upgrade(engine)
     with ts.connect(empty_database_url) as db:
         assert db.corpora() == []
@@ -215,7 +217,7 @@ def test_documents_survive_a_step(engine: Engine, empty_database_url: str, two_s
             db.worker().run(until_idle=True)
         connection.execute("INSERT INTO article VALUES (2, 'a row that is pending')")
         connection.execute("SELECT textsim.add('one', 'sql', 'words that wait for their ids')")
-        stored = {name: rows(url, query) for name, query in STORED.items()}
+        stored = {name: fetch_sorted(url, query) for name, query in STORED.items()}
         schema.downgrade(engine, "-1")
         with pytest.raises(ts.SchemaError, match=f"at revision {FIRST}.* needs {SECOND}"):
             ts.connect(url)
@@ -228,7 +230,7 @@ def test_documents_survive_a_step(engine: Engine, empty_database_url: str, two_s
                 assert [m.key for m in corpus.query("a row that was changed")] == ["1"]
                 assert [m.key for m in corpus.query("a row that is pending")] == ["2"]
                 assert corpus.check() == []
-        kept = {name: rows(url, query) for name, query in STORED.items()}
+        kept = {name: fetch_sorted(url, query) for name, query in STORED.items()}
         assert kept["corpus"] == stored["corpus"]
         assert set(kept["word"]) > set(stored["word"])
 
@@ -252,10 +254,10 @@ def test_another_version_is_refused_by_name(database_url: str) -> None:
             with pytest.raises(ts.SchemaError, match=f"revision {found}.*needs {schema.head()}"):
                 ts.connect(database_url)
     # There is no way from a revision that this version does not know: nothing is changed.
-    before = catalog(database_url)
+    before = schema_catalog(database_url)
     with pytest.raises(ts.SchemaError, match="9999_later"):
         ts.install(database_url)
-    assert catalog(database_url) == before
+    assert schema_catalog(database_url) == before
     # It can be removed, as the error says.
     engine = open_engine(database_url)
     schema.downgrade(engine)

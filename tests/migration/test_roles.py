@@ -16,7 +16,7 @@ from tests.support.roles import (
     RELATIONS,
     TEXTS,
     Stage,
-    contents,
+    rows_and_rights,
 )
 
 pytestmark = pytest.mark.one_server
@@ -56,7 +56,7 @@ def test_a_reader_changes_nothing(stage: Stage) -> None:
     with stage.connect(stage.owner) as db:
         db.create_corpus("later").add_many(TEXTS)
     stage.run(stage.reader, "CREATE TABLE article (id integer PRIMARY KEY, body text)")
-    before = contents(stage)
+    before = rows_and_rights(stage)
     statements = []
     for name, kind, column in stage.run(stage.owner, RELATIONS):
         if kind == "S":
@@ -104,7 +104,7 @@ def test_a_reader_changes_nothing(stage: Stage) -> None:
         for call in refused:
             with pytest.raises(ts.TextsimError, match="permission denied"):
                 call()
-    assert contents(stage) == before
+    assert rows_and_rights(stage) == before
 
 
 def test_a_writer_writes(stage: Stage) -> None:
@@ -132,7 +132,7 @@ def test_a_writer_leaves_corpora_and_tables_of_others_alone(stage: Stage) -> Non
         f'GRANT ALL ON article TO "{stage.writer}"',
     )
     stage.run(stage.writer, "CREATE TABLE own (id integer PRIMARY KEY, body text)")
-    before = contents(stage)
+    before = rows_and_rights(stage)
     with stage.connect(stage.writer) as db:
         with pytest.raises(ts.DatabaseError, match="permission denied"):
             db.create_corpus("mine")
@@ -151,7 +151,7 @@ def test_a_writer_leaves_corpora_and_tables_of_others_alone(stage: Stage) -> Non
         "UPDATE textsim.alembic_version SET version_num = '0'",
     ]
     assert stage.allowed(stage.writer, statements) == []
-    assert {**contents(stage), "textsim.corpus_id_seq": []} == {
+    assert {**rows_and_rights(stage), "textsim.corpus_id_seq": []} == {
         **before,
         "textsim.corpus_id_seq": [],  # numbers that were taken for nothing are gone
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import textsim_db as ts
-from tests.support.catalog import rows
+from tests.support.catalog import fetch_sorted
 from textsim_db.db import schema
 
 
@@ -48,13 +48,13 @@ from textsim_db.db import schema
 )
 def test_everything_has_a_comment(db: ts.Database, what: str, query: str) -> None:
     db.create_corpus("news")  # whose tables and functions have comments, too
-    assert rows(db.url, query) == [], f"{what} without a comment"
+    assert fetch_sorted(db.url, query) == [], f"{what} without a comment"
 
 
 def test_functions_name_a_search_path(database_url: str) -> None:
     # Bodies in BEGIN ATOMIC are bound when they are made, and so need none. A procedure that has one
     # may not commit.
-    found = rows(
+    found = fetch_sorted(
         database_url,
         """
         SELECT p.oid::regprocedure::text FROM pg_proc p
@@ -79,7 +79,7 @@ def test_functions_state_volatility_and_parallel_safety() -> None:
 
 def test_tables_of_a_corpus_have_the_indexes(db: ts.Database) -> None:
     corpus = db.create_corpus("news")
-    found = rows(
+    found = fetch_sorted(
         db.url,
         "SELECT regexp_replace(indexdef, '.* ON ', '') FROM pg_indexes "
         r"WHERE schemaname = 'textsim' AND tablename ~ '_\d+$'",

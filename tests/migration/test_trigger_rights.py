@@ -15,8 +15,8 @@ from tests.support.roles import (
     FOX,
     Stage,
     as_role,
-    cut,
     new_stage,
+    truncate_name,
 )
 from tests.support.servers import Server
 
@@ -255,8 +255,13 @@ def test_trigger_functions_run_nothing_of_the_table_owner(stage: Stage, mode: st
 def test_hostile_names(server: Server, name: str, mode: str) -> None:
     with new_stage(server, writer=name, other=f"other {name}") as stage:
         other = stage.other
-        name = cut(name)
-        words = {"schema": name, "table": name, "key": cut(f"k{name}"), "text": cut(f"t{name}")}
+        name = truncate_name(name)
+        words = {
+            "schema": name,
+            "table": name,
+            "key": truncate_name(f"k{name}"),
+            "text": truncate_name(f"t{name}"),
+        }
         names = {word: sql.Identifier(value) for word, value in words.items()}
         names |= {"other": sql.Identifier(other)}
 

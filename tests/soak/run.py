@@ -29,14 +29,14 @@ from tests.soak.load import Reports, Texts, plain, query, write
 from tests.soak.samples import HEADS, Load, Sample, judge, line
 from tests.soak.watch import Watch
 from tests.support.connections import Connection
-from tests.support.embedded import own_folder
+from tests.support.embedded import server_folder
 from textsim_db.db import embedded_server
 
 
 def soak(seconds: float, load: Load, seed: int) -> tuple[list[Sample], list[str]]:
     """Run the load for so long; return what was measured and what is wrong."""
     interval = max(5.0, min(60.0, seconds / 20))
-    with own_folder() as folder:
+    with server_folder() as folder:
         url = embedded_server.start(folder)
         ts.install(url)
         with (

@@ -29,7 +29,7 @@ def test_the_nearest_name(connection: Connection, name: str, expected: str | Non
     ("name", "hint"),
     [
         ("newz", 'Did you mean "news"?'),
-        ("blog", "To list the corpora: SELECT name FROM textsim.corpus"),
+        ("blog", "SELECT name FROM textsim.corpus lists the corpora."),
     ],
 )
 def test_the_hint_for_an_unknown_corpus(connection: Connection, name: str, hint: str) -> None:

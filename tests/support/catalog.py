@@ -1,4 +1,4 @@
-"""Everything that a database says of its schema."""
+"""The catalog of a database: every object of a schema with its definition, comment and rights."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import Any
 
 import psycopg
 
-OF_A_CORPUS = re.compile(r"(?:textsim\.)?_(?:search|write|remove)_\d+\(")
-"""Functions that each corpus has of its own."""
+CORPUS_FUNCTION = re.compile(r"(?:textsim\.)?_(?:search|write|remove)_\d+\(")
+"""Matches the functions that are created for each corpus."""
 
 PLANNED_ONCE = re.compile(
     r"(?:textsim\.)?(?:matches|candidates|_neighbours|signature|jaccard|add|_changes_\d+)\("
 )
-"""Functions that users call often: all that they call is planned once in a session."""
+"""Matches functions that users call often: their statements are planned once in a session."""
 
 CATALOG = {
     "relations": """
@@ -76,31 +76,37 @@ CATALOG = {
 
 
 def expected_settings(function: str) -> list[str]:
-    """Return the settings of a plpgsql function; function: its name and types."""
+    """Return the settings that a plpgsql function must have; function: its name and types."""
     settings = ["search_path=pg_catalog, pg_temp"]
-    if OF_A_CORPUS.match(function) or PLANNED_ONCE.match(function):
+    if CORPUS_FUNCTION.match(function) or PLANNED_ONCE.match(function):
         settings.append("plan_cache_mode=force_generic_plan")
-    if OF_A_CORPUS.match(function):
+    if CORPUS_FUNCTION.match(function):
         settings.append("enable_seqscan=off")
     return settings
 
 
-def rows(url: str, query: str) -> list[tuple[Any, ...]]:
+def fetch_sorted(url: str, query: str) -> list[tuple[Any, ...]]:
     with psycopg.connect(url) as connection:
         return sorted(connection.execute(query.encode()).fetchall(), key=repr)
 
 
-def catalog(url: str) -> dict[str, list[tuple[Any, ...]]]:
-    return {name: rows(url, query) for name, query in CATALOG.items()}
+def schema_catalog(url: str) -> dict[str, list[tuple[Any, ...]]]:
+    return {name: fetch_sorted(url, query) for name, query in CATALOG.items()}
 
 
-def catalog_of_all(url: str) -> list[list[tuple[Any, ...]]]:
-    """Return everything in the database that is not the server's own."""
+def user_catalog(url: str) -> list[list[tuple[Any, ...]]]:
+    """Return every schema, relation, function, type and extension that is not part of the server."""
     own = "NOT IN ('pg_catalog', 'information_schema', 'pg_toast')"
     return [
-        rows(url, f"SELECT nspname FROM pg_namespace WHERE nspname {own}"),
-        rows(url, f"SELECT relname FROM pg_class WHERE relnamespace::regnamespace::text {own}"),
-        rows(url, f"SELECT proname FROM pg_proc WHERE pronamespace::regnamespace::text {own}"),
-        rows(url, f"SELECT typname FROM pg_type WHERE typnamespace::regnamespace::text {own}"),
-        rows(url, "SELECT extname FROM pg_extension"),
+        fetch_sorted(url, f"SELECT nspname FROM pg_namespace WHERE nspname {own}"),
+        fetch_sorted(
+            url, f"SELECT relname FROM pg_class WHERE relnamespace::regnamespace::text {own}"
+        ),
+        fetch_sorted(
+            url, f"SELECT proname FROM pg_proc WHERE pronamespace::regnamespace::text {own}"
+        ),
+        fetch_sorted(
+            url, f"SELECT typname FROM pg_type WHERE typnamespace::regnamespace::text {own}"
+        ),
+        fetch_sorted(url, "SELECT extname FROM pg_extension"),
     ]

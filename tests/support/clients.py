@@ -1,7 +1,7 @@
-"""Clients that do one step at a time, in an order that the test decides.
+"""Clients that run one step at a time, in an order that the test decides.
 
-After PostgreSQL's own isolation tester: a step either ends, or the server itself says that it waits
-for another session; then it ends when that one has done something.
+The idea is that of PostgreSQL's isolation tester. A step ends, or the server reports that the step waits
+for another session; then the step ends after a step of that session.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ WHERE datname = current_database() AND application_name = %s
 
 
 class Client:
-    """One session, which is connected and whose steps run one after another in a thread.
+    """One session, whose steps run one after another in a thread.
 
-    connection: in a transaction from the first statement on. db: the same database as Python sees it,
-    on connections of its own.
+    connection: in a transaction from the first statement on. db: the same database through the package,
+    on separate connections.
     """
 
     def __init__(self, url: str, name: str, isolation: Isolation, options: str = "") -> None:
@@ -50,14 +50,14 @@ class Client:
         self.db = ts.connect(plain_url(named))
 
     def close(self) -> None:
-        # Whoever still waits for this one goes on.
+        # Closing the connection first lets the sessions go on that wait for this client.
         self.connection.close()
         self._thread.shutdown()
         self.db.close()
         self._monitor.close()
 
     def begin(self, step: Callable[[], Any]) -> bool:
-        """Begin a step; say whether it ended. Otherwise it waits for another session."""
+        """Begin a step; return True if it ended, False if it waits for another session."""
         assert self._step is None
         self._step = self._thread.submit(step)
         end = time.monotonic() + PATIENCE_SECONDS
@@ -69,13 +69,13 @@ class Client:
         return True
 
     def end(self) -> Any:
-        """Return what the step that was begun returns, or raise what it raises."""
+        """Wait for the step that was begun; return its result or raise its error."""
         assert self._step is not None
         step, self._step = self._step, None
         return step.result(PATIENCE_SECONDS)
 
     def is_waiting(self) -> bool:
-        """Say whether a step was begun that has not ended, once that is settled."""
+        """Return whether the step that was begun waits for another session."""
         if self._step is None:
             return False
         end = time.monotonic() + PATIENCE_SECONDS
@@ -87,20 +87,20 @@ class Client:
         return False
 
     def has_begun(self) -> bool:
-        """Say whether there is a step whose end was not asked for."""
+        """Return whether a step was begun, and `end` was not called."""
         return self._step is not None
 
     def does(self, step: Callable[[], Any]) -> Any:
         """Run a step that must end."""
-        assert self.begin(step), "it waits"
+        assert self.begin(step), "the step waits for another session"
         return self.end()
 
     def waits(self, step: Callable[[], Any]) -> None:
         """Run a step that must wait."""
-        assert not self.begin(step), "it does not wait"
+        assert not self.begin(step), "the step ended; it should wait"
 
     def sql(self, statement: str, *parameters: object) -> Callable[[], Any]:
-        """Return a step: a statement of SQL, which returns its rows."""
+        """Return a step that runs a statement of SQL and returns its rows."""
 
         def run() -> Any:
             cursor = self.connection.execute(statement.encode(), parameters or None)
@@ -119,8 +119,8 @@ Clients = Callable[..., Client]
 
 
 @contextmanager
-def clients(url: str) -> Iterator[Clients]:
-    """Lend a function that makes clients, and close them all."""
+def open_clients(url: str) -> Iterator[Clients]:
+    """Yield a function that makes clients, and close all clients at the end."""
     opened: list[Client] = []
 
     def make(

@@ -1,4 +1,4 @@
-"""The command line, in this process or in one of its own."""
+"""The command line, in this process or in a separate one."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ NEWS = {
 
 
 def process(*args: str, url: str | None = None, **options: Any) -> subprocess.Popen[str]:
-    """Start a command as a process of its own."""
+    """Start a command as a separate process."""
     environment = {k: v for k, v in os.environ.items() if k not in ("FORCE_COLOR", "COLUMNS")}
-    # Commands run in folders of their own.
+    # Each command has its own working directory, so the package must be on the path.
     environment["PYTHONPATH"] = str(Path(textsim_db.__file__).parent.parent)
     if url is not None:
         environment[URL_VARIABLE] = url
@@ -44,7 +44,7 @@ def process(*args: str, url: str | None = None, **options: Any) -> subprocess.Po
 
 
 def give_first_document(url: str, name: str, started: subprocess.Popen[str]) -> None:
-    """Give an index command its first document, and wait for the corpus that it creates then."""
+    """Send the first document to an index command, and wait until the command has created the corpus."""
     assert started.stdin is not None
     started.stdin.write('{"id": 1, "text": "some text"}\n')
     started.stdin.flush()
@@ -54,14 +54,16 @@ def give_first_document(url: str, name: str, started: subprocess.Popen[str]) -> 
             if connection.execute(query, [name]).fetchone() is not None:
                 return
         time.sleep(0.05)
-    raise AssertionError(f"it ended before there was a corpus {name}: {started.communicate()}")
+    raise AssertionError(f"the command ended without a corpus {name}: {started.communicate()}")
 
 
 def rows(result: Result) -> list[dict[str, Any]]:
+    """Return the lines of JSON that a command printed."""
     return [json.loads(line) for line in result.stdout.splitlines()]
 
 
 def cut_connections(database_url: str, for_good: bool) -> None:
+    """End all other connections to a database; for_good: and allow no new ones."""
     with psycopg.connect(database_url, autocommit=True) as connection:
         if for_good:
             connection.execute(

@@ -20,12 +20,12 @@ def connection_url(connection: Connection) -> str:
 
 
 def value(connection: Connection, query: LiteralString, parameters: Any = None) -> Any:
-    """Return the single value that a query gives."""
+    """Return the single value that a query returns."""
     (row,) = connection.execute(query, parameters).fetchall()
     return row[0]
 
 
 def tables_of(connection: Connection, corpus: str) -> tuple[str, str]:
-    """Return the names of the tables of a corpus: of its documents, and of its band rows."""
+    """Return the names of a corpus's tables of documents and of band rows."""
     number = value(connection, "SELECT id FROM textsim.corpus WHERE name = %s", [corpus])
     return f"textsim.document_{number}", f"textsim.band_{number}"

@@ -1,4 +1,4 @@
-"""Documents with texts of their own."""
+"""Documents with different texts."""
 
 from __future__ import annotations
 

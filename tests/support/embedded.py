@@ -1,4 +1,4 @@
-"""Embedded servers of a test's own, in a folder of their own."""
+"""Embedded servers that one test starts and stops in a temporary folder."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ VERSION = embedded_server.VERSION
 
 
 @contextmanager
-def own_folder() -> Iterator[Path]:
+def server_folder() -> Iterator[Path]:
     folder = Path(tempfile.mkdtemp(prefix="te-"))
     folder.chmod(0o755)
     try:
@@ -31,7 +31,7 @@ def own_folder() -> Iterator[Path]:
 def postmaster(folder: Path, version: int = VERSION) -> psutil.Process:
     cluster = folder / f"postgresql-{version}"
     process = psutil.Process(int((cluster / "postmaster.pid").read_text().split("\n", 1)[0]))
-    assert str(cluster) in process.cmdline(), "not a server of this test"
+    assert str(cluster) in process.cmdline(), "the process is not a server of this test"
     return process
 
 
@@ -42,8 +42,8 @@ def is_running(pid: int) -> bool:
         return False
 
 
-def kill(folder: Path) -> None:
-    """Kill the postmaster of this test, as the machine would that runs out of memory."""
+def kill_postmaster(folder: Path) -> None:
+    """Kill the postmaster of this test, as a machine that is out of memory does."""
     process = postmaster(folder)
     process.kill()
     process.wait(30)

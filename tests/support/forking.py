@@ -1,4 +1,4 @@
-"""Scripts that fork: run apart, and ended with their children."""
+"""Scripts that fork: each runs in a process group that is ended as a whole."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import sys
 from contextlib import suppress
 
 PATIENCE = 300.0
-"""Seconds after which a script counts as hung; it needs a few."""
+"""Seconds after which a script counts as hung; a script takes a few seconds."""
 START = """
 import logging, os, sys, threading
 import psycopg, sqlalchemy
@@ -41,8 +41,8 @@ def documents(name):
 """
 
 
-def run(script: str, url: str) -> tuple[int, str, str]:
-    """Run a script and return its exit status and output; end its children as well."""
+def run_script(script: str, url: str) -> tuple[int, str, str]:
+    """Run a script, return its exit status, output and errors, and end its children."""
     command = [sys.executable, "-c", START + script, url]
     with subprocess.Popen(
         command,

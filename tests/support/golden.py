@@ -1,7 +1,6 @@
-"""Pinned values: whoever changes one of them changes what is stored in every corpus.
+"""Golden values: if one of them changes, the stored rows of every corpus are wrong.
 
-They are checked in Python (unit/test_golden.py) and against the server's own functions
-(sql/test_hashes.py).
+unit/test_golden.py compares them with Python, sql/test_hashes.py with the server's functions.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from textsim_db.settings import CorpusConfig, CorpusSettings
 
 
 class Golden(NamedTuple):
-    """A text and what becomes of it; values are those of its first three shingles."""
+    """A text with its normal form, signature and buckets; values: of its first three shingles."""
 
     name: str
     shingle: str

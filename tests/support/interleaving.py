@@ -21,10 +21,10 @@ ADD = "SELECT textsim.add('c', %s, %s)"
 REMOVE = "SELECT textsim.remove('c', %s)"
 
 
-def adding(client: Client, *documents: tuple[str, str]) -> Callable[[], ts.AddReport]:
-    """Return a step: a whole call of add_many, from the transaction to its repetitions."""
+def add_many_step(client: Client, *documents: tuple[str, str]) -> Callable[[], ts.AddReport]:
+    """Return a step that calls add_many, with all its transactions and retries."""
     return lambda: client.db.corpus("c").add_many(documents)
 
 
-def counts(report: ts.AddReport) -> tuple[int, int, int]:
+def report_counts(report: ts.AddReport) -> tuple[int, int, int]:
     return report.added, report.replaced, report.unchanged

@@ -1,6 +1,6 @@
-"""SQL against Python: the same words, shingles, signatures and buckets for any text.
+"""Compare SQL with Python: words, shingles, signatures and buckets of any text are equal.
 
-The suite compares a sample; the full run is a command of its own:
+The suite compares a sample; this command compares everything:
 
     python -m tests.support.parity --strings 1000000 [--postgres 16] [--data ../shared/data]
 """
@@ -30,10 +30,10 @@ from textsim_db.text.utf8 import to_bytes
 
 CORPORA = ("word:1", "word:3", "char:5")
 STOP_WORDS = ("the", "a", "of", "é", "漢", "ı", "1", "don't")
-WITHOUT = "word:2, stop words"
+STOP_WORDS_CORPUS = "word:2, stop words"
 
-# The normal form is computed once for all corpora that leave no words out: it takes longest.
-_COMPARED = """
+# The normal form takes longest, so it is computed once for all corpora without stop words.
+_COMPARISON = """
 SELECT t.body, t.form, c.name, textsim._shingles_of_form(f.form, c.unit, c.shingle_length),
     s.signature, textsim._buckets(s.signature, c.bands, c.rows)
 FROM (
@@ -51,37 +51,39 @@ ORDER BY c.name, t.place
 
 
 def create_corpora(db: ts.Database) -> dict[str, CorpusConfig]:
-    """Create a corpus for each kind of shingle, named by it."""
-    made = {name: db.create_corpus(name, shingle=name, exist_ok=True).config for name in CORPORA}
-    # SQL and Python normalise a list of stop words alike.
-    if WITHOUT not in db.corpora():
+    """Create a corpus for each kind of shingle, and return the configurations by name."""
+    configs = {name: db.create_corpus(name, shingle=name, exist_ok=True).config for name in CORPORA}
+    # The list of stop words goes through SQL, to compare how SQL and Python normalise it.
+    if STOP_WORDS_CORPUS not in db.corpora():
         with db.engine.begin() as connection:
             connection.exec_driver_sql(
                 "SELECT textsim.create_corpus(%s, 'word:2', stop_words => %s)",
-                (WITHOUT, list(STOP_WORDS)),
+                (STOP_WORDS_CORPUS, list(STOP_WORDS)),
             )
-    made[WITHOUT] = db.corpus(WITHOUT).config
-    assert made[WITHOUT].stop_words == stop_words(STOP_WORDS)
-    return made
+    configs[STOP_WORDS_CORPUS] = db.corpus(STOP_WORDS_CORPUS).config
+    assert configs[STOP_WORDS_CORPUS].stop_words == stop_words(STOP_WORDS)
+    return configs
 
 
 def differences(
     connection: psycopg.Connection[Any], corpora: dict[str, CorpusConfig], texts: Sequence[str]
 ) -> Iterator[str]:
-    """Yield what differs, from normal form to buckets."""
-    for body, form, name, cut, signature, buckets in connection.execute(_COMPARED, [list(texts)]):
+    """Yield the texts for which SQL and Python differ, in any stage from normal form to buckets."""
+    for body, form, name, shingles, signature, buckets in connection.execute(
+        _COMPARISON, [list(texts)]
+    ):
         config = corpora[name]
         expected = (
             normal_form(body),
-            shingles_without(body, config),
+            shingles_without_stop_words(body, config),
             sketches.signature(body, config).tolist(),
             sketches.buckets(body, config).tolist(),
         )
-        if expected != (form, cut, signature, buckets):
-            yield f"{name} of {body!r}: Python {expected[:2]!r}, SQL {(form, cut)!r}"
+        if expected != (form, shingles, signature, buckets):
+            yield f"{name} of {body!r}: Python {expected[:2]!r}, SQL {(form, shingles)!r}"
 
 
-def shingles_without(text: str, config: CorpusConfig) -> list[str]:
+def shingles_without_stop_words(text: str, config: CorpusConfig) -> list[str]:
     """Return the shingles that a corpus makes of a text, without its stop words."""
     tokens = sketches.tokens_without([to_bytes(text)], config)
     return find_shingles(tokens, config.shingle).texts(tokens)
@@ -100,7 +102,7 @@ def _batches(texts: Iterator[str], size: int) -> Iterator[list[str]]:
 
 
 def main() -> None:
-    """Run the full comparison and exit with 1 where anything differs."""
+    """Run the full comparison; exit with 1 if anything differs."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
     parser.add_argument("--strings", type=int, default=1_000_000)
     parser.add_argument("--seed", type=int, default=random.randrange(2**32))
@@ -120,7 +122,7 @@ def main() -> None:
     }
     if arguments.data is not None:
         sources |= {f.name: real_texts(f) for f in sorted(arguments.data.glob("*.jsonl.gz"))}
-    wrong = 0
+    total_differences = 0
     with ts.connect(url) as db, psycopg.connect(db.url, autocommit=True) as connection:
         corpora = create_corpora(db)
         print(
@@ -136,8 +138,8 @@ def main() -> None:
             print(
                 f"{name}: {count:,} texts, {differing} differences, {time.monotonic() - start:.0f} s"
             )
-            wrong += differing
-    raise SystemExit(wrong > 0)
+            total_differences += differing
+    raise SystemExit(total_differences > 0)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""A proxy that breaks connections, or changes what the server says, at chosen moments."""
+"""A proxy that cuts connections, or changes the server's replies, at chosen moments."""
 
 from __future__ import annotations
 
@@ -13,15 +13,18 @@ import psycopg
 COMMIT = b"COMMIT\0"
 
 Cut = Callable[["Proxy", bytes], str | None]
-"""What is to happen to a connection when the client sends something: "before" the server gets it the
-connection is lost, or "after" the server has done it and before it can say so; None: nothing."""
+"""Decides whether the data that a client sends cuts its connection.
+
+"before": the server never gets the data. "after": the server gets the data, and its reply is lost.
+None: the connection stays.
+"""
 
 
 class Proxy:
-    """Listens on the loopback interface and passes everything on to a server.
+    """Listens on the loopback interface and forwards everything to a server.
 
-    url: the address through it. cut: asked about everything that clients send. replies: changes what
-    the server says, at the same length.
+    url: the address of the proxy. cut: called with all data that clients send. replies: changes the
+    server's data, keeping its length.
     """
 
     def __init__(self, url: str) -> None:
@@ -89,8 +92,8 @@ class Proxy:
 
 
 @contextmanager
-def proxied(url: str) -> Iterator[Proxy]:
-    """Lend a proxy in front of a database."""
+def open_proxy(url: str) -> Iterator[Proxy]:
+    """Run a proxy before a database."""
     proxy = Proxy(url)
     proxy._start(proxy._serve)
     try:
@@ -107,12 +110,12 @@ def _close(*sockets: socket.socket) -> None:
 
 
 def cut_commit(number: int, when: str) -> Callable[[Proxy, bytes], str | None]:
-    """Lose the connection around a COMMIT: the one of that number from now."""
-    seen = 0
+    """Return a function that cuts the connection before or after the COMMIT of this number."""
+    commits = 0
 
     def cut(proxy: Proxy, data: bytes) -> str | None:
-        nonlocal seen
-        seen += COMMIT in data
-        return when if COMMIT in data and seen == number else None
+        nonlocal commits
+        commits += COMMIT in data
+        return when if COMMIT in data and commits == number else None
 
     return cut

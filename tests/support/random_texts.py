@@ -1,4 +1,4 @@
-"""Random texts that bring together what a uniform choice of characters would not."""
+"""Random texts with combinations of characters that a uniform choice hardly ever makes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import random
 CODE_POINTS = [point for point in range(1, 0x110000) if not 0xD800 <= point <= 0xDFFF]
 
 
-# What a uniform choice of code points would hardly ever bring together.
+# Characters that interact in the normal form.
 MARKS = "\u0316\uff9e\uff9f\u0344\u0f73"
 MARKS += "\u0301\u0327\u0323\u0308\u0345\u0315\u05b0\u05b1\u0e48\u0e38\u3099\u309a\u1dc0\U0001d165"
 LETTERS = "aAeEßẞSsςσΣıİIiﬁǅǆΩΩKŉẛ가각ᄀ\u1161\u11a8نﷺकक्ष"
@@ -22,16 +22,16 @@ ALPHABET = MARKS + LETTERS + JAMO + SPACELESS + OTHERS + UNASSIGNED
 
 def random_text(rng: random.Random) -> str:
     length = rng.choice([0, 1, 2, 3, 10, 40, 200])
-    what = rng.random()
-    if what < 0.1:
+    chance = rng.random()
+    if chance < 0.1:
         return random_runs_of_marks(rng)
-    if what < 0.5:
+    if chance < 0.5:
         return "".join(rng.choices(ALPHABET, k=length))
     return "".join(map(chr, rng.choices(CODE_POINTS, k=length)))
 
 
 def random_runs_of_marks(rng: random.Random) -> str:
-    """Return characters, each with a run of marks about as long as the cap."""
+    """Return characters, each followed by a run of marks; many runs are about 30 marks long."""
     return "".join(
         rng.choice(ALPHABET) + "".join(rng.choices(MARKS, k=rng.choice((0, 1, 28, 30, 31, 33, 70))))
         for _ in range(rng.randrange(1, 5))

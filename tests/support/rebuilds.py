@@ -1,4 +1,4 @@
-"""Documents of a corpus that is rebuilt, and everything that is stored of them."""
+"""Documents for corpora that are rebuilt, and the stored rows of a corpus."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from benchmarks.generate import documents
 TEXTS = dict(documents(300, words=40, planted=0.3, seed=8))
 
 
-def contents(db: ts.Database, name: str) -> tuple[list[Any], list[Any]]:
-    """All rows of a corpus but for what is its own: ids of the corpus and of documents."""
+def stored_rows(db: ts.Database, name: str) -> tuple[list[Any], list[Any]]:
+    """Return all document and band rows of a corpus, without the ids that a rebuild renumbers."""
     with db.engine.connect() as connection:
         number = connection.exec_driver_sql(
             "SELECT id FROM textsim.corpus WHERE name = %s", (name,)

@@ -1,4 +1,4 @@
-"""Records of four texts, of which two are near-duplicates, in every format that textsim dedupe reads."""
+"""Records in every format that textsim dedupe reads; some texts are near-duplicates."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The normal form, shingles, hashes, signatures and similarity again: slow, with sets and lists only.
+"""A slow reference with sets and lists: normal form, shingles, hashes, signatures and similarity.
 
-Unicode's properties come from unicodedataplus and Python, none from the project's tables.
+Unicode's properties come from unicodedataplus and Python, never from the project's tables.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def is_assigned(character: str) -> bool:
 
 @cache
 def kind(character: str) -> str:
-    """Return M for a mark, S for a spaceless letter or number, W for another, else a space."""
+    """Return M for a mark, S for a spaceless letter or number, W for any other, else a space."""
     category = unicodedataplus.category(character)[0]
     if category == "M":
         return "M"
@@ -36,17 +36,17 @@ def kind(character: str) -> str:
 
 
 @cache
-def is_counted_mark(character: str) -> bool:
-    """Say whether the character is a mark, or a half-width one that NFKC turns into a mark."""
+def counts_as_mark(character: str) -> bool:
+    """Return whether the character is a mark, or becomes a mark by NFKC."""
     return unicodedataplus.category(character)[0] == "M" or character in "\uff9e\uff9f"
 
 
-def without_long_runs(text: str) -> str:
+def cap_runs_of_marks(text: str) -> str:
     """Drop the marks past the 30th of each run."""
     kept: list[str] = []
     run = 0
     for character in text:
-        run = run + 1 if is_counted_mark(character) else 0
+        run = run + 1 if counts_as_mark(character) else 0
         if run <= 30:
             kept.append(character)
     return "".join(kept)
@@ -60,8 +60,8 @@ def simple_lower(character: str) -> str:
 
 
 def prepared(text: str) -> str:
-    """Return what NFKC is applied to."""
-    return without_long_runs("".join(c if is_assigned(c) else " " for c in text))
+    """Return the text to which NFKC is applied."""
+    return cap_runs_of_marks("".join(c if is_assigned(c) else " " for c in text))
 
 
 def words(text: str) -> list[str]:
@@ -87,7 +87,7 @@ def shingles_of_form(form: str, unit: str, n: int) -> list[str]:
 
 
 def jaccard(left: Set[object], right: Set[object]) -> float:
-    """Return the similarity of two sets; 0 where one is empty."""
+    """Return the similarity of two sets; 0 if one is empty."""
     return len(left & right) / len(left | right) if left and right else 0.0
 
 
@@ -96,55 +96,55 @@ State = tuple[int, int, int]
 
 
 def signed(value: int, bits: int) -> int:
-    """Return the low bits of an integer as a signed one."""
+    """Return the low bits of an integer as a signed integer."""
     return (value + (1 << bits - 1)) % (1 << bits) - (1 << bits - 1)
 
 
-def rotated(x: int, bits: int) -> int:
+def rotate(x: int, bits: int) -> int:
     return (x << bits | x >> 32 - bits) & MASK32
 
 
-def mixed(a: int, b: int, c: int) -> State:
+def mix(a: int, b: int, c: int) -> State:
     """Mix the state of lookup3."""
     for bits in (4, 6, 8, 16, 19, 4):
-        a = (a - c & MASK32) ^ rotated(c, bits)
+        a = (a - c & MASK32) ^ rotate(c, bits)
         c = c + b & MASK32
         a, b, c = b, c, a
     return a, b, c
 
 
-def finished(a: int, b: int, c: int) -> int:
+def finish(a: int, b: int, c: int) -> int:
     """Return 64 bits of the state of lookup3, signed."""
     for bits in (14, 11, 25, 16, 4, 14, 24):
-        c = (c ^ b) - rotated(b, bits) & MASK32
+        c = (c ^ b) - rotate(b, bits) & MASK32
         a, b, c = b, c, a
     return signed(a << 32 | b, 64)
 
 
-def start_of(length: int, seed: int) -> State:
+def initial_state(length: int, seed: int) -> State:
     a = b = c = 0x9E3779B9 + length + 3923095 & MASK32
     if seed:
-        a, b, c = mixed(a + (seed >> 32) & MASK32, b + seed & MASK32, c)
+        a, b, c = mix(a + (seed >> 32) & MASK32, b + seed & MASK32, c)
     return a, b, c
 
 
 def text_hash(text: str, seed: int = 0) -> int:
     """Return hashtextextended(text, seed)."""
     data = text.encode()
-    a, b, c = start_of(len(data), seed)
+    a, b, c = initial_state(len(data), seed)
     while len(data) >= 12:
         low, middle, high = (int.from_bytes(data[i : i + 4], "little") for i in (0, 4, 8))
-        a, b, c = mixed(a + low & MASK32, b + middle & MASK32, c + high & MASK32)
+        a, b, c = mix(a + low & MASK32, b + middle & MASK32, c + high & MASK32)
         data = data[12:]
     low, middle, high = (int.from_bytes(data[i : i + 4], "little") for i in (0, 4, 8))
-    return finished(a + low & MASK32, b + middle & MASK32, c + (high << 8) & MASK32)
+    return finish(a + low & MASK32, b + middle & MASK32, c + (high << 8) & MASK32)
 
 
 def integer_hash(value: int, seed: int) -> int:
     """Return hashint8extended(value, seed)."""
     high = value >> 32 if value >= 0 else ~(value >> 32)
-    a, b, c = start_of(4, seed)
-    return finished(a + ((value ^ high) & MASK32) & MASK32, b, c)
+    a, b, c = initial_state(4, seed)
+    return finish(a + ((value ^ high) & MASK32) & MASK32, b, c)
 
 
 def array_hash(values: Sequence[int], seed: int) -> int:
@@ -178,7 +178,7 @@ def base(seed: int) -> int:
 
 
 def signature(values: Sequence[int], seed: int, t: int, every_round: bool = False) -> list[int]:
-    """Return the signature of shingle values; every_round: go on when no bin is empty."""
+    """Return the signature of shingle values; every_round: run all rounds, even if no bin is empty."""
     bins: list[list[int]] = [[] for _ in range(t)]
     for r in range(t):
         if all(bins) and not every_round:

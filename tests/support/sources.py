@@ -1,4 +1,4 @@
-"""Attached tables: made, compared with what is stored, and brought to rest."""
+"""Attached tables: create them, index their pending changes, compare them with stored documents."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ def text_of(number: object) -> str:
     return f"this is the text with the number {number} and {number} has other words than the rest"
 
 
-def stored(connection: Connection, corpus: str = "c") -> dict[str, str | None]:
-    """Return the documents of a corpus as their normal forms by key."""
+def stored_forms(connection: Connection, corpus: str = "c") -> dict[str, str | None]:
+    """Return the normal form of each document of a corpus, by key."""
     documents, _ = tables_of(connection, corpus)
     return dict(
         connection.execute(
@@ -27,7 +27,8 @@ def stored(connection: Connection, corpus: str = "c") -> dict[str, str | None]:
     )
 
 
-def expected(connection: Connection, table: str, key: str = "id", text: str = "body") -> Any:
+def expected_forms(connection: Connection, table: str, key: str = "id", text: str = "body") -> Any:
+    """Return the normal form of each text of a table, by key."""
     query = sql.SQL(
         "SELECT {key}::text, textsim.normal_form({text}) FROM {table} WHERE {text} IS NOT NULL"
     ).format(
@@ -38,8 +39,8 @@ def expected(connection: Connection, table: str, key: str = "id", text: str = "b
     return dict(connection.execute(query).fetchall())
 
 
-def settle(db: ts.Database, corpus: ts.Corpus) -> None:
-    """Have a worker do what is pending, and check that nothing is left and nothing is wrong."""
+def index_all_pending(db: ts.Database, corpus: ts.Corpus) -> None:
+    """Have a worker index all pending changes; assert that the index is complete and sound."""
     db.worker().run(until_idle=True)
     assert corpus.status()[1:4] == (0, None, 0)
     assert corpus.check() == []

@@ -1,4 +1,4 @@
-"""A made-up second step of the schema, for tests of upgrades: nothing has been released yet."""
+"""An invented second step of the schema, for tests of upgrades."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CREATE FUNCTION textsim.made_up() RETURNS integer
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN 7;
 COMMENT ON FUNCTION textsim.made_up() IS 'a function that a step adds';
--- A change of a template, after which the functions of all corpora are made anew.
+-- The step changes a template, so it creates the functions of all corpora again.
 DO $do$ BEGIN
     EXECUTE replace(pg_get_functiondef('textsim._remove_template'::regproc),
         'remove a document of a corpus,', 'forget a document of a corpus,');
@@ -57,7 +57,7 @@ def downgrade() -> None:
 
 @contextmanager
 def second_step() -> Iterator[Path]:
-    """Have a released schema and a step after it, in a copy of the files; yield the copy."""
+    """Copy the files, freeze the schema as released, add a second step, and yield the copy."""
     with tempfile.TemporaryDirectory() as name:
         root = Path(name)
         for folder in ("sql", "migrations"):

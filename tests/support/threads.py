@@ -1,4 +1,4 @@
-"""Work in a thread beside the test."""
+"""Functions that run in threads while a test goes on."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from tests.support.waiting import PATIENCE_SECONDS
 
 
 @contextmanager
-def apart(work: Callable[[], object]) -> Iterator[list[BaseException]]:
-    """Run something in a thread, and wait for its end; yield where its error comes to."""
+def in_thread(work: Callable[[], object]) -> Iterator[list[BaseException]]:
+    """Run a function in a thread until it returns; yield a list that receives its error."""
     failures: list[BaseException] = []
 
     def run() -> None:
@@ -31,8 +31,8 @@ def apart(work: Callable[[], object]) -> Iterator[list[BaseException]]:
 
 
 @contextmanager
-def running(*functions: Any) -> Iterator[threading.Event]:
-    """Run functions again and again in threads until the end."""
+def repeating(*functions: Any) -> Iterator[threading.Event]:
+    """Call each function repeatedly in a thread until the block ends; then assert that none raised."""
     stop = threading.Event()
     failures: list[BaseException] = []
 

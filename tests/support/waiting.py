@@ -1,4 +1,4 @@
-"""Waiting for a condition, never for a time."""
+"""Wait for a condition, never for a time."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from tests.support.connections import Connection
 
 PATIENCE_SECONDS = 60.0
-"""How long a test waits for what a busy machine may be slow to do."""
+"""Seconds after which a test gives up; a busy machine may be slow."""
 CLIENT_WAITS_FOR_A_LOCK = b"""
 SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'
     AND application_name = 'textsim-db'

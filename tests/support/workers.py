@@ -1,4 +1,4 @@
-"""Workers that run in a thread beside the test."""
+"""Workers that run in a thread while a test goes on."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from tests.support.waiting import PATIENCE_SECONDS, wait_until
 
 
 @contextmanager
-def working(db: ts.Database, **options: Any) -> Iterator[None]:
-    """Have a worker run in a thread."""
+def running_worker(db: ts.Database, **options: Any) -> Iterator[None]:
+    """Run a worker in a thread until the block ends."""
     worker = db.worker(**options)
     thread = threading.Thread(target=worker.run)
     thread.start()
@@ -26,17 +26,17 @@ def working(db: ts.Database, **options: Any) -> Iterator[None]:
         assert not thread.is_alive(), "the worker did not stop"
 
 
-def leased(connection: Connection) -> int:
-    """Return how many rows of the log a worker has in hand."""
+def count_leased(connection: Connection) -> int:
+    """Return the number of rows of the log that a worker has leased."""
     query = "SELECT count(*) FROM textsim.pending WHERE lease_until > clock_timestamp()"
     (count,) = connection.execute(query).fetchall()[0]
     return int(count)
 
 
 def wait_for_postponed(connection: Connection) -> None:
-    """Wait until nothing is postponed: a change in the way of another worker waits for a second.
+    """Wait until no change is postponed: a change that meets another worker is postponed by a second.
 
-    What a worker has in hand stays leased for a minute, and is not waited for.
+    Changes that a worker has leased for a minute are not waited for.
     """
     wait_until(
         connection,

@@ -30,7 +30,7 @@ def test_rows_are_in_the_order_of_the_index() -> None:
     assert pairs(rows) == sorted(expected)
 
 
-def test_rows_that_are_there_more_often_are_written_anew() -> None:
+def test_rows_whose_number_changes_are_removed_and_written_again() -> None:
     before = rows_of([[1, 1, 2, 3]], [7])
     after = rows_of([[1, 2, 2, 4]], [7])
     gone, new = changed_rows(before, after)
@@ -39,7 +39,7 @@ def test_rows_that_are_there_more_often_are_written_anew() -> None:
     assert [len(rows) for rows in changed_rows(before, before)] == [0, 0]
 
 
-def test_changes_lead_from_one_multiset_to_the_other(seed: int) -> None:
+def test_applying_the_changes_gives_the_new_multiset(seed: int) -> None:
     rng = random.Random(seed)
     for _ in range(200):
         ids = list(range(1, rng.randrange(2, 6)))

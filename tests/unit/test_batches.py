@@ -1,4 +1,4 @@
-"""Documents on their way into the database: what one of them must not do to the others."""
+"""Batches of documents: a refused document does not affect the other documents of its batch."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from textsim_db.write.prepared_batch import prepare
 
 
 def test_a_text_that_nfkc_makes_too_long_is_refused_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """At the real limit of 1 GiB it takes a minute."""
+    """The test lowers the limit: with the real limit of 1 GiB it takes a minute."""
     monkeypatch.setattr(utf8, "MAX_BATCH_BYTES", 5_000)
     items = [("a", "a text that is fine"), ("b", "\ufdfa" * 600), ("c", "another text")]
     batch = prepare(items, CorpusSettings().complete())

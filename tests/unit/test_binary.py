@@ -19,8 +19,8 @@ SMALL = [0, 1, -1, 2**15 - 1, -(2**15), 255, 256, -256]
 EXTREMES = [0, 1, -1, 2**31 - 1, -(2**31), 255, 256, 65536, -256]
 
 
-def sent(values: list[int], oid: int, code: str) -> bytes:
-    """Return what array_send gives."""
+def array_send(values: list[int], oid: int, code: str) -> bytes:
+    """Return the bytes that the server's array_send returns."""
     if not values:
         return struct.pack(">iii", 0, 0, oid)
     size = struct.calcsize(f">{code}")
@@ -37,28 +37,30 @@ def sent(values: list[int], oid: int, code: str) -> bytes:
         (np.int64, 20, "q", [*EXTREMES, 2**63 - 1, -(2**63), 2**32]),
     ],
 )
-def test_dump_array(dtype: type, oid: int, code: str, values: list[int]) -> None:
-    for some in (values, values[:1], []):
-        assert dump_array(np.array(some, dtype)) == sent(some, oid, code)
+def test_an_array_is_dumped_as_the_server_does(
+    dtype: type, oid: int, code: str, values: list[int]
+) -> None:
+    for part in (values, values[:1], []):
+        assert dump_array(np.array(part, dtype)) == array_send(part, oid, code)
 
 
 @pytest.mark.parametrize("values", [[], [7], EXTREMES, list(range(-500, 500))])
-def test_load_int4_array(values: list[int]) -> None:
-    loaded = load_int4_array(sent(values, 23, "i"))
+def test_an_int4_array_is_loaded(values: list[int]) -> None:
+    loaded = load_int4_array(array_send(values, 23, "i"))
     assert loaded.dtype == np.int32
     assert loaded.tolist() == values
 
 
 @pytest.mark.parametrize("values", [[], [7], SMALL])
-def test_load_int8_array(values: list[int]) -> None:
-    loaded = load_int8_array(sent(values, 20, "q"))
+def test_an_int8_array_is_loaded(values: list[int]) -> None:
+    loaded = load_int8_array(array_send(values, 20, "q"))
     assert loaded.dtype == np.int64
     assert loaded.tolist() == values
 
 
 @pytest.mark.parametrize("arrays", [[], [[]], [[1]], [[], SMALL, [], list(range(100)), []]])
-def test_load_int2_arrays(arrays: list[list[int]]) -> None:
-    values, offsets = load_int2_arrays([sent(array, 21, "h") for array in arrays])
+def test_int2_arrays_are_loaded_with_offsets(arrays: list[list[int]]) -> None:
+    values, offsets = load_int2_arrays([array_send(array, 21, "h") for array in arrays])
     assert values.dtype == np.int16
     assert values.tolist() == [value for array in arrays for value in array]
     assert offsets.tolist() == np.cumsum([0, *map(len, arrays)]).tolist()
@@ -67,14 +69,14 @@ def test_load_int2_arrays(arrays: list[list[int]]) -> None:
 @pytest.mark.parametrize(
     "arrays", [[], [[]], [[], []], [[1]], [[], EXTREMES, [], [5], list(range(100)), []]]
 )
-def test_load_int4_arrays(arrays: list[list[int]]) -> None:
-    values, offsets = load_int4_arrays([sent(array, 23, "i") for array in arrays])
+def test_int4_arrays_are_loaded_with_offsets(arrays: list[list[int]]) -> None:
+    values, offsets = load_int4_arrays([array_send(array, 23, "i") for array in arrays])
     assert values.dtype == np.int32
     assert values.tolist() == [value for array in arrays for value in array]
     assert offsets.tolist() == np.cumsum([0, *map(len, arrays)]).tolist()
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.uint32, np.uint64, np.float64, np.bool_])
-def test_other_types_are_refused(dtype: type) -> None:
+def test_arrays_of_other_types_are_refused(dtype: type) -> None:
     with pytest.raises(TypeError, match="no type in PostgreSQL"):
         Array(np.zeros(3, dtype))

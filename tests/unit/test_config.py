@@ -32,14 +32,14 @@ def test_the_defaults_give_18_bands_of_7_rows() -> None:
         (0.8, 0.95, 64, (10, 6)),
     ],
 )
-def test_known_bands(
+def test_threshold_recall_and_hashes_decide_bands_and_rows(
     threshold: float, recall: float, num_hashes: int, expected: tuple[int, int]
 ) -> None:
     assert choose_bands(threshold, recall, num_hashes) == expected
 
 
 @given(st.floats(0.01, 1.0), st.floats(0.01, 0.9999), st.integers(2, 300))
-def test_no_more_selective_banding_would_do(
+def test_the_chosen_bands_have_the_most_rows_that_reach_the_recall(
     threshold: float, recall: float, num_hashes: int
 ) -> None:
     def probability(rows: int) -> float:
@@ -56,20 +56,20 @@ def test_no_more_selective_banding_would_do(
             choose_bands(threshold, recall, num_hashes)
 
 
-def test_probability_by_the_formula() -> None:
+def test_the_probability_follows_the_formula() -> None:
     assert Bands(18, 7).probability(0.5) == pytest.approx(1 - (1 - 0.5**7) ** 18)
     assert Bands(1, 1).probability(0.25) == 0.25
     assert Bands(5, 5).probability(1.0) == 1.0
 
 
 @pytest.mark.parametrize("banding", [Bands(64, 2), Bands(128, 2), Bands(2048, 2)])
-def test_settings_change_where_the_recall_is_nearly_1(banding: Bands) -> None:
+def test_settings_can_be_changed_when_the_recall_is_nearly_1(banding: Bands) -> None:
     config = CorpusSettings(num_hashes=4096, bands=banding.bands, rows=banding.rows).complete()
     assert choose_bands(config.threshold, config.recall, 4096).rows >= banding.rows
     assert config.changed(threshold=0.7).recall == config.recall
 
 
-def test_given_bands_and_rows() -> None:
+def test_explicit_bands_and_rows_decide_the_recall() -> None:
     config = CorpusSettings(num_hashes=100, bands=20, rows=5, recall=0.1).complete()
     assert config.banding == Bands(20, 5)
     assert config.recall == Bands(20, 5).probability(0.8)
@@ -83,7 +83,7 @@ def test_a_band_has_at_least_two_rows() -> None:
         CorpusSettings(bands=128, rows=1).complete()
     with pytest.raises(ConfigurationError, match="num_hashes is 1; expected 2 to 4096"):
         CorpusSettings(num_hashes=1).complete()
-    # One row would reach it: 1 - (1 - 0.1)^128 is above 0.99999.
+    # A single row would reach the recall: 1 - (1 - 0.1)^128 is above 0.99999.
     with pytest.raises(
         ConfigurationError, match="with 2 rows a band: use more hashes, a lower rec"
     ):
@@ -95,14 +95,14 @@ def test_recall_1_is_for_copies_only() -> None:
         CorpusSettings(recall=1).complete()
     assert CorpusSettings(threshold=1, recall=1).complete().banding == Bands(1, 128)
     assert CorpusSettings(recall=1, bands=18, rows=7).complete().recall < 1
-    # By the rounded formula these reach it.
+    # The formula in floating point rounds to 1 for these bands.
     assert CorpusSettings(bands=64, rows=2).complete().recall < 1
     assert CorpusSettings(threshold=0.9, bands=64, rows=2).complete().recall < 1
     assert CorpusSettings(threshold=1, bands=64, rows=2).complete().recall == 1
 
 
 @pytest.mark.parametrize(("threshold", "rows"), [(1e-9, 128), (0.1, 20)])
-def test_bands_that_find_nothing(threshold: float, rows: int) -> None:
+def test_bands_that_can_find_nothing_are_refused(threshold: float, rows: int) -> None:
     with pytest.raises(ConfigurationError, match=f"1 bands of {rows} rows find nothing"):
         CorpusSettings(threshold=threshold, bands=1, rows=rows).complete()
 
@@ -110,6 +110,6 @@ def test_bands_that_find_nothing(threshold: float, rows: int) -> None:
 @pytest.mark.parametrize(
     ("text", "shingle"), [("word:1", ("word", 1)), ("char:1000", ("char", 1000))]
 )
-def test_shingles_read_and_written(text: str, shingle: tuple[str, int]) -> None:
+def test_a_shingle_setting_is_parsed_and_printed(text: str, shingle: tuple[str, int]) -> None:
     assert Shingle.parse(text) == shingle
     assert str(Shingle.parse(text)) == text

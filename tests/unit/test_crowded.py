@@ -1,4 +1,4 @@
-"""Links of crowded buckets against every pair compared with every other."""
+"""Links of large buckets against a comparison of every pair."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ def expected_links(documents: Documents, n: int, threshold: float) -> dict[tuple
     return {pair: value for pair, value in every.items() if value >= threshold}
 
 
-def templates(rng: random.Random, count: int) -> Documents:
-    """Variants of a few templates, and documents that have nothing but boilerplate in common."""
+def template_documents(rng: random.Random, count: int) -> Documents:
+    """Return variants of a few template_documents, and documents that share only boilerplate."""
     boilerplate = [rng.randrange(50) for _ in range(30)]
     models = [[rng.randrange(1000) for _ in range(40)] for _ in range(3)]
-    made = []
+    documents = []
     for _ in range(count):
         if rng.random() < 0.5:
             document = list(rng.choice(models))
@@ -47,23 +47,25 @@ def templates(rng: random.Random, count: int) -> Documents:
                 document[rng.randrange(len(document))] = rng.randrange(1000)
         else:
             document = boilerplate + [rng.randrange(10**6) for _ in range(rng.randrange(20))]
-        made.append(document[: rng.choice([3, 20, 100, 100])])
-    return made
+        documents.append(document[: rng.choice([3, 20, 100, 100])])
+    return documents
 
 
 @pytest.mark.parametrize("n", [1, 3])
 @pytest.mark.parametrize("threshold", [0.3, 0.5, 0.8, 1.0])
-def test_links_of_templates(rng: random.Random, n: int, threshold: float) -> None:
-    documents = templates(rng, 300)
+def test_links_of_large_buckets_equal_all_similar_pairs(
+    rng: random.Random, n: int, threshold: float
+) -> None:
+    documents = template_documents(rng, 300)
     expected = expected_links(documents, n, threshold)
     rows = rows_of(documents, n)
-    found: dict[tuple[int, int], float] = {}
+    similarities: dict[tuple[int, int], float] = {}
     for links in all_links(rows, threshold):
         for a, b, value in zip(*(column.tolist() for column in links), strict=True):
             pair = (min(a, b), max(a, b))
-            assert pair not in found
-            found[pair] = value
-    assert found == expected
+            assert pair not in similarities
+            similarities[pair] = value
+    assert similarities == expected
 
     graph: nx.Graph[int] = nx.Graph()
     graph.add_nodes_from(range(len(documents)))
@@ -82,7 +84,7 @@ def test_links_of_templates(rng: random.Random, n: int, threshold: float) -> Non
     }
 
 
-def test_nothing_and_one() -> None:
+def test_no_document_and_one_document_have_no_links() -> None:
     for documents in ([], [[1, 2]]):
         rows = rows_of(documents, 2)
         assert [len(links.left) for links in all_links(rows, 0.5)] == []

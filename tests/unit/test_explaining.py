@@ -1,4 +1,4 @@
-"""Explanations: tokens that are the text, differences that lead from one text to the other."""
+"""Explanations: tokens add up to the text, and differences turn one text into the other."""
 
 from __future__ import annotations
 
@@ -27,35 +27,35 @@ TEXTS = st.lists(
 
 
 @given(TEXTS)
-def test_tokens_are_the_text(text: str) -> None:
-    found = tokens(text)
-    assert "".join(token.text for token in found) == text
+def test_tokens_add_up_to_the_text(text: str) -> None:
+    parts = tokens(text)
+    assert "".join(token.text for token in parts) == text
     if "n't" not in text:
-        assert [token.word for token in found if token.word] == words(text)
-    assert all(token.word for token in found) or len(found) == 1
+        assert [token.word for token in parts if token.word] == words(text)
+    assert all(token.word for token in parts) or len(parts) == 1
 
 
 @given(TEXTS, TEXTS)
-def test_parts_lead_from_one_text_to_the_other(a: str, b: str) -> None:
-    one, other = tokens(a), tokens(b)
-    found = differences(one, other).parts
-    assert "".join(part.a for part in found) == a
-    assert "".join(part.b for part in found) == b
-    for change, left, right in found:
+def test_parts_add_up_to_both_texts(a: str, b: str) -> None:
+    tokens_of_a, tokens_of_b = tokens(a), tokens(b)
+    parts = differences(tokens_of_a, tokens_of_b).parts
+    assert "".join(part.a for part in parts) == a
+    assert "".join(part.b for part in parts) == b
+    for change, left, right in parts:
         assert (change is Change.ADDED) == (not left and bool(right))
         assert (change is Change.REMOVED) == (not right and bool(left))
         if change is Change.SAME:
             assert [t.word for t in tokens(left)] == [t.word for t in tokens(right)]
-    changed = any(part.change is not Change.SAME for part in found)
-    assert changed == ([t.word for t in one] != [t.word for t in other])
+    changed = any(part.change is not Change.SAME for part in parts)
+    assert changed == ([t.word for t in tokens_of_a] != [t.word for t in tokens_of_b])
 
 
 def test_tokens_have_the_words_of_the_normal_form(rng: random.Random) -> None:
     for _ in range(3000):
         text = random_text(rng)
-        found = tokens(text)
-        assert "".join(token.text for token in found) == text
-        assert " ".join(token.word for token in found if token.word) == normal_form(text)
+        parts = tokens(text)
+        assert "".join(token.text for token in parts) == text
+        assert " ".join(token.word for token in parts if token.word) == normal_form(text)
 
 
 @pytest.mark.parametrize(
@@ -70,11 +70,13 @@ def test_tokens_have_the_words_of_the_normal_form(rng: random.Random) -> None:
         ("n't", ["n'", "t"]),
     ],
 )
-def test_tokens_of_hard_cases(text: str, expected: list[str]) -> None:
+def test_marks_symbols_and_contractions_are_split_as_expected(
+    text: str, expected: list[str]
+) -> None:
     assert [token.text for token in tokens(text)] == expected
 
 
-def test_tokens() -> None:
+def test_contractions_are_split_into_words() -> None:
     assert [token.word for token in tokens("Don't go; it CAN'T be 漢字.")] == (
         ["do", "not", "go", "it", "can", "not", "be", "漢", "字"]
     )
@@ -110,25 +112,25 @@ def test_tokens() -> None:
         ("the 3rd of", "the 4th of", ["numbers"]),
     ],
 )
-def test_distinctions(a: str, b: str, expected: list[str]) -> None:
+def test_small_but_decisive_differences_are_named(a: str, b: str, expected: list[str]) -> None:
     assert differences(tokens(a), tokens(b)).distinctions == expected
     assert differences(tokens(b), tokens(a)).distinctions == expected
 
 
-def test_explain() -> None:
+def test_an_explanation_has_measures_shingles_and_parts() -> None:
     a, b = "One two three four. Five", "one two three FOUR six seven"
-    found = explain(a, b, "word:2")
-    assert found.words == (5, 6)
-    assert found.measures.keys() == {*MEASURES, "containment_of_b"}
-    assert found.measures["jaccard"] == jaccard(shingles(a, "word:2"), shingles(b, "word:2"))
-    assert found.measures["containment"] == 3 / 4
-    assert found.measures["containment_of_b"] == 3 / 5
-    assert found.measures["levenshtein"] == levenshtein(words(a), words(b)) == 2
+    explanation = explain(a, b, "word:2")
+    assert explanation.words == (5, 6)
+    assert explanation.measures.keys() == {*MEASURES, "containment_of_b"}
+    assert explanation.measures["jaccard"] == jaccard(shingles(a, "word:2"), shingles(b, "word:2"))
+    assert explanation.measures["containment"] == 3 / 4
+    assert explanation.measures["containment_of_b"] == 3 / 5
+    assert explanation.measures["levenshtein"] == levenshtein(words(a), words(b)) == 2
     config = CorpusSettings(shingle="word:2").complete()
-    assert found.estimate == signature_estimate(signature(a, config), signature(b, config))
-    assert found.shared == ["one two", "two three", "three four"]
-    assert (found.only_a, found.only_b) == (["four five"], ["four six", "six seven"])
-    assert found.parts == [
+    assert explanation.estimate == signature_estimate(signature(a, config), signature(b, config))
+    assert explanation.shared == ["one two", "two three", "three four"]
+    assert (explanation.only_a, explanation.only_b) == (["four five"], ["four six", "six seven"])
+    assert explanation.parts == [
         (Change.SAME, "One two three four. ", "one two three FOUR "),
         (Change.CHANGED, "Five", "six seven"),
     ]
@@ -140,7 +142,7 @@ def test_explain() -> None:
 
 
 class Checker(HTMLParser):
-    """Collects what a page says, and demands that every element is closed."""
+    """Collects a page's ids, links and marked texts, and asserts that every element is closed."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -150,11 +152,11 @@ class Checker(HTMLParser):
         self.marked: dict[str, list[str]] = {"del": [], "ins": []}
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        given_ = dict(attrs)
-        assert not {"src", "onclick"} & given_.keys()
-        if identifier := given_.get("id"):
+        attributes = dict(attrs)
+        assert not {"src", "onclick"} & attributes.keys()
+        if identifier := attributes.get("id"):
             self.ids.add(identifier)
-        if target := given_.get("href"):
+        if target := attributes.get("href"):
             self.links.add(target.removeprefix("#"))
         if tag != "meta":
             self.open.append(tag)
@@ -167,7 +169,7 @@ class Checker(HTMLParser):
             self.marked[self.open[-1]].append(data)
 
 
-def test_a_page(rng: random.Random) -> None:
+def test_a_page_escapes_its_texts_and_closes_its_elements(rng: random.Random) -> None:
     a = "if x < 3 && y > 2: <script>alert('hi')</script> the rest of it"
     b = "if x < 4 && y > 2: <b>alert('hi')</b> the $rest of it"
     page = html_page.comparison(explain(a, b), "<one>", 'the "other"')

@@ -1,4 +1,4 @@
-"""Fast similarity sketching against its definition in plain Python, and against its theory."""
+"""Fast similarity sketching against its definition in plain Python, and its estimates against theory."""
 
 from __future__ import annotations
 
@@ -24,60 +24,68 @@ values = st.integers(-(2**63), 2**63 - 1)
 seeds = st.integers(0, 2**63 - 1)
 
 
-def sketched(sets: list[list[int]], seed: int, num_hashes: int) -> list[list[int]]:
+def sketch_sets(sets: list[list[int]], seed: int, num_hashes: int) -> list[list[int]]:
     """Return the signatures of sets, computed in one batch."""
-    numbers = np.array([value for one in sets for value in one], np.int64).view(np.uint64)
+    numbers = np.array([value for value_set in sets for value in value_set], np.int64).view(
+        np.uint64
+    )
     offsets = np.cumsum([0, *map(len, sets)])
-    made = signatures(numbers, offsets, seed, num_hashes)
-    assert made.dtype == np.int16
-    return made.tolist()  # type: ignore[no-any-return]
+    rows = signatures(numbers, offsets, seed, num_hashes)
+    assert rows.dtype == np.int16
+    return rows.tolist()  # type: ignore[no-any-return]
 
 
 @given(st.lists(st.lists(values, max_size=12), max_size=4), seeds, st.integers(2, 40))
 @example([[0]], 0, 2)
 @example([[], [1], []], 0, 3)
 @example([[-1, 2**63 - 1, -(2**63)]], 2**63 - 1, 16)
-def test_signatures_by_definition(sets: list[list[int]], seed: int, num_hashes: int) -> None:
-    made = sketched(sets, seed, num_hashes)
-    for one, sketch in zip(sets, made, strict=True):
-        if one:
-            assert sketch == reference.signature(one, seed, num_hashes, every_round=True)
+def test_signatures_equal_the_definition(sets: list[list[int]], seed: int, num_hashes: int) -> None:
+    sketches_of_sets = sketch_sets(sets, seed, num_hashes)
+    for value_set, sketch in zip(sets, sketches_of_sets, strict=True):
+        if value_set:
+            assert sketch == reference.signature(value_set, seed, num_hashes, every_round=True)
         else:
             assert sketch == [0] * num_hashes
 
 
 @pytest.mark.parametrize("num_hashes", [2, 3, 64, 127, 128, 200, 512])
 @pytest.mark.parametrize("size", [1, 2, 5, 45, 200, 1023, 1024, 1025, 3000])
-def test_every_size(num_hashes: int, size: int, rng: random.Random) -> None:
-    one = [rng.randrange(-(2**63), 2**63) for _ in range(size)]
-    other = [rng.randrange(-(2**63), 2**63) for _ in range(7)]
+def test_sets_of_every_size_equal_the_definition(
+    num_hashes: int, size: int, rng: random.Random
+) -> None:
+    large = [rng.randrange(-(2**63), 2**63) for _ in range(size)]
+    small = [rng.randrange(-(2**63), 2**63) for _ in range(7)]
     seed = rng.randrange(2**63)
-    made = sketched([other, one, other], seed, num_hashes)
-    assert made[1] == reference.signature(one, seed, num_hashes)
-    assert made[0] == made[2]
+    rows = sketch_sets([small, large, small], seed, num_hashes)
+    assert rows[1] == reference.signature(large, seed, num_hashes)
+    assert rows[0] == rows[2]
 
 
-def test_a_value_that_comes_twice_changes_nothing(rng: random.Random) -> None:
-    one = [rng.randrange(-(2**63), 2**63) for _ in range(50)]
-    made = sketched([one, one + one[:9], one[::-1]], 3, 128)
-    assert made[0] == made[1] == made[2]
+def test_order_and_repetition_of_values_change_nothing(rng: random.Random) -> None:
+    distinct = [rng.randrange(-(2**63), 2**63) for _ in range(50)]
+    rows = sketch_sets([distinct, distinct + distinct[:9], distinct[::-1]], 3, 128)
+    assert rows[0] == rows[1] == rows[2]
 
 
-def test_two_shingles_of_one_value(rng: random.Random) -> None:
-    # 64 bits are folded to 32: these three are different words to the table, and one to the hash.
-    one = [5, 5 ^ 1 << 40 ^ 1 << 8, 5 ^ 3 << 50 ^ 3 << 18]
-    made = sketched([one, one[:1]], 3, 128)
-    assert made[0] == made[1]
+def test_values_with_one_hash_count_once(rng: random.Random) -> None:
+    # The hash folds 64 bits to 32, so these three different values have one hash.
+    colliding = [5, 5 ^ 1 << 40 ^ 1 << 8, 5 ^ 3 << 50 ^ 3 << 18]
+    rows = sketch_sets([colliding, colliding[:1]], 3, 128)
+    assert rows[0] == rows[1]
 
 
 @pytest.mark.parametrize("num_hashes", [2, 4096])
-def test_the_fewest_and_the_most_hashes(num_hashes: int, rng: random.Random) -> None:
-    one = [rng.randrange(-(2**63), 2**63) for _ in range(9000)]
-    assert sketched([one], 1, num_hashes) == [reference.signature(one, 1, num_hashes)]
+def test_the_fewest_and_the_most_hashes_equal_the_definition(
+    num_hashes: int, rng: random.Random
+) -> None:
+    value_set = [rng.randrange(-(2**63), 2**63) for _ in range(9000)]
+    assert sketch_sets([value_set], 1, num_hashes) == [
+        reference.signature(value_set, 1, num_hashes)
+    ]
 
 
 @given(st.text("ab é漢"), st.sampled_from(["word:1", "word:2", "word:3", "char:2"]))
-def test_from_text_to_buckets(text: str, shingle: str) -> None:
+def test_signature_and_buckets_of_a_text_equal_the_reference(text: str, shingle: str) -> None:
     config = CorpusSettings(shingle, num_hashes=12, bands=4, rows=3, seed=5).complete()
     shingle_values = reference.shingle_values(text, *config.shingle)
     expected = reference.signature(shingle_values, 5, 12) if shingle_values else []
@@ -88,26 +96,28 @@ def test_from_text_to_buckets(text: str, shingle: str) -> None:
 
 @pytest.mark.parametrize("size", [20, 400, 2000])
 @pytest.mark.parametrize("similarity", [0.1, 0.5, 0.8, 0.95])
-def test_estimates_over_many_seeds(size: int, similarity: float, rng: random.Random) -> None:
+def test_estimates_over_many_seeds_are_unbiased_and_precise(
+    size: int, similarity: float, rng: random.Random
+) -> None:
     shared = round(size * similarity)
-    alone = (size - shared) // 2
-    drawn = [rng.randrange(-(2**63), 2**63) for _ in range(shared + 2 * alone)]
-    exact = shared / (shared + 2 * alone)
-    sets = [drawn[: shared + alone], drawn[:shared] + drawn[shared + alone :]]
-    made = []
+    unshared = (size - shared) // 2
+    drawn = [rng.randrange(-(2**63), 2**63) for _ in range(shared + 2 * unshared)]
+    exact = shared / (shared + 2 * unshared)
+    sets = [drawn[: shared + unshared], drawn[:shared] + drawn[shared + unshared :]]
+    sampled = []
     for seed in range(SEEDS):
-        left, right = sketched(sets, seed, NUM_HASHES)
-        made.append(np.mean(np.array(left) == right))
-    # The variance is that of classic MinHash at most, and about half of it for small sets.
+        left, right = sketch_sets(sets, seed, NUM_HASHES)
+        sampled.append(np.mean(np.array(left) == right))
+    # The variance is at most classic MinHash's, and about half of it for small sets.
     error = math.sqrt(exact * (1 - exact) / NUM_HASHES)
-    mean = sum(made) / SEEDS
+    mean = sum(sampled) / SEEDS
     assert abs(mean - exact) <= 4 * error / math.sqrt(SEEDS) + 2**-16, f"mean {mean}, exact {exact}"
-    spread = math.sqrt(sum((estimate - mean) ** 2 for estimate in made) / SEEDS)
+    spread = math.sqrt(sum((estimate - mean) ** 2 for estimate in sampled) / SEEDS)
     assert spread <= 1.15 * error, f"spread {spread}, at most {error}"
 
 
 @pytest.mark.parametrize("shingle", ["word:1", "word:3", "char:4"])
-def test_large_batches_are_sketched_in_parts(
+def test_a_batch_sketched_in_parts_equals_the_whole(
     shingle: str, rng: random.Random, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     config = CorpusSettings(shingle, num_hashes=16).complete()
@@ -119,14 +129,14 @@ def test_large_batches_are_sketched_in_parts(
     whole = sketch_tokens(tokens, config)
     for size in (1, 7, 100, 1000):
         monkeypatch.setattr(sketches, "_BYTES_AT_ONCE", size)
-        made = sketch_tokens(tokens, config)
-        assert np.array_equal(made.shingle_counts, whole.shingle_counts)
-        assert np.array_equal(made.signatures, whole.signatures)
-        assert np.array_equal(made.buckets.values, whole.buckets.values)
+        in_parts = sketch_tokens(tokens, config)
+        assert np.array_equal(in_parts.shingle_counts, whole.shingle_counts)
+        assert np.array_equal(in_parts.signatures, whole.signatures)
+        assert np.array_equal(in_parts.buckets.values, whole.buckets.values)
         assert sum(part.documents for part in tokens.parts(size)) == len(texts)
 
 
-def test_estimates_count_equal_values() -> None:
+def test_an_estimate_is_the_share_of_equal_values() -> None:
     left = np.array([[1, 2, 3, 4], [1, 2, 3, 4]], np.int16)
     right = np.array([[1, 2, 0, 0], [0, 0, 0, 0]], np.int16)
     assert estimates(left, right).tolist() == [0.5, 0.0]

@@ -1,4 +1,4 @@
-"""The documents of the benchmarks are what they claim to be."""
+"""The documents of the benchmarks have the similarities that the benchmarks state."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_the_same_arguments_give_the_same_documents() -> None:
     assert len(changed) == 60
 
 
-def test_identical_documents_and_boilerplate() -> None:
+def test_documents_are_identical_or_share_boilerplate_as_often_as_asked() -> None:
     texts = [text for _, text in documents(500, words=40, seed=6, identical=50, boilerplate=100)]
     (model, number), *_ = Counter(texts).most_common(1)
     assert number == 50
@@ -46,15 +46,15 @@ def test_moved_sentences_change_little() -> None:
 
 
 @pytest.mark.parametrize("wanted", [0.3, 0.5, 0.7, 0.8, 0.9, 1.0])
-def test_pairs_of_known_similarity(rng: random.Random, wanted: float) -> None:
+def test_pairs_have_the_stated_similarity(rng: random.Random, wanted: float) -> None:
     generator = np.random.default_rng(rng.randrange(2**32))
     words = vocabulary(generator, 2000).tolist()
     for _ in range(20):
-        a, b, known = pair_of_similarity(generator, words, 200, wanted)
-        assert similarity(a, b) == known == pytest.approx(wanted, abs=0.02)
+        a, b, stated = pair_of_similarity(generator, words, 200, wanted)
+        assert similarity(a, b) == stated == pytest.approx(wanted, abs=0.02)
 
 
-def test_refused_similarities() -> None:
+def test_a_similarity_that_the_words_cannot_have_is_refused() -> None:
     generator = np.random.default_rng(1)
     with pytest.raises(ValueError, match="4 words are too few"):
         pair_of_similarity(generator, vocabulary(generator, 100).tolist(), 4, 0.0)

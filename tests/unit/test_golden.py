@@ -1,4 +1,4 @@
-"""The recipe computes what it always has."""
+"""The recipe computes the golden values."""
 
 from __future__ import annotations
 
@@ -20,40 +20,40 @@ parametrized = pytest.mark.parametrize(
 
 
 @parametrized
-def test_normal_form(golden: Golden) -> None:
+def test_the_normal_form_is_the_golden_value(golden: Golden) -> None:
     assert normal_form(golden.text) == golden.normal_form
     assert reference.normal_form(golden.text) == golden.normal_form
 
 
 @parametrized
-def test_shingle_values(golden: Golden) -> None:
-    found = find_shingles(tokenize([golden.text.encode()]), Shingle.parse(golden.shingle))
-    assert found.hashes[:3].astype(np.int64).tolist() == golden.values
+def test_the_shingle_values_are_the_golden_values(golden: Golden) -> None:
+    shingles = find_shingles(tokenize([golden.text.encode()]), Shingle.parse(golden.shingle))
+    assert shingles.hashes[:3].astype(np.int64).tolist() == golden.values
     unit, n = golden_config(golden.shingle).shingle
     assert reference.shingle_values(golden.text, unit, n)[:3] == golden.values
 
 
 @parametrized
-def test_signature(golden: Golden) -> None:
+def test_the_signature_is_the_golden_value(golden: Golden) -> None:
     config = golden_config(golden.shingle)
     assert sketches.signature(golden.text, config).tolist() == golden.signature
 
 
 @parametrized
-def test_buckets(golden: Golden) -> None:
+def test_the_buckets_are_the_golden_values(golden: Golden) -> None:
     config = golden_config(golden.shingle)
     assert sketches.buckets(golden.text, config).tolist() == golden.buckets
 
 
-def test_base() -> None:
-    # The first numbers of splitmix64 from 0 and from 7 on, without the highest two bits.
+def test_the_base_is_a_number_of_splitmix64() -> None:
+    # The first numbers of splitmix64 with the states 0 and 7, without the highest two bits.
     assert base(0) == 0xE220A8397B1DCDAF & (2**62 - 1)
     assert base(7) == 0x23CBE1E459320DD7
     assert all(base(seed) == reference.base(seed) for seed in (0, 1, 2**63 - 1))
 
 
-def test_hashes_of_known_texts() -> None:
-    # As hashtextextended(text, 0) of PostgreSQL 14 to 18 gives them.
+def test_texts_hash_as_in_postgresql() -> None:
+    # Values of hashtextextended(text, 0) in PostgreSQL 14 to 18.
     assert hash_texts(["", "a", "twelve bytes"]) == [
         -6939563903564495251,
         3591986179850072241,
@@ -61,8 +61,8 @@ def test_hashes_of_known_texts() -> None:
     ]
 
 
-def test_hashes_of_known_integers() -> None:
-    # As hashint8extended(value, 0), and hash_array_extended of all with seed 5, give them.
+def test_integers_hash_as_in_postgresql() -> None:
+    # Values of hashint8extended(value, 0), and of hash_array_extended(all values, 5).
     values = [0, -1, 2**63 - 1, -(2**63), 1234567890123456789]
     assert hash_integers(np.array(values), 0).tolist() == [
         4154612158245552303,

@@ -1,4 +1,4 @@
-"""The hash table of the kernels, and what its steps may return."""
+"""The hash table of the kernels; an inlined kernel returns no array."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_every_hash_has_its_number(rng: random.Random, count: int) -> None:
     assert {number_of(table, value) for value in others} == {None}
 
 
-def test_hashes_that_have_one_slot() -> None:
+def test_hashes_of_one_slot_are_told_apart() -> None:
     inverse = pow(SPREAD, -1, 2**64)
     hashes = [value * inverse % 2**64 for value in range(8)]  # the products are 0 to 7
     last = [(2**64 - 1 - value) * inverse % 2**64 for value in range(8)]
@@ -54,7 +54,7 @@ def test_hashes_that_have_one_slot() -> None:
         assert number_of(table, 8 * inverse % 2**64) is None
 
 
-def test_entries_with_one_hash() -> None:
+def test_entries_with_one_hash_are_all_found() -> None:
     table = hash_table(np.full(3, 7, np.uint64), 3, SPREAD)
     slot = find(table, np.uint64(7))
     for number in range(3):
@@ -70,7 +70,7 @@ def test_entries_with_one_hash() -> None:
 
 
 @pytest.mark.parametrize("first", [3, 2**31 - 8, 2**31 - 1])
-def test_a_table_is_emptied(first: int) -> None:
+def test_an_emptied_table_finds_no_old_entry(first: int) -> None:
     table = hash_table(np.zeros(4, np.uint64), 4, SPREAD)
     table = emptied(table, table.hashes, first - 3, 3)
     for number in range(3):
@@ -83,7 +83,7 @@ def test_a_table_is_emptied(first: int) -> None:
     assert [number_of(table, 100 + number) for number in range(4)] == [0, 1, 2, 3]
 
 
-def test_a_step_returns_no_array() -> None:
+def test_an_inlined_kernel_that_returns_an_array_is_refused() -> None:
     def returns_numbers(values: Hashes) -> tuple[int, float]:
         return len(values), 0.5
 

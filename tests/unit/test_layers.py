@@ -1,4 +1,4 @@
-"""Who may import whom: the rooms of the package, and the modules of the tests."""
+"""Import contracts of the package and of the tests."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ TESTS = ROOT / "tests"
 LINT = "from importlinter.cli import lint_imports_command; lint_imports_command()"
 
 
-def test_import_contracts() -> None:
-    done = subprocess.run(
+def test_the_package_keeps_its_import_contracts() -> None:
+    result = subprocess.run(
         [sys.executable, "-c", LINT, "--no-cache"],
         cwd=ROOT,
         capture_output=True,
@@ -24,7 +24,7 @@ def test_import_contracts() -> None:
         check=False,
         env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "default"},
     )
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert result.returncode == 0, result.stdout + result.stderr
 
 
 def imported_modules(path: Path) -> Iterator[str]:
@@ -38,7 +38,7 @@ def imported_modules(path: Path) -> Iterator[str]:
 
 
 def test_no_module_imports_a_test_module() -> None:
-    """Helpers are in tests/support, or beside a program such as tests.crash."""
+    """Shared helpers belong in tests/support, or in a program such as tests.crash."""
     importers = {
         f"{path.relative_to(ROOT)} imports {name}"
         for folder in ("tests", "benchmarks", "scripts")
@@ -49,6 +49,6 @@ def test_no_module_imports_a_test_module() -> None:
     assert importers == set()
 
 
-def test_every_module_of_the_tests_says_what_it_shows() -> None:
+def test_every_test_module_has_a_docstring() -> None:
     modules = [path for path in TESTS.rglob("*.py") if path.stat().st_size]
     assert [str(p) for p in modules if not ast.get_docstring(ast.parse(p.read_text("utf-8")))] == []

@@ -9,13 +9,13 @@ import numpy as np
 from textsim_db.read.normal_forms import compose_forms
 
 
-def test_words_are_joined_by_spaces(rng: random.Random) -> None:
+def test_a_form_is_its_words_joined_by_spaces(rng: random.Random) -> None:
     texts = {i: rng.choice(["a", "naïve", "漢", "word"]) * (i % 3 + 1) for i in range(1, 50)}
     documents = [rng.choices(range(1, 50), k=rng.randrange(30)) for _ in range(100)]
-    asked: list[list[int]] = []
+    requested_ids: list[list[int]] = []
 
     def texts_of(ids: list[int]) -> dict[int, str]:
-        asked.append(sorted(ids))
+        requested_ids.append(sorted(ids))
         return texts
 
     word_ids = np.array([i for document in documents for i in document], np.int32)
@@ -24,10 +24,10 @@ def test_words_are_joined_by_spaces(rng: random.Random) -> None:
     assert [form.decode() for form in forms] == [
         " ".join(texts[i] for i in document) for document in documents
     ]
-    assert asked == [np.unique(word_ids).tolist()]
+    assert requested_ids == [np.unique(word_ids).tolist()]
 
 
-def test_ids_without_words() -> None:
+def test_unknown_ids_become_empty_words() -> None:
     ids, offsets = np.array([3, -7, 2**31 - 1], np.int32), np.array([0, 0, 3, 3])
     assert compose_forms(ids, offsets, lambda _: {3: "a"}) == [b"", b"a  ", b""]
     assert compose_forms(ids[:0], offsets[:1], lambda _: {}) == []

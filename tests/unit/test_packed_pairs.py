@@ -42,7 +42,7 @@ def members(rng: random.Random, buckets: list[set[int]]) -> Members:
     return members_of(places, ids, len(buckets))
 
 
-def listed(pairs: np.ndarray[tuple[int], np.dtype[np.int64]]) -> list[Pair]:
+def to_list(pairs: np.ndarray[tuple[int], np.dtype[np.int64]]) -> list[Pair]:
     return list(zip(left_of(pairs).tolist(), right_of(pairs).tolist(), strict=True))
 
 
@@ -51,26 +51,28 @@ def every_pair(buckets: list[set[int]]) -> Counter[Pair]:
 
 
 @pytest.mark.parametrize("rounds", [1, 2, 7])
-def test_pairs_of_buckets_in_rounds(rng: random.Random, rounds: int) -> None:
+def test_all_rounds_together_give_every_pair_of_every_bucket(
+    rng: random.Random, rounds: int
+) -> None:
     buckets = random_buckets(rng, 200)
     of_buckets = members(rng, buckets)
     assert of_buckets.sizes.tolist() == [len(ids) for ids in buckets]
     expected = every_pair(buckets)
     assert count_pairs(of_buckets.sizes) == expected.total()
     parts = [ALL] if rounds == 1 else [Part(number, rounds) for number in range(rounds)]
-    found: Counter[Pair] = Counter()
+    total_counts: Counter[Pair] = Counter()
     for part in parts:
         pairs = pairs_of(of_buckets, part)
         once, is_single = distinct([pairs[:10], pairs[10:]])
-        counts = Counter(listed(pairs))
-        assert listed(once) == sorted(counts)
+        counts = Counter(to_list(pairs))
+        assert to_list(once) == sorted(counts)
         assert [counts[pair] == 1 for pair in sorted(counts)] == is_single.tolist()
         assert all(left % rounds == part.number for left, _ in counts)
-        found += counts
-    assert found == expected
+        total_counts += counts
+    assert total_counts == expected
 
 
-def test_no_buckets_and_no_pairs() -> None:
+def test_empty_buckets_give_no_pairs() -> None:
     nothing = members_of(np.empty(0, np.int32), np.empty(0, np.int32), 3)
     assert nothing.sizes.tolist() == [0, 0, 0]
     assert len(pairs_of(nothing)) == 0
@@ -82,15 +84,15 @@ def test_no_buckets_and_no_pairs() -> None:
     ).tolist() == [-1]
 
 
-def test_ids_from_damaged_rows() -> None:
+def test_negative_ids_of_damaged_rows_are_packed_exactly() -> None:
     ids = np.array([-(2**31), -5, 3, 2**31 - 1], np.int32)
     of_buckets = members_of(np.zeros(4, np.int32), ids, 1)
     assert of_buckets.ids.tolist() == ids.tolist()
-    assert listed(pairs_of(of_buckets)) == list(combinations(ids.tolist(), 2))
-    assert listed(pack(ids[:2], ids[2:])) == [(-(2**31), 3), (-5, 2**31 - 1)]
+    assert to_list(pairs_of(of_buckets)) == list(combinations(ids.tolist(), 2))
+    assert to_list(pack(ids[:2], ids[2:])) == [(-(2**31), 3), (-5, 2**31 - 1)]
 
 
-def test_some_buckets_and_some_documents(rng: random.Random) -> None:
+def test_buckets_and_documents_can_be_selected(rng: random.Random) -> None:
     buckets = random_buckets(rng, 100)
     of_buckets = members(rng, buckets)
     chosen = of_buckets.sizes > 4
@@ -105,7 +107,7 @@ def test_some_buckets_and_some_documents(rng: random.Random) -> None:
     assert among.tolist() == [10 <= i < 20 for i in of_buckets.ids.tolist()]
 
 
-def test_the_least_bucket_that_a_pair_shares(rng: random.Random) -> None:
+def test_a_pair_counts_for_the_first_bucket_that_it_shares(rng: random.Random) -> None:
     buckets = random_buckets(rng, 40)
     by_document = BucketsOfDocuments(members(rng, buckets))
     pairs = [(rng.randrange(70), rng.randrange(70)) for _ in range(2000)]
@@ -116,7 +118,7 @@ def test_the_least_bucket_that_a_pair_shares(rng: random.Random) -> None:
         assert number == min(both, default=-1)
 
 
-def test_equal_values(rng: random.Random) -> None:
+def test_equal_values_are_seen_in_one_band_and_in_any_band(rng: random.Random) -> None:
     rows = [[rng.randrange(12) for _ in range(4)] for _ in range(40)]
     values = np.array(rows, np.int16)
     left = np.repeat(np.arange(40), 40)

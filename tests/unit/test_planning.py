@@ -1,4 +1,4 @@
-"""Bandings to choose from: known probabilities, the choice, and what cannot be."""
+"""Options of bands and rows: their probabilities, the chosen option, and refused arguments."""
 
 from __future__ import annotations
 
@@ -11,31 +11,31 @@ from textsim_db.settings import Bands, choose_bands
 from textsim_db.sketch.band_options import Distribution, is_optimistic, options, wilson
 
 
-def test_what_the_defaults_of_others_find_at_their_threshold() -> None:
-    found = {(option.bands, option.rows): option for option in ts.plan(num_hashes=128)}
-    assert found[9, 14].recall < 0.4
+def test_bands_near_the_threshold_find_less_than_half_of_the_pairs() -> None:
+    by_banding = {(option.bands, option.rows): option for option in ts.plan(num_hashes=128)}
+    assert by_banding[9, 14].recall < 0.4
     assert Bands(9, 13).probability(0.8) == pytest.approx(0.40, abs=0.005)
-    assert found[8, 16].recall == pytest.approx(0.20, abs=0.005)
+    assert by_banding[8, 16].recall == pytest.approx(0.20, abs=0.005)
 
 
 @pytest.mark.parametrize("threshold", [0.5, 0.7, 0.8, 0.9])
 @pytest.mark.parametrize("recall", [0.5, 0.9, 0.99])
 @pytest.mark.parametrize("num_hashes", [60, 128, 256])
-def test_the_chosen_one_is_what_a_corpus_would_get(
+def test_the_chosen_option_is_the_one_that_a_corpus_gets(
     threshold: float, recall: float, num_hashes: int
 ) -> None:
-    made = ts.plan(threshold, recall, num_hashes)
-    assert [option.rows for option in made] == list(range(2, num_hashes + 1))
-    (chosen,) = [option for option in made if option.chosen]
+    all_options = ts.plan(threshold, recall, num_hashes)
+    assert [option.rows for option in all_options] == list(range(2, num_hashes + 1))
+    (chosen,) = [option for option in all_options if option.chosen]
     assert (chosen.bands, chosen.rows) == choose_bands(threshold, recall, num_hashes)
     assert chosen.recall >= recall
-    for before, after in pairwise(made):
+    for before, after in pairwise(all_options):
         assert before.recall >= after.recall
         assert before.storage >= after.storage
         assert before.candidates >= after.candidates
 
 
-def test_candidates_follow_from_the_similarities() -> None:
+def test_candidates_follow_from_the_distribution_of_similarities() -> None:
     distribution = Distribution([0.1, 0.5, 1.0], [1000, 10, 2], 10**6)
     for option in options(0.8, 0.95, 128, 100, distribution):
         expected = 1000 * option.probability(0.1) + 10 * option.probability(0.5) + 2
@@ -43,21 +43,21 @@ def test_candidates_follow_from_the_similarities() -> None:
         assert option.candidates == pytest.approx(expected)
 
 
-def test_candidates_by_chance() -> None:
+def test_a_large_corpus_has_candidates_by_hash_collision() -> None:
     (chosen,) = (o for o in ts.plan(documents=100_000_000, background=0) if o.chosen)
     assert (chosen.bands, chosen.rows) == (18, 7)
     assert chosen.candidates == pytest.approx(7.5, abs=0.1)
 
 
-def test_where_the_formula_is_optimistic() -> None:
+def test_the_formula_is_optimistic_from_20_to_60_percent() -> None:
     assert [is_optimistic(p) for p in (0.1, 0.2, 0.5, 0.6, 0.61, 0.95)] == [
         *(False, True, True, True, False, False)
     ]
 
 
-def test_the_interval_of_wilson() -> None:
+def test_the_interval_is_wilsons() -> None:
     assert wilson(0, 0) == (0.0, 1.0)
-    low, high = wilson(95, 100)  # as R's prop.test(95, 100, correct = FALSE) gives it
+    low, high = wilson(95, 100)  # equals R's prop.test(95, 100, correct = FALSE)
     assert (round(low, 4), round(high, 4)) == (0.8882, 0.9785)
     assert wilson(100, 100)[1] == 1.0
 
@@ -75,6 +75,6 @@ def test_the_interval_of_wilson() -> None:
         ({"threshold": 0.05}, "the best is 0.148027, with 2 rows a band: use more hashes, a lower"),
     ],
 )
-def test_what_cannot_be(arguments: dict[str, float], message: str) -> None:
+def test_impossible_arguments_are_refused(arguments: dict[str, float], message: str) -> None:
     with pytest.raises(ts.ConfigurationError, match=message):
         ts.plan(**arguments)  # type: ignore[arg-type]

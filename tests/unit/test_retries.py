@@ -1,4 +1,4 @@
-"""Parts of a batch: they are freed when the work on them is done."""
+"""A batch that was written in parts is freed at once."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from textsim_db.db.retries import in_parts
 
 
 @pytest.fixture
-def no_collection() -> Iterator[None]:
-    """Leave every reference cycle in memory, so that a test can see it."""
+def no_garbage_collection() -> Iterator[None]:
+    """Turn off the garbage collector, so that a reference cycle stays in memory."""
     gc.disable()
     yield
     gc.enable()
 
 
-@pytest.mark.usefixtures("no_collection")
-def test_a_batch_is_freed_when_it_is_done() -> None:
+@pytest.mark.usefixtures("no_garbage_collection")
+def test_a_batch_is_freed_when_its_parts_are_done() -> None:
     engine = sqlalchemy.create_engine("postgresql+psycopg://")  # never connects
     batch = np.arange(10)
     reference = weakref.ref(batch)

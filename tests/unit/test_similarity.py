@@ -31,33 +31,35 @@ def similarities(documents: list[list[int]], pairs: list[tuple[int, int]], n: in
         np.array(counts, np.int64),
         n,
     )
-    made = jaccard_pairs(
+    computed = jaccard_pairs(
         rows,
         np.array([pair[0] for pair in pairs], np.int64),
         np.array([pair[1] for pair in pairs], np.int64),
     )
-    return [float(value) for value in made]
+    return [float(value) for value in computed]
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 7, 1000])
 @pytest.mark.parametrize("variety", [1, 2, 5, 2**31 - 1])
-def test_random_documents(rng: random.Random, n: int, variety: int) -> None:
+def test_similarities_of_random_documents_equal_the_reference(
+    rng: random.Random, n: int, variety: int
+) -> None:
     documents = [
         [rng.randrange(variety) for _ in range(rng.choice([0, 1, 2, 3, 5, 20, 60]))]
         for _ in range(40)
     ]
     documents += [document[: len(document) // 2] for document in documents[:10]]
     pairs = every_pair(len(documents))
-    made = similarities(documents, pairs, n)
+    computed = similarities(documents, pairs, n)
     expected = [jaccard(grams(documents[a], n), grams(documents[b], n)) for a, b in pairs]
-    assert made == expected
+    assert computed == expected
     order = list(range(len(pairs)))
     rng.shuffle(order)
     shuffled = similarities(documents, [pairs[i] for i in order], n)
     assert shuffled == [expected[i] for i in order]
 
 
-def test_tokens_that_confuse_a_rolling_hash() -> None:
+def test_similarities_are_exact_for_tokens_that_confuse_a_rolling_hash() -> None:
     documents = [
         [0, 0, 0, 1],
         [0, 0, 1],
@@ -77,11 +79,11 @@ def test_tokens_that_confuse_a_rolling_hash() -> None:
         ]
 
 
-def test_negative_numbers_are_words_too() -> None:
+def test_negative_word_ids_are_compared_like_others() -> None:
     assert similarities([[-1, 5, 6], [4, 5, 6]], [(0, 1)], 2) == [1 / 3]
     assert similarities([[-1, 5, 6], [-2, 5, 6], [-1, 5]], [(0, 1), (0, 2)], 2) == [1 / 3, 1 / 2]
 
 
-def test_no_pairs() -> None:
+def test_no_pairs_have_no_similarities() -> None:
     assert similarities([[1, 2]], [], 2) == []
     assert similarities([], [], 2) == []

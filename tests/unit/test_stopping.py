@@ -1,4 +1,4 @@
-"""The flag that ends a worker: set from a signal handler in the middle of a wait."""
+"""The flag that stops a worker can be set by a signal handler during a wait."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import time
 
 from textsim_db.sync.stop_flag import Stop
 
-# With threading.Event in its place this hangs within a second.
+# With threading.Event instead of Stop this script hangs within a second.
 INTERRUPTED = """
 import random, signal, sys
 from textsim_db.sync.stop_flag import Stop
@@ -25,13 +25,13 @@ for _ in range(5000):
 """
 
 
-def test_a_signal_handler_may_set_it_during_a_wait() -> None:
+def test_a_signal_handler_can_set_the_flag_during_a_wait() -> None:
     seed = random.randrange(2**32)
     print(f"seed {seed}")
     subprocess.run([sys.executable, "-c", INTERRUPTED, str(seed)], check=True, timeout=60)
 
 
-def test_it_wakes_all_who_wait() -> None:
+def test_the_flag_wakes_all_waiting_threads() -> None:
     stop = Stop()
     assert not stop.is_set()
     stop.wait(0.001)

@@ -37,24 +37,26 @@ tricky_text = st.text(st.sampled_from(ALPHABET))
 @example("ΟΔΥΣΣΕΥΣ ΣΑΣ")
 @example("İSTANBUL ISPARTA")
 @example("a\u0315\u0300\u05ae\u0062")
-@example("J\u030c H\u0331 T\u0308")  # their small letters compose, they do not
+@example(
+    "J\u030c H\u0331 T\u0308"
+)  # the lower-case letters compose with the mark, the capitals do not
 @example("か\u3099\u0301漢\u0301a")
-def test_normal_form_equals_reference(text: str) -> None:
+def test_the_normal_form_equals_the_reference(text: str) -> None:
     assert normal_form(text) == reference.normal_form(text)
     assert words(text) == reference.words(text)
 
 
-def test_random_texts_in_batches(rng: random.Random) -> None:
+def test_random_texts_in_batches_equal_the_reference(rng: random.Random) -> None:
     texts = [random_text(rng) for _ in range(3000)]
     assert_tokens(texts)
 
 
-def test_every_code_point_alone() -> None:
-    # A line break composes with nothing, so each code point stands for itself.
+def test_every_code_point_alone_equals_the_reference() -> None:
+    # A line break composes with nothing, so the code points do not affect each other.
     assert_tokens(["\n".join(map(chr, CODE_POINTS[i::512])) for i in range(512)])
 
 
-def test_every_assigned_code_point_among_others() -> None:
+def test_every_assigned_code_point_between_letters_equals_the_reference() -> None:
     assigned = [c for c in map(chr, CODE_POINTS) if reference.is_assigned(c)]
     assigned = [c for c in assigned if unicodedataplus.category(c) != "Co"]
     texts = ["\n".join(f"e{c}漢{c}\u0323q" for c in assigned[i::256]) for i in range(256)]
@@ -63,7 +65,7 @@ def test_every_assigned_code_point_among_others() -> None:
 
 @pytest.mark.parametrize("run", ["a", "\u0301", "漢", "\u0378", "İ", "ﷺ", "-", "\U0001f98a", "é"])
 @pytest.mark.parametrize("length", [1, 15, 16, 17, 1000, 4097])
-def test_long_runs(run: str, length: int) -> None:
+def test_long_runs_of_a_character_equal_the_reference(run: str, length: int) -> None:
     assert normal_form(run * length) == reference.normal_form(run * length)
 
 
@@ -81,7 +83,7 @@ def test_marks_past_the_thirtieth_of_a_run_are_dropped(
 
 
 @pytest.mark.parametrize("alphabet", [ALPHABET, JAMO, JAMO + MARKS, "\u1161", "ﷺ", "\u0301\u0316"])
-def test_pieces_are_normalised_independently(alphabet: str, rng: random.Random) -> None:
+def test_pieces_normalised_apart_equal_the_whole_text(alphabet: str, rng: random.Random) -> None:
     table = tables()
     for piece_bytes in (1, 5, 100):
         text = "".join(rng.choices(alphabet, k=5000))
@@ -91,13 +93,13 @@ def test_pieces_are_normalised_independently(alphabet: str, rng: random.Random) 
         assert "".join(pieces) == reference.prepared(text)
         normal = [unicodedata.normalize("NFKC", piece) for piece in pieces]
         assert "".join(normal) == unicodedata.normalize("NFKC", "".join(pieces))
-        # A piece ends at the next of places that are never further apart than this.
+        # Places where a piece may end are at most 34 characters apart.
         assert max(map(len, pieces)) <= piece_bytes + 34
         assert all(len(piece.encode()) >= piece_bytes for piece in pieces[:-1])
 
 
 @pytest.mark.parametrize("alphabet", [ALPHABET, JAMO + MARKS, "a漢\u0301"])
-def test_texts_of_several_pieces(alphabet: str, rng: random.Random) -> None:
+def test_texts_of_several_pieces_equal_the_reference(alphabet: str, rng: random.Random) -> None:
     text = "".join(rng.choices(alphabet, k=60_000))
     assert len(text.encode()) > PIECE_BYTES
     assert normal_form(text) == reference.normal_form(text)
@@ -105,11 +107,13 @@ def test_texts_of_several_pieces(alphabet: str, rng: random.Random) -> None:
 
 @pytest.mark.parametrize("rare", [ALPHABET, JAMO + MARKS, "…", "\u0301", "½\xa0", "ｶﾞ", "é\u0323"])
 @pytest.mark.parametrize("common", ["abc ", "é漢ö ", "a\u0301"])
-def test_few_characters_that_nfkc_changes(rare: str, common: str, rng: random.Random) -> None:
-    # Pieces of some 64 bytes that NFKC does not change are copied.
+def test_texts_with_few_characters_that_nfkc_changes_equal_the_reference(
+    rare: str, common: str, rng: random.Random
+) -> None:
+    # Spans of some 64 bytes that NFKC does not change are copied without it.
     for share in (0.001, 0.01, 0.1):
         characters = rng.choices([common, rare], [1 - share, share], k=4000)
-        text = "".join(rng.choice(some) for some in characters)
+        text = "".join(rng.choice(character) for character in characters)
         assert normal_form(text) == reference.normal_form(text)
 
 
@@ -122,13 +126,13 @@ def test_millions_of_marks_take_linear_time(marks: str) -> None:
 
 
 @pytest.mark.parametrize("character", ["\u023a", "\u023e", "\u1e9e", "\u2126", "\u212a", "\u0130"])
-def test_folding_that_changes_the_length_in_bytes(character: str) -> None:
+def test_lower_case_may_change_the_length_in_bytes(character: str) -> None:
     alternating = [f"{other}{character}" * 10_000 for other in "漢ก"]
     for text in (character, character * 1000, f"x{character} " * 500, *alternating):
         assert normal_form(text) == reference.normal_form(text)
 
 
-def test_nothing_else_reaches_the_neighbour_in_a_batch(rng: random.Random) -> None:
+def test_a_text_in_a_batch_has_the_words_that_it_has_alone(rng: random.Random) -> None:
     texts = [random_text(rng) for _ in range(200)] + ["", " ", "", "x"]
     rng.shuffle(texts)
     together = tokenize([to_bytes(text) for text in texts])
@@ -138,8 +142,10 @@ def test_nothing_else_reaches_the_neighbour_in_a_batch(rng: random.Random) -> No
 
 @pytest.mark.parametrize("others", ["", "é", "漢\u0301"])
 @pytest.mark.parametrize("letters", ["a", "aZ09" * 9])
-def test_ascii_texts_of_every_length(others: str, letters: str, rng: random.Random) -> None:
-    # 64 bytes are looked at together, and 8 or 16 are copied.
+def test_ascii_texts_of_every_length_equal_the_reference(
+    others: str, letters: str, rng: random.Random
+) -> None:
+    # The kernel scans 64 bytes at a time and copies 8 or 16, so lengths around these matter.
     characters = [*map(chr, range(1, 128)), *letters * 20, *others * 3]
     texts = ["".join(rng.choices(characters, k=length)) for length in range(260) for _ in range(6)]
     texts += [
@@ -148,34 +154,39 @@ def test_ascii_texts_of_every_length(others: str, letters: str, rng: random.Rand
     assert_tokens(texts)
 
 
-def test_every_ascii_character_alone_and_in_words() -> None:
+def test_every_ascii_character_equals_the_reference() -> None:
     assert_tokens([chr(c) for c in range(1, 128)])
     assert_tokens([f"a{chr(c)}B {chr(c)} {chr(c) * 9}" for c in range(1, 128)])
 
 
 @pytest.mark.parametrize("shingle", ["word:1", "word:2", "word:3", "char:24"])
-def test_different_shingles_of_one_value_both_stay(shingle: str) -> None:
+def test_different_shingles_with_one_value_are_both_kept(shingle: str) -> None:
     first, second = collision.FIRST, collision.SECOND
     text = f"{first} a b {second} a b {first} a b"
-    found = find_shingles(tokenize([to_bytes(text)]), Shingle.parse(shingle))
+    distinct_shingles = find_shingles(tokenize([to_bytes(text)]), Shingle.parse(shingle))
     expected = reference.shingles(text, *Shingle.parse(shingle))
-    assert found.texts(tokenize([to_bytes(text)])) == expected
-    values = found.hashes.astype(np.int64).tolist()
+    assert distinct_shingles.texts(tokenize([to_bytes(text)])) == expected
+    values = distinct_shingles.hashes.astype(np.int64).tolist()
     assert values == reference.shingle_values(text, *Shingle.parse(shingle))
     assert len(set(values)) < len(values) == len(expected)
 
 
 @given(tricky_text, st.integers(1, 12), st.sampled_from(["word", "char"]))
-def test_shingle_values(text: str, n: int, unit: str) -> None:
+def test_shingle_values_equal_the_reference(text: str, n: int, unit: str) -> None:
     tokens = tokenize([to_bytes(text), b"", to_bytes(text)])
     assert tokens.hashes.tolist() == [reference.text_hash(word) for word in 2 * words(text)]
     expected = reference.shingle_values(text, unit, n)
-    found = find_shingles(tokens, Shingle(unit, n))
-    assert found.hashes.astype(np.int64).tolist() == expected * 2
-    assert found.offsets.tolist() == [0, len(expected), len(expected), 2 * len(expected)]
+    distinct_shingles = find_shingles(tokens, Shingle(unit, n))
+    assert distinct_shingles.hashes.astype(np.int64).tolist() == expected * 2
+    assert distinct_shingles.offsets.tolist() == [
+        0,
+        len(expected),
+        len(expected),
+        2 * len(expected),
+    ]
 
 
-def test_words_keep_their_hashes_when_others_are_left_out() -> None:
+def test_words_keep_their_hashes_when_other_words_are_left_out() -> None:
     tokens = leave_out(tokenize([b"one two three", b"two four"]), np.array([0, 1, 0, 1, 0], bool))
     assert tokens.words(np.arange(3)) == ["one", "three", "four"]
     assert tokens.hashes.tolist() == [reference.text_hash(w) for w in ("one", "three", "four")]
@@ -183,18 +194,22 @@ def test_words_keep_their_hashes_when_others_are_left_out() -> None:
 
 @pytest.mark.parametrize("unit", ["word", "char"])
 @pytest.mark.parametrize("n", [1, 2, 3, 5, 9, 1000])
-def test_shingles_equal_reference(unit: str, n: int, rng: random.Random) -> None:
+def test_shingles_of_random_texts_equal_the_reference(
+    unit: str, n: int, rng: random.Random
+) -> None:
     texts = [*(random_text(rng) for _ in range(300)), "", "-", "a", "漢漢漢漢漢", "a b a b a b a"]
     for text in texts:
         assert shingles(text, f"{unit}:{n}") == reference.shingles(text, unit, n)
-    found = find_shingles(tokenize([to_bytes(text) for text in texts]), Shingle(unit, n))
-    assert (found.offsets[1:] - found.offsets[:-1]).tolist() == [
+    distinct_shingles = find_shingles(
+        tokenize([to_bytes(text) for text in texts]), Shingle(unit, n)
+    )
+    assert (distinct_shingles.offsets[1:] - distinct_shingles.offsets[:-1]).tolist() == [
         len(reference.shingles(text, unit, n)) for text in texts
     ]
 
 
 @given(tricky_text, st.integers(1, 12), st.sampled_from(["word", "char"]))
-def test_shingles_of_tricky_texts(text: str, n: int, unit: str) -> None:
+def test_shingles_of_tricky_texts_equal_the_reference(text: str, n: int, unit: str) -> None:
     assert shingles(text, f"{unit}:{n}") == reference.shingles(text, unit, n)
 
 
@@ -216,7 +231,7 @@ def test_a_text_shorter_than_a_shingle_is_one_shingle() -> None:
     ],
 )
 @pytest.mark.parametrize("function", [normal_form, words, lambda text: shingles(text, "word:3")])
-def test_what_cannot_be_stored_is_refused(text: str, message: str, function: object) -> None:
+def test_texts_that_cannot_be_stored_are_refused(text: str, message: str, function: object) -> None:
     assert callable(function)
     with pytest.raises(DocumentError, match=message):
         function(text)
@@ -239,22 +254,22 @@ def test_what_cannot_be_stored_is_refused(text: str, message: str, function: obj
         "char:" + "9" * 5000,
     ],
 )
-def test_shingles_that_cannot_be(shingle: str) -> None:
+def test_malformed_shingle_settings_are_refused(shingle: str) -> None:
     with pytest.raises(ConfigurationError, match="expected"):
         shingles("some text", shingle)
 
 
 @pytest.mark.skipif(
     not unicodedataplus.unidata_version.startswith("16."),
-    reason=f"the tables come from Unicode 16, here is {unicodedataplus.unidata_version}",
+    reason=f"needs unicodedataplus of Unicode 16; installed is {unicodedataplus.unidata_version}",
 )
-def test_the_tables_are_what_the_script_makes() -> None:
-    made = subprocess.run(
+def test_the_unicode_tables_equal_the_output_of_their_script() -> None:
+    output = subprocess.run(
         [sys.executable, ROOT / "scripts" / "make_unicode_tables.py"],
         capture_output=True,
         check=True,
     ).stdout
-    assert made == (ROOT / "textsim_db" / "text" / "unicode_data.py").read_bytes()
+    assert output == (ROOT / "textsim_db" / "text" / "unicode_data.py").read_bytes()
 
 
 def assert_tokens(texts: list[str]) -> None:

@@ -1,4 +1,4 @@
-"""The word cache against a plain dictionary, with words of all lengths and hashes made to collide."""
+"""The word cache with words of all lengths and with colliding hashes."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ def test_words_of_all_lengths_are_compared_by_every_byte() -> None:
     for number, length in enumerate(LENGTHS):
         for place in {0, length // 2, length - 1}:
             other = "a" * place + "b" + "a" * (length - place - 1)
-            # With the hash of the word that is there.
-            like = tokens_with([other], [int(tokens_with(words).hashes[number])])
-            assert cache.find(like).tolist() == [0]
+            # The other word has the hash of the cached word.
+            colliding = tokens_with([other], [int(tokens_with(words).hashes[number])])
+            assert cache.find(colliding).tolist() == [0]
 
 
-def test_words_with_one_hash() -> None:
+def test_words_with_one_hash_are_not_confused() -> None:
     cache = WordCache()
     add(
         cache,
@@ -44,12 +44,12 @@ def test_words_with_one_hash() -> None:
     assert cache.find(tokens_with(["first", "other", "firs", "first"], [5, 5, 5, 6])).tolist() == [
         *(1, 0, 0, 0)
     ]
-    # The dictionary has one word with a hash, so it is not taken in again.
+    # The dictionary has one word for each hash, so the cache adds no second one.
     add(cache, tokens_with(["first"], [5]), [1])
     assert len(cache) == 2
 
 
-def test_hashes_that_are_close_together_or_alike_in_their_low_bits() -> None:
+def test_words_are_found_when_hashes_are_close_or_have_equal_low_bits() -> None:
     words = [f"w{i}" for i in range(20_000)]
     for step in (1, 1 << 32, 1 << 48):
         hashes = [(i * step) % 2**63 for i in range(len(words))]
@@ -58,12 +58,12 @@ def test_hashes_that_are_close_together_or_alike_in_their_low_bits() -> None:
         distinct = np.unique(np.array(hashes), return_index=True)[1]
         part = tokens_with([words[i] for i in distinct], [hashes[i] for i in distinct])
         add(cache, part, (distinct + 1).tolist())
-        found = cache.find(tokens)
-        assert found[distinct].tolist() == (distinct + 1).tolist()
-        assert np.count_nonzero(found) == len(distinct)
+        ids = cache.find(tokens)
+        assert ids[distinct].tolist() == (distinct + 1).tolist()
+        assert np.count_nonzero(ids) == len(distinct)
 
 
-def test_it_grows_and_is_emptied(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_cache_grows_to_its_limit_and_is_emptied(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(word_cache, "MAX_WORDS", 50_000)
     cache = WordCache()
     for start in range(0, 200_000, 7_000):
@@ -75,7 +75,7 @@ def test_it_grows_and_is_emptied(monkeypatch: pytest.MonkeyPatch) -> None:
     assert cache.find(tokens_with(["never"])).tolist() == [0]
 
 
-def test_long_words_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_long_words_are_limited_in_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(word_cache, "MAX_BYTES", 10_000)
     cache = WordCache()
     for i in range(50):
@@ -85,9 +85,9 @@ def test_long_words_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(cache) < 30
 
 
-def test_distinct_missing_words() -> None:
+def test_a_missing_word_is_listed_once() -> None:
     tokens = tokens_with(["a", "b", "c", "b", "d", "a"], [9, -5, 3, -5, 3, 9])
     ids = np.array([0, 0, 0, 0, 0, 7], np.int32)
-    # The first word of each hash, in the order of the hashes.
+    # The result has the first word of each hash, ordered by hash.
     assert distinct_missing(tokens, ids).tolist() == [1, 2, 0]
     assert distinct_missing(tokens, ids + 1).tolist() == []
