@@ -222,7 +222,7 @@ def test_a_damaged_gzip_file_is_refused(read: Read, rng: Any) -> None:
         ),
         (lambda data: gzip.compress(data) + b"garbage", "not a gzip file, or a damaged one: Not a"),
         (lambda data: gzip.compress(data) + b"\x1f\x8b", "the gzip file ends too early"),
-        (lambda data: gzip.compress(data) + bytes(99), None),  # zeros are what tapes end with
+        (lambda data: gzip.compress(data) + bytes(99), None),  # tapes pad files with zeros
         (lambda data: gzip.compress(data) * 2, None),
     ],
 )

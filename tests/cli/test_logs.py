@@ -1,4 +1,4 @@
-"""What goes to standard error with --log-json and --log-level, and what `textsim status` shows."""
+"""Messages on standard error with --log-json and --log-level, and the output of `textsim status`."""
 
 from __future__ import annotations
 

@@ -119,7 +119,7 @@ def test_a_table_that_its_owner_cannot_index(
         assert message in textsim(*command, status=2).stderr
         with ts.connect(database_url) as db:
             assert [table.table for table in db.sources()] == ["article"]
-            # Who may, does what is left.
+            # A role that may read all rows indexes the pending rows.
             assert db.worker().run(until_idle=True).added == 2
             assert len(db.corpus("news")) == 2
     finally:
