@@ -76,7 +76,7 @@ def test_drop_needs_a_yes(news: Textsim) -> None:
     result = news("corpus", "drop", "news", status=2)
     assert result.stderr == (
         'error: this would remove the corpus "news" with 4 documents; '
-        "there is no terminal to ask on, so give --yes to confirm\n"
+        "there is no terminal to ask on: give --yes to confirm\n"
     )
     news("corpus", "drop", "news", "--yes")
     assert "no corpus" in news("corpus", "list").stderr

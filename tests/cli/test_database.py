@@ -41,7 +41,7 @@ def test_another_recipe_is_reported(news: Textsim, database_url: str) -> None:
     (row,) = rows(news("check", "--format", "jsonl", status=1))
     assert row["kind"] == "recipe"
     assert "99" in row["detail"]
-    assert "left out: " in news("corpus", "list").stderr
+    assert "skipped: " in news("corpus", "list").stderr
     assert "99" in news("query", "news", "text", status=2).stderr
 
 

@@ -55,8 +55,8 @@ def test_records_are_copied_byte_for_byte(textsim: Textsim) -> None:
     Path("in.jsonl").write_bytes(b"".join(lines))
     result = textsim("dedupe", "in.jsonl", "-o", "out.jsonl", status=1)
     assert Path("out.jsonl").read_bytes() == b"".join(lines[:1] + lines[2:])
-    assert 'stays: line 3: "text" is a number; a string was expected' in result.stderr
-    assert "stays: line 4: malformed JSON at character 1" in result.stderr
+    assert 'compared: line 3: "text" is a number; a string was expected' in result.stderr
+    assert "compared: line 4: malformed JSON at character 1" in result.stderr
     header = b'\xef\xbb\xbfid,"text"\r\n'
     records_ = [
         b'1,"some ""words"" over\r\ntwo lines"\r\n',
@@ -66,7 +66,7 @@ def test_records_are_copied_byte_for_byte(textsim: Textsim) -> None:
     Path("in.csv").write_bytes(header + b"".join(records_))
     result = textsim("dedupe", "in.csv", "-o", "out.csv", status=1)
     assert Path("out.csv").read_bytes() == header[3:] + b"".join(records_[:2])
-    assert "stays: line 4: 3 columns, where the header has 2" in result.stderr
+    assert "compared: line 4: 3 columns, where the header has 2" in result.stderr
 
 
 def test_reports(textsim: Textsim) -> None:
@@ -168,16 +168,16 @@ def test_wrong_usage(textsim: Textsim) -> None:
         ([], "give either a file or --table"),
         (["in.jsonl", "--table", "t"], "give either a file or --table"),
         (["in.jsonl"], "give --output, or --report, or both"),
-        (["in.jsonl", "-o", "x", "--into", "t"], "it goes with --table"),
+        (["in.jsonl", "-o", "x", "--into", "t"], "it needs --table"),
         (["in.jsonl", "--report", "x.txt"], "ends in neither .jsonl nor .csv"),
         (["in.jsonl", "-o", "x", "--keep", "best"], 'keep is "best"; expected first, last'),
         (["in.jsonl", "-o", "x", "--threshold", "2"], "threshold is 2.0; expected above 0"),
-        (["--table", "t"], "go into a table: --into"),
+        (["--table", "t"], "it needs --into"),
         (["in.txt", "-o", "x"], "in.txt: expected a file that ends in .jsonl, .csv"),
         (["none.jsonl", "-o", "x"], "none.jsonl: No such file or directory"),
         ([".", "-o", "x"], "is a folder"),
         (["in.jsonl", "-o", "no/x"], "no/x: cannot be written: there is no folder"),
-        (["in.jsonl", "-o", "x", "--text", "body"], "stays: line 1"),
+        (["in.jsonl", "-o", "x", "--text", "body"], "compared: line 1"),
         (["bad.csv", "-o", "x"], "bad.csv: from line 2 on: a quotation mark is opened"),
         (["bad.csv", "-o", "x", "--keep", "max:size"], 'bad.csv: there is no column "size"'),
         (["short.jsonl.gz", "-o", "x"], "short.jsonl.gz: the gzip file ends too early"),

@@ -101,7 +101,7 @@ def test_a_report_takes_the_place_of_nothing(textsim: Textsim) -> None:
         (["in.jsonl", "-o", "new.jsonl", "--report", "dangling.jsonl"], "OUTPUT"),
     ]:
         result = textsim("dedupe", *arguments, status=2)
-        message = f"{arguments[-1]} is {what} as well; name another file"
+        message = f"{arguments[-1]} is also {what}; name another file"
         assert message in " ".join(result.stderr.replace("│", " ").split())
         assert Path("in.jsonl").read_bytes() == as_jsonl(records())
         assert len(os.listdir()) == 4
@@ -119,7 +119,7 @@ def test_a_report_takes_the_place_of_no_stream(
         done = process("dedupe", *names, "--report", str(file), url=database_url, **stream)
     _, told = done.communicate()
     assert done.returncode == 2
-    assert f"is {what} as well" in " ".join(told.replace("│", " ").split())
+    assert f"is also {what}" in " ".join(told.replace("│", " ").split())
     assert file.read_bytes() == as_jsonl(records())
 
 

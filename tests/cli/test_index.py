@@ -42,7 +42,7 @@ def test_create_with_settings(news: Textsim) -> None:
         'error: corpus "new" exists with other settings: threshold is 0.6 there, not 0.7\n'
     )
     result = news("index", "new", "news.jsonl", "--threshold", "0.7", status=2)
-    assert "needs --create" in result.stderr
+    assert "give --create" in result.stderr
     result = news("index", "new", "news.jsonl", "--kind", "xml", status=2)
     assert "'--kind': \"xml\" is not one of auto, text, jsonl, csv" in result.stderr
 
@@ -73,7 +73,7 @@ def test_a_failed_command_leaves_no_corpus(mistake: list[str], message: str, new
     command = ["index", "new", "--create"]
     result = news(*command, *mistake, status=2)
     assert result.stderr.endswith(
-        f'{message}error: no document was found, so the corpus "new" was not created\n'
+        f'{message}error: the corpus "new" was not created, because the input has no document\n'
     )
     news(*command, "news.jsonl", "--threshold", "0.6")
     (row,) = rows(news("corpus", "show", "new", "--format", "jsonl"))
@@ -149,7 +149,7 @@ def test_the_speed_of_many_documents(textsim: Textsim) -> None:
 
 def test_duplicates_are_counted(news: Textsim) -> None:
     result = news("index", "news", "news.jsonl", "news.jsonl")
-    assert "4 with a key given again (the last one wins)" in result.stderr
+    assert "4 with a repeated key (the last document stays)" in result.stderr
 
 
 def test_remove(news: Textsim) -> None:
@@ -180,4 +180,4 @@ def test_outputs_are_checked_before_the_work(textsim: Textsim, command: tuple[st
     assert "cannot be written: there is no folder" in missing  # and not that the input is missing
     Path("no").mkdir()
     Path(command[-1]).mkdir()
-    assert "is a folder; a file was expected" in textsim(*command, status=2).stderr
+    assert "is a folder; expected a file" in textsim(*command, status=2).stderr

@@ -75,8 +75,8 @@ def test_interrupt(database_url: str) -> None:
         messages = started.stderr.read()
     assert started.returncode == 130
     assert messages == (
-        "interrupted; 0 documents had been stored by then and stay; "
-        "the same command again does only what is missing\n"
+        "interrupted; 0 documents were stored and stay; "
+        "repeat the command to index the other documents\n"
     )
 
 
@@ -115,4 +115,4 @@ def test_a_server_that_goes_away(database_url: str) -> None:
     error, *causes, note = messages.splitlines()
     assert error.startswith("error: no connection to the database: ")
     assert all(line.startswith("  because: ") for line in causes)
-    assert note.startswith("0 documents had been stored by then and stay; ")
+    assert note.startswith("0 documents were stored and stay; ")

@@ -1,4 +1,4 @@
-"""Checks of the database by textsim doctor: the address, the server, the schema, the rights of the role."""
+"""Checks of the database by textsim doctor: address, server, schema, rights of the role."""
 
 from __future__ import annotations
 
