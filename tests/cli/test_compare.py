@@ -1,4 +1,4 @@
-"""textsim compare: files, texts and keys; the page; what it warns of."""
+"""textsim compare: files, texts and keys; the HTML page; warnings."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_files(textsim: Textsim, tmp_path: Path) -> None:
     assert "cannot be written" in wrong.stderr
 
 
-def test_standard_input_pipes_and_what_is_in_texts(tmp_path: Path) -> None:
+def test_standard_input_pipes_and_control_characters(tmp_path: Path) -> None:
     command = f'"{sys.executable}" -m textsim_db.cli compare'
     file = tmp_path / "a.txt"
     file.write_text("the \x1b]0;title\x07cat sat")

@@ -14,7 +14,7 @@ from tests.support.commands import (
 pytestmark = pytest.mark.one_server
 
 
-def test_create_shows_what_was_chosen(textsim: Textsim) -> None:
+def test_create_shows_the_settings(textsim: Textsim) -> None:
     shown = textsim("corpus", "create", "news").stdout
     assert "bands       18\n" in shown
     assert "rows        7\n" in shown

@@ -94,7 +94,7 @@ def test_no_database() -> None:
     )
 
 
-def test_a_data_directory_that_cannot_be(tmp_path: Path) -> None:
+def test_an_impossible_data_directory(tmp_path: Path) -> None:
     blocked = tmp_path / "file"
     blocked.touch()
     runner = CliRunner(env={URL_VARIABLE: "", DATA_DIR_VARIABLE: str(blocked / "data")})

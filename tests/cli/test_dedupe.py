@@ -1,4 +1,4 @@
-"""textsim dedupe: which records are kept, of every kind of file and by every rule."""
+"""textsim dedupe: the records that are kept, for each format and each rule."""
 
 from __future__ import annotations
 
@@ -33,7 +33,9 @@ pytestmark = pytest.mark.one_server
         ("min:score", "abd"),
     ],
 )
-def test_one_of_each_cluster_is_left(textsim: Textsim, kind: str, keep: str, left: str) -> None:
+def test_one_document_of_each_cluster_stays(
+    textsim: Textsim, kind: str, keep: str, left: str
+) -> None:
     Path(f"in.{kind}").write_bytes(KINDS[kind](records()))
     result = textsim("dedupe", f"in.{kind}", "-o", f"out.{kind}", "--keep", keep)
     assert ids_of(f"out.{kind}") == list(left)
@@ -92,7 +94,9 @@ def test_reports(textsim: Textsim) -> None:
     ]
 
 
-def test_what_is_removed_is_similar_to_what_is_kept(textsim: Textsim, rng: random.Random) -> None:
+def test_removed_documents_are_similar_to_kept_documents(
+    textsim: Textsim, rng: random.Random
+) -> None:
     texts = [text for _, text in documents(3000, words=50, planted=0.3, seed=rng.randrange(10**6))]
     Path("in.jsonl").write_bytes(as_jsonl([{"id": i, "text": t} for i, t in enumerate(texts)]))
     textsim("dedupe", "in.jsonl", "-o", "out.jsonl", "--report", "r.jsonl", "--threshold", "0.6")

@@ -1,4 +1,4 @@
-"""textsim index and remove: what is added, refused and counted."""
+"""textsim index and remove: added, refused and counted documents."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.support.commands import (
 pytestmark = pytest.mark.one_server
 
 
-def test_again_writes_nothing(news: Textsim) -> None:
+def test_indexing_again_writes_nothing(news: Textsim) -> None:
     result = news("index", "news", "news.jsonl")
     assert result.stderr.startswith("0 added, 0 replaced, 4 unchanged; ")
 
@@ -80,7 +80,7 @@ def test_a_failed_command_leaves_no_corpus(mistake: list[str], message: str, new
     assert (row["threshold"], row["documents"]) == (0.6, 4)
 
 
-def test_a_wrong_setting_is_told_before_anything_is_read(textsim: Textsim) -> None:
+def test_a_wrong_setting_is_reported_before_any_file_is_read(textsim: Textsim) -> None:
     result = textsim("index", "c", "none", "--create", "--threshold", "2", status=2)
     assert result.stderr == "error: threshold is 2.0; expected above 0, at most 1\n"
 
@@ -100,7 +100,7 @@ def test_every_kind_of_file(textsim: Textsim, database_url: str) -> None:
         assert all(key in corpus for key in ("d/one.txt", "1", "s"))
 
 
-def test_refusals_are_listed_and_the_rest_is_stored(textsim: Textsim) -> None:
+def test_refused_documents_are_listed_and_other_documents_stored(textsim: Textsim) -> None:
     lines = ['{"id": "k", "text": "good"}', "{", r'{"id": "n", "text": "a\u0000b"}']
     lines += [r'{"id": "s", "text": "\ud800"}', json.dumps({"id": "k" * 1001, "text": "t"})]
     Path("a.jsonl").write_text("\n".join(lines))

@@ -161,7 +161,7 @@ def test_a_worker_logs_json(textsim: Textsim, database_url: str) -> None:
 
 
 @pytest.mark.long
-def test_the_server_is_told_which_command(
+def test_the_server_shows_the_name_of_the_command(
     textsim: Textsim, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     textsim("corpus", "create", "news")

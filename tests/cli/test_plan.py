@@ -1,4 +1,4 @@
-"""textsim plan as a user meets it."""
+"""textsim plan: its tables, curves, measurements and errors."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_a_corpus_is_measured(textsim: Textsim) -> None:
     assert "recall: 0." in output.stderr
 
 
-def test_settings_are_refused_before_anything_is_measured(
+def test_settings_are_refused_before_the_measurement(
     textsim: Textsim, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     textsim("corpus", "create", "c")

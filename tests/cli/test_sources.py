@@ -183,13 +183,13 @@ def test_a_worker_ends_cleanly(
             worker.communicate()
 
 
-def test_a_worker_ends_although_its_batch_does_not(
+def test_a_worker_ends_during_a_long_batch(
     database_url: str, textsim: Textsim, connection: Connection
 ) -> None:
     textsim("attach", "news", "article", "--create")
     worker = process("worker", url=database_url)
     try:
-        # A batch that waits for the dictionary stands for one that computes for minutes.
+        # A batch that waits for the dictionary takes the place of a batch that computes for minutes.
         with psycopg.connect(database_url) as blocking:
             blocking.execute("LOCK TABLE textsim.word IN ACCESS EXCLUSIVE MODE")
             connection.execute("INSERT INTO article VALUES ('c', 'words that nobody has used')")
