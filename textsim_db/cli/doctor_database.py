@@ -1,4 +1,4 @@
-"""What textsim doctor finds in the database: the address, the server, the schema, this role's rights."""
+"""Checks of the database by textsim doctor: address, server, schema, rights of the role."""
 
 from __future__ import annotations
 
