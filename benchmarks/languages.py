@@ -1,8 +1,8 @@
-"""Identifying the languages of texts, beside the library whose model it is; one core, no database.
+"""Identifying the languages of texts, beside py3langid, whose model is used; one core, no database.
 
     python -m benchmarks.languages FILE.jsonl.gz... [--documents 20000] [--rounds 3]
 
-Both get normal forms. Where the documents say their language, so is said how often it was found.
+Both get normal forms. If the documents name their language, the share of right answers is printed.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def main() -> None:
         table.append([label, *(f"{statistics.median(rates):.1f}" for rates in (ours, theirs)), ""])
         if "language" in read[0]:
             right = sum(a == d["language"] for a, d in zip(found, read, strict=True))
-            print(f"  the language that the document says: {right / len(read):.1%}")
+            print(f"  right, by the language of the document: {right / len(read):.1%}")
             table[-1][-1] = f"{right / len(read):.1%}"
     if given.record:
         record("languages", {}, {"languages": table})

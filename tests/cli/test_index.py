@@ -39,7 +39,8 @@ def test_create_with_settings(news: Textsim) -> None:
     news("index", "new", "news.jsonl", "--create")
     result = news("index", "new", "news.jsonl", "--create", "--threshold", "0.7", status=2)
     assert result.stderr == (
-        'error: corpus "new" exists with other settings: threshold is 0.6 there, not 0.7\n'
+        'error: corpus "new" exists with other settings: threshold is 0.6 there, not 0.7; '
+        "use another name, or change the settings with textsim rebuild\n"
     )
     result = news("index", "new", "news.jsonl", "--threshold", "0.7", status=2)
     assert "needs --create" in result.stderr
@@ -57,7 +58,10 @@ def test_create_with_settings(news: Textsim) -> None:
 )
 def test_only_settings_that_differ_are_named(settings: str, message: str, news: Textsim) -> None:
     result = news("index", "news", "-", "--create", *settings.split(), status=2)
-    assert result.stderr == f'error: corpus "news" exists with other settings: {message}\n'
+    assert result.stderr == (
+        f'error: corpus "news" exists with other settings: {message}; '
+        "use another name, or change the settings with textsim rebuild\n"
+    )
 
 
 @pytest.mark.parametrize(
@@ -180,4 +184,4 @@ def test_outputs_are_checked_before_the_work(textsim: Textsim, command: tuple[st
     assert "cannot be written: there is no folder" in missing  # and not that the input is missing
     Path("no").mkdir()
     Path(command[-1]).mkdir()
-    assert "is a folder; a file was expected" in textsim(*command, status=2).stderr
+    assert "is a folder; expected a file" in textsim(*command, status=2).stderr
