@@ -28,8 +28,10 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from benchmarks.generate import documents
+from benchmarks.record import FOLDER, Table, add_option, commit, record, shown
 
 Figures = dict[str, float]
 ROOT = Path(__file__).resolve().parents[1]
@@ -192,17 +194,36 @@ def table(rounds: list[tuple[Figures, Figures]], title: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def shown(value: float) -> str:
-    """Return a figure with at least three digits."""
-    if value >= 100 or value == int(value):
-        return f"{value:,.0f}"
-    return f"{value:.1f}" if value >= 10 else f"{value:.2f}" if value >= 1 else f"{value:.3f}"
+def summary(rounds: list[tuple[Figures, Figures]], count: int, words: int) -> dict[str, Any]:
+    """Return the medians of this checkout, and of the ratios: `times` as fast, or the share left."""
+    medians_of_this = {name: statistics.median(r[0][name] for r in rounds) for name in MEASURES}
+    times = {
+        name: statistics.median(ratio(name, this[name], other[name]) for this, other in rounds)
+        for name in MEASURES
+    }
+    return {"documents": count, "words": words, **medians_of_this, "times": times}
 
 
-def commit(checkout: Path) -> str:
-    """Return the commit of a checkout, with -dirty if its files differ."""
-    command = ["git", "-C", str(checkout), "describe", "--always", "--dirty"]
-    return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
+def sizes_table(sizes: dict[str, Any]) -> Table:
+    """Return a table with a column for each size: a median and its ratio to the other checkout."""
+    columns = sorted(sizes.values(), key=lambda size: (size["documents"] > 200_000, size["words"]))
+    rows = [["", *(f"{c['documents']:,} of {c['words']:,} words" for c in columns)]]
+    for name, (label, kind) in MEASURES.items():
+        if kind != EQUAL:
+            cells = [f"{shown(c[name])}, {c['times'][name]:.2f}" for c in columns]
+            rows.append([label.replace("    ", "&emsp;"), *cells])
+    return rows
+
+
+def record_sizes(sizes: dict[str, Any], other: str) -> None:
+    """Record sizes, beside those that an earlier run recorded on the same two commits."""
+    path = FOLDER / "against.json"
+    if path.exists():
+        recorded = json.loads(path.read_text("utf-8"))
+        if recorded["measured"]["commit"] == commit(ROOT) and recorded["figures"]["other"] == other:
+            del recorded["figures"]["other"]
+            sizes = recorded["figures"] | sizes
+    record("against", {**sizes, "other": other}, {"against": sizes_table(sizes)})
 
 
 def main() -> None:
@@ -218,6 +239,7 @@ def main() -> None:
     parser.add_argument("--python", default=sys.executable, help="Python of the other side")
     parser.add_argument("--folder", type=Path, help="new folder for the servers' files")
     parser.add_argument("--output", type=Path, help="also append the tables to this file")
+    add_option(parser)
     given = parser.parse_args()
     other = given.other.resolve()
     if given.folder:
@@ -228,6 +250,7 @@ def main() -> None:
             Checkout(ROOT, sys.executable, folder / "this"),
             Checkout(other, given.python, folder / "other"),
         ]
+        sizes = {}
         try:
             for words in map(int, given.words.split(",")):
                 count = given.documents
@@ -236,12 +259,16 @@ def main() -> None:
                 texts = folder / f"words-{words}"
                 write_texts(texts, count, words)
                 title = f"{count:,} documents of {words:,} words, {given.rounds} rounds"
-                report = table(compare(sides, texts, given.rounds), title)
+                rounds = compare(sides, texts, given.rounds)
+                sizes[f"d{count}_w{words}"] = summary(rounds, count, words)
+                report = table(rounds, title)
                 report = f"{commit(ROOT)} beside {commit(other)}\n\n{report}"
                 print(report, flush=True)
                 if given.output:
                     with given.output.open("a", encoding="utf-8") as file:
                         file.write(report + "\n")
+            if given.record:
+                record_sizes(sizes, commit(other))
         finally:
             for checkout in sides:
                 checkout.stop_server()

@@ -18,6 +18,7 @@ import psycopg
 
 import textsim_db as ts
 from benchmarks.generate import documents
+from benchmarks.record import add_option, record
 from textsim_db.db import array_dumper
 from textsim_db.db.binary_rows import COPY_HEADER, COPY_TRAILER, copy_bands, load_int2_arrays
 from textsim_db.settings import Bands, CorpusSettings
@@ -82,6 +83,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=20)
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--database-url")
+    add_option(parser)
     given = parser.parse_args()
     banding = Bands(given.hashes // given.rows, given.rows)
     with (
@@ -98,6 +100,9 @@ def main() -> None:
     print(f"all buckets, stored and indexed: {statistics.median(stored):.0f} ms")
     milliseconds = statistics.median(some for some, _ in found)
     print(f"candidates of every document: {milliseconds:.0f} ms ({found[0][1]:,} have candidates)")
+    if given.record:
+        figures = {"buckets_ms": statistics.median(stored), "candidates_ms": milliseconds}
+        record("classic", figures, {})
 
 
 if __name__ == "__main__":

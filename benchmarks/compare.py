@@ -18,13 +18,15 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import textsim_db as ts
 from benchmarks.contenders import CONTENDERS, THRESHOLD, Documents
 from benchmarks.generate import documents as generated
+from benchmarks.record import Table, add_option, identifier, record
+from benchmarks.record import shown as rounded
 from benchmarks.truth import truth
 
 Figures = dict[str, Any]
@@ -46,6 +48,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--only", default=",".join(CONTENDERS))
     parser.add_argument("--output", type=Path, default=Path("benchmarks/results"))
     parser.add_argument("--database-url")
+    add_option(parser)
     return parser.parse_args()
 
 
@@ -175,6 +178,57 @@ def table(results: dict[str, Figures]) -> str:
     return "\n".join(lines) + "\n"
 
 
+PEERS = {
+    "documents": "documents",
+    "rate": "documents/s",
+    "peak": "client, MB",
+    "bytes": "bytes/document",
+    "median": "one query, median ms",
+    "p99": "p99 ms",
+    "together": "queries/s in batches",
+    "recall": "recall",
+    "precision": "precision",
+}
+SHORT = ("rate", "median", "recall", "precision")
+
+
+def peers_table(results: dict[str, Figures], columns: Iterable[str]) -> Table:
+    """Return what was measured of each contender, for the docs."""
+    rows = [["", *(PEERS[column] for column in columns), "what it is"]]
+    for name, figures in results.items():
+        if "missing" not in figures:
+            cells = [cell(figures, c) for c in columns]
+            rows.append([name, *cells, CONTENDERS[name].note])
+    return rows
+
+
+def cell(figures: Figures, column: str) -> str:
+    """Return a figure; three digits behind the point of a recall or a precision."""
+    value = figures[column]
+    if value is None:
+        return ""
+    return f"{value:.3f}" if column in ("recall", "precision") else rounded(value)
+
+
+def record_peers(everything: dict[str, dict[str, Figures]], of_files: bool) -> None:
+    """Record the results: a table for each workload, and a short one for the README."""
+    named = {
+        identifier(title): {identifier(name): figures for name, figures in results.items()}
+        for title, results in everything.items()
+    }
+    tables = {f"peers_{identifier(t)}": peers_table(r, PEERS) for t, r in everything.items()}
+    if of_files:
+        record("compare_files", named, tables)
+        return
+    (results,) = everything.values()
+    (figures,) = named.values()
+    record(
+        "compare",
+        figures,
+        {"peers": peers_table(results, PEERS), "alternatives": peers_table(results, SHORT)},
+    )
+
+
 def main() -> None:
     """Run everything and write the results."""
     given = arguments()
@@ -190,6 +244,8 @@ def main() -> None:
     (given.output / "compare.md").write_text(report, encoding="utf-8")
     (given.output / "compare.json").write_text(json.dumps(everything, indent=1), encoding="utf-8")
     print(report)
+    if given.record:
+        record_peers(everything, given.corpora is not None)
     try:
         from benchmarks.chart import draw
     except ImportError:

@@ -19,6 +19,7 @@ import numpy as np
 from rapidfuzz.distance import Levenshtein
 
 from benchmarks.generate import documents
+from benchmarks.record import add_option, identifier, record, shown
 from textsim_db import measures
 from textsim_db.compare.document_rows import Rows
 from textsim_db.compare.jaccard import jaccard_pairs
@@ -49,6 +50,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
     parser.add_argument("--pairs", type=int, default=20_000)
     parser.add_argument("--rounds", type=int, default=5)
+    add_option(parser)
     given = parser.parse_args()
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
@@ -90,6 +92,11 @@ def main() -> None:
             times[name].append(microseconds(task, pairs))
     for name, found in times.items():
         print(f"{name:<40}{statistics.median(found):>8.2f} µs a pair")
+    if given.record:
+        medians = {name: statistics.median(found) for name, found in times.items()}
+        cells = [[name, shown(value)] for name, value in medians.items()]
+        figures = {identifier(name): value for name, value in medians.items()}
+        record("measures", figures, {"measures": [["", "µs a pair"], *cells]})
 
 
 if __name__ == "__main__":

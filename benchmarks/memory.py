@@ -25,6 +25,7 @@ import psycopg
 
 import textsim_db as ts
 from benchmarks.main_job import read_documents, write_documents
+from benchmarks.record import add_option, record
 
 STEP = 100_000
 NAME = "benchmark-memory"
@@ -46,12 +47,14 @@ class Samples:
             print(f"{done:>16,} documents{self._rows[-1][1] / 2**20:>10,.0f} MB", flush=True)
 
     def finish(self, peak: int) -> None:
-        """Print the slope and the peak; peak is in kilobytes."""
+        """Print the slope and the peak, which is in kilobytes, and then both as JSON on a line."""
+        slope = 0.0
         rows = np.array([row for row in self._rows if row[0] > self._documents / 5], float)
         if len(rows) > 1:
             slope = np.polynomial.Polynomial.fit(rows[:, 0], rows[:, 1], 1).convert().coef[1]
             print(f"{'slope':<16}{slope:>20,.0f} bytes a document")
         print(f"{'peak':<16}{peak / 1024:>20,.0f} MB", flush=True)
+        print(json.dumps({"slope_bytes": slope, "peak_mb": peak / 1024}), flush=True)
 
 
 def load(path: Path, documents: int) -> None:
@@ -136,7 +139,8 @@ def main() -> None:
     parser.add_argument("--documents", type=int, default=1_000_000)
     parser.add_argument("--words", type=int, default=200)
     parser.add_argument("--jobs", nargs="+", choices=JOBS, default=JOBS)
-    parser.add_argument("--file", type=Path, help="documents of a job; used by the parent process")
+    parser.add_argument("--file", type=Path, help="the documents of one job, as the jobs get them")
+    add_option(parser)
     arguments = parser.parse_args()
     if arguments.file is not None:
         for job in arguments.jobs:
@@ -147,10 +151,36 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "documents.tsv"
         write_documents(path, arguments.documents, arguments.words)
+        figures = {}
         for job in arguments.jobs:
             print(f"{job}: {arguments.documents:,} documents", flush=True)
             parts = ["--jobs", job, "--file", str(path), "--documents", str(arguments.documents)]
-            subprocess.run([sys.executable, "-m", "benchmarks.memory", *parts], check=True)
+            figures[job] = run_job([sys.executable, "-m", "benchmarks.memory", *parts])
+    if arguments.record:
+        rows = [
+            [job, f"{job_figures['slope_bytes']:,.0f}", f"{job_figures['peak_mb']:,.0f}"]
+            for job, job_figures in figures.items()
+        ]
+        header = [
+            f"{arguments.documents:,} documents",
+            "bytes for each further document",
+            "peak, MB",
+        ]
+        record("memory", figures, {"memory": [header, *rows]})
+
+
+def run_job(command: list[str]) -> dict[str, float]:
+    """Run a job, pass its output on, and return the figures of its last line."""
+    line = ""
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            if not line.startswith("{"):
+                print(line, end="", flush=True)
+    if process.returncode:
+        raise SystemExit(f"{' '.join(command)} ended with {process.returncode}; expected 0")
+    figures: dict[str, float] = json.loads(line)
+    return figures
 
 
 if __name__ == "__main__":

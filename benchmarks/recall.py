@@ -18,6 +18,7 @@ import numpy as np
 
 import textsim_db as ts
 from benchmarks.generate import pair_of_similarity, vocabulary
+from benchmarks.record import add_option, markdown, record
 from textsim_db.text.shingles import shingles
 
 THRESHOLDS = (0.5, 0.7, 0.8, 0.9)
@@ -67,11 +68,11 @@ def main() -> None:
     parser.add_argument("--recall", type=float, default=0.95)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--database-url")
+    add_option(parser)
     given = parser.parse_args()
-    print(
-        "| documents | threshold | bands x rows | pairs | measured (95 %) | promised | precision |"
-    )
-    print("|---|---|---|---|---|---|---|")
+    header = "documents, threshold, bands x rows, pairs, measured (95 %), promised, precision"
+    table = [header.split(", ")]
+    print(markdown(table), end="")
     with ts.connect(given.database_url) as db:
         for name, documents in workloads(given):
             if "recall" in db.corpora():
@@ -83,13 +84,23 @@ def main() -> None:
                 report = corpus.measure_recall(sample=given.sample, seed=given.seed)
                 low, high = report.interval
                 banding = f"{corpus.config.bands} x {corpus.config.rows}"
-                print(
-                    f"| {name}, {len(documents):,} | {threshold} | {banding} | {report.pairs:,} "
-                    f"| {report.recall or 0:.4f} ({low:.4f} to {high:.4f}) "
-                    f"| {report.promised or 0:.4f} | {precision(corpus, documents)} |",
-                    flush=True,
-                )
+                precise = precision(corpus, documents)
+                row = [
+                    f"{name}, {len(documents):,}",
+                    f"{threshold}",
+                    banding,
+                    f"{report.pairs:,}",
+                    f"{report.recall:.4f} ({low:.4f} to {high:.4f})"
+                    if report.recall is not None
+                    else "",
+                    f"{report.promised:.4f}" if report.promised is not None else "",
+                    "" if precise is None else f"{precise}",
+                ]
+                table.append(row)
+                print(f"| {' | '.join(row)} |", flush=True)
             corpus.drop()
+    if given.record:
+        record("recall", {}, {"recall": table})
 
 
 if __name__ == "__main__":

@@ -44,6 +44,7 @@ import psycopg
 import textsim_db as ts
 from benchmarks.against_side import Server, milliseconds, own_seconds, peak_mb, read_documents
 from benchmarks.generate import EXPONENT, vocabulary
+from benchmarks.record import Table, add_option, identifier, record, shown
 from textsim_db.db import embedded_server
 
 Figures = dict[str, Any]
@@ -412,6 +413,27 @@ def log_position(connection: Connection) -> int:
     return int(row[0])
 
 
+RECORDED = [
+    "load, s",
+    "load, documents/s",
+    "load, slowest slice, documents/s",
+    "load, client, peak MB",
+    "log, bytes a document",
+    "stored without the dictionary, bytes a document",
+    "one query, warm, median ms",
+    "one query, warm, p99 ms",
+    "one query, cold, median ms",
+    "candidates of a query, mean",
+    "query_many, warm, queries/s",
+    "matches() in SQL, warm, median ms",
+    "all pairs, cold, s",
+    "all pairs, warm, s",
+    "all pairs, warm, client, peak MB",
+    "check, s",
+]
+"""The rows of the table in the docs."""
+
+
 def rows_of(figures: Figures) -> dict[str, float]:
     """Return the rows of the table for the figures of one size."""
     count, words, cores = figures["documents"], figures["words"], os.cpu_count() or 1
@@ -426,6 +448,7 @@ def rows_of(figures: Figures) -> dict[str, float]:
         ]
         memory = [one["client_mb"] for one in done["slices"]]
         rows |= {
+            "load, s": done["seconds"],
             "load, documents/s": count / done["seconds"],
             "load, first slice, documents/s": rates[0],
             "load, slowest slice, documents/s": min(rates),
@@ -512,11 +535,26 @@ def report(folder: Path) -> str:
     return "\n".join(lines) + "\n"
 
 
-def shown(value: float) -> str:
-    """Return a figure with at least three digits."""
-    if value >= 100 or value == int(value):
-        return f"{value:,.0f}"
-    return f"{value:.1f}" if value >= 10 else f"{value:.2f}"
+def recorded_sizes(folder: Path) -> tuple[dict[str, dict[str, float]], Table]:
+    """Return the rows of each size by name, and a table of the RECORDED ones."""
+    all_figures = [json.loads(path.read_text()) for path in folder.glob("figures-*.json")]
+    all_figures.sort(key=lambda figures: (figures["words"], figures["documents"]))
+    return recorded_rows({figures["documents"]: rows_of(figures) for figures in all_figures})
+
+
+def recorded_rows(
+    sizes: dict[int, dict[str, float]],
+) -> tuple[dict[str, dict[str, float]], Table]:
+    """Return the rows of each size by name, and a table of the RECORDED ones."""
+    table = [["documents of 200 words", *(f"{documents:,}" for documents in sizes)]]
+    for label in RECORDED:
+        cells = [shown(rows[label]) if label in rows else "" for rows in sizes.values()]
+        table.append([label, *cells])
+    named = {
+        f"d{documents}": {identifier(label): value for label, value in rows.items()}
+        for documents, rows in sizes.items()
+    }
+    return named, table
 
 
 def main() -> None:
@@ -532,6 +570,7 @@ def main() -> None:
     )
     parser.add_argument("--drop", action="store_true", help="remove the server's files at the end")
     parser.add_argument("--only", choices=STEPS, help=argparse.SUPPRESS)
+    add_option(parser)
     given = parser.parse_args()
     folder = given.folder.resolve()
     folder.mkdir(parents=True, exist_ok=True)
@@ -555,6 +594,9 @@ def main() -> None:
         embedded_server.stop(run.data)
         shutil.rmtree(run.data)
     print(report(folder))
+    if given.record:
+        sizes, table = recorded_sizes(folder)
+        record("scale", sizes, {"scale": table})
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from benchmarks.record import add_option, markdown, record
 from textsim_db.measures import classic_minhash
 from textsim_db.settings import Bands
 from textsim_db.sketch import fast_similarity
@@ -118,6 +119,7 @@ def main() -> None:
     parser.add_argument("--pairs", type=int, default=200_000)
     parser.add_argument("--classic-pairs", type=int, default=20_000)
     parser.add_argument("--seed", type=int, default=1)
+    add_option(parser)
     given = parser.parse_args()
     measured = [
         (
@@ -127,21 +129,16 @@ def main() -> None:
         )
         for case in cases()
     ]
-    print("| shingles | similarity | bias | variance | of classic MinHash |")
-    print("|---|---|---|---|---|")
+    variance = [["shingles", "similarity", "bias", "variance", "of classic MinHash"]]
     for case, made, other in measured:
         s = case.similarity
         independent = s * (1 - s) / HASHES
-        print(
-            f"| {case.size:,} | {s:.3f} | {made.mean - s:+.5f} | {made.variance / independent:.2f} "
-            f"| {other.variance / independent:.2f} |"
-        )
-    print()
-    names = [f"{bands} x {rows}" for bands, rows in BANDINGS]
-    print(
-        f"| shingles | similarity | {' | '.join(f'{n}: formula | here | classic' for n in names)} |"
-    )
-    print(f"|---|---|{'---|---|---|' * len(names)}")
+        row = [f"{case.size:,}", f"{s:.3f}", f"{made.mean - s:+.5f}"]
+        variances = (made.variance / independent, other.variance / independent)
+        variance.append([*row, *(f"{value:.2f}" for value in variances)])
+    candidates = [["shingles", "similarity"]]
+    for bands, rows in BANDINGS:
+        candidates[0] += [f"{bands} x {rows}: formula", "here", "classic"]
     for case, made, other in measured:
         cells = []
         for banding in BANDINGS:
@@ -151,7 +148,11 @@ def main() -> None:
                 for outcome in (made, other)
             ]
             cells += [f"{100 * promised:.2f} %", *(f"{points:+.2f}" for points in differences)]
-        print(f"| {case.size:,} | {case.similarity:.3f} | {' | '.join(cells)} |")
+        candidates.append([f"{case.size:,}", f"{case.similarity:.3f}", *cells])
+    print(markdown(variance), markdown(candidates), sep="\n")
+    if given.record:
+        tables = {"sketch_variance": variance, "sketch_candidates": candidates}
+        record("sketch_distribution", {}, tables)
 
 
 if __name__ == "__main__":

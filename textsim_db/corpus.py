@@ -811,9 +811,8 @@ class Corpus:
         checked = self._threshold(threshold)
         if self.config.is_exact and checked < self.config.threshold:
             raise ConfigurationError(
-                f"threshold is {checked:g}; the exact corpus "
-                f'"{self.name}" finds every pair from {self.config.threshold:g} on, but not below; to lower '
-                f"its threshold: textsim rebuild {shlex.quote(self.name)} --threshold {checked:g}"
+                f'threshold is {checked:g}; the exact corpus "{self.name}" finds every pair from '
+                f"{self.config.threshold:g} on, but not below; to lower its threshold: textsim rebuild {shlex.quote(self.name)} --threshold {checked:g}"
             )
         return checked
 

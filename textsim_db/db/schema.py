@@ -99,11 +99,12 @@ def check_installed(engine: Engine) -> None:
     if revision != head():
         raise SchemaError(
             f'database "{database}" has the schema at revision {revision}; this version of textsim-db '
-            f"needs {head()}: {_way_out()}"
+            f"needs {head()}: {way_out()}"
         )
 
 
-def _way_out() -> str:
+def way_out() -> str:
+    """Return what to do about a database whose schema is of another revision."""
     if head() != first_revision():
         return "run textsim db upgrade, or use the version of textsim-db that matches"
     return (
@@ -254,7 +255,7 @@ def _changing(engine: Engine) -> Iterator[tuple[sqlalchemy.Connection, Config]]:
         try:
             yield connection, config
         except alembic.util.CommandError as error:
-            raise SchemaError(f"the schema cannot be changed: {error}; {_way_out()}") from error
+            raise SchemaError(f"the schema cannot be changed: {error}; {way_out()}") from error
 
 
 def _config() -> Config:
