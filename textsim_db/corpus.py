@@ -812,7 +812,8 @@ class Corpus:
         if self.config.is_exact and checked < self.config.threshold:
             raise ConfigurationError(
                 f'threshold is {checked:g}; the exact corpus "{self.name}" finds every pair from '
-                f"{self.config.threshold:g} on, but not below; to lower its threshold: textsim rebuild {shlex.quote(self.name)} --threshold {checked:g}"
+                f"{self.config.threshold:g} on, but not below; to lower its threshold: "
+                f"textsim rebuild {shlex.quote(self.name)} --threshold {checked:g}"
             )
         return checked
 

@@ -203,13 +203,8 @@ def _show_curve(banding: Bands | None, threshold: float) -> None:
     out.print(Text("\n".join(lines)))
 
 
-<<<<<<< HEAD
 def _write_caution(banding: Bands | None, threshold: float) -> None:
-    """Say on standard error if the banding may find less than the formula promises."""
-=======
-def _write_caution(banding: Bands, threshold: float) -> None:
     """Print a caution if the banding may find fewer pairs than the formula gives."""
->>>>>>> main
     from textsim_db.sketch import band_options
 
     if banding is None:
@@ -222,13 +217,8 @@ def _write_caution(banding: Bands, threshold: float) -> None:
         )
 
 
-<<<<<<< HEAD
 def _write_report(report: RecallReport, banding: Bands | None, form: Format) -> None:
-    """Print what was measured: on standard error if the output is for a program."""
-=======
-def _write_report(report: RecallReport, banding: Bands, form: Format) -> None:
     """Print the measurement; on standard error if standard output is for a program."""
->>>>>>> main
     lines = _lines(report, banding)
     if form is not Format.TABLE:
         for line in lines:
