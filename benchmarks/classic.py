@@ -2,8 +2,8 @@
 
     python -m benchmarks.classic [--documents 12000] [--hashes 100] [--rows 20]
 
-Signatures are given as rows of a table. Measured are: reading them, computing the buckets of all and
-storing these with their index; and then finding the candidates of every document.
+The signatures are rows of a table. The first figure is the time to read them, compute all buckets, and
+store and index the buckets. The second figure is the time to find the candidates of every document.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ GROUP BY x.document_id
 
 
 def make_signatures(connection: Connection, count: int, hashes: int) -> None:
-    """Store the signatures of documents, of which half are near-copies."""
+    """Store the signatures of documents; half of the documents are near-copies."""
     config = CorpusSettings(num_hashes=hashes, threshold=0.8).complete()
     texts = [text.encode() for _, text in documents(count, 100, planted=0.5)]
     made = sketch(texts, config).signatures
@@ -68,7 +68,7 @@ def store_buckets(connection: Connection, banding: Bands) -> float:
 
 
 def find_candidates(connection: Connection) -> tuple[float, int]:
-    """Find the candidates of every document; return the milliseconds, and how many have some."""
+    """Find all candidates; return the milliseconds and the number of documents with candidates."""
     start = time.perf_counter()
     rows = connection.cursor(binary=True).execute(_CANDIDATES).fetchall()
     return (time.perf_counter() - start) * 1000, len(rows)
@@ -95,9 +95,9 @@ def main() -> None:
         found = [find_candidates(connection) for _ in range(given.rounds)]
         connection.execute("DROP TABLE classic_signature, classic_band")
     print(f"{given.documents:,} documents, {banding.bands} bands of {banding.rows} rows")
-    print(f"buckets of all, stored and indexed: {statistics.median(stored):.0f} ms")
+    print(f"all buckets, stored and indexed: {statistics.median(stored):.0f} ms")
     milliseconds = statistics.median(some for some, _ in found)
-    print(f"candidates of every one: {milliseconds:.0f} ms ({found[0][1]:,} have some)")
+    print(f"candidates of every document: {milliseconds:.0f} ms ({found[0][1]:,} have candidates)")
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""Identifying the languages of texts, beside the library whose model it is; one core, no database.
+"""Identifying the languages of texts, beside py3langid, whose model is used; one core, no database.
 
     python -m benchmarks.languages FILE.jsonl.gz... [--documents 20000] [--rounds 3]
 
-Both get normal forms. Where the documents say their language, so is said how often it was found.
+Both get normal forms. If the documents name their language, the share of right answers is printed.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def main() -> None:
         )
         if "language" in read[0]:
             right = sum(a == d["language"] for a, d in zip(found, read, strict=True))
-            print(f"  the language that the document says: {right / len(read):.1%}")
+            print(f"  right, by the language of the document: {right / len(read):.1%}")
 
 
 if __name__ == "__main__":
