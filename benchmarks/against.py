@@ -1,17 +1,17 @@
-"""Measure this checkout beside another one, in one run: a load, queries, pairs, clusters, SQL, inserts.
+"""Measure this checkout beside another one in one run: load, queries, pairs, clusters, SQL, inserts.
 
     git worktree add /tmp/older COMMIT
     python -m benchmarks.against /tmp/older [--documents 200000] [--rounds 3] [--words 50,200]
 
 Each side runs in a process of its own, on an embedded server and a data directory of its own. The
 sides take turns at every step. The side that begins changes from round to round. A round measures
-short operations in four blocks, also in turns. A figure is the median of the
-rounds; a ratio is the median of the ratios within a round. Corpora of longer documents have fewer of
-them, so that all have as many words as --documents of 200 words; --fixed prevents that. Inserts into
-tables do not wait for the disk, everything else does.
+short operations in four blocks, also in turns. A figure is the median of the rounds; a ratio is the
+median of the ratios within a round. A corpus of longer documents has fewer documents, so that every
+corpus has as many words as --documents of 200 words; --fixed keeps the number of documents. Inserts
+into tables do not wait for the disk; all other steps do.
 
-The steps use the public interface alone, and only that part which both checkouts have. Both run on
-the Python that runs this, or the other side on that of --python.
+The steps use only the part of the public interface that both checkouts have. Both sides run on the
+Python that runs this module; --python names another Python for the other side.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ def side_of(checkout: Checkout, folder: Path) -> Iterator[Side]:
 
 
 def write_texts(folder: Path, count: int, words: int) -> None:
-    """Write documents, one a line, and the texts that are asked for."""
+    """Write the documents, one per line, and the texts of the queries."""
     folder.mkdir()
     asked = max(100, min(1000, 1000 * TYPICAL_WORDS // words))
     step = max(1, count // asked)
@@ -232,11 +232,13 @@ def main() -> None:
     parser.add_argument("other", type=Path, help="a checkout of another commit")
     parser.add_argument("--documents", type=int, default=200_000)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--words", default="50,200,1000,5000", help="in a document")
-    parser.add_argument("--fixed", action="store_true", help="as many documents of any length")
-    parser.add_argument("--python", default=sys.executable, help="the other side's")
+    parser.add_argument("--words", default="50,200,1000,5000", help="words in a document")
+    parser.add_argument(
+        "--fixed", action="store_true", help="the same number of documents for every length"
+    )
+    parser.add_argument("--python", default=sys.executable, help="the Python of the other side")
     parser.add_argument("--folder", type=Path, help="for the servers' files; it must not exist")
-    parser.add_argument("--output", type=Path, help="append the tables to this file as well")
+    parser.add_argument("--output", type=Path, help="append the tables to this file, too")
     add_option(parser)
     given = parser.parse_args()
     other = given.other.resolve()

@@ -43,7 +43,7 @@ def main() -> None:
         for line in sys.stdin:
             step, side.block = line.split()[0], int(line.split()[1])
             figures = side.steps[step]()
-            connection.execute("CHECKPOINT")  # so that it does not disturb the other side
+            connection.execute("CHECKPOINT")  # a checkpoint later would disturb the other side
             answers.write(json.dumps(figures) + "\n")
             answers.flush()
 
@@ -148,7 +148,7 @@ class Side:
         return statistics.median(times)
 
     def add(self) -> Figures:
-        """Add documents one at a time; the words are known, the documents are like no other."""
+        """Add documents one at a time: the dictionary has their words, and no document is similar."""
         texts = shuffled(self.part(self.unlike), "add")[:50]
         times = [
             milliseconds(self.corpus.add, f"new {self.block}-{number}", text)
@@ -159,7 +159,7 @@ class Side:
     def insert(self) -> Figures:
         """Insert the same rows into a plain table and an attached one, in turns.
 
-        Commits do not wait for the disk: that takes 0.2 to 2 ms, which change within a minute.
+        Commits do not wait for the disk: the wait is 0.2 to 2 ms, and changes within a minute.
         """
         if "against-inline" in self.db.corpora():
             self.db.drop_corpus("against-inline")
@@ -216,7 +216,9 @@ class Server:
         for process in (self.postmaster, *self.postmaster.children()):
             try:
                 total += sum(process.cpu_times()[:4])
-            except psutil.NoSuchProcess:  # it has ended: the postmaster's time has it soon
+            except (
+                psutil.NoSuchProcess
+            ):  # the process has ended; its time soon appears in that of the postmaster
                 continue
         return total
 

@@ -1,9 +1,9 @@
-"""What an attached table costs its writers, and how soon its rows are found; embedded server.
+"""The price of an attached table for its writers, and the delay until rows are found; embedded server.
 
     python -m benchmarks.attached [--documents 100000]
 
-Every figure is taken side by side with the same statements on a table that is not attached, in
-rounds that alternate, and is a median.
+The same statements run on a table that is not attached, in rounds that alternate. Every figure is a
+median.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""How long lists and look-ups of candidate pairs take beside other corpora, in SQL.
+"""Time of lists and look-ups of candidate pairs in SQL, in a database with many corpora.
 
     python -m benchmarks.candidate_pairs [--database-url URL] [--documents 60000] [--small 100]
 
-Two corpora of --documents each and --small corpora of 100; every statement is cancelled after --limit
-seconds. The estimates are those of the planner for the statement above them.
+The database has two corpora of --documents each and --small corpora of 100 documents. A statement is
+cancelled after --limit seconds. An estimate is the planner's, for the statement above it.
 """
 
 from __future__ import annotations

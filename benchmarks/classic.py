@@ -2,8 +2,8 @@
 
     python -m benchmarks.classic [--documents 12000] [--hashes 100] [--rows 20]
 
-Signatures are given as rows of a table. Measured are: reading them, computing the buckets of all and
-storing these with their index; and then finding the candidates of every document.
+The signatures are rows of a table. The first figure is the time to read them, compute all buckets, and
+store and index the buckets. The second is the time to find the candidates of every document.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ GROUP BY x.document_id
 
 
 def make_signatures(connection: Connection, count: int, hashes: int) -> None:
-    """Store the signatures of documents, of which half are near-copies."""
+    """Store the signatures of documents; half of the documents are near-copies."""
     config = CorpusSettings(num_hashes=hashes, threshold=0.8).complete()
     texts = [text.encode() for _, text in documents(count, 100, planted=0.5)]
     made = sketch(texts, config).signatures
@@ -69,7 +69,7 @@ def store_buckets(connection: Connection, banding: Bands) -> float:
 
 
 def find_candidates(connection: Connection) -> tuple[float, int]:
-    """Find the candidates of every document; return the milliseconds, and how many have some."""
+    """Find the candidates of all documents; return milliseconds and documents with candidates."""
     start = time.perf_counter()
     rows = connection.cursor(binary=True).execute(_CANDIDATES).fetchall()
     return (time.perf_counter() - start) * 1000, len(rows)

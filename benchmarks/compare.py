@@ -2,8 +2,9 @@
 
     python -m benchmarks.compare [--documents 20000] [--corpora FOLDER] [--only datasketch,rensa]
 
-Every contender runs in a process of its own, in rounds that take turns; figures are medians. Slow
-ones get fewer documents (--slow-documents). Without --database-url the embedded PostgreSQL is used.
+Every contender runs in a process of its own, in rounds that take turns; figures are medians. A slow
+contender gets fewer documents (--slow-documents). Without --database-url, the embedded PostgreSQL is
+used.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ COLUMNS = ("rate", "peak", "bytes", "median", "p99", "together", "recall", "prec
 
 
 def arguments() -> argparse.Namespace:
-    """Return what the command line says."""
+    """Return the arguments of the command line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
     parser.add_argument("--documents", type=int, default=20_000)
     parser.add_argument("--words", type=int, default=200)
@@ -52,7 +53,7 @@ def arguments() -> argparse.Namespace:
 
 
 def workloads(given: argparse.Namespace) -> Iterator[tuple[str, Documents]]:
-    """Yield the generated documents, or those of each file of the folder."""
+    """Yield the generated documents, or the documents of each file of the folder."""
     if given.corpora is None:
         made = generated(given.documents, given.words, 0.2, given.seed, moved=0.1)
         yield f"generated, {given.words} words", list(made)
@@ -77,7 +78,7 @@ def run(name: str, folder: Path, limit: int, queries: int) -> Figures:
 
 
 def score(figures: Figures, expected: dict[str, set[str]]) -> None:
-    """Add recall and precision over pairs with the documents that were asked for."""
+    """Add recall and precision of the pairs that have a queried document."""
     found = {key: set(keys) - {key} for key, keys in figures.pop("found").items()}
     pairs = sum(len(expected[key]) for key in found)
     hits = sum(len(found[key] & expected[key]) for key in found)
@@ -94,7 +95,7 @@ def compare(given: argparse.Namespace, documents: Documents) -> dict[str, Figure
     slow = min(given.slow_documents, len(documents))
     random.Random(given.seed).shuffle(asked)
     few = {key for key, _ in documents[:slow]}
-    # Those that every contender has come first.
+    # The documents that every contender has come first.
     asked = sorted(asked, key=lambda key: key not in few)[: given.queries]
     rounds: dict[str, list[Figures]] = {name: [] for name in names}
     expected = {
@@ -127,7 +128,9 @@ def times_as_fast(ours: list[Figures], theirs: list[Figures]) -> float | None:
     """Return the median of our rate over theirs in the same round, for as many documents."""
     ratios = [
         our["rate"] / their["rate"]
-        for our, their in zip(ours, theirs, strict=False)  # without ours there are no ratios
+        for our, their in zip(
+            ours, theirs, strict=False
+        )  # the list of ours is empty if --only leaves it out
         if "missing" not in their and our.get("documents") == their["documents"]
     ]
     return statistics.median(ratios) if ratios else None
@@ -192,7 +195,7 @@ SHORT = ("rate", "median", "recall", "precision")
 
 
 def peers_table(results: dict[str, Figures], columns: Iterable[str]) -> Table:
-    """Return what was measured of each contender, for the docs."""
+    """Return the figures of each contender, for the docs."""
     rows = [["", *(PEERS[column] for column in columns), "what it is"]]
     for name, figures in results.items():
         if "missing" not in figures:
@@ -202,7 +205,7 @@ def peers_table(results: dict[str, Figures], columns: Iterable[str]) -> Table:
 
 
 def cell(figures: Figures, column: str) -> str:
-    """Return a figure; three digits behind the point of a recall or a precision."""
+    """Return the cell of a figure; recall and precision have three digits after the point."""
     value = figures[column]
     if value is None:
         return ""

@@ -1,8 +1,8 @@
-"""The project and its peers behind one interface: index documents, then look some up.
+"""The project and its peers behind one interface: index documents, then look texts up.
 
-Each runs in a process of its own, `python -m benchmarks.contenders NAME FOLDER`, so that its peak
-memory is its own; it prints its figures as JSON. Peers get the same shingles of three words, and the
-same bands and rows, where their interface takes them.
+`python -m benchmarks.contenders NAME FOLDER` runs one contender, so that the peak memory of the process
+is that of the contender, and prints its figures as JSON. Every peer gets the same shingles of three
+words. It gets the same bands and rows if its interface takes them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Documents = list[tuple[str, str]]
 
 
 def word_trigrams(text: str) -> list[str]:
-    """Return the shingles of three words, as most peers have to be given them."""
+    """Return the shingles of three words; most peers do not compute shingles."""
     words = text.lower().split()
     if len(words) < 3:
         return [" ".join(words)] if words else []
@@ -30,7 +30,7 @@ def word_trigrams(text: str) -> list[str]:
 
 
 class Contender(ABC):
-    """One library, with what has to be known to read its figures."""
+    """One library; note says what a reader of its figures must know."""
 
     note = ""
     slow = False
@@ -44,7 +44,7 @@ class Contender(ABC):
 
     @abstractmethod
     def find(self, text: str) -> Sequence[str]:
-        """Return the keys of what the contender finds for a text."""
+        """Return the keys of the documents that the contender finds for a text."""
 
     def find_many(self, texts: list[str]) -> None:
         """Look up several texts in the fastest way there is."""
@@ -52,10 +52,10 @@ class Contender(ABC):
             self.find(text)
 
     def stored_bytes(self) -> int | None:
-        """Return the bytes in the database, or None where all is in memory."""
+        """Return the bytes in the database, or None if the contender keeps everything in memory."""
         return None
 
-    def close(self) -> None:  # noqa: B027 - those in memory have nothing to remove
+    def close(self) -> None:  # noqa: B027 - a contender in memory has nothing to remove
         """Remove what was stored."""
 
 
@@ -126,7 +126,7 @@ class Datasketch(Contender):
 
 
 class Rensa(Contender):
-    """rensa's RMinHash and RMinHashLSH: 16 bands of 8, as bands have to divide the hashes."""
+    """rensa's RMinHash and RMinHashLSH: 16 bands of 8, because its bands must divide the hashes."""
 
     note = "in memory; candidates; 16 bands of 8 rows"
 
@@ -287,7 +287,7 @@ def resident() -> int:
 
 
 def peak() -> float:
-    """Return the peak resident memory of this process in MB; ru_maxrss would have the parent's."""
+    """Return the peak resident memory of this process in MB; ru_maxrss would include the parent."""
     with Path("/proc/self/status").open() as file:
         line = next(line for line in file if line.startswith("VmHWM"))
     return int(line.split()[1]) / 1024
@@ -332,7 +332,7 @@ def measure(name: str, folder: Path, limit: int, queries: int) -> dict[str, Any]
 
 
 def main() -> None:
-    """Measure one contender; a missing one says so."""
+    """Measure one contender; end with a message if its library is missing."""
     name, folder, limit, queries = sys.argv[1:5]
     try:
         figures = measure(name, Path(folder), int(limit), int(queries))

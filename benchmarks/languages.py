@@ -1,8 +1,8 @@
-"""Identifying the languages of texts, beside the library whose model it is; one core, no database.
+"""Speed of language identification, beside py3langid, whose model it uses; one core, no database.
 
     python -m benchmarks.languages FILE.jsonl.gz... [--documents 20000] [--rounds 3]
 
-Both get normal forms. Where the documents say their language, so is said how often it was found.
+Both get normal forms. If the documents name their language, the share of right answers is printed.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
-"""The main job at a size: load, queries, batches of queries, all pairs; on the embedded server.
+"""The main job: load, queries, batches of queries, all pairs; on the embedded server.
 
     python -m benchmarks.main_job --documents 200000
 
-Each figure is printed as it is measured. The documents are made before the clock starts (up to
-a million of 200 words they are kept in a temporary file, so that the memory shown is the
-project's).
+Each figure is printed as soon as it is measured. The documents are made before the clock starts and
+read from a temporary file, so that the memory shown is that of the project.
 """
 
 from __future__ import annotations
@@ -80,11 +79,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--documents", type=int, default=200_000)
     parser.add_argument("--words", type=int, default=200)
-    parser.add_argument("--identical", type=int, default=0, help="so many are the same")
-    parser.add_argument("--boilerplate", type=int, default=0, help="so many share a half")
+    parser.add_argument("--identical", type=int, default=0, help="documents that are all equal")
+    parser.add_argument("--boilerplate", type=int, default=0, help="documents that share a half")
     parser.add_argument("--queries", type=int, default=2_000)
     parser.add_argument("--database-url")
-    parser.add_argument("--keep", action="store_true", help="leave the corpus there")
+    parser.add_argument("--keep", action="store_true", help="do not drop the corpus")
     arguments = parser.parse_args()
     name = f"benchmark-{arguments.documents}"
     with tempfile.TemporaryDirectory() as folder, ts.connect(arguments.database_url) as db:
@@ -114,7 +113,7 @@ def main() -> None:
         with psycopg.connect(db.url) as connection:
             total = stored_bytes(connection, name)
         print(f"{'stored bytes/document':<34}{total / report.added:>12,.0f}")
-        if not arguments.identical:  # of so many copies, nobody wants all matches and pairs
+        if not arguments.identical:  # n copies have n (n - 1) / 2 pairs
             step = max(1, arguments.documents // arguments.queries)
             some = [text for i, (_, text) in enumerate(read_documents(path)) if i % step == 0]
             measure_queries(db, corpus, some)

@@ -1,10 +1,10 @@
-"""Where a load's time goes, and how close it comes to what the machine can do; embedded server.
+"""Time of each stage of a load, and its distance from the limit of the machine; embedded server.
 
     python -m benchmarks.profile_load [--documents 200000]
 
-Each stage is first run alone on the same documents: the kernels, looking up words, COPY, the index.
-Then the load as a whole, with the processor time of client and server. Two cores that are busy all
-the time are the limit.
+Each stage first runs alone on the same documents: the kernels, the look-up of words, COPY, the index.
+Then the whole load runs, with the processor time of client and server. The limit is a load that keeps
+all cores busy.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def timed(function: Callable[[], Any]) -> tuple[Any, float]:
 
 
 def server_seconds(folder: Path) -> float:
-    """Return the processor time of the server of a data directory, with processes that have ended."""
+    """Return the processor time of a server, including its processes that have ended."""
     postmaster = psutil.Process(int((folder / "postmaster.pid").read_text().split()[0]))
     return sum(sum(each.cpu_times()[:4]) for each in [postmaster, *postmaster.children()])
 
@@ -53,7 +53,7 @@ def client_seconds() -> float:
 
 
 def disk_rate(folder: Path) -> float:
-    """Return how many megabytes a second can be written and synced."""
+    """Return the megabytes per second that the disk writes and syncs."""
     block = os.urandom(2**20)
     with tempfile.NamedTemporaryFile(dir=folder) as file:
         start = time.perf_counter()

@@ -2,8 +2,8 @@
 
     python -m benchmarks.recall [--corpora FOLDER] [--documents 20000]
 
-Each set of documents is indexed once and rebuilt for each threshold. Measured is a sample of documents
-against all; precision is that of all pairs that are reported, each compared anew.
+Each set of documents is indexed once and rebuilt for each threshold. Recall is measured for a sample of
+documents against all documents. Precision is measured for all reported pairs, each compared again.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Documents = list[tuple[str, str]]
 
 
 def generated(count: int, seed: int) -> Documents:
-    """Return pairs of documents of every similarity from 0.4 on, to 1."""
+    """Return pairs of documents of every similarity from 0.4 to 1."""
     rng = np.random.default_rng(seed)
     words = vocabulary(rng, 50_000).tolist()
     made: Documents = []
@@ -37,7 +37,7 @@ def generated(count: int, seed: int) -> Documents:
 
 
 def workloads(given: argparse.Namespace) -> Iterator[tuple[str, Documents]]:
-    """Yield the generated documents, and those of each file of the folder."""
+    """Yield the generated documents, and the documents of each file of the folder."""
     yield "generated", generated(given.documents, given.seed)
     for path in sorted(given.corpora.glob("*.jsonl.gz")) if given.corpora else []:
         with gzip.open(path, "rt", encoding="utf-8") as file:
@@ -47,7 +47,7 @@ def workloads(given: argparse.Namespace) -> Iterator[tuple[str, Documents]]:
 
 
 def precision(corpus: ts.Corpus, documents: Documents, most: int = 20_000) -> float | None:
-    """Return the share of the pairs that are reported whose similarity is what is reported."""
+    """Return the share of reported pairs whose similarity is right and reaches the threshold."""
     texts = dict(documents)
     right = count = 0
     for pair in corpus.pairs():

@@ -2,16 +2,16 @@
 
     python -m benchmarks.scale --documents 10000000 [--folder FOLDER] [--steps load,queries]
 
-The steps are texts, load, queries, pairs, clusters and check. Each runs in a process of its own and
-leaves its figures in a file of the folder. A step that has figures is skipped, so a run that was
-interrupted goes on where it was; --again repeats the named steps. `--documents 0` runs nothing. In the
-end the table of all sizes in the folder is printed.
+The steps are texts, load, queries, pairs, clusters and check. Each step runs in a process of its own and
+writes its figures to a file of the folder. A step that has figures is skipped, so an interrupted run
+continues; --again repeats the named steps. At the end the table of all sizes in the folder is printed.
+`--documents 0` only prints this table.
 
-The texts are made before, a million in a file, by a process for each core, and with a seed for each
-file: a corpus of 1,000,000 documents is the beginning of the one of 10,000,000. One document in 20 is
-a near-copy as in `generate.py`. Cold means that the server was started anew and that the system keeps
-none of its files in memory. 10,000,000 documents of 200 words take 15 GB as texts and some 30 GB in the
-database with its log; with --remove-texts each file of texts is removed when it has been loaded.
+The texts are made first: a million per file, one process per core, one seed per file. So a corpus of
+1,000,000 documents is the beginning of the corpus of 10,000,000. One document in 20 is a near-copy,
+as in `generate.py`. A step is cold if the server has just started and the system keeps none of its files
+in memory. 10,000,000 documents of 200 words take 15 GB as texts and some 30 GB in the database with its
+log; --remove-texts removes each file of texts after it has been loaded.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class Run:
         self._figures = folder / f"figures-{documents}-{words}.json"
 
     def figures(self) -> Figures:
-        """Return the figures of the steps that were done."""
+        """Return the figures of the finished steps."""
         if not self._figures.exists():
             return {"documents": self.documents, "words": self.words}
         figures: Figures = json.loads(self._figures.read_text())
@@ -107,14 +107,14 @@ class Run:
         ]
 
     def documents_of_files(self, remove: bool) -> Iterator[tuple[str, str]]:
-        """Yield the documents, and remove each file after its last one if that is wanted."""
+        """Yield the documents; with remove_texts, remove each file after its last document."""
         for path in self.text_files():
             yield from read_documents(path)
             if remove:
                 path.unlink()
 
     def sample_file(self) -> Path:
-        """Return the file of the texts that are queried."""
+        """Return the file of the texts of the queries."""
         return self.folder / f"queries-{self.documents}-{self.words}.json"
 
     def draw_texts(self, count: int) -> list[str]:
@@ -159,7 +159,7 @@ def write_text_file(path: Path, number: int, count: int, words: int) -> float:
 
 
 def make_texts(run: Run) -> Figures:
-    """Write the files of texts that are not there."""
+    """Write the missing files of texts."""
     start = time.perf_counter()
     missing = [
         (path, number, min(FILE_DOCUMENTS, run.documents - number * FILE_DOCUMENTS), run.words)
@@ -221,7 +221,7 @@ def load(run: Run) -> Figures:
 
 
 def queries(run: Run) -> Figures:
-    """Query random documents: cold, warm, together, and in SQL."""
+    """Query random documents: cold, warm, in a batch, and in SQL."""
     drawn = json.loads(run.sample_file().read_text())
     texts, warming = drawn[:QUERIES], drawn[QUERIES:]
     start_cold(run)
@@ -262,7 +262,7 @@ def clusters(run: Run) -> Figures:
 
 
 def cold_and_warm(run: Run, count: Callable[[ts.Corpus], int]) -> Figures:
-    """Measure something on a cold server and again."""
+    """Measure a function on a cold server, and again on the warm server."""
     start_cold(run)
     figures: Figures = {}
     with ts.connect() as db, psycopg.connect(db.url, autocommit=True) as connection:
@@ -275,7 +275,7 @@ def cold_and_warm(run: Run, count: Callable[[ts.Corpus], int]) -> Figures:
 
 
 def check(run: Run) -> Figures:
-    """Check all stored rows, on a server that has just listed all pairs or is cold."""
+    """Check all stored rows; the server is warm from the list of all pairs, or cold."""
     with ts.connect() as db, psycopg.connect(db.url, autocommit=True) as connection:
         corpus = db.corpus(NAME)
         return measured(connection, lambda: len(corpus.check()))
@@ -310,7 +310,7 @@ def measured(connection: Connection, function: Callable[[], int]) -> Figures:
 
 
 class Stages:
-    """Samples of what the main thread and the server do, and of the memory, of which the peak counts."""
+    """Samples of the running function, of the running statement, and of the peak memory."""
 
     def __init__(self, connection: Connection) -> None:
         self.of_client: Counter[str] = Counter()
@@ -321,7 +321,7 @@ class Stages:
         self._main = threading.main_thread().ident
 
     def run(self, ended: threading.Event) -> None:
-        """Sample until the event."""
+        """Sample until the event is set."""
         last = time.perf_counter()
         number = 0
         while not ended.wait(0.02):
@@ -355,7 +355,7 @@ def statement_name(query: str) -> str:
 
 @contextmanager
 def sampled(connection: Connection) -> Iterator[Stages]:
-    """Sample what happens meanwhile."""
+    """Sample while the block runs."""
     stages, ended = Stages(connection), threading.Event()
     thread = threading.Thread(target=stages.run, args=[ended])
     thread.start()
@@ -435,7 +435,7 @@ RECORDED = [
 
 
 def rows_of(figures: Figures) -> dict[str, float]:
-    """Return the rows of the table that the figures of a size give."""
+    """Return the rows of the table for the figures of one size."""
     count, words, cores = figures["documents"], figures["words"], os.cpu_count() or 1
     rows: dict[str, float] = {}
     if texts := figures.get("texts"):
@@ -490,7 +490,7 @@ def rows_of(figures: Figures) -> dict[str, float]:
 
 
 def measured_rows(what: str, number: str, done: Figures) -> dict[str, float]:
-    """Return the rows of what measured() returned."""
+    """Return the rows of the figures of measured()."""
     return {
         f"{what}, s": done["seconds"],
         f"{what}, {number}": done["number"],
@@ -501,7 +501,7 @@ def measured_rows(what: str, number: str, done: Figures) -> dict[str, float]:
 
 
 def stage_lines(figures: Figures) -> Iterator[str]:
-    """Yield the stages of all pairs, clusters and check that take a fiftieth of the time or more."""
+    """Yield the stages that take at least a fiftieth of the time of all pairs, clusters or check."""
     measurements = {
         f"all {step}, {state}": done
         for step in ("pairs", "clusters")
@@ -563,10 +563,14 @@ def main() -> None:
     parser.add_argument("--documents", type=int, default=1_000_000)
     parser.add_argument("--words", type=int, default=200)
     parser.add_argument("--folder", type=Path, default=Path("benchmarks/results/scale"))
-    parser.add_argument("--steps", default=DEFAULT_STEPS, help=f"of {', '.join(STEPS)}")
+    parser.add_argument("--steps", default=DEFAULT_STEPS, help=f"from: {', '.join(STEPS)}")
     parser.add_argument("--again", default="", help="steps to repeat")
-    parser.add_argument("--remove-texts", action="store_true", help="while they are loaded")
-    parser.add_argument("--drop", action="store_true", help="remove the server's files in the end")
+    parser.add_argument(
+        "--remove-texts", action="store_true", help="remove each file of texts after its load"
+    )
+    parser.add_argument(
+        "--drop", action="store_true", help="remove the files of the server at the end"
+    )
     parser.add_argument("--only", choices=STEPS, help=argparse.SUPPRESS)
     add_option(parser)
     given = parser.parse_args()

@@ -1,13 +1,13 @@
-"""The signatures of random pairs of sets: bias, variance, and the share that become candidates.
+"""The signatures of random pairs of sets: bias, variance, and the share of candidates.
 
     python -m benchmarks.sketch_distribution [--pairs 200000] [--classic-pairs 20000]
 
-For each number of shingles and each similarity, random pairs of sets are made, all of one similarity.
-Two tables are printed. The first has the bias of the estimate, and its variance as a share of that with
-independent functions, s (1 - s) / hashes. The second has the probability of becoming a candidate by the
-formula, 1 - (1 - s^rows)^bands, and the difference of the measured share, in points of percent. Both
-have classic MinHash beside it. Sets of one shingle are equal or have nothing in common, so they are left
-out.
+For each number of shingles and each similarity, the command makes random pairs of sets of that
+similarity. It prints two tables. The first has the bias of the estimate, and its variance as a share
+of s (1 - s) / hashes, the variance with independent functions. The second has the probability that a
+pair becomes a candidate by the formula 1 - (1 - s^rows)^bands, and the difference of the measured
+share in percentage points. Both tables include classic MinHash. Sets of one shingle are left out,
+because two such sets are equal or have nothing in common.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Outcome:
     candidates: dict[Bands, int] = field(default_factory=lambda: dict.fromkeys(BANDINGS, 0))
 
     def add(self, equal: npt.NDArray[np.bool_]) -> None:
-        """Count pairs; equal: bool of shape (pairs, hashes), which values of a pair are equal."""
+        """Count pairs; equal: bool of shape (pairs, hashes), true if the values of a pair are equal."""
         shares = equal.mean(axis=1)
         self.pairs += len(equal)
         self.estimates += float(shares.sum())
@@ -91,7 +91,7 @@ class Outcome:
 
 
 def cases() -> Iterator[Case]:
-    """Yield the cases, each once: few similarities are possible between small sets."""
+    """Yield each case once; small sets allow few similarities, so several aims give one case."""
     for size in SIZES:
         shared = [round(2 * size * s / (1 + s)) for s in SIMILARITIES]
         for number in dict.fromkeys(shared):
@@ -100,7 +100,7 @@ def cases() -> Iterator[Case]:
 
 
 def measure(case: Case, sketch: Sketch, pairs: int, seed: int) -> Outcome:
-    """Return what signatures say of random pairs; a new seed of the hashes for each piece of them."""
+    """Return the sums of random pairs; each part of the pairs has its own seed of the hashes."""
     rng = np.random.default_rng([seed, *case])
     outcome = Outcome()
     at_once = min(5000, _VALUES_AT_ONCE // (2 * case.size))

@@ -1,7 +1,7 @@
-"""How long commands take that compute nothing, and what a process pays before its first add.
+"""Time of commands that compute nothing, and time of a process before its first add.
 
-Each figure is a median of processes that run in turns with the bare imports beside which it stands.
-On a busy machine all of them take longer; the seconds of the processor change less.
+Each figure is a median. The processes run in turns with processes that only import the libraries. A busy
+machine changes the seconds of the processor less than the seconds of the clock.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ for before, after in zip(times, times[1:]):
 """
 
 Seconds = tuple[float, float]
-"""By the clock, and of the processor."""
+"""Seconds of the clock, and of the processor."""
 
 
 def main() -> None:
