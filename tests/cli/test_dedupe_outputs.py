@@ -146,7 +146,7 @@ def test_a_full_disk(textsim: Textsim) -> None:
 
 
 @pytest.mark.parametrize("how", sample([signal.SIGINT, signal.SIGKILL], 2))
-def test_an_interrupted_process_leaves_no_files(
+def test_an_interrupted_process_leaves_no_output(
     textsim: Textsim, database_url: str, how: signal.Signals
 ) -> None:
     texts = documents(30_000, words=60, seed=3)

@@ -108,17 +108,6 @@ def find_server(engine: Engine, place: Place) -> Iterator[Finding]:
         yield from _schema_findings(connection, database, role, place)
 
 
-def has_schema(engine: Engine) -> bool:
-    """Say whether the database has the schema of this version, and this role may use it."""
-    from textsim_db.db import schema
-
-    try:
-        schema.check_installed(engine)
-    except DatabaseError:
-        return False
-    return True
-
-
 def _server_findings(
     server: str, version: int, encoding: str, database: str, is_standby: bool
 ) -> Iterator[Finding]:
