@@ -51,9 +51,7 @@ def test_measured_recall_equals_a_brute_force(
     assert missed == {pair: v for pair, v in expected.items() if pair not in reported}
     assert len(missed) > 5
     assert report.recall == len(reported) / len(expected)
-    assert report.promised == pytest.approx(
-        mean(map(corpus.config.banding.probability, expected.values()))
-    )
+    assert report.promised == pytest.approx(mean(map(corpus.config.probability, expected.values())))
     assert sum(report.histogram) == 2 * len(similarities)
     assert report.histogram[100] == 2 * sum(value == 1 for value in similarities)
     assert sum(report.histogram[50:]) == 2 * len(expected)

@@ -20,6 +20,7 @@ from textsim_db.text.numba_compiler import inlined_kernel, kernel
 
 MOST_SHARED = 3
 """The rows that two documents must share, unless they are too small to share as many."""
+_LARGEST_INT4 = 2**31 - 1
 
 
 def smallest_values(values: HashArray, offsets: Int64Array, threshold: float) -> Buckets:
@@ -123,5 +124,5 @@ def _needed(a: int, b: int, threshold: float) -> int:
 
 
 def most_of_small(threshold: float) -> int:
-    """Return the sum of the sizes of two documents up to which fewer rows are needed."""
-    return int(np.ceil((MOST_SHARED - 1) / threshold)) + MOST_SHARED
+    """Return the sum of the sizes of two documents up to which fewer rows are needed, an int4."""
+    return int(min(_LARGEST_INT4, np.ceil((MOST_SHARED - 1) / threshold) + MOST_SHARED))
