@@ -1,17 +1,17 @@
-"""Measure this checkout beside another one in one run: load, queries, pairs, clusters, SQL, inserts.
+"""Measure this checkout beside another checkout: load, queries, pairs, clusters, SQL, inserts.
 
     git worktree add /tmp/older COMMIT
     python -m benchmarks.against /tmp/older [--documents 200000] [--rounds 3] [--words 50,200]
 
-Each side runs in a process of its own, on an embedded server and a data directory of its own. The
-sides take turns at every step. The side that begins changes from round to round. A round measures
-short operations in four blocks, also in turns. A figure is the median of the rounds; a ratio is the
-median of the ratios within a round. A corpus of longer documents has fewer documents, so that every
-corpus has as many words as --documents of 200 words; --fixed keeps the number of documents. Inserts
-into tables do not wait for the disk; all other steps do.
+Each side has its own process, embedded server and data directory. The sides take turns at every step,
+and the first side changes from round to round. A round measures short operations in four blocks, also
+in turns. A figure is the median of the rounds; a ratio is the median of the ratios within a round.
 
-The steps use only the part of the public interface that both checkouts have. Both sides run on the
-Python that runs this module; --python names another Python for the other side.
+All corpora have as many words as --documents of 200 words, so longer documents are fewer; --fixed keeps
+the number of documents. Inserts into tables do not wait for the disk; all other writes do.
+
+The steps use only the public interface that both checkouts have. Both sides use the current Python;
+--python names another Python for the other side.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ def side_of(checkout: Checkout, folder: Path) -> Iterator[Side]:
 
 
 def write_texts(folder: Path, count: int, words: int) -> None:
-    """Write the documents, one per line, and the texts of the queries."""
+    """Write documents, one a line, and the texts of the queries."""
     folder.mkdir()
     asked = max(100, min(1000, 1000 * TYPICAL_WORDS // words))
     step = max(1, count // asked)
@@ -137,7 +137,7 @@ def write_texts(folder: Path, count: int, words: int) -> None:
             file.write(f"{key}\t{text}\n")
             if number % step == 0:
                 indexed.append(text)
-    # The words of a document in another order: the dictionary has them, and no document is similar.
+    # Shuffle the words of a document: the dictionary has all of them, but no document is similar.
     generator = random.Random(1)
     unlike = [
         " ".join(generator.sample(split, len(split))) for split in (t.split() for t in indexed)
@@ -172,7 +172,7 @@ def medians(blocks: list[Figures]) -> Figures:
 
 
 def ratio(name: str, this: float, other: float) -> float:
-    """Return how many times as fast this checkout is, or how much of the memory it takes."""
+    """Return how many times as fast this checkout is, or its share of the other's memory."""
     return other / this if MEASURES[name][1] == SHORTER else this / other
 
 
@@ -234,11 +234,11 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--words", default="50,200,1000,5000", help="words in a document")
     parser.add_argument(
-        "--fixed", action="store_true", help="the same number of documents for every length"
+        "--fixed", action="store_true", help="same number of documents at any length"
     )
-    parser.add_argument("--python", default=sys.executable, help="the Python of the other side")
-    parser.add_argument("--folder", type=Path, help="for the servers' files; it must not exist")
-    parser.add_argument("--output", type=Path, help="append the tables to this file, too")
+    parser.add_argument("--python", default=sys.executable, help="Python of the other side")
+    parser.add_argument("--folder", type=Path, help="new folder for the servers' files")
+    parser.add_argument("--output", type=Path, help="also append the tables to this file")
     add_option(parser)
     given = parser.parse_args()
     other = given.other.resolve()

@@ -3,7 +3,7 @@
     python -m benchmarks.classic [--documents 12000] [--hashes 100] [--rows 20]
 
 The signatures are rows of a table. The first figure is the time to read them, compute all buckets, and
-store and index the buckets. The second is the time to find the candidates of every document.
+store and index the buckets. The second figure is the time to find the candidates of every document.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def store_buckets(connection: Connection, banding: Bands) -> float:
 
 
 def find_candidates(connection: Connection) -> tuple[float, int]:
-    """Find the candidates of all documents; return milliseconds and documents with candidates."""
+    """Find all candidates; return the milliseconds and the number of documents with candidates."""
     start = time.perf_counter()
     rows = connection.cursor(binary=True).execute(_CANDIDATES).fetchall()
     return (time.perf_counter() - start) * 1000, len(rows)
@@ -97,9 +97,9 @@ def main() -> None:
         found = [find_candidates(connection) for _ in range(given.rounds)]
         connection.execute("DROP TABLE classic_signature, classic_band")
     print(f"{given.documents:,} documents, {banding.bands} bands of {banding.rows} rows")
-    print(f"buckets of all, stored and indexed: {statistics.median(stored):.0f} ms")
+    print(f"all buckets, stored and indexed: {statistics.median(stored):.0f} ms")
     milliseconds = statistics.median(some for some, _ in found)
-    print(f"candidates of every one: {milliseconds:.0f} ms ({found[0][1]:,} have some)")
+    print(f"candidates of every document: {milliseconds:.0f} ms ({found[0][1]:,} have candidates)")
     if given.record:
         figures = {"buckets_ms": statistics.median(stored), "candidates_ms": milliseconds}
         record("classic", figures, {})

@@ -2,9 +2,9 @@
 
     python -m benchmarks.compare [--documents 20000] [--corpora FOLDER] [--only datasketch,rensa]
 
-Every contender runs in a process of its own, in rounds that take turns; figures are medians. A slow
-contender gets fewer documents (--slow-documents). Without --database-url, the embedded PostgreSQL is
-used.
+Each contender runs in its own process. Contenders take turns in each round, and figures are medians of
+the rounds. Slow contenders get fewer documents (--slow-documents). Without --database-url the embedded
+PostgreSQL is used.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def workloads(given: argparse.Namespace) -> Iterator[tuple[str, Documents]]:
 
 
 def run(name: str, folder: Path, limit: int, queries: int) -> Figures:
-    """Run one contender in a process of its own."""
+    """Run one contender in its own process."""
     command = [sys.executable, "-m", "benchmarks.contenders", name, str(folder)]
     done = subprocess.run(
         [*command, str(limit), str(queries)], capture_output=True, text=True, check=False
@@ -78,7 +78,7 @@ def run(name: str, folder: Path, limit: int, queries: int) -> Figures:
 
 
 def score(figures: Figures, expected: dict[str, set[str]]) -> None:
-    """Add recall and precision of the pairs that have a queried document."""
+    """Add recall and precision over the pairs of the queried documents."""
     found = {key: set(keys) - {key} for key, keys in figures.pop("found").items()}
     pairs = sum(len(expected[key]) for key in found)
     hits = sum(len(found[key] & expected[key]) for key in found)
@@ -89,13 +89,13 @@ def score(figures: Figures, expected: dict[str, set[str]]) -> None:
 
 
 def compare(given: argparse.Namespace, documents: Documents) -> dict[str, Figures]:
-    """Return the medians of each contender on some documents."""
+    """Return the medians of each contender for these documents."""
     names = given.only.split(",")
     asked = [key for key, _ in documents]
     slow = min(given.slow_documents, len(documents))
     random.Random(given.seed).shuffle(asked)
     few = {key for key, _ in documents[:slow]}
-    # The documents that every contender has come first.
+    # The documents that every contender indexes come first.
     asked = sorted(asked, key=lambda key: key not in few)[: given.queries]
     rounds: dict[str, list[Figures]] = {name: [] for name in names}
     expected = {
@@ -125,7 +125,7 @@ def compare(given: argparse.Namespace, documents: Documents) -> dict[str, Figure
 
 
 def times_as_fast(ours: list[Figures], theirs: list[Figures]) -> float | None:
-    """Return the median of our rate over theirs in the same round, for as many documents."""
+    """Return the median of our rate divided by theirs in the same round; None if documents differ."""
     ratios = [
         our["rate"] / their["rate"]
         for our, their in zip(

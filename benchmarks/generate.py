@@ -14,7 +14,7 @@ _CHUNK = 10_000
 
 
 def vocabulary(rng: np.random.Generator, size: int = VOCABULARY) -> npt.NDArray[np.object_]:
-    """Return distinct invented words, frequent words first: object array of shape (size,)."""
+    """Return distinct invented words, shorter for frequent words: object array of shape (size,)."""
     onsets = [*"bcdfghjklmnprstvwz", "st", "tr", "pl", "gr", "sh", "th"]
     syllables = [
         onset + vowel for onset in onsets for vowel in ["a", "e", "i", "o", "u", "ea", "ou"]
@@ -39,11 +39,12 @@ def documents(
     boilerplate: int = 0,
     moved: float = 0.0,
 ) -> Iterator[tuple[str, str]]:
-    """Yield (key, text): Zipf-distributed words, a share of them near-copies of earlier documents.
+    """Yield (key, text) of documents with Zipf-distributed words.
 
-    A planted copy replaces 0 to 20 % of the words of a random document of the same ten thousand. A
-    share `moved` of the copies also has its sentences shuffled. `identical` documents are all equal, and
-    `boilerplate` documents share their first half; both are spread over the whole.
+    planted is the share of documents that copy a random earlier document of the same ten thousand. A
+    copy has 0 to 20 % of its words replaced. moved is the share of copies with shuffled sentences.
+    identical is the number of documents with one text, and boilerplate is the number of documents that
+    begin with the first half of that text.
     """
     rng = np.random.default_rng(seed)
     vocabulary_ = vocabulary(rng)
@@ -74,7 +75,7 @@ def documents(
 
 
 def _moved(rng: np.random.Generator, numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Return words with whole sentences in another order."""
+    """Return the words with their sentences in a random order."""
     sentences = [numbers[i : i + SENTENCE] for i in range(0, len(numbers), SENTENCE)]
     return np.concatenate([sentences[i] for i in rng.permutation(len(sentences))])
 
@@ -82,11 +83,11 @@ def _moved(rng: np.random.Generator, numbers: npt.NDArray[np.int64]) -> npt.NDAr
 def pair_of_similarity(
     rng: np.random.Generator, vocabulary_: Sequence[str], words: int, similarity: float
 ) -> tuple[str, str, float]:
-    """Return two texts with a similarity near the one asked for, and their exact similarity.
+    """Return two texts and their exact similarity by shingles of three words.
 
-    The similarity is that of shingles of three words. Replaced words are three or more places apart, so
-    each edit removes three shingles: of s shingles, e edits leave (s - 3e) / (s + 3e). No word occurs
-    twice.
+    The similarity is the nearest possible value to the wanted similarity. Words are replaced at places
+    three or more apart, so each edit changes three shingles: of s shingles, e edits leave a similarity
+    of (s - 3e) / (s + 3e). No word occurs twice.
     """
     shingles = words - 2
     edits = round(shingles * (1 - similarity) / (3 * (1 + similarity)))
@@ -95,7 +96,7 @@ def pair_of_similarity(
     drawn = rng.choice(len(vocabulary_), words + edits, replace=False).tolist()
     one = [vocabulary_[i] for i in drawn[:words]]
     other = list(one)
-    # Places 2, 5, 8, ... of the words: each is in three shingles, and no shingle has two of them.
+    # The words at places 2, 5, 8, ... are in three shingles each, and no two share a shingle.
     places = 2 + 3 * rng.choice(shingles // 3, edits, replace=False)
     for place, number in zip(places.tolist(), drawn[words:], strict=True):
         other[place] = vocabulary_[number]

@@ -1,4 +1,4 @@
-"""Speed of language identification, beside py3langid, whose model it uses; one core, no database.
+"""Identifying the languages of texts, beside py3langid, whose model is used; one core, no database.
 
     python -m benchmarks.languages FILE.jsonl.gz... [--documents 20000] [--rounds 3]
 
@@ -61,7 +61,7 @@ def main() -> None:
         table.append([label, *(f"{statistics.median(rates):.1f}" for rates in (ours, theirs)), ""])
         if "language" in read[0]:
             right = sum(a == d["language"] for a, d in zip(found, read, strict=True))
-            print(f"  the language that the document says: {right / len(read):.1%}")
+            print(f"  right, by the language of the document: {right / len(read):.1%}")
             table[-1][-1] = f"{right / len(read):.1%}"
     if given.record:
         record("languages", {}, {"languages": table})

@@ -2,8 +2,8 @@
 
     python -m benchmarks.measures [--pairs 20000] [--rounds 5]
 
-In a batch, a document is a row of word ids, as in the verification of candidates. RapidFuzz is called
-directly on the same words, for comparison.
+Documents are rows of word ids, as in the verification of a corpus. RapidFuzz is also called directly on
+the same words.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from textsim_db.measures import MEASURES, words
 
 SHINGLE = 3
 LOOSEST = {True: 1e9, False: 0.0}
-"""Thresholds that every pair passes."""
+"""Thresholds that every pair reaches, for distances (True) and similarities (False)."""
 
 
 def microseconds(function: Callable[[], object], pairs: int) -> float:
@@ -41,7 +41,7 @@ def microseconds(function: Callable[[], object], pairs: int) -> float:
 def of_each(
     function: Callable[[list[str], list[str]], float], some: list[tuple[list[str], list[str]]]
 ) -> list[float]:
-    """Call a measure for each pair in turn."""
+    """Call a measure for each pair."""
     return [function(a, b) for a, b in some]
 
 
@@ -63,7 +63,7 @@ def main() -> None:
     shingles = np.array(
         [len(set(zip(row, row[1:], row[2:], strict=False))) for row in map(np.ndarray.tolist, rows)]
     )
-    # Pairs of different documents, near and far; no document is in two pairs.
+    # Near and far pairs. Each document is in one pair only.
     left = np.arange(given.pairs) * 2
     right = left + 1
     tasks: dict[str, Callable[[], object]] = {

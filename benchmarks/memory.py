@@ -2,9 +2,9 @@
 
     python -m benchmarks.memory --documents 1000000
 
-Each job runs in a process of its own. It prints the resident memory every 100,000 documents, then
-the slope and the peak. The slope is the number of bytes that each further document adds. It is
-fitted to the last four fifths of the documents, because caches fill during the first fifth.
+Each job runs in its own process. It prints the resident memory every 100,000 documents, then the slope
+and the peak. The slope is the number of bytes that each further document adds. It is fitted to the last
+four fifths of the documents, because caches fill during the first fifth.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ JOBS = ("load", "dedupe", "worker")
 
 
 class Samples:
-    """The resident memory of a process at each number of documents, printed at once."""
+    """The resident memory of a process by number of documents, printed as it is measured."""
 
     def __init__(self, documents: int, process: psutil.Process) -> None:
         self._documents = documents
@@ -41,7 +41,7 @@ class Samples:
         self._rows: list[tuple[int, int]] = []
 
     def take(self, done: int) -> None:
-        """Measure the memory if the last sample was STEP documents ago."""
+        """Measure the memory if STEP documents were processed since the last sample."""
         if done // STEP > (self._rows[-1][0] // STEP if self._rows else 0):
             self._rows.append((done, self._process.memory_info().rss))
             print(f"{done:>16,} documents{self._rows[-1][1] / 2**20:>10,.0f} MB", flush=True)
@@ -134,7 +134,7 @@ def drop_corpus(db: ts.Database) -> None:
 
 
 def main() -> None:
-    """Run each job in a process of its own, or the one job that is named."""
+    """Run each job in its own process; with --file, run the named jobs in this process."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
     parser.add_argument("--documents", type=int, default=1_000_000)
     parser.add_argument("--words", type=int, default=200)

@@ -1,9 +1,9 @@
-"""Recall promised against recall measured by brute force, and precision, at several thresholds.
+"""Promised recall beside recall measured by brute force, and precision, at several thresholds.
 
     python -m benchmarks.recall [--corpora FOLDER] [--documents 20000]
 
-Each set of documents is indexed once and rebuilt for each threshold. Recall is measured for a sample of
-documents against all documents. Precision is measured for all reported pairs, each compared again.
+Each set of documents is indexed once and rebuilt for each threshold. Recall compares a sample of
+documents with all documents. Precision compares every reported pair again.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Documents = list[tuple[str, str]]
 
 
 def generated(count: int, seed: int) -> Documents:
-    """Return pairs of documents of every similarity from 0.4 to 1."""
+    """Return pairs of documents with similarities from 0.4 to 1."""
     rng = np.random.default_rng(seed)
     words = vocabulary(rng, 50_000).tolist()
     made: Documents = []

@@ -2,16 +2,16 @@
 
     python -m benchmarks.scale --documents 10000000 [--folder FOLDER] [--steps load,queries]
 
-The steps are texts, load, queries, pairs, clusters and check. Each step runs in a process of its own and
-writes its figures to a file of the folder. A step that has figures is skipped, so an interrupted run
-continues; --again repeats the named steps. At the end the table of all sizes in the folder is printed.
-`--documents 0` only prints this table.
+The steps are texts, load, queries, pairs, clusters and check. Each step runs in its own process and
+writes its figures to a file of the folder. A step with figures is skipped, so an interrupted run
+continues; --again repeats the named steps. At the end the table of all sizes in the folder is printed;
+`--documents 0` prints only the table.
 
-The texts are made first: a million per file, one process per core, one seed per file. So a corpus of
-1,000,000 documents is the beginning of the corpus of 10,000,000. One document in 20 is a near-copy,
-as in `generate.py`. A step is cold if the server has just started and the system keeps none of its files
-in memory. 10,000,000 documents of 200 words take 15 GB as texts and some 30 GB in the database with its
-log; --remove-texts removes each file of texts after it has been loaded.
+The step texts writes files of a million texts, with a seed for each file and a process for each core.
+So a corpus of 1,000,000 documents is the beginning of a corpus of 10,000,000. One document in 20 is a
+near-copy, as in `generate.py`. Cold means that the server has just started and none of its files are in
+memory. 10,000,000 documents of 200 words take 15 GB as texts, and 30 GB in the database with its log;
+--remove-texts removes each file of texts when it has been loaded.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ class Run:
         ]
 
     def documents_of_files(self, remove: bool) -> Iterator[tuple[str, str]]:
-        """Yield the documents; with remove_texts, remove each file after its last document."""
+        """Yield the documents; with remove, remove each file after its last document."""
         for path in self.text_files():
             yield from read_documents(path)
             if remove:
@@ -132,12 +132,12 @@ class Run:
 
 
 def write_text_file(path: Path, number: int, count: int, words: int) -> float:
-    """Write one file of documents and return the processor's seconds."""
+    """Write one file of documents and return the processor seconds."""
     start = own_seconds()
     rng = np.random.default_rng([1, number])
     all_words = vocabulary(np.random.default_rng(1))
     weights = np.cumsum(1.0 / np.arange(1, len(all_words) + 1) ** EXPONENT)
-    # A look-up instead of a search: the word at each of four million quantiles.
+    # A table of the word at each of four million quantiles is faster than a search.
     quantiles = (np.arange(QUANTILES) + 0.5) / QUANTILES * weights[-1]
     word_at = np.searchsorted(weights, quantiles).astype(np.int32)
     temporary = path.with_suffix(".new")
@@ -181,7 +181,7 @@ def make_texts(run: Run) -> Figures:
 
 def load(run: Run) -> Figures:
     """Load the documents with one add_many()."""
-    if not all(path.exists() for path in run.text_files()):  # an earlier load has removed some
+    if not all(path.exists() for path in run.text_files()):  # --remove-texts of an earlier load
         make_texts(run)
     with ts.connect() as db, psycopg.connect(db.url, autocommit=True) as connection:
         drop_corpus(db, NAME)
@@ -221,7 +221,7 @@ def load(run: Run) -> Figures:
 
 
 def queries(run: Run) -> Figures:
-    """Query random documents: cold, warm, in a batch, and in SQL."""
+    """Query random documents: cold, warm, in batches, and in SQL."""
     drawn = json.loads(run.sample_file().read_text())
     texts, warming = drawn[:QUERIES], drawn[QUERIES:]
     start_cold(run)
@@ -262,7 +262,7 @@ def clusters(run: Run) -> Figures:
 
 
 def cold_and_warm(run: Run, count: Callable[[ts.Corpus], int]) -> Figures:
-    """Measure a function on a cold server, and again on the warm server."""
+    """Measure a call on a cold server, and again on the warm server."""
     start_cold(run)
     figures: Figures = {}
     with ts.connect() as db, psycopg.connect(db.url, autocommit=True) as connection:
@@ -275,7 +275,7 @@ def cold_and_warm(run: Run, count: Callable[[ts.Corpus], int]) -> Figures:
 
 
 def check(run: Run) -> Figures:
-    """Check all stored rows; the server is warm from the list of all pairs, or cold."""
+    """Check all stored rows; the server is warm from the step pairs, or cold."""
     with ts.connect() as db, psycopg.connect(db.url, autocommit=True) as connection:
         corpus = db.corpus(NAME)
         return measured(connection, lambda: len(corpus.check()))
@@ -310,7 +310,7 @@ def measured(connection: Connection, function: Callable[[], int]) -> Figures:
 
 
 class Stages:
-    """Samples of the running function, of the running statement, and of the peak memory."""
+    """Samples of the main thread's functions, the server's statements, and the memory."""
 
     def __init__(self, connection: Connection) -> None:
         self.of_client: Counter[str] = Counter()
@@ -355,7 +355,7 @@ def statement_name(query: str) -> str:
 
 @contextmanager
 def sampled(connection: Connection) -> Iterator[Stages]:
-    """Sample while the block runs."""
+    """Sample the stages while the block runs."""
     stages, ended = Stages(connection), threading.Event()
     thread = threading.Thread(target=stages.run, args=[ended])
     thread.start()
@@ -367,7 +367,7 @@ def sampled(connection: Connection) -> Iterator[Stages]:
 
 
 def start_cold(run: Run) -> None:
-    """Stop the server, and have the system forget its files; the next connect() starts it."""
+    """Stop the server, and drop its files from the system's cache; the next connect() starts it."""
     embedded_server.stop()
     for path in run.data.rglob("*"):
         if path.is_file():
@@ -387,7 +387,7 @@ def warm_up(db: ts.Database) -> None:
 
 
 def drop_corpus(db: ts.Database, name: str) -> None:
-    """Drop a corpus that an interrupted run has left."""
+    """Drop the corpus of an interrupted run."""
     if name in db.corpora():
         db.drop_corpus(name)
 
@@ -490,7 +490,7 @@ def rows_of(figures: Figures) -> dict[str, float]:
 
 
 def measured_rows(what: str, number: str, done: Figures) -> dict[str, float]:
-    """Return the rows of the figures of measured()."""
+    """Return the rows of the table for figures of measured()."""
     return {
         f"{what}, s": done["seconds"],
         f"{what}, {number}": done["number"],
@@ -501,7 +501,7 @@ def measured_rows(what: str, number: str, done: Figures) -> dict[str, float]:
 
 
 def stage_lines(figures: Figures) -> Iterator[str]:
-    """Yield the stages that take at least a fiftieth of the time of all pairs, clusters or check."""
+    """Yield the stages of pairs, clusters and check that take at least a fiftieth of the time."""
     measurements = {
         f"all {step}, {state}": done
         for step in ("pairs", "clusters")
@@ -558,19 +558,17 @@ def recorded_rows(
 
 
 def main() -> None:
-    """Run the steps that have no figures yet, each in a process of its own."""
+    """Run the steps that have no figures yet, each in its own process."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
     parser.add_argument("--documents", type=int, default=1_000_000)
     parser.add_argument("--words", type=int, default=200)
     parser.add_argument("--folder", type=Path, default=Path("benchmarks/results/scale"))
-    parser.add_argument("--steps", default=DEFAULT_STEPS, help=f"from: {', '.join(STEPS)}")
+    parser.add_argument("--steps", default=DEFAULT_STEPS, help=f"steps, of {', '.join(STEPS)}")
     parser.add_argument("--again", default="", help="steps to repeat")
     parser.add_argument(
-        "--remove-texts", action="store_true", help="remove each file of texts after its load"
+        "--remove-texts", action="store_true", help="remove texts after loading them"
     )
-    parser.add_argument(
-        "--drop", action="store_true", help="remove the files of the server at the end"
-    )
+    parser.add_argument("--drop", action="store_true", help="remove the server's files at the end")
     parser.add_argument("--only", choices=STEPS, help=argparse.SUPPRESS)
     add_option(parser)
     given = parser.parse_args()

@@ -2,12 +2,11 @@
 
     python -m benchmarks.sketch_distribution [--pairs 200000] [--classic-pairs 20000]
 
-For each number of shingles and each similarity, the command makes random pairs of sets of that
-similarity. It prints two tables. The first has the bias of the estimate, and its variance as a share
-of s (1 - s) / hashes, the variance with independent functions. The second has the probability that a
-pair becomes a candidate by the formula 1 - (1 - s^rows)^bands, and the difference of the measured
-share in percentage points. Both tables include classic MinHash. Sets of one shingle are left out,
-because two such sets are equal or have nothing in common.
+For each number of shingles and each similarity s, random pairs of sets with this similarity are made.
+The first table shows the bias of the estimate, and its variance divided by the variance with independent
+functions, s (1 - s) / hashes. The second table shows the probability of becoming a candidate by the
+formula, 1 - (1 - s^rows)^bands, and the difference of the measured share in percentage points. Both
+tables also show classic MinHash. Sets of one shingle are left out: they are equal or share nothing.
 """
 
 from __future__ import annotations
@@ -69,7 +68,7 @@ class Outcome:
     candidates: dict[Bands, int] = field(default_factory=lambda: dict.fromkeys(BANDINGS, 0))
 
     def add(self, equal: npt.NDArray[np.bool_]) -> None:
-        """Count pairs; equal: bool of shape (pairs, hashes), true if the values of a pair are equal."""
+        """Count pairs. equal: bool of shape (pairs, hashes), true if the values of a pair are equal."""
         shares = equal.mean(axis=1)
         self.pairs += len(equal)
         self.estimates += float(shares.sum())
@@ -91,7 +90,7 @@ class Outcome:
 
 
 def cases() -> Iterator[Case]:
-    """Yield each case once; small sets allow few similarities, so several aims give one case."""
+    """Yield each case once; between small sets only few similarities are possible."""
     for size in SIZES:
         shared = [round(2 * size * s / (1 + s)) for s in SIMILARITIES]
         for number in dict.fromkeys(shared):
@@ -100,7 +99,7 @@ def cases() -> Iterator[Case]:
 
 
 def measure(case: Case, sketch: Sketch, pairs: int, seed: int) -> Outcome:
-    """Return the sums of random pairs; each part of the pairs has its own seed of the hashes."""
+    """Return the outcome of random pairs; each piece of them has its own seed of the hashes."""
     rng = np.random.default_rng([seed, *case])
     outcome = Outcome()
     at_once = min(5000, _VALUES_AT_ONCE // (2 * case.size))

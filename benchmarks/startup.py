@@ -1,7 +1,9 @@
-"""Time of commands that compute nothing, and time of a process before its first add.
+"""The time of commands that compute nothing, and of a process until its first add.
 
-Each figure is a median. The processes run in turns with processes that only import the libraries. A busy
-machine changes the seconds of the processor less than the seconds of the clock.
+    python -m benchmarks.startup [--rounds 15]
+
+Each figure is a median over processes. Processes with only the imports run in turns with them, for
+comparison. On a busy machine all times grow; processor seconds change less.
 """
 
 from __future__ import annotations
@@ -42,12 +44,12 @@ for before, after in zip(times, times[1:]):
 """
 
 Seconds = tuple[float, float]
-"""Seconds of the clock, and of the processor."""
+"""Seconds by the clock, and processor seconds."""
 
 
 def main() -> None:
     """Measure and print a table."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
     parser.add_argument("--rounds", type=int, default=15, help="processes of each kind")
     add_option(parser)
     given = parser.parse_args()
@@ -109,7 +111,7 @@ def seconds_of(*arguments: str) -> Seconds:
 
 
 def run(*arguments: str) -> str:
-    """Run Python in a process of its own, and return its standard output."""
+    """Run Python in a new process, and return its standard output."""
     return subprocess.run(
         [sys.executable, *arguments], cwd=ROOT, check=True, capture_output=True, text=True
     ).stdout

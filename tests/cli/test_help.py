@@ -33,7 +33,7 @@ COMMANDS = {
     *("db sql", "db url", "db stop"),
 }
 
-# What these options do without a value is in the help text, or nothing.
+# Without these options nothing happens, or the help text describes the effect.
 WITHOUT_DEFAULT = {"bands", "rows", "stop_words", "language", "file", "plot", "html", "watch"} | {
     *("output", "report", "table", "into")
 }

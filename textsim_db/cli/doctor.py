@@ -82,7 +82,7 @@ def examine(database_url: str | None) -> Report:
         engine = doctor_database.open_place(place)
         try:
             report.add("reachable", doctor_database.find_server(engine, place))
-            if doctor_database.has_schema(engine):
+            if _has_schema(engine):
                 _examine_work(report, engine)
         finally:
             engine.dispose()
@@ -90,6 +90,17 @@ def examine(database_url: str | None) -> Report:
         report.add("reachable", [doctor_database.unreachable(error, place)])
         report.is_unreachable = True
     return report
+
+
+def _has_schema(engine: Engine) -> bool:
+    """Say whether the database has the schema of this version, and this role may use it."""
+    from textsim_db.db import schema
+
+    try:
+        schema.check_installed(engine)
+    except DatabaseError:
+        return False
+    return True
 
 
 def _examine_work(report: Report, engine: Engine) -> None:

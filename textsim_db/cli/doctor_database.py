@@ -1,4 +1,4 @@
-"""What textsim doctor finds in the database: the address, the server, the schema, this role's rights."""
+"""Checks of the database by textsim doctor: address, server, schema, rights of the role."""
 
 from __future__ import annotations
 
@@ -106,17 +106,6 @@ def find_server(engine: Engine, place: Place) -> Iterator[Finding]:
         server, version, encoding, database, role, is_standby = row
         yield from _server_findings(server, version, encoding, database, is_standby)
         yield from _schema_findings(connection, database, role, place)
-
-
-def has_schema(engine: Engine) -> bool:
-    """Say whether the database has the schema of this version, and this role may use it."""
-    from textsim_db.db import schema
-
-    try:
-        schema.check_installed(engine)
-    except DatabaseError:
-        return False
-    return True
 
 
 def _server_findings(

@@ -1,4 +1,4 @@
-"""What textsim doctor finds on this machine: versions, extras, the cache of kernels, disks."""
+"""Checks of this machine by textsim doctor: versions, extras, the cache of kernels, disks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What textsim doctor finds about work: workers, corpora, and how far attached tables are behind."""
+"""Checks of the work by textsim doctor: workers, corpora, changes of attached tables that wait."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What textsim doctor finds: one fact each, with the thing to do if the fact is a fault."""
+"""Findings of textsim doctor: facts, each with a command or change if the fact is a fault."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What textsim prints without a command: the four commands to begin with."""
+"""The text that textsim prints without a command: the four commands to begin with."""
 
 from __future__ import annotations
 

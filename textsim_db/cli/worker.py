@@ -67,7 +67,7 @@ def worker(
 
     Any number of workers may run, on any machine. A worker that is stopped finishes its batch; if that
     takes more than 5 seconds, another worker does the batch again. No change is lost if a worker dies.
-    It prints how many documents it wrote, at most once a second.
+    The log shows the numbers of documents written, at most once a second.
 
     Examples:
     - `textsim worker`
