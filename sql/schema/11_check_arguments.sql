@@ -20,7 +20,7 @@ BEGIN
         LIMIT 1);
 END $$;
 COMMENT ON FUNCTION textsim._nearest(text, text[])
-    IS 'the name that differs least from a misspelt one, by a third of its letters at most; or NULL';
+    IS 'the most similar of some names, if at most a third of the letters differ; or NULL';
 
 CREATE FUNCTION textsim._corpus(name text) RETURNS textsim.corpus
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$

@@ -67,7 +67,7 @@ BEGIN
         EXIT WHEN rounds = num_hashes;
         rounds := least(num_hashes, 2 * rounds);
     END LOOP;
-    -- A bin that is still empty takes the smallest hash of a seed of its own.
+    -- A bin that is still empty takes the smallest hash with its own seed.
     RETURN array(
         SELECT ((coalesce(b.value, (
                 SELECT min(hashint8extended(x, base + num_hashes + k) >> 32)
@@ -138,9 +138,9 @@ BEGIN
     RETURN textsim._signature(c, textsim._form(c, body, textsim._check_language(c, language)));
 END $$;
 COMMENT ON FUNCTION textsim.signature(text, text, text)
-    IS 'Returns the signature that a text has in a corpus; empty if the text has no words. language, '
-    'an ISO 639 code, is for corpora that identify languages, and required if their stop words '
-    'depend on the language.';
+    IS 'Returns the signature of a text in a corpus; empty if the text has no words. language is an '
+    'ISO 639 code, for corpora that identify languages. It is required if the stop words of the '
+    'corpus depend on the language.';
 
 CREATE FUNCTION textsim.buckets(corpus text, signature smallint[])
 RETURNS TABLE (band smallint, bucket integer)

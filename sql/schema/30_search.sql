@@ -176,9 +176,9 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION textsim.matches(text, text, double precision, integer, text)
     IS 'Returns the documents similar to a text and their exact similarity, best first. threshold is '
-    'the least similarity: NULL means the threshold of the corpus, and below that some matches '
-    'are not found. max_results limits the rows (NULL: no limit), and language the documents to '
-    'this language.';
+    'the least similarity, by default the threshold of the corpus; below that, some matches are '
+    'not found. max_results limits the rows (NULL: no limit). With language, only documents in '
+    'this language are returned.';
 
 CREATE FUNCTION textsim.neighbours(
     corpus text, key text,

@@ -1,6 +1,6 @@
 -- Documents written and removed by SQL, in the caller's transaction. Signature and band rows are written at
--- once, so searches find the document. Its words stay in normal_form until a worker gives them ids: two
--- transactions that add the same words to the dictionary would wait for each other.
+-- once, so searches find the document. Its words stay in normal_form until a worker gives them ids, because
+-- two transactions that add the same words to the dictionary would wait for each other.
 
 -- Private functions
 

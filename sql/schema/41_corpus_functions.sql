@@ -27,7 +27,7 @@ BEGIN
     IF candidates = '{}' THEN
         RETURN;
     END IF;
-    -- A text that is not stored. Only word shingles up to 3 are compared by word ids.
+    -- The text is not stored. Only shingles of up to 3 words are compared by word ids.
     IF own_count IS NULL AND {unit} = 'word' AND {n} <= 3 THEN
         own_ids := textsim._word_numbers(own_form);
         own_count := textsim._count_shingles(own_form, own_values, {unit}, {n});

@@ -108,7 +108,7 @@ BEGIN
     SELECT string_agg(s.relation::text, ', ' ORDER BY s.relation::text) INTO attached
     FROM textsim.source s WHERE s.corpus_id = number AND s.active;
     IF attached IS NOT NULL THEN
-        RAISE EXCEPTION 'corpus "%" has attached tables: detach them first (textsim detach): %',
+        RAISE EXCEPTION 'corpus "%" has attached tables; detach them first (textsim detach): %',
             (SELECT c.name FROM textsim.corpus c WHERE c.id = number), attached
             USING ERRCODE = 'dependent_objects_still_exist';
     END IF;
@@ -181,10 +181,10 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION textsim.create_corpus(
     text, text, double precision, double precision, integer, bigint, integer, integer, text[], text)
-    IS 'Creates a corpus. shingle is word:N or char:N; threshold is the least similarity of a match; '
+    IS 'Creates a corpus. shingle is word:N or char:N. threshold is the least similarity of a match. '
     'recall is the probability that a pair at the threshold is found. bands and rows follow from '
     'threshold, recall and num_hashes, unless both are given. stop_words are removed from every '
-    'text; with language auto, the language of each document is identified.';
+    'text. If language is auto, the language of each document is identified.';
 
 CREATE FUNCTION textsim.drop_corpus(name text) RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$

@@ -1,5 +1,5 @@
--- Rights. A role that only writes attached tables needs none. The functions that run with the rights of
--- the schema's owner are for writers.
+-- Rights. A role that only writes attached tables needs no rights here. Only writers may call the functions
+-- that run with the rights of the schema's owner.
 
 REVOKE EXECUTE ON FUNCTION textsim._prepare_source(text, regclass, name, name, text) FROM PUBLIC;
 REVOKE EXECUTE ON FUNCTION textsim._activate_source(integer, boolean) FROM PUBLIC;
@@ -13,7 +13,7 @@ LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, p
 BEGIN
     EXECUTE format('GRANT INSERT, UPDATE, DELETE ON textsim.pending, %s TO %s',
         array_to_string(relations, ', '), role);
-    -- Not the ids, which only the sequence gives out.
+    -- Not the column id: only the sequence gives out ids.
     EXECUTE format('GRANT INSERT (hash, word) ON textsim.word TO %s', role);
     PERFORM textsim._grant_ids(c.id) FROM textsim.corpus c;
     EXECUTE format('GRANT EXECUTE ON FUNCTION '
@@ -33,7 +33,7 @@ BEGIN
             AND r.relname ~ '^(document|band)(_[0-9]+)?$');
 END $$;
 COMMENT ON FUNCTION textsim._corpus_tables()
-    IS 'the tables of documents and band rows of all corpora, and their patterns';
+    IS 'the document and band tables of all corpora, and their patterns';
 
 -- Public functions
 
@@ -44,13 +44,13 @@ BEGIN
     EXECUTE format('GRANT SELECT ON ALL TABLES IN SCHEMA textsim TO %s', role);
 END $$;
 COMMENT ON FUNCTION textsim.grant_reader(regrole)
-    IS 'Lets a role search every corpus, also corpora created later.';
+    IS 'Lets a role search every corpus, including corpora that are created later.';
 
 CREATE FUNCTION textsim.grant_reader(role regrole, corpus text) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     c textsim.corpus := textsim._required_corpus(corpus);
-    -- Without the patterns, whose rights new corpora take over.
+    -- Without the patterns, because new corpora copy the rights of the patterns.
     shared text := (
         SELECT string_agg(r.oid::regclass::text, ', ')
         FROM pg_class r

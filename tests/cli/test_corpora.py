@@ -40,7 +40,8 @@ def test_create_again(textsim: Textsim) -> None:
     textsim("corpus", "create", "news", "--exist-ok")
     result = textsim("corpus", "create", "news", "--exist-ok", "--threshold", "0.5", status=2)
     assert result.stderr == (
-        'error: corpus "news" exists with other settings: threshold is 0.8 there, not 0.5\n'
+        'error: corpus "news" exists with other settings: threshold is 0.8 there, not 0.5; '
+        "use another name, or change the settings with textsim rebuild\n"
     )
 
 

@@ -101,15 +101,15 @@ def test_an_impossible_data_directory(tmp_path: Path) -> None:
     result = runner.invoke(app, ["corpus", "list"])
     assert result.exit_code == 2
     assert result.stderr == (
-        "error: the folder of the embedded PostgreSQL cannot be made: "
-        f"{blocked}/data: Not a directory; set {DATA_DIR_VARIABLE} to another\n"
+        "error: the folder of the embedded PostgreSQL cannot be created: "
+        f"{blocked}/data: Not a directory; set {DATA_DIR_VARIABLE} to another folder\n"
     )
 
 
 @pytest.mark.parametrize(
     ("address", "message"),
     [
-        ("mysql://x", "expected one such as postgresql://"),
+        ("mysql://x", "expected an address such as postgresql://"),
         ("postgresql://\ud800/x", "cannot be read: 'utf-8' codec can't encode"),
         ("postgresql://h/\ud800", "cannot be read: 'utf-8' codec can't encode"),
         ("postgresql://a..b/x", "'idna' codec"),

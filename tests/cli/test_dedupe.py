@@ -57,7 +57,7 @@ def test_records_are_copied_byte_for_byte(textsim: Textsim) -> None:
     Path("in.jsonl").write_bytes(b"".join(lines))
     result = textsim("dedupe", "in.jsonl", "-o", "out.jsonl", status=1)
     assert Path("out.jsonl").read_bytes() == b"".join(lines[:1] + lines[2:])
-    assert 'compared: line 3: "text" is a number; a string was expected' in result.stderr
+    assert 'compared: line 3: "text" is a number; expected a string' in result.stderr
     assert "compared: line 4: malformed JSON at character 1" in result.stderr
     header = b'\xef\xbb\xbfid,"text"\r\n'
     records_ = [
@@ -68,7 +68,7 @@ def test_records_are_copied_byte_for_byte(textsim: Textsim) -> None:
     Path("in.csv").write_bytes(header + b"".join(records_))
     result = textsim("dedupe", "in.csv", "-o", "out.csv", status=1)
     assert Path("out.csv").read_bytes() == header[3:] + b"".join(records_[:2])
-    assert "compared: line 4: 3 columns, where the header has 2" in result.stderr
+    assert "compared: line 4: the record has 3 columns, but the header has 2" in result.stderr
 
 
 def test_reports(textsim: Textsim) -> None:
@@ -157,8 +157,8 @@ def test_numbers_among_texts(textsim: Textsim, kind: str) -> None:
     Path(f"in.{kind}").write_bytes(KINDS[kind](some))
     result = textsim("dedupe", f"in.{kind}", "-o", "x", "--keep", "max:score", status=2)
     assert (
-        'keep is "max:score", but record 4 has "n/a" there, which is no number, and record 2 has 9; '
-        "expected only numbers or only texts" in result.stderr
+        'keep is "max:score", but the column mixes numbers and texts: record 4 has "n/a", and record 2 '
+        "has 9; use only numbers or only texts" in result.stderr
     )
     assert os.listdir() == [f"in.{kind}"]
 
@@ -177,12 +177,12 @@ def test_wrong_usage(textsim: Textsim) -> None:
         (["in.jsonl", "-o", "x", "--keep", "best"], 'keep is "best"; expected first, last'),
         (["in.jsonl", "-o", "x", "--threshold", "2"], "threshold is 2.0; expected above 0"),
         (["--table", "t"], "it needs --into"),
-        (["in.txt", "-o", "x"], "in.txt: expected a file that ends in .jsonl, .csv"),
+        (["in.txt", "-o", "x"], "in.txt: expected a name that ends in .jsonl, .csv"),
         (["none.jsonl", "-o", "x"], "none.jsonl: No such file or directory"),
         ([".", "-o", "x"], "is a folder"),
         (["in.jsonl", "-o", "no/x"], "no/x: cannot be written: there is no folder"),
         (["in.jsonl", "-o", "x", "--text", "body"], "compared: line 1"),
-        (["bad.csv", "-o", "x"], "bad.csv: from line 2 on: a quotation mark is opened"),
+        (["bad.csv", "-o", "x"], "bad.csv: from line 2 on: a quotation mark is not closed"),
         (["bad.csv", "-o", "x", "--keep", "max:size"], 'bad.csv: there is no column "size"'),
         (["short.jsonl.gz", "-o", "x"], "short.jsonl.gz: the gzip file ends too early"),
     ]:
@@ -207,5 +207,5 @@ def test_a_file_that_changes_while_it_is_read(
 
     monkeypatch.setattr(open_records.LineRecords, "_copy", changing)
     result = textsim("dedupe", "in.jsonl", "-o", "out.jsonl", status=2)
-    assert "in.jsonl was changed while it was read" in result.stderr
+    assert "in.jsonl changed while it was read" in result.stderr
     assert os.listdir() == ["in.jsonl"]

@@ -39,7 +39,8 @@ def test_create_with_settings(news: Textsim) -> None:
     news("index", "new", "news.jsonl", "--create")
     result = news("index", "new", "news.jsonl", "--create", "--threshold", "0.7", status=2)
     assert result.stderr == (
-        'error: corpus "new" exists with other settings: threshold is 0.6 there, not 0.7\n'
+        'error: corpus "new" exists with other settings: threshold is 0.6 there, not 0.7; '
+        "use another name, or change the settings with textsim rebuild\n"
     )
     result = news("index", "new", "news.jsonl", "--threshold", "0.7", status=2)
     assert "give --create" in result.stderr
@@ -57,7 +58,10 @@ def test_create_with_settings(news: Textsim) -> None:
 )
 def test_only_settings_that_differ_are_named(settings: str, message: str, news: Textsim) -> None:
     result = news("index", "news", "-", "--create", *settings.split(), status=2)
-    assert result.stderr == f'error: corpus "news" exists with other settings: {message}\n'
+    assert result.stderr == (
+        f'error: corpus "news" exists with other settings: {message}; '
+        "use another name, or change the settings with textsim rebuild\n"
+    )
 
 
 @pytest.mark.parametrize(

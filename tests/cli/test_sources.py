@@ -108,7 +108,7 @@ def test_a_table_that_its_owner_cannot_index(
             "ALTER TABLE article FORCE ROW LEVEL SECURITY".encode()
         )
         address = plain_url(sqlalchemy_url(database_url).set(username=role, password=None))
-        message = "table public.article is attached, but what it holds is not indexed: row security"
+        message = "table public.article is attached, but its rows are not indexed: row security"
         with (
             ts.connect(address) as theirs,
             pytest.raises(ts.ConfigurationError, match=message),

@@ -1,4 +1,4 @@
-"""Runs the crash tests and prints what was killed and what was found; exits 1 where anything is."""
+"""Run the crash tests and print the kills and the faults; exit with 1 if there are faults."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def main() -> int:
     parser.add_argument("--kills", type=int, default=200)
     parser.add_argument("--seed", type=int, default=random.randrange(2**32))
     arguments = parser.parse_args()
-    # The server must not outlive the run, however it ends.
+    # However the run ends, the server must not outlive it.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     print(f"--seed {arguments.seed}", flush=True)
     with server_folder() as folder:
@@ -24,12 +24,12 @@ def main() -> int:
             folder,
             arguments.kills,
             arguments.seed,
-            tell=lambda line: print(line, flush=True),
+            report=lambda line: print(line, flush=True),
         )
     print(table(works))
-    broken = [f"{work.name}: {message}" for work in works for message in work.tally.broken]
-    print("\n".join(broken[:50]), end="\n" if broken else "")
-    return 1 if any(work.tally.faults for work in works) else 0
+    problems = [f"{work.name}: {message}" for work in works for message in work.findings.problems]
+    print("\n".join(problems[:50]), end="\n" if problems else "")
+    return 1 if any(work.findings.faults for work in works) else 0
 
 
 if __name__ == "__main__":

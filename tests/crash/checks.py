@@ -1,4 +1,4 @@
-"""What must hold after a crash, and how often it did not."""
+"""Checks after a crash, and the faults that they have found."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ Texts = Mapping[str, str]
 
 
 @dataclass
-class Tally:
-    """What was found: committed transactions and documents, and what is wrong."""
+class Findings:
+    """Numbers of kills, committed transactions, documents and faults, and descriptions of problems."""
 
     kills: Counter[str] = field(default_factory=Counter)
     transactions: int = 0
     documents: int = 0
-    doubtful: int = 0
+    in_doubt: int = 0
     lost: int = 0
     duplicated: int = 0
-    broken: list[str] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
 
     @property
     def faults(self) -> int:
-        return self.lost + self.duplicated + len(self.broken)
+        return self.lost + self.duplicated + len(self.problems)
 
 
 class Model:
-    """What was committed, as far as the journals say so."""
+    """The version of each document that is committed, according to the journals."""
 
     def __init__(self) -> None:
         self.versions: dict[str, int] = {}
@@ -49,15 +49,17 @@ class Model:
             else:
                 self.versions[key] = version
 
-    def settle(self, changes: Changes, texts: Texts, tally: Tally) -> None:
-        """Find out whether a transaction in doubt was committed; a part of it must not have been."""
-        tally.doubtful += 1
+    def resolve_doubt(self, changes: Changes, texts: Texts, findings: Findings) -> None:
+        """Decide whether a transaction in doubt was committed; a part of it alone is a fault."""
+        findings.in_doubt += 1
         before = {key: self.versions.get(key) for key in changes}
         if self._holds(before, texts):
             return
         self.apply(changes)
         if not self._holds(changes, texts):
-            tally.broken.append(f"a part of a transaction was committed, of {len(changes)} keys")
+            findings.problems.append(
+                f"a part of a transaction was committed, of {len(changes)} keys"
+            )
 
     @staticmethod
     def _holds(changes: Changes, texts: Texts) -> bool:
@@ -68,14 +70,14 @@ class Model:
 
 
 def documents(connection: Connection, corpus: str) -> list[tuple[str, str]]:
-    """Return key and normal form of every stored document, read without any index."""
+    """Return key and normal form of every stored document, without using an index."""
     (number,) = connection.execute(
         "SELECT id FROM textsim.corpus WHERE name = %s", [corpus]
     ).fetchall()[0]
     rows = connection.execute(
         f"SELECT key, word_ids, normal_form FROM textsim.document_{number}".encode()
     ).fetchall()
-    # After the documents, to which a worker may just be giving new words.
+    # Words are read after the documents: a worker may be giving documents new words.
     words = dict(connection.execute("SELECT id, word FROM textsim.word").fetchall())
     return [
         (key, " ".join(words.get(i, "?") for i in ids) if form is None else form)
@@ -83,61 +85,65 @@ def documents(connection: Connection, corpus: str) -> list[tuple[str, str]]:
     ]
 
 
-def check_contents(contents: Iterable[tuple[str, str]], expected: Texts, tally: Tally) -> None:
-    """Compare what is stored with what was committed."""
+def check_contents(
+    contents: Iterable[tuple[str, str]], expected: Texts, findings: Findings
+) -> None:
+    """Compare the stored documents with the committed ones."""
     rows = list(contents)
     stored = dict(rows)
-    tally.duplicated += len(rows) - len(stored)
-    tally.lost += sum(stored.get(key) != text for key, text in expected.items())
-    if never := stored.keys() - expected.keys():
-        tally.broken.append(f"{len(never)} documents that nobody committed, such as {min(never)}")
+    findings.duplicated += len(rows) - len(stored)
+    findings.lost += sum(stored.get(key) != text for key, text in expected.items())
+    if uncommitted := stored.keys() - expected.keys():
+        findings.problems.append(
+            f"{len(uncommitted)} documents that were never committed, such as {min(uncommitted)}"
+        )
 
 
-def check_corpus(corpus: ts.Corpus, tally: Tally) -> None:
-    """Check all invariants, band rows included."""
+def check_corpus(corpus: ts.Corpus, findings: Findings) -> None:
+    """Check the integrity of a corpus; extra band rows count as duplicates."""
     for problem in corpus.check():
         if problem.kind == "extra band row":
-            tally.duplicated += 1
+            findings.duplicated += 1
         else:
-            tally.broken.append(f"check: {problem}")
+            findings.problems.append(f"check: {problem}")
 
 
-def check_found(corpus: ts.Corpus, expected: Texts, tally: Tally) -> None:
-    """Look for some documents by the index."""
+def check_searches(corpus: ts.Corpus, expected: Texts, findings: Findings) -> None:
+    """Search for some documents by the index."""
     for key, text in list(expected.items())[:: max(1, len(expected) // 10)]:
         if key not in [match.key for match in corpus.query(text, 1.0)]:
-            tally.broken.append(f"{key} is stored, and not found")
+            findings.problems.append(f"{key} is stored, but a search does not find it")
 
 
-def check_leftovers(db: ts.Database, connection: Connection, tally: Tally) -> None:
-    """See that nothing is left of what was killed, once the work was done again."""
+def check_leftovers(db: ts.Database, connection: Connection, findings: Findings) -> None:
+    """Find leftovers of the killed processes, after the work was completed."""
     temporary = [name for name in stored_corpus.names(db.engine) if name.startswith(PREFIX)]
     if temporary:
-        tally.broken.append(f"{len(temporary)} temporary corpora are left")
-    found = connection.execute("""
+        findings.problems.append(f"{len(temporary)} temporary corpora are left")
+    rows = connection.execute("""
         SELECT c.relname FROM pg_class c
         WHERE c.relnamespace = 'textsim'::regnamespace AND c.relkind = 'r'
             AND c.relname ~ '^(document|band)_[0-9]+$'
             AND NOT EXISTS (
                 SELECT FROM textsim.corpus k WHERE k.id::text = substring(c.relname, '[0-9]+$'))
     """)
-    tally.broken += [f"{name} is of no corpus" for (name,) in found]
-    found = connection.execute(r"""
+    findings.problems += [f"{name} is of no corpus" for (name,) in rows]
+    rows = connection.execute(r"""
         SELECT p.proname FROM pg_proc p
         WHERE p.pronamespace = 'textsim'::regnamespace AND p.proname ~ '^_(search|write|remove)_\d+$'
             AND NOT EXISTS (
                 SELECT FROM textsim.corpus k WHERE k.id::text = substring(p.proname, '[0-9]+$'))
     """)
-    tally.broken += [f"{name} is of no corpus" for (name,) in found]
-    found = connection.execute("""
+    findings.problems += [f"{name} is of no corpus" for (name,) in rows]
+    rows = connection.execute("""
         SELECT k.name FROM textsim.corpus k
         WHERE NOT EXISTS (
             SELECT FROM pg_index i
             WHERE i.indexrelid = to_regclass(format('textsim.band_%s_bucket', k.id))
                 AND i.indisvalid)
     """)
-    tally.broken += [f"corpus {name} has no index on its band rows" for (name,) in found]
-    found = connection.execute("SELECT id, lease_until, tries, error FROM textsim.pending")
-    tally.broken += [f"still pending: {row}" for row in found]
-    found = connection.execute("SELECT gid FROM pg_prepared_xacts")
-    tally.broken += [f"a prepared transaction {gid}" for (gid,) in found]
+    findings.problems += [f"corpus {name} has no index on its band rows" for (name,) in rows]
+    rows = connection.execute("SELECT id, lease_until, tries, error FROM textsim.pending")
+    findings.problems += [f"still pending: {row}" for row in rows]
+    rows = connection.execute("SELECT gid FROM pg_prepared_xacts")
+    findings.problems += [f"the prepared transaction {gid} is left" for (gid,) in rows]

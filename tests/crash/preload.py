@@ -1,6 +1,6 @@
-"""What the processes that are killed have in common, imported once by the server that forks them.
+"""Imports that all processes of the crash tests need; the fork server runs this module once.
 
-Compiled kernels are loaded here, which takes half a second otherwise in each of them.
+It also loads the compiled kernels, which would take half a second in each process.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Starts the processes of a work, kills one of them or the server, and looks at what is left."""
+"""Start the processes of a work, kill one of them or the server, and check what is stored."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import psycopg
 
 import textsim_db as ts
 from tests.crash.checks import (
-    Tally,
+    Findings,
 )
 from tests.crash.scenarios import Inline, Load, Queue, Work
 from tests.crash.schema_scenarios import Install, Migrate, Rebuild
 from tests.crash.stage import FIRST, Stage
 
 KINDS = ("client", "worker", "backend", "server", "group")
-"""What is killed; server: the postmaster alone, group: it and every process of it."""
+"""Targets of a kill; server: the postmaster alone, group: the postmaster and all its processes."""
 
 
 def make_works() -> list[Work]:
@@ -36,11 +36,11 @@ def crash(
     kills: int,
     seed: int,
     fsync: bool = True,
-    tell: Callable[[str], None] = print,
+    report: Callable[[str], None] = print,
 ) -> list[Work]:
-    """Kill so often, each kind of work in turn, and return what was found.
+    """Run `kills` kills, each kind of work in turn, and return the works with their findings.
 
-    fsync: have the server write commits to the disk, which no SIGKILL needs.
+    fsync: have the server write commits to the disk; a SIGKILL loses no commit without it.
     """
     stage = Stage(folder, seed, fsync)
     try:
@@ -52,42 +52,42 @@ def crash(
         kinds: dict[str, list[str]] = {work.name: [] for work in works}
         for number in range(kills):
             work = works[number % len(works)]
-            left = kinds[work.name]
-            if not left:
-                left += stage.rng.sample(work.kinds, len(work.kinds))
-            _kill_once(stage, work, left.pop(), (number + 1) * FIRST, tell)
+            unused_kinds = kinds[work.name]
+            if not unused_kinds:
+                unused_kinds += stage.rng.sample(work.kinds, len(work.kinds))
+            _kill_once(stage, work, unused_kinds.pop(), (number + 1) * FIRST, report)
     finally:
         stage.close()
     return works
 
 
 def _kill_once(
-    stage: Stage, work: Work, kind: str, first: int, tell: Callable[[str], None]
+    stage: Stage, work: Work, kind: str, first: int, report: Callable[[str], None]
 ) -> None:
-    start, before = time.monotonic(), work.tally.faults
+    start, before = time.monotonic(), work.findings.faults
     work.begin(stage, first)
     stage.wait_for_all()
     moment = stage.rng.uniform(0, work.seconds)
     time.sleep(moment)
     stage.kill(kind)
-    work.tally.kills[kind] += 1
-    stage.recover(kind, work.tally)
+    work.findings.kills[kind] += 1
+    stage.recover(kind, work.findings)
     try:
         work.check(stage)
         work.complete(stage, first + FIRST // 2)
     except (ts.TextsimError, psycopg.Error) as error:
-        work.tally.broken.append(f"what was run again failed: {error!r}")
-    stage.finish(work.tally)
-    tell(
+        work.findings.problems.append(f"the repeated work failed: {error!r}")
+    stage.finish(work.findings)
+    report(
         f"{first // FIRST:4d}. {work.name}: {kind} killed after {moment:.2f} s, "
-        f"{work.tally.faults - before} faults ({time.monotonic() - start:.1f} s)"
+        f"{work.findings.faults - before} faults ({time.monotonic() - start:.1f} s)"
     )
 
 
 def table(works: Iterable[Work]) -> str:
-    """Return the table of what was killed and what was found."""
-    heads = [*KINDS, "transactions", "documents", "in doubt", "lost", "doubled", "broken"]
-    rows = {work.name: _figures(work.tally) for work in works}
+    """Return a table of the kills and the findings of each work."""
+    heads = [*KINDS, "transactions", "documents", "in doubt", "lost", "doubled", "problems"]
+    rows = {work.name: _figures(work.findings) for work in works}
     rows["all"] = [sum(column) for column in zip(*rows.values(), strict=True)]
     lines = [f"{'killed:':14}" + "".join(f"{head:>{len(head) + 2}}" for head in heads)]
     for name, figures in rows.items():
@@ -96,13 +96,13 @@ def table(works: Iterable[Work]) -> str:
     return "\n".join(lines)
 
 
-def _figures(tally: Tally) -> list[int]:
+def _figures(findings: Findings) -> list[int]:
     return [
-        *(tally.kills[kind] for kind in KINDS),
-        tally.transactions,
-        tally.documents,
-        tally.doubtful,
-        tally.lost,
-        tally.duplicated,
-        len(tally.broken),
+        *(findings.kills[kind] for kind in KINDS),
+        findings.transactions,
+        findings.documents,
+        findings.in_doubt,
+        findings.lost,
+        findings.duplicated,
+        len(findings.problems),
     ]

@@ -1,4 +1,4 @@
-"""The works that are killed: a load, transactions, workers, and what must hold after each."""
+"""The works that are killed: loads, transactions and workers, with the checks after each kill."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import psycopg
 import textsim_db as ts
 from tests.crash import works
 from tests.crash.checks import (
+    Findings,
     Model,
-    Tally,
     check_contents,
     check_corpus,
-    check_found,
     check_leftovers,
+    check_searches,
     documents,
 )
 from tests.crash.stage import (
@@ -31,31 +31,31 @@ from tests.support.connections import Connection
 
 @dataclass
 class Work:
-    """One kind of work: how it is prepared and begun, what to check, how it is completed."""
+    """One kind of work: how to prepare, begin, check and complete it."""
 
     name: str
     kinds: tuple[str, ...]
     seconds: float  # the process is killed before this time is over
-    tally: Tally = field(default_factory=Tally)
+    findings: Findings = field(default_factory=Findings)
 
     def prepare(self, db: ts.Database) -> None:
-        """Make what the work needs, once."""
+        """Create the corpora and tables of the work, once."""
 
     def begin(self, stage: Stage, first: int) -> None:
         """Start the processes."""
         raise NotImplementedError
 
     def check(self, stage: Stage) -> None:
-        """Compare what is there with the journals, right after the kill."""
+        """Compare the stored documents with the journals, right after the kill."""
         raise NotImplementedError
 
     def complete(self, stage: Stage, first: int) -> None:
-        """Run the interrupted work again, and compare what comes out."""
+        """Run the interrupted work again, and check the result."""
         raise NotImplementedError
 
 
 class Load(Work):
-    """Two clients load into one corpus, which is empty every other time."""
+    """Two clients load into one corpus; every second time, on average, it is empty."""
 
     clients = 2
 
@@ -78,26 +78,26 @@ class Load(Work):
             texts = dict(rows)
             model = Model()
             model.versions = self.versions
-            for one in stage.running:
-                self._replay(one, model, texts)
-            check_contents(rows, model.texts, self.tally)
-            check_corpus(db.corpus("loaded"), self.tally)
+            for running in stage.running:
+                self._replay(running, model, texts)
+            check_contents(rows, model.texts, self.findings)
+            check_corpus(db.corpus("loaded"), self.findings)
 
-    def _replay(self, one: Running, model: Model, texts: dict[str, str]) -> None:
-        """Take from a journal what was committed; each batch is a transaction."""
-        keys = works.load_keys(one.job.number)
-        begun = given = 0
-        for entry in one.entries:
+    def _replay(self, running: Running, model: Model, texts: dict[str, str]) -> None:
+        """Apply the committed batches of a journal to the model; each batch is a transaction."""
+        keys = works.load_keys(running.job.number)
+        begun = acknowledged = 0
+        for entry in running.entries:
             if "begin" in entry:
-                begun, given = entry["begin"], 0
+                begun, acknowledged = entry["begin"], 0
             elif "done" in entry:
-                model.apply(dict.fromkeys(keys[given : entry["given"]], begun))
-                self.tally.transactions += 1
-                self.tally.documents += entry["given"] - given
-                given = entry["given"]
-        if begun and given < len(keys):
-            batch = keys[given : given + works.LOAD_BATCH]
-            model.settle(dict.fromkeys(batch, begun), texts, self.tally)
+                model.apply(dict.fromkeys(keys[acknowledged : entry["given"]], begun))
+                self.findings.transactions += 1
+                self.findings.documents += entry["given"] - acknowledged
+                acknowledged = entry["given"]
+        if begun and acknowledged < len(keys):
+            batch = keys[acknowledged : acknowledged + works.LOAD_BATCH]
+            model.resolve_doubt(dict.fromkeys(batch, begun), texts, self.findings)
 
     def complete(self, stage: Stage, first: int) -> None:
         with ts.connect(stage.url) as db, psycopg.connect(stage.url) as connection:
@@ -106,18 +106,18 @@ class Load(Work):
                 stored = corpus.add_many(works.load_of(number, first)).stored
                 expected = sum(self.versions.get(key) != first for key in works.load_keys(number))
                 if stored != expected:
-                    self.tally.broken.append(f"{stored} documents were stored, not {expected}")
+                    self.findings.problems.append(f"{stored} documents were stored, not {expected}")
                 self.versions.update(dict.fromkeys(works.load_keys(number), first))
             model = Model()
             model.versions = self.versions
-            check_contents(documents(connection, "loaded"), model.texts, self.tally)
-            check_corpus(corpus, self.tally)
-            check_found(corpus, model.texts, self.tally)
-            check_leftovers(db, connection, self.tally)
+            check_contents(documents(connection, "loaded"), model.texts, self.findings)
+            check_corpus(corpus, self.findings)
+            check_searches(corpus, model.texts, self.findings)
+            check_leftovers(db, connection, self.findings)
 
 
 class Transactions(Work):
-    """Clients with transactions of a few keys each, and what they write in."""
+    """Clients whose transactions change a few keys each, and workers that index the changes."""
 
     corpus: str
     tables: tuple[str, ...] = ()
@@ -143,15 +143,15 @@ class Transactions(Work):
         with ts.connect(stage.url) as db, psycopg.connect(stage.url) as connection:
             committed = self.committed(connection)
             self.replay(stage, dict(committed))
-            check_contents(committed, self.model.texts, self.tally)
-            check_corpus(db.corpus(self.corpus), self.tally)
+            check_contents(committed, self.model.texts, self.findings)
+            check_corpus(db.corpus(self.corpus), self.findings)
 
     def replay(self, stage: Stage, texts: dict[str, str]) -> None:
-        """Take from the journals what was committed."""
-        for one in stage.running:
+        """Apply the committed transactions of the journals to the model."""
+        for running in stage.running:
             begun: dict[int, Changes] = {}
             done: dict[int, bool] = {}
-            for entry in one.entries:
+            for entry in running.entries:
                 if "changes" in entry:
                     begun[entry["begin"]] = entry["changes"]
                 elif "undone" in entry:
@@ -160,14 +160,14 @@ class Transactions(Work):
                     done.setdefault(entry["done"], True)
             for number, changes in begun.items():
                 if number not in done:
-                    self.model.settle(changes, texts, self.tally)
+                    self.model.resolve_doubt(changes, texts, self.findings)
                 elif done[number]:
                     self.model.apply(changes)
-                    self.tally.transactions += 1
-                    self.tally.documents += len(changes)
+                    self.findings.transactions += 1
+                    self.findings.documents += len(changes)
 
     def committed(self, connection: Connection) -> list[tuple[str, str]]:
-        """Return what the transactions have left where they wrote, by key."""
+        """Return key and text of every row that the transactions have left."""
         return [
             row
             for table in self.tables
@@ -175,28 +175,28 @@ class Transactions(Work):
         ]
 
     def complete(self, stage: Stage, first: int) -> None:
-        """Have the workers that are left, and new ones for those that are not, do the rest."""
+        """Start a worker for each that was killed, and have all of them index what is pending."""
         for _ in range(self.workers - sum(map(is_at_work, stage.running))):
             stage.spawn("work", 0, first)
         with ts.connect(stage.url) as db, psycopg.connect(stage.url, autocommit=True) as connection:
             try:
                 wait(lambda: not pending(connection), "workers to finish")
             except TimeoutError as error:
-                self.tally.broken.append(str(error))
+                self.findings.problems.append(str(error))
             self.finish(stage, db, first)
             corpus = db.corpus(self.corpus)
-            check_contents(documents(connection, self.corpus), self.model.texts, self.tally)
-            self.tally.broken += [f"differs: {difference}" for difference in corpus.drift()]
-            check_corpus(corpus, self.tally)
-            check_found(corpus, self.model.texts, self.tally)
-            check_leftovers(db, connection, self.tally)
+            check_contents(documents(connection, self.corpus), self.model.texts, self.findings)
+            self.findings.problems += [f"differs: {difference}" for difference in corpus.drift()]
+            check_corpus(corpus, self.findings)
+            check_searches(corpus, self.model.texts, self.findings)
+            check_leftovers(db, connection, self.findings)
 
     def finish(self, stage: Stage, db: ts.Database, first: int) -> None:
-        """Do again what else was interrupted."""
+        """Repeat other work that was interrupted."""
 
 
 class Queue(Transactions):
-    """Writers to an attached table, and the workers that index it."""
+    """Clients that write an attached table, and workers that index it."""
 
     corpus = "queued"
     tables = ("queued_rows",)
@@ -208,7 +208,7 @@ class Queue(Transactions):
 
 
 class Inline(Transactions):
-    """Writers whose own transactions index: by SQL functions, and by triggers."""
+    """Clients whose own transactions index their writes, by SQL functions and by triggers."""
 
     corpus = "inline"
     tables = ("inline_rows",)
@@ -224,5 +224,7 @@ class Inline(Transactions):
         rows = super().committed(connection)
         indexed = [(key, text) for key, text in texts if not key.startswith("s")]
         if sorted(indexed) != sorted(rows):
-            self.tally.broken.append("a table in mode inline is not what is indexed")
+            self.findings.problems.append(
+                "the documents of a table in mode inline differ from its rows"
+            )
         return texts

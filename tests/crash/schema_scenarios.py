@@ -1,4 +1,4 @@
-"""Works that change a whole corpus or the schema: rebuilds, migrations and installations."""
+"""Works that replace a whole corpus or the schema: rebuilds, migrations and installations."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from textsim_db.db import embedded_server, schema
 
 
 class Rebuild(Transactions):
-    """A corpus that is rebuilt, and its table moved, while others write into both."""
+    """A corpus is rebuilt with its attached table, while clients write into both."""
 
     corpus = "rebuilt"
     tables = ("rebuilt_rows",)
@@ -52,28 +52,28 @@ class Rebuild(Transactions):
 
     def check(self, stage: Stage) -> None:
         possible = {self.seed}
-        for one in stage.running:
-            if one.target == "rebuild":
-                for entry in one.entries:
+        for running in stage.running:
+            if running.target == "rebuild":
+                for entry in running.entries:
                     if "begin" in entry:
                         possible.add(entry["begin"])
                     elif "done" in entry:
                         possible = {entry["done"]}
-                        self.tally.transactions += 1
+                        self.findings.transactions += 1
         with ts.connect(stage.url) as db:
             self.seed = db.corpus(self.corpus).config.seed
         if self.seed not in possible:
-            self.tally.broken.append(f"the seed is {self.seed}, which is none of {possible}")
+            self.findings.problems.append(f"the seed is {self.seed}; expected one of {possible}")
         super().check(stage)
 
     def finish(self, stage: Stage, db: ts.Database, first: int) -> None:
         self.seed = first
         if not db.corpus(self.corpus).rebuild(seed=first):
-            self.tally.broken.append("the rebuild that was run again did nothing")
+            self.findings.problems.append("the repeated rebuild did nothing")
 
 
 class Migrate(Work):
-    """The schema of a database with rows in it, taken back and up again."""
+    """The schema of a database with rows is downgraded and upgraded."""
 
     target = "migrate"
     newest = SECOND
@@ -104,7 +104,7 @@ class Migrate(Work):
                 connection.execute("SELECT textsim.add('c', %s, %s)", [f"s{i}", text])
 
     def catalog_of(self, url: str) -> dict[str, list[tuple[Any, ...]]]:
-        """Return the parts of the schema, except the numbers of dropped columns."""
+        """Return the catalog of the schema, without dropped columns and without column numbers."""
         contents = schema_catalog(url)
         contents["columns"] = sorted(
             ((row[0], *row[2:]) for row in contents["columns"] if not row[10]), key=repr
@@ -112,7 +112,7 @@ class Migrate(Work):
         return contents
 
     def rows_of(self, url: str) -> list[Any]:
-        """Return what is stored in it."""
+        """Return the stored rows."""
         with psycopg.connect(url) as connection:
             return [
                 sorted(documents(connection, "c")),
@@ -135,26 +135,28 @@ class Migrate(Work):
     def check(self, stage: Stage) -> None:
         self.server.url = stage.url
         self.url = self.server.address(self.database)
-        (one,) = stage.running
+        (running,) = stage.running
         possible = {self.newest}
-        for entry in one.entries:
+        for entry in running.entries:
             if "begin" in entry:
                 possible.add(entry["begin"])
             elif "done" in entry:
                 possible = {entry["done"]}
-                self.tally.transactions += 1
-        self.tally.doubtful += len(possible) - 1
+                self.findings.transactions += 1
+        self.findings.in_doubt += len(possible) - 1
         with psycopg.connect(self.url) as connection:
             revision = schema.current(connection) or "base"
         if revision not in possible:
-            self.tally.lost += 1
-            self.tally.broken.append(f"the schema is at {revision}, which is none of {possible}")
+            self.findings.lost += 1
+            self.findings.problems.append(
+                f"the schema is at {revision}; expected one of {possible}"
+            )
         self.check_rows("right after the kill")
 
     def check_rows(self, when: str) -> None:
         if self.rows_of(self.url) != self.rows:
-            self.tally.lost += 1
-            self.tally.broken.append(f"rows of a migrated database differ {when}")
+            self.findings.lost += 1
+            self.findings.problems.append(f"rows of a migrated database differ {when}")
 
     def complete(self, stage: Stage, first: int) -> None:
         with second_step():
@@ -163,21 +165,21 @@ class Migrate(Work):
     def upgrade(self) -> None:
         ts.install(self.url)
         contents = self.catalog_of(self.url)
-        self.tally.broken += [
-            f"the schema is another one: {name}"
+        self.findings.problems += [
+            f"the schema differs after the upgrade: {name}"
             for name, rows in self.catalog.items()
             if contents[name] != rows
         ]
         self.check_rows("after the upgrade")
         with ts.connect(self.url) as db, psycopg.connect(self.url) as connection:
-            check_corpus(db.corpus("c"), self.tally)
+            check_corpus(db.corpus("c"), self.findings)
             db.worker().run(until_idle=True)
-            check_corpus(db.corpus("c"), self.tally)
-            check_leftovers(db, connection, self.tally)
+            check_corpus(db.corpus("c"), self.findings)
+            check_leftovers(db, connection, self.findings)
 
 
 class Install(Migrate):
-    """The schema of an empty database, installed and removed."""
+    """The schema of an empty database is installed and removed."""
 
     target = "install"
     newest = schema.head()
@@ -187,16 +189,16 @@ class Install(Migrate):
         ts.install(url)
 
     def rows_of(self, url: str) -> list[Any]:
-        """Return nothing, where the schema is there as a whole or not at all."""
+        """Return nothing if the schema is complete or absent, else a description."""
         with psycopg.connect(url) as connection:
             if schema.current(connection) is None:
                 return connection.execute(
                     "SELECT nspname FROM pg_namespace WHERE nspname = 'textsim'"
                 ).fetchall()
         same = self.catalog_of(url) == self.catalog
-        return [] if same else ["a part of the schema is there"]
+        return [] if same else ["the schema is incomplete"]
 
     def complete(self, stage: Stage, first: int) -> None:
         ts.install(self.url)
         if self.catalog_of(self.url) != self.catalog:
-            self.tally.broken.append("the schema that was installed again is another one")
+            self.findings.problems.append("the schema differs after the repeated installation")

@@ -1,4 +1,4 @@
-"""The stage of a crash: a server, a corpus, and the processes that work on it."""
+"""The server of the crash tests, and the processes that work on it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ import psycopg
 
 from tests.crash import works
 from tests.crash.checks import (
-    Tally,
+    Findings,
 )
 from tests.crash.works import Job, read
 from tests.support.connections import Connection
@@ -31,12 +31,12 @@ CLIENT = "killed-client"
 SETTINGS: dict[str, Any] = {"shingle": "word:2", "num_hashes": 32}
 REBUILT_DOCUMENTS = 2000
 FIRST = 100_000
-"""Versions of texts that are new with each kill."""
+"""Distance between the first versions of two kills, so that each kill writes new texts."""
 
 
 @dataclass
 class Running:
-    """A process of a work; target: the function of works.py that it runs."""
+    """A running process; target: the function of works.py that it runs."""
 
     target: str
     process: BaseProcess
@@ -52,7 +52,7 @@ class Running:
 
 
 class Stage:
-    """A server of its own, and the processes that are started and killed on it."""
+    """An embedded server, and the processes that are started and killed on it."""
 
     def __init__(self, folder: Path, seed: int, fsync: bool) -> None:
         self.folder = folder
@@ -62,7 +62,7 @@ class Stage:
             if not fsync:
                 connection.execute("ALTER SYSTEM SET fsync = off")
             elif sys.platform == "linux":
-                # Recovery writes out all files of all databases; one by one that takes seconds.
+                # Recovery syncs all files of all databases; file by file that takes seconds.
                 connection.execute("ALTER SYSTEM SET recovery_init_sync_method = syncfs")
             connection.execute("SELECT pg_reload_conf()")
         self._context = multiprocessing.get_context("forkserver")
@@ -70,7 +70,7 @@ class Stage:
         self._numbers = count()
         self._journals = folder / "journals"
         self._journals.mkdir()
-        # Workers go on when the clients stop: they index the changes that are left.
+        # Workers go on when the clients stop, to index the remaining changes.
         self._stop_clients, self._stop_workers = folder / "stop-clients", folder / "stop-workers"
         self.running: list[Running] = []
 
@@ -90,8 +90,8 @@ class Stage:
         """Wait until every client has begun."""
         wait(
             lambda: (
-                all(one.is_worker or one.job.journal.exists() for one in self.running)
-                and all(one.is_worker or one.entries for one in self.running)
+                all(running.is_worker or running.job.journal.exists() for running in self.running)
+                and all(running.is_worker or running.entries for running in self.running)
             ),
             "clients to begin",
         )
@@ -100,7 +100,7 @@ class Stage:
         """Kill a process with SIGKILL."""
         if kind in ("client", "worker"):
             chosen = self.rng.choice(
-                [one for one in self.running if one.is_worker == (kind == "worker")]
+                [running for running in self.running if running.is_worker == (kind == "worker")]
             )
             chosen.process.kill()
             chosen.process.join()
@@ -120,48 +120,48 @@ class Stage:
         for victim in victims:
             victim.wait(PATIENCE_SECONDS)
         if kind == "backend":
-            # Until the postmaster has noticed, and ends the other ones.
+            # The backend is gone when the postmaster has noticed, and ends the other backends.
             wait(lambda: not psutil.pid_exists(victims[0].pid), "the postmaster")
 
-    def recover(self, kind: str, tally: Tally) -> None:
-        """Start the server again if it was killed, and have all clients end.
+    def recover(self, kind: str, findings: Findings) -> None:
+        """Start the server again if it was killed, and end all clients.
 
-        Some of them have tried again what they were at, and go on.
+        Some clients have repeated their transaction, and go on until they are stopped.
         """
         self.url = embedded_server.start(self.folder)
         self._stop_clients.touch()
-        for one in self.running:
-            if not one.is_worker:
-                one.process.join(PATIENCE_SECONDS)
-                if one.process.is_alive():
-                    tally.broken.append(f"{one.target} hangs after the kill of a {kind}")
-                    one.process.kill()
+        for running in self.running:
+            if not running.is_worker:
+                running.process.join(PATIENCE_SECONDS)
+                if running.process.is_alive():
+                    findings.problems.append(f"{running.target} hangs after the kill of a {kind}")
+                    running.process.kill()
         self._stop_clients.unlink(missing_ok=True)
-        # The server may still be at the last statement of a client that is dead.
+        # The server may still run the last statement of a dead client.
         with psycopg.connect(self.url, autocommit=True) as connection:
             wait(lambda: not connection.execute(_CLIENTS, [CLIENT]).fetchall(), "dead clients")
 
-    def finish(self, tally: Tally) -> None:
-        """End the workers, and see that nothing has failed."""
+    def finish(self, findings: Findings) -> None:
+        """Stop the workers, and record processes that failed or hang."""
         self._stop_workers.touch()
-        for one in self.running:
-            one.process.join(PATIENCE_SECONDS)
-            if one.process.is_alive():
-                tally.broken.append(f"{one.target} does not stop")
-                one.process.kill()
-                one.process.join()
-            if one.process.exitcode not in (0, -signal.SIGKILL):
-                tally.broken.append(f"{one.target} exited with {one.process.exitcode}")
-            for entry in one.entries:
+        for running in self.running:
+            running.process.join(PATIENCE_SECONDS)
+            if running.process.is_alive():
+                findings.problems.append(f"{running.target} does not stop")
+                running.process.kill()
+                running.process.join()
+            if running.process.exitcode not in (0, -signal.SIGKILL):
+                findings.problems.append(f"{running.target} exited with {running.process.exitcode}")
+            for entry in running.entries:
                 if str(entry.get("ended", "")).startswith("failed"):
-                    tally.broken.append(f"{one.target} {entry['ended']}")
+                    findings.problems.append(f"{running.target} {entry['ended']}")
         self.running.clear()
         self._stop_workers.unlink()
 
     def close(self) -> None:
-        for one in self.running:
-            one.process.kill()
-            one.process.join()
+        for running in self.running:
+            running.process.kill()
+            running.process.join()
 
 
 _CLIENTS = "SELECT pid FROM pg_stat_activity WHERE application_name = %s"
@@ -176,7 +176,7 @@ def wait(condition: Callable[[], bool], message: str) -> None:
 
 
 def is_client(process: psutil.Process) -> bool:
-    """Say whether a process of the server serves a connection to a database of these tests."""
+    """Return whether a process of the server serves a connection to a database of these tests."""
     try:
         title = " ".join(process.cmdline())
     except psutil.Error:
@@ -184,8 +184,8 @@ def is_client(process: psutil.Process) -> bool:
     return title.startswith(f"postgres: postgres {embedded_server.DATABASE}")
 
 
-def is_at_work(one: Running) -> bool:
-    return one.is_worker and one.process.is_alive()
+def is_at_work(running: Running) -> bool:
+    return running.is_worker and running.process.is_alive()
 
 
 def pending(connection: Connection) -> bool:

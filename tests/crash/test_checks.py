@@ -1,4 +1,4 @@
-"""The checks of the crash tests see the harm that they are there for."""
+"""The checks of the crash tests detect damage."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import pytest
 
 import textsim_db as ts
 from tests.crash.checks import (
+    Findings,
     Model,
-    Tally,
     check_contents,
     check_corpus,
-    check_found,
     check_leftovers,
+    check_searches,
     documents,
 )
 from tests.crash.works import Journal, read, text_of
@@ -30,24 +30,24 @@ def corpus(db: ts.Database) -> ts.Corpus:
     return corpus
 
 
-def checked(db: ts.Database) -> Tally:
-    tally = Tally()
+def run_checks(db: ts.Database) -> Findings:
+    findings = Findings()
     expected = {f"k{i}": text_of(f"k{i}", 1) for i in range(20)}
     with psycopg.connect(db.url, autocommit=True) as connection:
-        check_contents(documents(connection, "c"), expected, tally)
-        check_corpus(db.corpus("c"), tally)
-        check_found(db.corpus("c"), expected, tally)
-        check_leftovers(db, connection, tally)
-    return tally
+        check_contents(documents(connection, "c"), expected, findings)
+        check_corpus(db.corpus("c"), findings)
+        check_searches(db.corpus("c"), expected, findings)
+        check_leftovers(db, connection, findings)
+    return findings
 
 
 @pytest.mark.parametrize(
-    ("harm", "lost", "duplicated", "broken"),
+    ("damage", "lost", "duplicated", "problems"),
     [
         ("SELECT", 0, 0, ""),
         ("SELECT textsim.remove('c', 'k7')", 1, 0, ""),
         ("SELECT textsim.add('c', 'k7', 'a text of another version')", 1, 0, "still pending"),
-        ("SELECT textsim.add('c', 'more', 'a text that nobody committed')", 0, 0, "more"),
+        ("SELECT textsim.add('c', 'more', 'a text that was never committed')", 0, 0, "more"),
         ("INSERT INTO textsim.band_1 SELECT * FROM textsim.band_1 LIMIT 1", 0, 1, ""),
         ("DELETE FROM textsim.band_1 WHERE bucket < 0", 0, 0, "missing band row"),
         (
@@ -66,16 +66,16 @@ def checked(db: ts.Database) -> Tally:
         ),
     ],
 )
-def test_the_checks_find_harm(
-    db: ts.Database, corpus: ts.Corpus, harm: str, lost: int, duplicated: int, broken: str
+def test_the_checks_find_damage(
+    db: ts.Database, corpus: ts.Corpus, damage: str, lost: int, duplicated: int, problems: str
 ) -> None:
     with psycopg.connect(db.url, autocommit=True) as connection:
-        connection.execute(harm.encode())
-    tally = checked(db)
-    assert tally.lost == lost
-    assert tally.duplicated == duplicated
-    assert broken in " ".join(tally.broken)
-    assert bool(broken) == bool(tally.broken)
+        connection.execute(damage.encode())
+    findings = run_checks(db)
+    assert findings.lost == lost
+    assert findings.duplicated == duplicated
+    assert problems in " ".join(findings.problems)
+    assert bool(problems) == bool(findings.problems)
 
 
 def test_the_checks_find_a_document_stored_twice(db: ts.Database, corpus: ts.Corpus) -> None:
@@ -84,35 +84,35 @@ def test_the_checks_find_a_document_stored_twice(db: ts.Database, corpus: ts.Cor
         connection.execute(
             "INSERT INTO textsim.document_1 SELECT * FROM textsim.document_1 LIMIT 1"
         )
-    assert checked(db).duplicated >= 1
+    assert run_checks(db).duplicated >= 1
 
 
 def test_the_checks_find_a_missing_index(db: ts.Database, corpus: ts.Corpus) -> None:
-    tally = Tally()
+    findings = Findings()
     with psycopg.connect(db.url, autocommit=True) as connection:
         connection.execute("DROP INDEX textsim.band_1_bucket")
-        check_leftovers(db, connection, tally)
-    assert tally.broken == ["corpus c has no index on its band rows"]
+        check_leftovers(db, connection, findings)
+    assert findings.problems == ["corpus c has no index on its band rows"]
 
 
 def test_the_checks_find_a_temporary_corpus(db: ts.Database, corpus: ts.Corpus) -> None:
     stored_corpus.create(db.engine, "textsim temporary 1", corpus.config)
-    assert checked(db).broken == ["1 temporary corpora are left"]
+    assert run_checks(db).problems == ["1 temporary corpora are left"]
 
 
-def test_a_transaction_in_doubt_is_whole_or_not_at_all() -> None:
+def test_a_transaction_in_doubt_must_be_complete_or_absent() -> None:
     changes = {"a": 2, "b": None, "c": 2}
     before = {"a": text_of("a", 1), "b": text_of("b", 1)}
     after = {"a": text_of("a", 2), "c": text_of("c", 2)}
-    for texts, broken in ((before, 0), (after, 0), (before | after, 1), ({}, 1)):
-        model, tally = Model(), Tally()
+    for texts, problems in ((before, 0), (after, 0), (before | after, 1), ({}, 1)):
+        model, findings = Model(), Findings()
         model.apply({"a": 1, "b": 1})
-        model.settle(dict(changes), texts, tally)
-        assert len(tally.broken) == broken
-        assert (model.texts == texts) == (not broken)
+        model.resolve_doubt(dict(changes), texts, findings)
+        assert len(findings.problems) == problems
+        assert (model.texts == texts) == (not problems)
 
 
-def test_a_journal_that_was_cut_off(tmp_path: Path) -> None:
+def test_a_truncated_line_of_a_journal_is_ignored(tmp_path: Path) -> None:
     journal = Journal(tmp_path / "journal")
     journal.note(begin=1, changes={"a": 1})
     journal.note(done=1)

@@ -1,8 +1,8 @@
-"""What the processes do that are killed; each writes down what it begins and what was committed.
+"""The work of the processes that are killed; each records its transactions in a journal.
 
-A journal has a line for each transaction before it begins, and another one once its commit has
-returned. A line that is missing or cut off at the end leaves that transaction in doubt: it may be
-there, or not, but not a part of it.
+A process writes a line before a transaction begins, and another line after its commit returned. If
+the second line is missing or truncated, the transaction is in doubt: it may be committed as a whole
+or not at all.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ from textsim_db.write import prepared_batch
 
 WORDS = [f"w{i}" for i in range(200)]
 LOADED = 6000
-"""Documents of each client that loads."""
+"""Number of documents that each loading client loads."""
 LOAD_BATCH = 1000
 KEYS = 400
-"""Keys that each client changes."""
+"""Number of keys that each client changes."""
 LEASE_SECONDS = 0.5
 
 Changes = dict[str, int | None]
-"""What a transaction leaves: the version of each key's text, None where there is none."""
+"""The version of the text that a transaction gives each key; None: it deletes the key."""
 
 
 @dataclass(frozen=True)
 class Job:
-    """What a process is to do, until it is killed or the file stop is there.
+    """The work of a process until it is killed or the file `stop` exists.
 
-    number: which of the clients of this kind it is. first: the lowest version not used yet.
+    number: tells clients of one kind apart. first: the lowest unused version.
     """
 
     work: str
@@ -61,7 +61,7 @@ class Job:
 
 
 class Journal:
-    """Lines of JSON, each in one write: it is in the file as soon as the call returns."""
+    """Writes lines of JSON, each in one system call, so that a kill loses no line that was noted."""
 
     def __init__(self, path: Path) -> None:
         self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
@@ -71,19 +71,19 @@ class Journal:
 
 
 def read(path: Path) -> list[dict[str, Any]]:
-    """Return the entries of a journal; the last one may have been cut off."""
+    """Return the entries of a journal, without a truncated last line."""
     lines = path.read_bytes().split(b"\n")[:-1] if path.exists() else []
     return [json.loads(line) for line in lines]
 
 
 def text_of(key: str, version: int) -> str:
-    """Return a text that is its own normal form, and no other version's."""
+    """Return a text in normal form that differs for each key and version."""
     rng = random.Random(f"{key} {version}")
     return " ".join([f"k{key}", f"v{version}", *rng.choices(WORDS, k=10)])
 
 
 def run(job: Job) -> None:
-    """Do a work until it is stopped, or the connection is lost."""
+    """Run a work until it is stopped or loses its connection."""
     logging.disable()
     journal = Journal(job.journal)
     try:
@@ -98,7 +98,7 @@ def run(job: Job) -> None:
 
 
 def load(job: Job, journal: Journal) -> None:
-    """Load the same keys again and again, in new versions."""
+    """Load the same keys repeatedly, in new versions."""
     prepared_batch.BATCH_DOCUMENTS = LOAD_BATCH
     with ts.connect(job.url) as db:
         corpus = db.corpus("loaded")
@@ -134,22 +134,22 @@ def write_inline(job: Job, journal: Journal) -> None:
 
 
 def write_rebuilt(job: Job, journal: Journal) -> None:
-    """Change rows of a table that is attached to a corpus that is being rebuilt."""
+    """Change rows of a table whose corpus is being rebuilt."""
     _write_table(job, journal, "rebuilt_rows")
 
 
 def _write_table(job: Job, journal: Journal, table: str) -> None:
-    put = (
+    upsert = (
         f"INSERT INTO {table} VALUES (%s, %s) ON CONFLICT (id) DO UPDATE SET body = excluded.body"
     ).encode()
-    take = f"DELETE FROM {table} WHERE id = %s".encode()
+    delete = f"DELETE FROM {table} WHERE id = %s".encode()
     with psycopg.connect(job.url) as connection:
         for changes in _transactions(job, journal):
             for key, version in changes.items():
                 if version is None:
-                    connection.execute(take, [int(key)])
+                    connection.execute(delete, [int(key)])
                 else:
-                    connection.execute(put, [int(key), text_of(key, version)])
+                    connection.execute(upsert, [int(key), text_of(key, version)])
             connection.commit()
 
 
@@ -159,7 +159,7 @@ def add_inline(job: Job, journal: Journal) -> None:
 
 
 def add_rebuilt(job: Job, journal: Journal) -> None:
-    """Add and remove documents by SQL, in a corpus that is being rebuilt."""
+    """Add and remove documents by SQL in a corpus that is being rebuilt."""
     _add(job, journal, "rebuilt")
 
 
@@ -175,31 +175,31 @@ def _add(job: Job, journal: Journal, corpus: str) -> None:
                         connection.execute("SELECT textsim.add(%s, %s, %s)", [corpus, key, text])
                 connection.commit()
             except (pg.ObjectNotInPrerequisiteState, pg.UndefinedTable):
-                # The corpus was rebuilt meanwhile: the transaction is to be repeated.
+                # The corpus was rebuilt meanwhile, so the transaction was refused.
                 connection.rollback()
                 journal.note(undone=number)
 
 
 def _transactions(job: Job, journal: Journal, prefix: str = "") -> Iterator[Changes]:
-    """Yield what to change in one transaction after another, few keys mostly, sometimes many."""
+    """Yield the changes of each transaction: mostly few keys, sometimes many."""
     rng = random.Random(job.seed)
     for number in count():
         if job.stopped:
             return
         size = rng.randrange(1, 6) if rng.random() < 0.9 else 100
         changes: Changes = {
-            # In order of the keys, and every client its own: they never wait for each other.
+            # Each client has its own keys, in order, so clients never wait for each other.
             f"{prefix}{2 * i + job.number}": None if rng.random() < 0.2 else job.first + number
             for i in sorted(rng.sample(range(KEYS), size))
         }
         journal.note(begin=number, changes=changes)
         yield changes
-        # Only reached once the commit has returned; what was undone has said so before.
+        # The commit has returned. A refused transaction has a line "undone" before this line.
         journal.note(done=number)
 
 
 def rebuild(job: Job, journal: Journal) -> None:
-    """Rebuild a corpus again and again."""
+    """Rebuild a corpus repeatedly."""
     with ts.connect(job.url) as db:
         corpus = db.corpus("rebuilt")
         for number in count(job.first):
@@ -211,13 +211,13 @@ def rebuild(job: Job, journal: Journal) -> None:
 
 
 def migrate(job: Job, journal: Journal) -> None:
-    """Take the schema back by a made-up step that keeps everything, and up again."""
+    """Downgrade and upgrade the schema by an invented step that keeps all rows."""
     with second_step():
         _migrate(job, journal, FIRST)
 
 
 def install(job: Job, journal: Journal) -> None:
-    """Install the schema and remove it."""
+    """Install and remove the schema repeatedly."""
     _migrate(job, journal, "base")
 
 
@@ -234,7 +234,7 @@ def _migrate(job: Job, journal: Journal, down: str) -> None:
 
 
 def work(job: Job, journal: Journal) -> None:
-    """Index what is pending."""
+    """Index pending changes."""
     with ts.connect(job.url) as db:
         worker = db.worker(lease=LEASE_SECONDS)
 

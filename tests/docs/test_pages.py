@@ -13,9 +13,7 @@ from tests.docs.session import SnippetFailed, page_session
 
 pytestmark = pytest.mark.one_server
 
-# tests/docs/test_readme.py runs it; remove this line when its outputs are shown.
-OLD = {"README.md"}
-NAMES = [str(page.relative_to(ROOT)) for page in PAGES if page.name not in OLD]
+NAMES = [str(page.relative_to(ROOT)) for page in PAGES]
 
 
 @pytest.mark.parametrize("name", NAMES)

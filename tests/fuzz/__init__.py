@@ -1,1 +1,1 @@
-"""Hostile inputs for the kernels, run with bounds checking on; see run."""
+"""Hostile inputs for the kernels, compiled with bounds checking; see tests.fuzz.run."""

@@ -1,4 +1,4 @@
-"""python -m tests.fuzz; see run."""
+"""The command python -m tests.fuzz; see tests.fuzz.run."""
 
 from tests.fuzz.run import main
 

@@ -1,7 +1,7 @@
-"""What must be true of a batch of hostile inputs, whatever is in them.
+"""Checks that every batch of hostile inputs must pass.
 
-Every input goes through the kernels; a sample of each batch is computed again the slow way. Imported
-only where NUMBA_BOUNDSCHECK is set, so that an index out of range is an IndexError.
+Every input goes through the kernels; slow references check a sample of each batch. NUMBA_BOUNDSCHECK
+must be set before this module is imported, so that an index out of range raises IndexError.
 """
 
 from __future__ import annotations
@@ -43,36 +43,36 @@ CONFIGS = (
 )
 STOP_WORDS = stop_words.stop_words(["the", "a", "of", "é", "漢", "ı", "1", "ⱥ", "x" * 40])
 DOCUMENTS = 96
-"""So many of a batch are compared with each other."""
-LANGUAGES = 20
-"""In one of so many batches languages are identified: that is as slow as all the rest."""
+"""Number of documents of a batch that are compared with each other."""
+LANGUAGES_EVERY = 20
+"""Languages are identified in each batch whose number this divides, because that is slow."""
 
 
 @kernel
-def _beyond(values: Numbers, at: int) -> Any:
+def _value_at(values: Numbers, at: int) -> Any:
     return values[at]
 
 
 def assert_bounds_are_checked() -> None:
-    """See that a kernel which reads out of range is found out."""
+    """Assert that a kernel that reads out of range raises IndexError."""
     assert os.environ.get("NUMBA_BOUNDSCHECK") == "1"
     for at in (3, -4, 10**6):
         try:
-            _beyond(np.zeros(3, np.int64), at)
+            _value_at(np.zeros(3, np.int64), at)
         except IndexError:
             continue
         raise AssertionError(f"index {at} of 3 was not refused: bounds are not checked")
 
 
 class Checks:
-    """All checks, with what they share; one in a process."""
+    """Runs all checks; a process makes one object, whose texts and memory the batches share."""
 
     def __init__(self) -> None:
         self._real = generate.real_texts()
         self._guarded = Guarded(2**23)
 
     def batch(self, seed: int, number: int, count: int) -> int:
-        """Check one batch and return how many inputs it had; raises AssertionError and IndexError."""
+        """Check one batch and return its number of inputs; raises AssertionError or IndexError."""
         rng = random.Random(f"{seed} {number} checks")
         texts = generate.batch(seed, number, count, self._real)
         data = [to_bytes(text) for text in texts]
@@ -87,37 +87,39 @@ class Checks:
         numbers = np.unique(hashes, return_inverse=True)[1].astype(np.int32)
         check_words(tokens, hashes, numbers, texts)
         for config in CONFIGS:
-            made = sketch_tokens(tokens, config)
-            matrix = buckets(made.signatures, config.banding)[made.shingle_counts > 0]
-            assert np.array_equal(made.buckets.values, matrix.ravel())
+            sketches = sketch_tokens(tokens, config)
+            matrix = buckets(sketches.signatures, config.banding)[sketches.shingle_counts > 0]
+            assert np.array_equal(sketches.buckets.values, matrix.ravel())
             for i in sample:
-                check_sketch(tokens, i, made.signatures[i], config)
+                check_sketch(tokens, i, sketches.signatures[i], config)
         chosen = np.sort(rng.sample(range(count), min(DOCUMENTS, count)))
         check_documents(rng, tokens, numbers, chosen)
-        given = generate.arrays(rng, count // 2)
-        check_arrays(given)
-        check_spans(rng, b"".join(given))
+        arrays = generate.arrays(rng, count // 2)
+        check_arrays(arrays)
+        check_spans(rng, b"".join(arrays))
         check_rows(rng, tokens, numbers, chosen)
         for _ in range(DOCUMENTS):
             check_band_rows(rng)
-        if number % LANGUAGES == 0:
+        if number % LANGUAGES_EVERY == 0:
             check_languages(data, tokens, sample)
-        return count + len(given)
+        return count + len(arrays)
 
     def check_reads(self, tokens: Tokens) -> None:
-        """Texts are read eight bytes at a time, unchecked: no further, and it does not matter what."""
+        """Assert that reads in steps of eight bytes end in the padding, whose bytes change nothing."""
         if len(tokens.normal) + hashing.PADDING > 2**23:
             return
         copy = self._guarded.copy(tokens.normal, b"\xff" * hashing.PADDING)
-        given = hashing.hash_spans(tokens.normal, tokens.starts, tokens.ends)
-        assert np.array_equal(hashing.hash_spans(copy, tokens.starts, tokens.ends), given)
+        hashes = hashing.hash_spans(tokens.normal, tokens.starts, tokens.ends)
+        assert np.array_equal(hashing.hash_spans(copy, tokens.starts, tokens.ends), hashes)
         texts = Utf8(tokens.normal, tokens.normal_offsets)
         split = Tokens(*split_texts(texts, tables()))
-        again = Tokens(*split_texts(texts._replace(data=copy), tables()))
+        split_copy = Tokens(*split_texts(texts._replace(data=copy), tables()))
         for name in Tokens._fields:
-            assert np.array_equal(getattr(split, name), getattr(again, name)), name
+            assert np.array_equal(getattr(split, name), getattr(split_copy, name)), name
         for shingle in (Shingle("word", 2), Shingle("char", 5)):
-            found = find_shingles(tokens, shingle)
-            found_again = find_shingles(tokens._replace(normal=copy), shingle)
+            distinct_shingles = find_shingles(tokens, shingle)
+            distinct_of_copy = find_shingles(tokens._replace(normal=copy), shingle)
             for name in shingles.Shingles._fields:
-                assert np.array_equal(getattr(found_again, name), getattr(found, name)), name
+                assert np.array_equal(
+                    getattr(distinct_of_copy, name), getattr(distinct_shingles, name)
+                ), name

@@ -32,7 +32,7 @@ from textsim_db.write.band_rows import changed_rows
 def check_documents(
     rng: random.Random, tokens: Tokens, numbers: npt.NDArray[np.int32], chosen: Numbers
 ) -> None:
-    """Similarities, by words and by characters, and everything that finds pairs by them."""
+    """Check similarities by words and by characters, and all functions that find pairs by them."""
     spans = [tokens.word_offsets[i : i + 2].tolist() for i in chosen]
     documents = [numbers[start:end] for start, end in spans]
     forms = [tokens.span(*tokens.normal_offsets[i : i + 2].tolist()) for i in chosen]
@@ -41,10 +41,10 @@ def check_documents(
         sets = [_ngrams(row.tolist(), n) for row in rows]
         check_similarities(rng, _rows(rows, sets, n), sets)
     check_measures(rng, _rows(documents, [set(d.tolist()) for d in documents], 1))
-    # What is stored may be damaged, or have been written by somebody who may write.
-    wrong = [rng.choice((-(2**31), -5, 0, 1, 2, 2**31 - 1)) for _ in rows]
+    # Stored rows may be damaged, or written by a hostile role.
+    damaged_counts = [rng.choice((-(2**31), -5, 0, 1, 2, 2**31 - 1)) for _ in rows]
     offsets = np.cumsum([0, *map(len, points)])
-    damaged = Rows(np.concatenate(points), offsets, np.array(wrong, np.int64), 5)
+    damaged = Rows(np.concatenate(points), offsets, np.array(damaged_counts, np.int64), 5)
     for links in large_buckets.all_links(damaged, 0.5):
         assert len(links.left) == len(links.right)
     index = brute_force.make_index(damaged)
@@ -52,13 +52,13 @@ def check_documents(
     everyone = np.arange(len(points))
     pairs = jaccard_pairs(damaged, everyone, everyone[::-1].copy())
     assert ((pairs >= 0) & (pairs <= 1)).all()
-    places = np.array([[rng.randrange(3)] for _ in points], np.int64)
-    keep_representatives(damaged, ragged(places.astype(np.int32)), rng.randrange(3), 0.5)
+    buckets = np.array([[rng.randrange(3)] for _ in points], np.int64)
+    keep_representatives(damaged, ragged(buckets.astype(np.int32)), rng.randrange(3), 0.5)
     check_pairs(rng)
 
 
 def check_pairs(rng: random.Random) -> None:
-    """Pairs of buckets whose rows anybody may have written, against sets."""
+    """Check pairs of buckets, whose rows a hostile role may have written, against sets."""
     ids = [-(2**31), -3, *range(20), 2**31 - 1]
     rows = [(rng.randrange(9), rng.choice(ids)) for _ in range(rng.choice((0, 5, 200)))]
     places, documents = np.array(rows, np.int32).reshape(-1, 2).T
@@ -72,9 +72,9 @@ def check_pairs(rng: random.Random) -> None:
     parts = [packed_pairs.Part(number, rounds) for number in range(rounds)]
     pairs, is_single = packed_pairs.distinct([packed_pairs.pairs_of(members, p) for p in parts])
     left, right = packed_pairs.left_of(pairs), packed_pairs.right_of(pairs)
-    found = list(zip(left.tolist(), right.tolist(), strict=True))
-    assert set(found) == set(expected)
-    assert is_single.tolist() == [expected.count(pair) == 1 for pair in found]
+    found_pairs = list(zip(left.tolist(), right.tolist(), strict=True))
+    assert set(found_pairs) == set(expected)
+    assert is_single.tolist() == [expected.count(pair) == 1 for pair in found_pairs]
     shared = packed_pairs.BucketsOfDocuments(members).least_shared(pairs)
     assert (shared >= 0).all()
     values = np.array([[rng.randrange(9) for _ in range(3)] for _ in ids], np.int16)
@@ -109,13 +109,13 @@ def check_similarities(rng: random.Random, rows: Rows, sets: list[set[Any]]) -> 
         for a, b, value in zip(left, right, values, strict=True)
         if value >= threshold
     }
-    found: dict[tuple[int, int], float] = {}
+    found_links: dict[tuple[int, int], float] = {}
     for links in large_buckets.all_links(rows, threshold):
         for a, b, value in zip(*links, strict=True):
-            assert (min(a, b), max(a, b)) not in found
-            found[int(min(a, b)), int(max(a, b))] = value
-    assert found == expected
-    # The same components, whether all links are known or those that join something.
+            assert (min(a, b), max(a, b)) not in found_links
+            found_links[int(min(a, b)), int(max(a, b))] = value
+    assert found_links == expected
+    # All links and the joining links give the same components.
     parents = np.arange(count)
     ends = np.array(list(expected) or np.empty((0, 2)), np.int64)
     spanning_forest.join(parents, ends[:, 0].copy(), ends[:, 1].copy())
@@ -134,7 +134,8 @@ def check_similarities(rng: random.Random, rows: Rows, sets: list[set[Any]]) -> 
         (a, b) for a, b in expected if a < half <= b
     }
     assert across.histogram.sum() == np.count_nonzero(values[(left < half) & (right >= half)])
-    # All in one bucket: everything that is removed is like what is kept, all that is kept is not.
+    # With all documents in one bucket, each removed document matches a kept one, and no two kept
+    # documents match.
     bucket = ragged(np.zeros((count, 1), np.int32))
     kept_by, similarity = keep_representatives(rows, bucket, 0, threshold)
     for x in range(count):
@@ -147,7 +148,7 @@ def check_similarities(rng: random.Random, rows: Rows, sets: list[set[Any]]) -> 
 
 
 def check_measures(rng: random.Random, rows: Rows) -> None:
-    """All measures of a sample of pairs, against those of single pairs."""
+    """Check all measures of a sample of pairs against the functions for single pairs."""
     documents = [rows.tokens[a:b].tolist() for a, b in pairwise(rows.offsets.tolist())]
     short = [i for i, row in enumerate(documents) if len(row) <= 200] or [0]
     left = np.sort(np.array(rng.choices(short, k=SAMPLE), np.int64))
@@ -160,31 +161,31 @@ def check_measures(rng: random.Random, rows: Rows) -> None:
             assert abs(value - expected) < 1e-6, (measure.name, documents[a], documents[b])
     costs = edits.Costs(*rng.choices((0.5, 1.0, 1.5, 2.0), k=3))
     for a, b in zip(left.tolist()[:2], right.tolist()[:2], strict=True):
-        one, other = documents[a], documents[b]
-        distance = edits.levenshtein(one, other, *costs)
-        ones, others = alignment(one, other, *costs)
-        assert [item for item in ones if item is not None] == one
-        assert [item for item in others if item is not None] == other
-        paid = sum(
+        left_words, right_words = documents[a], documents[b]
+        distance = edits.levenshtein(left_words, right_words, *costs)
+        aligned_left, aligned_right = alignment(left_words, right_words, *costs)
+        assert [item for item in aligned_left if item is not None] == left_words
+        assert [item for item in aligned_right if item is not None] == right_words
+        cost = sum(
             costs.insertion if x is None else costs.deletion if y is None else costs.substitution
-            for x, y in zip(ones, others, strict=True)
+            for x, y in zip(aligned_left, aligned_right, strict=True)
             if x != y
         )
-        assert abs(paid - distance) < 1e-6
+        assert abs(cost - distance) < 1e-6
 
 
-def check_arrays(given: list[bytes]) -> None:
-    """Malformed arrays are read somehow, and never further than they go; good ones exactly."""
-    small_values, offsets = binary_rows.load_int2_arrays(given)
+def check_arrays(arrays: list[bytes]) -> None:
+    """Assert that malformed arrays are never read past their end, and good arrays are read exactly."""
+    small_values, offsets = binary_rows.load_int2_arrays(arrays)
     assert offsets[-1] == len(small_values)
-    for data, (start, end) in zip(given, pairwise(offsets.tolist()), strict=True):
+    for data, (start, end) in zip(arrays, pairwise(offsets.tolist()), strict=True):
         assert end - start == max(0, len(data) - 20) // 6
         expected = [struct.unpack_from(">h", data, 24 + 6 * k)[0] for k in range(end - start)]
         assert small_values[start:end].tolist() == expected
-    values, offsets = binary_rows.load_int4_arrays(given)
+    values, offsets = binary_rows.load_int4_arrays(arrays)
     assert offsets[0] == 0
     assert offsets[-1] == len(values)
-    for data, (start, end) in zip(given, pairwise(offsets.tolist()), strict=True):
+    for data, (start, end) in zip(arrays, pairwise(offsets.tolist()), strict=True):
         assert end - start == max(0, len(data) - 20) // 8
         expected = [struct.unpack_from(">i", data, 24 + 8 * k)[0] for k in range(end - start)]
         assert values[start:end].tolist() == expected
@@ -193,17 +194,17 @@ def check_arrays(given: list[bytes]) -> None:
 
 
 def check_band_rows(rng: random.Random) -> None:
-    """Band rows that change, and those for COPY, with whatever numbers a damaged table may have."""
+    """Check changes of band rows and their COPY format, with numbers that a damaged table may have."""
     edges = (-(2**31), -1, 0, 1, 2**31 - 1)
     ids = [rng.choice((*edges, rng.randrange(-(2**31), 2**31))) for _ in range(12)]
     values = [rng.choice((*edges, rng.randrange(-(2**31), 2**31))) for _ in range(6)]
     rows = [(rng.choice(values), rng.choice(ids)) for _ in range(rng.randrange(40))]
     before, after = ([row for row in rows if rng.random() < 0.8] for _ in range(2))
-    gone, new = changed_rows(_packed(before), _packed(after))
+    removed, added = changed_rows(_packed(before), _packed(after))
     counts, counts_after = Counter(before), Counter(after)
-    for value in gone.tolist():
+    for value in removed.tolist():
         del counts[_unpacked(value)]
-    counts.update(map(_unpacked, new.tolist()))
+    counts.update(map(_unpacked, added.tolist()))
     assert counts == counts_after
     data = binary_rows.copy_bands(_packed(rows)).tobytes()
     assert data == b"".join(
@@ -226,7 +227,7 @@ def _unpacked(value: int) -> tuple[int, int]:
 def check_rows(
     rng: random.Random, tokens: Tokens, numbers: npt.NDArray[np.int32], chosen: Numbers
 ) -> None:
-    """What is written for COPY is what any other reader of the format finds in it."""
+    """Check that a plain reader of the COPY format finds the rows that were written."""
     keys = [rng.randbytes(rng.choice((0, 1, 30, prepared_batch.MAX_KEY_BYTES))) for _ in chosen]
     ids = np.array([rng.randrange(2**31) for _ in chosen], np.int64)
     counts = np.diff(tokens.word_offsets)

@@ -1,4 +1,4 @@
-"""Arrays that end where memory ends: what is read behind them ends the process."""
+"""Arrays that end at the end of readable memory: a read behind them ends the process."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Bytes = npt.NDArray[np.uint8]
 
 
 class Guarded:
-    """Memory whose last page may not be touched; for kernels that read without a check."""
+    """Memory whose last page is protected, for kernels that read without bounds checks."""
 
     def __init__(self, size: int) -> None:
         size = -(-size // mmap.PAGESIZE) * mmap.PAGESIZE
@@ -24,9 +24,9 @@ class Guarded:
             raise OSError(ctypes.get_errno(), "mprotect")
 
     def copy(self, data: Bytes, padding: bytes) -> Bytes:
-        """Return a copy of some bytes, after which nothing but the padding can be read."""
+        """Return a copy of the bytes; behind it only the padding can be read."""
         begin = len(self._all) - len(data) - len(padding)
-        kept = self._all[begin : begin + len(data)]
-        kept[:] = data
+        target = self._all[begin : begin + len(data)]
+        target[:] = data
         self._all[begin + len(data) :] = np.frombuffer(padding, np.uint8)
-        return kept
+        return target

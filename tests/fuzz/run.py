@@ -1,10 +1,10 @@
-"""Run hostile inputs through the kernels, with bounds checking on, and see that all is well.
+"""Run hostile inputs through the kernels, compiled with bounds checking, and check the results.
 
     python -m tests.fuzz --inputs 10000000 [--seed 7] [--processes 2] [--sql 20000 --postgres 18]
 
-Every batch depends on the seed and its number only: a failure names both, and --batch runs that one
-again. With --sql so many of the texts are compared on a server as well, from normal form to buckets.
-The kernels are compiled apart from the usual ones, which do not check bounds.
+Seed and number determine a batch: a failure names both, and --batch runs that batch again. With --sql
+a server computes this number of texts as well, from normal form to buckets. These kernels have a cache
+of their own, because the usual kernels do not check bounds.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ CACHE = Path(__file__).with_name("__pycache__") / "checked"
 
 
 def _check(seed: int, first: int, step: int, inputs: int, at: Any, done: Any) -> None:
-    """Check every step-th batch until there were so many inputs, and exit with 1 where one fails."""
+    """Check every step-th batch until all processes have done `inputs`; exit with 1 on a failure."""
     from tests.fuzz import checks
 
     checks.assert_bounds_are_checked()
-    made = checks.Checks()
+    checks_of_process = checks.Checks()
     for number in range(first, sys.maxsize, step):
         at.value = number
-        # A kernel that never ends cannot be interrupted: the process says where it was, and ends.
+        # A kernel that hangs cannot be interrupted: the process prints its traceback and ends.
         faulthandler.dump_traceback_later(HANG_SECONDS, exit=True)
         try:
-            count = made.batch(seed, number, BATCH)
+            count = checks_of_process.batch(seed, number, BATCH)
         except BaseException:
             print(f"seed {seed}, batch {number}:", flush=True)
             traceback.print_exc()
@@ -49,7 +49,7 @@ def _check(seed: int, first: int, step: int, inputs: int, at: Any, done: Any) ->
 
 
 def _compare(url: str, seed: int, texts: int, at: Any, done: Any) -> None:
-    """Compare a sample of the batches on a server, and exit with 1 where anything differs."""
+    """Compare a sample of the batches on a server; exit with 1 if a text differs."""
     import psycopg
 
     import textsim_db as ts
@@ -62,15 +62,17 @@ def _compare(url: str, seed: int, texts: int, at: Any, done: Any) -> None:
         while done.value < texts:
             at.value += 1
             batch = generate.batch(seed, at.value, BATCH, real)
-            some = [text for text in batch if len(text) <= 1000][: min(BATCH, texts - done.value)]
-            for difference in parity.differences(connection, corpora, some):
+            short_texts = [text for text in batch if len(text) <= 1000][
+                : min(BATCH, texts - done.value)
+            ]
+            for difference in parity.differences(connection, corpora, short_texts):
                 print(f"seed {seed}, batch {at.value}: {difference[:500]}", flush=True)
                 sys.exit(1)
-            done.value += len(some)
+            done.value += len(short_texts)
 
 
 def main() -> None:
-    """Run the checks in several processes, and exit with 1 where one of them failed."""
+    """Run the checks in several processes; exit with 1 if one of them failed."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
     parser.add_argument("--inputs", type=int, default=100_000)
     parser.add_argument("--seed", type=int, default=random.randrange(2**32))
@@ -80,7 +82,7 @@ def main() -> None:
     parser.add_argument("--postgres", type=int, default=18, help="version of the embedded server")
     parser.add_argument("--database-url", help="any other server, with the schema installed")
     arguments = parser.parse_args()
-    # Read when Numba is imported, which only the processes started below do.
+    # Numba reads these when it is imported, which only the processes below do.
     os.environ["NUMBA_BOUNDSCHECK"] = "1"
     os.environ["NUMBA_CACHE_DIR"] = str(CACHE)
     if arguments.batch is not None:
@@ -93,7 +95,7 @@ def main() -> None:
     context = multiprocessing.get_context("spawn")
     for i in range(arguments.processes):
         at = _number()
-        given: tuple[Any, ...] = (
+        process_arguments: tuple[Any, ...] = (
             arguments.seed,
             i,
             arguments.processes,
@@ -101,11 +103,11 @@ def main() -> None:
             at,
             done,
         )
-        processes[context.Process(target=_check, args=given, daemon=True)] = at
+        processes[context.Process(target=_check, args=process_arguments, daemon=True)] = at
     if arguments.sql:
         at = _number()
-        given = (_server(arguments), arguments.seed, arguments.sql, at, compared)
-        processes[context.Process(target=_compare, args=given, daemon=True)] = at
+        process_arguments = (_server(arguments), arguments.seed, arguments.sql, at, compared)
+        processes[context.Process(target=_compare, args=process_arguments, daemon=True)] = at
     for process in processes:
         process.start()
     failed = False

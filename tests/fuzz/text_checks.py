@@ -21,21 +21,21 @@ from textsim_db.text.tokens import Tokens, leave_out, tokenize, tokens_of
 from textsim_db.write.loaded_keys import KeySet
 
 SAMPLE = 8
-"""So many are computed again the slow way."""
+"""Number of inputs of a batch that slow references compute again."""
 LONG = 3000
-"""Characters that the slow way takes at most."""
+"""Maximum number of characters for the slow references."""
 
 Numbers = npt.NDArray[np.int64]
 
 
 def check_languages(data: list[bytes], tokens: Tokens, sample: list[int]) -> None:
-    """The language of a text does not depend on those beside it."""
-    found = identify(tokens)
-    assert [found[i] for i in sample] == identify(tokenize([data[i] for i in sample]))
+    """Check that the language of a text does not depend on the other texts of its batch."""
+    identified = identify(tokens)
+    assert [identified[i] for i in sample] == identify(tokenize([data[i] for i in sample]))
 
 
 def check_tokens(tokens: Tokens, count: int) -> None:
-    """Words in order, one space between two of a document, nothing else between them."""
+    """Check that words are in order, with one space between two words of a document and nothing else."""
     assert tokens.documents == count
     for offsets, size in (
         (tokens.normal_offsets, len(tokens.normal)),
@@ -73,31 +73,31 @@ def check_reference(text: str, data: bytes, tokens: Tokens, i: int) -> None:
 def check_words(
     tokens: Tokens, hashes: Numbers, numbers: npt.NDArray[np.int32], texts: list[str]
 ) -> None:
-    """The cache gives back what it took, and stop words are left out and nothing else is."""
+    """Check the word cache, the removal of stop words, and word counts."""
     _, firsts = np.unique(numbers, return_index=True)
-    known = firsts[::2]
+    cached = firsts[::2]
     cache = WordCache()
-    for part in np.array_split(known, 3):
+    for part in np.array_split(cached, 3):
         starts, ends = tokens.starts[part], tokens.ends[part]
         words = tokens._replace(starts=starts, ends=ends, hashes=hashes[part])
         cache.add(words, numbers[part] + 1)
-    expected = np.where(np.isin(numbers, numbers[known]), numbers + 1, 0)
+    expected = np.where(np.isin(numbers, numbers[cached]), numbers + 1, 0)
     assert np.array_equal(cache.find(tokens._replace(hashes=hashes)), expected)
-    left = stop_words.without(tokens, STOP_WORDS)
-    check_tokens(left, tokens.documents)
+    without_stop_words = stop_words.without(tokens, STOP_WORDS)
+    check_tokens(without_stop_words, tokens.documents)
     kept = [word for word in tokens.words(np.arange(len(hashes))) if word not in STOP_WORDS]
-    assert left.words(np.arange(len(left.starts))) == kept
+    assert without_stop_words.words(np.arange(len(without_stop_words.starts))) == kept
     word_counts = WordCounts()
     half = len(texts) // 2
     for first, last in ((0, half), (half, len(texts))):
         begin, end = tokens.word_offsets[[first, last]]
         offsets = tokens.word_offsets[first : last + 1] - begin
-        # Odd ones below 0, as words are that are not in the dictionary.
+        # Odd words get negative ids, like words that are not in the dictionary.
         word_counts.add(np.where(numbers % 2, -numbers, numbers + 1)[begin:end], offsets)
     counted_words = words_at(np.arange(len(word_counts.occurrences))).tolist()
-    found = dict(zip(counted_words, word_counts.occurrences, strict=True))
+    occurrences = dict(zip(counted_words, word_counts.occurrences, strict=True))
     counted = Counter((-n if n % 2 else n + 1) for n in numbers.tolist())
-    assert counted == {n: c for n, c in found.items() if c}
+    assert counted == {n: c for n, c in occurrences.items() if c}
     assert word_counts.distinct == len(firsts)
 
 
@@ -114,31 +114,36 @@ def check_sketch(
 
 
 def check_spans(rng: random.Random, data: bytes) -> None:
-    """Kernels that take any bytes, not only UTF-8: hashes, distinct spans, words left out."""
+    """Check kernels that take any bytes, not only UTF-8: hashes, distinct spans, removed words."""
     bytes_ = np.frombuffer(data + bytes(hashing.PADDING), np.uint8)[: len(data)]
     cuts = np.unique([0, len(data), *(rng.randrange(len(data) + 1) for _ in range(200))])
     starts, ends = cuts[:-1].astype(np.int32), cuts[1:].astype(np.int32)
     offsets = np.array([0, len(starts) // 3, len(starts)], np.int64)
     all_hashes = hashing.hash_spans(bytes_, starts, ends)
     documents = Tokens(bytes_, offsets, starts, ends, offsets, all_hashes)
-    found = find_shingles(documents, Shingle("word", 1))
+    distinct_spans = find_shingles(documents, Shingle("word", 1))
     pieces = [data[start:end] for start, end in zip(starts, ends, strict=True)]
     firsts = [list(dict.fromkeys(pieces[a:b])) for a, b in pairwise(offsets.tolist())]
-    assert np.diff(found.offsets).tolist() == [len(part) for part in firsts]
-    kept = [data[start:end] for start, end in zip(found.starts, found.ends, strict=True)]
+    assert np.diff(distinct_spans.offsets).tolist() == [len(part) for part in firsts]
+    kept = [
+        data[start:end]
+        for start, end in zip(distinct_spans.starts, distinct_spans.ends, strict=True)
+    ]
     assert kept == [piece for part in firsts for piece in part]
     value_of = dict(zip(pieces, all_hashes.tolist(), strict=True))
-    assert found.hashes.astype(np.int64).tolist() == [value_of[piece] for piece in kept]
-    wanted = {piece for piece in pieces if rng.random() < 0.3}
+    assert distinct_spans.hashes.astype(np.int64).tolist() == [value_of[piece] for piece in kept]
+    removed = {piece for piece in pieces if rng.random() < 0.3}
     everything = np.arange(len(starts))
-    is_wanted = stop_words.find_words(documents, everything, stop_words.word_table(sorted(wanted)))
-    assert is_wanted.tolist() == [piece in wanted for piece in pieces]
-    left = leave_out(documents, is_wanted)
+    is_removed = stop_words.find_words(
+        documents, everything, stop_words.word_table(sorted(removed))
+    )
+    assert is_removed.tolist() == [piece in removed for piece in pieces]
+    without_removed = leave_out(documents, is_removed)
     remaining = [
-        b" ".join(p for p in pieces[a:b] if p not in wanted) for a, b in pairwise(offsets.tolist())
+        b" ".join(p for p in pieces[a:b] if p not in removed) for a, b in pairwise(offsets.tolist())
     ]
-    assert left.normal.tobytes() == b"".join(remaining)
-    seen = KeySet()
+    assert without_removed.normal.tobytes() == b"".join(remaining)
+    key_set = KeySet()
     keys = sorted({piece.hex() for piece in pieces})
-    assert not seen.meet(keys).any()
-    assert seen.meet(keys).all()
+    assert not key_set.meet(keys).any()
+    assert key_set.meet(keys).all()

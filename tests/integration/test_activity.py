@@ -1,4 +1,4 @@
-"""pg_stat_activity explains itself: what runs for long says what it is, and whose it is."""
+"""Long statements and sessions state in pg_stat_activity what they are."""
 
 from __future__ import annotations
 
@@ -27,38 +27,40 @@ WHERE datname = current_database() AND pid <> pg_backend_pid() AND state = 'acti
     AND backend_type = 'client backend'
 """
 
-Seen = dict[tuple[str, str], float]
+Durations = dict[tuple[str, str], float]
 
 
 @contextmanager
-def watched(url: str) -> Iterator[Seen]:
-    """Note what runs in a database, by application and statement, and for how long at most."""
-    seen: Seen = {}
+def watch_statements(url: str) -> Iterator[Durations]:
+    """Record the longest duration of each statement of a database, by application and statement."""
+    durations: Durations = {}
     stop = threading.Event()
 
-    def look() -> None:
+    def record() -> None:
         with psycopg.connect(url, autocommit=True) as connection:
             while not stop.is_set():
                 for name, query, seconds in connection.execute(_RUNNING):
-                    seen[name, query] = max(seconds, seen.get((name, query), 0))
+                    durations[name, query] = max(seconds, durations.get((name, query), 0))
                 time.sleep(0.0005)
 
-    watcher = threading.Thread(target=look)
+    watcher = threading.Thread(target=record)
     watcher.start()
     try:
-        yield seen
+        yield durations
     finally:
         stop.set()
         watcher.join()
 
 
-def explained(seen: Seen) -> set[str]:
-    """Return what statements say of themselves."""
-    return {query.partition("textsim-db: ")[2].partition("*/")[0].strip('"; ') for _, query in seen}
+def descriptions(durations: Durations) -> set[str]:
+    """Return the descriptions in the comments of statements."""
+    return {
+        query.partition("textsim-db: ")[2].partition("*/")[0].strip('"; ') for _, query in durations
+    }
 
 
 @pytest.mark.long
-def test_what_runs_for_long_says_what_it_is(db: ts.Database) -> None:
+def test_long_statements_begin_with_a_description(db: ts.Database) -> None:
     texts = list(documents(20_000, words=60, seed=4))
     corpus = db.create_corpus("c")
     with psycopg.connect(db.url, autocommit=True) as connection:
@@ -66,7 +68,7 @@ def test_what_runs_for_long_says_what_it_is(db: ts.Database) -> None:
         with connection.cursor() as cursor, cursor.copy("COPY t FROM STDIN") as copy:
             for row in texts:
                 copy.write_row(row)
-    with watched(db.url) as seen:
+    with watch_statements(db.url) as durations:
         corpus.add_many(texts)
         list(corpus.pairs(0.5))
         corpus.query_many([text for _, text in texts[:3000]])
@@ -79,8 +81,8 @@ def test_what_runs_for_long_says_what_it_is(db: ts.Database) -> None:
         corpus.remove([key for key, _ in texts[:5000]])
         corpus.detach("t")
         corpus.drop()
-    assert {name for name, _ in seen} == {"textsim-db"}
-    assert explained(seen) >= {
+    assert {name for name, _ in durations} == {"textsim-db"}
+    assert descriptions(durations) >= {
         "load documents of corpus 1",
         "load band rows of corpus 1",
         "add words to the dictionary",
@@ -103,17 +105,20 @@ def test_what_runs_for_long_says_what_it_is(db: ts.Database) -> None:
         "read changed rows",
         "remove band rows of corpus 2",
     }
-    short = ("BEGIN", "COMMIT", "ROLLBACK")  # and say what they are
-    slow = {q for (_, q), seconds in seen.items() if seconds > SLOW_SECONDS} - {*short}
-    assert slow  # or there was nothing to be told
+    short = ("BEGIN", "COMMIT", "ROLLBACK")  # these need no description
+    slow = {q for (_, q), seconds in durations.items() if seconds > SLOW_SECONDS} - {*short}
+    assert slow  # else the test shows nothing
     assert [query for query in slow if "textsim-db: " not in query] == []
 
 
-def test_a_migration_says_what_it_is(db: ts.Database) -> None:
+def test_a_migration_begins_with_a_description(db: ts.Database) -> None:
     def migration() -> bool:
-        return "migration remove.sql" in explained(seen)
+        return "migration remove.sql" in descriptions(durations)
 
-    with watched(db.url) as seen, psycopg.connect(db.url, application_name="other") as other:
+    with (
+        watch_statements(db.url) as durations,
+        psycopg.connect(db.url, application_name="other") as other,
+    ):
         other.execute("LOCK TABLE textsim.source")
         migrating = threading.Thread(target=schema.downgrade, args=(db.engine, "-1"))
         migrating.start()
@@ -124,14 +129,14 @@ def test_a_migration_says_what_it_is(db: ts.Database) -> None:
             migrating.join()
 
 
-def test_names_that_users_chose_are_left_alone(db: ts.Database) -> None:
+def test_an_application_name_of_the_user_is_kept(db: ts.Database) -> None:
     corpus = db.create_corpus("c")
     query = "SELECT current_setting('application_name')"
     url = sqlalchemy_url(db.url)
     engine = sqlalchemy.create_engine(url, connect_args={"application_name": "their application"})
     try:
-        theirs = ts.connect(engine, application_name="not taken")
-        theirs.corpus("c").add("a", "some text")
+        their_db = ts.connect(engine, application_name="not taken")
+        their_db.corpus("c").add("a", "some text")
         with engine.connect() as connection:
             assert connection.exec_driver_sql(query).scalar_one() == "their application"
     finally:

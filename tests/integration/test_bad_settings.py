@@ -1,4 +1,4 @@
-"""Names, settings and thresholds that cannot be, and stored settings that are damaged."""
+"""Impossible names, settings and thresholds, and damaged stored settings, are refused."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def execute(url: str, statement: str, *parameters: object) -> list[Any]:
         return cursor.fetchall() if cursor.description else []
 
 
-def test_unknown_corpora(db: ts.Database) -> None:
+def test_an_unknown_corpus_is_reported_with_the_nearest_name(db: ts.Database) -> None:
     db.create_corpus("newspapers")
     with pytest.raises(ts.CorpusNotFound, match='did you mean "newspapers"'):
         db.corpus("newspaper")
@@ -31,7 +31,7 @@ def test_unknown_corpora(db: ts.Database) -> None:
 
 
 @pytest.mark.parametrize("name", ["", " ", "a\0", "\ud800", "x" * 201, None, 5])
-def test_refused_names(db: ts.Database, name: Any) -> None:
+def test_impossible_names_of_corpora_are_refused(db: ts.Database, name: Any) -> None:
     with pytest.raises(ts.ConfigurationError, match="name of the corpus"):
         db.create_corpus(name)
     assert db.corpora() == []
@@ -67,7 +67,9 @@ def test_refused_names(db: ts.Database, name: Any) -> None:
         ({"shingle": None}, "shingle is"),
     ],
 )
-def test_refused_configurations(db: ts.Database, settings: dict[str, Any], message: str) -> None:
+def test_impossible_settings_are_refused(
+    db: ts.Database, settings: dict[str, Any], message: str
+) -> None:
     with pytest.raises(ts.ConfigurationError) as caught:
         db.create_corpus("c", **settings)
     assert message in str(caught.value)
@@ -75,7 +77,7 @@ def test_refused_configurations(db: ts.Database, settings: dict[str, Any], messa
 
 
 @pytest.mark.parametrize("threshold", [0, -0.5, 1.5, float("nan"), float("inf"), "0.5", True])
-def test_refused_thresholds(corpus: ts.Corpus, threshold: Any) -> None:
+def test_impossible_thresholds_are_refused(corpus: ts.Corpus, threshold: Any) -> None:
     calls: list[Callable[[], object]] = [
         lambda: corpus.query("text", threshold=threshold),
         lambda: corpus.query_many(["text"], threshold=threshold),
@@ -89,7 +91,7 @@ def test_refused_thresholds(corpus: ts.Corpus, threshold: Any) -> None:
 
 
 @pytest.mark.parametrize("limit", [0, -1, 1.5, "3", True])
-def test_refused_limits(corpus: ts.Corpus, limit: Any) -> None:
+def test_impossible_limits_are_refused(corpus: ts.Corpus, limit: Any) -> None:
     for call in (
         lambda: corpus.query("t", limit=limit),
         lambda: corpus.query_many(["t"], limit=limit),
@@ -98,14 +100,14 @@ def test_refused_limits(corpus: ts.Corpus, limit: Any) -> None:
             call()
 
 
-def test_one_str_where_several_are_meant(corpus: ts.Corpus) -> None:
+def test_one_str_instead_of_several_is_refused(corpus: ts.Corpus) -> None:
     with pytest.raises(ts.ConfigurationError, match="it got one str"):
         corpus.query_many("text")
     with pytest.raises(ts.ConfigurationError, match="it got one str"):
         corpus.remove("key")
 
 
-def test_another_recipe(db: ts.Database, corpus: ts.Corpus) -> None:
+def test_a_corpus_of_another_recipe_is_refused(db: ts.Database, corpus: ts.Corpus) -> None:
     execute(db.url, "UPDATE textsim.corpus SET recipe = 99")
     with pytest.raises(ts.RecipeError, match=r"built by recipe 99.*computes recipe 2"):
         db.corpus("c")
@@ -128,7 +130,7 @@ def test_another_recipe(db: ts.Database, corpus: ts.Corpus) -> None:
         "num_hashes = 127, golden_signature = golden_signature[:127]",
     ],
 )
-def test_a_damaged_configuration(db: ts.Database, damage: str) -> None:
+def test_a_damaged_configuration_is_refused(db: ts.Database, damage: str) -> None:
     db.create_corpus("c")
     execute(db.url, f"UPDATE textsim.corpus SET {damage}")
     with pytest.raises(ts.RecipeError, match="stored golden signature"):

@@ -1,4 +1,4 @@
-"""A bulk load builds the band index at its end, and whatever comes in between."""
+"""A bulk load builds the band index at its end, even after an interruption."""
 
 from __future__ import annotations
 
@@ -37,23 +37,23 @@ def has_index(url: str) -> bool:
     return row is not None and row[0] is not None
 
 
-def test_the_index_is_built_at_the_end(db: ts.Database) -> None:
+def test_a_first_load_builds_the_index_at_its_end(db: ts.Database) -> None:
     corpus = db.create_corpus("c")
-    during: list[bool] = []
-    corpus.add_many(texts(12_000), lambda report: during.append(has_index(db.url)))
-    assert during == [False] * -(-12_000 // BATCH_DOCUMENTS)
-    during.clear()
+    had_index: list[bool] = []
+    corpus.add_many(texts(12_000), lambda report: had_index.append(has_index(db.url)))
+    assert had_index == [False] * -(-12_000 // BATCH_DOCUMENTS)
+    had_index.clear()
     assert has_index(db.url)
-    corpus.add_many(texts(15_000), lambda report: during.append(has_index(db.url)))
-    assert set(during) == {True}  # no more: it is not empty now
+    corpus.add_many(texts(15_000), lambda report: had_index.append(has_index(db.url)))
+    assert set(had_index) == {True}  # a load into documents keeps the index
     assert corpus.check() == []
 
 
 def test_a_small_load_keeps_the_index(db: ts.Database) -> None:
     corpus = db.create_corpus("c")
-    during: list[bool] = []
-    corpus.add_many(texts(10), lambda report: during.append(has_index(db.url)))
-    assert during == [True]
+    had_index: list[bool] = []
+    corpus.add_many(texts(10), lambda report: had_index.append(has_index(db.url)))
+    assert had_index == [True]
 
 
 def test_a_load_that_fails_builds_the_index(db: ts.Database) -> None:
@@ -77,8 +77,8 @@ SELECT WHERE NOT EXISTS (
 """
 
 
-@pytest.mark.parametrize("then", sample(["search", "load"], 2))
-def test_a_load_that_is_killed(db: ts.Database, then: str) -> None:
+@pytest.mark.parametrize("next_step", sample(["search", "load"], 2))
+def test_the_index_is_built_after_a_load_was_killed(db: ts.Database, next_step: str) -> None:
     corpus = db.create_corpus("c")
     loading = subprocess.Popen([sys.executable, "-c", LOAD, db.url])
     try:
@@ -87,11 +87,11 @@ def test_a_load_that_is_killed(db: ts.Database, then: str) -> None:
         loading.kill()
         loading.wait()
     with psycopg.connect(db.url, autocommit=True) as connection:
-        wait_until(connection, NOBODY_LOADS)  # the server has noticed
+        wait_until(connection, NOBODY_LOADS)  # the server has ended the session
     assert not has_index(db.url)
     assert corpus.check() == []
     stored = len(corpus)
-    if then == "search":
+    if next_step == "search":
         assert corpus.neighbours("0", threshold=0.9) is not None
     else:
         corpus.add_many(texts(1500))
@@ -101,20 +101,20 @@ def test_a_load_that_is_killed(db: ts.Database, then: str) -> None:
     assert corpus.check() == []
 
 
-def test_two_loads_that_end_at_once(db: ts.Database) -> None:
+def test_loads_that_end_at_once_build_one_index(db: ts.Database) -> None:
     corpus = db.create_corpus("c")
     corpus.add_many(texts(2000))
     with psycopg.connect(db.url) as writer, ThreadPoolExecutor(4) as pool:
         writer.execute("DROP INDEX textsim.band_1_bucket")
         writer.commit()
         writer.execute("INSERT INTO textsim.band_1 VALUES (0, 0)")
-        building = [
+        futures = [
             pool.submit(
                 stored_corpus.build_band_index, db.engine, stored_corpus.load(db.engine, "c")
             )
             for _ in range(4)
         ]
-        # All of them have seen that there is no index, and wait for the writer.
+        # All four have seen that the index is missing, and wait for the writer.
         waiting = (
             "SELECT count(*) FROM pg_locks "
             "WHERE NOT granted AND relation = 'textsim.band_1'::regclass"
@@ -122,7 +122,7 @@ def test_two_loads_that_end_at_once(db: ts.Database) -> None:
         with psycopg.connect(db.url, autocommit=True) as other:
             wait_for(lambda: other.execute(waiting).fetchone() == (4,))
         writer.rollback()
-        for one in building:
-            one.result()
+        for future in futures:
+            future.result()
     assert has_index(db.url)
     assert corpus.check() == []

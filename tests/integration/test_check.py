@@ -1,4 +1,4 @@
-"""check() names whatever is wrong with the stored rows."""
+"""check() reports every damage of the stored rows."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def corpus(corpus_db: ts.Database, request: pytest.FixtureRequest) -> ts.Corpus:
     return corpus
 
 
-def found(corpus: ts.Corpus, url: str, damage: str) -> set[tuple[str, str]]:
-    """Return kind and subject of every problem after some damage."""
+def problems_after(corpus: ts.Corpus, url: str, damage: str) -> set[tuple[str, str]]:
+    """Do damage, and return kind and subject of every problem that check reports."""
     assert corpus.check() == []
     with psycopg.connect(url) as connection:
         assert connection.execute(damage.encode()).rowcount > 0
@@ -38,7 +38,7 @@ def found(corpus: ts.Corpus, url: str, damage: str) -> set[tuple[str, str]]:
     return {(problem.kind, problem.subject) for problem in problems}
 
 
-def test_nothing_is_wrong(corpus: ts.Corpus) -> None:
+def test_check_reports_no_problem_of_an_intact_corpus(corpus: ts.Corpus) -> None:
     counts: list[int] = []
     assert corpus.check(progress=counts.append) == []
     assert counts[-1] == len(TEXTS)
@@ -78,7 +78,7 @@ def test_nothing_is_wrong(corpus: ts.Corpus) -> None:
         ),
         (
             "UPDATE textsim.document_1 SET signature[128] = signature[128] # 1 WHERE key = 'a'",
-            {("signature", "a")},  # 18 bands of 7 rows leave the last two values out
+            {("signature", "a")},  # 18 bands of 7 rows do not use the last two values
         ),
         (
             "UPDATE textsim.document_1 SET shingle_count = shingle_count + 1 WHERE key = 'c'",
@@ -98,21 +98,21 @@ def test_nothing_is_wrong(corpus: ts.Corpus) -> None:
         ),
     ],
 )
-def test_damage_is_named(
+def test_damage_is_reported_with_its_document(
     corpus: ts.Corpus, database_url: str, damage: str, expected: set[tuple[str, str]]
 ) -> None:
-    assert found(corpus, database_url, damage) == expected
+    assert problems_after(corpus, database_url, damage) == expected
 
 
-def test_a_document_that_vanished(corpus: ts.Corpus, database_url: str) -> None:
+def test_band_rows_of_a_missing_document_are_reported(corpus: ts.Corpus, database_url: str) -> None:
     with psycopg.connect(database_url) as connection:
         row = connection.execute(f"SELECT {A}".encode()).fetchone()
     assert row is not None
     damage = "DELETE FROM textsim.document_1 WHERE key = 'a'"
-    assert found(corpus, database_url, damage) == {("orphan", f"document {row[0]}")}
+    assert problems_after(corpus, database_url, damage) == {("orphan", f"document {row[0]}")}
 
 
-def test_a_row_in_place_of_another_one(corpus: ts.Corpus, database_url: str) -> None:
+def test_a_band_row_that_replaces_another_is_reported(corpus: ts.Corpus, database_url: str) -> None:
     """A document may have a bucket twice, so rows are counted."""
     with psycopg.connect(database_url) as connection:
         rows = connection.execute(
@@ -122,13 +122,13 @@ def test_a_row_in_place_of_another_one(corpus: ts.Corpus, database_url: str) -> 
     damage = (
         f"UPDATE textsim.band_1 SET bucket = {first} WHERE document_id = {A} AND bucket = {second}"
     )
-    assert found(corpus, database_url, damage) == {
+    assert problems_after(corpus, database_url, damage) == {
         ("missing band row", "a"),
         ("extra band row", "a"),
     }
 
 
-def test_only_the_ids_that_differ_are_compared_row_by_row(
+def test_damage_in_one_block_of_ids_is_reported(
     db: ts.Database, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(integrity, "BLOCK_BITS", 2)
@@ -136,54 +136,56 @@ def test_only_the_ids_that_differ_are_compared_row_by_row(
     corpus.add_many((f"{i:02d}", f"document {i} of a few {i}") for i in range(40))
     ids = "(SELECT id FROM textsim.document_1 WHERE key IN ('07', '08', '30'))"
     damage = f"DELETE FROM textsim.band_1 WHERE document_id IN {ids}"
-    assert found(corpus, database_url, damage) == {
+    assert problems_after(corpus, database_url, damage) == {
         ("missing band row", key) for key in ("07", "08", "30")
     }
 
 
-def test_words_that_were_swapped(corpus: ts.Corpus, database_url: str) -> None:
+def test_a_changed_order_of_words_is_reported(corpus: ts.Corpus, database_url: str) -> None:
     damage = "UPDATE textsim.document_1 SET word_ids[1] = word_ids[2] WHERE key = 'a'"
-    assert ("signature", "a") in found(corpus, database_url, damage)
+    assert ("signature", "a") in problems_after(corpus, database_url, damage)
 
 
 @pytest.fixture
-def unchecked(database_url: str) -> None:
-    """Have the server take words under any hash, as damage does."""
+def unchecked_hashes(database_url: str) -> None:
+    """Let the server accept words with wrong hashes."""
     with psycopg.connect(database_url) as connection:
         connection.execute("ALTER TABLE textsim.word DROP CONSTRAINT word_hash_check")
 
 
-@pytest.mark.usefixtures("unchecked")
-def test_words_that_were_changed(corpus: ts.Corpus, database_url: str) -> None:
+@pytest.mark.usefixtures("unchecked_hashes")
+def test_a_changed_word_is_reported(corpus: ts.Corpus, database_url: str) -> None:
     damage = "UPDATE textsim.word SET word = 'cow' WHERE word = 'dog'"
-    problems = found(corpus, database_url, damage)
+    problems = problems_after(corpus, database_url, damage)
     assert ("signature", "a") in problems
     assert any(kind == "word hash" for kind, _ in problems)
     assert not any(subject == "b" for _, subject in problems)
 
 
-@pytest.mark.usefixtures("unchecked")
-def test_a_hash_that_was_changed(corpus: ts.Corpus, database_url: str) -> None:
+@pytest.mark.usefixtures("unchecked_hashes")
+def test_a_changed_hash_is_reported(corpus: ts.Corpus, database_url: str) -> None:
     damage = "UPDATE textsim.word SET hash = hash + 1 WHERE word = 'dog'"
-    assert [kind for kind, _ in found(corpus, database_url, damage)] == ["word hash"]
+    assert [kind for kind, _ in problems_after(corpus, database_url, damage)] == ["word hash"]
 
 
 @pytest.mark.parametrize("word", ["Dog", "dog dog", "", "do-g"])
-def test_words_that_are_no_normal_form(corpus: ts.Corpus, database_url: str, word: str) -> None:
+def test_a_word_that_is_not_in_normal_form_is_reported(
+    corpus: ts.Corpus, database_url: str, word: str
+) -> None:
     damage = (
         f"UPDATE textsim.word SET word = '{word}', hash = hashtextextended('{word}', 0) "
         "WHERE word = 'dog'"
     )
-    assert ("words", "a") in found(corpus, database_url, damage)
+    assert ("words", "a") in problems_after(corpus, database_url, damage)
 
 
-def test_another_corpus_is_not_to_blame(
+def test_damage_is_reported_for_its_own_corpus_only(
     corpus: ts.Corpus, db: ts.Database, database_url: str
 ) -> None:
     other = db.create_corpus("other")
     other.add("a", "its own text")
     damage = "UPDATE textsim.document_2 SET shingle_count = 77"
-    assert found(corpus, database_url, damage) == set()
+    assert problems_after(corpus, database_url, damage) == set()
     assert [problem.subject for problem in other.check()] == ["a"]
 
 

@@ -1,4 +1,4 @@
-"""Pairs and clusters where many documents are the same, and clusters against a graph library."""
+"""Pairs and clusters with many equal documents; clusters are compared with a graph library."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from textsim_db.read.stored_documents import StoredDocuments
 from textsim_db.text.shingles import shingles
 
 
-def test_copies_are_folded_and_unfolded(db: ts.Database) -> None:
+def test_pairs_and_clusters_contain_exact_copies(db: ts.Database) -> None:
     corpus = db.create_corpus("c")
     texts = dict(documents(600, words=60, planted=0.4, seed=5))
     model = texts["doc-0000000"]
@@ -34,14 +34,14 @@ def test_copies_are_folded_and_unfolded(db: ts.Database) -> None:
         assert similarity == len(sets[a] & sets[b]) / len(sets[a] | sets[b]) >= 0.5
     graph: nx.Graph[str] = nx.Graph()
     graph.add_weighted_edges_from(pairs)
-    found = list(corpus.clusters(0.5))
-    assert {cluster.keys for cluster in found} == {
+    clusters = list(corpus.clusters(0.5))
+    assert {cluster.keys for cluster in clusters} == {
         tuple(sorted(keys)) for keys in nx.connected_components(graph)
     }
-    assert [len(cluster.keys) for cluster in found] == sorted(
-        (len(cluster.keys) for cluster in found), reverse=True
+    assert [len(cluster.keys) for cluster in clusters] == sorted(
+        (len(cluster.keys) for cluster in clusters), reverse=True
     )
-    for cluster in found:
+    for cluster in clusters:
         tree = nx.maximum_spanning_tree(graph.subgraph(cluster.keys))
         assert cluster.weakest == min(tree.edges[edge]["weight"] for edge in tree.edges)
 
@@ -68,7 +68,7 @@ def test_long_documents_are_read_a_few_at_a_time(
     corpus.add_many(texts.items())
     db.create_corpus("waiting")
     with db.engine.begin() as connection:
-        for key in sorted(texts)[:20]:  # whose words have no ids yet
+        for key in sorted(texts)[:20]:  # their words have no ids yet
             statement = "SELECT textsim.add('waiting', %s, %s)"
             connection.exec_driver_sql(statement, (key, texts[key]))
 
@@ -81,26 +81,26 @@ def test_long_documents_are_read_a_few_at_a_time(
         ]
 
     expected = results()
-    read: list[tuple[int, int]] = []
+    reads: list[tuple[int, int]] = []
     documents_of = DocumentCache.documents
 
-    def noted(cache: DocumentCache, ids: Ids) -> StoredDocuments:
+    def record_read(cache: DocumentCache, ids: Ids) -> StoredDocuments:
         documents = documents_of(cache, ids)
-        read.append((len(ids), cache._bytes))
+        reads.append((len(ids), cache._bytes))
         return documents
 
     monkeypatch.setattr(document_cache, "CACHE_BYTES", 250_000)
-    monkeypatch.setattr(DocumentCache, "documents", noted)
+    monkeypatch.setattr(DocumentCache, "documents", record_read)
     assert len(list(corpus.pairs(0.4))) == len(expected[0])
     assert len(list(db.corpus("waiting").pairs(0.4))) == len(expected[4]) > 0
-    assert len(read) > 20
-    assert max(size for count, size in read if count > 2) <= 500_000
+    assert len(reads) > 20
+    assert max(size for count, size in reads if count > 2) <= 500_000
     assert results() == expected
 
 
 @pytest.mark.one_server
 @pytest.mark.parametrize("shingle", sample(["word:2", "char:5"], 2))
-def test_crowded_buckets_give_the_same_pairs_and_clusters(
+def test_large_buckets_give_the_same_pairs_and_clusters(
     db: ts.Database, monkeypatch: pytest.MonkeyPatch, shingle: str
 ) -> None:
     corpus = db.create_corpus("c", shingle=shingle)
@@ -111,24 +111,24 @@ def test_crowded_buckets_give_the_same_pairs_and_clusters(
     tail = texts["doc-0000001"]
     texts |= {f"letter {i}": f"{text} {tail} {tail}" for i, text in enumerate(texts.values())}
     corpus.add_many(texts.items())
-    found = {}
-    for crowd in (4, 10**9):
-        monkeypatch.setattr(bucket_pairs, "LARGE_BUCKET", crowd)
-        monkeypatch.setattr(bucket_pairs, "CROWDED_BUCKET", min(crowd, 16))
+    results = {}
+    for large in (4, 10**9):
+        monkeypatch.setattr(bucket_pairs, "LARGE_BUCKET", large)
+        monkeypatch.setattr(bucket_pairs, "CROWDED_BUCKET", min(large, 16))
         clusters = list(corpus.clusters())
-        found[crowd] = (
+        results[large] = (
             sorted(corpus.pairs()),
             [cluster.keys for cluster in clusters],
             [cluster.weakest for cluster in clusters],
         )
-    (some, keys, weakest), (all_, all_keys, all_weakest) = found.values()
-    assert len(some) == len(set(some)) > 10_000
-    assert some == all_
+    (pairs, keys, weakest), (all_pairs, all_keys, all_weakest) = results.values()
+    assert len(pairs) == len(set(pairs)) > 10_000
+    assert pairs == all_pairs
     assert keys == all_keys
     assert all(a <= b for a, b in zip(weakest, all_weakest, strict=True))
 
 
-def test_a_forest_fed_in_pieces_is_the_forest_of_the_whole(rng: random.Random) -> None:
+def test_links_added_in_parts_give_the_same_components(rng: random.Random) -> None:
     edges = [
         (a, b, round(rng.random(), 2))
         for a, b in (rng.sample(range(400), 2) for _ in range(rng.randrange(1, 600)))

@@ -1,4 +1,4 @@
-"""Several processes change one corpus at once: nothing is lost, doubled or half-written."""
+"""Several processes change one corpus at once; no document is lost, doubled or half-written."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def add_and_remove(url: str, number: int, seed: int) -> None:
 
 
 @pytest.mark.long
-def test_overlapping_keys(db: ts.Database, seed: int) -> None:
+def test_processes_add_overlapping_keys_at_once(db: ts.Database, seed: int) -> None:
     corpus = db.create_corpus("shared", "word:2", num_hashes=32)
     with multiprocessing.get_context("spawn").Pool(PROCESSES) as pool:
         stored = pool.starmap(add_overlapping, [(db.url, i, seed) for i in range(PROCESSES)])
@@ -65,7 +65,7 @@ def test_overlapping_keys(db: ts.Database, seed: int) -> None:
 
 
 @pytest.mark.long
-def test_adding_and_removing_at_once(db: ts.Database, seed: int) -> None:
+def test_processes_add_and_remove_at_once(db: ts.Database, seed: int) -> None:
     corpus = db.create_corpus("shared", "word:2", num_hashes=32)
     with multiprocessing.get_context("spawn").Pool(PROCESSES) as pool:
         pool.starmap(add_and_remove, [(db.url, i, seed) for i in range(PROCESSES)])
@@ -75,7 +75,7 @@ def test_adding_and_removing_at_once(db: ts.Database, seed: int) -> None:
     assert len(corpus) == 60
 
 
-def test_threads_share_a_database(db: ts.Database) -> None:
+def test_threads_share_one_database_object(db: ts.Database) -> None:
     corpus = db.create_corpus("shared", "word:2", num_hashes=32)
 
     def work(number: int) -> list[str]:
@@ -90,7 +90,7 @@ def test_threads_share_a_database(db: ts.Database) -> None:
     assert corpus.check() == []
 
 
-def test_creating_one_corpus_at_once(db: ts.Database) -> None:
+def test_threads_create_one_corpus_at_once(db: ts.Database) -> None:
     def create(_: int) -> ts.Corpus:
         return db.create_corpus("shared", num_hashes=32, exist_ok=True)
 
@@ -104,7 +104,7 @@ def install(url: str) -> str:
     return ts.install(url)
 
 
-def test_installing_at_once(empty_database_url: str) -> None:
+def test_threads_install_the_schema_at_once(empty_database_url: str) -> None:
     with ThreadPoolExecutor(4) as pool:
         revisions = set(pool.map(install, [empty_database_url] * 4))
     assert len(revisions) == 1
@@ -112,14 +112,14 @@ def test_installing_at_once(empty_database_url: str) -> None:
         assert db.corpora() == []
 
 
-def test_dropping_a_corpus_holds_up_no_other(db: ts.Database) -> None:
-    gone, stays = db.create_corpus("gone"), db.create_corpus("stays")
-    for corpus in (gone, stays):
+def test_dropping_a_corpus_does_not_delay_another(db: ts.Database) -> None:
+    dropped, kept = db.create_corpus("gone"), db.create_corpus("stays")
+    for corpus in (dropped, kept):
         corpus.add("a", "one two three four")
-    # A query of everything holds the parents and waits for no one; then the corpus is dropped.
+    # The reader locks the tables of the dropped corpus, so the drop waits for it.
     with psycopg.connect(db.url) as reader:
         reader.execute("SELECT count(*) FROM textsim.document_1")
-        dropping = threading.Thread(target=gone.drop)
+        dropping = threading.Thread(target=dropped.drop)
         dropping.start()
         time.sleep(0.5)
         assert dropping.is_alive()
@@ -133,10 +133,10 @@ def test_dropping_a_corpus_holds_up_no_other(db: ts.Database) -> None:
     dropping.join(PATIENCE_SECONDS)
     assert not dropping.is_alive()
     assert db.corpora() == ["made meanwhile", "stays"]
-    assert stays.check() == []
+    assert kept.check() == []
 
 
-def test_a_progress_that_fails_leaves_no_thread(db: ts.Database) -> None:
+def test_an_error_of_the_progress_function_leaves_no_thread(db: ts.Database) -> None:
     corpus = db.create_corpus("c")
 
     def fail(report: ts.AddReport) -> None:

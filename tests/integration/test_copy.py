@@ -1,7 +1,7 @@
-"""Binary COPY and parameters round trip, with both builds of psycopg and extreme integers.
+"""Binary COPY and parameters keep extreme integers, with both builds of psycopg.
 
-The C build wraps integers that do not fit where the Python one raises; what is stored must depend on
-neither.
+For an integer that does not fit, the C build wraps around and the Python build raises an error. The
+stored values must not depend on the build.
 """
 
 from __future__ import annotations
@@ -66,8 +66,8 @@ def check_bands(connection: psycopg.Connection[Any]) -> None:
     rows = (np.array(buckets, np.int64) << 32) | np.array(ids, np.int64)
     copy_in(connection, statement, copy_bands(rows))
     copy_in(connection, statement, copy_bands(rows[:0]))
-    found = query(connection, "SELECT bucket, document_id FROM b")
-    assert found == list(zip(buckets, ids, strict=True))
+    rows_read = query(connection, "SELECT bucket, document_id FROM b")
+    assert rows_read == list(zip(buckets, ids, strict=True))
 
 
 def check_documents(connection: psycopg.Connection[Any], source_id: int | None) -> None:
@@ -80,7 +80,7 @@ def check_documents(connection: psycopg.Connection[Any], source_id: int | None) 
     connection.execute("CREATE TEMP TABLE d (LIKE textsim.document) ON COMMIT DROP")
     columns = "id, key, source_id, shingle_count, language, word_ids, signature"
     languages = ["de", None, "und", "yue"] if source_id is None else [None] * 4
-    made = copy_documents(
+    data = copy_documents(
         Identities(
             np.array([ids[i] for i in chosen], np.int64),
             [keys[i].encode() for i in chosen],
@@ -89,13 +89,13 @@ def check_documents(connection: psycopg.Connection[Any], source_id: int | None) 
         ),
         Contents(
             counts,
-            np.array([word for some in words for word in some], np.int32),
+            np.array([word for words_of_document in words for word in words_of_document], np.int32),
             np.cumsum([0, *map(len, words)], dtype=np.int64),
             signatures,
         ),
         np.array(chosen, np.int64),
     )
-    copy_in(connection, f"COPY d ({columns}) FROM STDIN (FORMAT binary)", made)
+    copy_in(connection, f"COPY d ({columns}) FROM STDIN (FORMAT binary)", data)
     assert query(connection, f"SELECT {columns} FROM d") == [
         (
             ids[i],
@@ -111,7 +111,7 @@ def check_documents(connection: psycopg.Connection[Any], source_id: int | None) 
 
 
 def check_all(url: str) -> None:
-    """Run every check; also from the command line, in a process with another psycopg."""
+    """Run every check; the test calls this function in a process with the chosen build of psycopg."""
     with psycopg.connect(url) as connection:
         check_parameters(connection)
         check_bands(connection)
@@ -133,22 +133,24 @@ def check_all(url: str) -> None:
 
 
 @pytest.mark.parametrize("build", sample(["binary", "python"], 2))
-def test_round_trip(database_url: str, build: str) -> None:
+def test_values_survive_a_round_trip_with_each_build_of_psycopg(
+    database_url: str, build: str
+) -> None:
     program = (
         "import sys; from tests.integration.test_copy import check_all; check_all(sys.argv[1])"
     )
     environment = {**os.environ, "PSYCOPG_IMPL": build}
-    known = subprocess.run(
+    probe = subprocess.run(
         [sys.executable, "-c", "import psycopg; print(psycopg.pq.__impl__)"],
         env=environment,
         capture_output=True,
         text=True,
         check=False,
     )
-    if known.returncode:
-        pytest.skip(f"psycopg ({build}) cannot be loaded: {known.stderr.strip()[-200:]}")
-    assert known.stdout.strip() == build
-    done = subprocess.run(
+    if probe.returncode:
+        pytest.skip(f"psycopg ({build}) cannot be loaded: {probe.stderr.strip()[-200:]}")
+    assert probe.stdout.strip() == build
+    result = subprocess.run(
         [sys.executable, "-W", "error", "-c", program, database_url],
         cwd=ROOT,
         env=environment,
@@ -156,4 +158,4 @@ def test_round_trip(database_url: str, build: str) -> None:
         text=True,
         check=False,
     )
-    assert done.returncode == 0, done.stderr
+    assert result.returncode == 0, result.stderr

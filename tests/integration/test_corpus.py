@@ -1,4 +1,4 @@
-"""The Python API from end to end: names, shapes and meaning."""
+"""The Python API from end to end: names, shapes and results."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ def similarity(left: str, right: str, unit: str = "word", n: int = 3) -> float:
 
 @pytest.fixture
 def corpus(corpus_db: ts.Database) -> ts.Corpus:
-    # Many narrow bands: a pair that has something in common is a candidate.
+    # With many narrow bands every pair with a common shingle is a candidate.
     corpus = corpus_db.create_corpus("news", num_hashes=2048, bands=1024, rows=2)
     corpus.add_many(TEXTS.items())
     return corpus
 
 
-def test_the_settings_of_a_corpus(db: ts.Database) -> None:
+def test_the_settings_of_a_corpus_can_be_read(db: ts.Database) -> None:
     corpus = db.create_corpus(
         "news",
         shingle="word:3",
@@ -64,7 +64,7 @@ def test_bands_and_rows_override_threshold_and_recall(db: ts.Database) -> None:
     assert config.recall == pytest.approx(1 - (1 - 0.8**5) ** 20)
 
 
-def test_corpora(db: ts.Database) -> None:
+def test_corpora_are_listed_by_name(db: ts.Database) -> None:
     assert db.corpora() == []
     for name in ("b", "Ä", "a b", "a", 'quoted "name"', "%s", "{document}"):
         db.create_corpus(name)
@@ -76,7 +76,7 @@ def test_corpora(db: ts.Database) -> None:
         db.corpus("a")
 
 
-def test_exist_ok(db: ts.Database) -> None:
+def test_exist_ok_opens_a_corpus_of_the_same_settings(db: ts.Database) -> None:
     db.create_corpus("news").add("a", "b")
     with pytest.raises(ts.CorpusExists, match='"news" exists'):
         db.create_corpus("news")
@@ -85,7 +85,7 @@ def test_exist_ok(db: ts.Database) -> None:
         db.create_corpus("news", threshold=0.7, exist_ok=True)
 
 
-def test_add_many_takes_any_iterable_and_reports(db: ts.Database) -> None:
+def test_add_many_takes_any_iterable_and_counts_documents(db: ts.Database) -> None:
     corpus = db.create_corpus("news")
     assert corpus.add_many([("a", "text one"), ("b", "text two")]) == ts.AddReport(added=2)
     report = corpus.add_many((k, t) for k, t in {"a": "text one", "b": "new", "c": "x"}.items())
@@ -98,17 +98,17 @@ def test_add_many_takes_any_iterable_and_reports(db: ts.Database) -> None:
     assert corpus.check() == []
 
 
-def test_progress_is_reported(db: ts.Database) -> None:
+def test_add_many_reports_progress(db: ts.Database) -> None:
     corpus = db.create_corpus("news", "word:1", num_hashes=8)
-    seen: list[int] = []
+    received: list[int] = []
     texts = ((str(i), f"w{i % 100}") for i in range(25_000))
-    corpus.add_many(texts, progress=lambda report: seen.append(report.received))
-    assert seen[-1] == 25_000
-    assert len(seen) >= 2
-    assert seen == sorted(seen)
+    corpus.add_many(texts, progress=lambda report: received.append(report.received))
+    assert received[-1] == 25_000
+    assert len(received) >= 2
+    assert received == sorted(received)
 
 
-def test_the_iterable_is_streamed(db: ts.Database) -> None:
+def test_add_many_reads_its_iterable_as_a_stream(db: ts.Database) -> None:
     corpus = db.create_corpus("news", "word:1", num_hashes=8)
     furthest = 0
     ahead: list[int] = []
@@ -126,7 +126,7 @@ def test_the_iterable_is_streamed(db: ts.Database) -> None:
     assert max(ahead) <= 50_000
 
 
-def test_adding_the_same_again_writes_nothing(corpus: ts.Corpus, database_url: str) -> None:
+def test_adding_unchanged_documents_writes_nothing(corpus: ts.Corpus, database_url: str) -> None:
     def state() -> list[object]:
         with psycopg.connect(database_url) as connection:
             return [
@@ -142,21 +142,23 @@ def test_adding_the_same_again_writes_nothing(corpus: ts.Corpus, database_url: s
     assert state() == before
 
 
-def test_replacing_keeps_the_rows_right(db: ts.Database, rng: random.Random) -> None:
+def test_replacing_and_removing_keep_all_rows_consistent(
+    db: ts.Database, rng: random.Random
+) -> None:
     corpus = db.create_corpus("news", "word:2", num_hashes=32, bands=16, rows=2)
     expected: dict[str, str] = {}
     for _ in range(12):
-        some = {
+        changes = {
             f"k{rng.randrange(40)}": " ".join(rng.choices("abcdefg", k=rng.randrange(9)))
             for _ in range(20)
         }
-        report = corpus.add_many(some.items())
-        assert report.added == len(some.keys() - expected.keys())
-        assert report.stored == len(some)
-        expected |= some
-        gone = rng.sample(sorted(expected), 3)
-        assert corpus.remove([*gone, "unknown"]) == 3
-        for key in gone:
+        report = corpus.add_many(changes.items())
+        assert report.added == len(changes.keys() - expected.keys())
+        assert report.stored == len(changes)
+        expected |= changes
+        removed = rng.sample(sorted(expected), 3)
+        assert corpus.remove([*removed, "unknown"]) == 3
+        for key in removed:
             del expected[key]
         assert corpus.check() == []
     assert len(corpus) == len(expected)
@@ -165,7 +167,7 @@ def test_replacing_keeps_the_rows_right(db: ts.Database, rng: random.Random) -> 
         assert (key in keys) == bool(text)
 
 
-def test_remove(corpus: ts.Corpus, database_url: str) -> None:
+def test_remove_deletes_documents_and_counts_them(corpus: ts.Corpus, database_url: str) -> None:
     assert corpus.remove(["c", "e", "unknown", "c"]) == 2
     assert corpus.remove(iter(())) == 0
     assert "c" not in corpus
@@ -177,7 +179,7 @@ def test_remove(corpus: ts.Corpus, database_url: str) -> None:
         assert connection.execute("SELECT count(*) FROM textsim.band_1").fetchone() == (0,)
 
 
-def test_query(corpus: ts.Corpus) -> None:
+def test_query_returns_matches_with_exact_similarity(corpus: ts.Corpus) -> None:
     matches = corpus.query(TEXTS["a"], threshold=0.3)
     expected = {key: similarity(TEXTS["a"], text) for key, text in TEXTS.items()}
     assert {m.key: m.similarity for m in matches} == {k: s for k, s in expected.items() if s >= 0.3}
@@ -199,7 +201,7 @@ def test_equal_similarities_come_in_the_order_of_the_keys(db: ts.Database) -> No
     assert [m.key for m in corpus.neighbours("b")] == list("acd")
 
 
-def test_query_many_is_query_for_each(corpus: ts.Corpus) -> None:
+def test_query_many_equals_a_query_for_each_text(corpus: ts.Corpus) -> None:
     texts = [*TEXTS.values(), "unknown words", TEXTS["a"].upper(), "the quick brown fox"] * 3
     for threshold in (None, 0.01, 0.5, 1.0):
         for limit in (None, 1):
@@ -208,13 +210,13 @@ def test_query_many_is_query_for_each(corpus: ts.Corpus) -> None:
     assert corpus.query_many([]) == []
 
 
-def test_query_many_over_several_rounds(corpus: ts.Corpus) -> None:
+def test_query_many_takes_thousands_of_texts(corpus: ts.Corpus) -> None:
     texts = [TEXTS["abd"[i % 3]] for i in range(2500)]
     matches_of_each = corpus.query_many(texts, threshold=0.9)
     assert [matches[0].key for matches in matches_of_each] == ["abd"[i % 3] for i in range(2500)]
 
 
-def test_neighbours(corpus: ts.Corpus) -> None:
+def test_neighbours_equal_a_query_with_the_stored_text(corpus: ts.Corpus) -> None:
     for key, text in TEXTS.items():
         expected = [m for m in corpus.query(text, threshold=0.2) if m.key != key]
         assert corpus.neighbours(key, threshold=0.2) == expected
@@ -223,7 +225,7 @@ def test_neighbours(corpus: ts.Corpus) -> None:
         corpus.neighbours("zz")
 
 
-def test_candidates(corpus: ts.Corpus) -> None:
+def test_candidates_count_shared_bands(corpus: ts.Corpus) -> None:
     candidates = corpus.candidates(TEXTS["a"])
     assert candidates[0] == ts.Candidate("a", 1024)
     assert all(isinstance(c, ts.Candidate) for c in candidates)
@@ -235,21 +237,21 @@ def test_candidates(corpus: ts.Corpus) -> None:
     assert corpus.candidates("") == []
 
 
-def test_pairs(corpus: ts.Corpus) -> None:
+def test_pairs_have_exact_similarities(corpus: ts.Corpus) -> None:
     pairs = corpus.pairs(threshold=0.3)
     assert iter(pairs) is pairs
-    found = list(pairs)
-    assert sorted(found) == sorted(
+    all_pairs = list(pairs)
+    assert sorted(all_pairs) == sorted(
         ts.Pair(a, b, similarity(TEXTS[a], TEXTS[b]))
         for a in TEXTS
         for b in TEXTS
         if a < b and similarity(TEXTS[a], TEXTS[b]) >= 0.3
     )
-    assert len(found) == 3
-    assert list(corpus.pairs()) == [p for p in found if p.similarity >= 0.8]
+    assert len(all_pairs) == 3
+    assert list(corpus.pairs()) == [p for p in all_pairs if p.similarity >= 0.8]
 
 
-def test_pairs_may_be_left_half_read(corpus: ts.Corpus, database_url: str) -> None:
+def test_pairs_may_be_closed_before_their_end(corpus: ts.Corpus, database_url: str) -> None:
     pairs = corpus.pairs(threshold=0.3)
     next(pairs)
     pairs.close()
@@ -269,7 +271,7 @@ def test_documents_may_be_added_while_pairs_are_read(corpus: ts.Corpus) -> None:
     assert len(pairs_read) == 3
 
 
-def test_clusters(corpus: ts.Corpus) -> None:
+def test_clusters_join_pairs_and_have_their_weakest_link(corpus: ts.Corpus) -> None:
     corpus.add_many([("x", TEXTS["d"]), ("y", TEXTS["d"]), ("z", TEXTS["d"]), ("w", TEXTS["d"])])
     clusters = list(corpus.clusters(threshold=0.3))
     assert [c.keys for c in clusters] == [("d", "w", "x", "y", "z"), ("a", "b", "c")]
@@ -280,7 +282,7 @@ def test_clusters(corpus: ts.Corpus) -> None:
     assert [c.keys for c in corpus.clusters()][1:] == [("a", "b")]
 
 
-def test_signature_and_buckets(corpus: ts.Corpus) -> None:
+def test_signatures_and_buckets_have_the_right_shapes(corpus: ts.Corpus) -> None:
     signature, buckets = corpus.signature(TEXTS["a"]), corpus.buckets(TEXTS["a"])
     assert signature.shape == (2048,)
     assert signature.dtype == np.int16
@@ -289,7 +291,7 @@ def test_signature_and_buckets(corpus: ts.Corpus) -> None:
     assert corpus.signature("").shape == corpus.buckets(" ").shape == (0,)
 
 
-def test_contains_and_len(corpus: ts.Corpus) -> None:
+def test_a_corpus_supports_in_and_len(corpus: ts.Corpus) -> None:
     assert "a" in corpus
     assert "e" in corpus
     assert "zz" not in corpus
@@ -298,7 +300,7 @@ def test_contains_and_len(corpus: ts.Corpus) -> None:
     assert len(corpus) == 5
 
 
-def test_corpora_do_not_see_each_other(corpus: ts.Corpus, db: ts.Database) -> None:
+def test_a_corpus_does_not_see_documents_of_another(corpus: ts.Corpus, db: ts.Database) -> None:
     other = db.create_corpus("other", bands=64, rows=2)
     assert other.query(TEXTS["a"]) == []
     other.add("a", TEXTS["d"])
@@ -309,7 +311,7 @@ def test_corpora_do_not_see_each_other(corpus: ts.Corpus, db: ts.Database) -> No
     assert len(corpus) == 5
 
 
-def test_drop_leaves_nothing_but_words(corpus: ts.Corpus, database_url: str) -> None:
+def test_drop_leaves_no_table_of_the_corpus(corpus: ts.Corpus, database_url: str) -> None:
     corpus.drop()
     with psycopg.connect(database_url) as connection:
         tables = connection.execute(
@@ -319,20 +321,20 @@ def test_drop_leaves_nothing_but_words(corpus: ts.Corpus, database_url: str) -> 
     assert tables == []
 
 
-def test_a_large_load_leaves_the_tables_settled(db: ts.Database, database_url: str) -> None:
+def test_a_large_load_leaves_vacuumed_tables(db: ts.Database, database_url: str) -> None:
     corpus = db.create_corpus("c", shingle="word:1", num_hashes=8, bands=2, rows=4)
     corpus.add_many((f"{i}", f"a few words and the number {i}") for i in range(10_000))
     with psycopg.connect(database_url) as connection:
         for relation, rows in (("document", 10_000), ("band", 20_000)):
-            found = connection.execute(
+            row_counts = connection.execute(
                 "SELECT reltuples FROM pg_class WHERE relname ~ %s",
                 [f"^{relation}_[0-9]+$"],
             ).fetchall()
-            assert found == [(rows,)]
+            assert row_counts == [(rows,)]
 
 
-def test_a_first_load_leaves_statistics(db: ts.Database, database_url: str) -> None:
-    """Without them a view of candidate pairs would compare all documents with each other."""
+def test_a_first_load_leaves_planner_statistics(db: ts.Database, database_url: str) -> None:
+    """Without statistics a view of candidate pairs compares all documents with each other."""
     corpus = db.create_corpus("c")
     corpus.add_many(
         (f"{i}", f"a few words and the number {i % 90}") for i in range(ANALYZE_DOCUMENTS)
@@ -340,5 +342,5 @@ def test_a_first_load_leaves_statistics(db: ts.Database, database_url: str) -> N
     with psycopg.connect(database_url) as connection:
         connection.execute("SELECT textsim.create_view('c', 'candidate')")
         plan = "\n".join(row[0] for row in connection.execute("EXPLAIN SELECT * FROM candidate"))
-    # Each document's buckets are looked up before it meets another one.
+    # The plan looks up each document's buckets before it joins other documents.
     assert plan.index("band_1_bucket") < plan.index("document_1 e")

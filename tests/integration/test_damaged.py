@@ -1,6 +1,6 @@
-"""Rows that nobody should have written: an error at most, and never memory that is not ours.
+"""Damaged rows cause at most an error, and never a read of foreign memory.
 
-A role that may write documents may write anything into them; who reads them must not pay for it.
+A role that may write documents may write any values, which must not harm readers.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def corpus(db: ts.Database, request: pytest.FixtureRequest) -> ts.Corpus:
 
 
 def calls(corpus: ts.Corpus) -> Iterator[Callable[[], object]]:
-    """Yield everything that reads documents, and what writes them."""
+    """Yield every call that reads or writes documents."""
     text = " ".join(WORDS)
     yield lambda: corpus.query(text)
     yield lambda: corpus.query_many([text, text])
@@ -76,13 +76,13 @@ def calls(corpus: ts.Corpus) -> Iterator[Callable[[], object]]:
 
 
 @pytest.mark.parametrize("damage", sample(DAMAGE, 5))
-def test_damaged_documents(
+def test_damaged_documents_cause_at_most_an_error(
     db: ts.Database, corpus: ts.Corpus, damage: str, rng: random.Random
 ) -> None:
     chosen = rng.choice((f"key = 'k{rng.randrange(1, COPIES)}'", "key <> 'k0'"))
     with psycopg.connect(db.url) as connection:
         connection.execute(f"UPDATE textsim.document_1 SET {damage} WHERE {chosen}".encode())
-    if "source_id" not in damage:  # that one is no damage: its table was detached
+    if "source_id" not in damage:  # an unknown source is no damage: its table may be detached
         assert corpus.check() != []
     for call in calls(corpus):
         try:
@@ -108,7 +108,9 @@ def test_damaged_documents(
         "SELECT bucket, -2147483648 FROM textsim.band_1 LIMIT 10",
     ],
 )
-def test_damaged_band_rows(db: ts.Database, corpus: ts.Corpus, rows: str) -> None:
+def test_damaged_band_rows_cause_at_most_an_error(
+    db: ts.Database, corpus: ts.Corpus, rows: str
+) -> None:
     with psycopg.connect(db.url) as connection:
         connection.execute(f"INSERT INTO textsim.band_1 {rows}".encode())
     assert corpus.check() != []

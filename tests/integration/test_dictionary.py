@@ -1,4 +1,4 @@
-"""The dictionary under eight processes at once, and under a true collision of 64-bit hashes."""
+"""The dictionary with eight processes at once, and with a true collision of 64-bit hashes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ DOCUMENTS = 120
 
 
 def add_shuffled(url: str, number: int, seed: int) -> int:
-    """Add all words in an order of one's own, in many small calls; return how many were stored."""
+    """Add all words in a random order, in many small calls; return the number of stored documents."""
     rng = random.Random(f"{seed} {number}")
     order = [f"w{i}" for i in range(WORDS)]
     rng.shuffle(order)
@@ -38,7 +38,7 @@ def add_shuffled(url: str, number: int, seed: int) -> int:
 
 
 @pytest.mark.long
-def test_eight_processes_with_shuffled_words(db: ts.Database, seed: int) -> None:
+def test_eight_processes_add_the_same_words_at_once(db: ts.Database, seed: int) -> None:
     corpus = db.create_corpus("shared", "word:1", num_hashes=16)
     with multiprocessing.get_context("spawn").Pool(PROCESSES) as pool:
         stored = pool.starmap(add_shuffled, [(db.url, i, seed) for i in range(PROCESSES)])
@@ -61,40 +61,40 @@ def test_eight_processes_with_shuffled_words(db: ts.Database, seed: int) -> None
     assert corpus.check() == []
 
 
-def test_the_words_do_collide() -> None:
+def test_the_words_of_the_collision_have_one_hash() -> None:
     assert collision.FIRST != collision.SECOND
     assert words(f"{collision.FIRST} {collision.SECOND}") == [collision.FIRST, collision.SECOND]
     assert len(set(hash_texts([collision.FIRST, collision.SECOND]))) == 1
 
 
-def refusal_names(report: ts.AddReport, key: str, word: str) -> bool:
+def is_refused(report: ts.AddReport, key: str, word: str) -> bool:
     [refusal] = report.refused
     return refusal.key == key and f'"{word}"' in refusal.reason and "hash" in refusal.reason
 
 
-def test_collision_with_a_word_stored_before(db: ts.Database) -> None:
+def test_a_word_that_collides_with_a_stored_word_is_refused(db: ts.Database) -> None:
     corpus = db.create_corpus("c", "word:1")
     corpus.add("a", f"one {collision.FIRST}")
     report = corpus.add_many([("b", f"one {collision.SECOND}"), ("c", "another"), ("d", "")])
     assert report.added == 2
-    assert refusal_names(report, "b", collision.SECOND)
+    assert is_refused(report, "b", collision.SECOND)
     assert "b" not in corpus
     with pytest.raises(ts.DocumentError, match=collision.SECOND):
         corpus.add("b", collision.SECOND)
     assert corpus.check() == []
 
 
-def test_collision_with_a_word_stored_by_another_process(db: ts.Database) -> None:
+def test_a_word_that_collides_with_another_clients_word_is_refused(db: ts.Database) -> None:
     corpus = db.create_corpus("c", "word:1")
     corpus.add("x", f"warm {collision.SECOND[:5]}")
     with ts.connect(db.url) as other:
         other.corpus("c").add("a", f"one {collision.FIRST}")
     report = corpus.add_many([("b", f"one {collision.SECOND}")])
-    assert refusal_names(report, "b", collision.SECOND)
+    assert is_refused(report, "b", collision.SECOND)
     assert corpus.check() == []
 
 
-def test_collision_within_a_batch(db: ts.Database) -> None:
+def test_a_collision_within_a_batch_refuses_one_document(db: ts.Database) -> None:
     corpus = db.create_corpus("c", "word:1")
     texts = [("a", f"one {collision.FIRST}"), ("b", f"one {collision.SECOND}"), ("c", "one")]
     report = corpus.add_many(texts)
@@ -106,7 +106,7 @@ def test_collision_within_a_batch(db: ts.Database) -> None:
     assert corpus.check() == []
 
 
-def test_collision_within_a_document(db: ts.Database) -> None:
+def test_a_collision_within_a_document_refuses_the_document(db: ts.Database) -> None:
     corpus = db.create_corpus("c", "word:1")
     report = corpus.add_many([("a", f"{collision.FIRST} {collision.SECOND}"), ("b", "one")])
     assert report.added == 1
@@ -115,7 +115,7 @@ def test_collision_within_a_document(db: ts.Database) -> None:
 
 
 @pytest.mark.parametrize("shingle", ["word:1", "char:5"])
-def test_a_query_is_not_fooled_by_a_collision(db: ts.Database, shingle: str) -> None:
+def test_a_query_does_not_match_a_colliding_word(db: ts.Database, shingle: str) -> None:
     corpus = db.create_corpus("c", shingle)
     corpus.add("a", collision.FIRST)
     assert [match.similarity for match in corpus.query(collision.FIRST)] == [1.0]
@@ -123,14 +123,14 @@ def test_a_query_is_not_fooled_by_a_collision(db: ts.Database, shingle: str) -> 
     assert corpus.query_many([collision.SECOND, collision.FIRST])[0] == []
 
 
-def test_equal_hashes_of_different_shingles_are_different(db: ts.Database) -> None:
-    # Broken at a space, the colliding strings become shingles of words that do not collide.
+def test_different_shingles_with_one_hash_are_different(db: ts.Database) -> None:
+    # Without their last letter, the words themselves do not collide.
     corpus = db.create_corpus("c", "char:24")
     corpus.add_many([("a", collision.FIRST[:-1]), ("b", collision.SECOND[:-1])])
     assert list(corpus.pairs(0.01)) == []
 
 
-def test_words_of_a_megabyte(db: ts.Database) -> None:
+def test_words_of_a_megabyte_get_ids(db: ts.Database) -> None:
     corpus = db.create_corpus("c", "word:1")
     long = "x" * 1024 * 1024
     assert corpus.add_many([("a", f"{long} y"), ("b", f"{long} z"), ("c", f"{long}z")]).added == 3
@@ -138,7 +138,7 @@ def test_words_of_a_megabyte(db: ts.Database) -> None:
     assert corpus.check() == []
 
 
-def test_ids_survive_a_second_client_and_a_cold_cache(db: ts.Database, tmp_path: Path) -> None:
+def test_a_second_client_uses_the_same_ids(db: ts.Database, tmp_path: Path) -> None:
     corpus = db.create_corpus("c", "word:1")
     corpus.add("a", "one two three")
     with ts.connect(db.url) as other:
@@ -147,8 +147,8 @@ def test_ids_survive_a_second_client_and_a_cold_cache(db: ts.Database, tmp_path:
     assert [m.key for m in corpus.neighbours("a", threshold=0.7)] == ["b"]
 
 
-def test_words_are_kept_by_roles_that_may_lose_documents(db: ts.Database) -> None:
-    """An id that is given to documents later on must be that of its word after a crash."""
+def test_words_are_committed_durably_for_every_role(db: ts.Database) -> None:
+    """A crash must not lose a word whose id later documents use."""
     with psycopg.connect(db.url, autocommit=True) as connection:
         connection.execute(
             """
@@ -162,10 +162,12 @@ def test_words_are_kept_by_roles_that_may_lose_documents(db: ts.Database) -> Non
             FOR EACH STATEMENT EXECUTE FUNCTION see()
             """
         )
-        for setting, found in (("off", "on"), ("local", "local"), ("on", "on")):
+        for setting, expected in (("off", "on"), ("local", "local"), ("on", "on")):
             connection.execute("TRUNCATE seen")
             option = {"options": f"-c synchronous_commit={setting}"}
             url = sqlalchemy_url(db.url).update_query_dict(option)
             with ts.connect(plain_url(url)) as other:
                 other.create_corpus(setting).add("a", f"words that are new {setting}")
-            assert connection.execute("SELECT DISTINCT setting FROM seen").fetchall() == [(found,)]
+            assert connection.execute("SELECT DISTINCT setting FROM seen").fetchall() == [
+                (expected,)
+            ]

@@ -59,13 +59,13 @@ def arrow(values: dict[str, Any]) -> pa.Table:
     )
 
 
-def in_pieces(values: dict[str, Any]) -> pa.Table:
+def split_table(values: dict[str, Any]) -> pa.Table:
     table = arrow(values)
     return pa.concat_tables([table.slice(0, 1), table.slice(1, 0), table.slice(1)])
 
 
 class Capsules:
-    """A table that shows nothing but the PyCapsule interface."""
+    """A table with the PyCapsule interface alone."""
 
     def __init__(self, table: pa.Table) -> None:
         self._table = table
@@ -79,8 +79,8 @@ TABLES: list[Callable[[dict[str, Any]], Any]] = [
     pandas_frame_with_an_index,
     polars_frame,
     arrow,
-    in_pieces,
-    lambda values: in_pieces(values).to_reader(),
+    split_table,
+    lambda values: split_table(values).to_reader(),
     lambda values: arrow(values).to_batches()[0],
     lambda values: Capsules(arrow(values)),
     lambda values: records(values["id"]),
@@ -96,7 +96,7 @@ TABLES: list[Callable[[dict[str, Any]], Any]] = [
 @pytest.mark.sampled
 @pytest.mark.parametrize("number", range(len(TABLES)))
 @pytest.mark.parametrize("keys", [list("abc"), [3, 20, 100], UUIDS], ids=["str", "int", "uuid"])
-def test_tables_and_records(corpus: ts.Corpus, number: int, keys: list[Any]) -> None:
+def test_tables_and_records_are_added(corpus: ts.Corpus, number: int, keys: list[Any]) -> None:
     report = corpus.add_many(TABLES[number](columns(keys)), key="id", text="body")
     assert (report.added, report.refused) == (3, [])
     assert all(key in corpus for key in keys)
@@ -104,7 +104,7 @@ def test_tables_and_records(corpus: ts.Corpus, number: int, keys: list[Any]) -> 
 
 
 @pytest.mark.parametrize("kind", [dict, OrderedDict, MappingProxyType])
-def test_mappings_of_key_to_text(corpus: ts.Corpus, kind: Any) -> None:
+def test_mappings_of_key_to_text_are_added(corpus: ts.Corpus, kind: Any) -> None:
     assert corpus.add_many(kind(TEXTS)).added == 3
     assert [m.key for m in corpus.query(TEXTS["a"])] == ["a", "b"]
 
@@ -112,7 +112,7 @@ def test_mappings_of_key_to_text(corpus: ts.Corpus, kind: Any) -> None:
 @pytest.mark.parametrize(
     "pair", [["a", "t"], np.array(["a", "t"]), np.array(["a", "t"], object), iter(["a", "t"])]
 )
-def test_pairs_of_other_types(corpus: ts.Corpus, pair: Any) -> None:
+def test_pairs_of_other_types_are_added(corpus: ts.Corpus, pair: Any) -> None:
     assert corpus.add_many([pair]).added == 1
     assert [m.key for m in corpus.query("t")] == ["a"]
 
@@ -128,7 +128,7 @@ def test_pairs_of_other_types(corpus: ts.Corpus, pair: Any) -> None:
         (UUIDS[2], "00000000-0000-0000-0000-000000000002"),
     ],
 )
-def test_keys_that_are_kept_as_their_text(corpus: ts.Corpus, key: Any, stored: str) -> None:
+def test_integers_and_uuids_are_stored_as_text(corpus: ts.Corpus, key: Any, stored: str) -> None:
     corpus.add_many({"a": TEXTS["a"]})
     assert corpus.add(key, TEXTS["b"]).added == 1
     assert corpus.add_many([(key, TEXTS["b"]), (stored, TEXTS["b"])]).duplicates == 1
@@ -143,7 +143,7 @@ def test_keys_that_are_kept_as_their_text(corpus: ts.Corpus, key: Any, stored: s
     assert key not in corpus
 
 
-def test_a_bool_is_no_key(corpus: ts.Corpus) -> None:
+def test_a_bool_is_refused_as_a_key(corpus: ts.Corpus) -> None:
     corpus.add(1, "a text")
     corpus.add("True", "a text")
     assert 1 in corpus
@@ -153,7 +153,7 @@ def test_a_bool_is_no_key(corpus: ts.Corpus) -> None:
         corpus.neighbours(True)
 
 
-WRONG: list[tuple[Any, dict[str, Any], str]] = [
+WRONG_DOCUMENTS: list[tuple[Any, dict[str, Any], str]] = [
     (["ab", "cd"], {}, "type list with items of type str; expected pairs"),
     (iter(["ab", "cd"]), {}, "items of type str; expected pairs"),
     ("ab", {}, "type str; expected pairs"),
@@ -183,9 +183,9 @@ WRONG: list[tuple[Any, dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize("number", range(len(WRONG)))
-def test_other_documents_are_refused_by_type(corpus: ts.Corpus, number: int) -> None:
-    documents, names, message = WRONG[number]
+@pytest.mark.parametrize("number", range(len(WRONG_DOCUMENTS)))
+def test_other_types_of_documents_are_refused_by_name(corpus: ts.Corpus, number: int) -> None:
+    documents, names, message = WRONG_DOCUMENTS[number]
     add_many: Any = corpus.add_many
     with pytest.raises(ts.ConfigurationError, match=message):
         add_many(documents, **names)
@@ -193,7 +193,7 @@ def test_other_documents_are_refused_by_type(corpus: ts.Corpus, number: int) -> 
 
 
 @pytest.mark.parametrize("library", ["pandas", "polars"])
-def test_other_frames_are_refused_by_type(corpus: ts.Corpus, library: str) -> None:
+def test_frames_without_column_names_are_refused(corpus: ts.Corpus, library: str) -> None:
     module = pytest.importorskip(library)
     frame = module.DataFrame(columns())
     add_many: Any = corpus.add_many
@@ -211,7 +211,7 @@ def test_other_frames_are_refused_by_type(corpus: ts.Corpus, library: str) -> No
     assert len(corpus) == 0
 
 
-def test_what_a_table_is_missing_is_refused(corpus: ts.Corpus) -> None:
+def test_rows_without_key_or_text_are_refused(corpus: ts.Corpus) -> None:
     table = pa.table({"id": [1, None, 3], "body": ["some text", "other text", None]})
     report = corpus.add_many(table, key="id", text="body")
     assert report.added == 1
@@ -219,28 +219,28 @@ def test_what_a_table_is_missing_is_refused(corpus: ts.Corpus) -> None:
         ("None", "the key is of type NoneType;"),
         ("3", "the text is of type NoneType"),
     ]
-    more: list[dict[str, Any]] = [{"id": 5, "body": "text"}, {"id": 6}, {"body": "text"}]
-    assert len(corpus.add_many(more, key="id", text="body").refused) == 2
+    records: list[dict[str, Any]] = [{"id": 5, "body": "text"}, {"id": 6}, {"body": "text"}]
+    assert len(corpus.add_many(records, key="id", text="body").refused) == 2
     assert corpus.add_many([], key="id", text="body").received == 0
 
 
-def test_a_table_is_read_as_it_is_needed() -> None:
-    taken = 0
+def test_a_table_is_read_batch_by_batch() -> None:
+    batches_read = 0
 
     def batches() -> Iterator[pa.RecordBatch]:
-        nonlocal taken
+        nonlocal batches_read
         for i in range(1000):
-            taken += 1
+            batches_read += 1
             yield pa.record_batch({"id": [str(i)], "body": ["text"]})
 
     schema = pa.schema({"id": pa.string(), "body": pa.string()})
     stream = stream_documents(pa.RecordBatchReader.from_batches(schema, batches()), "id", "body")
     assert [next(stream) for _ in range(3)] == [(str(i), "text") for i in range(3)]
-    assert taken <= 4
+    assert batches_read <= 4
 
 
 @pytest.mark.parametrize("number", range(4))
-def test_a_table_becomes_objects_in_slices(number: int) -> None:
+def test_a_table_is_converted_in_slices(number: int) -> None:
     rows = 200 * ROWS
     values = {"id": range(rows), "body": ["a text of some length, " * 20] * rows}
     table = TABLES[number](values) if number != 1 else arrow(values)
@@ -271,10 +271,10 @@ try:
 except ConfigurationError as error:
     print(error)
 """
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=False
     )
-    assert done.stderr == ""
-    assert done.stdout == (
+    assert result.stderr == ""
+    assert result.stdout == (
         "[(1, 'text')]\ndocuments of type Capsules need PyArrow: pip install pyarrow\n"
     )

@@ -1,6 +1,6 @@
-"""The embedded server: started, shared, killed, and found again with everything in it.
+"""The embedded server is started, shared and killed, and keeps its documents.
 
-These tests start servers of their own, with the settings that users get, and kill none but those.
+The tests start servers with the settings that users get, and kill only these servers.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ pytestmark = pytest.mark.skipif(
 
 @pytest.fixture
 def folder(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A data folder of the test's own, which connect() without an address uses."""
+    """A temporary data folder that connect() without an address uses."""
     with server_folder() as folder:
         monkeypatch.setenv(embedded_server.DATA_DIR_VARIABLE, str(folder))
         yield folder
 
 
-def run(program: str, *arguments: object, **options: Any) -> str:
-    done = subprocess.run(
+def run_program(program: str, *arguments: object, **options: Any) -> str:
+    result = subprocess.run(
         [sys.executable, "-c", program, *map(str, arguments)],
         cwd=ROOT,
         capture_output=True,
@@ -59,17 +59,17 @@ def run(program: str, *arguments: object, **options: Any) -> str:
         check=False,
         **options,
     )
-    assert done.returncode == 0, done.stderr
-    return str(done.stdout)
+    assert result.returncode == 0, result.stderr
+    return str(result.stdout)
 
 
-def add_some(count: int) -> None:
+def add_documents(count: int) -> None:
     with ts.connect() as db:
         corpus = db.create_corpus("news", "word:2", num_hashes=16, exist_ok=True)
         assert corpus.add_many((f"k{i}", f"some words {i}") for i in range(count)).stored == count
 
 
-def check_some(count: int) -> None:
+def check_documents(count: int) -> None:
     with ts.connect() as db:
         corpus = db.corpus("news")
         assert len(corpus) == count
@@ -78,7 +78,7 @@ def check_some(count: int) -> None:
 
 
 @pytest.mark.parametrize("version", [16, 18])
-def test_start_join_and_stop(folder: Path, version: int) -> None:
+def test_a_server_is_started_joined_and_stopped(folder: Path, version: int) -> None:
     url = embedded_server.start(folder, version)
     pid = postmaster(folder, version).pid
     assert embedded_server.start(folder, version) == url
@@ -94,13 +94,13 @@ def test_start_join_and_stop(folder: Path, version: int) -> None:
     assert not embedded_server.stop(folder, version)
 
 
-def test_stop_waits_for_the_processes_and_not_only_for_their_lock_file(folder: Path) -> None:
+def test_stop_waits_until_all_processes_of_the_server_have_ended(folder: Path) -> None:
     embedded_server.start(folder)
     cluster = folder / f"postgresql-{VERSION}"
-    program = folder / "postgres"  # a process of the cluster that ends after the lock file has gone
+    program = folder / "postgres"  # a process of the cluster that outlives the lock file
     program.symlink_to("/bin/bash")
     ended = folder / "ended"
-    # The colon keeps the shell itself there until the last program has ended.
+    # The colon keeps the shell from replacing itself with the last program.
     script = (
         f"while [ -e {cluster}/postmaster.pid ]; do sleep 0.01; done; sleep 1; touch {ended}; :"
     )
@@ -109,9 +109,9 @@ def test_stop_waits_for_the_processes_and_not_only_for_their_lock_file(folder: P
         assert ended.exists()
 
 
-def test_connect_without_an_address(folder: Path) -> None:
-    add_some(10)
-    check_some(10)
+def test_connect_without_an_address_uses_the_embedded_server(folder: Path) -> None:
+    add_documents(10)
+    check_documents(10)
     with ts.connect() as db, psycopg.connect(db.url) as connection:
         assert connection.execute("SELECT count(*) FROM textsim.document_1").fetchone() == (10,)
 
@@ -119,12 +119,14 @@ def test_connect_without_an_address(folder: Path) -> None:
 @pytest.mark.long
 def test_two_processes_share_one_server(folder: Path) -> None:
     url = embedded_server.start(folder)
-    assert run(START, folder).strip() == url
-    add_some(10)
-    assert run("import textsim_db; print(len(textsim_db.connect().corpus('news')))") == "10\n"
+    assert run_program(START, folder).strip() == url
+    add_documents(10)
+    assert (
+        run_program("import textsim_db; print(len(textsim_db.connect().corpus('news')))") == "10\n"
+    )
 
 
-def test_several_processes_start_it_at_once(folder: Path) -> None:
+def test_processes_that_start_the_server_at_once_share_it(folder: Path) -> None:
     starting = [
         subprocess.Popen(
             [sys.executable, "-c", START, folder], cwd=ROOT, stdout=subprocess.PIPE, text=True
@@ -137,7 +139,7 @@ def test_several_processes_start_it_at_once(folder: Path) -> None:
 
 
 @pytest.mark.long
-def test_the_client_is_killed(folder: Path) -> None:
+def test_documents_survive_a_killed_client(folder: Path) -> None:
     url = embedded_server.start(folder)
     client = subprocess.Popen(
         [sys.executable, "-c", ADD_FOREVER], cwd=ROOT, stdout=subprocess.PIPE, text=True
@@ -156,18 +158,18 @@ def test_the_client_is_killed(folder: Path) -> None:
 
 
 @pytest.mark.long
-def test_the_server_is_killed(folder: Path) -> None:
-    add_some(500)
+def test_documents_survive_a_killed_server(folder: Path) -> None:
+    add_documents(500)
     pid = postmaster(folder).pid
     kill_postmaster(folder)
-    check_some(500)
+    check_documents(500)
     assert postmaster(folder).pid != pid
-    add_some(600)
-    check_some(600)
+    add_documents(600)
+    check_documents(600)
 
 
 @pytest.mark.long
-def test_the_server_is_killed_under_a_client(folder: Path) -> None:
+def test_a_client_reports_a_killed_server(folder: Path) -> None:
     with ts.connect() as db:
         corpus = db.create_corpus("news", "word:2", num_hashes=16)
         texts = [(f"k{i}", f"some words {i}") for i in range(25_000)]
@@ -184,11 +186,11 @@ def test_the_server_is_killed_under_a_client(folder: Path) -> None:
         corpus = db.corpus("news")
         assert corpus.check() == []
         assert corpus.add_many(texts).stored == len(texts)
-    check_some(len(texts))
+    check_documents(len(texts))
 
 
-def test_the_whole_group_is_killed(folder: Path) -> None:
-    add_some(100)
+def test_documents_survive_a_kill_of_all_processes(folder: Path) -> None:
+    add_documents(100)
     process = postmaster(folder)
     for child in [*process.children(recursive=True), process]:
         try:
@@ -196,61 +198,65 @@ def test_the_whole_group_is_killed(folder: Path) -> None:
         except psutil.NoSuchProcess:
             continue
     process.wait(30)
-    check_some(100)
+    check_documents(100)
 
 
-def test_a_half_finished_initdb(folder: Path) -> None:
+def test_an_unfinished_initdb_is_repeated(folder: Path) -> None:
     cluster = folder / f"postgresql-{VERSION}"
     (cluster / "base" / "1").mkdir(parents=True)
     (cluster / "PG_VERSION").write_text(f"{VERSION}\n")
     (cluster / "postgresql.conf").write_text("")
-    add_some(10)
-    check_some(10)
+    add_documents(10)
+    check_documents(10)
 
 
-def test_initdb_is_killed(folder: Path) -> None:
+def test_a_killed_initdb_is_repeated(folder: Path) -> None:
     starting = subprocess.Popen(
         [sys.executable, "-c", START, folder], cwd=ROOT, start_new_session=True
     )
     cluster = folder / f"postgresql-{VERSION}"
     wait_for((cluster / "PG_VERSION").exists)
-    os.killpg(starting.pid, signal.SIGKILL)  # the process group that was started above
+    os.killpg(starting.pid, signal.SIGKILL)  # the process group of `starting`
     starting.wait()
-    add_some(10)
-    check_some(10)
+    add_documents(10)
+    check_documents(10)
 
 
 @pytest.mark.long
-def test_a_stale_lock_with_the_number_of_another_program(folder: Path) -> None:
-    add_some(50)
+def test_a_stale_lock_with_another_programs_process_id_is_ignored(folder: Path) -> None:
+    add_documents(50)
     cluster = folder / f"postgresql-{VERSION}"
     lock = (cluster / "postmaster.pid").read_text()
     kill_postmaster(folder)
     wait_for(lambda: not embedded_server._Server(cluster, VERSION).leftovers())
     with subprocess.Popen(["sleep", "600"]) as other:
         try:
-            rest = lock.split("\n", 1)[1]
+            later_lines = lock.split("\n", 1)[1]
             for path in (cluster / "postmaster.pid", *cluster.glob(".s.PGSQL.*.lock")):
-                path.write_text(f"{other.pid}\n{rest}")
-            check_some(50)
+                path.write_text(f"{other.pid}\n{later_lines}")
+            check_documents(50)
             assert other.poll() is None, "the other program was ended"
             assert postmaster(folder).pid != other.pid
         finally:
             other.kill()
 
 
-def test_a_path_too_long_for_a_socket(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_path_that_is_too_long_for_a_socket_works(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     long = folder / ("long" * 30) / "way down"
     monkeypatch.setenv(embedded_server.DATA_DIR_VARIABLE, str(long))
     try:
         assert len(str(long)) > 107
-        add_some(10)
-        check_some(10)
+        add_documents(10)
+        check_documents(10)
     finally:
         embedded_server.stop(long)
 
 
-def test_a_folder_that_cannot_be_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_that_cannot_be_created_is_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "file").write_text("")
     monkeypatch.setenv(embedded_server.DATA_DIR_VARIABLE, str(tmp_path / "file" / "below"))
     with pytest.raises(ts.EmbeddedServerError, match="set TEXTSIM_DATA_DIR to another"):
@@ -264,7 +270,7 @@ def test_an_unknown_version_is_refused(folder: Path) -> None:
 
 @pytest.mark.long
 @pytest.mark.skipif(os.geteuid() != 0, reason="the suite runs as an ordinary user already")
-def test_as_an_ordinary_user() -> None:
+def test_an_ordinary_user_can_start_the_server() -> None:
     user = pwd.getpwnam("nobody")
     with tempfile.TemporaryDirectory(prefix="te-") as home:
         os.chown(home, user.pw_uid, user.pw_gid)
@@ -296,11 +302,11 @@ def test_as_an_ordinary_user() -> None:
         if reached.returncode:
             pytest.skip(f"{user.pw_name} cannot reach this Python: {reached.stderr[-300:]}")
         try:
-            done = as_user(
+            result = as_user(
                 "import textsim_db as ts\n"
                 "with ts.connect() as db: db.create_corpus('news'); print(db.corpora())"
             )
-            assert (done.stdout, done.stderr) == ("['news']\n", "")
+            assert (result.stdout, result.stderr) == ("['news']\n", "")
             owner = Path(home, "data", f"postgresql-{VERSION}").stat().st_uid
             assert owner == user.pw_uid
         finally:

@@ -1,4 +1,4 @@
-"""Two and three transactions in every order of their steps: the end is that of a serial order."""
+"""Transactions run in every order of their steps; the result equals that of some serial order."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from textsim_db.write.prepared_batch import prepare
 pytestmark = pytest.mark.one_server
 
 RC, RR = Isolation.READ_COMMITTED, Isolation.REPEATABLE_READ
-# What another transaction may make of one: the client is expected to repeat it.
+# Errors that another transaction may cause: the client must repeat the transaction.
 CONFLICTS = (
     psycopg.errors.DeadlockDetected,
     psycopg.errors.SerializationFailure,
@@ -31,7 +31,7 @@ CONFLICTS = (
 
 
 class Write(NamedTuple):
-    """A document added, or removed where the text is None."""
+    """A document to add, or to remove if the text is None."""
 
     key: str
     text: str | None
@@ -78,12 +78,12 @@ class Writer:
         self.client = client
         self._kind = kind
         self.transaction = transaction
-        self.left: list[Write | None] = [*transaction, None]
+        self.remaining_steps: list[Write | None] = [*transaction, None]
         self.committed = False
 
-    def next(self) -> None:
-        """Begin the next step; None is the commit."""
-        write = self.left.pop(0)
+    def begin_next(self) -> None:
+        """Begin the next step; the step None commits."""
+        write = self.remaining_steps.pop(0)
         if write is None:
             self.client.begin(self.client.connection.commit)
         else:
@@ -91,16 +91,16 @@ class Writer:
         self.collect()
 
     def collect(self) -> None:
-        """Take note of how a step ended, if it has."""
+        """If the step has ended, note its result."""
         if not self.client.has_begun() or self.client.is_waiting():
             return
         try:
             self.client.end()
         except CONFLICTS:
-            self.left.clear()
+            self.remaining_steps.clear()
             self.client.rollback()
         else:
-            self.committed = not self.left
+            self.committed = not self.remaining_steps
 
     def _write(self, write: Write) -> Any:
         connection = self.client.connection
@@ -119,18 +119,18 @@ class Writer:
 
 
 def orders(steps: list[int]) -> Iterator[list[int]]:
-    """Yield every order in which so many steps of each can be taken."""
+    """Yield every order of the steps; steps: the number of steps of each transaction."""
     if not any(steps):
         yield []
-    for i, left in enumerate(steps):
-        if left:
-            for rest in orders([n - (j == i) for j, n in enumerate(steps)]):
-                yield [i, *rest]
+    for i, remaining in enumerate(steps):
+        if remaining:
+            for later_steps in orders([n - (j == i) for j, n in enumerate(steps)]):
+                yield [i, *later_steps]
 
 
-def serial(start: Contents, transactions: list[Transaction]) -> list[Contents]:
-    """Return what the contents are after the transactions in each of their orders."""
-    ends = []
+def serial_results(start: Contents, transactions: list[Transaction]) -> list[Contents]:
+    """Return the contents after the transactions, for each order of the transactions."""
+    results = []
     for order in permutations(transactions):
         contents = dict(start)
         for write in (write for transaction in order for write in transaction):
@@ -138,8 +138,8 @@ def serial(start: Contents, transactions: list[Transaction]) -> list[Contents]:
                 contents.pop(write.key, None)
             else:
                 contents[write.key] = write.text
-        ends.append(contents)
-    return ends
+        results.append(contents)
+    return results
 
 
 @pytest.mark.parametrize(
@@ -150,18 +150,20 @@ def serial(start: Contents, transactions: list[Transaction]) -> list[Contents]:
     "name",
     [pytest.param(n, marks=pytest.mark.long if n.startswith("three") else ()) for n in SCENARIOS],
 )
-def test_every_order(db: ts.Database, kind: str, name: str) -> None:
+def test_every_order_of_steps_ends_like_a_serial_order(
+    db: ts.Database, kind: str, name: str
+) -> None:
     start, transactions = SCENARIOS[name]
     corpus = db.create_corpus("c", "word:1", num_hashes=16)
     waited = conflicts = 0
     options = "-c deadlock_timeout=10ms"
-    with open_clients(db.url) as make, psycopg.connect(db.url, autocommit=True) as look:
+    with open_clients(db.url) as make_client, psycopg.connect(db.url, autocommit=True) as observer:
         clients_of_kind = [
-            make(f"{number} {how}", isolation, options)
+            make_client(f"{number} {how}", isolation, options)
             for number, (how, isolation) in enumerate(KINDS[kind][: len(transactions)])
         ]
         for order in orders([len(transaction) + 1 for transaction in transactions]):
-            corpus.remove(stored_forms(look))
+            corpus.remove(stored_forms(observer))
             corpus.add_many(start.items())
             writers = [
                 Writer(client, how, transaction)
@@ -169,31 +171,31 @@ def test_every_order(db: ts.Database, kind: str, name: str) -> None:
                     clients_of_kind, KINDS[kind], transactions, strict=False
                 )
             ]
-            waiting = list(order)
-            while waiting:
-                # Who waits is passed over until the others have come so far that it need not.
-                free = [i for i in waiting if not writers[i].client.is_waiting()]
+            pending_steps = list(order)
+            while pending_steps:
+                # A waiting client is skipped until steps of the other clients let it go on.
+                free = [i for i in pending_steps if not writers[i].client.is_waiting()]
                 if not free:
                     time.sleep(0.001)  # until the server finds the deadlock
                     continue
                 number = free[0]
-                waiting.remove(number)
+                pending_steps.remove(number)
                 for writer in writers:
                     writer.collect()
-                if writers[number].left:
-                    writers[number].next()
+                if writers[number].remaining_steps:
+                    writers[number].begin_next()
                     waited += writers[number].client.has_begun()
             for writer in writers:
                 writer.collect()
             committed = [writer.transaction for writer in writers if writer.committed]
             conflicts += len(writers) - len(committed)
             assert committed, order
-            assert stored_forms(look) in serial(start, committed), order
+            assert stored_forms(observer) in serial_results(start, committed), order
             assert corpus.check() == [], order
             db.worker().run(until_idle=True)
-            assert stored_forms(look) in serial(start, committed), order
+            assert stored_forms(observer) in serial_results(start, committed), order
             assert corpus.check() == [], order
     print(f"{waited} steps waited, {conflicts} transactions were given up")
-    # Who removes a document sees none that is only being added, and who leaves one as it is need
-    # not wait for who is changing it: that one comes after.
+    # A removal does not see a document that is not committed yet. A write of an unchanged text need not
+    # wait for the writer that changes the document: that writer comes second in the serial order.
     assert waited or name in ("add and remove", "replace and leave")

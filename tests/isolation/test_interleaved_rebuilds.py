@@ -1,4 +1,4 @@
-"""A rebuild among readers, writers and attached tables: who waits for whom, and the end."""
+"""A rebuild and readers, writers or attached tables: which session waits, and the result."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.one_server
 
 
 @LEVELS
-def test_rebuild_waits_for_add(
+def test_a_rebuild_waits_for_an_add(
     db: ts.Database,
     corpus: ts.Corpus,
     make_client: Clients,
@@ -37,10 +37,10 @@ def test_rebuild_waits_for_add(
     index_all_pending(db, rebuilt)
 
 
-def test_lists_wait_for_the_end_of_a_rebuild(
+def test_lists_wait_for_the_end_of_a_rebuild_and_read_the_new_corpus(
     db: ts.Database, corpus: ts.Corpus, make_client: Clients, connection: Connection
 ) -> None:
-    """Each one has read the old number, and finds its tables gone when it may have their locks."""
+    """Each list has read the old corpus's number; when it gets the locks, those tables are dropped."""
     corpus.add_many([("x", "one two three four"), ("y", "one two three four")])
     new = db.create_corpus("new", seed=2)
     new.add_many([("x", "one two three four"), ("y", "one two three four")])
@@ -63,14 +63,14 @@ def test_lists_wait_for_the_end_of_a_rebuild(
 
 
 @LEVELS
-def test_writers_wait_for_rebuild(
+def test_writers_wait_for_a_rebuild_and_are_refused(
     db: ts.Database,
     corpus: ts.Corpus,
     make_client: Clients,
     connection: Connection,
     level: Isolation,
 ) -> None:
-    """The gate holds the name of the corpus: the new one stands just before it takes it."""
+    """The gate locks the row of the corpus, so the rebuild waits just before it takes the name."""
     corpus.add("z", "not touched")
     gate, rebuilder, a, b, c = (
         make_client("gate"),
@@ -88,7 +88,7 @@ def test_writers_wait_for_rebuild(
     gate.commit()
     rebuilder.end()
     for client in (a, c):
-        with pytest.raises(psycopg.Error, match=r"rebuilt while this was being written"):
+        with pytest.raises(psycopg.Error, match=r"rebuilt while this transaction wrote to it"):
             client.end()
         client.rollback()
     with pytest.raises(ts.CorpusChanged):
@@ -105,7 +105,7 @@ def test_writers_wait_for_rebuild(
 
 
 @pytest.mark.parametrize("mode", ["queue", "inline"])
-def test_a_row_changes_while_its_corpus_is_rebuilt(
+def test_a_row_that_changes_during_a_rebuild_is_indexed(
     db: ts.Database, corpus: ts.Corpus, make_client: Clients, connection: Connection, mode: str
 ) -> None:
     make_table(connection, 3)

@@ -1,4 +1,4 @@
-"""Attaching, workers and TRUNCATE while users write the table: who waits for whom, and the end."""
+"""Attaching, workers and TRUNCATE while users write the table: which session waits, and the result."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def make_table(connection: Connection, rows: int = 0) -> None:
 
 @pytest.mark.parametrize("mode", ["queue", "inline"])
 @LEVELS
-def test_attach_waits_for_insert(
+def test_attaching_waits_for_an_insert(
     db: ts.Database,
     corpus: ts.Corpus,
     make_client: Clients,
@@ -45,7 +45,7 @@ def test_attach_waits_for_insert(
 
 @pytest.mark.parametrize("mode", ["queue", "inline"])
 @LEVELS
-def test_insert_waits_for_attach(
+def test_an_insert_waits_for_attaching(
     db: ts.Database,
     corpus: ts.Corpus,
     make_client: Clients,
@@ -61,7 +61,7 @@ def test_insert_waits_for_attach(
     try:
         b.end()
     except psycopg.errors.SerializationFailure:
-        # A snapshot from before the table was attached does not have the trigger.
+        # A snapshot that is older than the trigger must be refused.
         assert (level, mode) == (RR, "queue")
         b.rollback()
         b.does(b.sql("INSERT INTO t VALUES ('k', 'while it is attached')"))
@@ -72,10 +72,10 @@ def test_insert_waits_for_attach(
 
 
 @pytest.mark.parametrize("mode", ["queue", "inline"])
-def test_two_workers_on_one_key(
+def test_two_workers_on_one_key_index_the_last_text(
     db: ts.Database, corpus: ts.Corpus, make_client: Clients, connection: Connection, mode: str
 ) -> None:
-    """Both have read the table and computed when the row changes a last time."""
+    """The row changes for the last time after both workers have read it and computed its signature."""
     make_table(connection)
     corpus.attach("t", "id", "body", mode)
     gate, a, b = make_client("gate"), make_client("a"), make_client("b")
@@ -95,14 +95,14 @@ def test_two_workers_on_one_key(
 
 
 @LEVELS
-def test_a_worker_whose_default_is_an_old_snapshot(
+def test_a_worker_under_repeatable_read_brings_back_no_deleted_row(
     db: ts.Database,
     corpus: ts.Corpus,
     make_client: Clients,
     connection: Connection,
     level: Isolation,
 ) -> None:
-    """It must see what was committed while it waited, or it brings back what is gone."""
+    """A worker must read rows that were committed while it waited, whatever the default level is."""
     make_table(connection)
     corpus.attach("t", "id", "body")
     gate = make_client("gate")
@@ -113,7 +113,7 @@ def test_a_worker_whose_default_is_an_old_snapshot(
     gate.does(gate.sql(QUEUE_OF_WRITERS, 1))
     connection.execute("INSERT INTO t VALUES ('k', 'soon gone')")
     worker.waits(lambda: worker.db.worker().run(until_idle=True))
-    # What another worker does that takes the deletion: there is no document, and it is done.
+    # Another worker that claims the deletion finds no document and removes the entry.
     connection.execute("DELETE FROM t")
     gate.does(gate.sql("DELETE FROM textsim.pending WHERE lease_until IS NULL"))
     gate.commit()
@@ -122,7 +122,7 @@ def test_a_worker_whose_default_is_an_old_snapshot(
     index_all_pending(db, corpus)
 
 
-def test_a_worker_passes_over_what_a_user_holds(
+def test_a_worker_skips_a_document_that_a_user_has_locked(
     db: ts.Database, corpus: ts.Corpus, make_client: Clients, connection: Connection
 ) -> None:
     make_table(connection)
@@ -134,7 +134,7 @@ def test_a_worker_passes_over_what_a_user_holds(
     b.waits(add_many_step(b, ("k", "by hand")))
     a.commit()
     b.end()
-    # The document is what it was written last, until somebody compares it with the table.
+    # The document keeps the text that was written last, until it is compared with the table.
     assert stored_forms(connection) in (
         {"k": "by hand", "l": "first"},
         {"k": "second", "l": "first"},
@@ -146,14 +146,14 @@ def test_a_worker_passes_over_what_a_user_holds(
 
 
 @LEVELS
-def test_truncate_against_replace(
+def test_truncate_waits_for_a_replace_and_removes_every_document(
     db: ts.Database,
     corpus: ts.Corpus,
     make_client: Clients,
     connection: Connection,
     level: Isolation,
 ) -> None:
-    """All documents of a table are removed while somebody writes one of them by hand."""
+    """TRUNCATE removes all documents of a table while another session writes one of them."""
     make_table(connection, 3)
     corpus.attach("t", "id", "body", "inline")
     index_all_pending(db, corpus)

@@ -1,4 +1,4 @@
-"""Adding, replacing, removing and dropping at the same time: who waits for whom, and the end."""
+"""Adding, replacing, removing and dropping at once: which session waits, and the result."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.one_server
 
 
 @LEVELS
-def test_add_many_waits_for_add(
+def test_add_many_waits_for_an_add_that_commits(
     db: ts.Database,
     corpus: ts.Corpus,
     make_client: Clients,
@@ -37,7 +37,7 @@ def test_add_many_waits_for_add(
 
 
 @LEVELS
-def test_add_many_waits_for_add_that_is_given_up(
+def test_add_many_waits_for_an_add_that_rolls_back(
     db: ts.Database,
     corpus: ts.Corpus,
     make_client: Clients,
@@ -61,7 +61,7 @@ def test_add_waits_for_add_many(
     connection: Connection,
     level: Isolation,
 ) -> None:
-    """The gate holds the band rows: add_many stands between its documents and those."""
+    """The gate locks the band rows, so add_many waits after writing its documents."""
     gate, a, b = make_client("gate"), make_client("a"), make_client("b", level)
     gate.does(gate.sql("LOCK TABLE textsim.band_1 IN SHARE MODE"))
     a.waits(add_many_step(a, ("k", "from Python")))
@@ -81,7 +81,7 @@ def test_add_waits_for_add_many(
     index_all_pending(db, corpus)
 
 
-def test_two_loads_of_the_same_keys(
+def test_two_loads_of_the_same_keys_follow_each_other(
     db: ts.Database, corpus: ts.Corpus, make_client: Clients, connection: Connection
 ) -> None:
     gate, a, b = make_client("gate"), make_client("a"), make_client("b")
@@ -99,7 +99,7 @@ def test_two_loads_of_the_same_keys(
 
 
 @LEVELS
-def test_the_same_new_words_in_sql_wait_for_nobody(
+def test_adds_by_sql_with_the_same_new_words_do_not_wait(
     db: ts.Database,
     corpus: ts.Corpus,
     make_client: Clients,
@@ -120,10 +120,10 @@ def test_the_same_new_words_in_sql_wait_for_nobody(
 
 
 @pytest.mark.parametrize("ends", ["commit", "rollback"])
-def test_a_word_that_somebody_is_adding(
+def test_loads_wait_for_a_word_that_another_process_adds(
     db: ts.Database, corpus: ts.Corpus, make_client: Clients, connection: Connection, ends: str
 ) -> None:
-    """As where another process stands in its statement on the dictionary, or dies there."""
+    """The other process may commit the word, or die before it does."""
     a, b, c = make_client("a"), make_client("b"), make_client("c")
     a.does(
         a.sql("INSERT INTO textsim.word (hash, word) VALUES (hashtextextended('new', 0), 'new')")
@@ -184,7 +184,7 @@ def test_replace_waits_for_remove(
 
 
 @LEVELS
-def test_replace_and_remove_behind_each_other(
+def test_a_remove_and_a_replace_wait_behind_a_replace(
     db: ts.Database,
     corpus: ts.Corpus,
     make_client: Clients,
@@ -203,7 +203,7 @@ def test_replace_and_remove_behind_each_other(
     index_all_pending(db, corpus)
 
 
-# The corpus goes.
+# Dropping the corpus.
 
 
 @LEVELS
@@ -218,11 +218,11 @@ def test_drop_waits_for_add(
     a, b, c = make_client("a", level), make_client("b"), make_client("c")
     a.does(a.sql(ADD, "k", "from SQL"))
     b.waits(lambda: b.db.drop_corpus("c"))
-    # Who comes after that waits for the drop, and others for nobody.
+    # Later writers of the corpus wait for the drop; writers of other corpora do not wait.
     c.waits(add_many_step(c, ("l", "from Python")))
     connection.execute("SELECT textsim.add('other', 'k', 'in another corpus')")
     a.commit()
-    # The drop gives way to who has written documents already.
+    # The drop waits for a writer that has written documents already.
     b.end()
     with suppress(ts.CorpusNotFound):
         assert report_counts(c.end()) == (1, 0, 0)
@@ -255,9 +255,3 @@ def test_add_waits_for_drop(
     with pytest.raises(psycopg.errors.UndefinedObject, match='corpus "c" does not exist'):
         b.does(b.sql(ADD, "k", "again"))
     assert connection.execute("SELECT FROM textsim.pending").fetchall() == []
-
-
-# Tables that are attached.
-
-
-# The corpus is rebuilt.

@@ -1,4 +1,4 @@
-"""Every measure against an independent implementation: SciPy, scikit-learn, NLTK."""
+"""Every measure compared with an independent implementation: SciPy, scikit-learn or NLTK."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Rows = tuple[csr_array, csr_array]
 
 
 def random_pairs(rng: random.Random) -> list[Pair]:
-    """Sequences of up to twelve of a few words, many of them alike."""
+    """Return pairs of sequences of up to twelve words, half of them similar."""
     pairs = []
     for _ in range(PAIRS):
         items = [f"w{i}" for i in range(rng.choice([2, 5, 20]))]
@@ -46,18 +46,18 @@ def random_pairs(rng: random.Random) -> list[Pair]:
 def real_pairs(name: str) -> list[Pair]:
     file = DATA / f"{name}.jsonl.gz"
     if not file.exists():
-        pytest.skip(f"{file.name} is not there")
+        pytest.skip(f"needs {file.name} in ../shared/data")
     with gzip.open(file, "rt", encoding="utf-8") as lines:
         texts = [json.loads(line)["text"] for _, line in zip(range(800), lines, strict=False)]
-    found = [words(text)[:400] for text in texts]
-    return list(itertools.pairwise(found))
+    sequences = [words(text)[:400] for text in texts]
+    return list(itertools.pairwise(sequences))
 
 
 def rows_of(pairs: list[Pair]) -> Rows:
-    """The counts of the words of all pairs, as scikit-learn gives them."""
+    """Return the word counts of the left and the right sequences, computed by scikit-learn."""
     vectorizer = DictVectorizer(dtype=np.float64)
-    made = vectorizer.fit_transform([Counter(side) for pair in pairs for side in pair])
-    return made[0::2], made[1::2]
+    rows = vectorizer.fit_transform([Counter(side) for pair in pairs for side in pair])
+    return rows[0::2], rows[1::2]
 
 
 @pytest.fixture(params=["random", *CORPORA])
@@ -65,10 +65,10 @@ def pairs(request: pytest.FixtureRequest, rng: random.Random) -> list[Pair]:
     return random_pairs(rng) if request.param == "random" else real_pairs(request.param)
 
 
-def test_counts(pairs: list[Pair]) -> None:
+def test_measures_of_counts_equal_scikit_learn(pairs: list[Pair]) -> None:
     rows = rows_of(pairs)
     euclidean = [measures.euclidean(a, b) for a, b in pairs]
-    # scikit-learn goes through the inner product, and loses half of the digits.
+    # scikit-learn's own distance uses the inner product, and loses half of the digits.
     expected = np.sqrt((rows[0] - rows[1]).power(2).sum(axis=1)).ravel()
     assert np.allclose(euclidean, np.asarray(expected).ravel(), rtol=1e-12)
     expected = pairwise.paired_manhattan_distances(*rows)
@@ -83,7 +83,7 @@ def test_counts(pairs: list[Pair]) -> None:
     assert (degrees[~full] == 90).all()
 
 
-def test_counts_by_scipy(pairs: list[Pair]) -> None:
+def test_measures_of_counts_equal_scipy(pairs: list[Pair]) -> None:
     for a, b in pairs[:2000]:
         items, x, y = measures.frequencies(a, b)
         assert len(items) == len(set(a) | set(b))
@@ -97,20 +97,20 @@ def test_counts_by_scipy(pairs: list[Pair]) -> None:
         assert measures.jaccard_of_counts(a, b) == pytest.approx(expected, abs=1e-12)
 
 
-def test_sets(pairs: list[Pair]) -> None:
+def test_measures_of_sets_equal_nltk_and_scipy(pairs: list[Pair]) -> None:
     for a, b in pairs:
-        one, other = set(a), set(b)
-        if not one | other:
+        set_a, set_b = set(a), set(b)
+        if not set_a | set_b:
             assert measures.jaccard(a, b) == measures.dice(a, b) == measures.overlap(a, b) == 0
             continue
         similarity = measures.jaccard(a, b)
-        assert similarity == pytest.approx(1 - nltk.jaccard_distance(one, other), abs=1e-12)
+        assert similarity == pytest.approx(1 - nltk.jaccard_distance(set_a, set_b), abs=1e-12)
         assert measures.dice(a, b) == pytest.approx(2 * similarity / (1 + similarity), abs=1e-12)
-        if one and other:
-            # NLTK has precision, how much of what was found is right, and recall.
-            inside = nltk.precision(other, one)
-            assert measures.containment(a, b) == inside
-            assert measures.overlap(a, b) == max(inside, nltk.recall(other, one))
+        if set_a and set_b:
+            # Precision is the share of the first set in the second; recall is the reverse.
+            precision = nltk.precision(set_b, set_a)
+            assert measures.containment(a, b) == precision
+            assert measures.overlap(a, b) == max(precision, nltk.recall(set_b, set_a))
         else:
             assert measures.containment(a, b) == 0
     for a, b in pairs[:500]:
@@ -120,11 +120,11 @@ def test_sets(pairs: list[Pair]) -> None:
             weights = {item: float(i % 7) for i, item in enumerate(items)}
             values = np.array([weights[item] for item in items])
             expected = values[(x > 0) & (y > 0)].sum() / values.sum() if values.any() else 0
-            found = measures.weighted_jaccard(a, b, weights)
-            assert found == pytest.approx(expected, abs=1e-12)
+            value = measures.weighted_jaccard(a, b, weights)
+            assert value == pytest.approx(expected, abs=1e-12)
 
 
-def test_edits(pairs: list[Pair], rng: random.Random) -> None:
+def test_edit_distances_equal_nltk(pairs: list[Pair], rng: random.Random) -> None:
     short = [(a[:12], b[:12]) for a, b in pairs]
     for a, b in short:
         assert measures.levenshtein(a, b) == nltk.edit_distance(a, b)
@@ -136,7 +136,7 @@ def test_edits(pairs: list[Pair], rng: random.Random) -> None:
 
 
 def cheapest(a: list[str], b: list[str], costs: tuple[float, float, float]) -> float:
-    """The textbook recursion."""
+    """Return the edit distance by the recursion of the textbooks."""
     insertion, deletion, substitution = costs
 
     @cache
@@ -152,19 +152,19 @@ def cheapest(a: list[str], b: list[str], costs: tuple[float, float, float]) -> f
     return cost(len(a), len(b))
 
 
-def test_costs_and_alignments(rng: random.Random) -> None:
+def test_edit_distances_and_alignments_with_costs_equal_the_recursion(rng: random.Random) -> None:
     for a, b in random_pairs(rng):
         costs = tuple(rng.choice([0, 1, 2, 3, 0.5, 2.25]) for _ in range(3))
         assert len(costs) == 3
         expected = cheapest(a, b, costs)
         assert measures.levenshtein(a, b, *costs) == pytest.approx(expected, abs=1e-12)
-        one, other = measures.alignment(a, b, *costs)
-        assert [item for item in one if item is not None] == a
-        assert [item for item in other if item is not None] == b
-        assert len(one) == len(other)
+        aligned_a, aligned_b = measures.alignment(a, b, *costs)
+        assert [item for item in aligned_a if item is not None] == a
+        assert [item for item in aligned_b if item is not None] == b
+        assert len(aligned_a) == len(aligned_b)
         insertion, deletion, substitution = costs
         total = 0.0
-        for left, right in zip(one, other, strict=True):
+        for left, right in zip(aligned_a, aligned_b, strict=True):
             assert (left, right) != (None, None)
             if left != right:
                 total += insertion if left is None else deletion if right is None else substitution

@@ -1,4 +1,4 @@
-"""Values from the books and articles of the field."""
+"""Values of the measures that books and articles state."""
 
 from __future__ import annotations
 
@@ -49,34 +49,34 @@ from textsim_db.settings import Bands
 from textsim_db.text.hashing import hash_texts
 
 
-def test_jaccard() -> None:
+def test_jaccard_equals_published_values() -> None:
     assert jaccard([2, 3, 4, 2], [1, 5, 4, 2]) == 0.4
-    one = [10, 8, 11, 13, 2, 17, 3, 1, 19, 11]
-    other = [1, 2, 5, 9, 12, 17, 13, 11, 9, 10]
-    assert jaccard(one, other) == 0.5
-    # Mining of Massive Datasets, figure 3.1: three items in common, five that are not.
+    left = [10, 8, 11, 13, 2, 17, 3, 1, 19, 11]
+    right = [1, 2, 5, 9, 12, 17, 13, 11, 9, 10]
+    assert jaccard(left, right) == 0.5
+    # Mining of Massive Datasets, figure 3.1: three of eight items are in common.
     assert jaccard("abcdef", "abcgh") == 3 / 8
 
 
 def test_the_estimate_is_within_three_standard_errors() -> None:
-    one = [10, 8, 11, 13, 2, 17, 3, 1, 19, 11]
-    other = [1, 2, 5, 9, 12, 17, 13, 11, 9, 10]
-    found = []
+    left = [10, 8, 11, 13, 2, 17, 3, 1, 19, 11]
+    right = [1, 2, 5, 9, 12, 17, 13, 11, 9, 10]
+    similarities = []
     for seed in range(1000):
-        a, b = signature_matrix([one, other], 100, seed).T
+        a, b = signature_matrix([left, right], 100, seed).T
         estimate = signature_estimate(a, b)
         assert estimate.standard_error == pytest.approx(
             math.sqrt(estimate.similarity * (1 - estimate.similarity) / 100)
         )
-        found.append(estimate.similarity)
+        similarities.append(estimate.similarity)
     error = math.sqrt(0.5 * 0.5 / 100)
-    # Of a normal distribution 99.7 % are within three; the mean is thirty times as sure.
-    assert np.mean(np.abs(np.array(found) - 0.5) <= 3 * error) >= 0.99
-    assert abs(np.mean(found) - 0.5) <= 3 * error / math.sqrt(1000)
-    assert np.std(found) == pytest.approx(error, rel=0.15)
+    # 99.7 % of a normal distribution lie within three errors; the mean's error is 1/30 of that.
+    assert np.mean(np.abs(np.array(similarities) - 0.5) <= 3 * error) >= 0.99
+    assert abs(np.mean(similarities) - 0.5) <= 3 * error / math.sqrt(1000)
+    assert np.std(similarities) == pytest.approx(error, rel=0.15)
 
 
-def test_levenshtein() -> None:
+def test_levenshtein_equals_published_values() -> None:
     # Jurafsky and Martin, "Speech and Language Processing", chapter 2.
     assert levenshtein("INTENTION", "EXECUTION", substitution=2) == 8
     assert levenshtein("EXECUTION", "INTENTION", substitution=2) == 8
@@ -87,7 +87,7 @@ def test_levenshtein() -> None:
     assert levenshtein("abc", "", deletion=2) == 6
     assert levenshtein("", "abc", insertion=0.5) == 1.5
     assert levenshtein("ab", "ba", substitution=0.75) == 1.5
-    assert levenshtein([-1], [-2]) == 1  # their hashes are the same
+    assert levenshtein([-1], [-2]) == 1  # Python gives both the same hash
     assert levenshtein([2**61 - 1], [0]) == 1
     assert levenshtein(["a"], [97]) == 1
     assert levenshtein(["ab", "c"], ["a", "bc"]) == 2
@@ -96,7 +96,7 @@ def test_levenshtein() -> None:
     assert levenshtein_similarity("abc", "xyz", substitution=3) == 0
 
 
-def test_alignment() -> None:
+def test_an_alignment_equals_the_published_one() -> None:
     rows = alignment("EXECUTION", "INTENTION", substitution=2)
     assert ["".join(str(item or "*") for item in row) for row in rows] == [
         "*EXECUTION",
@@ -107,7 +107,7 @@ def test_alignment() -> None:
     assert alignment(["a", "b"], ["b"]) == (["a", "b"], [None, "b"])
 
 
-def test_edit_table() -> None:
+def test_an_edit_table_has_distances_and_arrows() -> None:
     table = edit_table("agtcc", "cgctca")
     assert table.distances[5, 6] == 3
     assert table.distances[:, 0].tolist() == [0, 1, 2, 3, 4, 5]
@@ -117,9 +117,9 @@ def test_edit_table() -> None:
     assert str(edit_table("a", "b")).splitlines() == ["   #  b", "#  0 ←1", "a ↑1 ↖1"]
 
 
-def test_vectors() -> None:
-    one, other = {"x": 2, "y": 7}, {"x": 6, "y": 4}
-    for a, b in [(one, other), (Counter(one).elements(), Counter(other).elements())]:
+def test_measures_of_vectors_equal_published_values() -> None:
+    left, right = {"x": 2, "y": 7}, {"x": 6, "y": 4}
+    for a, b in [(left, right), (Counter(left).elements(), Counter(right).elements())]:
         a, b = (a, b) if isinstance(a, dict) else (list(a), list(b))
         assert euclidean(a, b) == 5
         assert manhattan(a, b) == 7
@@ -129,19 +129,19 @@ def test_vectors() -> None:
         assert lr_norm(a, b, 2) == 5
         assert lr_norm(a, b, math.inf) == 4
         assert lr_norm(a, b, 1000) == 4
-    # Mining of Massive Datasets, examples 3.12 and 3.13, the angle of 60 degrees with counts.
+    # Mining of Massive Datasets, examples 3.12 and 3.13; the angle of 60 degrees with counts.
     assert euclidean({"x": 2, "y": 7}, {"x": 6, "y": 4}) == 5
     assert cosine_distance({"a": 1, "b": 1}, {"b": 1, "c": 1}) == pytest.approx(60)
     assert cosine_distance("abab", "ab") == 0
     assert cosine_distance("a" * 10**6 + "b", "a" * 10**6) == pytest.approx(math.degrees(1e-6))
 
 
-def test_other_sets() -> None:
+def test_other_measures_of_sets_equal_published_values() -> None:
     assert containment("ab", "abcd") == 1
     assert containment("abcd", "ab") == 0.5
     assert overlap("abcd", "abx") == 2 / 3
     assert dice("abcd", "abx") == 4 / 7
-    # Mining of Massive Datasets, example 3.2, as bags: min 2 + 1, max 3 + 3 + 1.
+    # Mining of Massive Datasets, example 3.2, for bags.
     assert jaccard_of_counts("aaab", "aabbc") == 3 / 6
     frequency = document_frequencies(["ab", "bc", "b"])
     weights = idf_weights(frequency, 3)
@@ -151,14 +151,14 @@ def test_other_sets() -> None:
     assert weighted_jaccard("ab", "bc", {}) == jaccard("ab", "bc")
 
 
-def test_mining_of_massive_datasets() -> None:
+def test_examples_of_mining_of_massive_datasets_are_reproduced() -> None:
     # Example 3.3: the 2-shingles of abcdabd.
     assert set(character_shingles("abcdabd", 2)) == {"ab", "bc", "cd", "da", "bd"}
     # Figure 3.2 and example 3.6.
     documents = ["ad", "c", "bde", "acd"]
-    made = characteristic_matrix(documents)
-    order = [made.items.index(item) for item in "abcde"]
-    assert made.matrix.toarray()[order].astype(int).tolist() == [
+    matrix = characteristic_matrix(documents)
+    order = [matrix.items.index(item) for item in "abcde"]
+    assert matrix.matrix.toarray()[order].astype(int).tolist() == [
         [1, 0, 0, 1],
         [0, 0, 1, 0],
         [0, 1, 0, 1],
@@ -167,11 +167,11 @@ def test_mining_of_massive_datasets() -> None:
     ]
     # Figure 3.4 and example 3.8: the hash functions x + 1 and 3x + 1 modulo 5.
     rows = [["abcde".index(item) for item in document] for document in documents]
-    made_signatures = signature_matrix(
+    signature_columns = signature_matrix(
         rows, functions=[lambda x: (x + 1) % 5, lambda x: (3 * x + 1) % 5]
     )
-    assert made_signatures.tolist() == [[1, 3, 0, 1], [0, 2, 0, 0]]
-    assert signature_estimate(made_signatures[:, 0], made_signatures[:, 3]).similarity == 1
+    assert signature_columns.tolist() == [[1, 3, 0, 1], [0, 2, 0, 0]]
+    assert signature_estimate(signature_columns[:, 0], signature_columns[:, 3]).similarity == 1
     assert jaccard(rows[0], rows[3]) == 2 / 3
     # Figure 3.8: the S-curve of 20 bands of 5 rows.
     banding = Bands(20, 5)
@@ -181,7 +181,7 @@ def test_mining_of_massive_datasets() -> None:
         assert banding.probability(similarity) == pytest.approx(probability, abs=0.0005)
 
 
-def test_views() -> None:
+def test_a_text_becomes_words_counts_and_shingles() -> None:
     text = "The cat, the CAT and the dog"
     assert bag_of_words(text) == {"the", "cat", "and", "dog"}
     assert word_counts(text) == {"the": 3, "cat": 2, "and": 1, "dog": 1}
@@ -192,24 +192,28 @@ def test_views() -> None:
     assert character_shingles("?", 3) == []
     assert character_shingles("ab", 5) == ["ab"]
     assert counts([1, 2, 1]) == {1: 2, 2: 1}
-    made = frequencies("aab", "bc")
-    assert (made.items, made.a.tolist(), made.b.tolist()) == (["a", "b", "c"], [2, 1, 0], [0, 1, 1])
+    vectors = frequencies("aab", "bc")
+    assert (vectors.items, vectors.a.tolist(), vectors.b.tolist()) == (
+        ["a", "b", "c"],
+        [2, 1, 0],
+        [0, 1, 1],
+    )
 
 
-def test_vocabulary() -> None:
+def test_a_vocabulary_numbers_words_in_order_of_appearance() -> None:
     vocabulary = Vocabulary(words("a rose is a rose"))
     assert len(vocabulary) == 3
     assert vocabulary.encode(["rose", "is", "red"]).tolist() == [1, 2, 3]
     assert vocabulary.decode(np.array([0, 3])) == ["a", "red"]
     assert list(vocabulary) == ["a", "rose", "is", "red"]
     assert "red" in vocabulary
-    with pytest.raises(MeasureError, match="there is no word 4; expected 0 to 3"):
+    with pytest.raises(MeasureError, match="no word has the id 4; expected 0 to 3"):
         vocabulary.decode([4])
 
 
-def test_pairwise() -> None:
-    made = pairwise_matrix(["abc", "abd", ""], "cosine")
-    assert made.tolist() == [
+def test_a_pairwise_matrix_has_the_measure_of_every_pair() -> None:
+    matrix = pairwise_matrix(["abc", "abd", ""], "cosine")
+    assert matrix.tolist() == [
         [pytest.approx(1), pytest.approx(2 / 3), 0],
         [pytest.approx(2 / 3), pytest.approx(1), 0],
         [0, 0, 0],
@@ -221,11 +225,11 @@ def test_pairwise() -> None:
     assert measure_of("cosine") is MEASURES["cosine_similarity"]
 
 
-def test_signatures_of_strings_and_of_other_items() -> None:
+def test_signatures_of_strings_use_the_hashes_of_texts() -> None:
     (column,) = signature_matrix([["a", "b"]], 64, 9).T
-    a, b = (drawn.tolist() for drawn in coefficients(9, 64))
+    a, b = (row.tolist() for row in coefficients(9, 64))
     values = [x & PRIME for x in hash_texts(["a", "b"])]
-    least = [min((a[i] * x + b[i]) % PRIME for x in values) for i in range(64)]
-    assert column.tolist() == least
+    smallest = [min((a[i] * x + b[i]) % PRIME for x in values) for i in range(64)]
+    assert column.tolist() == smallest
     assert signature_matrix([[], ["a", 1]], 4).shape == (4, 2)
     assert signature_matrix([[]], 4).tolist() == [[2**31 - 1]] * 4

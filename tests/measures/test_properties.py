@@ -1,4 +1,4 @@
-"""What every measure has to be: symmetric, in its range, and where it is a metric, one."""
+"""Properties of every measure: range, symmetry, identity, and of metrics the triangle inequality."""
 
 from __future__ import annotations
 
@@ -58,8 +58,10 @@ METRICS: dict[str, Callable[[Any, Any], float]] = {
 
 
 @given(ANY)
-def test_range_symmetry_and_identity(some: tuple[Any, Any, Any]) -> None:
-    a, b, _ = some
+def test_every_measure_is_in_its_range_symmetric_and_exact_for_equal_texts(
+    sequences: tuple[Any, Any, Any],
+) -> None:
+    a, b, _ = sequences
     for measure in MEASURES.values():
         value = measure.function(a, b)
         assert not math.isnan(value)
@@ -67,17 +69,17 @@ def test_range_symmetry_and_identity(some: tuple[Any, Any, Any]) -> None:
         if measure.is_symmetric:
             assert value == pytest.approx(measure.function(b, a), abs=1e-12)
         if a:
-            itself = measure.function(a, a)
-            assert itself == pytest.approx(0.0 if measure.is_distance else 1.0, abs=1e-9)
+            identity = measure.function(a, a)
+            assert identity == pytest.approx(0.0 if measure.is_distance else 1.0, abs=1e-9)
         elif not b and (measure.name == "cosine_distance" or not measure.is_distance):
             assert value == (90.0 if measure.is_distance else 0.0)
-        # An array is the sequence of its items, whatever a sequence is given as.
+        # The type of a sequence does not change the value.
         assert measure.function(tuple(a), list(b)) == value
 
 
 @given(ANY)
-def test_the_triangle_inequality(some: tuple[Any, Any, Any]) -> None:
-    a, b, c = some
+def test_metrics_satisfy_the_triangle_inequality(sequences: tuple[Any, Any, Any]) -> None:
+    a, b, c = sequences
     for name, metric in METRICS.items():
         assert metric(a, c) <= metric(a, b) + metric(b, c) + 1e-9, name
     if a and b and c:
@@ -86,7 +88,7 @@ def test_the_triangle_inequality(some: tuple[Any, Any, Any]) -> None:
     assert (jaccard(a, b) == 1) == (bool(a) and set(a) == set(b))
 
 
-def test_arrays() -> None:
+def test_arrays_are_measured_like_lists() -> None:
     a, b = np.array([1, 2, 2], np.int32), np.array([2, 3])
     assert jaccard(a, b) == jaccard([1, 2], [2, 3]) == 1 / 3
     assert levenshtein(a, b) == 2
@@ -139,24 +141,26 @@ def test_arrays() -> None:
         (lambda: alignment("a" * 20000, "b" * 20000, 1, 2), "differ too much to be compared"),
     ],
 )
-def test_errors(call: Callable[[], object], message: str) -> None:
+def test_wrong_arguments_are_refused_with_a_message(
+    call: Callable[[], object], message: str
+) -> None:
     with pytest.raises(MeasureError, match=message):
         call()
 
 
 @pytest.mark.long
-def test_two_texts_of_ten_megabytes(rng: random.Random) -> None:
+def test_two_texts_of_ten_megabytes_are_measured(rng: random.Random) -> None:
     letters = np.frombuffer(b"abcdefghijklmnop     ", np.uint8)
     generator = np.random.default_rng(rng.randrange(2**32))
     a, b = (generator.choice(letters, 10**7).tobytes().decode() for _ in range(2))
-    near = a[:100] + "X" + a[100:5_000_000] + "Y" + a[5_000_001:-3]
+    edited = a[:100] + "X" + a[100:5_000_000] + "Y" + a[5_000_001:-3]
     start = time.monotonic()
     for measure in MEASURES.values():
         if not measure.name.startswith("levenshtein"):
             assert math.isfinite(measure.function(a, b))
-    assert levenshtein(a, near) == 5
-    one, other = alignment(a[: 10**6], "?" + a[1 : 10**6] + "!")
-    assert (one.count(None), other.count(None)) == (1, 0)
-    assert containment(a.split(), near.split()) > 0.99
-    assert levenshtein(a.split(), near.split()) < 10
+    assert levenshtein(a, edited) == 5
+    aligned_a, aligned_b = alignment(a[: 10**6], "?" + a[1 : 10**6] + "!")
+    assert (aligned_a.count(None), aligned_b.count(None)) == (1, 0)
+    assert containment(a.split(), edited.split()) > 0.99
+    assert levenshtein(a.split(), edited.split()) < 10
     print(f"{time.monotonic() - start:.1f} s")

@@ -1,4 +1,4 @@
-"""The stage on which tests of rights play."""
+"""The database and the roles of the tests of rights."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from tests.support.servers import Server
 
 @pytest.fixture(scope="session")
 def first_stage(server: Server) -> Iterator[Stage]:
-    """A stage that tests get copies of."""
+    """The stage that is copied for each test."""
     with new_stage(server) as stage:
         yield stage
 
 
 @pytest.fixture
 def stage(server: Server, first_stage: Stage) -> Iterator[Stage]:
-    """A database whose schema belongs to a role of its own, with the corpus "news"."""
+    """A database with the corpus "news", whose schema belongs to a role without superuser rights."""
     with copy_of_stage(server, first_stage) as stage:
         yield stage

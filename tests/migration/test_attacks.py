@@ -1,4 +1,4 @@
-"""What roles can do that mean harm: everything in the schema is tried, as it stands in the catalog."""
+"""Attacks by roles with few rights: each test tries everything that the catalog lists."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ VALUES = {
     "textsim.corpus": ["(SELECT c FROM textsim.corpus c LIMIT 1)"],
     "textsim.source": ["(SELECT s FROM textsim.source s LIMIT 1)"],
 }
-# What is only refused for want of rights: nothing is wrong with the values.
+# Calls with valid values: they are refused for missing rights only.
 VALID = [
     "create_corpus('mine', 'word:2')",
     "drop_corpus('bare')",
@@ -67,7 +67,7 @@ VALID = [
 
 
 def is_fault(error: psycopg.Error) -> bool:
-    """Say whether the server calls an error its own, or was stopped."""
+    """Return whether the error is an internal error of the server, or the server was stopped."""
     return str(error.sqlstate).startswith(("XX", "57"))
 
 
@@ -81,12 +81,12 @@ def attach(stage: Stage) -> None:
         )
 
 
-def test_every_function_says_where_names_are_looked_up(stage: Stage) -> None:
-    """Pinned, with temporary objects last; or parsed when it was made, as new SQL functions are."""
+def test_every_function_fixes_where_names_are_looked_up(stage: Stage) -> None:
+    """A function has a search path with temporary objects last, or was parsed when it was created."""
     attach(stage)
-    found = stage.run(stage.owner, FUNCTIONS)
-    assert sum(row[1] for row in found) >= 5
-    for name, definer, language, settings, parsed, _, _ in found:
+    functions = stage.run(stage.owner, FUNCTIONS)
+    assert sum(row[1] for row in functions) >= 5
+    for name, definer, language, settings, parsed, _, _ in functions:
         if definer or language != "sql":
             assert settings == expected_settings(name), name
         else:
@@ -94,10 +94,10 @@ def test_every_function_says_where_names_are_looked_up(stage: Stage) -> None:
         assert language in ("sql", "plpgsql"), name
 
 
-def test_what_runs_with_the_rights_of_the_owner_is_for_writers(stage: Stage) -> None:
+def test_only_writers_may_call_functions_that_run_as_the_owner(stage: Stage) -> None:
     attach(stage)
     for name, definer, _, _, _, is_trigger, _ in stage.run(stage.owner, FUNCTIONS):
-        may = [
+        permitted = [
             role
             for role in (stage.other, stage.reader, stage.writer)
             if stage.run(
@@ -108,13 +108,13 @@ def test_what_runs_with_the_rights_of_the_owner_is_for_writers(stage: Stage) -> 
             == [(True,)]
         ]
         if definer:
-            assert may == [stage.writer], name
+            assert permitted == [stage.writer], name
         elif is_trigger:
             assert "_refuse_write" in name
 
 
 def test_a_reader_changes_nothing_by_any_function(stage: Stage, rng: random.Random) -> None:
-    """With every function of the catalog, whatever it does and whatever is added to it."""
+    """The test calls every function of the catalog, so it covers functions that are added later."""
     attach(stage)
     stage.run(stage.owner, "SELECT textsim.create_corpus('bare')")
     stage.run(stage.reader, "CREATE TABLE article (id integer PRIMARY KEY, body text)")
@@ -147,7 +147,7 @@ def test_a_reader_changes_nothing_by_any_function(stage: Stage, rng: random.Rand
                 except psycopg.Error as error:
                     assert not isinstance(error, pg.SyntaxError | pg.UndefinedFunction), statement  # noqa: PT017
                     assert not is_fault(error), statement  # noqa: PT017
-        # A reader may have views of its own; corpora with views are not dropped.
+        # A reader may create views, and a corpus with views cannot be dropped.
         views = (
             "SELECT format('DROP VIEW %%I.%%I', schemaname, viewname) FROM pg_views "
             "WHERE viewowner = %s"
@@ -236,14 +236,14 @@ def test_a_reader_changes_nothing_by_any_statement(stage: Stage) -> None:
                 connection.execute(statement.encode())
             except pg.InsufficientPrivilege:
                 pass
-            except psycopg.Error as error:  # refused before it was about rights
+            except psycopg.Error as error:  # refused before the server checks rights
                 assert not isinstance(error, pg.UndefinedTable), statement  # noqa: PT017
                 assert not is_fault(error), statement  # noqa: PT017
             else:
                 done.append(statement)
             if statement.startswith("BEGIN"):
                 connection.execute("ROLLBACK")
-    # Where nothing could be granted the server warns, and what there is is compared below.
+    # If a role may grant nothing, GRANT only warns; the rights are compared below.
     assert [s for s in done if not s.startswith("GRANT")] == []
     assert rows_and_rights(stage) == before
 
@@ -265,7 +265,7 @@ def test_a_reader_changes_nothing_by_any_statement(stage: Stage) -> None:
         "_release_source(2147483647)",
     ],
 )
-def test_a_writer_gets_no_more_from_functions_that_run_as_the_owner(
+def test_functions_that_run_as_the_owner_give_a_writer_no_more_rights(
     stage: Stage, call: str
 ) -> None:
     attach(stage)
@@ -280,7 +280,7 @@ def test_a_writer_gets_no_more_from_functions_that_run_as_the_owner(
             assert not is_fault(error)  # noqa: PT017
     after = rows_and_rights(stage)
     changed = {name for name in before if before[name] != after[name]}
-    # At most a note of a table that is not attached, and a function for triggers that it cannot have.
+    # The calls leave at most the row of a table that is not attached, and its unused trigger function.
     assert changed <= {"rights", "textsim.source", "textsim.source_id_seq"}
     assert stage.run(stage.owner, "SELECT count(*) FROM textsim.sources") == [(2,)]
     new = [right for right in after["rights"] if right not in before["rights"]]
@@ -306,10 +306,10 @@ def test_a_writer_gets_no_more_from_functions_that_run_as_the_owner(
         ),
     ],
 )
-def test_a_worker_runs_no_function_of_who_owns_the_table(
+def test_a_worker_runs_no_function_of_the_table_owner(
     stage: Stage, statements: list[str], what: str
 ) -> None:
-    """Planning a query computes what is constant in the indexes of a table, as who asks."""
+    """Planning a query evaluates constants in a table's indexes, with the rights of the reader."""
     stage.run(
         stage.writer,
         "CREATE TABLE ran (by text)",
@@ -336,15 +336,15 @@ def test_a_worker_runs_no_function_of_who_owns_the_table(
         assert "calls a function of another role" in str(worker.unusable)
     assert stage.run(stage.writer, "SELECT * FROM ran") == []
     assert stage.similar_keys() == []
-    # Nothing is lost by it: the owner of the function may run it.
+    # A worker with the rights of the function's owner indexes the table.
     stage.work(stage.writer)
     assert stage.similar_keys() == ["1"]
 
 
-def test_what_is_indexed_is_read_by_whoever_may_search(stage: Stage) -> None:
-    """Row security of a table is not that of the index: its words are there for every reader.
+def test_every_reader_sees_the_words_of_a_table_with_row_security(stage: Stage) -> None:
+    """Row security of a table does not protect the index: every reader sees its words.
 
-    What a worker reads it reads with the rights of its role: none that row security applies to.
+    A worker reads a table with the rights of its role, and refuses a table whose rows it cannot all see.
     """
     stage.run(
         stage.other,
@@ -365,7 +365,7 @@ def test_what_is_indexed_is_read_by_whoever_may_search(stage: Stage) -> None:
     assert rows_and_rights(stage)["textsim.word"] == before
     with pytest.raises(pg.InsufficientPrivilege):
         stage.run(stage.reader, "SELECT * FROM secret")
-    # Until somebody who may see the rows indexes them, a reader sees that something has changed.
+    # A reader sees that something has changed before a role that may see the rows indexes them.
     assert stage.run(stage.reader, "SELECT keys FROM textsim.pending") == [(None,)]
     stage.work(stage.other)
     assert stage.run(stage.writer, "SELECT * FROM secret") == []
@@ -376,7 +376,7 @@ def test_what_is_indexed_is_read_by_whoever_may_search(stage: Stage) -> None:
     )
     for role in (stage.reader, stage.writer):
         assert stage.run(role, words) == [(f"the secret plan {FOX}",)]
-    # And nothing but the words: no case, no punctuation, no other column.
+    # The index has the words alone: no case, no punctuation, no other column.
     everything = str([rows for name, rows in rows_and_rights(stage).items() if name != "rights"])
     assert "SECRET" not in everything
     assert "Plan:" not in everything

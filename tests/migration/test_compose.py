@@ -1,4 +1,4 @@
-"""What the image and docker-compose.yml need of the package: its commands and its files."""
+"""The image and docker-compose.yml use commands and files that exist."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def instructions(name: str) -> list[str]:
 
 
 @pytest.mark.parametrize("name", ["install", "worker"])
-def test_the_commands_exist(name: str) -> None:
+def test_the_commands_of_docker_compose_exist(name: str) -> None:
     assert instructions("ENTRYPOINT") == ['["textsim"]']
     command: Any = typer.main.get_command(app)
     for word in SERVICES[name]["command"]:
@@ -33,7 +33,7 @@ def test_the_commands_exist(name: str) -> None:
         assert command is not None, word
 
 
-def test_what_the_wheel_is_built_from_is_sent() -> None:
+def test_the_image_gets_the_files_that_the_wheel_is_built_from() -> None:
     lines = (ROOT / ".dockerignore").read_text("utf-8").splitlines()
     sent = {line[1:] for line in lines if line.startswith("!")}
     assert "*" in lines

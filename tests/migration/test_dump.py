@@ -1,4 +1,4 @@
-"""What pg_dump takes along: everything, into the same server and into newer ones."""
+"""pg_dump and pg_restore keep everything, on the same server and on newer servers."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from tests.support.servers import Server, programs_of, run_server
 
 UTF8 = "ENCODING 'UTF8' TEMPLATE template0"
 VERSIONS = (15, 16, 18)
-"""Those whose programs come with the package or, mostly, with the operating system."""
+"""Versions whose programs come with the package or with the operating system."""
 FORMATS = sample(["custom", "plain"], 2)
 TABLES = (
     "CREATE TABLE article (id integer PRIMARY KEY, body text)",
     "CREATE TABLE note (id uuid PRIMARY KEY, body text)",
-    # Names on both sides of "textsim" in the order of a dump, and such as need quoting.
+    # Schemas before and after "textsim" in the order of a dump, and names that need quotes.
     "CREATE SCHEMA zebra",
     'CREATE TABLE zebra."My ""own"" Table" ("Key" text PRIMARY KEY, "The Text" varchar)',
     "CREATE SCHEMA blog",
@@ -44,34 +44,34 @@ ATTACHED = (
 NOTE = "00000000-0000-0000-0000-000000000001"
 
 
-def run(*command: str) -> str:
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, f"{' '.join(command)}\n{done.stderr[-2000:]}"
-    return done.stdout
+def run_command(*command: str) -> str:
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, f"{' '.join(command)}\n{result.stderr[-2000:]}"
+    return result.stdout
 
 
 def programs(server: Server) -> Path:
     version = server.version().partition(".")[0]
     folder = programs_of(int(version))
     if folder is None or not (folder / "pg_dump").exists():
-        pytest.skip(f"there is no pg_dump {version}")
+        pytest.skip(f"needs pg_dump of PostgreSQL {version}")
     return folder
 
 
 def dump_and_restore(folder: Path, source: str, target: str, form: str) -> None:
-    """Dump with the programs of the newer server, as PostgreSQL's manual says."""
+    """Dump with the programs of the newer server, as PostgreSQL's manual recommends."""
     with tempfile.TemporaryDirectory() as name:
         file = f"{name}/dump"
-        run(str(folder / "pg_dump"), "--format", form, "--file", file, source)
+        run_command(str(folder / "pg_dump"), "--format", form, "--file", file, source)
         if form == "plain":
             command = ["psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", "-f", file, target]
         else:
             command = ["pg_restore", "--exit-on-error", "--jobs", "2", "--dbname", target, file]
-        run(str(folder / command[0]), *command[1:])
+        run_command(str(folder / command[0]), *command[1:])
 
 
 def fill(stage: Stage) -> None:
-    """Have documents of all origins, changes that are pending, and one that was set aside."""
+    """Create documents of all origins, pending changes, and one change that is set aside."""
     stage.run(stage.owner, f"GRANT CREATE ON DATABASE {dbname(stage.url)} TO PUBLIC")
     stage.run(stage.writer, *TABLES)
     stage.run(
@@ -123,7 +123,7 @@ def answers(stage: Stage) -> list[object]:
                 sorted(corpus.pairs(0.4)),
                 corpus.status()[:4],
                 corpus.failures(),
-                # After a restore each attached table is to be compared once.
+                # After a restore check() reports each attached table until a worker compares it.
                 [problem for problem in corpus.check() if problem.kind != "attached table"],
                 sorted(stage.run(stage.reader, f"SELECT * FROM textsim.pairs('{name}', 0.4)")),
                 stage.run(stage.reader, f"SELECT * FROM textsim.matches('{name}', '{FOX}', 0.4)"),
@@ -138,8 +138,8 @@ def sequences(stage: Stage) -> list[tuple[object, ...]]:
     return stage.run(stage.owner, query)
 
 
-def go_on(stage: Stage) -> None:
-    """Write to every table in every way, have workers do it, and make and drop corpora."""
+def use_everything(stage: Stage) -> None:
+    """Write to every table in every way, run workers, and create and drop corpora."""
     stage.run(
         stage.writer,
         f"INSERT INTO article VALUES (20, '{FOX} twenty')",
@@ -149,13 +149,14 @@ def go_on(stage: Stage) -> None:
         "TRUNCATE blog.article_2",
         f'INSERT INTO zebra."My ""own"" Table" VALUES (\'y\', \'{FOX} in y\')',
     )
-    found = stage.run(stage.writer, f"SELECT key FROM textsim.matches('news', '{FOX} in y', 0.99)")
-    assert ("y",) in found  # inline: at once
+    keys = stage.run(stage.writer, f"SELECT key FROM textsim.matches('news', '{FOX} in y', 0.99)")
+    assert ("y",) in keys  # mode inline indexes a row at once
     with stage.connect(stage.writer) as db:
         news = db.corpus("news")
         news.retry_failures()
         worker = db.worker(lease=1)
-        for _ in range(3):  # what was leased when it was dumped is taken later
+        # Changes that were leased at the time of the dump are claimed when the lease ends.
+        for _ in range(3):
             worker.run(until_idle=True)
             if news.status().pending == 0:
                 break
@@ -182,9 +183,9 @@ def stage(stage: Stage) -> Stage:
 
 
 @pytest.mark.parametrize("form", FORMATS)
-def test_the_same_server(server: Server, stage: Stage, form: str) -> None:
+def test_a_dump_is_restored_on_the_same_server(server: Server, stage: Stage, form: str) -> None:
     with server.database(UTF8) as url:
-        # Other numbers than where the dump comes from: nothing may lean on them.
+        # The tables shift the oids: a dump must not depend on them.
         with psycopg.connect(url) as connection:
             for number in range(50):
                 connection.execute(f"CREATE TABLE other_{number} (id int)".encode())
@@ -193,7 +194,7 @@ def test_the_same_server(server: Server, stage: Stage, form: str) -> None:
 
 
 def check_functions(stage: Stage) -> None:
-    """The functions of each corpus are there, and making them anew changes nothing."""
+    """Assert that the functions of each corpus exist, and creating them again changes nothing."""
     query = CATALOG["functions"]
     before = fetch_sorted(stage.url, query)
     corpora = stage.run(stage.owner, "SELECT id FROM textsim.corpus")
@@ -206,17 +207,18 @@ def check_functions(stage: Stage) -> None:
 
 
 def rights(stage: Stage) -> list[tuple[object, ...]]:
-    # From PostgreSQL 17 on, an owner has the right to MAINTAIN as well.
+    # From PostgreSQL 17 on, an owner also has the right MAINTAIN.
     return [
         (*row[:2], (row[2] or "").replace("xtm/", "xt/")) for row in fetch_sorted(stage.url, RIGHTS)
     ]
 
 
 def check(stage: Stage, restored: Stage) -> None:
+    """Assert that a restored database equals the original, before and after using both."""
     assert answers(restored) == answers(stage)
     with psycopg.connect(restored.url) as new, psycopg.connect(stage.url) as old:
         same_version = new.info.server_version == old.info.server_version
-    if same_version:  # versions show some things differently
+    if same_version:  # versions print some definitions differently
         restored_catalog, expected = schema_catalog(restored.url), schema_catalog(stage.url)
         for name in CATALOG:
             assert restored_catalog[name] == expected[name], name
@@ -225,23 +227,23 @@ def check(stage: Stage, restored: Stage) -> None:
     assert any(str(name).startswith("document_") for name, _ in sequences(restored))
     check_functions(restored)
     for each in (stage, restored):
-        go_on(each)
+        use_everything(each)
     assert answers(restored) == answers(stage)
 
 
 @pytest.fixture(scope="module")
 def servers() -> Iterator[dict[int, Server]]:
-    """A server of each version whose programs are here."""
+    """A server of each version whose programs are installed."""
     programs_by_version = {version: programs_of(version) for version in VERSIONS}
     with ExitStack() as stack:
-        made = {}
+        servers_by_version = {}
         for version, folder in programs_by_version.items():
             if folder is not None and (folder / "pg_dump").exists():
-                place = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ts-")))
-                place.chmod(0o755)
-                url = stack.enter_context(run_server(folder, place))
-                made[version] = Server(url, f"dump{version}_")
-        yield made
+                directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ts-")))
+                directory.chmod(0o755)
+                url = stack.enter_context(run_server(folder, directory))
+                servers_by_version[version] = Server(url, f"dump{version}_")
+        yield servers_by_version
 
 
 @pytest.mark.parametrize("form", FORMATS)
@@ -253,9 +255,11 @@ def servers() -> Iterator[dict[int, Server]]:
         pytest.param(15, 18, marks=pytest.mark.long),
     ],
 )
-def test_a_newer_server(servers: dict[int, Server], old: int, new: int, form: str) -> None:
+def test_a_dump_is_restored_on_a_newer_server(
+    servers: dict[int, Server], old: int, new: int, form: str
+) -> None:
     if missing := {old, new} - servers.keys():
-        pytest.skip(f"there are no programs of PostgreSQL {min(missing)}")
+        pytest.skip(f"needs the programs of PostgreSQL {min(missing)}")
     with ExitStack() as stack:
         stage = stack.enter_context(new_stage(servers[old]))
         fill(stage)
@@ -267,28 +271,30 @@ def test_a_newer_server(servers: dict[int, Server], old: int, new: int, form: st
         check(stage, replace(stage, url=url))
 
 
-def test_schemas_together_and_alone(server: Server, stage: Stage, tmp_path: Path) -> None:
+def test_a_dump_of_the_schema_without_its_tables_is_refused(
+    server: Server, stage: Stage, tmp_path: Path
+) -> None:
     folder, file = programs(server), str(tmp_path / "dump")
     names = ("textsim", "public", "blog", "zebra")
     together = [option for name in names for option in ("-n", name)]
     for options, complete in ((together, True), (["-n", "textsim"], False)):
-        run(str(folder / "pg_dump"), "-f", file, *options, stage.url)
+        run_command(str(folder / "pg_dump"), "-f", file, *options, stage.url)
         with server.database(UTF8) as url:
             with psycopg.connect(url, autocommit=True) as connection:
                 connection.execute("DROP SCHEMA public")
             psql = [str(folder / "psql"), "-X", "-q", "-v", "ON_ERROR_STOP=1", "-f", file, url]
             if complete:
-                run(*psql)
+                run_command(*psql)
                 assert answers(replace(stage, url=url)) == answers(stage)
                 continue
-            # Without the attached tables it is refused, and not restored without its triggers.
+            # Without the attached tables the restore fails: it would have no triggers.
             with pytest.raises(AssertionError, match=r"does not exist\s+CONTEXT:  COPY source"):
-                run(*psql)
+                run_command(*psql)
 
 
-def test_an_oid_that_belongs_to_another_table(db: ts.Database) -> None:
-    # pg_dump writes the name of an attached table, but of one that is gone only the oid, which
-    # may be that of any table where it is restored.
+def test_a_restored_oid_of_another_table_is_not_read(db: ts.Database) -> None:
+    # pg_dump writes an attached table's name, but a dropped table's oid. On the restoring server that
+    # oid may belong to any table.
     corpus = db.create_corpus("c")
     with psycopg.connect(db.url, autocommit=True) as connection:
         connection.execute("CREATE TABLE t (id int PRIMARY KEY, body text)")

@@ -1,4 +1,4 @@
-"""CREATE EXTENSION and plain psql give the same schema as Alembic."""
+"""CREATE EXTENSION and plain psql create the same schema as Alembic."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ UTF8 = "ENCODING 'UTF8' TEMPLATE template0"
 
 @pytest.fixture(scope="module")
 def folder() -> Iterator[Path]:
-    """A folder that servers of other users can read, with a path short enough for a socket."""
+    """A folder that other users' servers can read, with a path short enough for a socket."""
     folder = Path(tempfile.mkdtemp(prefix="ts-"))
     folder.chmod(0o755)
     yield folder
@@ -37,14 +37,16 @@ def folder() -> Iterator[Path]:
 def system_server(folder: Path) -> Iterator[Server]:
     """A server of the operating system's PostgreSQL, with the extension installed.
 
-    PostgreSQL looks for its files by where its program is, so a copy has a folder of extensions
-    that tests may write to.
+    PostgreSQL finds its files relative to its program, so a copy of the program has a folder of
+    extensions that tests may write to.
     """
     if not SYSTEM_PROGRAMS or not (SYSTEM_PROGRAMS[-1] / "pg_config").exists():
-        pytest.skip("needs PostgreSQL 18, or one of the operating system in /usr/lib/postgresql")
+        pytest.skip(
+            "needs PostgreSQL 18, or the operating system's PostgreSQL in /usr/lib/postgresql"
+        )
     config = SYSTEM_PROGRAMS[-1] / "pg_config"
     for option in ("--bindir", "--pkglibdir", "--sharedir"):
-        original = Path(run(str(config), option).strip())
+        original = Path(run_command(str(config), option).strip())
         shutil.copytree(original, folder / original.relative_to("/"), symlinks=True)
     make_install(f"PG_CONFIG={config}", f"DESTDIR={folder}")
     with run_server(folder / SYSTEM_PROGRAMS[-1].relative_to("/"), folder) as url:
@@ -53,7 +55,7 @@ def system_server(folder: Path) -> Iterator[Server]:
 
 @dataclass
 class Extensible(Server):
-    """A server that finds the extension, in databases made here."""
+    """A server whose databases, if created here, find the extension."""
 
     control_path: str = ""
 
@@ -67,9 +69,9 @@ class Extensible(Server):
 
 @pytest.fixture(scope="module")
 def extensible(server: Server, folder: Path, request: pytest.FixtureRequest) -> Server:
-    """A server where CREATE EXTENSION textsim works.
+    """A server on which CREATE EXTENSION textsim works.
 
-    Before PostgreSQL 18 that needs files in the server's own folder, and so another server.
+    Before PostgreSQL 18 the files must be in the server's own folder, so a copy of the server is used.
     """
     with psycopg.connect(server.url) as connection:
         if connection.info.server_version < 180000:
@@ -84,18 +86,18 @@ def programs(server: Server) -> Path:
     version = server.version().partition(".")[0]
     folder = programs_of(int(version))
     if folder is None or not (folder / "pg_dump").exists():
-        pytest.skip(f"there is no pg_dump {version}")
+        pytest.skip(f"needs pg_dump of PostgreSQL {version}")
     return folder
 
 
 def make_install(*variables: str) -> None:
-    run("make", "-C", str(ROOT / "sql" / "extension"), "install", *variables)
+    run_command("make", "-C", str(ROOT / "sql" / "extension"), "install", *variables)
 
 
-def run(*command: str, user: str | None = None) -> str:
-    done = subprocess.run(command, capture_output=True, text=True, user=user, check=False)
-    assert done.returncode == 0, f"{' '.join(command)}\n{done.stderr[-2000:]}"
-    return done.stdout + done.stderr
+def run_command(*command: str, user: str | None = None) -> str:
+    result = subprocess.run(command, capture_output=True, text=True, user=user, check=False)
+    assert result.returncode == 0, f"{' '.join(command)}\n{result.stderr[-2000:]}"
+    return result.stdout + result.stderr
 
 
 def extend(url: str) -> None:
@@ -103,24 +105,24 @@ def extend(url: str) -> None:
         connection.execute("CREATE EXTENSION textsim")
 
 
-def test_create_extension_equals_upgraded(extensible: Server) -> None:
-    with extensible.database(UTF8) as made_url, extensible.database(UTF8) as expected_url:
-        extend(made_url)
-        ts.install(expected_url)
-        made, expected = schema_catalog(made_url), schema_catalog(expected_url)
+def test_create_extension_equals_the_schema_of_alembic(extensible: Server) -> None:
+    with extensible.database(UTF8) as extension_url, extensible.database(UTF8) as alembic_url:
+        extend(extension_url)
+        ts.install(alembic_url)
+        extended, expected = schema_catalog(extension_url), schema_catalog(alembic_url)
         for name in CATALOG:
-            assert made[name] == expected[name], name
-        with ts.connect(made_url) as db:
+            assert extended[name] == expected[name], name
+        with ts.connect(extension_url) as db:
             corpus = db.create_corpus("c")
             corpus.add("a", "one two three four")
             assert corpus.check() == []
-        with psycopg.connect(made_url) as connection:
+        with psycopg.connect(extension_url) as connection:
             connection.execute("DROP EXTENSION textsim CASCADE")
         with pytest.raises(ts.SchemaError, match="has no schema textsim"):
-            ts.connect(made_url)
+            ts.connect(extension_url)
 
 
-def test_another_encoding_is_refused(extensible: Server) -> None:
+def test_a_database_of_another_encoding_is_refused(extensible: Server) -> None:
     options = "ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0"
     with (
         extensible.database(options) as url,
@@ -135,8 +137,8 @@ def stage(extensible: Server) -> Iterator[Stage]:
         yield stage
 
 
-def test_a_role_without_superuser_owns_what_it_creates(stage: Stage) -> None:
-    found = stage.run(
+def test_a_role_without_superuser_rights_owns_the_extension(stage: Stage) -> None:
+    owners = stage.run(
         stage.owner,
         """
         SELECT DISTINCT r.rolname, r.rolsuper FROM pg_roles r JOIN (
@@ -147,7 +149,7 @@ def test_a_role_without_superuser_owns_what_it_creates(stage: Stage) -> None:
         ) o (owner) ON o.owner = r.oid
         """,
     )
-    assert found == [(stage.owner, False)]
+    assert owners == [(stage.owner, False)]
 
 
 def answers(stage: Stage) -> list[object]:
@@ -183,20 +185,20 @@ def test_a_dump_restores_everything(stage: Stage, extensible: Server, tmp_path: 
         f"INSERT INTO note VALUES ('00000000-0000-0000-0000-000000000001', '{FOX}')",
     )
     dump = tmp_path / "dump.sql"
-    run(str(programs(extensible) / "pg_dump"), "-f", str(dump), stage.url)
+    run_command(str(programs(extensible) / "pg_dump"), "-f", str(dump), stage.url)
     with extensible.database(UTF8) as url, psycopg.connect(url, autocommit=True) as connection:
-        name = sql.Identifier(connection.info.dbname)
+        database_name = sql.Identifier(connection.info.dbname)
         owner = sql.Identifier(stage.owner)
-        connection.execute(sql.SQL("ALTER DATABASE {} OWNER TO {}").format(name, owner))
-        # pg_dump does not know whom an extension belonged to: it is created before, by that role.
+        connection.execute(sql.SQL("ALTER DATABASE {} OWNER TO {}").format(database_name, owner))
+        # pg_dump does not keep the owner of an extension, so the role creates it before the restore.
         extend(as_role(url, stage.owner))
-        errors = run(str(programs(extensible) / "psql"), "-X", "-q", "-f", str(dump), url)
+        errors = run_command(str(programs(extensible) / "psql"), "-X", "-q", "-f", str(dump), url)
         assert re.findall("ERROR: .*", errors) == ['ERROR:  schema "textsim" already exists']
         restored = replace(stage, url=url)
         assert answers(restored) == answers(stage)
-        made, expected = schema_catalog(url), schema_catalog(stage.url)
-        for what in CATALOG:
-            assert made[what] == expected[what], what
+        restored_catalog, expected = schema_catalog(url), schema_catalog(stage.url)
+        for name in CATALOG:
+            assert restored_catalog[name] == expected[name], name
         assert fetch_sorted(url, RIGHTS) == fetch_sorted(stage.url, RIGHTS)
         for each in (stage, restored):
             each.run(stage.writer, f"UPDATE article SET body = '{FOX} today' WHERE id = 1")
@@ -208,13 +210,15 @@ def test_a_dump_restores_everything(stage: Stage, extensible: Server, tmp_path: 
         assert answers(restored) == answers(stage)
 
 
-def test_psql_runs_the_script(database_url: str, empty_database_url: str, tmp_path: Path) -> None:
+def test_psql_creates_the_schema_from_the_script(
+    database_url: str, empty_database_url: str, tmp_path: Path
+) -> None:
     psql = shutil.which("psql")
     if psql is None:
         pytest.skip("psql is not installed")
     file = tmp_path / "textsim.sql"
     file.write_text(schema.script(), encoding="utf-8")
-    run(psql, "-X", "-q", "-v", "ON_ERROR_STOP=1", "-f", str(file), empty_database_url)
-    made, expected = schema_catalog(empty_database_url), schema_catalog(database_url)
+    run_command(psql, "-X", "-q", "-v", "ON_ERROR_STOP=1", "-f", str(file), empty_database_url)
+    by_psql, expected = schema_catalog(empty_database_url), schema_catalog(database_url)
     for name in CATALOG:
-        assert made[name] == expected[name], name
+        assert by_psql[name] == expected[name], name

@@ -1,4 +1,4 @@
-"""Who may give rights, what rights of one corpus allow, and how they are taken back."""
+"""Granting rights on all corpora or one, and revoking them."""
 
 from __future__ import annotations
 
@@ -24,13 +24,15 @@ pytestmark = pytest.mark.one_server
 
 
 @pytest.mark.parametrize("function", ["grant_reader", "grant_writer", "revoke_all"])
-def test_rights_are_given_by_the_owner_only(stage: Stage, function: str) -> None:
+def test_only_the_owner_of_the_schema_grants_and_revokes_rights(
+    stage: Stage, function: str
+) -> None:
     stage.run(stage.writer, "CREATE TABLE article (id integer PRIMARY KEY, body text)")
     stage.run(stage.writer, "SELECT textsim.attach('news', 'article', 'id', 'body')")
     before = rows_and_rights(stage)
     for role in (stage.other, stage.reader, stage.writer):
         for target in (stage.other, stage.reader, stage.writer, stage.owner):
-            # Where nothing could be granted the server fails or warns, as GRANT does.
+            # If a role may grant nothing, the function fails or warns, as GRANT does.
             with suppress(pg.InsufficientPrivilege):
                 stage.run(
                     role, f"SELECT textsim.{function}(quote_ident(%s)::regrole)", values=[target]
@@ -38,8 +40,8 @@ def test_rights_are_given_by_the_owner_only(stage: Stage, function: str) -> None
     assert rows_and_rights(stage) == before
 
 
-def test_rights_of_one_corpus(stage: Stage) -> None:
-    """Of other corpora such a role cannot read a text, by no way in, and change nothing."""
+def test_rights_on_one_corpus_give_no_access_to_another(stage: Stage) -> None:
+    """The role can neither read nor change another corpus, by SQL or by Python."""
     secret = "a text that is nobody's business but that of those who may"
     with stage.connect(stage.owner) as db:
         db.create_corpus("secret").add_many([("s", secret), ("t", f"{secret} read it")])
@@ -90,7 +92,7 @@ def test_rights_of_one_corpus(stage: Stage) -> None:
                 with pytest.raises(ts.DatabaseError, match="permission denied"):
                     call()
     assert stage.allowed(stage.other, ["SELECT textsim.add('news', 'x', 'text')"]) == []
-    # Of its own corpus a writer takes ids, and cannot give them out again; a reader takes none.
+    # A writer takes ids of its corpus and cannot reset the sequence; a reader takes no ids.
     ids = [
         "SELECT nextval('textsim.document_1_id_seq')",
         "SELECT setval('textsim.document_1_id_seq', 1)",
@@ -118,19 +120,19 @@ def test_rights_of_one_corpus(stage: Stage) -> None:
     stage.work(stage.writer)
     with stage.connect(stage.owner) as db:
         corpus = db.corpus("secret")
-        # That worker has left alone what it may not write.
+        # The worker has skipped the corpus that it may not write.
         assert (corpus.status().pending, corpus.failures()) == (1, [])
         db.worker().run(until_idle=True)
         assert (corpus.status().pending, corpus.check()) == (0, [])
         db.corpus("news").rebuild(seed=5)
     with stage.connect(stage.writer) as db:
-        for key, what in (("by hand", "text"), ("1", "row")):
-            found = db.corpus("news").query(f"some words of a {what}")
-            assert [match.key for match in found] == [key]
+        for key, word in (("by hand", "text"), ("1", "row")):
+            matches = db.corpus("news").query(f"some words of a {word}")
+            assert [match.key for match in matches] == [key]
         assert db.corpus("news").add("again", "a text after the rebuild").added == 1
 
 
-def test_commands_over_all_corpora_leave_out_what_may_not_be_read(stage: Stage) -> None:
+def test_commands_over_all_corpora_skip_those_the_role_may_not_read(stage: Stage) -> None:
     with stage.connect(stage.owner) as db:
         db.create_corpus("a secret").add("s", "a text that is nobody's business")
         db.create_corpus("secret too")
@@ -147,13 +149,15 @@ def test_commands_over_all_corpora_leave_out_what_may_not_be_read(stage: Stage) 
         result = runner.invoke(app, command, catch_exceptions=False)
         assert result.exit_code == 2
         assert "permission denied" in result.stderr
-    # What is pending is common to all; only writers change it.
+    # All roles see the pending changes; only writers change them.
     assert runner.invoke(app, ["pending"]).exit_code == 0
     result = runner.invoke(app, ["pending", "--retry"])
     assert (result.exit_code, "permission denied" in result.stderr) == (2, True)
 
 
-def test_only_the_owner_of_the_schema_makes_temporary_corpora(stage: Stage, tmp_path: Path) -> None:
+def test_only_the_owner_of_the_schema_creates_temporary_corpora(
+    stage: Stage, tmp_path: Path
+) -> None:
     file = tmp_path / "in.jsonl"
     file.write_text('{"text": "some text"}\n')
     for role, status in ((stage.writer, 2), (stage.owner, 0)):
@@ -167,8 +171,8 @@ def test_only_the_owner_of_the_schema_makes_temporary_corpora(stage: Stage, tmp_
             assert ("permission denied" in result.stderr) == (role == stage.writer)
 
 
-def test_what_a_writer_of_one_corpus_can_do_to_others(stage: Stage) -> None:
-    """As the README says: it is not nothing."""
+def test_a_writer_of_one_corpus_can_delete_pending_changes_of_others(stage: Stage) -> None:
+    """The documentation states this limit of the rights on one corpus."""
     with stage.connect(stage.owner) as db:
         db.create_corpus("other", stop_words=("whatever",))
     stage.run(
@@ -179,8 +183,8 @@ def test_what_a_writer_of_one_corpus_can_do_to_others(stage: Stage) -> None:
         "SELECT textsim.attach('other', 'private', 'id', 'body')",
         "INSERT INTO private VALUES (77, 'a text')",
     )
-    seen = "SELECT relation::text, key_column, text_column FROM textsim.sources"
-    assert stage.run(stage.writer, seen) == [("private", "id", "body")]
+    visible_sources = "SELECT relation::text, key_column, text_column FROM textsim.sources"
+    assert stage.run(stage.writer, visible_sources) == [("private", "id", "body")]
     stop_words = "SELECT stop_words FROM textsim.corpus WHERE name = 'other'"
     assert stage.run(stage.writer, stop_words) == [(["whatever"],)]
     assert stage.run(stage.writer, "DELETE FROM textsim.pending RETURNING keys") != []
@@ -198,7 +202,7 @@ def test_what_a_writer_of_one_corpus_can_do_to_others(stage: Stage) -> None:
         assert corpus.reconcile().added == 1
 
 
-def test_revoke_all_takes_everything_back(stage: Stage) -> None:
+def test_revoke_all_revokes_every_right(stage: Stage) -> None:
     stage.run(stage.writer, "CREATE TABLE article (id integer PRIMARY KEY, body text)")
     stage.run(stage.writer, "SELECT textsim.attach('news', 'article', 'id', 'body')")
     for role in (stage.reader, stage.writer):
@@ -214,7 +218,7 @@ def test_revoke_all_takes_everything_back(stage: Stage) -> None:
         db.create_corpus("later")
     rights = " ".join(str(row[2]) for row in stage.run(stage.owner, RIGHTS))
     assert f"{stage.writer}=" not in rights
-    # Its table stays attached.
+    # The table of the role stays attached.
     stage.run(stage.writer, "INSERT INTO article VALUES (1, %s)", values=[FOX])
     stage.run(stage.writer, f'GRANT SELECT ON article TO "{stage.owner}"')
     stage.work(stage.owner)

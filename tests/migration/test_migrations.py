@@ -1,4 +1,4 @@
-"""The schema: fresh or upgraded it is the same, and it can be taken back, with rows and without."""
+"""A fresh schema equals an upgraded one, and a downgrade removes it, with rows and without."""
 
 from __future__ import annotations
 
@@ -34,7 +34,9 @@ def engine(empty_database_url: str) -> Iterator[Engine]:
     engine.dispose()
 
 
-def test_fresh_equals_upgraded(server: Server, engine: Engine, empty_database_url: str) -> None:
+def test_a_fresh_schema_equals_an_upgraded_one(
+    server: Server, engine: Engine, empty_database_url: str
+) -> None:
     schema.upgrade(engine)
     upgraded = schema_catalog(empty_database_url)
     with server.database("ENCODING 'UTF8' TEMPLATE template0") as fresh_url:
@@ -49,7 +51,9 @@ def test_fresh_equals_upgraded(server: Server, engine: Engine, empty_database_ur
         assert ts.install(fresh_url) == schema.head()
 
 
-def test_down_and_up_again(engine: Engine, empty_database_url: str) -> None:
+def test_a_downgrade_and_an_upgrade_restore_the_schema(
+    engine: Engine, empty_database_url: str
+) -> None:
     before = user_catalog(empty_database_url)
     schema.upgrade(engine)
     first = schema_catalog(empty_database_url)
@@ -63,12 +67,12 @@ def test_down_and_up_again(engine: Engine, empty_database_url: str) -> None:
 
 @pytest.fixture
 def two_steps() -> Iterator[Path]:
-    """Have a schema of two steps; the folder with its files."""
+    """The folder of a schema with two steps."""
     with second_step() as root:
         yield root
 
 
-def test_fresh_equals_upgraded_in_two_steps(
+def test_a_fresh_schema_equals_one_upgraded_in_two_steps(
     server: Server, engine: Engine, empty_database_url: str, two_steps: Path
 ) -> None:
     assert schema.upgrade(engine) == SECOND
@@ -78,53 +82,55 @@ def test_fresh_equals_upgraded_in_two_steps(
         assert schema_catalog(fresh_url) == upgraded
 
 
-def test_functions_of_corpora_equal_upgraded_ones(
+def test_an_upgrade_recreates_the_functions_of_older_corpora(
     server: Server, engine: Engine, empty_database_url: str, two_steps: Path
 ) -> None:
-    """Those of a corpus that is older than the step, and of one that was created after it."""
+    """They equal those of a corpus that is created after the step."""
     schema.upgrade(engine)
     schema.downgrade(engine, "-1")
     create = "SELECT textsim.create_corpus('news', 'word:2', seed => 9)"
-    of_corpora = f"SELECT * FROM ({CATALOG['functions']}) f (name) WHERE name ~ '_1[(]'"
+    corpus_functions = f"SELECT * FROM ({CATALOG['functions']}) f (name) WHERE name ~ '_1[(]'"
     with psycopg.connect(empty_database_url, autocommit=True) as connection:
         connection.execute(create)
-    older = fetch_sorted(empty_database_url, of_corpora)
+    before = fetch_sorted(empty_database_url, corpus_functions)
     schema.upgrade(engine)
-    upgraded = fetch_sorted(empty_database_url, of_corpora)
+    upgraded = fetch_sorted(empty_database_url, corpus_functions)
     assert len(upgraded) == 3
-    assert upgraded != older
+    assert upgraded != before
     assert any("forget a document of a corpus," in str(row) for row in upgraded)
     with server.database("ENCODING 'UTF8' TEMPLATE template0") as fresh_url:
         run_script(fresh_url)
         with psycopg.connect(fresh_url, autocommit=True) as connection:
             connection.execute(create)
-        assert fetch_sorted(fresh_url, of_corpora) == upgraded
+        assert fetch_sorted(fresh_url, corpus_functions) == upgraded
     schema.downgrade(engine, "-1")
-    assert fetch_sorted(empty_database_url, of_corpora) == older
+    assert fetch_sorted(empty_database_url, corpus_functions) == before
 
 
-def test_down_step_by_step(engine: Engine, empty_database_url: str, two_steps: Path) -> None:
+def test_a_downgrade_goes_step_by_step(
+    engine: Engine, empty_database_url: str, two_steps: Path
+) -> None:
     schema.upgrade(engine)
     complete = schema_catalog(empty_database_url)
-    reached = []
+    versions = []
     for _ in (SECOND, FIRST):
         schema.downgrade(engine, "-1")
-        reached.append(fetch_sorted(empty_database_url, "SELECT * FROM textsim.alembic_version"))
-    assert reached == [[(FIRST,)], []]
+        versions.append(fetch_sorted(empty_database_url, "SELECT * FROM textsim.alembic_version"))
+    assert versions == [[(FIRST,)], []]
     schema.upgrade(engine)
     assert without_dropped_columns(schema_catalog(empty_database_url)) == without_dropped_columns(
         complete
     )
 
 
-def without_dropped_columns(found: dict[str, list[tuple[Any, ...]]]) -> dict[str, list[Any]]:
-    """Leave out columns that were dropped, and the numbers of the others."""
-    columns = [(row[0], *row[2:]) for row in found["columns"] if not row[10]]
-    return found | {"columns": sorted(columns, key=repr)}
+def without_dropped_columns(tables: dict[str, list[tuple[Any, ...]]]) -> dict[str, list[Any]]:
+    """Leave out dropped columns, and the numbers of the other columns."""
+    columns = [(row[0], *row[2:]) for row in tables["columns"] if not row[10]]
+    return tables | {"columns": sorted(columns, key=repr)}
 
 
-def test_hundreds_of_corpora_are_removed(engine: Engine, empty_database_url: str) -> None:
-    """More than the server can lock in one transaction."""
+def test_a_downgrade_removes_hundreds_of_corpora(engine: Engine, empty_database_url: str) -> None:
+    """These are more tables than the server can lock in one transaction."""
     before = user_catalog(empty_database_url)
     schema.upgrade(engine)
     with psycopg.connect(empty_database_url, autocommit=True) as connection:
@@ -136,7 +142,7 @@ def test_hundreds_of_corpora_are_removed(engine: Engine, empty_database_url: str
                 [first, first + 49],
             )
         connection.execute("SELECT textsim.attach('c7', 'article', 'id', 'body')")
-        # A client that dies in a rebuild leaves a corpus with a trigger that refuses writes.
+        # A client that dies during a rebuild leaves a corpus with a trigger that refuses writes.
         connection.execute("SELECT textsim._replace_corpus(1, 2)")
         schema.downgrade(engine)
         connection.execute("INSERT INTO article VALUES (1, 'a row of a table that was attached')")
@@ -144,7 +150,7 @@ def test_hundreds_of_corpora_are_removed(engine: Engine, empty_database_url: str
     assert user_catalog(empty_database_url) == before
 
 
-def test_up_and_down_with_rows(engine: Engine, empty_database_url: str) -> None:
+def test_a_downgrade_removes_a_schema_with_rows(engine: Engine, empty_database_url: str) -> None:
     before = user_catalog(empty_database_url)
     schema.upgrade(engine)
     with ts.connect(empty_database_url) as db:
@@ -159,7 +165,7 @@ def test_up_and_down_with_rows(engine: Engine, empty_database_url: str) -> None:
 
 
 def test_released_files_never_change(two_steps: Path) -> None:
-    """Nothing is released yet: the check must name what will be."""
+    """Before the first release the check of the checksums runs on an invented release."""
     assert changed_files(ROOT) == []
     assert changed_files(two_steps) == []
     file = two_steps / "sql" / "upgrade" / FIRST / "10_tables.sql"
@@ -168,7 +174,7 @@ def test_released_files_never_change(two_steps: Path) -> None:
 
 
 def changed_files(root: Path) -> list[str]:
-    """Return the released files that are not what their checksums say."""
+    """Return the released files whose checksums differ."""
     upgrade = root / "sql" / "upgrade"
     if not upgrade.is_dir():
         return []
@@ -177,7 +183,7 @@ def changed_files(root: Path) -> list[str]:
     return [name for name, digest in map(str.split, lines) if now.get(name) != digest]
 
 
-def test_revision_is_that_of_the_extension() -> None:
+def test_the_extension_has_the_revision_of_the_schema() -> None:
     command = [
         "make",
         "-C",
@@ -185,8 +191,8 @@ def test_revision_is_that_of_the_extension() -> None:
         "--eval",
         "print: ; @echo $(REVISION)",
     ]
-    done = subprocess.run([*command, "-s", "print"], capture_output=True, text=True, check=True)
-    assert schema.head() in done.stdout.split()
+    result = subprocess.run([*command, "-s", "print"], capture_output=True, text=True, check=True)
+    assert schema.head() in result.stdout.split()
 
 
 STORED = {
@@ -202,8 +208,10 @@ STORED = {
 }
 
 
-def test_documents_survive_a_step(engine: Engine, empty_database_url: str, two_steps: Path) -> None:
-    """Down by a step and up again, under a table that stays attached."""
+def test_documents_survive_a_downgrade_and_an_upgrade(
+    engine: Engine, empty_database_url: str, two_steps: Path
+) -> None:
+    """A table stays attached meanwhile."""
     url = empty_database_url
     schema.upgrade(engine)
     with psycopg.connect(url, autocommit=True) as connection:
@@ -235,8 +243,8 @@ def test_documents_survive_a_step(engine: Engine, empty_database_url: str, two_s
         assert set(kept["word"]) > set(stored["word"])
 
 
-def test_removing_what_a_view_needs_is_refused(db: ts.Database) -> None:
-    """A view of the user's is not dropped along with the schema."""
+def test_a_downgrade_that_would_drop_a_users_view_is_refused(db: ts.Database) -> None:
+    """The error names the view."""
     db.create_corpus("news")
     with psycopg.connect(db.url, autocommit=True) as connection:
         connection.execute("CREATE VIEW mine AS SELECT textsim.jaccard('news', 'a b', 'a b')")
@@ -246,27 +254,27 @@ def test_removing_what_a_view_needs_is_refused(db: ts.Database) -> None:
     schema.downgrade(db.engine)
 
 
-def test_another_version_is_refused_by_name(database_url: str) -> None:
-    """A client older than the schema, as a client newer than it, names what both are at."""
+def test_a_schema_of_another_version_is_refused_with_both_revisions(database_url: str) -> None:
+    """The client may be older or newer than the schema."""
     with psycopg.connect(database_url, autocommit=True) as connection:
-        for found in ("0001_000000000000", "9999_later"):
-            connection.execute("UPDATE textsim.alembic_version SET version_num = %s", [found])
-            with pytest.raises(ts.SchemaError, match=f"revision {found}.*needs {schema.head()}"):
+        for revision in ("0001_000000000000", "9999_later"):
+            connection.execute("UPDATE textsim.alembic_version SET version_num = %s", [revision])
+            with pytest.raises(ts.SchemaError, match=f"revision {revision}.*needs {schema.head()}"):
                 ts.connect(database_url)
-    # There is no way from a revision that this version does not know: nothing is changed.
+    # This version knows no step from that revision, so it changes nothing.
     before = schema_catalog(database_url)
     with pytest.raises(ts.SchemaError, match="9999_later"):
         ts.install(database_url)
     assert schema_catalog(database_url) == before
-    # It can be removed, as the error says.
+    # A downgrade removes the schema, as the error suggests.
     engine = open_engine(database_url)
     schema.downgrade(engine)
     assert schema.upgrade(engine) == schema.head()
     engine.dispose()
 
 
-def test_a_newer_upgrade_while_a_client_works(db: ts.Database) -> None:
-    """What is open is not asked again for its version: only a new connect() is refused."""
+def test_an_open_client_works_on_after_an_upgrade(db: ts.Database) -> None:
+    """Only connect() checks the version, so only a new connection is refused."""
     corpus = db.create_corpus("news")
     with psycopg.connect(db.url, autocommit=True) as connection:
         connection.execute("UPDATE textsim.alembic_version SET version_num = '9999_later'")

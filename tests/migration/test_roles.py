@@ -1,6 +1,6 @@
-"""What readers and writers of a corpus can do, and what they cannot.
+"""The rights of readers and writers of a corpus.
 
-The schema belongs to a role that is no superuser, as it does on managed services.
+The schema belongs to a role without superuser rights, as on managed services.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from tests.support.roles import (
 pytestmark = pytest.mark.one_server
 
 
-def test_a_reader_searches(stage: Stage) -> None:
+def test_a_reader_searches_like_the_owner(stage: Stage) -> None:
     text = TEXTS[0][1]
-    with stage.connect(stage.reader) as db, stage.connect(stage.owner) as owners:
+    with stage.connect(stage.reader) as db, stage.connect(stage.owner) as owner_db:
         assert db.corpora() == ["news"]
-        corpus, expected = db.corpus("news"), owners.corpus("news")
+        corpus, expected = db.corpus("news"), owner_db.corpus("news")
         assert [match.key for match in corpus.query(text, 0.5)] == ["a", "b"]
         assert corpus.query(text, 0.5) == expected.query(text, 0.5)
         assert corpus.candidates(text) == expected.candidates(text)
@@ -107,7 +107,7 @@ def test_a_reader_changes_nothing(stage: Stage) -> None:
     assert rows_and_rights(stage) == before
 
 
-def test_a_writer_writes(stage: Stage) -> None:
+def test_a_writer_adds_and_removes_documents(stage: Stage) -> None:
     with stage.connect(stage.writer) as db:
         corpus = db.corpus("news")
         corpus.add("d", FOX)
@@ -125,7 +125,7 @@ def test_a_writer_writes(stage: Stage) -> None:
         assert db.corpus("later").add("a", FOX).added == 1
 
 
-def test_a_writer_leaves_corpora_and_tables_of_others_alone(stage: Stage) -> None:
+def test_a_writer_cannot_change_corpora_or_other_roles_tables(stage: Stage) -> None:
     stage.run(
         stage.other,
         "CREATE TABLE article (id integer PRIMARY KEY, body text)",
@@ -153,7 +153,7 @@ def test_a_writer_leaves_corpora_and_tables_of_others_alone(stage: Stage) -> Non
     assert stage.allowed(stage.writer, statements) == []
     assert {**rows_and_rights(stage), "textsim.corpus_id_seq": []} == {
         **before,
-        "textsim.corpus_id_seq": [],  # numbers that were taken for nothing are gone
+        "textsim.corpus_id_seq": [],  # a refused call may use up a number
     }
 
 
@@ -177,7 +177,7 @@ def test_a_writer_leaves_corpora_and_tables_of_others_alone(stage: Stage) -> Non
         ),
     ],
 )
-def test_a_writer_of_one_corpus_does_not_stop_those_of_others(
+def test_a_writer_of_one_corpus_cannot_write_rows_that_stop_a_worker(
     stage: Stage, statement: str, constraint: str
 ) -> None:
     stage.run(

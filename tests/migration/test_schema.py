@@ -1,4 +1,4 @@
-"""Everything in the schema has a comment, and functions state what PostgreSQL must know of them."""
+"""Every object of the schema has a comment, and every function declares its properties."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from textsim_db.db import schema
 
 
 @pytest.mark.parametrize(
-    ("what", "query"),
+    ("kind", "query"),
     [
         (
             "relation",
@@ -46,15 +46,15 @@ from textsim_db.db import schema
         ("schema", "SELECT 'textsim' WHERE obj_description('textsim'::regnamespace) IS NULL"),
     ],
 )
-def test_everything_has_a_comment(db: ts.Database, what: str, query: str) -> None:
-    db.create_corpus("news")  # whose tables and functions have comments, too
-    assert fetch_sorted(db.url, query) == [], f"{what} without a comment"
+def test_every_object_of_the_schema_has_a_comment(db: ts.Database, kind: str, query: str) -> None:
+    db.create_corpus("news")  # the tables and functions of a corpus must have comments, too
+    assert fetch_sorted(db.url, query) == [], f"{kind} without a comment"
 
 
-def test_functions_name_a_search_path(database_url: str) -> None:
-    # Bodies in BEGIN ATOMIC are bound when they are made, and so need none. A procedure that has one
-    # may not commit.
-    found = fetch_sorted(
+def test_functions_without_parsed_bodies_name_a_search_path(database_url: str) -> None:
+    # A body in BEGIN ATOMIC is bound at creation, so it needs no search path. A procedure with a search
+    # path may not commit, so procedures have none.
+    functions = fetch_sorted(
         database_url,
         """
         SELECT p.oid::regprocedure::text FROM pg_proc p
@@ -63,7 +63,7 @@ def test_functions_name_a_search_path(database_url: str) -> None:
             AND NOT coalesce(p.proconfig::text LIKE '%search_path=%', false)
         """,
     )
-    assert found == []
+    assert functions == []
 
 
 def test_functions_state_volatility_and_parallel_safety() -> None:
@@ -77,14 +77,14 @@ def test_functions_state_volatility_and_parallel_safety() -> None:
         assert any(f"PARALLEL {word}" in head for word in ("SAFE", "RESTRICTED", "UNSAFE")), name
 
 
-def test_tables_of_a_corpus_have_the_indexes(db: ts.Database) -> None:
+def test_the_tables_of_a_corpus_have_their_indexes(db: ts.Database) -> None:
     corpus = db.create_corpus("news")
-    found = fetch_sorted(
+    definitions = fetch_sorted(
         db.url,
         "SELECT regexp_replace(indexdef, '.* ON ', '') FROM pg_indexes "
         r"WHERE schemaname = 'textsim' AND tablename ~ '_\d+$'",
     )
-    assert [row[0] for row in found] == [
+    assert [row[0] for row in definitions] == [
         "textsim.band_1 USING btree (bucket, document_id)",
         "textsim.document_1 USING btree (id)",
         "textsim.document_1 USING btree (key)",

@@ -1,4 +1,4 @@
-"""Triggers and functions keep to their rights, whatever names and objects others make."""
+"""Triggers and functions gain no rights by names and objects that other roles create."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ HOSTILE = [
     "$$ $body$ \\ \n\t",
     "naïve 漢字 🙂 ﬁ",
     "select",
-    "é" * 32,  # cut to the 63 bytes that a name can have
+    "é" * 32,  # longer than a name can be: 63 bytes
 ]
 
 
-def test_only_the_owner_of_the_table_uses_its_trigger_function(stage: Stage) -> None:
+def test_only_the_owner_of_a_table_may_use_its_trigger_function(stage: Stage) -> None:
     stage.run(stage.other, "CREATE TABLE other (id integer PRIMARY KEY, body text)")
     stage.run(
         stage.writer,
@@ -39,7 +39,7 @@ def test_only_the_owner_of_the_table_uses_its_trigger_function(stage: Stage) -> 
         f'GRANT ALL ON article TO "{stage.other}", "{stage.reader}"',
         "SELECT textsim.attach('news', 'article', 'id', 'body')",
         "CREATE TABLE more (id integer PRIMARY KEY, body text)",
-        # Not through attach(), which would make the triggers.
+        # attach() would create the triggers; this call alone does not.
         "SELECT textsim._prepare_source('news', 'more', 'id', 'body', 'queue')",
     )
     with pytest.raises(
@@ -70,7 +70,9 @@ def test_only_the_owner_of_the_table_uses_its_trigger_function(stage: Stage) -> 
 
 
 @pytest.mark.parametrize("mode", ["queue", "inline"])
-def test_a_role_that_only_writes_the_table_needs_no_rights(stage: Stage, mode: str) -> None:
+def test_a_role_that_only_writes_the_table_needs_no_right_on_the_schema(
+    stage: Stage, mode: str
+) -> None:
     stage.run(
         stage.writer,
         "CREATE TABLE article (id integer PRIMARY KEY, body text)",
@@ -98,8 +100,8 @@ def test_a_role_that_only_writes_the_table_needs_no_rights(stage: Stage, mode: s
         assert db.corpus("news").check() == []
 
 
-def test_objects_of_others_are_never_used(stage: Stage) -> None:
-    """Functions, operators and tables that would be taken, if the search path were the caller's."""
+def test_objects_of_other_roles_are_never_used(stage: Stage) -> None:
+    """With the caller's search path these functions, operators and tables would be used."""
     body = (
         "LANGUAGE plpgsql AS $$ BEGIN INSERT INTO hostile.intruded VALUES ('{}'); RETURN {}; END $$"
     )
@@ -192,8 +194,8 @@ def test_objects_of_others_are_never_used(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("mode", ["queue", "inline"])
-def test_trigger_functions_run_nothing_of_the_table_owner(stage: Stage, mode: str) -> None:
-    """Who owns an attached table can make any trigger with its function, on any table."""
+def test_trigger_functions_run_no_code_of_the_table_owner(stage: Stage, mode: str) -> None:
+    """The owner of an attached table may use its trigger function on any of its own tables."""
     body = "plpgsql AS $$ BEGIN INSERT INTO public.ran VALUES (current_user); RETURN 'x'; END $$"
     execute = "EXECUTE FUNCTION textsim._changes_1()"
     attempts = [
@@ -252,7 +254,9 @@ def test_trigger_functions_run_nothing_of_the_table_owner(stage: Stage, mode: st
 @pytest.mark.sampled
 @pytest.mark.parametrize("mode", ["queue", "inline"])
 @pytest.mark.parametrize("name", HOSTILE)
-def test_hostile_names(server: Server, name: str, mode: str) -> None:
+def test_tables_of_hostile_names_are_attached_and_indexed(
+    server: Server, name: str, mode: str
+) -> None:
     with new_stage(server, writer=name, other=f"other {name}") as stage:
         other = stage.other
         name = truncate_name(name)

@@ -1,4 +1,4 @@
-"""Look-ups read the index on (bucket, document_id), and few rows and pages of it."""
+"""Look-ups read few rows and pages of the index on (bucket, document_id)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Node = dict[str, Any]
 
 
 def make_texts(rng: random.Random) -> Iterator[tuple[str, str]]:
-    """Yield families of near-copies, the words drawn as natural ones are: few often, many rarely."""
+    """Yield families of near-copies; few words are frequent and many are rare, as in natural texts."""
     vocabulary = [f"w{i}" for i in range(30_000)]
     weights = [1 / (i + 10) for i in range(len(vocabulary))]
     for i in range(DOCUMENTS // FAMILY):
@@ -39,26 +39,26 @@ def nodes(plan: Node) -> Iterator[Node]:
 
 
 def explain(url: str, statement: str, parameters: list[Any]) -> tuple[Node, str]:
-    """Run a prepared statement as the library does, without its values in sight of the planner."""
+    """Run a prepared statement as the package does: the planner does not see the values."""
     with psycopg.connect(url) as connection:
         connection.execute("SET plan_cache_mode = force_generic_plan")
         text = statement
         for number in range(1, len(parameters) + 1):
             text = text.replace("%s", f"${number}", 1)
         connection.execute(f"PREPARE look_up AS {text}".encode())
-        given = ", ".join(
+        arguments = ", ".join(
             "'{" + ",".join(map(str, p)) + "}'" if isinstance(p, list) else f"'{p}'"
             for p in parameters
         )
         row = connection.execute(
-            f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) EXECUTE look_up ({given})".encode()
+            f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) EXECUTE look_up ({arguments})".encode()
         ).fetchone()
     assert row is not None
     plan = row[0][0]["Plan"]
     return plan, json.dumps(plan, indent=1)
 
 
-def explained(connection: psycopg.Connection[Any], statement: str) -> tuple[Node, str]:
+def explain_statement(connection: psycopg.Connection[Any], statement: str) -> tuple[Node, str]:
     row = connection.execute(
         f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {statement}".encode()
     ).fetchone()
@@ -68,8 +68,8 @@ def explained(connection: psycopg.Connection[Any], statement: str) -> tuple[Node
 
 
 def rows_read(node: Node) -> float:
-    gone = node.get("Rows Removed by Filter", 0) + node.get("Rows Removed by Index Recheck", 0)
-    return float((node["Actual Rows"] + gone) * node["Actual Loops"])
+    removed = node.get("Rows Removed by Filter", 0) + node.get("Rows Removed by Index Recheck", 0)
+    return float((node["Actual Rows"] + removed) * node["Actual Loops"])
 
 
 def pages(plan: Node) -> int:
@@ -95,7 +95,7 @@ def texts(seed: int) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def loaded(server: Server, shared_db: ts.Database, texts: dict[str, str]) -> str:
-    """The name of a database with a corpus of the texts, which nobody is connected to."""
+    """The name of a database with a corpus of the texts; nobody is connected to the database."""
     shared_db.create_corpus("plans").add_many(texts.items())
     with psycopg.connect(shared_db.url, autocommit=True) as connection:
         connection.execute("VACUUM ANALYZE")
@@ -109,7 +109,9 @@ def loaded_db(server: Server, loaded: str) -> Iterator[ts.Database]:
         yield db
 
 
-def test_plans(loaded_db: ts.Database, texts: dict[str, str], rng: random.Random) -> None:
+def test_lookups_use_the_index_and_read_few_rows_and_pages(
+    loaded_db: ts.Database, texts: dict[str, str], rng: random.Random
+) -> None:
     corpus = loaded_db.corpus("plans")
     stored = load(loaded_db.engine, "plans")
     assert len(corpus) == DOCUMENTS
@@ -136,7 +138,7 @@ def test_plans(loaded_db: ts.Database, texts: dict[str, str], rng: random.Random
             check_join(connection, filled, most)
 
 
-def test_check_compares_no_document_with_every_row_of_the_log(db: ts.Database) -> None:
+def test_check_joins_documents_and_log_by_hash_or_merge(db: ts.Database) -> None:
     db.create_corpus("c")
     with psycopg.connect(db.url, autocommit=True) as connection:
         connection.execute(
@@ -153,10 +155,10 @@ def test_check_compares_no_document_with_every_row_of_the_log(db: ts.Database) -
     assert joins, shown
 
 
-def test_candidate_pairs_of_one_corpus_of_many(
+def test_candidate_pairs_of_a_few_documents_read_few_pages(
     loaded_db: ts.Database, texts: dict[str, str], rng: random.Random
 ) -> None:
-    """Filters and joins on a start from those documents, and read nothing of other corpora."""
+    """A filter or join on column a starts from the documents, and reads no other corpus."""
     loaded_db.create_corpus("other").add_many(texts.items())
     for number in range(10):
         loaded_db.create_corpus(f"small {number}").add_many(list(texts.items())[:50])
@@ -183,16 +185,16 @@ def test_candidate_pairs_of_one_corpus_of_many(
             ),
         ):
             expected = [pair for pair in partners if pair[0] == keys[0] or "mine" in statement]
-            found = connection.execute(statement.encode()).fetchall()
-            assert sorted(found) == sorted(expected), statement
-            plan, shown = explained(connection, statement)
+            pairs = connection.execute(statement.encode()).fetchall()
+            assert sorted(pairs) == sorted(expected), statement
+            plan, shown = explain_statement(connection, statement)
             assert pages(plan) <= most, f"{pages(plan)} pages read, at most {most}: {shown}"
             if "candidate p" in statement or "candidate W" in statement:
                 assert not any(name.startswith("Seq Scan band") for name in scans(plan)), shown
-        plan, shown = explained(connection, "SELECT * FROM candidate")
-        truth = 2 * len(listed)
-        assert truth / 50 < plan["Plan Rows"] < truth * 10, (
-            f"{plan['Plan Rows']} of {truth}: {shown}"
+        plan, shown = explain_statement(connection, "SELECT * FROM candidate")
+        true_count = 2 * len(listed)
+        assert true_count / 50 < plan["Plan Rows"] < true_count * 10, (
+            f"{plan['Plan Rows']} of {true_count}: {shown}"
         )
 
 
@@ -209,10 +211,13 @@ JOINS = {
 
 
 def check_join(connection: psycopg.Connection[Any], join: str, most: int) -> None:
-    """What a function reads is not in the plan, but its pages are: a scan would read thousands."""
+    """Assert that a join with a function reads few pages.
+
+    The plan does not show the statements of a function, but counts their pages: a scan reads thousands.
+    """
     text = f"SELECT m.*, c.* FROM mine m JOIN {join} WHERE m.owner >= 0"
-    connection.execute(text.encode())  # what functions plan is not asked for
-    plan, shown = explained(connection, text)
+    connection.execute(text.encode())  # the first run plans the statements of the function
+    plan, shown = explain_statement(connection, text)
     assert plan["Actual Rows"] >= 1, shown
     assert "Index Scan mine pkey" in scans(plan), shown
     assert pages(plan) <= most, f"{pages(plan)} pages read, at most {most}: {shown}"
@@ -233,7 +238,7 @@ def check_one(url: str, corpus: ts.Corpus, statement: str, texts: list[str]) -> 
         }, shown
         assert any(name.endswith("band bucket") for name in read), shown
         assert sum(read.values()) <= 10 * bands, f"{read} rows read by {bands} probes: {shown}"
-        # Three levels of the index a probe, and two pages a document.
+        # A probe reads three levels of the index, and a document two pages.
         limit = 4 * bands + 8 * plan["Actual Rows"] + 20
         assert pages(plan) <= limit, f"{pages(plan)} pages read, at most {limit}: {shown}"
 

@@ -1,6 +1,6 @@
-"""Exactness and recall on real corpora, against brute force over plain Python sets.
+"""Exactness and recall on real corpora, compared with brute force over sets in Python.
 
-The seed of the hash functions is fixed, so a corpus gives the same pairs in every run.
+The seed of the hash functions is fixed, so a corpus has the same pairs in every run.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Pairs = dict[tuple[str, str], float]
 def shared(name: str, count: int | None = None) -> list[dict[str, Any]]:
     path = DATA / f"{name}.jsonl.gz"
     if not path.exists():
-        pytest.skip(f"{path} is not there")
+        pytest.skip(f"needs {path.name} in ../shared/data")
     with gzip.open(path, "rt", encoding="utf-8") as file:
         rows = [json.loads(line) for line in file]
     return rows if count is None else random.Random(name).sample(rows, count)
@@ -70,14 +70,14 @@ def scripture() -> Texts:
 
 
 CORPORA: dict[str, Callable[[], Texts]] = {
-    made.__name__: made
-    for made in (standard_library, arxiv_revisions, licences, articles, scripture)
+    load.__name__: load
+    for load in (standard_library, arxiv_revisions, licences, articles, scripture)
 }
 
 
 @cache
 def texts_of(name: str, shingle: str) -> Texts:
-    """Return the texts; for characters only those that plain Python's sets can cope with."""
+    """Return the texts; for characters without long ones, whose sets would be too large."""
     longest = 10_000 if shingle.startswith("char") else 1_000_000
     return {key: text for key, text in CORPORA[name]().items() if len(text) <= longest}
 
@@ -91,30 +91,30 @@ def sets_of(name: str, shingle: str) -> dict[str, set[str]]:
 def brute_force(name: str, shingle: str) -> Pairs:
     """Return every pair that reaches the threshold.
 
-    In any fixed order of the elements, two sets with J >= t share l elements of those that come
-    first, |x| - ceil(t |x|) + l of each: Chaudhuri, Ganti and Kaushik, "A primitive operator for
-    similarity joins in data cleaning", 2006. Only such pairs are compared; nothing else is left out.
+    Fix any order of the elements, and take the first |x| - ceil(t |x|) + l elements of each set x. Two
+    sets with similarity t or more share l of these (Chaudhuri, Ganti and Kaushik, "A primitive operator
+    for similarity joins in data cleaning", 2006). So comparing only such pairs misses none.
     """
     sets = sets_of(name, shingle)
-    frequency = Counter(element for some in sets.values() for element in some)
-    met: defaultdict[str, list[str]] = defaultdict(list)
-    found: Pairs = {}
-    for key, some in sets.items():
-        shared = math.ceil(THRESHOLD * len(some) - 1e-9)
-        rarest = sorted(some, key=lambda element: (frequency[element], element))
-        prefix = rarest[: len(some) - shared + PREFIX_SHARED]
-        counts = Counter(chain.from_iterable(met[element] for element in prefix))
+    frequency = Counter(element for elements in sets.values() for element in elements)
+    earlier_keys: defaultdict[str, list[str]] = defaultdict(list)
+    pairs: Pairs = {}
+    for key, elements in sets.items():
+        required = math.ceil(THRESHOLD * len(elements) - 1e-9)
+        rarest = sorted(elements, key=lambda element: (frequency[element], element))
+        prefix = rarest[: len(elements) - required + PREFIX_SHARED]
+        counts = Counter(chain.from_iterable(earlier_keys[element] for element in prefix))
         for other, count in counts.items():
-            if count >= min(PREFIX_SHARED, shared):
-                similarity = jaccard(some, sets[other])
+            if count >= min(PREFIX_SHARED, required):
+                similarity = jaccard(elements, sets[other])
                 if similarity >= THRESHOLD:
-                    found[min(key, other), max(key, other)] = similarity
+                    pairs[min(key, other), max(key, other)] = similarity
         for element in prefix:
-            met[element].append(key)
-    return found
+            earlier_keys[element].append(key)
+    return pairs
 
 
-def test_brute_force_leaves_nothing_out() -> None:
+def test_brute_force_with_prefixes_misses_no_pair() -> None:
     sets = sets_of("standard_library", "word:3")
     keys = sorted(sets)[:150]
     expected = {
@@ -123,22 +123,24 @@ def test_brute_force_leaves_nothing_out() -> None:
         for b in keys[i + 1 :]
         if jaccard(sets[a], sets[b]) >= THRESHOLD
     }
-    found = brute_force("standard_library", "word:3")
+    pairs = brute_force("standard_library", "word:3")
     assert expected
-    assert {pair: s for pair, s in found.items() if {*pair} <= set(keys)} == expected
+    assert {pair: s for pair, s in pairs.items() if {*pair} <= set(keys)} == expected
 
 
 @pytest.mark.parametrize("shingle", ["word:3", pytest.param("char:5", marks=pytest.mark.long)])
 @pytest.mark.parametrize(
     "name", [pytest.param(n, marks=pytest.mark.long if n == "licences" else ()) for n in CORPORA]
 )
-def test_exact(db: ts.Database, name: str, shingle: str, rng: random.Random) -> None:
+def test_pairs_of_real_texts_are_exact_and_reach_the_recall(
+    db: ts.Database, name: str, shingle: str, rng: random.Random
+) -> None:
     texts = texts_of(name, shingle)
     corpus = db.create_corpus(name, shingle, threshold=THRESHOLD, recall=0.95)
     assert corpus.add_many(texts.items()).added == len(texts)
-    found = list(corpus.pairs())
-    reported = {(pair.a, pair.b): pair.similarity for pair in found}
-    assert len(reported) == len(found)
+    pairs = list(corpus.pairs())
+    reported = {(pair.a, pair.b): pair.similarity for pair in pairs}
+    assert len(reported) == len(pairs)
     check_similarities(reported, sets_of(name, shingle))
     check_recall(reported, brute_force(name, shingle), corpus)
     check_clusters(corpus, reported)
@@ -192,16 +194,20 @@ def check_lower_threshold(corpus: ts.Corpus, reported: Pairs, sets: dict[str, se
 
 
 def check_queries(corpus: ts.Corpus, reported: Pairs, texts: Texts, rng: random.Random) -> None:
-    near: defaultdict[str, dict[str, float]] = defaultdict(dict)
+    neighbours_of: defaultdict[str, dict[str, float]] = defaultdict(dict)
     for (a, b), similarity in reported.items():
-        near[a][b] = near[b][a] = similarity
-    keys = rng.sample(sorted(near), min(30, len(near))) + rng.sample(sorted(texts), 30)
+        neighbours_of[a][b] = neighbours_of[b][a] = similarity
+    keys = rng.sample(sorted(neighbours_of), min(30, len(neighbours_of))) + rng.sample(
+        sorted(texts), 30
+    )
     for key in keys:
         neighbours = corpus.neighbours(key)
-        assert {m.key: m.similarity for m in neighbours} == near[key]
-        assert [m.similarity for m in neighbours] == sorted(near[key].values(), reverse=True)
-        itself = {key: 1.0} if shingles(texts[key], "word:1") else {}
-        assert {m.key: m.similarity for m in corpus.query(texts[key])} == near[key] | itself
+        assert {m.key: m.similarity for m in neighbours} == neighbours_of[key]
+        assert [m.similarity for m in neighbours] == sorted(
+            neighbours_of[key].values(), reverse=True
+        )
+        own = {key: 1.0} if shingles(texts[key], "word:1") else {}
+        assert {m.key: m.similarity for m in corpus.query(texts[key])} == neighbours_of[key] | own
     assert corpus.query_many([texts[key] for key in keys]) == [
         corpus.query(texts[key]) for key in keys
     ]

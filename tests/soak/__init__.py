@@ -1,1 +1,1 @@
-"""A worker under a steady load for a long time; see run."""
+"""The soak test: a worker under a steady load for a long time; see tests.soak.run."""

@@ -1,4 +1,4 @@
-"""Runs the soak test; see run."""
+"""Run the soak test; see tests.soak.run."""
 
 import sys
 

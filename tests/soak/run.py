@@ -1,12 +1,15 @@
-"""A worker under a steady load for a long time: nothing of it may grow, and nothing get slower.
+"""Run a worker under a steady load for a long time; nothing may grow or become slower.
 
     python -m tests.soak --seconds 3600
 
-On a server of its own, autovacuum at its defaults, a table of texts is attached; rows are inserted,
-updated and deleted at a steady rate, so that their number stays what it is, and queries run beside.
-What is measured is printed for each interval. Exits 1, and says why, where the worker's memory
-grows, connections or what is pending do, the band rows or their index take twice the room of a
-fresh copy, writes or queries get slower, or check finds anything at the end.
+The test attaches a table of texts on an embedded server with autovacuum at its defaults. Clients
+insert, update and delete rows at a steady rate, so that their number stays the same, and others search.
+The command prints the measurements of each interval. It exits with 1 and the reasons if
+
+- the worker's memory, the connections or the pending changes grow,
+- the band rows or their index take twice the space of a fresh copy,
+- writes or queries become slower,
+- or check finds a problem at the end.
 """
 
 from __future__ import annotations
@@ -34,7 +37,7 @@ from textsim_db.db import embedded_server
 
 
 def soak(seconds: float, load: Load, seed: int) -> tuple[list[Sample], list[str]]:
-    """Run the load for so long; return what was measured and what is wrong."""
+    """Run the load for this time; return the samples and the faults."""
     interval = max(5.0, min(60.0, seconds / 20))
     with server_folder() as folder:
         url = embedded_server.start(folder)
@@ -53,18 +56,18 @@ def soak(seconds: float, load: Load, seed: int) -> tuple[list[Sample], list[str]
                 samples = measure(
                     Watch(connection, worker.pid, corpus), url, seconds, interval, load, seed
                 )
-                wrong = judge(samples, load)
+                faults = judge(samples, load)
                 if worker.poll() is not None:
-                    wrong.append(f"the worker ended with {worker.returncode}")
-                wrong += finish(connection, corpus)
+                    faults.append(f"the worker ended with {worker.returncode}")
+                faults += finish(connection, corpus)
             finally:
                 worker.send_signal(signal.SIGTERM)
                 worker.wait(60)
-    return samples, wrong
+    return samples, faults
 
 
 def fill(connection: Connection, corpus: ts.Corpus, load: Load, seed: int) -> None:
-    """Make the table and index it."""
+    """Create the table and index it."""
     texts = Texts(seed)
     connection.execute("CREATE TABLE t (id bigint PRIMARY KEY, body text NOT NULL)")
     with connection.cursor().copy("COPY t FROM STDIN") as copy:
@@ -76,72 +79,72 @@ def fill(connection: Connection, corpus: ts.Corpus, load: Load, seed: int) -> No
 def measure(
     watch: Watch, url: str, seconds: float, interval: float, load: Load, seed: int
 ) -> list[Sample]:
-    """Have others write and query, and print a line for each interval."""
+    """Run the load in processes, and print a line for each interval."""
     context = multiprocessing.get_context("spawn")
     reports: Reports = context.Queue()
     stop = context.Event()
-    others = [
+    processes = [
         context.Process(
             target=target, args=(url, load, interval, seed + i, reports, stop), daemon=True
         )
         for i, target in enumerate((write, query, plain), start=1)
     ]
-    for other in others:
-        other.start()
+    for process in processes:
+        process.start()
     samples: list[Sample] = []
-    waiting: list[dict[str, list[float]]] = []
+    incomplete: list[dict[str, list[float]]] = []
     print("  ".join(HEADS.values()), flush=True)
     end = time.monotonic() + seconds
     while time.monotonic() < end:
-        taken = reports.get(timeout=interval + 60)
-        # Where one of them is late, what the next one tells first is of the next interval.
-        for sample in waiting:
-            if not sample.keys() & taken.keys():
-                sample.update(taken)
+        durations = reports.get(timeout=interval + 60)
+        # If a process reports late, the next report of a faster process belongs to the next interval.
+        for sample in incomplete:
+            if not sample.keys() & durations.keys():
+                sample.update(durations)
                 break
         else:
-            waiting.append(taken)
-        if len(waiting[0]) == 4:
-            samples.append(watch.sample(interval, waiting.pop(0)))
+            incomplete.append(durations)
+        if len(incomplete[0]) == 4:
+            samples.append(watch.sample(interval, incomplete.pop(0)))
             print(line(samples[-1]), flush=True)
     stop.set()
-    for other in others:
-        while other.is_alive():
-            while not reports.empty():  # what is not read would keep it from ending
+    for process in processes:
+        while process.is_alive():
+            while not reports.empty():  # a process ends only when its reports are read
                 reports.get()
-            other.join(0.1)
+            process.join(0.1)
     return samples
 
 
 def finish(connection: Connection, corpus: ts.Corpus) -> list[str]:
-    """Wait for the worker, and check everything."""
-    wrong = []
+    """Wait until the worker has indexed all changes, and return what check and drift find."""
+    faults = []
     end = time.monotonic() + 60
     while (status := corpus.status()).pending and time.monotonic() < end:
         time.sleep(0.1)
     if status.pending or status.failed:
-        wrong.append(f"at the end there are {status.pending} changes, {status.failed} failures")
-    wrong += [f"check: {problem}" for problem in corpus.check()[:10]]
-    wrong += [f"differs: {difference}" for difference in list(corpus.drift())[:10]]
+        faults.append(f"at the end there are {status.pending} changes, {status.failed} failures")
+    faults += [f"check: {problem}" for problem in corpus.check()[:10]]
+    faults += [f"differs: {difference}" for difference in list(corpus.drift())[:10]]
     row = connection.execute("SELECT count(*) FROM t").fetchone()
     if row != (len(corpus),):
-        wrong.append(f"the table has {row} rows, the corpus {len(corpus)} documents")
-    return wrong
+        faults.append(f"the table has {row} rows, the corpus {len(corpus)} documents")
+    return faults
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.soak")
     parser.add_argument("--seconds", type=float, default=3600)
     parser.add_argument("--documents", type=int, default=20_000)
-    parser.add_argument("--writes", type=float, default=50.0, help="rows changed in a second")
-    parser.add_argument("--queries", type=float, default=50.0, help="queries in a second")
+    parser.add_argument("--writes", type=float, default=50.0, help="changed rows per second")
+    parser.add_argument("--queries", type=float, default=50.0, help="queries per second")
     parser.add_argument("--seed", type=int, default=random.randrange(2**32))
     arguments = parser.parse_args()
-    # The server must not outlive the run, however it ends.
+    # However the run ends, the server must not outlive it.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     print(f"--seed {arguments.seed}", flush=True)
     load = Load(arguments.documents, arguments.writes, arguments.queries)
-    samples, wrong = soak(arguments.seconds, load, arguments.seed)
+    samples, faults = soak(arguments.seconds, load, arguments.seed)
     writes, queries = (
         statistics.mean(getattr(sample, name) for sample in samples)
         for name in ("writes", "queries")
@@ -154,6 +157,6 @@ def main() -> int:
         f"{queries:.1f} queries/s (p99 {query_p99:.1f} ms) beside "
         f"{writes:.1f} writes/s (p99 {write_p99:.1f} ms)"
     )
-    for message in wrong:
+    for message in faults:
         print(f"FAILED: {message}")
-    return 1 if wrong else 0
+    return 1 if faults else 0

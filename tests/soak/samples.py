@@ -1,4 +1,4 @@
-"""What is measured in each interval of the soak test, and when a run of it fails."""
+"""The measurements of the soak test, and the limits at which a run fails."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 WARM_UP = 0.25
-"""The share of the time before memory and latency are judged: caches and statistics fill in it."""
+"""Share of the run before memory and latency are judged; caches and statistics fill during it."""
 MAX_MEMORY_SLOPE = 32.0
-"""MiB an hour that the worker may grow by after the warm-up, and"""
+"""MiB an hour by which the worker may grow after the warm-up."""
 MEMORY_NOISE = 8.0
-"""so many MiB in all whatever the slope: the allocator's pages come and go."""
+"""MiB by which the worker may grow in all, at any slope: the allocator's pages come and go."""
 MAX_BLOAT = 2.0
 MAX_SLOWER = {"p50": (1.3, 0.5), "p99": (1.5, 10.0)}
-"""By what factor, and by how many milliseconds on top, the last third may be slower than the first.
+"""Factor and additional milliseconds by which the last third may be slower than the first.
 
-The factor is on top of that by which plain statements on a table that is not attached have become
-slower meanwhile: others may use the machine.
+The factor is multiplied by the factor by which statements on an unattached table have become slower:
+other programs may use the machine.
 """
 MAX_LAG_SECONDS = 5.0
 MIN_RATE = 0.9
-"""The share of the writes and queries asked for that must have been made."""
+"""Share of the requested writes and queries that the clients must reach."""
 
 
 @dataclass(frozen=True)
 class Load:
-    """Rows of the table, and what is done to them in a second."""
+    """Rows of the table, and writes and queries per second."""
 
     documents: int
     writes: float
@@ -36,7 +36,7 @@ class Load:
 
 @dataclass(frozen=True)
 class Sample:
-    """What was measured in one interval: sizes as ratios to a fresh copy, times in milliseconds."""
+    """The measurements of one interval: sizes as ratios to a fresh copy, times in milliseconds."""
 
     seconds: float
     memory: float
@@ -79,7 +79,7 @@ HEADS = {
 
 
 def judge(samples: list[Sample], load: Load) -> list[str]:
-    """Return what is wrong with the samples of a run."""
+    """Return the faults that the samples of a run show."""
     end = samples[-1].seconds
     steady = [sample for sample in samples if sample.seconds > WARM_UP * end]
     third = max(1, len(steady) // 3)
@@ -88,32 +88,32 @@ def judge(samples: list[Sample], load: Load) -> list[str]:
     def middle(part: list[Sample], name: str) -> float:
         return float(statistics.median(getattr(sample, name) for sample in part))
 
-    wrong = []
+    faults = []
     hours = [sample.seconds / 3600 for sample in steady]
     slope = float(np.polyfit(hours, [sample.memory for sample in steady], 1)[0])
-    grown = slope * (hours[-1] - hours[0])
-    if slope > MAX_MEMORY_SLOPE and grown > MEMORY_NOISE:
-        wrong.append(f"the worker's memory grows by {slope:.0f} MiB an hour")
+    growth = slope * (hours[-1] - hours[0])
+    if slope > MAX_MEMORY_SLOPE and growth > MEMORY_NOISE:
+        faults.append(f"the worker's memory grows by {slope:.0f} MiB an hour")
     if max(s.connections for s in last) > max(s.connections for s in first):
-        wrong.append("connections grow")
+        faults.append("connections grow")
     for name in ("table_bloat", "index_bloat"):
         worst = max(getattr(sample, name) for sample in samples)
         if worst >= MAX_BLOAT:
-            wrong.append(f"{name.replace('_', ' ')} reaches {worst:.2f}")
+            faults.append(f"{name.replace('_', ' ')} reaches {worst:.2f}")
     if middle(last, "lag") > MAX_LAG_SECONDS:
-        wrong.append(f"the worker is {middle(last, 'lag'):.1f} s behind")
+        faults.append(f"the worker is {middle(last, 'lag'):.1f} s behind")
     for kind in ("write", "query"):
         for part, (factor, slack) in MAX_SLOWER.items():
             before, after = middle(first, f"{kind}_{part}"), middle(last, f"{kind}_{part}")
             plain = f"plain_{kind}_{part}"
             noise = max(1.0, middle(last, plain) / middle(first, plain))
             if after > factor * noise * before + slack:
-                wrong.append(f"{part} of each {kind} grows from {before:.2f} to {after:.2f} ms")
-    for name, wanted in (("writes", load.writes), ("queries", load.queries)):
+                faults.append(f"{part} of each {kind} grows from {before:.2f} to {after:.2f} ms")
+    for name, requested in (("writes", load.writes), ("queries", load.queries)):
         rate = middle(steady, name)
-        if rate < MIN_RATE * wanted:
-            wrong.append(f"{rate:.0f} {name}/s were made, not {wanted:.0f}")
-    return wrong
+        if rate < MIN_RATE * requested:
+            faults.append(f"{rate:.0f} {name}/s were reached, not {requested:.0f}")
+    return faults
 
 
 def line(sample: Sample) -> str:

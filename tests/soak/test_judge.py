@@ -1,4 +1,4 @@
-"""What the soak test judges: a steady run passes, and each thing that grows is named."""
+"""The judge of the soak test passes a steady run, and reports every kind of growth."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ pytestmark = pytest.mark.long
 LOAD = Load(documents=20_000, writes=50, queries=50)
 
 
-def with_(sample: Sample, name: str, value: Any) -> Sample:
+def with_value(sample: Sample, name: str, value: Any) -> Sample:
     return replace(sample, **{name: value})
 
 
-def run(
+def run_samples(
     rng: random.Random, change: Callable[[Sample], Sample] = lambda sample: sample
 ) -> list[Sample]:
-    """An hour of samples as they are on a machine that others use as well."""
+    """Return the samples of an hour on a machine that other programs use, too."""
     samples = []
     for minute in range(1, 61):
         sample = Sample(
@@ -50,8 +50,8 @@ def run(
     return samples
 
 
-def test_a_steady_run(rng: random.Random) -> None:
-    assert judge(run(rng), LOAD) == []
+def test_a_steady_run_passes(rng: random.Random) -> None:
+    assert judge(run_samples(rng), LOAD) == []
 
 
 @pytest.mark.parametrize(
@@ -71,29 +71,31 @@ def test_a_steady_run(rng: random.Random) -> None:
 def test_growth_is_reported(rng: random.Random, name: str, growth: float, message: str) -> None:
     def grow(sample: Sample) -> Sample:
         value = getattr(sample, name)
-        return with_(sample, name, value + type(value)(growth * sample.seconds / 3600))
+        return with_value(sample, name, value + type(value)(growth * sample.seconds / 3600))
 
-    (wrong,) = judge(run(rng, grow), LOAD)
-    assert re.match(message, wrong)
+    (fault,) = judge(run_samples(rng, grow), LOAD)
+    assert re.match(message, fault)
 
 
-def test_a_machine_that_gets_slower(rng: random.Random) -> None:
+def test_a_run_passes_if_the_whole_machine_gets_slower(rng: random.Random) -> None:
     def slow(sample: Sample) -> Sample:
         if sample.seconds < 1800:
             return sample
         times = [name for name in HEADS if "_p" in name]
         return replace(sample, **{name: 10 * getattr(sample, name) for name in times})
 
-    assert judge(run(rng, slow), LOAD) == []
+    assert judge(run_samples(rng, slow), LOAD) == []
 
 
 @pytest.mark.parametrize("name", ["writes", "queries"])
 def test_a_load_below_its_rate_is_reported(rng: random.Random, name: str) -> None:
-    samples = run(rng, lambda sample: with_(sample, name, 40.0))
-    assert judge(samples, LOAD) == [f"40 {name}/s were made, not 50"]
+    samples = run_samples(rng, lambda sample: with_value(sample, name, 40.0))
+    assert judge(samples, LOAD) == [f"40 {name}/s were reached, not 50"]
 
 
 def test_growth_during_the_warm_up_is_allowed(rng: random.Random) -> None:
-    """Caches fill: that is no leak."""
-    samples = run(rng, lambda sample: replace(sample, memory=150 + min(60.0, sample.seconds / 15)))
+    """Memory grows while caches fill; that is no leak."""
+    samples = run_samples(
+        rng, lambda sample: replace(sample, memory=150 + min(60.0, sample.seconds / 15))
+    )
     assert judge(samples, LOAD) == []

@@ -1,4 +1,4 @@
-"""Measures one worker and its database."""
+"""Measurements of one worker and its database."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ class Watch:
         self._corpus = corpus
         self._start = time.monotonic()
         self._number = self._value("SELECT id FROM textsim.corpus")
-        self._fresh = self.fresh()
+        self._fresh = self.measure_fresh_copy()
 
     def _value(self, statement: str) -> Any:
         row = self._connection.execute(statement.encode()).fetchone()
         assert row is not None
         return row[0]
 
-    def fresh(self) -> tuple[float, float]:
-        """Return the bytes of a band row and of its entry in the index, in a freshly built copy."""
+    def measure_fresh_copy(self) -> tuple[float, float]:
+        """Return the bytes of a band row and of its index entry in a fresh copy."""
         name = f"textsim.band_{self._number}"
         for statement in (
             "DROP TABLE IF EXISTS fresh",
@@ -47,7 +47,7 @@ class Watch:
         return sizes[0] / count, sizes[1] / count
 
     def bloat(self, fresh: tuple[float, float] | None = None) -> tuple[float, float]:
-        """Return the size of the band rows, and of their index, in sizes of a fresh copy."""
+        """Return the sizes of the band rows and of their index, divided by those of a fresh copy."""
         rows = self._value("SELECT count(*) FROM t") * self._corpus.config.bands
         name = f"textsim.band_{self._number}"
         sizes = [
@@ -57,7 +57,7 @@ class Watch:
         per_row = fresh or self._fresh
         return sizes[0] / (rows * per_row[0]), sizes[1] / (rows * per_row[1])
 
-    def sample(self, interval: float, taken: dict[str, list[float]]) -> Sample:
+    def sample(self, interval: float, durations: dict[str, list[float]]) -> Sample:
         table, index = self.bloat()
         lag = self._value(
             "SELECT coalesce(extract(epoch FROM clock_timestamp() - min(created_at)), 0)::float8 "
@@ -73,12 +73,12 @@ class Watch:
             index,
             self._value("SELECT count(*) FROM textsim.pending"),
             lag,
-            len(taken["write"]) / interval,
-            *_percentiles(taken["write"]),
-            len(taken["query"]) / interval,
-            *_percentiles(taken["query"]),
-            *_percentiles(taken["plain_write"]),
-            *_percentiles(taken["plain_query"]),
+            len(durations["write"]) / interval,
+            *_percentiles(durations["write"]),
+            len(durations["query"]) / interval,
+            *_percentiles(durations["query"]),
+            *_percentiles(durations["plain_write"]),
+            *_percentiles(durations["plain_query"]),
         )
 
 

@@ -1,4 +1,4 @@
-"""The functions of a corpus: made with it, gone with it, and planned once in a session."""
+"""The functions of a corpus are created and dropped with it, and planned once in a session."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.support import reference
 from tests.support.catalog import expected_settings
 from tests.support.connections import Connection, value
 
-OF_CORPORA = r"""
+CORPUS_FUNCTIONS = r"""
 SELECT p.oid::regprocedure::text, pg_get_functiondef(p.oid), p.proconfig::text[],
     p.provolatile, p.proparallel, p.prosecdef, obj_description(p.oid, 'pg_proc'), p.proacl::text
 FROM pg_proc p
@@ -22,14 +22,14 @@ ORDER BY 1
 
 
 def functions(connection: Connection) -> list[tuple[Any, ...]]:
-    return connection.execute(OF_CORPORA).fetchall()
+    return connection.execute(CORPUS_FUNCTIONS).fetchall()
 
 
 def names(connection: Connection) -> list[str]:
     return [name.partition("(")[0] for name, *_ in functions(connection)]
 
 
-def test_a_corpus_comes_and_goes_with_its_functions(
+def test_a_corpus_is_created_and_dropped_with_its_functions(
     db: ts.Database, connection: Connection
 ) -> None:
     objects = (
@@ -40,16 +40,18 @@ def test_a_corpus_comes_and_goes_with_its_functions(
     assert connection.execute(objects).fetchall() == []
     db.create_corpus("python")
     connection.execute("SELECT textsim.create_corpus('sql')")
-    expected = [f"textsim._{what}_{i}" for what in ("remove", "search", "write") for i in (1, 2)]
+    expected = [
+        f"textsim._{action}_{i}" for action in ("remove", "search", "write") for i in (1, 2)
+    ]
     assert names(connection) == expected
     assert connection.execute(objects).fetchall() == [
-        (f"{relation}_{i}{rest}",)
-        for relation, rests in (
+        (f"{relation}_{i}{suffix}",)
+        for relation, suffixes in (
             ("band", ("", "_bucket")),
             ("document", ("", "_id", "_id_seq", "_key")),
         )
         for i in (1, 2)
-        for rest in rests
+        for suffix in suffixes
     ]
     db.drop_corpus("python")
     assert names(connection) == expected[1::2]
@@ -67,7 +69,7 @@ def test_a_corpus_comes_and_goes_with_its_functions(
     ],
     ids=str,
 )
-def test_the_same_functions_by_python_and_sql(
+def test_python_and_sql_create_the_same_functions(
     db: ts.Database, connection: Connection, settings: dict[str, Any]
 ) -> None:
     db.create_corpus("python", **settings)
@@ -75,10 +77,10 @@ def test_the_same_functions_by_python_and_sql(
     connection.execute(
         f"SELECT textsim.create_corpus('sql'{arguments})".encode(), [*settings.values()]
     )
-    found = functions(connection)
-    assert len(found) == 6
+    definitions = functions(connection)
+    assert len(definitions) == 6
     for (name, text, *facts), (other_name, other_text, *other_facts) in zip(
-        found[::2], found[1::2], strict=True
+        definitions[::2], definitions[1::2], strict=True
     ):
         assert other_name == name.replace("_1(", "_2(")
         assert other_text == text.replace("_1", "_2").replace("VALUES (1,", "VALUES (2,").replace(
@@ -87,18 +89,20 @@ def test_the_same_functions_by_python_and_sql(
         assert other_facts == facts
 
 
-def test_they_carry_the_settings(db: ts.Database, connection: Connection) -> None:
+def test_the_functions_contain_the_settings(db: ts.Database, connection: Connection) -> None:
     corpus = db.create_corpus("c", "word:2", threshold=0.625, num_hashes=77, seed=5)
     config = corpus.config
-    found = {name.partition("(")[0][9:]: text for name, text, *_ in functions(connection)}
-    for text in found.values():
+    texts_by_name = {name.partition("(")[0][9:]: text for name, text, *_ in functions(connection)}
+    for text in texts_by_name.values():
         assert "{" not in text.replace("'{}'", "")
         assert f", {config.bands}, {config.rows})" in text
-    assert f"{config.num_hashes}, {reference.base(5)})" in found["write_1"]
-    assert "coalesce(threshold, '0.625'::double precision)" in found["search_1"]
+    assert f"{config.num_hashes}, {reference.base(5)})" in texts_by_name["write_1"]
+    assert "coalesce(threshold, '0.625'::double precision)" in texts_by_name["search_1"]
 
 
-def test_what_they_state(db: ts.Database, connection: Connection) -> None:
+def test_the_functions_state_volatility_settings_and_rights(
+    db: ts.Database, connection: Connection
+) -> None:
     db.create_corpus("c")
     volatility = {"search": ("s", "s"), "write": ("v", "u"), "remove": ("v", "u")}
     for name, _, settings, volatile, parallel, definer, comment, rights in functions(connection):
@@ -106,17 +110,19 @@ def test_what_they_state(db: ts.Database, connection: Connection) -> None:
         assert (volatile, parallel) == volatility[name.split("_")[1]]
         assert not definer
         assert comment
-        assert rights is None  # what they read and write is refused, not their call
+        assert rights is None  # the tables are protected, so a call needs no right of its own
 
 
-def test_making_them_anew_changes_nothing(db: ts.Database, connection: Connection) -> None:
+def test_creating_the_functions_again_changes_nothing(
+    db: ts.Database, connection: Connection
+) -> None:
     for shingle in ("word:3", "char:4"):
         db.create_corpus(shingle, shingle).add("a", "one two three four five")
     before = functions(connection)
     connection.execute("SELECT textsim._make_functions(c.id) FROM textsim.corpus c")
     assert functions(connection) == before
-    for what in ("search", "write", "remove"):
-        connection.execute(f"DROP FUNCTION textsim._{what}_1".encode())
+    for action in ("search", "write", "remove"):
+        connection.execute(f"DROP FUNCTION textsim._{action}_1".encode())
     connection.execute("SELECT textsim._make_functions(1)")
     assert functions(connection) == before
     assert value(connection, "SELECT textsim.add('word:3', 'b', 'one two three four five')")
@@ -124,7 +130,7 @@ def test_making_them_anew_changes_nothing(db: ts.Database, connection: Connectio
     assert connection.execute(query).fetchall() == [("a",), ("b",)]
 
 
-def test_a_rebuilt_corpus_has_functions_of_its_own(db: ts.Database, connection: Connection) -> None:
+def test_a_rebuilt_corpus_has_new_functions(db: ts.Database, connection: Connection) -> None:
     corpus = db.create_corpus("c")
     corpus.add("a", "one two three four five")
     corpus.rebuild(shingle="word:2", threshold=0.5)
@@ -139,14 +145,14 @@ SCANS = """
 SELECT sum(seq_scan), sum(idx_scan) FROM pg_stat_xact_user_tables
 WHERE schemaname = 'textsim' AND relname IN ('document_1', 'band_1')
 """
-"""Of the session's own transaction, in which they are counted at once."""
+"""Scans of the current transaction: these are counted at once."""
 
 
 @pytest.mark.parametrize("mode", ["by function", "inline"])
-def test_plans_of_an_empty_corpus_are_right_for_a_full_one(
+def test_plans_made_for_an_empty_corpus_use_the_index_when_it_is_full(
     db: ts.Database, connection: Connection, mode: str
 ) -> None:
-    """A session searches and writes while the tables are empty, and then fills them."""
+    """A session searches and writes in empty tables, and then fills them."""
     corpus = db.create_corpus("c", num_hashes=32)
     connection.execute("CREATE TABLE t (id text PRIMARY KEY, body text)")
     if mode == "inline":
@@ -158,7 +164,7 @@ def test_plans_of_an_empty_corpus_are_right_for_a_full_one(
         "SELECT * FROM textsim.matches('c', %s)",
         "SELECT * FROM textsim.neighbours('c', %s)",
     )
-    # All plans are made for any values, and while there are no rows.
+    # Every plan is generic, and is made before there are rows.
     connection.execute("SET plan_cache_mode = force_generic_plan")
 
     def run(query: LiteralString, *values: str) -> None:

@@ -1,4 +1,4 @@
-"""Documents with two equal buckets, of which one in 28 million has some with the default settings."""
+"""Documents with two equal buckets; with the default settings one document in 28 million has them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SETTINGS = CorpusSettings("word:1", num_hashes=4096, bands=2048, rows=2)
 
 @cache
 def texts_with_equal_buckets() -> tuple[str, str, str]:
-    """Return two texts that have a bucket twice, and one that has none twice."""
+    """Return two texts that have a bucket twice, and one text whose buckets all differ."""
     config: CorpusConfig = SETTINGS.complete()
     doubled: list[str] = []
     single = ""
@@ -45,8 +45,8 @@ def problems(corpus: ts.Corpus) -> set[tuple[str, str]]:
     return {(problem.kind, problem.subject) for problem in corpus.check()}
 
 
-def counts(connection: Connection) -> dict[str, tuple[int, int]]:
-    """Return the band rows of each document, and how many buckets they are of."""
+def count_band_rows(connection: Connection) -> dict[str, tuple[int, int]]:
+    """Return the numbers of band rows and of distinct buckets of each document."""
     rows = connection.execute(
         "SELECT d.key, count(*), count(DISTINCT b.bucket) FROM textsim.band_1 b "
         "JOIN textsim.document_1 d ON d.id = b.document_id GROUP BY 1"
@@ -55,7 +55,7 @@ def counts(connection: Connection) -> dict[str, tuple[int, int]]:
 
 
 @pytest.mark.parametrize("way", ["python", "sql"])
-def test_written_replaced_and_removed(
+def test_documents_with_equal_buckets_are_written_replaced_and_removed(
     db: ts.Database, corpus: ts.Corpus, connection: Connection, way: str
 ) -> None:
     first, second, single = texts_with_equal_buckets()
@@ -70,7 +70,7 @@ def test_written_replaced_and_removed(
         write(text)
         assert corpus.check() == []
         if text:
-            band_rows, buckets = counts(connection)["k"]
+            band_rows, buckets = count_band_rows(connection)["k"]
             assert band_rows == 2048
             assert (buckets < 2048) == (text != single)
         assert [match.key for match in corpus.query(text)] == ["k"] * bool(text)
@@ -78,7 +78,7 @@ def test_written_replaced_and_removed(
         corpus.remove(["k"])
     else:
         connection.execute("SELECT textsim.remove('c', 'k')")
-    assert counts(connection) == {}
+    assert count_band_rows(connection) == {}
     db.worker().run(until_idle=True)
     assert corpus.check() == []
 
@@ -86,19 +86,19 @@ def test_written_replaced_and_removed(
 @pytest.mark.parametrize(
     ("damage", "kinds"),
     [
-        ("DELETE FROM textsim.band_1 WHERE ctid = ({one})", {"missing band row"}),
-        ("DELETE FROM textsim.band_1 WHERE {both}", {"missing band row"}),
+        ("DELETE FROM textsim.band_1 WHERE ctid = ({one_equal})", {"missing band row"}),
+        ("DELETE FROM textsim.band_1 WHERE {is_equal}", {"missing band row"}),
         (
-            "INSERT INTO textsim.band_1 SELECT * FROM textsim.band_1 WHERE {both}",
+            "INSERT INTO textsim.band_1 SELECT * FROM textsim.band_1 WHERE {is_equal}",
             {"extra band row"},
         ),
         (
-            "UPDATE textsim.band_1 SET bucket = bucket # 1 WHERE ctid = ({one})",
+            "UPDATE textsim.band_1 SET bucket = bucket # 1 WHERE ctid = ({one_equal})",
             {"missing band row", "extra band row"},
         ),
     ],
 )
-def test_check_counts_equal_rows(
+def test_check_counts_equal_band_rows(
     corpus: ts.Corpus, connection: Connection, damage: str, kinds: set[str]
 ) -> None:
     first, _, single = texts_with_equal_buckets()
@@ -107,14 +107,16 @@ def test_check_counts_equal_rows(
     equal = (
         "SELECT bucket, document_id FROM textsim.band_1 GROUP BY 1, 2 HAVING count(*) > 1 LIMIT 1"
     )
-    both = f"(bucket, document_id) = ({equal})"
-    one = f"SELECT min(ctid) FROM textsim.band_1 WHERE {both}"
-    connection.execute(damage.format(both=both, one=one).encode())
+    is_equal = f"(bucket, document_id) = ({equal})"
+    one_equal = f"SELECT min(ctid) FROM textsim.band_1 WHERE {is_equal}"
+    connection.execute(damage.format(is_equal=is_equal, one_equal=one_equal).encode())
     assert problems(corpus) == {(kind, "k") for kind in kinds}
 
 
-def test_pairs_and_candidates(db: ts.Database, corpus: ts.Corpus, connection: Connection) -> None:
-    """Each pair is listed once, and SQL and Python agree about it."""
+def test_a_pair_with_several_equal_buckets_is_listed_once(
+    db: ts.Database, corpus: ts.Corpus, connection: Connection
+) -> None:
+    """SQL and Python list the same pairs."""
     first, second, single = texts_with_equal_buckets()
     texts = {"a": first, "b": first, "c": second, "d": single, "e": f"{first} more"}
     corpus.add_many(texts.items())
@@ -152,10 +154,10 @@ def test_pairs_and_candidates(db: ts.Database, corpus: ts.Corpus, connection: Co
         ([-(2**31), 2**31 - 1], [2**31 - 1, 0], [-(2**31), 0]),
     ],
 )
-def test_changed_buckets(
+def test_buckets_whose_count_changes_are_listed_once(
     shared_connection: Connection, old: list[int], new: list[int], changed: list[int]
 ) -> None:
-    """Buckets that do not occur as often in the one as in the other, each once."""
+    """A bucket changes if the old and the new buckets contain it a different number of times."""
     query = "SELECT textsim._changed_buckets(%s::integer[], %s::integer[])"
     assert sorted(value(shared_connection, query, [old, new])) == sorted(changed)
 
@@ -178,10 +180,10 @@ RETURN ((hash_array_extended(signature[band * rows + 1:(band + 1) * rows], band)
 """
 
 
-def test_writes_by_sql_where_there_are_three_buckets(
+def test_writes_by_sql_keep_band_rows_right_with_only_three_buckets(
     db: ts.Database, connection: Connection
 ) -> None:
-    """With three buckets in all, every document has some of them several times."""
+    """With only three buckets, every document has some bucket several times."""
     db.create_corpus("c", "word:1", bands=8, rows=2, num_hashes=16)
     connection.execute(EQUAL_BUCKETS.encode())
     buckets = (
@@ -209,8 +211,8 @@ def test_writes_by_sql_where_there_are_three_buckets(
             connection.execute("SELECT textsim.add('c', %s, %s)", [key, text])
             keys.add(key)
         check(keys)
-    # Every two documents share a bucket, and each is listed once.
+    # Every two documents share several buckets; each pair is listed once.
     pairs = connection.execute("SELECT a, b FROM textsim.candidate_pairs('c')").fetchall()
     assert len(pairs) == len(set(pairs))
-    found = connection.execute("SELECT key FROM textsim.candidates('c', 'a b c')").fetchall()
-    assert len(found) == len(set(found))
+    candidates = connection.execute("SELECT key FROM textsim.candidates('c', 'a b c')").fetchall()
+    assert len(candidates) == len(set(candidates))

@@ -1,4 +1,4 @@
-"""The SQL functions give what Python gives, say what is wrong, and are declared as they should be."""
+"""The SQL functions equal Python's results, raise clear errors, and declare what they must."""
 
 from __future__ import annotations
 
@@ -62,16 +62,16 @@ PUBLIC = {
 }
 DEFINERS = {"_prepare_source", "_activate_source", "_release_source", "_note_shape"}
 COMMITTING = {"_give_word_ids", "_index_keys", "index_pending"}
-"""Procedures that commit, which those with a SET clause may not."""
+"""Procedures that commit; a procedure with a SET clause may not commit, so these have none."""
 
 
-def one(connection: Connection, query: LiteralString, *parameters: object) -> Any:
+def query_one(connection: Connection, query: LiteralString, *parameters: object) -> Any:
     row = connection.execute(query, parameters).fetchone()
     assert row is not None
     return row[0]
 
 
-def test_parity_of_random_texts(
+def test_random_texts_have_equal_buckets_in_sql_and_python(
     db: ts.Database, connection: Connection, rng: random.Random, seed: int
 ) -> None:
     corpora = create_corpora(db)
@@ -83,19 +83,21 @@ def test_parity_of_random_texts(
 @pytest.mark.parametrize(
     "name", sample(["arxiv", "licences", "languages", "scripture", "articles"], 2)
 )
-def test_parity_of_real_texts(
+def test_real_texts_have_equal_buckets_in_sql_and_python(
     db: ts.Database, connection: Connection, rng: random.Random, name: str
 ) -> None:
     file = DATA / f"{name}.jsonl.gz"
     if not file.exists():
-        pytest.skip(f"{file.name} is not there")
+        pytest.skip(f"needs {file.name} in ../shared/data")
     corpora = create_corpora(db)
     texts = rng.sample([text[:3000] for text in real_texts(file)], 60)
     assert list(differences(connection, corpora, texts)) == []
 
 
 @pytest.mark.parametrize("shingle", sample(["word:3", "char:5", "word:1"], 3))
-def test_searches_equal_pythons(db: ts.Database, connection: Connection, shingle: str) -> None:
+def test_searches_in_sql_equal_those_in_python(
+    db: ts.Database, connection: Connection, shingle: str
+) -> None:
     corpus = db.create_corpus("c", shingle=shingle)
     texts = dict(documents(150, words=30, planted=0.5, seed=3))
     texts |= {"empty": "", "short": "word", "Zoë": "漢字 word กิ่ง"}
@@ -105,20 +107,24 @@ def test_searches_equal_pythons(db: ts.Database, connection: Connection, shingle
             "SELECT * FROM textsim.candidates('c', %s)", [text]
         ).fetchall() == (list(map(tuple, corpus.candidates(text))))
         expected = [match[:2] for match in corpus.query(text, threshold=0.3, limit=10)]
-        found = connection.execute("SELECT * FROM textsim.matches('c', %s, 0.3)", [text]).fetchall()
-        assert found == expected
-        near = [match[:2] for match in corpus.neighbours(key, threshold=0.3, limit=3)]
+        matches = connection.execute(
+            "SELECT * FROM textsim.matches('c', %s, 0.3)", [text]
+        ).fetchall()
+        assert matches == expected
+        neighbours = [match[:2] for match in corpus.neighbours(key, threshold=0.3, limit=3)]
         query = "SELECT * FROM textsim.neighbours('c', %s, 0.3, 3)"
-        assert connection.execute(query, [key]).fetchall() == near
+        assert connection.execute(query, [key]).fetchall() == neighbours
     assert len(list(corpus.pairs(0.3))) > 10
     pairs = connection.execute("SELECT * FROM textsim.pairs('c', 0.3)").fetchall()
     assert sorted(pairs) == sorted(map(tuple, corpus.pairs(0.3)))
-    both = connection.execute("SELECT a, b, bands FROM textsim.candidate_pairs('c')").fetchall()
-    assert len(both) == len({row[:2] for row in both}) >= len(pairs)
-    for a, b, bands in both[:20]:
+    candidate_pairs = connection.execute(
+        "SELECT a, b, bands FROM textsim.candidate_pairs('c')"
+    ).fetchall()
+    assert len(candidate_pairs) == len({row[:2] for row in candidate_pairs}) >= len(pairs)
+    for a, b, bands in candidate_pairs[:20]:
         assert a < b
         assert bands == len({*corpus.buckets(texts[a])} & {*corpus.buckets(texts[b])})
-    in_both_orders = sorted([*both, *((b, a, bands) for a, b, bands in both)])
+    in_both_orders = sorted([*candidate_pairs, *((b, a, bands) for a, b, bands in candidate_pairs)])
     connection.execute("SELECT textsim.create_view('c', 'v')")
     assert sorted(connection.execute("SELECT a, b, bands FROM v").fetchall()) == in_both_orders
     query = "SELECT p.* FROM textsim.candidate_pairs('c', %s) p"
@@ -127,8 +133,10 @@ def test_searches_equal_pythons(db: ts.Database, connection: Connection, shingle
         assert sorted(connection.execute(query, [key]).fetchall()) == expected
 
 
-def test_a_row_that_is_not_indexed_gives_no_rows(db: ts.Database, connection: Connection) -> None:
-    """Of the rows of a LATERAL join one may be new, and one have no key or text yet."""
+def test_a_search_for_a_row_that_is_not_indexed_returns_no_rows(
+    db: ts.Database, connection: Connection
+) -> None:
+    """A LATERAL join may meet a row that is not indexed yet, or has no key or text."""
     texts = {"a": "one two three four", "b": "One, two, three, four!"}
     corpus = db.create_corpus("c")
     corpus.add_many(texts.items())
@@ -143,55 +151,64 @@ def test_a_row_that_is_not_indexed_gives_no_rows(db: ts.Database, connection: Co
         ("candidates('c', m.body)", [("a", "a"), ("a", "b")]),
     ):
         query = f"SELECT m.key, f.* FROM mine m CROSS JOIN LATERAL textsim.{function} f"
-        found = [row[:2] for row in connection.execute(query.encode()).fetchall()]
-        assert found == rows, function
+        key_pairs = [row[:2] for row in connection.execute(query.encode()).fetchall()]
+        assert key_pairs == rows, function
     for function in ("pairs(NULL)", "candidate_pairs(NULL)", "candidate_pairs(NULL, 'a')"):
         assert connection.execute(f"SELECT * FROM textsim.{function}".encode()).fetchall() == []
     with pytest.raises(ts.DocumentNotFound):
         corpus.neighbours("new")
 
 
-def test_small_functions(db: ts.Database, connection: Connection) -> None:
+def test_functions_of_texts_handle_empty_and_null_arguments(
+    db: ts.Database, connection: Connection
+) -> None:
     db.create_corpus("c", shingle="word:1")
-    assert one(connection, "SELECT textsim.shingles('a b a b', 'word', 2)") == ["a b", "b a"]
-    assert one(connection, "SELECT textsim.shingles('ab', 'char', 5)") == ["ab"]
-    assert one(connection, "SELECT textsim.words('')") == []
-    assert one(connection, "SELECT textsim.normal_form(NULL)") is None
-    assert one(connection, "SELECT textsim.jaccard('c', 'a b c', 'B, c; d')") == 0.5
-    assert one(connection, "SELECT textsim.jaccard('c', '', '')") == 0
-    assert one(connection, "SELECT textsim.estimate('{1,2,3,4}', '{1,2,0,4}')") == 0.75
-    assert one(connection, "SELECT textsim.estimate('{}', '{1}')") == 0
-    assert one(connection, "SELECT textsim.signature('c', '...')") == []
-    assert one(connection, "SELECT count(*) FROM textsim.buckets('c', '{}')") == 0
-    assert one(connection, "SELECT count(*) FROM textsim.matches('c', '')") == 0
-    assert one(connection, "SELECT count(*) FROM textsim.matches('c', NULL)") == 0
-    assert one(connection, "SELECT count(*) FROM textsim.matches(NULL, 'a', language => 'en')") == 0
+    assert query_one(connection, "SELECT textsim.shingles('a b a b', 'word', 2)") == ["a b", "b a"]
+    assert query_one(connection, "SELECT textsim.shingles('ab', 'char', 5)") == ["ab"]
+    assert query_one(connection, "SELECT textsim.words('')") == []
+    assert query_one(connection, "SELECT textsim.normal_form(NULL)") is None
+    assert query_one(connection, "SELECT textsim.jaccard('c', 'a b c', 'B, c; d')") == 0.5
+    assert query_one(connection, "SELECT textsim.jaccard('c', '', '')") == 0
+    assert query_one(connection, "SELECT textsim.estimate('{1,2,3,4}', '{1,2,0,4}')") == 0.75
+    assert query_one(connection, "SELECT textsim.estimate('{}', '{1}')") == 0
+    assert query_one(connection, "SELECT textsim.signature('c', '...')") == []
+    assert query_one(connection, "SELECT count(*) FROM textsim.buckets('c', '{}')") == 0
+    assert query_one(connection, "SELECT count(*) FROM textsim.matches('c', '')") == 0
+    assert query_one(connection, "SELECT count(*) FROM textsim.matches('c', NULL)") == 0
+    assert (
+        query_one(connection, "SELECT count(*) FROM textsim.matches(NULL, 'a', language => 'en')")
+        == 0
+    )
     db.create_corpus("stopped", stop_words=["the"])
     for corpus, body in (("c", None), ("stopped", None), (None, "a")):
-        assert one(connection, "SELECT textsim.signature(%s, %s)", corpus, body) is None
-        assert one(connection, "SELECT textsim.jaccard(%s, 'a', %s)", corpus, body) is None
+        assert query_one(connection, "SELECT textsim.signature(%s, %s)", corpus, body) is None
+        assert query_one(connection, "SELECT textsim.jaccard(%s, 'a', %s)", corpus, body) is None
 
 
 @pytest.mark.parametrize("marks", ["\u0301\u0316", "\u0316\uff9e", "\u0344\u0316"])
 def test_millions_of_marks_take_linear_time(shared_connection: Connection, marks: str) -> None:
     half = 2_000_000
     for text in ("a" + marks * half, "a" + marks[0] * half + marks[1] * half):
-        form = one(shared_connection, "SELECT textsim.normal_form(%s)", text)
+        form = query_one(shared_connection, "SELECT textsim.normal_form(%s)", text)
         assert form == reference.normal_form(text[:31])
 
 
 @pytest.mark.parametrize(
     "alphabet", [ALPHABET, JAMO + MARKS, JAMO, "\u1161", "ﷺ", "漢\u0301", "a é-"]
 )
-def test_texts_of_several_pieces(
+def test_texts_of_several_pieces_have_the_same_normal_form_in_sql(
     shared_connection: Connection, alphabet: str, rng: random.Random
 ) -> None:
-    # Pieces are of 65,536 bytes: separators, marks and syllables lie across their edges.
+    # A piece has 65,536 bytes: separators, marks and syllables lie across the edges of pieces.
     for _ in range(4):
         text = "".join(rng.choices(alphabet, k=150_000)) + "é"
-        assert one(shared_connection, "SELECT textsim.normal_form(%s)", text) == normal_form(text)
+        assert query_one(shared_connection, "SELECT textsim.normal_form(%s)", text) == normal_form(
+            text
+        )
     for text in ("-" * 150_000, "é" + "-" * 150_000, "-" * 150_000 + "é"):
-        assert one(shared_connection, "SELECT textsim.normal_form(%s)", text) == normal_form(text)
+        assert query_one(shared_connection, "SELECT textsim.normal_form(%s)", text) == normal_form(
+            text
+        )
 
 
 @pytest.fixture(scope="module")
@@ -251,7 +268,9 @@ def two_corpora(shared_db: ts.Database) -> Iterator[None]:
     ],
 )
 @pytest.mark.usefixtures("two_corpora")
-def test_errors(shared_connection: Connection, call: LiteralString, message: str) -> None:
+def test_wrong_arguments_are_refused_with_a_message(
+    shared_connection: Connection, call: LiteralString, message: str
+) -> None:
     with pytest.raises(psycopg.Error) as caught:
         shared_connection.execute("SELECT * FROM " + call)
     assert caught.value.diag.message_primary == message
@@ -274,7 +293,7 @@ SETTINGS: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("settings", SETTINGS, ids=str)
-def test_a_corpus_made_by_sql_equals_pythons(
+def test_a_corpus_created_by_sql_equals_one_created_by_python(
     db: ts.Database, connection: Connection, settings: dict[str, Any]
 ) -> None:
     db.create_corpus("python", **settings)
@@ -316,7 +335,7 @@ def test_a_corpus_made_by_sql_equals_pythons(
         ("'d', threshold => 1e-9, bands => 1, rows => 128", "find nothing at threshold 1e-09"),
     ],
 )
-def test_a_corpus_that_cannot_be_made(
+def test_a_corpus_with_impossible_settings_is_refused(
     db: ts.Database, connection: Connection, arguments: LiteralString, message: str
 ) -> None:
     db.create_corpus("c")
@@ -326,7 +345,7 @@ def test_a_corpus_that_cannot_be_made(
     assert db.corpora() == ["c"]
 
 
-def test_another_recipe_is_refused(db: ts.Database, connection: Connection) -> None:
+def test_a_corpus_of_another_recipe_is_refused(db: ts.Database, connection: Connection) -> None:
     db.create_corpus("c")
     connection.execute("UPDATE textsim.corpus SET recipe = 3")
     with pytest.raises(
@@ -335,7 +354,7 @@ def test_another_recipe_is_refused(db: ts.Database, connection: Connection) -> N
         connection.execute("SELECT * FROM textsim.matches('c', 'a')")
 
 
-def test_the_catalog(shared_connection: Connection) -> None:
+def test_the_catalog_declares_every_function(shared_connection: Connection) -> None:
     rows = shared_connection.execute(
         """
         SELECT p.proname || '(' || pg_get_function_identity_arguments(p.oid) || ')',
@@ -347,14 +366,14 @@ def test_the_catalog(shared_connection: Connection) -> None:
         WHERE p.pronamespace = 'textsim'::regnamespace
         """
     ).fetchall()
-    found = {row[0]: row for row in rows}
-    assert {name: found[name][1] for name in PUBLIC} == PUBLIC
-    assert {name for name in found if not name.startswith("_")} == set(PUBLIC)
+    rows_by_name = {row[0]: row for row in rows}
+    assert {name: rows_by_name[name][1] for name in PUBLIC} == PUBLIC
+    assert {name for name in rows_by_name if not name.startswith("_")} == set(PUBLIC)
     for name, volatility, parallel, language, settings, parsed, definer, comment in rows:
         assert comment, name
         assert definer == (name.partition("(")[0] in DEFINERS), name
         assert parallel == ("u" if volatility.startswith("volatile") else "s"), name
-        # A body that was parsed when it was created has its names fixed; any other one needs a path.
+        # The names in a body that was parsed at creation are fixed; any other body needs a search path.
         if not parsed and name.partition("(")[0] not in COMMITTING:
             assert language == "plpgsql", name
             assert settings == expected_settings(name), name

@@ -1,4 +1,4 @@
-"""The generated SQL is what its script writes."""
+"""The generated SQL equals the output of its script."""
 
 from __future__ import annotations
 
@@ -9,13 +9,15 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 
 
-def test_the_tables_in_sql_are_those_of_python() -> None:
+def test_the_unicode_tables_in_sql_equal_the_output_of_their_script() -> None:
     script = ROOT / "scripts" / "make_unicode_sql.py"
-    made = subprocess.run(
+    output = subprocess.run(
         [sys.executable, str(script)],
         check=True,
         capture_output=True,
         cwd=ROOT,
         env={"PYTHONPATH": str(ROOT), "PYTHONUTF8": "1"},
     )
-    assert made.stdout.decode() == (ROOT / "sql/schema/20_unicode.sql").read_text(encoding="utf-8")
+    assert output.stdout.decode() == (ROOT / "sql/schema/20_unicode.sql").read_text(
+        encoding="utf-8"
+    )

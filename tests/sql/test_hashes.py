@@ -1,7 +1,7 @@
-"""Golden values and random ones against the server's own hash functions and plain SQL.
+"""Golden and random values against the server's hash functions and plain SQL.
 
-The SQL here is written from the definition alone. It calls none of the schema's functions, computes
-every round of hashing, and so checks Python and the schema's SQL alike.
+The SQL here follows the definition alone: it computes every round of hashing and calls no function of
+the schema. So it checks both Python and the SQL of the schema.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def values_in_sql(connection: Connection, shingles: list[str], unit: str, n: int
 def signature_in_sql(
     connection: Connection, values: list[int], seed: int, t: int
 ) -> tuple[list[int], int]:
-    """Return a signature, and how many of its bins no round has filled."""
+    """Return a signature, and the number of its bins that no round has filled."""
     parameters = {"values": values, "t": t, "base": reference.base(seed)}
     (row,) = connection.execute(SIGNATURE, parameters).fetchall()
     return row[0], row[1]
@@ -85,9 +85,9 @@ def buckets_in_sql(
 
 
 def signature_in_python(values: list[int], seed: int, t: int) -> list[int]:
-    found = np.array(values, np.int64).view(np.uint64)
+    hashes = np.array(values, np.int64).view(np.uint64)
     offsets = np.array([0, len(values)], np.int64)
-    signature: list[int] = fast_similarity.signatures(found, offsets, seed, t)[0].tolist()
+    signature: list[int] = fast_similarity.signatures(hashes, offsets, seed, t)[0].tolist()
     return signature
 
 
@@ -97,7 +97,9 @@ def text_hashes(connection: Connection, texts: list[str]) -> list[int]:
 
 
 @pytest.mark.parametrize("golden", GOLDEN, ids=lambda golden: f"{golden.name} {golden.shingle}")
-def test_golden_values(shared_connection: Connection, golden: Golden) -> None:
+def test_golden_values_follow_from_the_servers_hash_functions(
+    shared_connection: Connection, golden: Golden
+) -> None:
     c = golden_config(golden.shingle)
     parts = reference.shingles(golden.text, *c.shingle)
     values = values_in_sql(shared_connection, parts, *c.shingle)
@@ -109,7 +111,7 @@ def test_golden_values(shared_connection: Connection, golden: Golden) -> None:
 
 
 @pytest.mark.parametrize("seed_of_corpus", [0, 1, 2**63 - 1])
-def test_signature_of_a_default_corpus(
+def test_a_default_corpus_has_the_golden_signature_of_the_definition(
     db: ts.Database, connection: Connection, seed_of_corpus: int
 ) -> None:
     corpus = db.create_corpus("plain", seed=seed_of_corpus)
@@ -124,24 +126,28 @@ def test_signature_of_a_default_corpus(
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 7])
-def test_shingle_values(shared_connection: Connection, rng: random.Random, n: int) -> None:
-    """Of words and of characters, where there are fewer than n of them as well."""
+def test_shingle_values_equal_the_definition(
+    shared_connection: Connection, rng: random.Random, n: int
+) -> None:
+    """The texts have shingles of words and of characters; some are shorter than one shingle."""
     alphabet = ["ab", "Çd", "漢字", "e", "e"]
     texts = [" ".join(rng.choices(alphabet, k=k)) for k in (0, 1, 2, 3, 7, 8, 40)]
     for unit in ("word", "char"):
         for text in texts:
             parts = reference.shingles(text, unit, n)
             expected = values_in_sql(shared_connection, parts, unit, n)
-            found = find_shingles(tokenize([text.encode()]), Shingle(unit, n))
-            assert found.hashes.astype(np.int64).tolist() == expected
+            distinct_shingles = find_shingles(tokenize([text.encode()]), Shingle(unit, n))
+            assert distinct_shingles.hashes.astype(np.int64).tolist() == expected
             query = "SELECT textsim._shingle_values(textsim.normal_form(%s), %s, %s)"
             assert set(value(shared_connection, query, [text, unit, n])) == set(expected)
 
 
 @pytest.mark.parametrize("t", [2, 3, 16, 128, 257])
 @pytest.mark.parametrize("n", [1, 2, 3, 20, 300])
-def test_signatures(shared_connection: Connection, rng: random.Random, t: int, n: int) -> None:
-    """Python's and the schema's against the definition, which computes every round."""
+def test_signatures_equal_the_definition(
+    shared_connection: Connection, rng: random.Random, t: int, n: int
+) -> None:
+    """Python and the schema stop early; the definition computes every round."""
     extremes = [-(2**63), 2**63 - 1, 0, -1]
     for seed in (0, 7, 2**63 - 1):
         values = rng.sample(extremes, rng.randrange(min(n, 4) + 1))
@@ -151,12 +157,14 @@ def test_signatures(shared_connection: Connection, rng: random.Random, t: int, n
         query = "SELECT textsim._sketch(%s::bigint[], %s, %s)"
         parameters = [values, t, reference.base(seed)]
         assert value(shared_connection, query, parameters) == expected
-        parameters[0] = values * 2  # a value that is there twice changes nothing
+        parameters[0] = values * 2  # a repeated value changes nothing
         assert value(shared_connection, query, parameters) == expected
 
 
-def test_bins_that_no_round_fills(shared_connection: Connection, rng: random.Random) -> None:
-    """With two bins and one shingle, every second signature has a bin that stays empty."""
+def test_bins_that_no_round_fills_equal_the_definition(
+    shared_connection: Connection, rng: random.Random
+) -> None:
+    """With two bins and one shingle, every second signature has an empty bin."""
     empty_bins = 0
     for t in (2, 3, 4):
         for _ in range(60):
@@ -171,7 +179,9 @@ def test_bins_that_no_round_fills(shared_connection: Connection, rng: random.Ran
 
 
 @pytest.mark.parametrize(("bands", "rows"), [(12, 1), (1, 2), (18, 7), (64, 2), (3, 31)])
-def test_buckets(shared_connection: Connection, rng: random.Random, bands: int, rows: int) -> None:
+def test_buckets_equal_the_definition(
+    shared_connection: Connection, rng: random.Random, bands: int, rows: int
+) -> None:
     low, high = -(2**15), 2**15
     signatures = [rng.choices(range(low, high), k=bands * rows + 1) for _ in range(50)]
     for signature in (*signatures, [low] * (bands * rows), [high - 1] * (bands * rows)):
@@ -182,7 +192,9 @@ def test_buckets(shared_connection: Connection, rng: random.Random, bands: int, 
         assert value(shared_connection, query, [signature, bands, rows]) == expected
 
 
-def test_texts_of_every_length(shared_connection: Connection, rng: random.Random) -> None:
+def test_texts_of_every_length_hash_as_on_the_server(
+    shared_connection: Connection, rng: random.Random
+) -> None:
     texts = [
         "".join(map(chr, rng.choices(range(1, 128), k=length)))
         for length in range(101)
@@ -193,8 +205,8 @@ def test_texts_of_every_length(shared_connection: Connection, rng: random.Random
     assert hash_texts(texts) == text_hashes(shared_connection, texts)
 
 
-def test_integers(shared_connection: Connection, rng: random.Random) -> None:
-    """Numbers of 64 bits, alone and in arrays, with seeds of every size."""
+def test_integers_hash_as_on_the_server(shared_connection: Connection, rng: random.Random) -> None:
+    """The test hashes numbers of 64 bits, alone and in arrays, with seeds of every size."""
     numbers = [0, 1, -1, 2**63 - 1, -(2**63), 2**32, -(2**32)]
     numbers += [rng.randrange(-(2**63), 2**63) for _ in range(200)]
     for seed in (0, 1, 2**31, 2**32 + 5, 2**62 - 1):
@@ -205,7 +217,7 @@ def test_integers(shared_connection: Connection, rng: random.Random) -> None:
         assert hash_array(numbers, seed) == value(shared_connection, query, [numbers, seed])
 
 
-def test_a_corpus_stores_what_its_recipe_says(
+def test_a_corpus_stores_the_signatures_and_buckets_of_its_recipe(
     db: ts.Database, connection: Connection, rng: random.Random
 ) -> None:
     corpus = db.create_corpus("stored", "char:3", num_hashes=32)

@@ -1,4 +1,4 @@
-"""Documents keep their ids, and a corpus that runs out of ids says what to do."""
+"""Documents keep their ids; a corpus that runs out of ids reports what to do."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def ids(connection: Connection) -> dict[str, int]:
     return dict(connection.execute("SELECT key, id FROM textsim.document_1").fetchall())
 
 
-def test_updates_keep_ids(db: ts.Database, connection: Connection) -> None:
+def test_updates_keep_the_ids_of_documents(db: ts.Database, connection: Connection) -> None:
     corpus = db.create_corpus("c")
     corpus.add_many([("a", "one two three"), ("b", "four five six")])
     connection.execute("SELECT textsim.add('c', 'd', 'seven eight nine')")
@@ -32,7 +32,9 @@ def test_updates_keep_ids(db: ts.Database, connection: Connection) -> None:
     assert connection.execute(query).fetchall() == [(1,), (2,), (3,)]
 
 
-def test_running_out_of_ids(db: ts.Database, connection: Connection) -> None:
+def test_a_corpus_without_free_ids_refuses_new_documents(
+    db: ts.Database, connection: Connection
+) -> None:
     corpus = db.create_corpus("my corpus")
     corpus.add("a", "one two three")
     connection.execute("SELECT setval('textsim.document_1_id_seq', 2147483646)")
@@ -77,7 +79,7 @@ def test_a_batch_that_does_not_fit_writes_nothing(db: ts.Database, connection: C
 
 
 @pytest.mark.parametrize("mode", ["queue", "inline"])
-def test_rows_of_an_attached_table_when_ids_have_run_out(
+def test_rows_are_indexed_after_a_rebuild_frees_ids(
     db: ts.Database, connection: Connection, mode: str
 ) -> None:
     corpus = db.create_corpus("c")
@@ -90,7 +92,7 @@ def test_rows_of_an_attached_table_when_ids_have_run_out(
             connection.execute(insert)
     else:
         connection.execute(insert)
-        for _ in range(9):  # tried again, until it is set aside
+        for _ in range(9):  # each worker tries again, until the change is set aside
             db.worker().run(until_idle=True)
             connection.execute("UPDATE textsim.pending SET lease_until = NULL")
         (failure,) = corpus.failures()

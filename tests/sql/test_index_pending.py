@@ -1,4 +1,4 @@
-"""CALL textsim.index_pending: tables are indexed and words get ids without any Python."""
+"""CALL textsim.index_pending indexes tables and gives words their ids, without Python."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.support.collision import FIRST, SECOND
 from tests.support.connections import Connection
 
 ROWS = 2500
-"""More than a part of an index run (100), a page of a comparison (1,000) and a batch of events."""
+"""More rows than a part of a run (100), a page of a comparison (1,000) and a batch of the log."""
 
 in_both_modes = pytest.mark.parametrize("mode", ["queue", "inline"])
 
@@ -34,8 +34,8 @@ def create_table(connection: Connection, rows: int = ROWS) -> None:
     )
 
 
-def counts(connection: Connection) -> Any:
-    """Return the documents, those whose words wait for ids, and the entries of the log."""
+def count_documents(connection: Connection) -> Any:
+    """Count the documents, the documents whose words wait for ids, and the entries of the log."""
     return connection.execute(
         "SELECT count(*), count(*) FILTER (WHERE word_ids IS NULL), "
         "(SELECT count(*) FROM textsim.pending) FROM textsim.document_1"
@@ -50,9 +50,9 @@ def test_every_row_is_indexed(db: ts.Database, connection: Connection, mode: str
     connection.add_notice_handler(lambda notice: notices.append(str(notice.message_primary)))
     connection.execute("SELECT textsim.attach('c', 't', 'id', 'body', %s)", [mode])
     assert notices == [f"{ROWS} rows of table public.t are not indexed yet"]
-    assert counts(connection)[0] == 0
+    assert count_documents(connection)[0] == 0
     connection.execute("CALL textsim.index_pending('c')")
-    assert counts(connection) == (ROWS, 0, 0)
+    assert count_documents(connection) == (ROWS, 0, 0)
     pairs = connection.execute("SELECT a, b FROM textsim.pairs('c')").fetchall()
     rows = connection.execute("SELECT id::text, body FROM t").fetchall()
     other = db.create_corpus("other", shingle="word:2", threshold=0.7, num_hashes=16)
@@ -77,12 +77,12 @@ def test_changes_are_indexed(db: ts.Database, connection: Connection, mode: str)
     connection.execute("UPDATE t SET id = 30 WHERE id = 4")
     connection.execute("INSERT INTO t VALUES (11, 'a new text that is there')")
     connection.execute("CALL textsim.index_pending('c')")
-    assert counts(connection) == (10, 0, 0)
+    assert count_documents(connection) == (10, 0, 0)
     assert db.corpus("c").check() == []
     assert list(db.corpus("c").drift()) == []
 
 
-def test_changes_that_cannot_be_indexed_are_set_aside(
+def test_changes_that_cannot_be_indexed_are_set_aside_with_their_error(
     db: ts.Database, connection: Connection
 ) -> None:
     create_corpus(connection)
@@ -98,23 +98,23 @@ def test_changes_that_cannot_be_indexed_are_set_aside(
     notices: list[str] = []
     connection.add_notice_handler(lambda notice: notices.append(str(notice.message_primary)))
     connection.execute("CALL textsim.index_pending('c')")
-    assert notices == ["3 documents are set aside; textsim.pending has the error of each"]
+    assert notices == ["3 documents are set aside, with their errors in textsim.pending"]
     failures = {(failure.key or "")[:8]: failure.error for failure in db.corpus("c").failures()}
     assert failures["kkkkkkkk"] == "the key is 1001 bytes long; at most 1000 are possible"
     assert failures["k"] == "the corpus has this key from the table public.t"
-    assert "has the same 64-bit hash as another one" in failures["collides"]
-    # And the errors go when what caused them is gone.
+    assert "has the same 64-bit hash as another word" in failures["collides"]
+    # An error goes when its cause is gone.
     connection.execute("DELETE FROM t WHERE id <> 'k'")
     connection.execute("DELETE FROM u")
     connection.execute("CALL textsim.index_pending('c')")
     assert db.corpus("c").failures() == []
-    assert counts(connection)[:2] == (2, 0)
+    assert count_documents(connection)[:2] == (2, 0)
 
 
-def test_writers_and_a_worker_beside_it(
+def test_writers_and_a_worker_run_beside_index_pending(
     db: ts.Database, connection: Connection, database_url: str
 ) -> None:
-    """Nobody gets an error, and in the end the corpus equals the table."""
+    """No session gets an error, and in the end the corpus equals the table."""
     create_corpus(connection)
     create_table(connection, 400)
     connection.execute("SELECT textsim.attach('c', 't', 'id', 'body', 'inline')")
@@ -129,7 +129,7 @@ def test_writers_and_a_worker_beside_it(
                             own.execute("UPDATE t SET body = body || ' new' WHERE id = %s", [key])
                     own.execute("DELETE FROM t WHERE id = %s AND id %% 8 = 0", [i])
         except pg.DeadlockDetected:
-            pass  # two writers of the same rows, with or without an index
+            pass  # two writers of the same rows may deadlock by themselves
         except Exception as error:
             errors.append(error)
 
@@ -152,15 +152,15 @@ def test_writers_and_a_worker_beside_it(
     worker.stop()
     threads[-1].join()
     assert errors == []
-    # A document that another transaction held is tried again after a second.
+    # index_pending postpones a document that another transaction holds by a second.
     connection.execute("UPDATE textsim.pending SET lease_until = NULL")
     connection.execute("CALL textsim.index_pending('c')")
-    assert counts(connection)[1:] == (0, 0)
+    assert count_documents(connection)[1:] == (0, 0)
     assert list(db.corpus("c").drift()) == []
     assert db.corpus("c").check() == []
 
 
-def test_it_waits_for_a_document_that_is_held(
+def test_index_pending_waits_for_a_document_that_is_locked(
     db: ts.Database, connection: Connection, database_url: str
 ) -> None:
     create_corpus(connection)
@@ -183,11 +183,13 @@ def test_it_waits_for_a_document_that_is_held(
         holder.commit()
     thread.join()
     assert list(db.corpus("c").drift()) == []
-    assert counts(connection) == (5, 0, 0)
+    assert count_documents(connection) == (5, 0, 0)
 
 
-def test_a_writer_that_it_waits_for_is_no_victim(connection: Connection, database_url: str) -> None:
-    """A user's transaction that holds a document may still lock the whole table."""
+def test_index_pending_causes_no_deadlock_of_a_writer_it_waits_for(
+    connection: Connection, database_url: str
+) -> None:
+    """A user's transaction that has locked a document may still lock the whole table."""
     create_corpus(connection)
     create_table(connection, 1)
     connection.execute("SELECT textsim.attach('c', 't', 'id', 'body', 'inline')")
@@ -208,11 +210,11 @@ def test_a_writer_that_it_waits_for_is_no_victim(connection: Connection, databas
         writer.commit()
         thread.join()
     connection.execute("CALL textsim.index_pending('c')")
-    assert counts(connection) == (0, 0, 0)
+    assert count_documents(connection) == (0, 0, 0)
 
 
 @in_both_modes
-def test_words_get_ids_although_the_call_was_cut_off(
+def test_words_get_ids_after_a_call_was_cancelled(
     db: ts.Database, connection: Connection, mode: str
 ) -> None:
     create_corpus(connection)
@@ -229,37 +231,37 @@ def test_words_get_ids_although_the_call_was_cut_off(
     thread = threading.Thread(target=call)
     thread.start()
     with psycopg.connect(db.url, autocommit=True) as watcher:
-        while not counts(watcher)[0]:
+        while not count_documents(watcher)[0]:
             time.sleep(0.01)
         watcher.execute("SELECT pg_cancel_backend(%s)", [connection.info.backend_pid])
     thread.join()
     assert len(failures) == 1
-    documents, waiting, _ = counts(connection)
+    documents, waiting, _ = count_documents(connection)
     assert 0 < waiting <= documents < 1500
     assert db.corpus("c").check() == []
     connection.execute("SELECT textsim.detach('c', 't')")
     assert db.corpus("c").check() == []
     connection.execute("CALL textsim.index_pending('c')")
-    assert counts(connection) == (documents, 0, 0)
+    assert count_documents(connection) == (documents, 0, 0)
 
 
-def test_a_document_that_is_held_is_logged_again(
+def test_a_document_that_is_locked_is_logged_again(
     db: ts.Database, connection: Connection, database_url: str
 ) -> None:
-    """Its holder may roll back, and then nothing else would say that its words wait for ids."""
+    """If the holder rolls back, no other entry of the log tells that the words wait for ids."""
     create_corpus(connection)
     connection.execute("SELECT textsim.add('c', 'k', 'words that wait for their ids')")
     with psycopg.connect(database_url) as holder:
         holder.execute("SELECT textsim.add('c', 'k', 'words of a transaction that rolls back')")
         connection.execute("CALL textsim.index_pending('c')")
         holder.rollback()
-    assert counts(connection) == (1, 1, 1)
+    assert count_documents(connection) == (1, 1, 1)
     connection.execute("UPDATE textsim.pending SET lease_until = NULL")
     connection.execute("CALL textsim.index_pending('c')")
-    assert counts(connection) == (1, 0, 0)
+    assert count_documents(connection) == (1, 0, 0)
 
 
-def test_what_is_refused(connection: Connection) -> None:
+def test_wrong_calls_of_index_pending_are_refused(connection: Connection) -> None:
     create_corpus(connection)
     with pytest.raises(pg.UndefinedObject, match='corpus "nix" does not exist'):
         connection.execute("CALL textsim.index_pending('nix')")
@@ -279,7 +281,7 @@ def test_searches_warn_until_a_table_is_indexed(connection: Connection) -> None:
     connection.execute("INSERT INTO t VALUES (100, 'a row that is indexed at once')")
     notices: list[str] = []
     connection.add_notice_handler(lambda notice: notices.append(str(notice.message_primary)))
-    warning = 'table public.t is not wholly indexed in corpus "c": what it holds may be missing'
+    warning = 'table public.t is not completely indexed in corpus "c": results may be missing'
     searches = (
         "SELECT * FROM textsim.matches('c', 'a row that is indexed at once')",
         "SELECT * FROM textsim.candidates('c', 'a row that is indexed at once')",

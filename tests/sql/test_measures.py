@@ -1,4 +1,4 @@
-"""The measures of two texts in SQL are those of Python, to 1e-12."""
+"""The measures of two texts in SQL equal Python's to 1e-12."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ FROM unnest(%s::text[], %s::text[]) WITH ORDINALITY t (a, b, i) ORDER BY i
 """
 
 
-def check(connection: Connection, pairs: list[tuple[str, str]]) -> None:
+def assert_equal_measures(connection: Connection, pairs: list[tuple[str, str]]) -> None:
     left, right = map(list, zip(*pairs, strict=True))
     rows = connection.execute(_MEASURES, [left, right]).fetchall()
     for (a, b), row in zip(pairs, rows, strict=True):
@@ -42,7 +42,9 @@ def check(connection: Connection, pairs: list[tuple[str, str]]) -> None:
         )
 
 
-def test_random_texts(shared_connection: Connection, rng: random.Random) -> None:
+def test_measures_of_random_texts_equal_pythons(
+    shared_connection: Connection, rng: random.Random
+) -> None:
     pairs = [("", ""), ("", "a b"), ("a b", ""), ("?!", "a"), ("a A a", "a")]
     for _ in range(1500):
         items = [f"W{i}é" for i in range(rng.choice([2, 5, 20]))] + ["漢字", "?", "Straße"]
@@ -52,17 +54,21 @@ def test_random_texts(shared_connection: Connection, rng: random.Random) -> None
                 " ".join(rng.choices(items, k=rng.randrange(20))),
             )
         )
-    check(shared_connection, pairs)
+    assert_equal_measures(shared_connection, pairs)
 
 
 @pytest.mark.parametrize("name", ["arxiv_revisions", "licences", "scripture", "languages"])
-def test_real_texts(shared_connection: Connection, rng: random.Random, name: str) -> None:
+def test_measures_of_real_texts_equal_pythons(
+    shared_connection: Connection, rng: random.Random, name: str
+) -> None:
     file = DATA / f"{name}.jsonl.gz"
     if not file.exists():
-        pytest.skip(f"{file.name} is not there")
+        pytest.skip(f"needs {file.name} in ../shared/data")
     with gzip.open(file, "rt", encoding="utf-8") as lines:
         texts = [json.loads(line)["text"][:600] for _, line in zip(range(400), lines, strict=False)]
-    check(shared_connection, [(rng.choice(texts), rng.choice(texts)) for _ in range(40)])
+    assert_equal_measures(
+        shared_connection, [(rng.choice(texts), rng.choice(texts)) for _ in range(40)]
+    )
 
 
 @pytest.mark.parametrize(
@@ -77,12 +83,14 @@ def test_real_texts(shared_connection: Connection, rng: random.Random, name: str
         ),
     ],
 )
-def test_errors(shared_connection: Connection, call: LiteralString, message: str) -> None:
+def test_wrong_arguments_are_refused_with_a_message(
+    shared_connection: Connection, call: LiteralString, message: str
+) -> None:
     with pytest.raises(psycopg.Error, match=message.replace("^", r"\^")):
         shared_connection.execute("SELECT " + call)
 
 
-def test_null_gives_null(shared_connection: Connection) -> None:
+def test_measures_of_null_are_null(shared_connection: Connection) -> None:
     row = shared_connection.execute(
         "SELECT textsim.cosine(NULL, 'a'), textsim.containment('a', NULL), "
         "textsim.levenshtein_words(NULL, NULL)"

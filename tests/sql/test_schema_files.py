@@ -1,4 +1,4 @@
-"""How the files of sql/schema/ are arranged."""
+"""The order of functions in the files of sql/schema/."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ FUNCTION = re.compile(r"^CREATE (?:FUNCTION|PROCEDURE) textsim\.(\w+)", re.M)
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 def test_private_functions_come_first(file: Path) -> None:
-    """Each under a heading: what begins with an underscore is private."""
+    """Each kind stands under a heading; the name of a private function begins with an underscore."""
     text = file.read_text(encoding="utf-8")
     private, heading, public = text.partition("-- Public functions\n")
     assert text.startswith("-- ")

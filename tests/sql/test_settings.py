@@ -1,4 +1,4 @@
-"""The defaults of textsim.create_corpus are those of CorpusSettings."""
+"""The defaults of textsim.create_corpus equal those of CorpusSettings."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ WHERE p.oid = 'textsim.create_corpus'::regproc
 """
 
 
-def test_defaults_in_sql(db: ts.Database) -> None:
+def test_the_defaults_in_sql_equal_those_in_python(db: ts.Database) -> None:
     with psycopg.connect(db.url) as connection:
         arguments: dict[str, str] = dict(connection.execute(ARGUMENTS).fetchall())
         del arguments["name"]
@@ -32,7 +32,7 @@ def test_defaults_in_sql(db: ts.Database) -> None:
     }
 
 
-def test_a_corpus_without_settings_is_the_same_in_both(db: ts.Database) -> None:
+def test_a_corpus_without_settings_is_equal_in_sql_and_python(db: ts.Database) -> None:
     with psycopg.connect(db.url) as connection:
         connection.execute("SELECT textsim.create_corpus('by_sql')")
     assert db.corpus("by_sql").config == db.create_corpus("by_python").config

@@ -1,4 +1,4 @@
-"""The exact similarity by word ids equals that by texts, also while words wait for their ids."""
+"""The exact similarity by word ids equals the similarity by texts, also while words wait for ids."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ SELECT textsim._similarity(%s::integer[], %s, %s::integer,
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 4])
-def test_similarity_by_ids_equals_that_by_texts(
+def test_similarity_by_ids_equals_similarity_by_texts(
     db: ts.Database, connection: Connection, rng: random.Random, n: int
 ) -> None:
-    """Of documents of few words, of repeated and of unknown words, with ids and without."""
+    """The documents have few, repeated and unknown words, with ids and without."""
     stored = db.create_corpus("c", "word:1")
     stored.add("known", "a b c")
     texts = ["", "a", "x", "a a", "a b", "x y", "a b a", "b x a", "a a a a", "a b a b", "x a x a"]
@@ -41,25 +41,25 @@ def test_similarity_by_ids_equals_that_by_texts(
     for a, a_ids, a_count in rows:
         for b, b_ids, b_count in rows:
             if {"x", "y", "z"} & {*a.split()} and {"x", "y", "z"} & {*b.split()}:
-                continue  # of two documents, one is stored: all its words have ids
+                continue  # one document of a pair is stored, so its words all have ids
             expected = reference.jaccard(
                 {*reference.shingles(a, "word", n)}, {*reference.shingles(b, "word", n)}
             )
             for left in ((a_ids, None, a_count), (None, a, a_count), (a_ids, a, a_count)):
                 for right in ((b_ids, None, b_count), (None, b, b_count)):
                     if left[1] is None and min(a_ids, default=1) < 0:
-                        continue  # a number below 0 stands for no word
+                        continue  # numbers below 0 mark unknown words, which only a text can spell
                     if right[1] is None and min(b_ids, default=1) < 0:
                         continue
-                    found = value(connection, SIMILARITY, [*left, *right, n])
-                    assert found == pytest.approx(expected, abs=1e-15), (a, b, left, right)
+                    similarity = value(connection, SIMILARITY, [*left, *right, n])
+                    assert similarity == pytest.approx(expected, abs=1e-15), (a, b, left, right)
 
 
 @pytest.mark.parametrize("shingle", ["word:1", "word:2", "word:3", "word:4", "char:3"])
-def test_searches_among_documents_that_wait_for_ids(
+def test_searches_find_documents_whose_words_wait_for_ids(
     db: ts.Database, connection: Connection, shingle: str
 ) -> None:
-    """The same matches and similarities, whether the words of a document have ids or not."""
+    """Matches and similarities are the same whether the words of a document have ids or not."""
     texts = {
         "none": "",
         "one": "alpha",
@@ -80,28 +80,28 @@ def test_searches_among_documents_that_wait_for_ids(
         for name in ("waiting", "mixed"):
             connection.execute("SELECT textsim.add(%s, %s, %s)", [name, key, text])
     ready.add_many(texts.items())
-    asked = [*texts.values(), "unknown", "unknown words alpha beta gamma", "zeta zeta unknown"]
+    queries = [*texts.values(), "unknown", "unknown words alpha beta gamma", "zeta zeta unknown"]
 
     def answers(name: str) -> list[Any]:
-        found = [
+        results = [
             connection.execute(
                 "SELECT * FROM textsim.matches(%s, %s, 0.05)", [name, text]
             ).fetchall()
-            for text in asked
+            for text in queries
         ]
-        found += [
+        results += [
             connection.execute(
                 "SELECT * FROM textsim.neighbours(%s, %s, 0.05)", [name, key]
             ).fetchall()
             for key in texts
         ]
         pairs = connection.execute("SELECT * FROM textsim.pairs(%s, 0.05)", [name]).fetchall()
-        return [*found, sorted(pairs)]
+        return [*results, sorted(pairs)]
 
     expected = answers("ready")
     assert sum(map(len, expected)) > 20
     assert answers("waiting") == answers("mixed") == expected
-    for text, found in zip(asked, expected[: len(asked)], strict=True):
-        assert found == [match[:2] for match in ready.query(text, 0.05, 10)]
+    for text, matches in zip(queries, expected[: len(queries)], strict=True):
+        assert matches == [match[:2] for match in ready.query(text, 0.05, 10)]
     db.worker().run(until_idle=True)
     assert answers("waiting") == answers("mixed") == expected

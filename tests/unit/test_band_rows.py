@@ -33,9 +33,9 @@ def test_rows_are_in_the_order_of_the_index() -> None:
 def test_rows_whose_number_changes_are_removed_and_written_again() -> None:
     before = rows_of([[1, 1, 2, 3]], [7])
     after = rows_of([[1, 2, 2, 4]], [7])
-    gone, new = changed_rows(before, after)
-    assert pairs(gone) == [(1, 7), (2, 7), (3, 7)]
-    assert pairs(new) == [(1, 7), (2, 7), (2, 7), (4, 7)]
+    removed, added = changed_rows(before, after)
+    assert pairs(removed) == [(1, 7), (2, 7), (3, 7)]
+    assert pairs(added) == [(1, 7), (2, 7), (2, 7), (4, 7)]
     assert [len(rows) for rows in changed_rows(before, before)] == [0, 0]
 
 
@@ -46,6 +46,6 @@ def test_applying_the_changes_gives_the_new_multiset(seed: int) -> None:
         before, after = (
             rows_of([[rng.randrange(-2, 3) for _ in range(5)] for _ in ids], ids) for _ in range(2)
         )
-        gone, new = changed_rows(before, after)
-        kept = [row for row in before.tolist() if row not in set(gone.tolist())]
-        assert Counter(kept + new.tolist()) == Counter(after.tolist())
+        removed, added = changed_rows(before, after)
+        kept = [row for row in before.tolist() if row not in set(removed.tolist())]
+        assert Counter(kept + added.tolist()) == Counter(after.tolist())

@@ -45,13 +45,13 @@ def test_moved_sentences_change_little() -> None:
     assert 0.7 < statistics.median(similarity(a, b) for a, b in pairs) < 0.9
 
 
-@pytest.mark.parametrize("wanted", [0.3, 0.5, 0.7, 0.8, 0.9, 1.0])
-def test_pairs_have_the_stated_similarity(rng: random.Random, wanted: float) -> None:
+@pytest.mark.parametrize("requested", [0.3, 0.5, 0.7, 0.8, 0.9, 1.0])
+def test_pairs_have_the_stated_similarity(rng: random.Random, requested: float) -> None:
     generator = np.random.default_rng(rng.randrange(2**32))
     words = vocabulary(generator, 2000).tolist()
     for _ in range(20):
-        a, b, stated = pair_of_similarity(generator, words, 200, wanted)
-        assert similarity(a, b) == stated == pytest.approx(wanted, abs=0.02)
+        a, b, stated = pair_of_similarity(generator, words, 200, requested)
+        assert similarity(a, b) == stated == pytest.approx(requested, abs=0.02)
 
 
 def test_a_similarity_that_the_words_cannot_have_is_refused() -> None:

@@ -48,7 +48,7 @@ class BucketScan:
         self._language = language
 
     def prepare(self, connection: Connection) -> None:
-        """Set the transaction so that the server reads the band index in its order."""
+        """Make the server read the band index in order, instead of sorting the table."""
         connection.execute(statements.READ_IN_INDEX_ORDER)
 
     def ranges(self, connection: Connection) -> list[Range]:

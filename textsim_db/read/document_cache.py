@@ -97,7 +97,7 @@ class DocumentCache:
         self._bytes += sum(map(_size, rows))
         if gone := set(missing) - self._rows.keys():
             raise DatabaseError(
-                f"band rows name document {min(gone)}, which is not stored: run textsim check"
+                f"band rows name document {min(gone)}, which is not stored; run textsim check"
             )
 
     def _missing(self, numbers: list[int]) -> list[int]:

@@ -116,8 +116,8 @@ class StoredDocuments:
             if len(signature) != layout.itemsize:
                 size = max(len(signature) - _ARRAY_HEADER, 0) // _INT2.itemsize
                 raise DatabaseError(
-                    f'the signature of document "{self.keys[i]}" has {size} values; '
-                    f"expected {num_hashes}: run textsim check"
+                    f'the signature of document "{self.keys[i]}" has {size} values, '
+                    f"expected {num_hashes}; run textsim check"
                 )
         values: Int16Array = np.frombuffer(b"".join(signatures), layout)["values"]["value"]
         return values.astype(np.int16)

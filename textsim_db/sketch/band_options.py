@@ -88,7 +88,7 @@ def plan(
 
     Raises `ConfigurationError` if a value is out of range, or if no banding reaches the recall.
 
-        >>> [(o.bands, o.rows) for o in textsim_db.plan(threshold=0.8, recall=0.95) if o.chosen]
+        >>> [(o.bands, o.rows) for o in plan(threshold=0.8, recall=0.95) if o.chosen]
         [(18, 7)]
     """
     check_count(documents, "documents", 0, 2**63 - 1)

@@ -59,7 +59,7 @@ def stop_words(words: str | Iterable[str]) -> tuple[str, ...]:
     """
     if isinstance(words, str):
         words = _of_language(words)
-    check_several(words, "stop_words is the code of a language or several words")
+    check_several(words, "stop_words takes the code of a language, or several words such as [word]")
     texts = []
     for word in words:
         if not isinstance(word, str):

@@ -211,8 +211,8 @@ def _stored_band_rows(corpus: StoredCorpus, documents: Sequence[Stored]) -> Int6
     sizes = np.diff(offsets)
     if len(damaged := np.flatnonzero((sizes != 0) & (sizes != num_hashes))):
         raise DatabaseError(
-            f"the signature of document {documents[damaged[0]].id} has {sizes[damaged[0]]} values; "
-            f"expected {num_hashes}: run textsim check"
+            f"the signature of document {documents[damaged[0]].id} has {sizes[damaged[0]]} values, "
+            f"expected {num_hashes}; run textsim check"
         )
     signatures = values.reshape(-1, num_hashes)
     buckets = band_buckets.ragged(band_buckets.buckets(signatures, corpus.config.banding))
