@@ -43,7 +43,7 @@ def main() -> None:
         for line in sys.stdin:
             step, side.block = line.split()[0], int(line.split()[1])
             figures = side.steps[step]()
-            connection.execute("CHECKPOINT")  # so that it does not disturb the other side
+            connection.execute("CHECKPOINT")  # a checkpoint later would disturb the other side
             answers.write(json.dumps(figures) + "\n")
             answers.flush()
 

@@ -128,7 +128,9 @@ def times_as_fast(ours: list[Figures], theirs: list[Figures]) -> float | None:
     """Return the median of our rate divided by theirs in the same round; None if documents differ."""
     ratios = [
         our["rate"] / their["rate"]
-        for our, their in zip(ours, theirs, strict=False)  # without ours there are no ratios
+        for our, their in zip(
+            ours, theirs, strict=False
+        )  # the list of ours is empty if --only leaves it out
         if "missing" not in their and our.get("documents") == their["documents"]
     ]
     return statistics.median(ratios) if ratios else None
@@ -193,7 +195,7 @@ SHORT = ("rate", "median", "recall", "precision")
 
 
 def peers_table(results: dict[str, Figures], columns: Iterable[str]) -> Table:
-    """Return what was measured of each contender, for the docs."""
+    """Return the figures of each contender, for the docs."""
     rows = [["", *(PEERS[column] for column in columns), "what it is"]]
     for name, figures in results.items():
         if "missing" not in figures:
@@ -203,7 +205,7 @@ def peers_table(results: dict[str, Figures], columns: Iterable[str]) -> Table:
 
 
 def cell(figures: Figures, column: str) -> str:
-    """Return a figure; three digits behind the point of a recall or a precision."""
+    """Return the cell of a figure; recall and precision have three digits after the point."""
     value = figures[column]
     if value is None:
         return ""

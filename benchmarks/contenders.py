@@ -1,4 +1,4 @@
-"""The project and its peers behind one interface: index documents, then look some up.
+"""The project and its peers behind one interface: index documents, then look texts up.
 
 Each runs in its own process, `python -m benchmarks.contenders NAME FOLDER`, so that its peak memory is
 measured alone. It prints its figures as JSON. Peers get the same shingles of three words, and the same

@@ -47,7 +47,7 @@ CANCELS = 5
 
 
 def text_of(pattern: str, size: int) -> str:
-    """Return the pattern repeated to a text of at most this size, in bytes."""
+    """Repeat the pattern to a text of at most this number of bytes."""
     return pattern * (size // len(pattern.encode()))
 
 

@@ -47,7 +47,7 @@ class Samples:
             print(f"{done:>16,} documents{self._rows[-1][1] / 2**20:>10,.0f} MB", flush=True)
 
     def finish(self, peak: int) -> None:
-        """Print the slope and the peak, which is in kilobytes, and then both as JSON on a line."""
+        """Print the slope and the peak, then both as JSON on one line; peak: kilobytes."""
         slope = 0.0
         rows = np.array([row for row in self._rows if row[0] > self._documents / 5], float)
         if len(rows) > 1:
@@ -94,7 +94,7 @@ def dedupe(path: Path, documents: int) -> None:
 
 
 def worker(path: Path, documents: int) -> None:
-    """Index the changes of an attached table, one for each row, with a worker."""
+    """Index an attached table with a worker, one change for each row."""
     samples = Samples(documents, psutil.Process())
     done = 0
 
@@ -139,7 +139,9 @@ def main() -> None:
     parser.add_argument("--documents", type=int, default=1_000_000)
     parser.add_argument("--words", type=int, default=200)
     parser.add_argument("--jobs", nargs="+", choices=JOBS, default=JOBS)
-    parser.add_argument("--file", type=Path, help="the documents of one job, as the jobs get them")
+    parser.add_argument(
+        "--file", type=Path, help="the documents; used by the processes of the jobs"
+    )
     add_option(parser)
     arguments = parser.parse_args()
     if arguments.file is not None:

@@ -48,8 +48,9 @@ def conditions() -> dict[str, str]:
     """Return what was run, on which commit, when, and on which machine."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     module = Path(sys.argv[0]).stem
+    arguments = [argument for argument in sys.argv[1:] if argument != "--record"]
     return {
-        "command": " ".join(["python -m", f"benchmarks.{module}", *sys.argv[1:]]),
+        "command": " ".join(["python -m", f"benchmarks.{module}", *arguments]),
         "commit": commit(ROOT),
         "date": f"{datetime.now(UTC):%Y-%m-%d}",
         "machine": f"{os.cpu_count()} cores, {memory:.0f} GB of memory, "

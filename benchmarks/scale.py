@@ -321,7 +321,7 @@ class Stages:
         self._main = threading.main_thread().ident
 
     def run(self, ended: threading.Event) -> None:
-        """Sample until the event."""
+        """Sample until the event is set."""
         last = time.perf_counter()
         number = 0
         while not ended.wait(0.02):

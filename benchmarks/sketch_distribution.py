@@ -1,4 +1,4 @@
-"""The signatures of random pairs of sets: bias, variance, and the share that become candidates.
+"""The signatures of random pairs of sets: bias, variance, and the share of candidates.
 
     python -m benchmarks.sketch_distribution [--pairs 200000] [--classic-pairs 20000]
 

@@ -1,4 +1,4 @@
-"""Engines of the user's, and sessions with settings of their own: nothing depends on either."""
+"""Everything works on a user's engine, and in sessions with other settings."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def engine_of(address: str, **options: Any) -> Iterator[Engine]:
         engine.dispose()
 
 
-def do_everything(address: str | Engine) -> None:
+def use_corpus(address: str | Engine) -> None:
     with ts.connect(address) as db:
         corpus = db.create_corpus("c", "word:1")
         assert corpus.add_many(TEXTS.items()).added == 2
@@ -66,7 +66,7 @@ def do_everything(address: str | Engine) -> None:
 
 @contextmanager
 def database_setting(address: str, setting: str) -> Iterator[None]:
-    """Have every session of a database begin with a setting."""
+    """Set a parameter for all later sessions of a database."""
     with psycopg.connect(address, autocommit=True) as connection:
         name = connection.info.dbname
         connection.execute(f'ALTER DATABASE "{name}" SET {setting}'.encode())
@@ -76,26 +76,26 @@ def database_setting(address: str, setting: str) -> Iterator[None]:
 @pytest.mark.sampled
 @pytest.mark.parametrize("encoding", ["LATIN1", "SQL_ASCII", "EUC_JP"])
 @pytest.mark.parametrize("way", ["address", "options", "environment", "database"])
-def test_another_client_encoding_of_our_own_connections(
+def test_an_address_with_another_client_encoding_works(
     database_url: str, monkeypatch: pytest.MonkeyPatch, encoding: str, way: str
 ) -> None:
     mark = "&" if "?" in database_url else "?"
     if way == "address":
-        do_everything(f"{database_url}{mark}client_encoding={encoding}")
+        use_corpus(f"{database_url}{mark}client_encoding={encoding}")
     elif way == "options":
-        do_everything(f"{database_url}{mark}options=-c%20client_encoding%3D{encoding}")
+        use_corpus(f"{database_url}{mark}options=-c%20client_encoding%3D{encoding}")
     elif way == "environment":
         monkeypatch.setenv("PGCLIENTENCODING", encoding)
-        do_everything(database_url)
+        use_corpus(database_url)
     else:
         with database_setting(database_url, f"client_encoding = {encoding}"):
-            do_everything(database_url)
+            use_corpus(database_url)
 
 
 @pytest.mark.sampled
 @pytest.mark.parametrize("encoding", ["LATIN1", "EUC_JP"])
 @pytest.mark.parametrize("way", ["arguments", "environment", "database"])
-def test_another_client_encoding_of_an_engine(
+def test_an_engine_with_another_client_encoding_works_and_keeps_it(
     database_url: str, monkeypatch: pytest.MonkeyPatch, encoding: str, way: str
 ) -> None:
     options: dict[str, Any] = {"pool_size": 2}
@@ -109,14 +109,14 @@ def test_another_client_encoding_of_an_engine(
         ),
         engine_of(database_url, **options) as engine,
     ):
-        do_everything(engine)
-        with engine.connect() as connection:  # it is as it was for its owner
+        use_corpus(engine)
+        with engine.connect() as connection:  # the engine's owner still sees the encoding
             shown = connection.exec_driver_sql("SHOW client_encoding").scalar_one()
             assert shown == encoding
             assert connection.exec_driver_sql("SELECT 'é'").scalar_one() == "é"
 
 
-def test_a_session_that_its_owner_gave_another_encoding(db: ts.Database) -> None:
+def test_a_session_with_another_encoding_works(db: ts.Database) -> None:
     corpus = db.create_corpus("c")
     with db.engine.connect() as connection:
         connection.exec_driver_sql("SET client_encoding = 'LATIN1'")
@@ -126,13 +126,13 @@ def test_a_session_that_its_owner_gave_another_encoding(db: ts.Database) -> None
     assert [m.key for m in corpus.query("un texte")] == ["clé1"]
 
 
-def test_the_schema_is_installed_through_another_encoding(empty_database_url: str) -> None:
+def test_the_schema_is_installed_with_another_client_encoding(empty_database_url: str) -> None:
     with engine_of(
         empty_database_url,
         connect_args={"client_encoding": "LATIN1", "row_factory": namedtuple_row},
     ) as engine:
         ts.install(engine)
-        do_everything(engine)
+        use_corpus(engine)
 
 
 @pytest.mark.parametrize(
@@ -146,11 +146,9 @@ def test_the_schema_is_installed_through_another_encoding(empty_database_url: st
         {"options": "-c default_transaction_isolation=serializable -c search_path=nowhere,public"},
     ],
 )
-def test_connections_with_settings_of_their_own(
-    database_url: str, arguments: dict[str, Any]
-) -> None:
+def test_connections_with_other_settings_work(database_url: str, arguments: dict[str, Any]) -> None:
     with engine_of(database_url, connect_args=arguments) as engine:
-        do_everything(engine)
+        use_corpus(engine)
 
 
 @pytest.mark.parametrize(
@@ -163,9 +161,9 @@ def test_connections_with_settings_of_their_own(
         ("prepare_threshold", 1),
     ],
 )
-def test_what_a_listener_sets_stays(database_url: str, name: str, value: Any) -> None:
+def test_settings_of_a_listener_stay(database_url: str, name: str, value: Any) -> None:
     with engine_of(database_url, pool_size=3) as engine:
-        with engine.connect():  # SQLAlchemy asks for the version of the server first
+        with engine.connect():  # SQLAlchemy's first connection reads the version of the server
             pass
         engine.dispose()
         connections: list[Any] = []
@@ -186,14 +184,14 @@ def test_what_a_listener_sets_stays(database_url: str, name: str, value: Any) ->
         assert not any(connection.autocommit for connection in connections)
 
 
-def test_a_listener_that_leaves_a_transaction_open(database_url: str) -> None:
+def test_a_listener_may_leave_a_transaction_open(database_url: str) -> None:
     with engine_of(database_url) as engine:
 
         @sqlalchemy.event.listens_for(engine, "checkout")
         def prepare(connection: Any, record: Any, proxy: Any) -> None:
             connection.execute("SET application_name = 'set by a listener'")
 
-        do_everything(engine)
+        use_corpus(engine)
 
 
 @pytest.mark.parametrize(
@@ -211,7 +209,7 @@ def test_pools_with_a_single_connection_are_refused(database_url: str, pool: Any
                 function(engine)
 
 
-def test_a_pool_that_is_used_up_says_so(database_url: str) -> None:
+def test_an_exhausted_pool_is_reported(database_url: str) -> None:
     options = {"pool_size": 1, "max_overflow": 0, "pool_timeout": 0.1}
     with engine_of(database_url, **options) as engine:
         db = ts.connect(engine)
@@ -227,7 +225,7 @@ def test_a_pool_that_is_used_up_says_so(database_url: str) -> None:
         {"client_encoding": "SQL_ASCII"},
     ],
 )
-def test_connections_that_sqlalchemy_cannot_read(
+def test_connections_that_sqlalchemy_cannot_read_are_refused(
     database_url: str, arguments: dict[str, Any]
 ) -> None:
     with (
@@ -237,7 +235,7 @@ def test_connections_that_sqlalchemy_cannot_read(
         ts.connect(engine)
 
 
-def test_the_address(db: ts.Database) -> None:
+def test_a_database_has_the_address_of_its_server(db: ts.Database) -> None:
     with psycopg.connect(db.url) as connection:
         assert connection.info.dbname in db.url
     assert db.url.startswith("postgresql://")
@@ -254,7 +252,7 @@ def test_connect_by_an_engine_leaves_it_open(database_url: str) -> None:
     engine.dispose()
 
 
-def test_connections_lent_to_the_pool_are_as_they_were(database_url: str) -> None:
+def test_connections_return_to_the_pool_unchanged(database_url: str) -> None:
     engine = sqlalchemy.create_engine(
         database_url.replace("postgresql:", "postgresql+psycopg:"), pool_size=1, max_overflow=0
     )
@@ -276,7 +274,9 @@ def test_connections_lent_to_the_pool_are_as_they_were(database_url: str) -> Non
     engine.dispose()
 
 
-def test_a_user_without_search_path_or_with_a_trap_in_it(server: object, database_url: str) -> None:
+def test_a_search_path_with_objects_of_the_same_names_changes_nothing(
+    server: object, database_url: str
+) -> None:
     with psycopg.connect(database_url, autocommit=True) as connection:
         connection.execute(
             "CREATE FUNCTION public.hash_array_extended(smallint[], integer) RETURNS bigint "
@@ -304,7 +304,7 @@ def test_a_user_without_search_path_or_with_a_trap_in_it(server: object, databas
     ],
     ids=str,
 )
-def test_any_engine_will_do(database_url: str, options: dict[str, Any]) -> None:
+def test_engines_with_other_options_work(database_url: str, options: dict[str, Any]) -> None:
     url = sqlalchemy.make_url(database_url).set(drivername="postgresql+psycopg")
     engine = sqlalchemy.create_engine(url, **options)
     try:
@@ -317,7 +317,7 @@ def test_any_engine_will_do(database_url: str, options: dict[str, Any]) -> None:
             assert corpus.query("number 3 text")[0][:2] == ("3", 1.0)
             assert corpus.remove(["2"]) == 1
             assert corpus.check() == []
-        with engine.connect() as connection:  # what was lent came back as it was
+        with engine.connect() as connection:  # connections return to the pool unchanged
             driver = connection.connection.driver_connection
             assert driver is not None
             assert driver.autocommit == (options.get("isolation_level") == "AUTOCOMMIT")

@@ -1,7 +1,7 @@
-"""Processes that are forked after connect(): a child has connections and locks of its own.
+"""Processes that fork after connect(): a child opens its own connections and locks.
 
-Each test runs a script in a process of its own, because a fork copies the threads' locks of whatever
-process it happens in. A script that hangs is killed, which fails its test.
+Each test runs a script in a separate process, because a fork copies the locks of all threads of its
+process. A script that hangs is killed, and its test fails.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def write(name):
 
 def child(number):
     os.close(begin)
-    os.read(ready, 1)  # until the parent closes the other end
+    os.read(ready, 1)  # returns when the parent closes the other end
     assert not set(ask("SELECT pg_backend_pid()")) & set(sessions)
     write(f"child-{{number}}")
 
@@ -77,7 +77,7 @@ with psycopg.connect(url) as connection:
     with psycopg.connect(url, autocommit=True) as other:
         while not other.execute(waiting).fetchall():
             pass
-    # The thread holds the dictionary while it waits for the server.
+    # The thread holds the lock of the dictionary while it waits for the server.
     wait_for([fork(lambda: corpus.query("document number 7 of first with other words"))])
     connection.rollback()
 writer.join()
@@ -85,7 +85,7 @@ assert len(corpus) == 101
 """
 
 IN_USE = """
-logging.getLogger("psycopg").setLevel(logging.ERROR)  # it warns of a rollback that fails
+logging.getLogger("psycopg").setLevel(logging.ERROR)  # it warns when a rollback fails
 db = ts.connect(url)
 corpus = db.create_corpus("c", "word:2", threshold=0.5, num_hashes=32)
 corpus.add_many(documents("first"))
@@ -134,19 +134,19 @@ def test_children_write_while_the_parent_goes_on(database_url: str, own: bool) -
     assert run_script(WRITERS.format(own=own), database_url) == (0, "", "")
 
 
-def test_a_pool_of_forked_processes(database_url: str) -> None:
+def test_a_pool_of_forked_processes_writes(database_url: str) -> None:
     assert run_script(POOL, database_url) == (0, "", "")
 
 
-def test_a_lock_that_is_held_during_the_fork(database_url: str) -> None:
+def test_a_child_works_if_a_lock_is_held_during_the_fork(database_url: str) -> None:
     assert run_script(LOCKED, database_url) == (0, "", "")
 
 
-def test_a_child_cannot_go_on_with_a_transaction_of_its_parent(database_url: str) -> None:
+def test_a_child_cannot_continue_a_transaction_of_its_parent(database_url: str) -> None:
     assert run_script(IN_USE, database_url) == (0, "", "")
 
 
-def test_the_server_notices_the_death_of_a_parent(database_url: str) -> None:
+def test_the_server_ends_the_sessions_of_a_killed_parent(database_url: str) -> None:
     _, output, errors = run_script(KILLED, database_url)
     assert (output, errors) == ("the server noticed\n", "")
     with psycopg.connect(database_url) as connection, ts.connect(database_url) as db:

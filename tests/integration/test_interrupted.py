@@ -1,4 +1,4 @@
-"""Loads and searches that something comes in the way of: a clear error, and nothing half done."""
+"""Interrupted loads and searches raise a clear error, and leave a consistent corpus."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def texts() -> Texts:
 
 @pytest.fixture
 def small_disk(db: ts.Database, tmp_path: Path) -> Iterator[Path]:
-    """A disk of a few megabytes, where the tables of new corpora go."""
+    """A file system of a few megabytes, which holds the tables of new corpora."""
     with psycopg.connect(db.url, autocommit=True) as connection:
         row = connection.execute("SHOW data_directory").fetchone()
         assert row is not None
@@ -40,13 +40,13 @@ def small_disk(db: ts.Database, tmp_path: Path) -> Iterator[Path]:
         command = ["mount", "-t", "tmpfs", "-o", "size=24m", "none", str(disk)]
         if subprocess.run(command, capture_output=True, check=False).returncode:
             disk.rmdir()
-            pytest.skip("no file system can be mounted here")
+            pytest.skip("needs the right to mount a file system")
         try:
-            place = disk / "tablespace"
-            place.mkdir()
+            folder = disk / "tablespace"
+            folder.mkdir()
             owner = data.stat()
-            os.chown(place, owner.st_uid, owner.st_gid)
-            connection.execute(f"CREATE TABLESPACE small LOCATION '{place}'".encode())
+            os.chown(folder, owner.st_uid, owner.st_gid)
+            connection.execute(f"CREATE TABLESPACE small LOCATION '{folder}'".encode())
             name = connection.info.dbname
             connection.execute(f'ALTER DATABASE "{name}" SET default_tablespace = small'.encode())
             yield disk
@@ -61,7 +61,9 @@ def small_disk(db: ts.Database, tmp_path: Path) -> Iterator[Path]:
 
 
 @pytest.mark.long
-def test_a_full_disk(db: ts.Database, small_disk: Path, texts: Texts) -> None:
+def test_a_full_disk_ends_a_load_and_keeps_what_is_stored(
+    db: ts.Database, small_disk: Path, texts: Texts
+) -> None:
     with connect(db.url) as full:
         corpus = full.create_corpus("c")
         with pytest.raises(ts.DatabaseError, match="No space left on device") as raised:
@@ -80,15 +82,15 @@ def test_a_full_disk(db: ts.Database, small_disk: Path, texts: Texts) -> None:
         assert len(corpus.query(texts[0][1], 0.99)) >= 1
 
 
-def test_a_corpus_that_is_dropped_in_the_middle(db: ts.Database, texts: Texts) -> None:
+def test_a_load_reports_that_its_corpus_was_dropped(db: ts.Database, texts: Texts) -> None:
     corpus = db.create_corpus("c")
     other = db.create_corpus("other")
     other.add("a", "a document of the other corpus")
 
     def dropping() -> Iterator[tuple[str, str]]:
         yield from texts[:12_000]
-        with ts.connect(db.url) as somebody:
-            somebody.drop_corpus("c")
+        with ts.connect(db.url) as other_client:
+            other_client.drop_corpus("c")
         yield from texts[12_000:]
 
     with pytest.raises(ts.CorpusNotFound, match='corpus "c" does not exist'):
@@ -98,14 +100,16 @@ def test_a_corpus_that_is_dropped_in_the_middle(db: ts.Database, texts: Texts) -
 
 
 @pytest.mark.long
-def test_a_statement_that_is_cancelled(db: ts.Database, texts: Texts) -> None:
+def test_statements_that_time_out_leave_a_consistent_corpus(db: ts.Database, texts: Texts) -> None:
     corpus = db.create_corpus("c")
     corpus.add_many(texts[:5000])
     separator = "&" if "?" in db.url else "?"
-    hasty = f"{db.url}{separator}options=-c%20statement_timeout%3D20"
-    with ts.connect(hasty) as impatient, psycopg.connect(db.url) as holder:
-        same = impatient.corpus("c")
-        assert same.add_many(texts).stored == len(texts)  # in parts that are small enough
+    url = f"{db.url}{separator}options=-c%20statement_timeout%3D20"
+    with ts.connect(url) as impatient_db, psycopg.connect(db.url) as holder:
+        same = impatient_db.corpus("c")
+        assert same.add_many(texts).stored == len(
+            texts
+        )  # the batch is halved until its parts are fast enough
         assert corpus.check() == []
         holder.execute("LOCK textsim.band_1")
         with pytest.raises(ts.DatabaseError, match="canceling statement due to statement timeout"):

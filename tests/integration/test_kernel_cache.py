@@ -1,4 +1,4 @@
-"""The cache of compiled kernels: everything works without it, and one warning says how to get it."""
+"""Without a cache of compiled kernels everything works, and one warning says how to get a cache."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.one_server
 
 WARNING = "compiled kernels cannot be cached, so every process compiles them again"
 
-# A process that may write no more than 2,000 bytes to a file: enough for the index of the cache.
+# A limit of 2,000 bytes for each file: the index of the cache fits, and the code does not.
 FULL_DISK = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))"
 KERNEL = """
 import numpy as np
@@ -51,18 +51,18 @@ thread.join()
 
 @pytest.fixture
 def package(tmp_path: Path) -> Path:
-    """A copy of the package beside which nobody can cache anything, not even the superuser."""
+    """A copy of the package where not even the superuser can write a cache."""
     root = Path(textsim_db.__file__).parents[1]
     ignored = shutil.ignore_patterns("__pycache__")
     for name in ("textsim_db", "sql", "migrations"):
         shutil.copytree(root / name, tmp_path / name, ignore=ignored)
     for folder, _, _ in os.walk(tmp_path / "textsim_db"):
-        Path(folder, "__pycache__").touch()  # a file, so no folder of this name can be made
+        Path(folder, "__pycache__").touch()  # with this file, no folder of this name can be created
     return tmp_path
 
 
 def run_homeless(package: Path, *arguments: str, text: str = "") -> tuple[int, str, str]:
-    """Run the command line of the copy without a home and return its exit status and output."""
+    """Run the command line of the copy without a home folder; return exit status, output and errors."""
     names = ("NUMBA_CACHE_DIR", "XDG_CACHE_HOME", "TEXTSIM_DATA_DIR")
     environment = {name: value for name, value in os.environ.items() if name not in names}
     environment |= {"HOME": "/dev/null", "PYTHONPATH": str(package)}
@@ -78,7 +78,7 @@ def run_homeless(package: Path, *arguments: str, text: str = "") -> tuple[int, s
     return result.returncode, result.stdout, result.stderr
 
 
-def test_commands_work_where_no_cache_can_be_written(package: Path, database_url: str) -> None:
+def test_commands_work_if_no_cache_can_be_written(package: Path, database_url: str) -> None:
     address = ("--database-url", database_url)
     document = '{"id": "one", "text": "the words of a document"}\n'
     arguments = ("index", "c", "-", "--create", *address)
@@ -90,7 +90,7 @@ def test_commands_work_where_no_cache_can_be_written(package: Path, database_url
 
 
 def run_kernel(folder: Path, number: int, setup: str = "") -> tuple[str, str]:
-    """Run a kernel that is cached in the folder, and return its output and errors."""
+    """Run a kernel whose cache is in the folder, and return its output and errors."""
     path = folder / "module.py"
     path.write_text(setup + KERNEL.format(number=number), encoding="utf-8")
     result = subprocess.run(
@@ -103,7 +103,7 @@ def run_kernel(folder: Path, number: int, setup: str = "") -> tuple[str, str]:
     return result.stdout, result.stderr
 
 
-def test_a_full_disk_neither_ends_a_process_nor_leaves_older_code(tmp_path: Path) -> None:
+def test_a_full_disk_ends_no_process_and_leaves_no_outdated_code(tmp_path: Path) -> None:
     assert run_kernel(tmp_path, 1) == ("4\n", "")
     output, errors = run_kernel(tmp_path, 2, FULL_DISK)
     assert output == "5\n"
@@ -111,6 +111,8 @@ def test_a_full_disk_neither_ends_a_process_nor_leaves_older_code(tmp_path: Path
     assert run_kernel(tmp_path, 2) == ("5\n", "")
 
 
-def test_a_fork_while_a_thread_compiles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_child_can_compile_after_a_fork_during_compilation(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
     assert run_script(COMPILING, "") == (0, "", "")

@@ -1,4 +1,4 @@
-"""Languages: identified as py3langid does, stored whichever way a document comes in, and limits."""
+"""Languages are identified like py3langid does, stored with documents, and limit searches."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ TEXTS = {
 def corpus_of(name: str) -> Iterator[dict[str, str]]:
     path = DATA / f"{name}.jsonl.gz"
     if not path.exists():
-        pytest.skip(f"no {path.name} in ../shared/data")
+        pytest.skip(f"needs {path.name} in ../shared/data")
     with gzip.open(path, "rt") as lines:
         yield from map(json.loads, lines)
 
 
 def stories(rng: random.Random) -> dict[str, str]:
-    """Return texts in five languages, three near-duplicates of each, and some without words."""
+    """Return three near-duplicates in each of five languages, and two texts without words."""
     texts = {}
     for code, text in TEXTS.items():
         units = [text] if code == "ja" else text.split()
@@ -60,11 +60,13 @@ def stories(rng: random.Random) -> dict[str, str]:
     return texts | {"empty": "", "signs": "... --- !!!"}
 
 
-def identified(*texts: str) -> list[str]:
+def identify_texts(*texts: str) -> list[str]:
     return identify(tokenize([to_bytes(text) for text in texts]))
 
 
-def stored(connection: psycopg.Connection[Any], corpus: str, columns: str) -> dict[str, Any]:
+def stored_columns(
+    connection: psycopg.Connection[Any], corpus: str, columns: str
+) -> dict[str, Any]:
     documents, _ = tables_of(connection, corpus)
     rows = connection.execute(f"SELECT d.key, {columns} FROM {documents} d".encode())
     return {key: values[0] if len(values) == 1 else values for key, *values in rows}
@@ -73,7 +75,7 @@ def stored(connection: psycopg.Connection[Any], corpus: str, columns: str) -> di
 @pytest.mark.parametrize(
     "name", [pytest.param("languages", marks=pytest.mark.long), "scripture", "generated"]
 )
-def test_as_the_library(name: str, rng: random.Random) -> None:
+def test_languages_are_identified_like_the_library_does(name: str, rng: random.Random) -> None:
     from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
     library = LanguageIdentifier.from_model_file(MODEL_FILE)
@@ -82,57 +84,59 @@ def test_as_the_library(name: str, rng: random.Random) -> None:
         texts = ["".join(rng.choices(letters, k=rng.randrange(300))) for _ in range(1000)]
     else:
         texts = [document["text"] for document in corpus_of(name)]
-    # The library brings what it is given into NFC; a normal form need not be.
+    # The library converts a text to NFC; a normal form need not be NFC.
     forms = [form for form in map(normal_form, texts) if unicodedata.is_normalized("NFC", form)]
     forms = [form for form in forms if form and len(form.encode()) <= READ_BYTES]
     assert len(forms) > 500
-    for form, found in zip(forms, identified(*forms), strict=True):
+    for form, identified in zip(forms, identify_texts(*forms), strict=True):
         ranked = library.rank(form)
-        if found != ranked[0][0]:
-            # Two languages are as likely: the library adds in single precision, in another order.
+        if identified != ranked[0][0]:
+            # Two languages are equally likely: the library adds in single precision and another order.
             best, scores = ranked[0][1], dict(ranked)
-            assert best - scores.get(found, best) < 1e-5 * abs(best), form
+            assert best - scores.get(identified, best) < 1e-5 * abs(best), form
 
 
-def test_how_often_it_is_right() -> None:
+def test_more_than_90_percent_of_texts_are_identified_correctly() -> None:
     documents = list(corpus_of("languages"))
-    found = identified(*(document["text"] for document in documents))
+    identified = identify_texts(*(document["text"] for document in documents))
     right = sum(
-        code == document["language"] for code, document in zip(found, documents, strict=True)
+        code == document["language"] for code, document in zip(identified, documents, strict=True)
     )
     assert right / len(documents) > 0.9
 
 
-def test_what_is_read() -> None:
-    assert identified(*TEXTS.values()) == list(TEXTS)
-    assert identified("", "...", "1", "12 34", "a") == [UNDETERMINED] * 5
+def test_texts_without_words_are_undetermined_and_long_texts_are_cut() -> None:
+    assert identify_texts(*TEXTS.values()) == list(TEXTS)
+    assert identify_texts("", "...", "1", "12 34", "a") == [UNDETERMINED] * 5
     long = f"{TEXTS['en']} " * 300
     assert len(long) > READ_BYTES
-    assert identified(long + TEXTS["ru"] * 3000) == ["en"]
-    assert identified() == []
+    assert identify_texts(long + TEXTS["ru"] * 3000) == ["en"]
+    assert identify_texts() == []
 
 
-def test_without_the_library(db: ts.Database, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_adding_without_the_library_is_refused(
+    db: ts.Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
     corpus = db.create_corpus("c", language="auto")
     corpus.add("a", TEXTS["en"])
     monkeypatch.setitem(sys.modules, "py3langid.langid", None)
     monkeypatch.setattr(languages, "_model", languages._model.__wrapped__)
     with pytest.raises(ts.ConfigurationError, match=r"pip install 'textsim-db\[languages\]'"):
         corpus.add("b", TEXTS["de"])
-    # What is there can be read.
+    # Stored documents can still be searched.
     assert [match.key for match in db.corpus("c").query(TEXTS["en"], language="en")] == ["a"]
 
 
 @pytest.mark.parametrize("stop_words", [[], "auto"])
-def test_a_worker_without_the_library_leaves_it_to_others(
+def test_a_worker_without_the_library_skips_tables_that_need_it(
     db: ts.Database, monkeypatch: pytest.MonkeyPatch, stop_words: Any
 ) -> None:
     plain = db.create_corpus("plain")
     corpus = db.create_corpus("c", language="auto", stop_words=stop_words)
     with psycopg.connect(db.url, autocommit=True) as connection:
-        for name, some in (("story", corpus), ("other", plain)):
+        for name, attached_corpus in (("story", corpus), ("other", plain)):
             connection.execute(f"CREATE TABLE {name} (id text PRIMARY KEY, body text)".encode())
-            some.attach(name, "id", "body")
+            attached_corpus.attach(name, "id", "body")
         if not stop_words:
             connection.execute("SELECT textsim.add('c', 'by hand', %s)", [TEXTS["de"]])
         for name in ("story", "other"):
@@ -156,7 +160,9 @@ def test_a_worker_without_the_library_leaves_it_to_others(
 
 
 @pytest.mark.parametrize("left_out", [[], ["in", "The", "и"]])
-def test_every_way_in(db: ts.Database, rng: random.Random, left_out: list[str]) -> None:
+def test_the_language_is_stored_for_documents_of_every_origin(
+    db: ts.Database, rng: random.Random, left_out: list[str]
+) -> None:
     texts = stories(rng)
     corpus = db.create_corpus("python", language="auto", stop_words=left_out)
     corpus.add_many(texts.items())
@@ -167,30 +173,34 @@ def test_every_way_in(db: ts.Database, rng: random.Random, left_out: list[str]) 
         assert db.corpus("sql").config == corpus.config
         connection.execute("CREATE TABLE story (id text PRIMARY KEY, body text)")
         for mode in ("inline", "queue"):
-            made = db.create_corpus(mode, language="auto", stop_words=left_out)
-            made.attach("story", "id", "body", mode)
+            source_corpus = db.create_corpus(mode, language="auto", stop_words=left_out)
+            source_corpus.attach("story", "id", "body", mode)
         with connection.cursor() as cursor:
             cursor.executemany("SELECT textsim.add('sql', %s, %s)", list(texts.items()))
             cursor.executemany("INSERT INTO story VALUES (%s, %s)", list(texts.items()))
-        waiting = stored(connection, "sql", "d.language")
+        waiting = stored_columns(connection, "sql", "d.language")
         assert {code for key, code in waiting.items() if key not in ("empty", "signs")} == {None}
         assert db.corpus("sql").check() == []
         db.worker().run(until_idle=True)
         expected = {key: UNDETERMINED if key in ("empty", "signs") else key[:2] for key in texts}
         for name in db.corpora():
-            assert stored(connection, name, "d.language") == expected, name
+            assert stored_columns(connection, name, "d.language") == expected, name
             assert db.corpus(name).check() == []
         columns = "d.word_ids, d.signature, d.shingle_count"
         for name in ("sql", "inline", "queue"):
-            assert stored(connection, name, columns) == stored(connection, "python", columns)
+            assert stored_columns(connection, name, columns) == stored_columns(
+                connection, "python", columns
+            )
         assert corpus.add_many(texts.items()).unchanged == len(texts)
-        # Changed by SQL, it waits for a worker again.
+        # A document that SQL changes waits for a worker again.
         connection.execute("SELECT textsim.add('python', 'en0', %s)", [TEXTS["fr"]])
-        assert stored(connection, "python", "d.language")["en0"] is None
-        assert corpus.add("en0", TEXTS["fr"]).unchanged == 1  # only its ids were missing
-        assert stored(connection, "python", "d.language")["en0"] == "fr"
+        assert stored_columns(connection, "python", "d.language")["en0"] is None
+        assert (
+            corpus.add("en0", TEXTS["fr"]).unchanged == 1
+        )  # the text is the same; the call adds its word ids
+        assert stored_columns(connection, "python", "d.language")["en0"] == "fr"
         corpus.rebuild(threshold=0.5)
-        assert stored(connection, "python", "d.language") == {**expected, "en0": "fr"}
+        assert stored_columns(connection, "python", "d.language") == {**expected, "en0": "fr"}
         assert db.corpus("python").config.language == "auto"
         documents, _ = tables_of(connection, "python")
         connection.execute(f"UPDATE {documents} SET language = NULL WHERE key = 'de1'".encode())
@@ -198,20 +208,22 @@ def test_every_way_in(db: ts.Database, rng: random.Random, left_out: list[str]) 
 
 
 @pytest.mark.parametrize("shingle", ["word:2", "char:5"])
-def test_stop_words_that_follow(db: ts.Database, rng: random.Random, shingle: str) -> None:
+def test_stop_words_follow_the_language_of_each_document(
+    db: ts.Database, rng: random.Random, shingle: str
+) -> None:
     texts = stories(rng) | {"eo0": "saluton al la mondo kaj al ĉiuj homoj de la tero"}
-    found = dict(zip(texts, identified(*texts.values()), strict=True))
-    lists = dict(stop_words_by_language())
+    languages_by_key = dict(zip(texts, identify_texts(*texts.values()), strict=True))
+    stop_words_by_code = dict(stop_words_by_language())
     corpus = db.create_corpus("follow", shingle=shingle, stop_words="auto")
     assert corpus.config.language == "auto"
     corpus.add_many(texts.items())
     plain = db.create_corpus("plain", shingle=shingle)
     plain.add_many(
-        (key, " ".join(without_stop_words(text, lists.get(found[key], ()))))
+        (key, " ".join(without_stop_words(text, stop_words_by_code.get(languages_by_key[key], ()))))
         for key, text in texts.items()
     )
-    assert "im" in lists["de"]
-    assert "im" not in without_stop_words(texts["de0"], lists["de"])
+    assert "im" in stop_words_by_code["de"]
+    assert "im" not in without_stop_words(texts["de0"], stop_words_by_code["de"])
     with psycopg.connect(db.url, autocommit=True) as connection:
         connection.execute("CREATE TABLE story (id text PRIMARY KEY, body text)")
         queue = db.create_corpus("queue", shingle=shingle, stop_words="auto")
@@ -221,19 +233,21 @@ def test_stop_words_that_follow(db: ts.Database, rng: random.Random, shingle: st
         db.worker().run(until_idle=True)
         columns = "d.word_ids, d.signature, d.shingle_count"
         for name in ("follow", "queue"):
-            assert stored(connection, name, "d.language") == found
-            assert stored(connection, name, columns) == stored(connection, "plain", columns)
+            assert stored_columns(connection, name, "d.language") == languages_by_key
+            assert stored_columns(connection, name, columns) == stored_columns(
+                connection, "plain", columns
+            )
             assert db.corpus(name).check() == []
         assert list(queue.drift()) == []
         documents_of_follow, _ = tables_of(connection, "follow")
         for key in ("de0", "en1", "ja2"):
             expected = [match for match in plain.neighbours(key, 0.3) if match.key[:2] == key[:2]]
-            assert corpus.neighbours(key, 0.3, language=found[key]) == expected
-            matches = corpus.query(texts[key], 0.3, language=found[key])
+            assert corpus.neighbours(key, 0.3, language=languages_by_key[key]) == expected
+            matches = corpus.query(texts[key], 0.3, language=languages_by_key[key])
             assert matches == [m for m in corpus.query(texts[key], 0.3) if m.key[:2] == key[:2]]
             rows = connection.execute(
                 "SELECT * FROM textsim.matches('follow', %s, 0.3, language => %s)",
-                [texts[key], found[key]],
+                [texts[key], languages_by_key[key]],
             )
             assert rows.fetchall() == [match[:2] for match in matches]
             rows = connection.execute(
@@ -256,14 +270,18 @@ def test_stop_words_that_follow(db: ts.Database, rng: random.Random, shingle: st
     assert sum(queue.statistics().similarities) == sum(plain.statistics().similarities)
     corpus.rebuild(threshold=0.5)
     assert db.corpus("follow").check() == []
-    assert db.corpus("follow").config.stop_words_by_language == tuple(sorted(lists.items()))
+    assert db.corpus("follow").config.stop_words_by_language == tuple(
+        sorted(stop_words_by_code.items())
+    )
     assert db.create_corpus("follow", shingle, 0.5, stop_words="auto", exist_ok=True)
     with pytest.raises(ts.CorpusExists, match=r"stop words by language is \d+ lists of \d+ words"):
         db.create_corpus("follow", shingle, 0.5, exist_ok=True)
 
 
-def test_a_part_of_a_batch(db: ts.Database, rng: random.Random) -> None:
-    """What is written in halves, because it took too long, is what would have been written."""
+def test_a_part_of_a_batch_equals_its_documents_prepared_alone(
+    db: ts.Database, rng: random.Random
+) -> None:
+    """A batch that is written in halves stores the same rows."""
     config = db.create_corpus("c", language="auto").config
     texts = sorted(stories(rng).items())
     whole = prepare(texts, config)
@@ -277,11 +295,11 @@ def test_a_part_of_a_batch(db: ts.Database, rng: random.Random) -> None:
         assert part.words_of(i).tolist() == whole.words_of(start + i).tolist()
 
 
-def test_limits(db: ts.Database, rng: random.Random) -> None:
+def test_a_language_limits_every_search(db: ts.Database, rng: random.Random) -> None:
     texts = stories(rng)
     corpus = db.create_corpus("c", shingle="word:1", threshold=0.3, language="auto")
     corpus.add_many(texts.items())
-    # One text in two languages, so that a limit changes what is found.
+    # A text in two languages, so that the limit changes the matches.
     both = f"{TEXTS['en']} {TEXTS['de']}"
     corpus.add("en-both", both + 3 * TEXTS["en"])
     corpus.add("de-both", both + 3 * TEXTS["de"])
@@ -289,21 +307,21 @@ def test_limits(db: ts.Database, rng: random.Random) -> None:
     keys["en"].add("en-both")
     keys["de"].add("de-both")
     for code in ("en", "de", "ja"):
-        everything = corpus.query(both, 0.1)
-        expected = [match for match in everything if match.key in keys[code]]
+        all_matches = corpus.query(both, 0.1)
+        expected = [match for match in all_matches if match.key in keys[code]]
         assert corpus.query(both, 0.1, language=code) == expected
         assert corpus.query_many([both], 0.1, language=code) == [expected]
-        found = {candidate.key for candidate in corpus.candidates(both, language=code)}
-        assert found == {c.key for c in corpus.candidates(both) if c.key in keys[code]}
+        candidate_keys = {candidate.key for candidate in corpus.candidates(both, language=code)}
+        assert candidate_keys == {c.key for c in corpus.candidates(both) if c.key in keys[code]}
         expected = [m for m in corpus.neighbours("en-both", 0.1) if m.key in keys[code]]
         assert corpus.neighbours("en-both", 0.1, language=code) == expected
-        some = {p for p in corpus.pairs() if p.a in keys[code] and p.b in keys[code]}
-        assert set(corpus.pairs(language=code)) == some
+        pairs_of_language = {p for p in corpus.pairs() if p.a in keys[code] and p.b in keys[code]}
+        assert set(corpus.pairs(language=code)) == pairs_of_language
         assert {k for c in corpus.clusters(language=code) for k in c.keys} <= keys[code]
         assert {d.key for d in corpus.duplicates(language=code)} <= keys[code]
         with db.engine.connect() as connection:
             rows = connection.exec_driver_sql("SELECT * FROM textsim.pairs('c', 0.3, %s)", (code,))
-            assert {tuple(row) for row in rows} == some
+            assert {tuple(row) for row in rows} == pairs_of_language
         statistics = corpus.statistics(language=code)
         assert statistics.documents == len(keys[code])
         assert statistics.languages == {code: len(keys[code])}
@@ -311,11 +329,13 @@ def test_limits(db: ts.Database, rng: random.Random) -> None:
             keys[code]
         )
     assert any(p.a[:2] != p.b[:2] for p in corpus.pairs(0.3))
-    expected_counts = Counter({code: len(some) for code, some in keys.items()})
+    expected_counts = Counter(
+        {code: len(pairs_of_language) for code, pairs_of_language in keys.items()}
+    )
     assert Counter(corpus.statistics().languages) == expected_counts | Counter({UNDETERMINED: 2})
     assert corpus.query(TEXTS["en"], language="sv") == []
-    wrong: list[Any] = ["english", "EN", "", 5]
-    for code in wrong:
+    wrong_codes: list[Any] = ["english", "EN", "", 5]
+    for code in wrong_codes:
         with pytest.raises(ts.ConfigurationError, match="expected a code of ISO 639"):
             corpus.query("text", language=code)
     with pytest.raises(ts.ConfigurationError, match="language is 'de'; expected \"auto\" or none"):
@@ -324,7 +344,7 @@ def test_limits(db: ts.Database, rng: random.Random) -> None:
         db.create_corpus("d").query("text", language="en")
 
 
-def test_the_command(textsim: Textsim, tmp_path: Path) -> None:
+def test_the_commands_show_and_limit_languages(textsim: Textsim, tmp_path: Path) -> None:
     path = tmp_path / "stories.jsonl"
     lines = [json.dumps({"id": code, "text": text}) for code, text in TEXTS.items()]
     path.write_text("\n".join(lines))

@@ -1,4 +1,4 @@
-"""Complete and kept linkage, checked against all pairs of the same corpus."""
+"""Complete and kept linkage, compared with all pairs of the same corpus."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ THRESHOLD = 0.5
 
 @pytest.fixture
 def corpus(corpus_db: ts.Database, rng: random.Random) -> ts.Corpus:
-    """Chains of small steps, copies, templates, and documents without words."""
+    """A corpus with chains of small changes, copies, near-duplicates, and documents without words."""
     corpus = corpus_db.create_corpus("c", shingle="word:1", threshold=THRESHOLD, recall=0.9)
     texts = dict(documents(300, words=40, planted=0.4, seed=rng.randrange(10**6)))
     words = texts["doc-0000000"].split()
@@ -35,7 +35,7 @@ def corpus(corpus_db: ts.Database, rng: random.Random) -> ts.Corpus:
     return corpus
 
 
-def linked(corpus: ts.Corpus) -> dict[tuple[str, str], float]:
+def similarities(corpus: ts.Corpus) -> dict[tuple[str, str], float]:
     return {pair[:2]: pair.similarity for pair in corpus.pairs()}
 
 
@@ -44,7 +44,7 @@ def ordered(a: str, b: str) -> tuple[str, str]:
 
 
 def test_every_two_members_of_a_complete_cluster_are_a_pair(corpus: ts.Corpus) -> None:
-    pairs = linked(corpus)
+    pairs = similarities(corpus)
     clusters = list(corpus.clusters(linkage="complete"))
     assert len({key for cluster in clusters for key in cluster.keys}) == sum(
         len(cluster.keys) for cluster in clusters
@@ -55,28 +55,30 @@ def test_every_two_members_of_a_complete_cluster_are_a_pair(corpus: ts.Corpus) -
     alone = {key for pair in pairs for key in pair} - {key for keys in groups for key in keys}
     groups += [(key,) for key in alone]
     for x, y in combinations(groups, 2):
-        assert any(ordered(a, b) not in pairs for a in x for b in y), "these could be one cluster"
+        assert any(ordered(a, b) not in pairs for a in x for b in y), "two clusters could be joined"
     assert max(len(cluster.keys) for cluster in clusters) >= 9
 
 
 @pytest.mark.parametrize("chunk", [5, 10_000])
 @pytest.mark.parametrize("rank", [None, lambda key: (-len(key), key[::-1])])
-def test_whatever_is_removed_is_a_pair_with_what_is_kept(
+def test_each_removed_document_matches_its_most_similar_kept_document(
     corpus: ts.Corpus,
     rank: Callable[[str], Any] | None,
     chunk: int,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(module, "DOCUMENTS_AT_ONCE", chunk)
-    pairs = linked(corpus)
+    pairs = similarities(corpus)
     graph: nx.Graph[str] = nx.Graph(list(pairs))
     expected: dict[str, tuple[str, float]] = {}
     kept: list[str] = []
     for key in sorted(graph, key=lambda key: (rank(key) if rank else "", key)):
-        rivals = [(pairs[ordered(key, other)], other) for other in kept if other in graph[key]]
-        if rivals:
-            best = max(similarity for similarity, _ in rivals)
-            expected[key] = next((other, s) for s, other in rivals if s == best)
+        kept_matches = [
+            (pairs[ordered(key, other)], other) for other in kept if other in graph[key]
+        ]
+        if kept_matches:
+            best = max(similarity for similarity, _ in kept_matches)
+            expected[key] = next((other, s) for s, other in kept_matches if s == best)
         else:
             kept.append(key)
     removed = list(corpus.duplicates(rank=rank))
@@ -92,24 +94,24 @@ def test_whatever_is_removed_is_a_pair_with_what_is_kept(
         )
 
 
-def test_one_of_each_cluster_is_left(corpus: ts.Corpus) -> None:
+def test_one_document_of_each_cluster_is_kept(corpus: ts.Corpus) -> None:
     for linkage in ("single", "complete"):
         clusters = list(corpus.clusters(linkage=linkage))
         removed = list(corpus.duplicates(linkage=linkage, rank=len))
         first = {key: min(c.keys, key=lambda k: (len(k), k)) for c in clusters for key in c.keys}
         assert {d.key: d.kept for d in removed} == {k: f for k, f in first.items() if k != f}
-        pairs = linked(corpus)
+        pairs = similarities(corpus)
         for duplicate in removed:
             pair = ordered(duplicate.key, duplicate.kept)
             assert duplicate.similarity == pairs.get(pair, duplicate.similarity)
 
 
-def test_unknown_linkage(corpus: ts.Corpus) -> None:
+def test_an_unknown_linkage_is_refused(corpus: ts.Corpus) -> None:
     with pytest.raises(ts.ConfigurationError, match="linkage is 'average'; expected one of single"):
         corpus.clusters(linkage="average")
 
 
-def test_an_empty_corpus(db: ts.Database) -> None:
+def test_an_empty_corpus_has_no_clusters_and_duplicates(db: ts.Database) -> None:
     corpus = db.create_corpus("c")
     for linkage in ("single", "complete", "kept"):
         assert list(corpus.clusters(linkage=linkage)) == []

@@ -1,4 +1,4 @@
-"""Connections that are lost, at a COMMIT and anywhere else: everything is stored once."""
+"""Connections that are lost at a COMMIT or elsewhere: each document is stored once."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("small_batches")
 @pytest.mark.parametrize("when", sample(["after", "before"], 2))
-def test_commits_that_are_lost(
+def test_documents_are_stored_once_after_a_lost_commit(
     db: ts.Database, connection: Connection, proxy: Proxy, when: str
 ) -> None:
-    """Whichever COMMIT it is, everything is stored once and counted once."""
-    with ts.connect(proxy.url) as through:
-        # The index dropped, three batches, the index built.
+    """The test loses each COMMIT in turn; the documents are also counted once."""
+    with ts.connect(proxy.url) as proxied_db:
+        # The commits of a load: dropping the index, three batches, building the index.
         for number in range(1, 6):
             name = f"c{number}"
             db.create_corpus(name, "word:2", num_hashes=16)
-            corpus = through.corpus(name)
+            corpus = proxied_db.corpus(name)
             proxy.cuts = 0
             proxy.cut = cut_commit(number, when)
             report = corpus.add_many(documents(TOTAL))
@@ -65,18 +65,20 @@ def test_commits_that_are_lost(
 @pytest.mark.long
 @pytest.mark.usefixtures("small_batches")
 @pytest.mark.parametrize("when", ["before", "after"])
-def test_connections_that_are_lost_anywhere(
+def test_documents_are_stored_once_after_connections_lost_anywhere(
     db: ts.Database, corpus: ts.Corpus, proxy: Proxy, rng: random.Random, when: str
 ) -> None:
-    with ts.connect(proxy.url) as through:
-        same = through.corpus("c")
+    with ts.connect(proxy.url) as proxied_db:
+        same = proxied_db.corpus("c")
         for number in range(6):
             start = proxy.sent
-            marks = sorted(start + rng.randrange(400_000) for _ in range(3))
+            cut_positions = sorted(start + rng.randrange(400_000) for _ in range(3))
 
-            def cut(proxy: Proxy, data: bytes, marks: list[int] = marks) -> str | None:
-                if marks and proxy.sent > marks[0]:
-                    del marks[0]
+            def cut(
+                proxy: Proxy, data: bytes, cut_positions: list[int] = cut_positions
+            ) -> str | None:
+                if cut_positions and proxy.sent > cut_positions[0]:
+                    del cut_positions[0]
                     return when
                 return None
 
@@ -92,8 +94,8 @@ def test_connections_that_are_lost_anywhere(
 
 
 @contextmanager
-def terminating(url: str, rng: random.Random) -> Iterator[list[int]]:
-    """End all other connections of the database, again and again at random moments."""
+def terminate_connections(url: str, rng: random.Random) -> Iterator[list[int]]:
+    """End all connections of the package at random moments; yield the number ended each time."""
     ended: list[int] = []
     stop = threading.Event()
 
@@ -117,10 +119,10 @@ def terminating(url: str, rng: random.Random) -> Iterator[list[int]]:
 
 @pytest.mark.long
 @pytest.mark.usefixtures("small_batches")
-def test_backends_that_are_terminated(
+def test_writes_are_repeated_when_backends_are_terminated(
     db: ts.Database, corpus: ts.Corpus, rng: random.Random
 ) -> None:
-    with terminating(db.url, rng) as ended:
+    with terminate_connections(db.url, rng) as ended:
         end = time.monotonic() + 5
         number = 0
         while time.monotonic() < end or number < 2:
@@ -148,41 +150,41 @@ def _change_rows(connection: Connection, rng: random.Random, seconds: float) -> 
 
 
 @pytest.mark.long
-def test_workers_whose_backends_are_terminated(
+def test_workers_go_on_when_their_backends_are_terminated(
     db: ts.Database, corpus: ts.Corpus, connection: Connection, rng: random.Random
 ) -> None:
     connection.execute("CREATE TABLE t (id bigint PRIMARY KEY, body text)")
     corpus.attach("t", "id", "body")
     with running_worker(db), ts.connect(db.url) as other, running_worker(other):
-        time.sleep(1)  # a worker that is ended before it has done anything says so
-        with terminating(db.url, rng) as ended:
+        time.sleep(1)  # a worker that loses its first connection raises an error
+        with terminate_connections(db.url, rng) as ended:
             _change_rows(connection, rng, 5)
     assert sum(ended) > 0
     wait_for_postponed(connection)
-    # Far before what they had in hand would be free, if they had not said so themselves.
+    # The workers release their leases when a connection is lost, so nothing waits for a lease to end.
     index_all_pending(db, corpus)
     assert stored_forms(connection) == expected_forms(connection, "t")
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
-def test_commits_of_a_worker_that_are_lost(
+def test_a_worker_indexes_all_changes_after_a_lost_commit(
     db: ts.Database, corpus: ts.Corpus, connection: Connection, proxy: Proxy, when: str
 ) -> None:
     connection.execute("CREATE TABLE t (id bigint PRIMARY KEY, body text)")
     corpus.attach("t", "id", "body")
-    with ts.connect(proxy.url) as through:
-        through.worker().run(until_idle=True)
+    with ts.connect(proxy.url) as proxied_db:
+        proxied_db.worker().run(until_idle=True)
         before = proxy.commits
         connection.execute(
             "INSERT INTO t SELECT i, 'text number ' || i FROM generate_series(1, 9) i"
         )
-        through.worker().run(until_idle=True)
+        proxied_db.worker().run(until_idle=True)
         commits = proxy.commits - before
         assert commits > 3
         for number in range(1, commits + 1):
             connection.execute("UPDATE t SET body = body || %s", [f" new{number}"])
             proxy.cuts, proxy.cut = 0, cut_commit(number, when)
-            through.worker().run(until_idle=True)
+            proxied_db.worker().run(until_idle=True)
             assert proxy.cuts == 1
             assert stored_forms(connection) == expected_forms(connection, "t")
             assert corpus.status()[1:4] == (0, None, 0)
@@ -191,15 +193,15 @@ def test_commits_of_a_worker_that_are_lost(
 
 @pytest.mark.long
 @pytest.mark.parametrize("when", ["before", "after"])
-def test_commits_of_reconcile_that_are_lost(
+def test_reconcile_mends_all_rows_after_a_lost_commit(
     db: ts.Database, corpus: ts.Corpus, connection: Connection, proxy: Proxy, when: str
 ) -> None:
     connection.execute("CREATE TABLE t (id bigint PRIMARY KEY, body text)")
     corpus.attach("t", "id", "body")
     connection.execute("ALTER TABLE t DISABLE TRIGGER USER")
     connection.execute("INSERT INTO t SELECT i, 'text number ' || i FROM generate_series(1, 99) i")
-    with ts.connect(proxy.url) as through:
-        same = through.corpus("c")
+    with ts.connect(proxy.url) as proxied_db:
+        same = proxied_db.corpus("c")
         before = proxy.commits
         assert same.reconcile().added == 99
         for number in range(1, proxy.commits - before + 1):
@@ -213,12 +215,12 @@ def test_commits_of_reconcile_that_are_lost(
 
 
 @pytest.mark.long
-def test_a_server_that_is_gone_for_good(
+def test_writes_to_a_server_that_stays_away_end_with_an_error(
     corpus: ts.Corpus, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("textsim_db.db.retries.MAX_TRIES", 5)
-    with ts.connect(proxy.url) as through:
-        same = through.corpus("c")
+    with ts.connect(proxy.url) as proxied_db:
+        same = proxied_db.corpus("c")
         proxy.cut = lambda proxy, data: "before"
         with pytest.raises(ts.DatabaseUnavailable):
             same.remove(["a"])

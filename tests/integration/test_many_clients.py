@@ -1,7 +1,7 @@
-"""Sixteen clients at once against a model in memory: nothing lost, torn, doubled or broken.
+"""Sixteen clients at once, compared with a model in memory: no document is lost, torn or doubled.
 
-Two keys are always written together and with one text. The model knows when each write began and
-ended; what is read at any time must be of a write that nothing has surely replaced by then.
+Each write changes two keys together, to one text. The model knows when each write began and ended. A
+text that is read must come from a write that no later write had certainly replaced by then.
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ from tests.support.workers import running_worker, wait_for_postponed
 pytestmark = pytest.mark.one_server
 
 SECONDS = float(os.environ.get("TEXTSIM_TEST_SECONDS", "5"))
-COUPLES = 40
+KEY_PAIRS = 40
 ROWS = 40
 KEPT = 500
 WORDS = ["alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta"]
-REPEATED = (psycopg.errors.SerializationFailure, psycopg.errors.DeadlockDetected)
+CONFLICTS = (psycopg.errors.SerializationFailure, psycopg.errors.DeadlockDetected)
 SNAPSHOT = """
 SELECT key, coalesce(normal_form, textsim._normal_form_of(word_ids)) FROM textsim.document_1
 WHERE key = ANY (%s)
 """
 KINDS = ("python", "sql", "t", "u", "reads")
-ENOUGH = 10  # of each kind of work, to show anything
+ENOUGH = 10  # steps of each kind of client that a run needs at least
 
 
 @dataclass(slots=True)
 class Write:
-    """A text, or None for a removal, that came to be there at some time between start and end."""
+    """A text, or None for a removal, that was committed at some time between start and end."""
 
     text: str | None
     start: float
@@ -51,7 +51,7 @@ class Write:
 
 
 class Model:
-    """What was written under each key."""
+    """The writes of each key."""
 
     def __init__(self) -> None:
         self._writes: defaultdict[str, list[Write]] = defaultdict(lambda: [Write(None, -inf, -inf)])
@@ -60,9 +60,9 @@ class Model:
     def writing(
         self, changes: dict[str, str | None], since: dict[str, float] | None = None
     ) -> Iterator[None]:
-        """Take note of writes that are done within the context, or not at all if it fails.
+        """Record writes that are committed within the context; if it raises, they were not committed.
 
-        since: when those began that changed nothing, because of what they saw then.
+        since: when a write began that changed nothing; it depends on the rows of that time.
         """
         now, since = time.monotonic(), since or {}
         writes = {key: Write(text, since.get(key, now)) for key, text in changes.items()}
@@ -79,7 +79,7 @@ class Model:
             del self._writes[key][:-KEPT]
 
     def allows(self, key: str, text: str | None, since: float, until: float) -> bool:
-        """Say whether a key may have been read with this text in a time."""
+        """Return whether a reader may see this text of a key between since and until."""
         writes = list(self._writes[key])
         return any(
             not any(later.start > write.end and later.end < since for later in writes)
@@ -89,7 +89,7 @@ class Model:
 
 
 class Clients:
-    """Threads that work until the time is up, and what they counted."""
+    """Threads that run steps until the time is up, and their counts."""
 
     def __init__(self, url: str, rng: random.Random) -> None:
         self._url = url
@@ -113,8 +113,8 @@ class Clients:
         if self.failures:
             raise self.failures[0]
 
-    def _goes_on(self) -> bool:
-        """Return whether the time is not up, or a kind of client has hardly done anything yet."""
+    def _has_time(self) -> bool:
+        """Return whether there is time left, or a kind of client has done too few steps."""
         now = time.monotonic()
         idle = any(self.counts[kind] <= ENOUGH for kind in KINDS)
         return now < self._end + (PATIENCE_SECONDS if idle else 0)
@@ -123,7 +123,7 @@ class Clients:
         try:
             with psycopg.connect(self._url) as connection, ts.connect(self._url) as db:
                 client = Client(rng, connection, db.corpus("c"), self.model, self.counts)
-                while self._goes_on() and not self.failures:
+                while self._has_time() and not self.failures:
                     step(client)
         except BaseException as error:
             self.failures.append(error)
@@ -137,17 +137,19 @@ class Client:
     model: Model
     counts: Counter[str]
 
-    def couples(self) -> list[tuple[str, str]]:
+    def key_pairs(self) -> list[tuple[str, str]]:
         return [
-            (f"p{i}a", f"p{i}b") for i in self.rng.sample(range(COUPLES), self.rng.randint(1, 3))
+            (f"p{i}a", f"p{i}b") for i in self.rng.sample(range(KEY_PAIRS), self.rng.randint(1, 3))
         ]
 
     def text(self) -> str:
         return " ".join([*self.rng.choices(WORDS, k=10), str(self.rng.randrange(10**9))])
 
-    def in_python(self) -> None:
-        couples = self.couples()
-        changes = {key: text for couple in couples for text in [self.text()] for key in couple}
+    def write_by_python(self) -> None:
+        key_pairs = self.key_pairs()
+        changes = {
+            key: text for key_pair in key_pairs for text in [self.text()] for key in key_pair
+        }
         if self.rng.random() < 0.2:
             with self.model.writing(dict.fromkeys(changes)):
                 self.corpus.remove(changes)
@@ -157,22 +159,22 @@ class Client:
             assert report.stored == len(changes)
         self.counts["python"] += 1
 
-    def in_sql(self) -> None:
-        """Add or remove in one transaction, by chance in one that is rolled back."""
-        couples = self.couples()
+    def write_by_sql(self) -> None:
+        """Add or remove documents in one transaction, which is sometimes rolled back."""
+        key_pairs = self.key_pairs()
         removes = self.rng.random() < 0.2
-        # Key by key, a removal must have one snapshot, or it may take one of a couple that was
+        # A removal goes key by key. Without a snapshot it may remove one key of a pair that was
         # just added.
         level = psycopg.IsolationLevel.REPEATABLE_READ
         if not removes and self.rng.random() < 0.5:
             level = psycopg.IsolationLevel.READ_COMMITTED
-        if self.rng.random() < 0.9:  # else in any order, where deadlocks come from
-            couples.sort()
+        if self.rng.random() < 0.9:  # else any order, which may cause deadlocks
+            key_pairs.sort()
         changes = {
             key: text
-            for couple in couples
+            for key_pair in key_pairs
             for text in [None if removes else self.text()]
-            for key in couple
+            for key in key_pair
         }
         self.connection.isolation_level = level
         began = time.monotonic()
@@ -186,7 +188,7 @@ class Client:
                 idle[key] = began
         self.counts["sql"] += self._finish(changes, idle)
 
-    def in_table(self, table: str) -> None:
+    def write_table(self, table: str) -> None:
         keys = sorted(self.rng.sample(range(ROWS), self.rng.randint(1, 4)))
         changes = {
             f"{table}{key}": None if self.rng.random() < 0.3 else self.text() for key in keys
@@ -200,11 +202,11 @@ class Client:
                     "ON CONFLICT (id) DO UPDATE SET body = excluded.body".encode(),
                     [key, text],
                 )
-        # A row that others insert again after the DELETE stays, so this is not of the model.
+        # Another client may insert the row again after the DELETE, so the model does not follow tables.
         self.counts[table] += self._finish({}, {})
 
     def _finish(self, changes: dict[str, str | None], idle: dict[str, float]) -> bool:
-        """Commit, or roll back by chance; say whether it was committed."""
+        """Commit, or sometimes roll back; return whether the transaction was committed."""
         if self.rng.random() < 0.1:
             self.connection.rollback()
             self.counts["rolled back"] += 1
@@ -213,36 +215,38 @@ class Client:
             self.connection.commit()
         return True
 
-    def repeating(self, step: Callable[[], None]) -> None:
-        """Run a step; where another transaction was in its way, that is no failure."""
+    def run_step(self, step: Callable[[], None]) -> None:
+        """Run a step; a conflict with another transaction is no failure."""
         try:
             step()
-        except REPEATED:
+        except CONFLICTS:
             self.connection.rollback()
             self.counts["conflicts"] += 1
 
     def reads(self) -> None:
-        """Read couples in one snapshot, and search."""
-        couples = self.couples()
+        """Read pairs of keys in one snapshot, and search for their texts."""
+        key_pairs = self.key_pairs()
         self.connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
         since = time.monotonic()
-        rows = self.connection.execute(SNAPSHOT, [[k for c in couples for k in c]]).fetchall()
+        rows = self.connection.execute(SNAPSHOT, [[k for c in key_pairs for k in c]]).fetchall()
         until = time.monotonic()
         self.connection.rollback()
         texts: dict[str, str] = dict(rows)
         self.counts["doubled"] += len(rows) - len(texts)
-        for one, other in couples:
-            self.counts["torn"] += texts.get(one) != texts.get(other)
-            self.counts["lost"] += not self.model.allows(one, texts.get(one), since, until)
-            if one in texts:
-                matches = self.corpus.query(texts[one])
+        for first, second in key_pairs:
+            self.counts["torn"] += texts.get(first) != texts.get(second)
+            self.counts["lost"] += not self.model.allows(first, texts.get(first), since, until)
+            if first in texts:
+                matches = self.corpus.query(texts[first])
                 keys = [match.key for match in matches]
                 self.counts["doubled"] += len(keys) - len(set(keys))
-                self.counts["torn"] += (one in keys) != (other in keys)
+                self.counts["torn"] += (first in keys) != (second in keys)
         self.counts["reads"] += 1
 
 
-def test_sixteen_clients(db: ts.Database, rng: random.Random, seed: int, database_url: str) -> None:
+def test_sixteen_clients_lose_tear_and_double_nothing(
+    db: ts.Database, rng: random.Random, seed: int, database_url: str
+) -> None:
     corpus = db.create_corpus("c", "word:2", threshold=0.7, num_hashes=64)
     with psycopg.connect(database_url, autocommit=True) as connection:
         for table, mode in (("t", "queue"), ("u", "inline")):
@@ -250,27 +254,25 @@ def test_sixteen_clients(db: ts.Database, rng: random.Random, seed: int, databas
             corpus.attach(table, "id", "body", mode)
         clients = Clients(db.url, rng)
         with running_worker(db), ts.connect(db.url) as other, running_worker(other):
-            clients.start(4, Client.in_python)
-            clients.start(5, lambda client: client.repeating(client.in_sql))
-            clients.start(2, lambda client: client.repeating(lambda: client.in_table("t")))
-            clients.start(2, lambda client: client.repeating(lambda: client.in_table("u")))
+            clients.start(4, Client.write_by_python)
+            clients.start(5, lambda client: client.run_step(client.write_by_sql))
+            clients.start(2, lambda client: client.run_step(lambda: client.write_table("t")))
+            clients.start(2, lambda client: client.run_step(lambda: client.write_table("u")))
             clients.start(3, Client.reads)
             clients.join()
         counts, now = clients.counts, time.monotonic()
         wait_for_postponed(connection)
         index_all_pending(db, corpus)
-        contents = stored_forms(connection)
-        couples = [f"p{i}{side}" for i in range(COUPLES) for side in "ab"]
+        forms = stored_forms(connection)
+        key_pairs = [f"p{i}{side}" for i in range(KEY_PAIRS) for side in "ab"]
         counts["lost"] += sum(
-            not clients.model.allows(key, contents.get(key), now, now) for key in couples
+            not clients.model.allows(key, forms.get(key), now, now) for key in key_pairs
         )
-        counts["torn"] += sum(
-            contents.get(f"p{i}a") != contents.get(f"p{i}b") for i in range(COUPLES)
-        )
-        by_table = {key: text for key, text in contents.items() if not key.startswith("p")}
-        wanted = expected_forms(connection, "t") | expected_forms(connection, "u")
-        counts["lost"] += sum(by_table.get(key) != text for key, text in wanted.items())
-        counts["surplus"] = len(by_table.keys() - wanted.keys())
+        counts["torn"] += sum(forms.get(f"p{i}a") != forms.get(f"p{i}b") for i in range(KEY_PAIRS))
+        by_table = {key: text for key, text in forms.items() if not key.startswith("p")}
+        table_forms = expected_forms(connection, "t") | expected_forms(connection, "u")
+        counts["lost"] += sum(by_table.get(key) != text for key, text in table_forms.items())
+        counts["surplus"] = len(by_table.keys() - table_forms.keys())
         counts["broken"] = len(corpus.check())
     committed = sum(counts[kind] for kind in ("python", "sql", "t", "u"))
     print(
@@ -282,5 +284,5 @@ def test_sixteen_clients(db: ts.Database, rng: random.Random, seed: int, databas
         f"broken invariants {counts['broken']}"
     )
     assert all(counts[kind] > ENOUGH for kind in KINDS), counts
-    wrong = ("lost", "torn", "doubled", "surplus", "broken")
-    assert [counts[kind] for kind in wrong] == [0] * len(wrong)
+    faults = ("lost", "torn", "doubled", "surplus", "broken")
+    assert [counts[kind] for kind in faults] == [0] * len(faults)

@@ -1,4 +1,4 @@
-"""Sixteen writers, four workers that are killed at random: nothing is lost, nothing waits forever."""
+"""Sixteen writers beside four workers that are killed at random: every change is indexed."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ WORKER = "import sys, textsim_db as ts; ts.connect(sys.argv[1]).worker(lease=1.0
 
 
 class Writer(threading.Thread):
-    """Changes random rows in transactions of random length, and keeps what went wrong."""
+    """Changes random rows in transactions of random length, and keeps its error."""
 
     def __init__(self, url: str, seed: int, end: float) -> None:
         super().__init__()
@@ -47,7 +47,7 @@ class Writer(threading.Thread):
 
     def _transaction(self, connection: Connection) -> None:
         rng = self._rng
-        # In order of the keys, so that writers do not lock each other out by themselves.
+        # The keys are in order, so that writers alone cause no deadlock.
         keys = sorted(rng.sample(range(KEYS), rng.randrange(1, 6)))
         for key in keys:
             connection.execute(*self._change(key))
@@ -77,21 +77,21 @@ class Writer(threading.Thread):
             return "DELETE FROM t WHERE id = %s", [key]
         if kind < 0.95:
             return "UPDATE t SET body = NULL WHERE id = %s", [key]
-        # Its own numbers, so that two never meet.
+        # The new numbers are random, so that two writers never use the same number.
         return "UPDATE t SET id = %s WHERE id = %s", [10**6 + rng.randrange(10**12), key]
 
 
 @pytest.mark.parametrize("mode", ["queue", "inline"])
-def test_many_writers(db: ts.Database, seed: int, mode: str) -> None:
+def test_every_change_of_many_writers_is_indexed(db: ts.Database, seed: int, mode: str) -> None:
     rng = random.Random(seed)
     corpus = db.create_corpus("c", shingle="word:2")
     with psycopg.connect(db.url, autocommit=True) as connection:
         connection.execute("CREATE TABLE t (id bigint PRIMARY KEY, body text)")
         corpus.attach("t", "id", "body", mode)
-        before = deadlocks(connection)
+        before = count_deadlocks(connection)
         end = time.monotonic() + SECONDS
         writers = [Writer(db.url, rng.randrange(2**32), end) for _ in range(WRITERS)]
-        workers = [start(db.url) for _ in range(WORKERS)]
+        workers = [start_worker(db.url) for _ in range(WORKERS)]
         try:
             for writer in writers:
                 writer.start()
@@ -101,7 +101,7 @@ def test_many_writers(db: ts.Database, seed: int, mode: str) -> None:
                 number = rng.randrange(WORKERS)
                 workers[number].kill()
                 workers[number].wait()
-                workers[number] = start(db.url)
+                workers[number] = start_worker(db.url)
                 kills += 1
             for writer in writers:
                 writer.join()
@@ -120,11 +120,11 @@ def test_many_writers(db: ts.Database, seed: int, mode: str) -> None:
         rows = connection.execute("SELECT id::text, body FROM t WHERE body IS NOT NULL").fetchall()
         for key, body in rows:
             assert key in [match.key for match in corpus.query(body)], f"--seed {seed}"
-        assert deadlocks(connection) == before, f"--seed {seed}"
+        assert count_deadlocks(connection) == before, f"--seed {seed}"
 
 
-def deadlocks(connection: Connection) -> int:
-    """Return how many deadlocks the server has resolved in this database."""
+def count_deadlocks(connection: Connection) -> int:
+    """Return the number of deadlocks in this database."""
     connection.execute("SELECT pg_stat_clear_snapshot()")
     row = connection.execute(
         "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()"
@@ -133,5 +133,5 @@ def deadlocks(connection: Connection) -> int:
     return int(row[0])
 
 
-def start(url: str) -> subprocess.Popen[bytes]:
+def start_worker(url: str) -> subprocess.Popen[bytes]:
     return subprocess.Popen([sys.executable, "-c", WORKER, url])

@@ -1,4 +1,4 @@
-"""Measured recall against an independent brute force, and promised recall against measured."""
+"""Measured recall equals that of a brute force, and the promised recall is reached."""
 
 from __future__ import annotations
 
@@ -19,29 +19,31 @@ Pairs = dict[tuple[str, str], float]
 
 
 def brute_force(texts: dict[str, str], shingle: str, threshold: float) -> tuple[Pairs, list[float]]:
-    """Every pair at the threshold, and the similarities of all pairs that share a shingle."""
+    """Return the pairs that reach the threshold, and all similarities above 0."""
     sets = {key: frozenset(shingles(text, shingle)) for key, text in texts.items()}
-    found: Pairs = {}
-    every = []
+    similar: Pairs = {}
+    similarities = []
     for a, b in combinations(sorted(sets), 2):
         shared = len(sets[a] & sets[b])
         if shared:
             value = shared / len(sets[a] | sets[b])
-            every.append(value)
+            similarities.append(value)
             if value >= threshold:
-                found[a, b] = value
-    return found, every
+                similar[a, b] = value
+    return similar, similarities
 
 
 @pytest.mark.parametrize("shingle", sample(["word:3", "word:1", "char:5"], 3))
-def test_against_plain_sets(db: ts.Database, rng: random.Random, shingle: str) -> None:
+def test_measured_recall_equals_a_brute_force(
+    db: ts.Database, rng: random.Random, shingle: str
+) -> None:
     texts = dict(documents(400, words=30, planted=0.4, seed=rng.randrange(10**6)))
     texts |= {"empty": "", "copy": texts["doc-0000003"], "short": "one two"}
-    # Many pairs are missed on purpose.
+    # These bands miss many pairs, so that the test sees missed pairs.
     corpus = db.create_corpus("c", shingle=shingle, threshold=0.5, bands=3, rows=5)
     corpus.add_many(texts.items())
     report = corpus.measure_recall(sample=1000)
-    expected, every = brute_force(texts, shingle, 0.5)
+    expected, similarities = brute_force(texts, shingle, 0.5)
     reported = {pair[:2]: pair.similarity for pair in corpus.pairs()}
     assert (report.documents, report.sampled, report.threshold) == (403, 402, 0.5)
     assert (report.pairs, report.candidate_pairs) == (len(expected), len(reported))
@@ -52,8 +54,8 @@ def test_against_plain_sets(db: ts.Database, rng: random.Random, shingle: str) -
     assert report.promised == pytest.approx(
         mean(map(corpus.config.banding.probability, expected.values()))
     )
-    assert sum(report.histogram) == 2 * len(every)
-    assert report.histogram[100] == 2 * sum(value == 1 for value in every)
+    assert sum(report.histogram) == 2 * len(similarities)
+    assert report.histogram[100] == 2 * sum(value == 1 for value in similarities)
     assert sum(report.histogram[50:]) == 2 * len(expected)
     reached = {key for pair in reported for key in pair}
     assert report.lost == sorted({key for pair in missed for key in pair} - reached)
@@ -61,7 +63,9 @@ def test_against_plain_sets(db: ts.Database, rng: random.Random, shingle: str) -
     assert report.candidates == sorted(candidates)
 
 
-def test_a_sample(db: ts.Database, rng: random.Random) -> None:
+def test_a_sample_measures_the_recall_of_some_documents(
+    db: ts.Database, rng: random.Random
+) -> None:
     texts = dict(documents(600, words=40, planted=0.4, seed=3))
     corpus = db.create_corpus("c", threshold=0.5, bands=3, rows=5)
     corpus.add_many(texts.items())
@@ -74,13 +78,13 @@ def test_a_sample(db: ts.Database, rng: random.Random) -> None:
     assert {pair[:2] for pair in report.missed} <= expected.keys()
     other = corpus.measure_recall(0.9, sample=200, seed=seed)
     assert other.pairs < report.pairs
-    found: list[tuple[int, int]] = []
-    corpus.measure_recall(sample=1, progress=lambda *done: found.append(done))
-    assert found[-1] == (600, 600)
+    progress: list[tuple[int, int]] = []
+    corpus.measure_recall(sample=1, progress=lambda *done: progress.append(done))
+    assert progress[-1] == (600, 600)
 
 
 @pytest.mark.parametrize("threshold", sample([0.8, 0.5, 0.7, 0.9], 4))
-def test_what_is_promised_is_measured(
+def test_the_measured_recall_reaches_the_promised_recall(
     db: ts.Database, threshold: float, rng: random.Random
 ) -> None:
     texts = documents(4000, words=100, planted=0.5, seed=rng.randrange(10**6))
@@ -91,13 +95,13 @@ def test_what_is_promised_is_measured(
     assert report.promised is not None
     assert report.pairs > 100
     low, high = report.interval
-    # Four times as wide as 95 %: this is one of many random tests.
+    # The interval is four times as wide as that of 95 %, because many random tests use it.
     assert report.recall - 4 * (report.recall - low) <= report.promised
     assert report.promised <= report.recall + 4 * (high - report.recall)
     assert report.promised >= 0.9
 
 
-def test_corpora_without_pairs(db: ts.Database) -> None:
+def test_a_corpus_without_pairs_has_no_recall(db: ts.Database) -> None:
     corpus = db.create_corpus("c")
     for texts in ([], [("empty", "")], [("a", "some words of a text"), ("b", "nothing in common")]):
         corpus.add_many(texts)
@@ -109,12 +113,12 @@ def test_corpora_without_pairs(db: ts.Database) -> None:
 
 
 @pytest.mark.long
-def test_plans_of_a_corpus(db: ts.Database) -> None:
+def test_a_plan_of_a_corpus_estimates_candidates_and_storage(db: ts.Database) -> None:
     corpus = db.create_corpus("c", num_hashes=64)
     corpus.add_many(documents(20_000, words=200, seed=4))
-    made = corpus.plan(sample=5000)
-    assert len(made) == 63
-    (chosen,) = [option for option in made if option.chosen]
+    options = corpus.plan(sample=5000)
+    assert len(options) == 63
+    (chosen,) = [option for option in options if option.chosen]
     assert (chosen.bands, chosen.rows) == corpus.config.banding
     measured = mean(corpus.measure_recall(sample=5000).candidates)
     assert chosen.candidates == pytest.approx(measured, rel=0.3)
@@ -130,7 +134,7 @@ def test_plans_of_a_corpus(db: ts.Database) -> None:
 
 
 @pytest.mark.parametrize("seed", [-1, 1.5, 2**63])
-def test_seeds_that_cannot_be(db: ts.Database, seed: int) -> None:
+def test_impossible_seeds_are_refused(db: ts.Database, seed: int) -> None:
     corpus = db.create_corpus("c")
     with pytest.raises(ts.ConfigurationError, match=f"seed is {seed}; expected"):
         corpus.measure_recall(seed=seed)

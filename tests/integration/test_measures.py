@@ -1,4 +1,4 @@
-"""Searches by any measure against the measures themselves, on every candidate."""
+"""Searches by any measure equal the measures of every candidate."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ THRESHOLDS = {
 }
 
 
-def value(measure: Measure, a: str, b: str, shingle: str) -> float:
+def measure_texts(measure: Measure, a: str, b: str, shingle: str) -> float:
     if measure.of_shingles:
         return measure.function(shingles(a, shingle), shingles(b, shingle))
     return measure.function(words(a), words(b))
 
 
-def passes(measure: Measure, found: float, threshold: float) -> bool:
-    return found <= threshold if measure.is_distance else found >= threshold
+def reaches_threshold(measure: Measure, value: float, threshold: float) -> bool:
+    return value <= threshold if measure.is_distance else value >= threshold
 
 
 @pytest.mark.parametrize("shingle", sample(["word:3", "word:1", "char:5"], 3))
-def test_every_measure(
+def test_searches_by_every_measure_equal_the_measures_of_candidates(
     db: ts.Database, rng: random.Random, shingle: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(bucket_pairs, "LARGE_BUCKET", 20)
@@ -46,9 +46,9 @@ def test_every_measure(
     texts |= {"empty": "", "short": "one two", "漢": "漢字 the the the"}
     corpus = db.create_corpus("c", shingle=shingle, threshold=0.5)
     corpus.add_many(texts.items())
-    asked = [*rng.sample(sorted(texts.values()), 10), f"unknown {model} unheard unheard"]
-    near = {text: {c.key for c in corpus.candidates(text)} for text in asked}
-    both = {
+    queries = [*rng.sample(sorted(texts.values()), 10), f"unknown {model} unheard unheard"]
+    candidates_of = {text: {c.key for c in corpus.candidates(text)} for text in queries}
+    candidate_pairs = {
         (a, b)
         for a, b in combinations(sorted(texts), 2)
         if (corpus.buckets(texts[a])[:, None] == corpus.buckets(texts[b])).diagonal().any()
@@ -57,25 +57,37 @@ def test_every_measure(
     for measure in MEASURES.values():
         threshold = THRESHOLDS.get(measure.name, 0.6)
         tolerance = 1e-12
-        many = corpus.query_many(asked, threshold, measure=measure.name)
-        for text, found in zip(asked, many, strict=True):
-            expected = {key: value(measure, text, texts[key], shingle) for key in near[text]}
-            expected = {k: v for k, v in expected.items() if passes(measure, v, threshold)}
-            assert {m.key: m.similarity for m in found} == pytest.approx(expected, abs=tolerance)
-            assert found == corpus.query(text, threshold, measure=measure.name)
-            order = [m.similarity if measure.is_distance else -m.similarity for m in found]
+        results = corpus.query_many(queries, threshold, measure=measure.name)
+        for text, matches_of_text in zip(queries, results, strict=True):
+            expected = {
+                key: measure_texts(measure, text, texts[key], shingle)
+                for key in candidates_of[text]
+            }
+            expected = {
+                k: v for k, v in expected.items() if reaches_threshold(measure, v, threshold)
+            }
+            assert {m.key: m.similarity for m in matches_of_text} == pytest.approx(
+                expected, abs=tolerance
+            )
+            assert matches_of_text == corpus.query(text, threshold, measure=measure.name)
+            order = [
+                m.similarity if measure.is_distance else -m.similarity for m in matches_of_text
+            ]
             assert order == sorted(order)
         expected = {
-            key: value(measure, texts["copy 1"], texts[key], shingle)
-            for key in near.get(model) or {c.key for c in corpus.candidates(model)}
+            key: measure_texts(measure, texts["copy 1"], texts[key], shingle)
+            for key in candidates_of.get(model) or {c.key for c in corpus.candidates(model)}
             if key != "copy 1"
         }
         matches = corpus.neighbours("copy 1", threshold, measure=measure.name)
-        expected = {k: v for k, v in expected.items() if passes(measure, v, threshold)}
+        expected = {k: v for k, v in expected.items() if reaches_threshold(measure, v, threshold)}
         assert {m.key: m.similarity for m in matches} == pytest.approx(expected, abs=tolerance)
         if measure.is_symmetric:
-            values = {(a, b): value(measure, texts[a], texts[b], shingle) for a, b in both}
-            values = {k: v for k, v in values.items() if passes(measure, v, threshold)}
+            values = {
+                (a, b): measure_texts(measure, texts[a], texts[b], shingle)
+                for a, b in candidate_pairs
+            }
+            values = {k: v for k, v in values.items() if reaches_threshold(measure, v, threshold)}
             listed = list(corpus.pairs(threshold, measure=measure.name))
             assert len(listed) == len({pair[:2] for pair in listed})
             found_pairs = {pair[:2]: pair.similarity for pair in listed}
@@ -83,7 +95,7 @@ def test_every_measure(
             assert len(found_pairs) > 10
 
 
-def test_errors(db: ts.Database) -> None:
+def test_impossible_measures_and_thresholds_are_refused(db: ts.Database) -> None:
     corpus = db.create_corpus("c")
     with pytest.raises(ts.MeasureError, match="cosine_similarity needs a threshold"):
         corpus.query("a", measure="cosine")
@@ -91,9 +103,14 @@ def test_errors(db: ts.Database) -> None:
         corpus.neighbours("a", 0.5, measure="cos")
     with pytest.raises(ts.MeasureError, match="containment depends on the order"):
         corpus.pairs(0.5, measure="containment")
-    for name, wrong in [("cosine", 1.5), ("cosine", 0), ("cosine_distance", 91), ("euclidean", -1)]:
-        with pytest.raises(ts.MeasureError, match=f"threshold is {wrong}; expected"):
-            corpus.query("a", wrong, measure=name)
+    for name, threshold in [
+        ("cosine", 1.5),
+        ("cosine", 0),
+        ("cosine_distance", 91),
+        ("euclidean", -1),
+    ]:
+        with pytest.raises(ts.MeasureError, match=f"threshold is {threshold}; expected"):
+            corpus.query("a", threshold, measure=name)
     with pytest.raises(ts.MeasureError, match="threshold is nan; expected 0 or more"):
         corpus.query("a", math.nan, measure="euclidean")
     with pytest.raises(ts.ConfigurationError, match=r"threshold is 1\.5"):

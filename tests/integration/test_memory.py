@@ -1,4 +1,4 @@
-"""Memory: what a batch leaves behind is freed at once, and not by a rare full collection."""
+"""No call leaves reference cycles, so memory is freed without a full garbage collection."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def assert_no_cycles(work: Callable[[], object]) -> None:
-    """Do the work twice; the first time it compiles kernels, which leaves cycles of Numba."""
+    """Assert that the second run of the work leaves no cycles; the first run compiles kernels."""
     work()
     gc.collect()
     gc.disable()
@@ -46,7 +46,7 @@ def test_writing_and_searching_leave_no_cycles(db: ts.Database) -> None:
     assert_no_cycles(lambda: corpus.remove([key for key, _ in DOCUMENTS]))
 
 
-def test_a_load_whose_documents_end_with_an_error_leaves_no_cycles(db: ts.Database) -> None:
+def test_a_load_that_ends_with_an_error_leaves_no_cycles(db: ts.Database) -> None:
     corpus = db.create_corpus("c", "word:2", num_hashes=16)
 
     def documents() -> Iterator[tuple[str, str]]:

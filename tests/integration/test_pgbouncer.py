@@ -1,4 +1,4 @@
-"""Everything through pgbouncer in transaction mode, which gives each transaction another session."""
+"""All calls work behind pgbouncer in transaction mode: each transaction may run in another session."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ pytestmark = pytest.mark.one_server
 PROGRAM_VARIABLE = "TEXTSIM_TEST_PGBOUNCER"
 START_SECONDS = 20.0
 KEEPS_PREPARED = (1, 21)
-"""The first version that keeps prepared statements apart, where max_prepared_statements says so."""
+"""First version that supports prepared statements, if max_prepared_statements is set."""
 
 
 def program() -> str:
@@ -41,7 +41,7 @@ def program() -> str:
         "pgbouncer", path=f"{os.environ['PATH']}:/usr/sbin:/usr/local/sbin"
     )
     if path is None:
-        pytest.skip(f"needs pgbouncer: none is on the path, and {PROGRAM_VARIABLE} names none")
+        pytest.skip(f"needs pgbouncer on the path, or in {PROGRAM_VARIABLE}")
     return path
 
 
@@ -53,8 +53,8 @@ def version() -> tuple[int, ...]:
 
 
 @contextmanager
-def pooled(address: str, settings: str = "") -> Iterator[str]:
-    """Run pgbouncer in front of a database and lend its address; on a socket in a folder."""
+def run_pgbouncer(address: str, settings: str = "") -> Iterator[str]:
+    """Run pgbouncer before a database, on a socket in a temporary folder, and yield its address."""
     url = sqlalchemy_url(address)
     host = str(url.query.get("host") or url.host)
     port = str(url.query.get("port") or url.port or 5432)
@@ -62,7 +62,7 @@ def pooled(address: str, settings: str = "") -> Iterator[str]:
     target = " ".join(f"{name}={value}" for name, value in parts.items() if value)
     socket = Path(host) / f".s.PGSQL.{port}"
     owner = socket.stat().st_uid if host.startswith("/") else 65534
-    user = owner if os.geteuid() == 0 else None  # as root it refuses to run
+    user = owner if os.geteuid() == 0 else None  # pgbouncer refuses to run as root
     folder = Path(tempfile.mkdtemp(prefix="ts-"))
     try:
         folder.chmod(0o755)
@@ -99,7 +99,7 @@ def wait_for(folder: Path, process: subprocess.Popen[bytes]) -> None:
 
 @pytest.fixture
 def pooled_url(database_url: str) -> Iterator[str]:
-    with pooled(database_url) as address:
+    with run_pgbouncer(database_url) as address:
         yield address
 
 
@@ -108,7 +108,7 @@ def texts() -> list[tuple[str, str]]:
     return list(documents(12_000, words=40, seed=5))
 
 
-def test_a_pooler_is_noticed(database_url: str, pooled_url: str) -> None:
+def test_a_pooler_turns_off_prepared_statements(database_url: str, pooled_url: str) -> None:
     for address, expected in ((database_url, False), (pooled_url, True)):
         engine = open_engine(address)
         try:
@@ -121,14 +121,16 @@ def test_a_pooler_is_noticed(database_url: str, pooled_url: str) -> None:
             engine.dispose()
 
 
-def test_everything_works_behind_it(pooled_url: str, texts: list[tuple[str, str]]) -> None:
+def test_loads_searches_and_rebuilds_work_behind_a_pooler(
+    pooled_url: str, texts: list[tuple[str, str]]
+) -> None:
     with ts.connect(pooled_url) as db:
         corpus = db.create_corpus("c")
         assert corpus.add_many(texts).added == len(texts)
-        some = [text for _, text in texts[:600]]
-        one_by_one = [corpus.query(text, 0.6) for text in some]
+        queries = [text for _, text in texts[:600]]
+        one_by_one = [corpus.query(text, 0.6) for text in queries]
         assert all(one_by_one)
-        assert corpus.query_many(some, 0.6) == one_by_one
+        assert corpus.query_many(queries, 0.6) == one_by_one
         pairs = sorted(corpus.pairs(0.6))
         assert pairs
         assert corpus.check() == []
@@ -140,7 +142,7 @@ def test_everything_works_behind_it(pooled_url: str, texts: list[tuple[str, str]
 
 @pytest.mark.parametrize("mode", ["queue", "inline"])
 @pytest.mark.parametrize("listen", [False, True])
-def test_a_worker_works_behind_it(
+def test_a_worker_indexes_behind_a_pooler(
     pooled_url: str, mode: str, listen: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     with (
@@ -176,9 +178,9 @@ def test_a_worker_works_behind_it(
         assert ("notifications do not come through a pooler" in caplog.text) is listen
 
 
-def test_answers_are_not_mixed_up(pooled_url: str) -> None:
-    # Under names that clients give alike, one would run what another has prepared: here the same
-    # search in another corpus, which is no error.
+def test_prepared_statements_of_clients_are_not_confused(pooled_url: str) -> None:
+    # Clients name prepared statements alike. If they shared a session, a client would run another
+    # client's statement: a search in another corpus, which raises no error.
     names = [f"c{number}" for number in range(4)]
 
     def search(name: str) -> None:
@@ -194,26 +196,26 @@ def test_answers_are_not_mixed_up(pooled_url: str) -> None:
         list(executor.map(search, names))
 
 
-def test_a_temporary_corpus_is_held(pooled_url: str) -> None:
-    # By a lock that another client on the same server connection does not hold as well.
-    ours, theirs = open_engine(pooled_url), open_engine(pooled_url)
+def test_a_temporary_corpus_is_kept_while_its_client_works(pooled_url: str) -> None:
+    # A lock keeps the corpus. Another client on the same server connection must not share the lock.
+    own_engine, other_engine = open_engine(pooled_url), open_engine(pooled_url)
     try:
-        with temporary_name(ours) as name:
-            stored_corpus.create(ours, name, CorpusSettings().complete())
+        with temporary_name(own_engine) as name:
+            stored_corpus.create(own_engine, name, CorpusSettings().complete())
             for _ in range(20):
-                with temporary_name(theirs):
-                    assert name in stored_corpus.names(theirs)
-        with temporary_name(theirs):
-            assert stored_corpus.names(theirs) == []
+                with temporary_name(other_engine):
+                    assert name in stored_corpus.names(other_engine)
+        with temporary_name(other_engine):
+            assert stored_corpus.names(other_engine) == []
     finally:
-        ours.dispose()
-        theirs.dispose()
+        own_engine.dispose()
+        other_engine.dispose()
 
 
-def test_prepared_statements_where_pgbouncer_keeps_them(database_url: str) -> None:
+def test_prepared_statements_work_if_pgbouncer_supports_them(database_url: str) -> None:
     if version() < KEEPS_PREPARED or not psycopg.capabilities.has_send_close_prepared():
         pytest.skip("needs pgbouncer 1.21 and libpq 17")
-    with pooled(database_url, "max_prepared_statements = 100") as address:
+    with run_pgbouncer(database_url, "max_prepared_statements = 100") as address:
         url = make_url(address).set(drivername="postgresql+psycopg")
         engine = sqlalchemy.create_engine(url, connect_args={"prepare_threshold": 1})
         try:
@@ -230,7 +232,7 @@ def test_prepared_statements_where_pgbouncer_keeps_them(database_url: str) -> No
             engine.dispose()
 
 
-def test_the_threshold_of_a_given_engine_comes_back(pooled_url: str) -> None:
+def test_the_prepare_threshold_of_a_users_engine_is_restored(pooled_url: str) -> None:
     engine = sqlalchemy.create_engine(
         make_url(pooled_url).set(drivername="postgresql+psycopg"), pool_size=1, max_overflow=0
     )

@@ -1,4 +1,4 @@
-"""A corpus that is rebuilt: what comes out, and what is refused or left when it does not succeed."""
+"""Rebuilds: their result, refused settings, and the state after a rebuild that fails."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def numbered_keys(db: ts.Database, name: str) -> list[tuple[int, str]]:
         return [(id_, key) for id_, key in connection.exec_driver_sql(statement)]
 
 
-def test_documents_are_numbered_anew_in_their_order(db: ts.Database) -> None:
+def test_a_rebuild_numbers_documents_anew_in_their_order(db: ts.Database) -> None:
     corpus = db.create_corpus("c")
     corpus.add_many(TEXTS.items())
     keys = [key for _, key in numbered_keys(db, "c")]
@@ -70,7 +70,7 @@ def test_documents_are_numbered_anew_in_their_order(db: ts.Database) -> None:
     assert corpus.check() == []
 
 
-def test_what_changes_meanwhile_keeps_its_number(
+def test_a_document_that_changes_during_a_rebuild_keeps_its_number(
     db: ts.Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(copy_corpus, "DOCUMENTS_AT_ONCE", 100)
@@ -103,7 +103,7 @@ def test_what_changes_meanwhile_keeps_its_number(
     assert stored_rows(db, "c") == stored_rows(db, "fresh")
 
 
-def test_tables_stay_attached(db: ts.Database) -> None:
+def test_tables_stay_attached_to_a_rebuilt_corpus(db: ts.Database) -> None:
     with psycopg.connect(db.url, autocommit=True) as connection:
         for mode in ("queue", "inline"):
             connection.execute(f"CREATE TABLE {mode} (id int PRIMARY KEY, body text)")
@@ -134,7 +134,7 @@ def test_tables_stay_attached(db: ts.Database) -> None:
 
 @pytest.mark.parametrize("mode", ["queue", "inline"])
 @pytest.mark.parametrize("ending", ["drop", "detach", "detach and drop"])
-def test_tables_that_are_gone_do_not_prevent_a_rebuild(
+def test_a_corpus_of_dropped_or_detached_tables_can_be_rebuilt(
     db: ts.Database, mode: str, ending: str
 ) -> None:
     corpus = db.create_corpus("c")
@@ -159,8 +159,8 @@ def test_tables_that_are_gone_do_not_prevent_a_rebuild(
             assert len(corpus) == 0
 
 
-def test_a_source_whose_corpus_was_just_replaced_lacks_no_right(db: ts.Database) -> None:
-    """The number of the corpus comes from a snapshot, and the name of its table does not."""
+def test_a_source_has_no_fault_while_its_corpus_is_replaced(db: ts.Database) -> None:
+    """The corpus's number comes from an old snapshot, and its table is looked up later."""
     with psycopg.connect(db.url, autocommit=True) as connection:
         connection.execute("CREATE TABLE t (id int PRIMARY KEY, body text)")
         db.create_corpus("c").attach("t", "id", "body")
@@ -168,7 +168,7 @@ def test_a_source_whose_corpus_was_just_replaced_lacks_no_right(db: ts.Database)
     assert [source.fault for source in source_rows.sources(db.engine)] == [None]
 
 
-def test_a_replaced_corpus_takes_no_writes(db: ts.Database) -> None:
+def test_a_replaced_corpus_refuses_writes(db: ts.Database) -> None:
     old, new = db.create_corpus("old"), db.create_corpus("new", seed=2)
     with psycopg.connect(db.url, autocommit=True) as connection:
         numbers = [
@@ -186,8 +186,8 @@ def test_a_replaced_corpus_takes_no_writes(db: ts.Database) -> None:
     assert old.config.seed == new.config.seed == 2
 
 
-def test_a_corpus_that_somebody_else_rebuilt_is_asked_by_its_new_number(db: ts.Database) -> None:
-    """What goes by the number alone would find nothing under the old one, and not fail."""
+def test_an_open_corpus_follows_a_rebuild_by_another_client(db: ts.Database) -> None:
+    """A call with the old number would find nothing, and raise no error."""
     stale = [db.create_corpus("c")]
     with psycopg.connect(db.url, autocommit=True) as connection:
         for table in ("t", "u"):
@@ -210,7 +210,7 @@ def test_a_corpus_that_somebody_else_rebuilt_is_asked_by_its_new_number(db: ts.D
     assert [corpus.config.seed for corpus in stale] == [2] * 7
 
 
-def test_a_corpus_that_is_gone_is_not_found(db: ts.Database) -> None:
+def test_calls_on_a_dropped_corpus_do_not_find_it(db: ts.Database) -> None:
     corpus, other = db.create_corpus("c"), db.create_corpus("other")
     with psycopg.connect(db.url, autocommit=True) as connection:
         connection.execute("CREATE TABLE t (id int PRIMARY KEY, body text)")
@@ -229,12 +229,12 @@ def test_a_corpus_that_is_gone_is_not_found(db: ts.Database) -> None:
             with pytest.raises(ts.CorpusNotFound, match='corpus "c" does not exist'):
                 call()
         if not again:
-            db.create_corpus("c")  # another one by the same name
+            db.create_corpus("c")  # another corpus with the same name
     assert db.sources() == []
     assert other.failures() == []
 
 
-def test_an_interrupted_rebuild_leaves_no_trace(db: ts.Database) -> None:
+def test_an_interrupted_rebuild_changes_nothing(db: ts.Database) -> None:
     corpus = db.create_corpus("c")
     corpus.add_many(TEXTS.items())
     before = stored_rows(db, "c")
@@ -247,7 +247,7 @@ def test_an_interrupted_rebuild_leaves_no_trace(db: ts.Database) -> None:
     assert stored_corpus.names(db.engine) == ["c"]
     assert stored_rows(db, "c") == before
     corpus.add("more", "the corpus is as it was before")
-    # left behind by a process that died
+    # A process that died during a rebuild leaves such a corpus.
     stored_corpus.create(db.engine, PREFIX + "0123456789abcdef", corpus.config)
     with pytest.raises(ts.ConfigurationError, match="are reserved for rebuilds"):
         db.create_corpus(PREFIX + "data")
@@ -258,21 +258,21 @@ def test_an_interrupted_rebuild_leaves_no_trace(db: ts.Database) -> None:
 
 @pytest.mark.parametrize("when", sample(["after", "before"], 2))
 @pytest.mark.parametrize("attached", [False, True])
-def test_commits_that_are_lost(
+def test_a_lost_commit_leaves_the_old_or_the_new_corpus(
     db: ts.Database, rng: random.Random, when: str, attached: bool
 ) -> None:
-    """Whichever COMMIT it is: the old corpus is there or the new one, whole, and no other."""
+    """The test loses each COMMIT of a rebuild in turn; one complete corpus remains."""
     db.create_corpus("c").add_many(TEXTS.items())
     if attached:
         with psycopg.connect(db.url) as connection:
             connection.execute("CREATE TABLE t (id text PRIMARY KEY, body text)")
         db.corpus("c").attach("t", "id", "body")
-    with open_proxy(db.url) as proxy, ts.connect(proxy.url) as through:
+    with open_proxy(db.url) as proxy, ts.connect(proxy.url) as proxied_db:
         proxy.commits = 0
-        assert through.corpus("c").rebuild(seed=1000)
+        assert proxied_db.corpus("c").rebuild(seed=1000)
         commits = proxy.commits
         for number in range(1, commits + 1):
-            corpus = through.corpus("c")
+            corpus = proxied_db.corpus("c")
             before = corpus.config.seed
             proxy.cuts, proxy.cut = 0, cut_commit(number, when)
             try:
@@ -285,27 +285,27 @@ def test_commits_that_are_lost(
             corpus = db.corpus("c")
             assert (len(corpus), corpus.check()) == (len(TEXTS), [])
     assert db.corpus("c").rebuild(seed=rng.randrange(2000, 3000))
-    with db.engine.connect() as one:
-        assert one.exec_driver_sql("SELECT name FROM textsim.corpus").all() == [("c",)]
+    with db.engine.connect() as direct:
+        assert direct.exec_driver_sql("SELECT name FROM textsim.corpus").all() == [("c",)]
 
 
-def test_long_documents_are_copied_in_small_parts(
+def test_a_rebuild_copies_long_documents_in_small_parts(
     db: ts.Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(copy_corpus, "BYTES_AT_ONCE", 50_000)
     corpus = db.create_corpus("c", num_hashes=16)
-    longs = [(f"long {i}", " ".join(f"w{i}x{j}" for j in range(5_000))) for i in range(5)]
-    shorts = [(f"short {i}", f"some words of text {i}") for i in range(20)]
-    corpus.add_many(longs + shorts)
-    done: list[int] = []
-    assert corpus.rebuild(seed=3, progress=lambda copied, documents: done.append(copied))
-    parts = np.diff([0, *done])
+    long_documents = [(f"long {i}", " ".join(f"w{i}x{j}" for j in range(5_000))) for i in range(5)]
+    short_documents = [(f"short {i}", f"some words of text {i}") for i in range(20)]
+    corpus.add_many(long_documents + short_documents)
+    progress: list[int] = []
+    assert corpus.rebuild(seed=3, progress=lambda copied, documents: progress.append(copied))
+    parts = np.diff([0, *progress])
     assert parts.sum() == 25
     assert len(parts) >= 3
     assert (len(corpus), corpus.check()) == (25, [])
 
 
-def test_refused_settings(db: ts.Database) -> None:
+def test_impossible_settings_are_refused(db: ts.Database) -> None:
     corpus = db.create_corpus("c")
     with pytest.raises(ts.ConfigurationError, match="bands and rows go together"):
         corpus.rebuild(bands=4)

@@ -1,4 +1,4 @@
-"""What readers, writers and workers see while a corpus is rebuilt."""
+"""Readers, writers and workers go on while a corpus is rebuilt."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from textsim_db.write import copy_corpus, rebuild
 pytestmark = pytest.mark.one_server
 
 
-def test_readers_and_writers_work_during_rebuilds(
+def test_readers_and_writers_go_on_during_rebuilds(
     db: ts.Database, rng: random.Random, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(copy_corpus, "DOCUMENTS_AT_ONCE", 50)
@@ -71,7 +71,7 @@ def test_readers_and_writers_work_during_rebuilds(
     assert stored_corpus.names(db.engine) == ["c", "fresh"]
 
 
-def test_one_rebuild_at_a_time(db: ts.Database) -> None:
+def test_a_second_rebuild_of_a_corpus_is_refused(db: ts.Database) -> None:
     corpus, other = db.create_corpus("c"), db.create_corpus("other")
     corpus.add_many(islice(TEXTS.items(), 20))
     begun, ended = threading.Event(), threading.Event()
@@ -98,8 +98,8 @@ def test_one_rebuild_at_a_time(db: ts.Database) -> None:
     assert stored_corpus.names(db.engine) == ["c", "other"]
 
 
-def test_many_rebuilds_at_once(db: ts.Database) -> None:
-    """Each one is done, or refused by name."""
+def test_each_of_many_rebuilds_succeeds_or_is_refused(db: ts.Database) -> None:
+    """A refused rebuild raises CorpusBusy or CorpusChanged."""
     db.create_corpus("c").add_many(islice(TEXTS.items(), 20))
     seeds = iter(range(2, 1000))
     outcomes: list[type[BaseException] | bool] = []
@@ -147,7 +147,7 @@ def test_lists_are_complete_during_rebuilds(db: ts.Database) -> None:
 def test_a_worker_that_meets_a_rebuild_logs_no_error(
     db: ts.Database, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The rebuild comes just before the worker reads what it has claimed."""
+    """The rebuild happens after the worker has claimed changes, and before it reads their rows."""
     corpus = db.create_corpus("c")
     with psycopg.connect(db.url, autocommit=True) as connection:
         connection.execute("CREATE TABLE t (id int PRIMARY KEY, body text)")
@@ -193,7 +193,7 @@ def test_a_worker_indexes_during_rebuilds(db: ts.Database) -> None:
     assert corpus.check() == []
 
 
-def test_writers_with_the_old_settings_are_refused(db: ts.Database) -> None:
+def test_a_writer_with_the_old_settings_is_refused_once(db: ts.Database) -> None:
     corpus = db.create_corpus("c")
     corpus.add("a", "some words of a text")
     stale = db.corpus("c")
@@ -203,7 +203,7 @@ def test_writers_with_the_old_settings_are_refused(db: ts.Database) -> None:
         thread.start()
         wait_until(watcher, CLIENT_WAITS_FOR_A_LOCK)
         assert [match.key for match in stale.query("some words of a text")] == ["a"]
-        with psycopg.connect(db.url) as other:  # writers are not held up by who waits for one
+        with psycopg.connect(db.url) as other:  # the waiting rebuild does not delay other writers
             other.execute("SET lock_timeout = '60s'")
             other.execute("SELECT textsim.add('c', 'c', 'another text in the meantime')")
         connection.commit()
@@ -216,14 +216,16 @@ def test_writers_with_the_old_settings_are_refused(db: ts.Database) -> None:
     assert corpus.check() == []
 
 
-def test_the_replaced_corpus_stays_while_somebody_reads_it(
+def test_a_replaced_corpus_is_dropped_later_if_it_is_being_read(
     db: ts.Database, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(rebuild, "DROP_PATIENCE", "100ms")
     corpus = db.create_corpus("c")
     corpus.add_many(TEXTS.items())
     with psycopg.connect(db.url) as reader:
-        reader.execute("SELECT FROM textsim.status('c')")  # reads documents, but no band rows
+        reader.execute(
+            "SELECT FROM textsim.status('c')"
+        )  # locks the documents, but not the band rows
         assert corpus.rebuild(seed=3)
         assert "the next rebuild drops the replaced corpus" in caplog.text
         assert (corpus.config.seed, db.corpus("c").config.seed) == (3, 3)
@@ -232,8 +234,8 @@ def test_the_replaced_corpus_stays_while_somebody_reads_it(
         assert connection.exec_driver_sql("SELECT name FROM textsim.corpus").all() == [("c",)]
 
 
-def test_snapshots_from_before_a_rebuild_are_refused(db: ts.Database) -> None:
-    """Those with a snapshot of their own are told to begin again, and by the code for that."""
+def test_a_snapshot_from_before_a_rebuild_gets_a_serialization_failure(db: ts.Database) -> None:
+    """The error's code asks the client to repeat the transaction."""
     corpus = db.create_corpus("c")
     corpus.add_many(islice(TEXTS.items(), 20))
     with psycopg.connect(db.url, autocommit=True) as connection:
