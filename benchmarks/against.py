@@ -1,17 +1,17 @@
-"""Measure this checkout beside another one, in one run: a load, queries, pairs, clusters, SQL, inserts.
+"""Measure this checkout beside another checkout: load, queries, pairs, clusters, SQL, inserts.
 
     git worktree add /tmp/older COMMIT
     python -m benchmarks.against /tmp/older [--documents 200000] [--rounds 3] [--words 50,200]
 
-Each side runs in a process of its own, on an embedded server and a data directory of its own. The
-sides take turns at every step. The side that begins changes from round to round. A round measures
-short operations in four blocks, also in turns. A figure is the median of the
-rounds; a ratio is the median of the ratios within a round. Corpora of longer documents have fewer of
-them, so that all have as many words as --documents of 200 words; --fixed prevents that. Inserts into
-tables do not wait for the disk, everything else does.
+Each side has its own process, embedded server and data directory. The sides take turns at every step,
+and the first side changes from round to round. A round measures short operations in four blocks, also
+in turns. A figure is the median of the rounds; a ratio is the median of the ratios within a round.
 
-The steps use the public interface alone, and only that part which both checkouts have. Both run on
-the Python that runs this, or the other side on that of --python.
+All corpora have as many words as --documents of 200 words, so longer documents are fewer; --fixed keeps
+the number of documents. Inserts into tables do not wait for the disk; all other writes do.
+
+The steps use only the public interface that both checkouts have. Both sides use the current Python;
+--python names another Python for the other side.
 """
 
 from __future__ import annotations
@@ -28,8 +28,10 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from benchmarks.generate import documents
+from benchmarks.record import FOLDER, Table, add_option, commit, record, shown
 
 Figures = dict[str, float]
 ROOT = Path(__file__).resolve().parents[1]
@@ -125,7 +127,7 @@ def side_of(checkout: Checkout, folder: Path) -> Iterator[Side]:
 
 
 def write_texts(folder: Path, count: int, words: int) -> None:
-    """Write documents, one a line, and the texts that are asked for."""
+    """Write documents, one a line, and the texts of the queries."""
     folder.mkdir()
     asked = max(100, min(1000, 1000 * TYPICAL_WORDS // words))
     step = max(1, count // asked)
@@ -135,7 +137,7 @@ def write_texts(folder: Path, count: int, words: int) -> None:
             file.write(f"{key}\t{text}\n")
             if number % step == 0:
                 indexed.append(text)
-    # The words of a document in another order: the dictionary has them, and no document is similar.
+    # Shuffle the words of a document: the dictionary has all of them, but no document is similar.
     generator = random.Random(1)
     unlike = [
         " ".join(generator.sample(split, len(split))) for split in (t.split() for t in indexed)
@@ -170,7 +172,7 @@ def medians(blocks: list[Figures]) -> Figures:
 
 
 def ratio(name: str, this: float, other: float) -> float:
-    """Return how many times as fast this checkout is, or how much of the memory it takes."""
+    """Return how many times as fast this checkout is, or its share of the other's memory."""
     return other / this if MEASURES[name][1] == SHORTER else this / other
 
 
@@ -192,17 +194,36 @@ def table(rounds: list[tuple[Figures, Figures]], title: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def shown(value: float) -> str:
-    """Return a figure with three digits or more."""
-    if value >= 100 or value == int(value):
-        return f"{value:,.0f}"
-    return f"{value:.1f}" if value >= 10 else f"{value:.2f}" if value >= 1 else f"{value:.3f}"
+def summary(rounds: list[tuple[Figures, Figures]], count: int, words: int) -> dict[str, Any]:
+    """Return the medians of this checkout, and of the ratios: `times` as fast, or the share left."""
+    medians_of_this = {name: statistics.median(r[0][name] for r in rounds) for name in MEASURES}
+    times = {
+        name: statistics.median(ratio(name, this[name], other[name]) for this, other in rounds)
+        for name in MEASURES
+    }
+    return {"documents": count, "words": words, **medians_of_this, "times": times}
 
 
-def commit(checkout: Path) -> str:
-    """Return the commit of a checkout, and whether files of it differ."""
-    command = ["git", "-C", str(checkout), "describe", "--always", "--dirty"]
-    return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
+def sizes_table(sizes: dict[str, Any]) -> Table:
+    """Return a table with a column for each size: a median and its ratio to the other checkout."""
+    columns = sorted(sizes.values(), key=lambda size: (size["documents"] > 200_000, size["words"]))
+    rows = [["", *(f"{c['documents']:,} of {c['words']:,} words" for c in columns)]]
+    for name, (label, kind) in MEASURES.items():
+        if kind != EQUAL:
+            cells = [f"{shown(c[name])}, {c['times'][name]:.2f}" for c in columns]
+            rows.append([label.replace("    ", "&emsp;"), *cells])
+    return rows
+
+
+def record_sizes(sizes: dict[str, Any], other: str) -> None:
+    """Record sizes, beside those that an earlier run recorded on the same two commits."""
+    path = FOLDER / "against.json"
+    if path.exists():
+        recorded = json.loads(path.read_text("utf-8"))
+        if recorded["measured"]["commit"] == commit(ROOT) and recorded["figures"]["other"] == other:
+            del recorded["figures"]["other"]
+            sizes = recorded["figures"] | sizes
+    record("against", {**sizes, "other": other}, {"against": sizes_table(sizes)})
 
 
 def main() -> None:
@@ -211,11 +232,14 @@ def main() -> None:
     parser.add_argument("other", type=Path, help="a checkout of another commit")
     parser.add_argument("--documents", type=int, default=200_000)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--words", default="50,200,1000,5000", help="in a document")
-    parser.add_argument("--fixed", action="store_true", help="as many documents of any length")
-    parser.add_argument("--python", default=sys.executable, help="the other side's")
-    parser.add_argument("--folder", type=Path, help="for the servers' files; it must not exist")
-    parser.add_argument("--output", type=Path, help="append the tables to this file as well")
+    parser.add_argument("--words", default="50,200,1000,5000", help="words in a document")
+    parser.add_argument(
+        "--fixed", action="store_true", help="same number of documents at any length"
+    )
+    parser.add_argument("--python", default=sys.executable, help="Python of the other side")
+    parser.add_argument("--folder", type=Path, help="new folder for the servers' files")
+    parser.add_argument("--output", type=Path, help="also append the tables to this file")
+    add_option(parser)
     given = parser.parse_args()
     other = given.other.resolve()
     if given.folder:
@@ -226,6 +250,7 @@ def main() -> None:
             Checkout(ROOT, sys.executable, folder / "this"),
             Checkout(other, given.python, folder / "other"),
         ]
+        sizes = {}
         try:
             for words in map(int, given.words.split(",")):
                 count = given.documents
@@ -234,12 +259,16 @@ def main() -> None:
                 texts = folder / f"words-{words}"
                 write_texts(texts, count, words)
                 title = f"{count:,} documents of {words:,} words, {given.rounds} rounds"
-                report = table(compare(sides, texts, given.rounds), title)
+                rounds = compare(sides, texts, given.rounds)
+                sizes[f"d{count}_w{words}"] = summary(rounds, count, words)
+                report = table(rounds, title)
                 report = f"{commit(ROOT)} beside {commit(other)}\n\n{report}"
                 print(report, flush=True)
                 if given.output:
                     with given.output.open("a", encoding="utf-8") as file:
                         file.write(report + "\n")
+            if given.record:
+                record_sizes(sizes, commit(other))
         finally:
             for checkout in sides:
                 checkout.stop_server()

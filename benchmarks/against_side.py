@@ -1,7 +1,7 @@
-"""One side of `against.py`: a process that measures the checkout which its PYTHONPATH names.
+"""One side of `against.py`: a process that measures the checkout in its PYTHONPATH.
 
-It reads a step from each line of its input, as a name and the number of a block, and answers with the
-figures as JSON. It imports nothing of benchmarks, because the other checkout has benchmarks of its own.
+Each line of its input has the name of a step and the number of a block; it answers with the figures as
+JSON. It imports nothing from benchmarks, because the other checkout has its own benchmarks.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ def main() -> None:
         for line in sys.stdin:
             step, side.block = line.split()[0], int(line.split()[1])
             figures = side.steps[step]()
-            connection.execute("CHECKPOINT")  # so that it does not disturb the other side
+            connection.execute("CHECKPOINT")  # a checkpoint later would disturb the other side
             answers.write(json.dumps(figures) + "\n")
             answers.flush()
 
 
 class Side:
-    """A corpus of the documents in a folder, and what is measured on it."""
+    """A corpus of the documents in a folder, and the steps that measure it."""
 
     def __init__(self, db: ts.Database, connection: Connection, folder: Path) -> None:
         self.db, self.connection, self.folder = db, connection, folder
@@ -94,7 +94,7 @@ class Side:
         }
 
     def warm_up(self) -> None:
-        """Compile or load the kernels that the steps run."""
+        """Compile or load the kernels of the steps."""
         if "against-warm-up" in self.db.corpora():
             self.db.drop_corpus("against-warm-up")
         warm = self.db.create_corpus("against-warm-up")
@@ -113,7 +113,7 @@ class Side:
         return {"query_ms": statistics.median(times), "p99_ms": times[int(len(times) * 0.99)]}
 
     def batches(self) -> Figures:
-        """Query indexed texts together."""
+        """Query indexed texts in batches."""
         times = [milliseconds(self.corpus.query_many, self.indexed) for _ in range(3)]
         return {"batch_rate": 1000 * len(self.indexed) / statistics.median(times)}
 
@@ -148,7 +148,7 @@ class Side:
         return statistics.median(times)
 
     def add(self) -> Figures:
-        """Add documents one at a time; the words are known, the documents are like no other."""
+        """Add documents one at a time; their words are in the dictionary, and no document is similar."""
         texts = shuffled(self.part(self.unlike), "add")[:50]
         times = [
             milliseconds(self.corpus.add, f"new {self.block}-{number}", text)
@@ -157,9 +157,9 @@ class Side:
         return {"add_ms": statistics.median(times)}
 
     def insert(self) -> Figures:
-        """Insert the same rows into a plain table and an attached one, in turns.
+        """Insert the same rows into a plain table and an attached table, in turns.
 
-        Commits do not wait for the disk: that takes 0.2 to 2 ms, which change within a minute.
+        Commits do not wait for the disk, because that time varies from 0.2 to 2 ms within a minute.
         """
         if "against-inline" in self.db.corpora():
             self.db.drop_corpus("against-inline")
@@ -182,7 +182,7 @@ class Side:
         return {"plain_ms": plain, "inline_ms": inline, "over_plain_ms": inline - plain}
 
     def insert_row(self, table: str, number: int, text: str) -> float:
-        """Insert a row in a transaction of its own and return the milliseconds."""
+        """Insert a row in its own transaction and return the milliseconds."""
         statement = f"INSERT INTO against_{table} VALUES (%s, %s)".encode()
         return milliseconds(
             lambda: self.connection.execute(statement, [number, text], prepare=True)
@@ -195,7 +195,7 @@ class Side:
 
 
 def stored_bytes(connection: Connection, corpus: str) -> int:
-    """Return the bytes of the tables of a corpus, their indexes included."""
+    """Return the bytes of the tables and indexes of a corpus."""
     row = connection.execute(STORED_BYTES, [corpus]).fetchone()
     assert row is not None
     return int(row[0])
@@ -211,12 +211,12 @@ class Server:
         self.postmaster = psutil.Process(int(pid))
 
     def seconds(self) -> float:
-        """Return the processor time of all its processes, with those that have ended."""
+        """Return the processor time of all processes of the server, including ended processes."""
         total = 0.0
         for process in (self.postmaster, *self.postmaster.children()):
             try:
                 total += sum(process.cpu_times()[:4])
-            except psutil.NoSuchProcess:  # it has ended: the postmaster's time has it soon
+            except psutil.NoSuchProcess:  # ended: the postmaster's time will include it
                 continue
         return total
 
@@ -230,7 +230,7 @@ def read_documents(path: Path) -> Iterator[tuple[str, str]]:
 
 
 def shuffled(texts: list[str], seed: str) -> list[str]:
-    """Return texts of the same words in another order."""
+    """Return the texts with their words in a random order."""
     generator = random.Random(seed)
     return [" ".join(generator.sample(words, len(words))) for words in map(str.split, texts)]
 
@@ -243,7 +243,7 @@ def milliseconds(function: Callable[..., object], *arguments: object) -> float:
 
 
 def peak_mb() -> float:
-    """Return the peak resident memory of this process; ru_maxrss may be that of the parent."""
+    """Return the peak resident memory of this process in MB; ru_maxrss may include the parent's."""
     with Path("/proc/self/status").open() as file:
         line = next(line for line in file if line.startswith("VmHWM"))
     return int(line.split()[1]) / 1024

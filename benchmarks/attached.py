@@ -1,9 +1,8 @@
-"""What an attached table costs its writers, and how soon its rows are found; embedded server.
+"""The cost of an attached table for writers, and the delay until its rows are found; embedded server.
 
     python -m benchmarks.attached [--documents 100000]
 
-Every figure is taken side by side with the same statements on a table that is not attached, in
-rounds that alternate, and is a median.
+Each statement also runs on a table that is not attached, in alternating rounds. Figures are medians.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ def milliseconds(function: Callable[[], object]) -> float:
 
 
 def make_tables(db: ts.Database, connection: Connection) -> None:
-    """Make the same table three times, and attach two of them."""
+    """Create the same table three times, and attach two of them."""
     connection.execute("DROP SCHEMA IF EXISTS bench CASCADE")
     for name in {*TABLES, "bulk", "sql"} & set(db.corpora()):
         db.drop_corpus(name)
@@ -53,7 +52,7 @@ def create_table(connection: Connection, name: str) -> None:
 
 
 def insert_one(connection: Connection, table: str, number: int, text: str) -> float:
-    """Insert a row in a transaction of its own and return the milliseconds."""
+    """Insert a row in its own transaction and return the milliseconds."""
     statement = f"INSERT INTO bench.{table} VALUES (%s, %s)".encode()
     return milliseconds(lambda: connection.execute(statement, [number, text], prepare=True))
 
@@ -66,7 +65,7 @@ def insert_many(connection: Connection, table: str, first: int, texts: list[str]
 
 
 def singles(connection: Connection, words: int, count: int) -> None:
-    """Print the price of single inserts."""
+    """Print the cost of single inserts."""
     texts = [text for _, text in documents(count, words, seed=words)]
     found: dict[str, list[float]] = {name: [] for name in TABLES}
     for number, text in enumerate(texts):
@@ -80,7 +79,7 @@ def singles(connection: Connection, words: int, count: int) -> None:
 
 
 def multi_rows(connection: Connection) -> None:
-    """Print the price of inserts and updates of 10,000 rows."""
+    """Print the cost of inserts and updates of 10,000 rows."""
     texts = [text for _, text in documents(10_000, 200, seed=7)]
     ratios = []
     for number in range(7):
@@ -105,7 +104,7 @@ def multi_rows(connection: Connection) -> None:
 
 @contextmanager
 def working(db: ts.Database, **options: Any) -> Iterator[None]:
-    """Have a worker run in a thread."""
+    """Run a worker in a thread."""
     worker = db.worker(**options)
     thread = threading.Thread(target=worker.run)
     thread.start()
@@ -117,7 +116,7 @@ def working(db: ts.Database, **options: Any) -> Iterator[None]:
 
 
 def latency(db: ts.Database, connection: Connection, count: int) -> None:
-    """Print the delay from commit to findable, one row at a time."""
+    """Print the delay from the commit of a row until a query finds it, one row at a time."""
     corpus = db.corpus("queue")
     texts = [text for _, text in documents(count, 200, seed=99, planted=0)]
     ways: tuple[dict[str, Any], ...] = ({}, {"listen": True, "poll": 1.0})

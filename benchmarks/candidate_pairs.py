@@ -1,9 +1,9 @@
-"""How long lists and look-ups of candidate pairs take beside other corpora, in SQL.
+"""The time of lists and look-ups of candidate pairs in SQL, in a database with many corpora.
 
     python -m benchmarks.candidate_pairs [--database-url URL] [--documents 60000] [--small 100]
 
-Two corpora of --documents each and --small corpora of 100; every statement is cancelled after --limit
-seconds. The estimates are those of the planner for the statement above them.
+There are two corpora of --documents each, and --small corpora of 100 documents. Each statement is
+cancelled after --limit seconds. "expected" is the planner's estimate of the rows.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def make_corpora(db: ts.Database, count: int, small: int) -> None:
 
 
 def make_table(connection: Connection) -> str:
-    """Create a table of 100 keys, half of them with partners, and return a key with a partner."""
+    """Create a table of 100 keys, half of them in pairs, and return a key of a pair."""
     connection.execute("DROP TABLE IF EXISTS mine")
     connection.execute("CREATE TABLE mine (key text PRIMARY KEY)")
     connection.execute(
@@ -82,13 +82,13 @@ def measure(connection: Connection, statement: str) -> str:
         except pg.QueryCanceled:
             return f"cancelled after {time.perf_counter() - start:.0f} s"
         except (pg.UndefinedFunction, pg.UndefinedTable):
-            return "not there"
+            return "does not exist"
         seconds.append(time.perf_counter() - start)
     return f"{min(seconds) * 1000:,.1f} ms, {rows:,} rows"
 
 
 def estimate(connection: Connection, statement: str) -> str:
-    """Return how many rows the planner expects."""
+    """Return the number of rows that the planner expects."""
     try:
         row = connection.execute(f"EXPLAIN (FORMAT JSON) {statement}".encode()).fetchone()
     except (pg.UndefinedFunction, pg.UndefinedTable):
@@ -105,7 +105,9 @@ def main() -> None:
     parser.add_argument(
         "--small", type=int, default=100, help="further corpora, 100 documents each"
     )
-    parser.add_argument("--limit", type=int, default=120, help="seconds a statement may take")
+    parser.add_argument(
+        "--limit", type=int, default=120, help="seconds until a statement is cancelled"
+    )
     options = parser.parse_args()
     if options.database_url:
         ts.install(options.database_url)
@@ -118,7 +120,7 @@ def main() -> None:
             try:
                 make_view(connection)
             except pg.UndefinedFunction:
-                print("no view: textsim.create_view is not there")
+                print("no view: textsim.create_view does not exist")
             connection.execute(f"SET statement_timeout = '{options.limit}s'".encode())
             for name, statement in STATEMENTS.items():
                 filled = statement.format(key=key)

@@ -1,4 +1,4 @@
-"""The plot of a comparison, by matplotlib."""
+"""The plot of a comparison, with matplotlib."""
 
 from __future__ import annotations
 

@@ -2,8 +2,8 @@
 
     python -m benchmarks.classic [--documents 12000] [--hashes 100] [--rows 20]
 
-Signatures are given as rows of a table. Measured are: reading them, computing the buckets of all and
-storing these with their index; and then finding the candidates of every document.
+The signatures are rows of a table. The first figure is the time to read them, compute all buckets, and
+store and index the buckets. The second figure is the time to find the candidates of every document.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import psycopg
 
 import textsim_db as ts
 from benchmarks.generate import documents
+from benchmarks.record import add_option, record
 from textsim_db.db import array_dumper
 from textsim_db.db.binary_rows import COPY_HEADER, COPY_TRAILER, copy_bands, load_int2_arrays
 from textsim_db.settings import Bands, CorpusSettings
@@ -35,7 +36,7 @@ GROUP BY x.document_id
 
 
 def make_signatures(connection: Connection, count: int, hashes: int) -> None:
-    """Store the signatures of documents, of which half are near-copies."""
+    """Store the signatures of documents; half of the documents are near-copies."""
     config = CorpusSettings(num_hashes=hashes, threshold=0.8).complete()
     texts = [text.encode() for _, text in documents(count, 100, planted=0.5)]
     made = sketch(texts, config).signatures
@@ -68,7 +69,7 @@ def store_buckets(connection: Connection, banding: Bands) -> float:
 
 
 def find_candidates(connection: Connection) -> tuple[float, int]:
-    """Find the candidates of every document; return the milliseconds, and how many have some."""
+    """Find all candidates; return the milliseconds and the number of documents with candidates."""
     start = time.perf_counter()
     rows = connection.cursor(binary=True).execute(_CANDIDATES).fetchall()
     return (time.perf_counter() - start) * 1000, len(rows)
@@ -82,6 +83,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=20)
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--database-url")
+    add_option(parser)
     given = parser.parse_args()
     banding = Bands(given.hashes // given.rows, given.rows)
     with (
@@ -95,9 +97,12 @@ def main() -> None:
         found = [find_candidates(connection) for _ in range(given.rounds)]
         connection.execute("DROP TABLE classic_signature, classic_band")
     print(f"{given.documents:,} documents, {banding.bands} bands of {banding.rows} rows")
-    print(f"buckets of all, stored and indexed: {statistics.median(stored):.0f} ms")
+    print(f"all buckets, stored and indexed: {statistics.median(stored):.0f} ms")
     milliseconds = statistics.median(some for some, _ in found)
-    print(f"candidates of every one: {milliseconds:.0f} ms ({found[0][1]:,} have some)")
+    print(f"candidates of every document: {milliseconds:.0f} ms ({found[0][1]:,} have candidates)")
+    if given.record:
+        figures = {"buckets_ms": statistics.median(stored), "candidates_ms": milliseconds}
+        record("classic", figures, {})
 
 
 if __name__ == "__main__":

@@ -2,8 +2,9 @@
 
     python -m benchmarks.compare [--documents 20000] [--corpora FOLDER] [--only datasketch,rensa]
 
-Every contender runs in a process of its own, in rounds that take turns; figures are medians. Slow
-ones get fewer documents (--slow-documents). Without --database-url the embedded PostgreSQL is used.
+Each contender runs in its own process. Contenders take turns in each round, and figures are medians of
+the rounds. Slow contenders get fewer documents (--slow-documents). Without --database-url the embedded
+PostgreSQL is used.
 """
 
 from __future__ import annotations
@@ -17,13 +18,15 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import textsim_db as ts
 from benchmarks.contenders import CONTENDERS, THRESHOLD, Documents
 from benchmarks.generate import documents as generated
+from benchmarks.record import Table, add_option, identifier, record
+from benchmarks.record import shown as rounded
 from benchmarks.truth import truth
 
 Figures = dict[str, Any]
@@ -32,7 +35,7 @@ COLUMNS = ("rate", "peak", "bytes", "median", "p99", "together", "recall", "prec
 
 
 def arguments() -> argparse.Namespace:
-    """Return what the command line says."""
+    """Return the arguments of the command line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
     parser.add_argument("--documents", type=int, default=20_000)
     parser.add_argument("--words", type=int, default=200)
@@ -45,11 +48,12 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--only", default=",".join(CONTENDERS))
     parser.add_argument("--output", type=Path, default=Path("benchmarks/results"))
     parser.add_argument("--database-url")
+    add_option(parser)
     return parser.parse_args()
 
 
 def workloads(given: argparse.Namespace) -> Iterator[tuple[str, Documents]]:
-    """Yield the generated documents, or those of each file of the folder."""
+    """Yield the generated documents, or the documents of each file of the folder."""
     if given.corpora is None:
         made = generated(given.documents, given.words, 0.2, given.seed, moved=0.1)
         yield f"generated, {given.words} words", list(made)
@@ -62,7 +66,7 @@ def workloads(given: argparse.Namespace) -> Iterator[tuple[str, Documents]]:
 
 
 def run(name: str, folder: Path, limit: int, queries: int) -> Figures:
-    """Run one contender in a process of its own."""
+    """Run one contender in its own process."""
     command = [sys.executable, "-m", "benchmarks.contenders", name, str(folder)]
     done = subprocess.run(
         [*command, str(limit), str(queries)], capture_output=True, text=True, check=False
@@ -74,7 +78,7 @@ def run(name: str, folder: Path, limit: int, queries: int) -> Figures:
 
 
 def score(figures: Figures, expected: dict[str, set[str]]) -> None:
-    """Add recall and precision over pairs with the documents that were asked for."""
+    """Add recall and precision over the pairs of the queried documents."""
     found = {key: set(keys) - {key} for key, keys in figures.pop("found").items()}
     pairs = sum(len(expected[key]) for key in found)
     hits = sum(len(found[key] & expected[key]) for key in found)
@@ -85,13 +89,13 @@ def score(figures: Figures, expected: dict[str, set[str]]) -> None:
 
 
 def compare(given: argparse.Namespace, documents: Documents) -> dict[str, Figures]:
-    """Return the medians of each contender on some documents."""
+    """Return the medians of each contender for these documents."""
     names = given.only.split(",")
     asked = [key for key, _ in documents]
     slow = min(given.slow_documents, len(documents))
     random.Random(given.seed).shuffle(asked)
     few = {key for key, _ in documents[:slow]}
-    # Those that every contender has come first.
+    # The documents that every contender indexes come first.
     asked = sorted(asked, key=lambda key: key not in few)[: given.queries]
     rounds: dict[str, list[Figures]] = {name: [] for name in names}
     expected = {
@@ -121,10 +125,12 @@ def compare(given: argparse.Namespace, documents: Documents) -> dict[str, Figure
 
 
 def times_as_fast(ours: list[Figures], theirs: list[Figures]) -> float | None:
-    """Return the median of our rate over theirs in the same round, for as many documents."""
+    """Return the median of our rate divided by theirs in the same round; None if documents differ."""
     ratios = [
         our["rate"] / their["rate"]
-        for our, their in zip(ours, theirs, strict=False)  # without ours there are no ratios
+        for our, their in zip(
+            ours, theirs, strict=False
+        )  # the list of ours is empty if --only leaves it out
         if "missing" not in their and our.get("documents") == their["documents"]
     ]
     return statistics.median(ratios) if ratios else None
@@ -174,6 +180,57 @@ def table(results: dict[str, Figures]) -> str:
     return "\n".join(lines) + "\n"
 
 
+PEERS = {
+    "documents": "documents",
+    "rate": "documents/s",
+    "peak": "client, MB",
+    "bytes": "bytes/document",
+    "median": "one query, median ms",
+    "p99": "p99 ms",
+    "together": "queries/s in batches",
+    "recall": "recall",
+    "precision": "precision",
+}
+SHORT = ("rate", "median", "recall", "precision")
+
+
+def peers_table(results: dict[str, Figures], columns: Iterable[str]) -> Table:
+    """Return the figures of each contender, for the docs."""
+    rows = [["", *(PEERS[column] for column in columns), "what it is"]]
+    for name, figures in results.items():
+        if "missing" not in figures:
+            cells = [cell(figures, c) for c in columns]
+            rows.append([name, *cells, CONTENDERS[name].note])
+    return rows
+
+
+def cell(figures: Figures, column: str) -> str:
+    """Return the cell of a figure; recall and precision have three digits after the point."""
+    value = figures[column]
+    if value is None:
+        return ""
+    return f"{value:.3f}" if column in ("recall", "precision") else rounded(value)
+
+
+def record_peers(everything: dict[str, dict[str, Figures]], of_files: bool) -> None:
+    """Record the results: a table for each workload, and a short one for the README."""
+    named = {
+        identifier(title): {identifier(name): figures for name, figures in results.items()}
+        for title, results in everything.items()
+    }
+    tables = {f"peers_{identifier(t)}": peers_table(r, PEERS) for t, r in everything.items()}
+    if of_files:
+        record("compare_files", named, tables)
+        return
+    (results,) = everything.values()
+    (figures,) = named.values()
+    record(
+        "compare",
+        figures,
+        {"peers": peers_table(results, PEERS), "alternatives": peers_table(results, SHORT)},
+    )
+
+
 def main() -> None:
     """Run everything and write the results."""
     given = arguments()
@@ -189,6 +246,8 @@ def main() -> None:
     (given.output / "compare.md").write_text(report, encoding="utf-8")
     (given.output / "compare.json").write_text(json.dumps(everything, indent=1), encoding="utf-8")
     print(report)
+    if given.record:
+        record_peers(everything, given.corpora is not None)
     try:
         from benchmarks.chart import draw
     except ImportError:

@@ -1,8 +1,8 @@
-"""The project and its peers behind one interface: index documents, then look some up.
+"""The project and its peers behind one interface: index documents, then look texts up.
 
-Each runs in a process of its own, `python -m benchmarks.contenders NAME FOLDER`, so that its peak
-memory is its own; it prints its figures as JSON. Peers get the same shingles of three words, and the
-same bands and rows, where their interface takes them.
+Each runs in its own process, `python -m benchmarks.contenders NAME FOLDER`, so that its peak memory is
+measured alone. It prints its figures as JSON. Peers get the same shingles of three words, and the same
+bands and rows if their interface accepts them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Documents = list[tuple[str, str]]
 
 
 def word_trigrams(text: str) -> list[str]:
-    """Return the shingles of three words, as most peers have to be given them."""
+    """Return the shingles of three words, as most peers expect them."""
     words = text.lower().split()
     if len(words) < 3:
         return [" ".join(words)] if words else []
@@ -30,7 +30,7 @@ def word_trigrams(text: str) -> list[str]:
 
 
 class Contender(ABC):
-    """One library, with what has to be known to read its figures."""
+    """One library, with a note that explains its figures."""
 
     note = ""
     slow = False
@@ -40,23 +40,23 @@ class Contender(ABC):
 
     @abstractmethod
     def index(self, documents: Documents) -> None:
-        """Bring documents from strings into the index."""
+        """Index documents, given as strings."""
 
     @abstractmethod
     def find(self, text: str) -> Sequence[str]:
-        """Return the keys of what the contender finds for a text."""
+        """Return the keys of the documents that the contender finds for a text."""
 
     def find_many(self, texts: list[str]) -> None:
-        """Look up several texts in the fastest way there is."""
+        """Look up several texts in the fastest way of the library."""
         for text in texts:
             self.find(text)
 
     def stored_bytes(self) -> int | None:
-        """Return the bytes in the database, or None where all is in memory."""
+        """Return the bytes in the database, or None if the index is in memory."""
         return None
 
-    def close(self) -> None:  # noqa: B027 - those in memory have nothing to remove
-        """Remove what was stored."""
+    def close(self) -> None:  # noqa: B027 - an index in memory has nothing to remove
+        """Remove the stored documents."""
 
 
 class TextsimDb(Contender):
@@ -126,7 +126,7 @@ class Datasketch(Contender):
 
 
 class Rensa(Contender):
-    """rensa's RMinHash and RMinHashLSH: 16 bands of 8, as bands have to divide the hashes."""
+    """rensa's RMinHash and RMinHashLSH: 16 bands of 8, because bands must divide the hashes."""
 
     note = "in memory; candidates; 16 bands of 8 rows"
 
@@ -186,9 +186,9 @@ class Gaoya(Contender):
 
 
 class DedupPg(Contender):
-    """dedup-pg into the same server: it joins a text to the first cluster that shares a band."""
+    """dedup-pg on the same server: it joins a text to the first cluster that shares a band."""
 
-    note = "PostgreSQL, commits not waited for; clusters by any shared band; a look-up inserts"
+    note = "PostgreSQL, asynchronous commits; clusters by any shared band; a look-up inserts"
     slow = True
 
     def __init__(self, url: str) -> None:
@@ -231,9 +231,9 @@ class DedupPg(Contender):
 
 
 class PgTrgm(Contender):
-    """A GIN index of pg_trgm: similarity of the sets of trigrams of characters, not of words."""
+    """A GIN index of pg_trgm: the similarity of sets of character trigrams, not of words."""
 
-    note = "PostgreSQL's contrib; another measure: trigrams of characters"
+    note = "PostgreSQL's contrib; another measure: character trigrams"
     slow = True
 
     def __init__(self, url: str) -> None:
@@ -287,7 +287,7 @@ def resident() -> int:
 
 
 def peak() -> float:
-    """Return the peak resident memory of this process in MB; ru_maxrss would have the parent's."""
+    """Return the peak resident memory of this process in MB; ru_maxrss would include the parent's."""
     with Path("/proc/self/status").open() as file:
         line = next(line for line in file if line.startswith("VmHWM"))
     return int(line.split()[1]) / 1024
@@ -332,7 +332,7 @@ def measure(name: str, folder: Path, limit: int, queries: int) -> dict[str, Any]
 
 
 def main() -> None:
-    """Measure one contender; a missing one says so."""
+    """Measure one contender; if its library is missing, report that."""
     name, folder, limit, queries = sys.argv[1:5]
     try:
         figures = measure(name, Path(folder), int(limit), int(queries))

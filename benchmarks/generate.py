@@ -14,7 +14,7 @@ _CHUNK = 10_000
 
 
 def vocabulary(rng: np.random.Generator, size: int = VOCABULARY) -> npt.NDArray[np.object_]:
-    """Return distinct made-up words, the frequent ones short: object array of shape (size,)."""
+    """Return distinct invented words, shorter for frequent words: object array of shape (size,)."""
     onsets = [*"bcdfghjklmnprstvwz", "st", "tr", "pl", "gr", "sh", "th"]
     syllables = [
         onset + vowel for onset in onsets for vowel in ["a", "e", "i", "o", "u", "ea", "ou"]
@@ -24,7 +24,7 @@ def vocabulary(rng: np.random.Generator, size: int = VOCABULARY) -> npt.NDArray[
         drawn = rng.integers(0, len(syllables), (size, 4)).tolist()
         lengths = rng.integers(2, 5, size).tolist()
         for syllable, length in zip(drawn, lengths, strict=True):
-            # The most frequent words are the short ones.
+            # The most frequent words are short.
             wanted = 2 + len(words) // 100 if len(words) < 300 else length
             words["".join(syllables[i] for i in syllable[:wanted])] = None
     return np.array(list(words)[:size], object)
@@ -39,11 +39,12 @@ def documents(
     boilerplate: int = 0,
     moved: float = 0.0,
 ) -> Iterator[tuple[str, str]]:
-    """Yield (key, text): Zipf-distributed words, a share of them near-copies of earlier documents.
+    """Yield (key, text) of documents with Zipf-distributed words.
 
-    A planted copy replaces 0 to 20 % of the words of a random document of the same ten thousand; a
-    share moved of them have their sentences shuffled as well. Spread over all, so many documents
-    are identical, and so many have the first half of one in the place of their own.
+    planted is the share of documents that copy a random earlier document of the same ten thousand. A
+    copy has 0 to 20 % of its words replaced. moved is the share of copies with shuffled sentences.
+    identical is the number of documents with one text, and boilerplate is the number of documents that
+    begin with the first half of that text.
     """
     rng = np.random.default_rng(seed)
     vocabulary_ = vocabulary(rng)
@@ -74,7 +75,7 @@ def documents(
 
 
 def _moved(rng: np.random.Generator, numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Return words with whole sentences in another order."""
+    """Return the words with their sentences in a random order."""
     sentences = [numbers[i : i + SENTENCE] for i in range(0, len(numbers), SENTENCE)]
     return np.concatenate([sentences[i] for i in rng.permutation(len(sentences))])
 
@@ -82,10 +83,11 @@ def _moved(rng: np.random.Generator, numbers: npt.NDArray[np.int64]) -> npt.NDAr
 def pair_of_similarity(
     rng: np.random.Generator, vocabulary_: Sequence[str], words: int, similarity: float
 ) -> tuple[str, str, float]:
-    """Return two texts and their exact similarity by shingles of three words, near the wanted one.
+    """Return two texts and their exact similarity by shingles of three words.
 
-    A word is replaced at so many places, three or more apart, that each takes three shingles away:
-    of s shingles, e edits leave (s - 3e) / (s + 3e). No word comes twice.
+    The similarity is the nearest possible value to the wanted similarity. Words are replaced at places
+    three or more apart, so each edit changes three shingles: of s shingles, e edits leave a similarity
+    of (s - 3e) / (s + 3e). No word occurs twice.
     """
     shingles = words - 2
     edits = round(shingles * (1 - similarity) / (3 * (1 + similarity)))
@@ -94,7 +96,7 @@ def pair_of_similarity(
     drawn = rng.choice(len(vocabulary_), words + edits, replace=False).tolist()
     one = [vocabulary_[i] for i in drawn[:words]]
     other = list(one)
-    # Places 2, 5, 8, ... of the words: each is in three shingles, and in none together.
+    # The words at places 2, 5, 8, ... are in three shingles each, and no two share a shingle.
     places = 2 + 3 * rng.choice(shingles // 3, edits, replace=False)
     for place, number in zip(places.tolist(), drawn[words:], strict=True):
         other[place] = vocabulary_[number]

@@ -1,9 +1,9 @@
-"""Texts that are made to take long: seconds from text to sketch by size, and how soon SQL is cancelled.
+"""Texts that are designed to take long: seconds from text to sketch by size, and the delay of a cancel.
 
     python -m benchmarks.hostile_texts [--sizes 1 8 32 128] [--texts NAME...] [--no-sql]
 
-Linear means that four times the size takes four times as long. "cancelled after" is the longest time
-from a cancel to the end of textsim.normal_form, over cancels at several moments of its run.
+Linear means that four times the size takes four times as long. textsim.normal_form is cancelled at
+several moments; "cancelled after" is the longest time from a cancel to its end.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ CANCELS = 5
 
 
 def text_of(pattern: str, size: int) -> str:
-    """Return the pattern repeated to a text of at most this size, in bytes."""
+    """Repeat the pattern to a text of at most this number of bytes."""
     return pattern * (size // len(pattern.encode()))
 
 
 def seconds_of(function: Callable[[], object]) -> str:
-    """Return the seconds that a call takes, or why it fails."""
+    """Return the seconds that a call takes, and its error if it fails."""
     start = time.perf_counter()
     try:
         function()

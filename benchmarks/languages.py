@@ -1,8 +1,8 @@
-"""Identifying the languages of texts, beside the library whose model it is; one core, no database.
+"""Identifying the languages of texts, beside py3langid, whose model is used; one core, no database.
 
     python -m benchmarks.languages FILE.jsonl.gz... [--documents 20000] [--rounds 3]
 
-Both get normal forms. Where the documents say their language, so is said how often it was found.
+Both get normal forms. If the documents name their language, the share of right answers is printed.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from pathlib import Path
 
 from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
+from benchmarks.record import add_option, record
 from textsim_db.text.languages import identify
 from textsim_db.text.tokens import tokenize
 from textsim_db.text.utf8 import to_bytes
@@ -29,7 +30,9 @@ def main() -> None:
     parser.add_argument("files", nargs="+", type=Path)
     parser.add_argument("--documents", type=int, default=20_000)
     parser.add_argument("--rounds", type=int, default=3)
+    add_option(parser)
     given = parser.parse_args()
+    table = [["documents", "MB/s", "py3langid itself", "right language"]]
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     library = LanguageIdentifier.from_model_file(MODEL_FILE)
@@ -54,9 +57,14 @@ def main() -> None:
             f"{statistics.median(ours):.1f} MB/s, py3langid {statistics.median(theirs):.1f} MB/s; "
             f"the same language for {same:,}"
         )
+        label = f"{path.name.removesuffix('.jsonl.gz')}, {len(read):,}"
+        table.append([label, *(f"{statistics.median(rates):.1f}" for rates in (ours, theirs)), ""])
         if "language" in read[0]:
             right = sum(a == d["language"] for a, d in zip(found, read, strict=True))
-            print(f"  the language that the document says: {right / len(read):.1%}")
+            print(f"  right, by the language of the document: {right / len(read):.1%}")
+            table[-1][-1] = f"{right / len(read):.1%}"
+    if given.record:
+        record("languages", {}, {"languages": table})
 
 
 if __name__ == "__main__":

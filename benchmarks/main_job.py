@@ -1,10 +1,9 @@
-"""The main job at a size: load, queries, batches of queries, all pairs; on the embedded server.
+"""The main job: load, queries, batches of queries, all pairs, clusters; on the embedded server.
 
     python -m benchmarks.main_job --documents 200000
 
-Each figure is printed as it is measured. The documents are made before the clock starts (up to
-a million of 200 words they are kept in a temporary file, so that the memory shown is the
-project's).
+Each figure is printed as it is measured. The documents are written to a temporary file before the clock
+starts, so that the memory shown is the memory of the project.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ def peak_memory() -> float:
 
 
 def measure_queries(db: ts.Database, corpus: ts.Corpus, some: list[str]) -> None:
-    """Query texts one at a time, in SQL, and together, and print the figures."""
+    """Query texts one at a time, in SQL, and in batches, and print the figures."""
     for run in ("right after the load", "again"):
         times = []
         for text in some:
@@ -80,11 +79,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--documents", type=int, default=200_000)
     parser.add_argument("--words", type=int, default=200)
-    parser.add_argument("--identical", type=int, default=0, help="so many are the same")
-    parser.add_argument("--boilerplate", type=int, default=0, help="so many share a half")
+    parser.add_argument("--identical", type=int, default=0, help="number of identical documents")
+    parser.add_argument(
+        "--boilerplate", type=int, default=0, help="number of documents with the same first half"
+    )
     parser.add_argument("--queries", type=int, default=2_000)
     parser.add_argument("--database-url")
-    parser.add_argument("--keep", action="store_true", help="leave the corpus there")
+    parser.add_argument("--keep", action="store_true", help="do not drop the corpus")
     arguments = parser.parse_args()
     name = f"benchmark-{arguments.documents}"
     with tempfile.TemporaryDirectory() as folder, ts.connect(arguments.database_url) as db:
@@ -114,7 +115,7 @@ def main() -> None:
         with psycopg.connect(db.url) as connection:
             total = stored_bytes(connection, name)
         print(f"{'stored bytes/document':<34}{total / report.added:>12,.0f}")
-        if not arguments.identical:  # of so many copies, nobody wants all matches and pairs
+        if not arguments.identical:  # identical documents have too many matches and pairs to list
             step = max(1, arguments.documents // arguments.queries)
             some = [text for i, (_, text) in enumerate(read_documents(path)) if i % step == 0]
             measure_queries(db, corpus, some)

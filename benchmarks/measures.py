@@ -2,8 +2,8 @@
 
     python -m benchmarks.measures [--pairs 20000] [--rounds 5]
 
-Documents are rows of word ids, as a corpus gives them for verification. RapidFuzz is called directly
-on the same words beside it.
+Documents are rows of word ids, as in the verification of a corpus. RapidFuzz is also called directly on
+the same words.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import numpy as np
 from rapidfuzz.distance import Levenshtein
 
 from benchmarks.generate import documents
+from benchmarks.record import add_option, identifier, record, shown
 from textsim_db import measures
 from textsim_db.compare.document_rows import Rows
 from textsim_db.compare.jaccard import jaccard_pairs
@@ -27,7 +28,7 @@ from textsim_db.measures import MEASURES, words
 
 SHINGLE = 3
 LOOSEST = {True: 1e9, False: 0.0}
-"""Thresholds that everything passes."""
+"""Thresholds that every pair reaches, for distances (True) and similarities (False)."""
 
 
 def microseconds(function: Callable[[], object], pairs: int) -> float:
@@ -40,7 +41,7 @@ def microseconds(function: Callable[[], object], pairs: int) -> float:
 def of_each(
     function: Callable[[list[str], list[str]], float], some: list[tuple[list[str], list[str]]]
 ) -> list[float]:
-    """Call a measure for one pair after the other."""
+    """Call a measure for each pair."""
     return [function(a, b) for a, b in some]
 
 
@@ -49,6 +50,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
     parser.add_argument("--pairs", type=int, default=20_000)
     parser.add_argument("--rounds", type=int, default=5)
+    add_option(parser)
     given = parser.parse_args()
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
@@ -61,7 +63,7 @@ def main() -> None:
     shingles = np.array(
         [len(set(zip(row, row[1:], row[2:], strict=False))) for row in map(np.ndarray.tolist, rows)]
     )
-    # Pairs of different documents, near and far, no two with the same left one.
+    # Near and far pairs. Each document is in one pair only.
     left = np.arange(given.pairs) * 2
     right = left + 1
     tasks: dict[str, Callable[[], object]] = {
@@ -90,6 +92,11 @@ def main() -> None:
             times[name].append(microseconds(task, pairs))
     for name, found in times.items():
         print(f"{name:<40}{statistics.median(found):>8.2f} µs a pair")
+    if given.record:
+        medians = {name: statistics.median(found) for name, found in times.items()}
+        cells = [[name, shown(value)] for name, value in medians.items()]
+        figures = {identifier(name): value for name, value in medians.items()}
+        record("measures", figures, {"measures": [["", "µs a pair"], *cells]})
 
 
 if __name__ == "__main__":

@@ -2,9 +2,9 @@
 
     python -m benchmarks.memory --documents 1000000
 
-Each job runs in a process of its own. It prints the resident memory every 100,000 documents, then
-the slope and the peak. The slope is the number of bytes that each further document adds. It is
-fitted to the last four fifths of the documents, because caches fill during the first fifth.
+Each job runs in its own process. It prints the resident memory every 100,000 documents, then the slope
+and the peak. The slope is the number of bytes that each further document adds. It is fitted to the last
+four fifths of the documents, because caches fill during the first fifth.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ import psycopg
 
 import textsim_db as ts
 from benchmarks.main_job import read_documents, write_documents
+from benchmarks.record import add_option, record
 
 STEP = 100_000
 NAME = "benchmark-memory"
@@ -32,7 +33,7 @@ JOBS = ("load", "dedupe", "worker")
 
 
 class Samples:
-    """The resident memory of a process by documents done, printed as it is measured."""
+    """The resident memory of a process by number of documents, printed as it is measured."""
 
     def __init__(self, documents: int, process: psutil.Process) -> None:
         self._documents = documents
@@ -40,18 +41,20 @@ class Samples:
         self._rows: list[tuple[int, int]] = []
 
     def take(self, done: int) -> None:
-        """Measure the memory if STEP documents were done since the last sample."""
+        """Measure the memory if STEP documents were processed since the last sample."""
         if done // STEP > (self._rows[-1][0] // STEP if self._rows else 0):
             self._rows.append((done, self._process.memory_info().rss))
             print(f"{done:>16,} documents{self._rows[-1][1] / 2**20:>10,.0f} MB", flush=True)
 
     def finish(self, peak: int) -> None:
-        """Print the slope and the peak, which is in kilobytes."""
+        """Print the slope and the peak, then both as JSON on one line; peak: kilobytes."""
+        slope = 0.0
         rows = np.array([row for row in self._rows if row[0] > self._documents / 5], float)
         if len(rows) > 1:
             slope = np.polynomial.Polynomial.fit(rows[:, 0], rows[:, 1], 1).convert().coef[1]
             print(f"{'slope':<16}{slope:>20,.0f} bytes a document")
         print(f"{'peak':<16}{peak / 1024:>20,.0f} MB", flush=True)
+        print(json.dumps({"slope_bytes": slope, "peak_mb": peak / 1024}), flush=True)
 
 
 def load(path: Path, documents: int) -> None:
@@ -91,7 +94,7 @@ def dedupe(path: Path, documents: int) -> None:
 
 
 def worker(path: Path, documents: int) -> None:
-    """Index the changes of an attached table, one for each row, with a worker."""
+    """Index an attached table with a worker, one change for each row."""
     samples = Samples(documents, psutil.Process())
     done = 0
 
@@ -131,12 +134,15 @@ def drop_corpus(db: ts.Database) -> None:
 
 
 def main() -> None:
-    """Run each job in a process of its own, or the one job that is named."""
+    """Run each job in its own process; with --file, run the named jobs in this process."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
     parser.add_argument("--documents", type=int, default=1_000_000)
     parser.add_argument("--words", type=int, default=200)
     parser.add_argument("--jobs", nargs="+", choices=JOBS, default=JOBS)
-    parser.add_argument("--file", type=Path, help="the documents of one job, as the jobs get them")
+    parser.add_argument(
+        "--file", type=Path, help="the documents; used by the processes of the jobs"
+    )
+    add_option(parser)
     arguments = parser.parse_args()
     if arguments.file is not None:
         for job in arguments.jobs:
@@ -147,10 +153,36 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "documents.tsv"
         write_documents(path, arguments.documents, arguments.words)
+        figures = {}
         for job in arguments.jobs:
             print(f"{job}: {arguments.documents:,} documents", flush=True)
             parts = ["--jobs", job, "--file", str(path), "--documents", str(arguments.documents)]
-            subprocess.run([sys.executable, "-m", "benchmarks.memory", *parts], check=True)
+            figures[job] = run_job([sys.executable, "-m", "benchmarks.memory", *parts])
+    if arguments.record:
+        rows = [
+            [job, f"{job_figures['slope_bytes']:,.0f}", f"{job_figures['peak_mb']:,.0f}"]
+            for job, job_figures in figures.items()
+        ]
+        header = [
+            f"{arguments.documents:,} documents",
+            "bytes for each further document",
+            "peak, MB",
+        ]
+        record("memory", figures, {"memory": [header, *rows]})
+
+
+def run_job(command: list[str]) -> dict[str, float]:
+    """Run a job, pass its output on, and return the figures of its last line."""
+    line = ""
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            if not line.startswith("{"):
+                print(line, end="", flush=True)
+    if process.returncode:
+        raise SystemExit(f"{' '.join(command)} ended with {process.returncode}; expected 0")
+    figures: dict[str, float] = json.loads(line)
+    return figures
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
-"""Where a load's time goes, and how close it comes to what the machine can do; embedded server.
+"""The time of each stage of a load, and how busy the load keeps the machine; embedded server.
 
     python -m benchmarks.profile_load [--documents 200000]
 
-Each stage is first run alone on the same documents: the kernels, looking up words, COPY, the index.
-Then the load as a whole, with the processor time of client and server. Two cores that are busy all
-the time are the limit.
+First each stage runs alone on the same documents: the kernels, looking up words, COPY, the index. Then
+the whole load runs, with the processor time of client and server. A load cannot be faster than all cores
+busy all the time.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def timed(function: Callable[[], Any]) -> tuple[Any, float]:
 
 
 def server_seconds(folder: Path) -> float:
-    """Return the processor time of the server of a data directory, with processes that have ended."""
+    """Return the processor time of a server and of its processes that have ended."""
     postmaster = psutil.Process(int((folder / "postmaster.pid").read_text().split()[0]))
     return sum(sum(each.cpu_times()[:4]) for each in [postmaster, *postmaster.children()])
 
@@ -53,7 +53,7 @@ def client_seconds() -> float:
 
 
 def disk_rate(folder: Path) -> float:
-    """Return how many megabytes a second can be written and synced."""
+    """Return the megabytes a second that can be written and synced."""
     block = os.urandom(2**20)
     with tempfile.NamedTemporaryFile(dir=folder) as file:
         start = time.perf_counter()
@@ -65,7 +65,7 @@ def disk_rate(folder: Path) -> float:
 
 
 class Report:
-    """Prints figures, per document."""
+    """Prints figures for each document."""
 
     def __init__(self, documents: int) -> None:
         self._documents = documents
@@ -118,7 +118,7 @@ def whole(db: ts.Database, some: Documents, report: Report, folder: Path) -> Non
     busy = (client + server) / seconds / cores
     limit = len(some) * cores / (client + server)
     print(
-        f"    {cores} cores busy {busy:.0%} of the time; all of it would be {limit:,.0f} documents/s"
+        f"    {cores} cores busy {busy:.0%} of the time; if always busy: {limit:,.0f} documents/s"
     )
     log = log_position(db) - written
     print(

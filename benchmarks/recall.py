@@ -1,9 +1,9 @@
-"""Recall promised against recall measured by brute force, and precision, at several thresholds.
+"""Promised recall beside recall measured by brute force, and precision, at several thresholds.
 
     python -m benchmarks.recall [--corpora FOLDER] [--documents 20000]
 
-Each set of documents is indexed once and rebuilt for each threshold. Measured is a sample of documents
-against all; precision is that of all pairs that are reported, each compared anew.
+Each set of documents is indexed once and rebuilt for each threshold. Recall compares a sample of
+documents with all documents. Precision compares every reported pair again.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import numpy as np
 
 import textsim_db as ts
 from benchmarks.generate import pair_of_similarity, vocabulary
+from benchmarks.record import add_option, markdown, record
 from textsim_db.text.shingles import shingles
 
 THRESHOLDS = (0.5, 0.7, 0.8, 0.9)
@@ -25,7 +26,7 @@ Documents = list[tuple[str, str]]
 
 
 def generated(count: int, seed: int) -> Documents:
-    """Return pairs of documents of every similarity from 0.4 on, to 1."""
+    """Return pairs of documents with similarities from 0.4 to 1."""
     rng = np.random.default_rng(seed)
     words = vocabulary(rng, 50_000).tolist()
     made: Documents = []
@@ -36,7 +37,7 @@ def generated(count: int, seed: int) -> Documents:
 
 
 def workloads(given: argparse.Namespace) -> Iterator[tuple[str, Documents]]:
-    """Yield the generated documents, and those of each file of the folder."""
+    """Yield the generated documents, and the documents of each file of the folder."""
     yield "generated", generated(given.documents, given.seed)
     for path in sorted(given.corpora.glob("*.jsonl.gz")) if given.corpora else []:
         with gzip.open(path, "rt", encoding="utf-8") as file:
@@ -46,7 +47,7 @@ def workloads(given: argparse.Namespace) -> Iterator[tuple[str, Documents]]:
 
 
 def precision(corpus: ts.Corpus, documents: Documents, most: int = 20_000) -> float | None:
-    """Return the share of the pairs that are reported whose similarity is what is reported."""
+    """Return the share of reported pairs whose similarity is right and reaches the threshold."""
     texts = dict(documents)
     right = count = 0
     for pair in corpus.pairs():
@@ -67,11 +68,11 @@ def main() -> None:
     parser.add_argument("--recall", type=float, default=0.95)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--database-url")
+    add_option(parser)
     given = parser.parse_args()
-    print(
-        "| documents | threshold | bands x rows | pairs | measured (95 %) | promised | precision |"
-    )
-    print("|---|---|---|---|---|---|---|")
+    header = "documents, threshold, bands x rows, pairs, measured (95 %), promised, precision"
+    table = [header.split(", ")]
+    print(markdown(table), end="")
     with ts.connect(given.database_url) as db:
         for name, documents in workloads(given):
             if "recall" in db.corpora():
@@ -83,13 +84,23 @@ def main() -> None:
                 report = corpus.measure_recall(sample=given.sample, seed=given.seed)
                 low, high = report.interval
                 banding = f"{corpus.config.bands} x {corpus.config.rows}"
-                print(
-                    f"| {name}, {len(documents):,} | {threshold} | {banding} | {report.pairs:,} "
-                    f"| {report.recall or 0:.4f} ({low:.4f} to {high:.4f}) "
-                    f"| {report.promised or 0:.4f} | {precision(corpus, documents)} |",
-                    flush=True,
-                )
+                precise = precision(corpus, documents)
+                row = [
+                    f"{name}, {len(documents):,}",
+                    f"{threshold}",
+                    banding,
+                    f"{report.pairs:,}",
+                    f"{report.recall:.4f} ({low:.4f} to {high:.4f})"
+                    if report.recall is not None
+                    else "",
+                    f"{report.promised:.4f}" if report.promised is not None else "",
+                    "" if precise is None else f"{precise}",
+                ]
+                table.append(row)
+                print(f"| {' | '.join(row)} |", flush=True)
             corpus.drop()
+    if given.record:
+        record("recall", {}, {"recall": table})
 
 
 if __name__ == "__main__":

@@ -2,16 +2,16 @@
 
     python -m benchmarks.scale --documents 10000000 [--folder FOLDER] [--steps load,queries]
 
-The steps are texts, load, queries, pairs, clusters and check. Each runs in a process of its own and
-leaves its figures in a file of the folder. A step that has figures is skipped, so a run that was
-interrupted goes on where it was; --again repeats the named steps. `--documents 0` runs nothing. In the
-end the table of all sizes in the folder is printed.
+The steps are texts, load, queries, pairs, clusters and check. Each step runs in its own process and
+writes its figures to a file of the folder. A step with figures is skipped, so an interrupted run
+continues; --again repeats the named steps. At the end the table of all sizes in the folder is printed;
+`--documents 0` prints only the table.
 
-The texts are made before, a million in a file, by a process for each core, and with a seed for each
-file: a corpus of 1,000,000 documents is the beginning of the one of 10,000,000. One document in 20 is
-a near-copy as in `generate.py`. Cold means that the server was started anew and that the system keeps
-none of its files in memory. 10,000,000 documents of 200 words take 15 GB as texts and some 30 GB in the
-database with its log; with --remove-texts each file of texts is removed when it has been loaded.
+The step texts writes files of a million texts, with a seed for each file and a process for each core.
+So a corpus of 1,000,000 documents is the beginning of a corpus of 10,000,000. One document in 20 is a
+near-copy, as in `generate.py`. Cold means that the server has just started and none of its files are in
+memory. 10,000,000 documents of 200 words take 15 GB as texts, and 30 GB in the database with its log;
+--remove-texts removes each file of texts when it has been loaded.
 """
 
 from __future__ import annotations
@@ -44,6 +44,7 @@ import psycopg
 import textsim_db as ts
 from benchmarks.against_side import Server, milliseconds, own_seconds, peak_mb, read_documents
 from benchmarks.generate import EXPONENT, vocabulary
+from benchmarks.record import Table, add_option, identifier, record, shown
 from textsim_db.db import embedded_server
 
 Figures = dict[str, Any]
@@ -82,7 +83,7 @@ class Run:
         self._figures = folder / f"figures-{documents}-{words}.json"
 
     def figures(self) -> Figures:
-        """Return the figures of the steps that were done."""
+        """Return the figures of the finished steps."""
         if not self._figures.exists():
             return {"documents": self.documents, "words": self.words}
         figures: Figures = json.loads(self._figures.read_text())
@@ -106,14 +107,14 @@ class Run:
         ]
 
     def documents_of_files(self, remove: bool) -> Iterator[tuple[str, str]]:
-        """Yield the documents, and remove each file after its last one if that is wanted."""
+        """Yield the documents; with remove, remove each file after its last document."""
         for path in self.text_files():
             yield from read_documents(path)
             if remove:
                 path.unlink()
 
     def sample_file(self) -> Path:
-        """Return the file of the texts that are queried."""
+        """Return the file of the texts of the queries."""
         return self.folder / f"queries-{self.documents}-{self.words}.json"
 
     def draw_texts(self, count: int) -> list[str]:
@@ -131,12 +132,12 @@ class Run:
 
 
 def write_text_file(path: Path, number: int, count: int, words: int) -> float:
-    """Write one file of documents and return the processor's seconds."""
+    """Write one file of documents and return the processor seconds."""
     start = own_seconds()
     rng = np.random.default_rng([1, number])
     all_words = vocabulary(np.random.default_rng(1))
     weights = np.cumsum(1.0 / np.arange(1, len(all_words) + 1) ** EXPONENT)
-    # A look-up instead of a search: the word at each of four million quantiles.
+    # A table of the word at each of four million quantiles is faster than a search.
     quantiles = (np.arange(QUANTILES) + 0.5) / QUANTILES * weights[-1]
     word_at = np.searchsorted(weights, quantiles).astype(np.int32)
     temporary = path.with_suffix(".new")
@@ -158,7 +159,7 @@ def write_text_file(path: Path, number: int, count: int, words: int) -> float:
 
 
 def make_texts(run: Run) -> Figures:
-    """Write the files of texts that are not there."""
+    """Write the missing files of texts."""
     start = time.perf_counter()
     missing = [
         (path, number, min(FILE_DOCUMENTS, run.documents - number * FILE_DOCUMENTS), run.words)
@@ -180,7 +181,7 @@ def make_texts(run: Run) -> Figures:
 
 def load(run: Run) -> Figures:
     """Load the documents with one add_many()."""
-    if not all(path.exists() for path in run.text_files()):  # an earlier load has removed some
+    if not all(path.exists() for path in run.text_files()):  # --remove-texts of an earlier load
         make_texts(run)
     with ts.connect() as db, psycopg.connect(db.url, autocommit=True) as connection:
         drop_corpus(db, NAME)
@@ -220,7 +221,7 @@ def load(run: Run) -> Figures:
 
 
 def queries(run: Run) -> Figures:
-    """Query random documents: cold, warm, together, and in SQL."""
+    """Query random documents: cold, warm, in batches, and in SQL."""
     drawn = json.loads(run.sample_file().read_text())
     texts, warming = drawn[:QUERIES], drawn[QUERIES:]
     start_cold(run)
@@ -261,7 +262,7 @@ def clusters(run: Run) -> Figures:
 
 
 def cold_and_warm(run: Run, count: Callable[[ts.Corpus], int]) -> Figures:
-    """Measure something on a cold server and again."""
+    """Measure a call on a cold server, and again on the warm server."""
     start_cold(run)
     figures: Figures = {}
     with ts.connect() as db, psycopg.connect(db.url, autocommit=True) as connection:
@@ -274,7 +275,7 @@ def cold_and_warm(run: Run, count: Callable[[ts.Corpus], int]) -> Figures:
 
 
 def check(run: Run) -> Figures:
-    """Check all stored rows, on a server that has just listed all pairs or is cold."""
+    """Check all stored rows; the server is warm from the step pairs, or cold."""
     with ts.connect() as db, psycopg.connect(db.url, autocommit=True) as connection:
         corpus = db.corpus(NAME)
         return measured(connection, lambda: len(corpus.check()))
@@ -309,7 +310,7 @@ def measured(connection: Connection, function: Callable[[], int]) -> Figures:
 
 
 class Stages:
-    """Samples of what the main thread and the server do, and of the memory, of which the peak counts."""
+    """Samples of the main thread's functions, the server's statements, and the memory."""
 
     def __init__(self, connection: Connection) -> None:
         self.of_client: Counter[str] = Counter()
@@ -320,7 +321,7 @@ class Stages:
         self._main = threading.main_thread().ident
 
     def run(self, ended: threading.Event) -> None:
-        """Sample until the event."""
+        """Sample until the event is set."""
         last = time.perf_counter()
         number = 0
         while not ended.wait(0.02):
@@ -354,7 +355,7 @@ def statement_name(query: str) -> str:
 
 @contextmanager
 def sampled(connection: Connection) -> Iterator[Stages]:
-    """Sample what happens meanwhile."""
+    """Sample the stages while the block runs."""
     stages, ended = Stages(connection), threading.Event()
     thread = threading.Thread(target=stages.run, args=[ended])
     thread.start()
@@ -366,7 +367,7 @@ def sampled(connection: Connection) -> Iterator[Stages]:
 
 
 def start_cold(run: Run) -> None:
-    """Stop the server, and have the system forget its files; the next connect() starts it."""
+    """Stop the server, and drop its files from the system's cache; the next connect() starts it."""
     embedded_server.stop()
     for path in run.data.rglob("*"):
         if path.is_file():
@@ -386,7 +387,7 @@ def warm_up(db: ts.Database) -> None:
 
 
 def drop_corpus(db: ts.Database, name: str) -> None:
-    """Drop a corpus that an interrupted run has left."""
+    """Drop the corpus of an interrupted run."""
     if name in db.corpora():
         db.drop_corpus(name)
 
@@ -412,8 +413,29 @@ def log_position(connection: Connection) -> int:
     return int(row[0])
 
 
+RECORDED = [
+    "load, s",
+    "load, documents/s",
+    "load, slowest slice, documents/s",
+    "load, client, peak MB",
+    "log, bytes a document",
+    "stored without the dictionary, bytes a document",
+    "one query, warm, median ms",
+    "one query, warm, p99 ms",
+    "one query, cold, median ms",
+    "candidates of a query, mean",
+    "query_many, warm, queries/s",
+    "matches() in SQL, warm, median ms",
+    "all pairs, cold, s",
+    "all pairs, warm, s",
+    "all pairs, warm, client, peak MB",
+    "check, s",
+]
+"""The rows of the table in the docs."""
+
+
 def rows_of(figures: Figures) -> dict[str, float]:
-    """Return the rows of the table that the figures of a size give."""
+    """Return the rows of the table for the figures of one size."""
     count, words, cores = figures["documents"], figures["words"], os.cpu_count() or 1
     rows: dict[str, float] = {}
     if texts := figures.get("texts"):
@@ -426,6 +448,7 @@ def rows_of(figures: Figures) -> dict[str, float]:
         ]
         memory = [one["client_mb"] for one in done["slices"]]
         rows |= {
+            "load, s": done["seconds"],
             "load, documents/s": count / done["seconds"],
             "load, first slice, documents/s": rates[0],
             "load, slowest slice, documents/s": min(rates),
@@ -467,7 +490,7 @@ def rows_of(figures: Figures) -> dict[str, float]:
 
 
 def measured_rows(what: str, number: str, done: Figures) -> dict[str, float]:
-    """Return the rows of what measured() returned."""
+    """Return the rows of the table for figures of measured()."""
     return {
         f"{what}, s": done["seconds"],
         f"{what}, {number}": done["number"],
@@ -478,7 +501,7 @@ def measured_rows(what: str, number: str, done: Figures) -> dict[str, float]:
 
 
 def stage_lines(figures: Figures) -> Iterator[str]:
-    """Yield the stages of all pairs, clusters and check that take a fiftieth of the time or more."""
+    """Yield the stages of pairs, clusters and check that take at least a fiftieth of the time."""
     measurements = {
         f"all {step}, {state}": done
         for step in ("pairs", "clusters")
@@ -512,24 +535,42 @@ def report(folder: Path) -> str:
     return "\n".join(lines) + "\n"
 
 
-def shown(value: float) -> str:
-    """Return a figure with three digits or more."""
-    if value >= 100 or value == int(value):
-        return f"{value:,.0f}"
-    return f"{value:.1f}" if value >= 10 else f"{value:.2f}"
+def recorded_sizes(folder: Path) -> tuple[dict[str, dict[str, float]], Table]:
+    """Return the rows of each size by name, and a table of the RECORDED ones."""
+    all_figures = [json.loads(path.read_text()) for path in folder.glob("figures-*.json")]
+    all_figures.sort(key=lambda figures: (figures["words"], figures["documents"]))
+    return recorded_rows({figures["documents"]: rows_of(figures) for figures in all_figures})
+
+
+def recorded_rows(
+    sizes: dict[int, dict[str, float]],
+) -> tuple[dict[str, dict[str, float]], Table]:
+    """Return the rows of each size by name, and a table of the RECORDED ones."""
+    table = [["documents of 200 words", *(f"{documents:,}" for documents in sizes)]]
+    for label in RECORDED:
+        cells = [shown(rows[label]) if label in rows else "" for rows in sizes.values()]
+        table.append([label, *cells])
+    named = {
+        f"d{documents}": {identifier(label): value for label, value in rows.items()}
+        for documents, rows in sizes.items()
+    }
+    return named, table
 
 
 def main() -> None:
-    """Run the steps that have no figures yet, each in a process of its own."""
+    """Run the steps that have no figures yet, each in its own process."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
     parser.add_argument("--documents", type=int, default=1_000_000)
     parser.add_argument("--words", type=int, default=200)
     parser.add_argument("--folder", type=Path, default=Path("benchmarks/results/scale"))
-    parser.add_argument("--steps", default=DEFAULT_STEPS, help=f"of {', '.join(STEPS)}")
+    parser.add_argument("--steps", default=DEFAULT_STEPS, help=f"steps, of {', '.join(STEPS)}")
     parser.add_argument("--again", default="", help="steps to repeat")
-    parser.add_argument("--remove-texts", action="store_true", help="while they are loaded")
-    parser.add_argument("--drop", action="store_true", help="remove the server's files in the end")
+    parser.add_argument(
+        "--remove-texts", action="store_true", help="remove texts after loading them"
+    )
+    parser.add_argument("--drop", action="store_true", help="remove the server's files at the end")
     parser.add_argument("--only", choices=STEPS, help=argparse.SUPPRESS)
+    add_option(parser)
     given = parser.parse_args()
     folder = given.folder.resolve()
     folder.mkdir(parents=True, exist_ok=True)
@@ -553,6 +594,9 @@ def main() -> None:
         embedded_server.stop(run.data)
         shutil.rmtree(run.data)
     print(report(folder))
+    if given.record:
+        sizes, table = recorded_sizes(folder)
+        record("scale", sizes, {"scale": table})
 
 
 if __name__ == "__main__":

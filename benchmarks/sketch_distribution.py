@@ -1,13 +1,12 @@
-"""The signatures of random pairs of sets: bias, variance, and the share that become candidates.
+"""The signatures of random pairs of sets: bias, variance, and the share of candidates.
 
     python -m benchmarks.sketch_distribution [--pairs 200000] [--classic-pairs 20000]
 
-For each number of shingles and each similarity, random pairs of sets are made, all of one similarity.
-Two tables are printed. The first has the bias of the estimate, and its variance as a share of that with
-independent functions, s (1 - s) / hashes. The second has the probability of becoming a candidate by the
-formula, 1 - (1 - s^rows)^bands, and the difference of the measured share, in points of percent. Both
-have classic MinHash beside it. Sets of one shingle are equal or have nothing in common, so they are left
-out.
+For each number of shingles and each similarity s, random pairs of sets with this similarity are made.
+The first table shows the bias of the estimate, and its variance divided by the variance with independent
+functions, s (1 - s) / hashes. The second table shows the probability of becoming a candidate by the
+formula, 1 - (1 - s^rows)^bands, and the difference of the measured share in percentage points. Both
+tables also show classic MinHash. Sets of one shingle are left out: they are equal or share nothing.
 """
 
 from __future__ import annotations
@@ -20,6 +19,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from benchmarks.record import add_option, markdown, record
 from textsim_db.measures import classic_minhash
 from textsim_db.settings import Bands
 from textsim_db.sketch import fast_similarity
@@ -68,7 +68,7 @@ class Outcome:
     candidates: dict[Bands, int] = field(default_factory=lambda: dict.fromkeys(BANDINGS, 0))
 
     def add(self, equal: npt.NDArray[np.bool_]) -> None:
-        """Count pairs; equal: bool of shape (pairs, hashes), which values of a pair are equal."""
+        """Count pairs. equal: bool of shape (pairs, hashes), true if the values of a pair are equal."""
         shares = equal.mean(axis=1)
         self.pairs += len(equal)
         self.estimates += float(shares.sum())
@@ -90,7 +90,7 @@ class Outcome:
 
 
 def cases() -> Iterator[Case]:
-    """Yield the cases, each once: few similarities are possible between small sets."""
+    """Yield each case once; between small sets only few similarities are possible."""
     for size in SIZES:
         shared = [round(2 * size * s / (1 + s)) for s in SIMILARITIES]
         for number in dict.fromkeys(shared):
@@ -99,7 +99,7 @@ def cases() -> Iterator[Case]:
 
 
 def measure(case: Case, sketch: Sketch, pairs: int, seed: int) -> Outcome:
-    """Return what signatures say of random pairs; a new seed of the hashes for each piece of them."""
+    """Return the outcome of random pairs; each piece of them has its own seed of the hashes."""
     rng = np.random.default_rng([seed, *case])
     outcome = Outcome()
     at_once = min(5000, _VALUES_AT_ONCE // (2 * case.size))
@@ -119,6 +119,7 @@ def main() -> None:
     parser.add_argument("--pairs", type=int, default=200_000)
     parser.add_argument("--classic-pairs", type=int, default=20_000)
     parser.add_argument("--seed", type=int, default=1)
+    add_option(parser)
     given = parser.parse_args()
     measured = [
         (
@@ -128,21 +129,16 @@ def main() -> None:
         )
         for case in cases()
     ]
-    print("| shingles | similarity | bias | variance | of classic MinHash |")
-    print("|---|---|---|---|---|")
+    variance = [["shingles", "similarity", "bias", "variance", "of classic MinHash"]]
     for case, made, other in measured:
         s = case.similarity
         independent = s * (1 - s) / HASHES
-        print(
-            f"| {case.size:,} | {s:.3f} | {made.mean - s:+.5f} | {made.variance / independent:.2f} "
-            f"| {other.variance / independent:.2f} |"
-        )
-    print()
-    names = [f"{bands} x {rows}" for bands, rows in BANDINGS]
-    print(
-        f"| shingles | similarity | {' | '.join(f'{n}: formula | here | classic' for n in names)} |"
-    )
-    print(f"|---|---|{'---|---|---|' * len(names)}")
+        row = [f"{case.size:,}", f"{s:.3f}", f"{made.mean - s:+.5f}"]
+        variances = (made.variance / independent, other.variance / independent)
+        variance.append([*row, *(f"{value:.2f}" for value in variances)])
+    candidates = [["shingles", "similarity"]]
+    for bands, rows in BANDINGS:
+        candidates[0] += [f"{bands} x {rows}: formula", "here", "classic"]
     for case, made, other in measured:
         cells = []
         for banding in BANDINGS:
@@ -152,7 +148,11 @@ def main() -> None:
                 for outcome in (made, other)
             ]
             cells += [f"{100 * promised:.2f} %", *(f"{points:+.2f}" for points in differences)]
-        print(f"| {case.size:,} | {case.similarity:.3f} | {' | '.join(cells)} |")
+        candidates.append([f"{case.size:,}", f"{case.similarity:.3f}", *cells])
+    print(markdown(variance), markdown(candidates), sep="\n")
+    if given.record:
+        tables = {"sketch_variance": variance, "sketch_candidates": candidates}
+        record("sketch_distribution", {}, tables)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,9 @@
-"""How long commands take that compute nothing, and what a process pays before its first add.
+"""The time of commands that compute nothing, and of a process until its first add.
 
-Each figure is a median of processes that run in turns with the bare imports beside which it stands.
-On a busy machine all of them take longer; the seconds of the processor change less.
+    python -m benchmarks.startup [--rounds 15]
+
+Each figure is a median over processes. Processes with only the imports run in turns with them, for
+comparison. On a busy machine all times grow; processor seconds change less.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ import time
 from pathlib import Path
 
 import textsim_db as ts
+from benchmarks.record import add_option, identifier, record
 from textsim_db.db import embedded_server
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -41,25 +44,31 @@ for before, after in zip(times, times[1:]):
 """
 
 Seconds = tuple[float, float]
-"""By the clock, and of the processor."""
+"""Seconds by the clock, and processor seconds."""
 
 
 def main() -> None:
     """Measure and print a table."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
     parser.add_argument("--rounds", type=int, default=15, help="processes of each kind")
-    rounds = parser.parse_args().rounds
+    add_option(parser)
+    given = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="ts-") as folder:
         Path(folder).chmod(0o755)
         address = embedded_server.start(Path(folder))
         try:
-            measure(address, rounds)
+            seconds = measure(address, given.rounds)
         finally:
             embedded_server.stop(Path(folder))
+    if given.record:
+        rows = [[name, *(f"{value:.3f}" for value in values)] for name, values in seconds.items()]
+        table = [["", "seconds", "of them of the processor"], *rows]
+        figures = {identifier(name): values[1] for name, values in seconds.items()}
+        record("startup", figures, {"startup": table})
 
 
-def measure(address: str, rounds: int) -> None:
-    """Run the processes in turns, and print the medians."""
+def measure(address: str, rounds: int) -> dict[str, Seconds]:
+    """Run the processes in turns; print the medians and return them."""
     ts.install(address)
     with ts.connect(address) as db:
         db.create_corpus(CORPUS).add("key", "a text, so that kernels are compiled")
@@ -70,9 +79,12 @@ def measure(address: str, rounds: int) -> None:
             for name, value in figures.items():
                 seconds.setdefault(name, []).append(value)
     print(f"{'median':<52}{'seconds':>10}{'processor':>12}")
+    result = {}
     for name, values in seconds.items():
         by_clock, of_processor = (statistics.median(column) for column in zip(*values, strict=True))
+        result[name] = by_clock, of_processor
         print(f"{name:<52}{by_clock:>10.3f}{of_processor:>12.3f}")
+    return result
 
 
 def one_round(address: str, number: int) -> dict[str, Seconds]:
@@ -99,7 +111,7 @@ def seconds_of(*arguments: str) -> Seconds:
 
 
 def run(*arguments: str) -> str:
-    """Run Python in a process of its own, and return its standard output."""
+    """Run Python in a new process, and return its standard output."""
     return subprocess.run(
         [sys.executable, *arguments], cwd=ROOT, check=True, capture_output=True, text=True
     ).stdout

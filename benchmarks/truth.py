@@ -1,4 +1,4 @@
-"""Brute force: the similarities of some documents to all others, by a product of sparse matrices."""
+"""Brute force: the similarities of some documents to all documents, as a product of sparse matrices."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ Documents = Sequence[tuple[str, str]]
 
 
 def truth(documents: Documents, asked: Sequence[str], threshold: float) -> dict[str, set[str]]:
-    """Return the keys of the documents whose similarity to each asked one reaches the threshold."""
+    """Return, for each asked key, the keys of the documents whose similarity reaches the threshold."""
     from scipy.sparse import csr_matrix
 
-    # No others than those of the documents that are asked for can be shared with them.
+    # Only the shingles of the asked documents can be shared with them.
     texts = dict(documents)
     columns: dict[str, int] = {}
     for key in asked:

@@ -1,6 +1,6 @@
-"""Alembic's environment: runs the revisions on the connection that textsim_db.db.schema gives.
+"""Alembic's environment: runs the revisions on the connection of textsim_db.db.schema.
 
-From the alembic command line, the database is named by TEXTSIM_DATABASE_URL.
+The alembic command line connects to TEXTSIM_DATABASE_URL.
 """
 
 import os
@@ -12,7 +12,7 @@ from textsim_db.db.engine import sqlalchemy_url
 
 
 def run(connection: Connection) -> None:
-    """Run the revisions in one transaction, with the version kept beside the tables."""
+    """Run the revisions in one transaction, with Alembic's table in the schema textsim."""
     connection.exec_driver_sql("CREATE SCHEMA IF NOT EXISTS textsim")
     context.configure(
         connection=connection,

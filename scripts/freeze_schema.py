@@ -1,7 +1,9 @@
-"""Freeze the schema for the first release: from then on it changes by steps only.
+"""Freeze the schema for the first release; from then on it changes only by steps.
 
-Run once, before the first release: python -m scripts.freeze_schema. It copies sql/schema/ to
-sql/upgrade/0001_schema/, has step 0001 run that copy, and writes the checksums that a test compares.
+    python -m scripts.freeze_schema
+
+Run it once, before the first release. It copies sql/schema/ to sql/upgrade/0001_schema/, lets revision
+0001 run the copy, and writes checksums, which a test compares.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ CHECKSUMS = "checksums.txt"
 
 
 def freeze(root: Path) -> None:
-    """Freeze the schema of a checkout; raises FileExistsError if that is done already."""
+    """Freeze the schema of a checkout; raises FileExistsError if it is frozen already."""
     upgrade = root / "sql" / "upgrade"
     upgrade.mkdir()
     shutil.copytree(root / "sql" / "schema", upgrade / STEP)
@@ -29,7 +31,7 @@ def freeze(root: Path) -> None:
 
 
 def checksums(upgrade: Path) -> dict[str, str]:
-    """Return the SHA-256 of each SQL file below a folder, by its path in the folder."""
+    """Return the SHA-256 of each SQL file in a folder and its subfolders, by path."""
     files = sorted(upgrade.rglob("*.sql"))
     return {
         file.relative_to(upgrade).as_posix(): hashlib.sha256(file.read_bytes()).hexdigest()

@@ -1,8 +1,9 @@
 """Generate sql/schema/20_unicode.sql: the frozen Unicode tables as bracket expressions for SQL.
 
-Made from textsim_db/text/unicode_data.py, so that SQL and Python cannot differ in their tables.
-
     python scripts/make_unicode_sql.py > sql/schema/20_unicode.sql
+
+It reads textsim_db/text/unicode_data.py, so that SQL and Python have the same tables. A test runs it
+again and compares.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ from textsim_db.text.unicode_tables import (
 SQL = "LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE\n"
 PLPGSQL = "LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp "
 
-# A text is folded block by block, and only by the blocks of which it has capitals: translate() looks
-# through its whole table for each character.
+# translate() searches its whole table for each character. So there is a table for each block, and a
+# text is translated only by the blocks of its capitals.
 BLOCKS = {
     "Latin": [(0x80, 0x24F), (0x1E00, 0x1EFF)],
     "Greek": [(0x370, 0x3FF), (0x1F00, 0x1FFF)],
@@ -40,12 +41,12 @@ BLOCKS = {
         (0x13A0, 0x13FF),
         (0x1C90, 0x1CBF),
     ],
-    "all others": [(0, 0x10FFFF)],
+    "other scripts": [(0, 0x10FFFF)],
 }
 
 
 def escaped(points: Iterable[int]) -> str:
-    """Return code points as the inside of a bracket expression, ranges joined."""
+    """Return code points as the inside of a bracket expression, with ranges."""
     parts = []
     for _, group in groupby(enumerate(sorted(points)), lambda pair: pair[1] - pair[0]):
         run = [point for _, point in group]
@@ -59,7 +60,7 @@ def _escape(point: int) -> str:
 
 
 def points_where(mask: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> list[int]:
-    """Return the code points that a text in PostgreSQL can have and the mask marks."""
+    """Return the code points of the mask, without those that no text in PostgreSQL can have."""
     return [p for p in np.flatnonzero(mask).tolist() if p != 0 and not 0xD800 <= p <= 0xDFFF]
 
 
@@ -72,7 +73,7 @@ def function(name: str, comment: str, body: str, properties: str = SQL) -> str:
 
 
 def fold() -> str:
-    """Return the function that folds capitals, those that NFKC leaves."""
+    """Return the function that folds capitals; NFKC has replaced the other capitals."""
     left = {
         point: lower
         for point, lower in LOWER.items()
@@ -98,7 +99,7 @@ def fold() -> str:
         ]
     code = "\n".join([*lines, "    RETURN body;"])
     body = f"AS $$\nBEGIN\n{code}\nEND $$"
-    return function("_fold", "simple (one-to-one) lower case of a text in NFKC", body, PLPGSQL)
+    return function("_fold", "the simple (one-to-one) lower case of a text in NFKC", body, PLPGSQL)
 
 
 def main() -> None:
@@ -109,27 +110,28 @@ def main() -> None:
     marks = escaped(points_where(table.kind == MARK))
     joining = escaped(points_where((table.order == JOINING) & (table.kind != MARK)))
     kept = escaped(points_where(table.kind != SEPARATOR))
+    print(f"-- Unicode {VERSION} for the normal form; written by scripts/make_unicode_sql.py.")
     print(
-        f"-- Unicode {VERSION} as the normal form sees it; written by scripts/make_unicode_sql.py."
+        "-- Code points are listed, because \\w and lower() differ between servers and locales.\n"
     )
-    print("-- Explicit code points, because \\w and lower() differ between servers and locales.\n")
     print("-- Private functions\n")
     print(
         function(
             "_assigned",
-            f"put a space for each code point not assigned in Unicode {VERSION}",
+            f"replace each code point that is not assigned in Unicode {VERSION} by a space",
             f"RETURN regexp_replace(body, '[{unassigned}]', ' ', 'g')",
         )
     )
     print(
         function(
             "_capped",
-            f"drop the marks past the {MAX_MARKS}th of each run",
+            f"remove the marks past the {MAX_MARKS}th of each run",
             f"RETURN regexp_replace(body, '([{marks}]{{{MAX_MARKS}}})[{marks}]+', '\\1', 'g')",
         )
     )
-    # The last of three places: before a character that never joins, one after a mark, and one after
-    # two Hangul vowels or finals. One of them is among the last 64 characters of a capped text.
+    # A text can be cut at three kinds of places: before a character that never joins, between a mark
+    # and another character, and after two Hangul vowels or finals. The last 64 characters of a capped
+    # text contain at least one of these places; the last of them is taken.
     places = "|".join(
         (
             f"(?=[^{joining}{marks}])",
@@ -140,7 +142,7 @@ def main() -> None:
     print(
         function(
             "_unfinished",
-            "the end of a capped text, from where NFKC may join it to more text",
+            "the end of a capped text that NFKC may join to the text that follows",
             f"RETURN coalesce(substring(right(body, 64) FROM '^.*((?:{places}).*)$'),\n"
             "    right(body, 64))",
         )
@@ -148,14 +150,14 @@ def main() -> None:
     print(
         function(
             "_spaced",
-            "put spaces around each character of a script written without them, with its marks",
+            "put spaces around each character, with its marks, of scripts that use no spaces",
             f"RETURN regexp_replace(body, '[{spaceless}][{marks}]*', ' \\& ', 'g')",
         )
     )
     print(
         function(
             "_split",
-            "put one space for each run of what is no letter, mark or number",
+            "replace each run of characters other than letters, marks and numbers by a space",
             f"RETURN regexp_replace(body, '[^{kept}]+', ' ', 'g')",
         )
     )

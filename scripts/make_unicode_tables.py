@@ -1,11 +1,10 @@
 """Generate textsim_db/text/unicode_data.py: the frozen Unicode tables of the normal form.
 
-The tables are frozen at Unicode 13.0, the oldest version that a supported server's
-normalize() knows (PostgreSQL 14), so that a newer Python, ICU or libc changes nothing.
-Run this by hand (it needs the development dependency unicodedataplus) and commit what it writes;
-a test runs it again and compares.
-
     python scripts/make_unicode_tables.py > textsim_db/text/unicode_data.py
+
+The tables are frozen at Unicode 13.0, the oldest version among supported servers (PostgreSQL 14), so
+that a newer Python, ICU or libc changes nothing. The script needs the development dependency
+unicodedataplus. A test runs it again and compares.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ HANGUL_VOWELS_AND_TAILS = [*range(0x1161, 0x1176), *range(0x11A8, 0x11C3)]
 
 
 def assigned(point: int) -> bool:
-    """Say whether the code point has a character in the frozen version."""
+    """Return whether the code point is assigned in the frozen version."""
     character = chr(point)
     if unicode.category(character) == "Cn" or unicode.age(character) == "Unassigned":
         return False
@@ -33,7 +32,7 @@ def assigned(point: int) -> bool:
 
 
 def composes_with_previous() -> set[int]:
-    """Return the code points that NFKC may join with a character before them."""
+    """Return the code points that NFKC may join with the character before them."""
     seconds = set(HANGUL_VOWELS_AND_TAILS)
     for point in range(sys.maxunicode + 1):
         parts = unicode.decomposition(chr(point)).split()
@@ -43,10 +42,10 @@ def composes_with_previous() -> set[int]:
 
 
 def kind(point: int) -> int:
-    """Return what the code point is to the splitter.
+    """Return the kind of a code point: SEPARATOR, WORD, MARK or SPACELESS.
 
-    A letter that NFKC turns into a mark (U+FF9E and U+FF9F) counts as a mark: otherwise it would
-    end a run of marks that NFKC then joins again.
+    A letter that NFKC turns into a mark (U+FF9E and U+FF9F) is a mark. Otherwise it would end a run
+    of marks that NFKC joins again.
     """
     if not assigned(point):
         return SEPARATOR
@@ -59,7 +58,7 @@ def kind(point: int) -> int:
 
 
 def order(point: int, seconds: set[int]) -> int:
-    """Return the combining class, or a marker for points that NFKC may change."""
+    """Return the combining class of a code point, or a marker if NFKC may change it."""
     character = chr(point)
     if not assigned(point):
         return UNASSIGNED
@@ -72,9 +71,9 @@ def order(point: int, seconds: set[int]) -> int:
 
 
 def simple_lower(point: int) -> int:
-    """Return the one-to-one lower case of a code point, itself where there is none.
+    """Return the one-to-one lower case of a code point, or the code point if it has none.
 
-    str.lower() is the one-to-one mapping for every single character but U+0130.
+    str.lower() is the one-to-one mapping of every character except U+0130.
     """
     if point == 0x130:
         return 0x69

@@ -58,7 +58,7 @@ def python_paragraphs(path: Path) -> Iterator[Paragraph]:
             and isinstance(node.value, ast.Constant)
             and isinstance(node.value.value, str)
         ):
-            yield from _blocks(path, node.lineno, node.value.value)
+            yield from _blocks(path, node.lineno, _items_of_sections(node.value.value))
     block: list[str] = []
     start = last = 0
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
@@ -74,6 +74,14 @@ def python_paragraphs(path: Path) -> Iterator[Paragraph]:
         last = token.start[0]
         block.append("" if NOT_PROSE.match(text) else text)
     yield from _blocks(path, start, "\n".join(block))
+
+
+def _items_of_sections(docstring: str) -> str:
+    """Mark each argument and error of a docstring's sections as an item; leave out examples."""
+    prose = re.sub(
+        r"^ *((Args|Raises|Examples):|(>>>|\.\.\.) .*)$", "", docstring, flags=re.MULTILINE
+    )
+    return re.sub(r"^(?= {8,}`?\w+`?: )", "\x00", prose, flags=re.MULTILINE)
 
 
 def sql_paragraphs(path: Path) -> Iterator[Paragraph]:

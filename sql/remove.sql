@@ -1,5 +1,5 @@
--- Removes everything in the schema except the schema itself and Alembic's version. An object of a
--- user that depends on something here, such as a view over textsim.jaccard, makes it fail.
+-- Removes everything in the schema except the schema itself and Alembic's table. Fails if an object of a
+-- user depends on the schema, such as a view that calls textsim.jaccard.
 DO $$
 DECLARE
     statement text;
@@ -11,7 +11,7 @@ BEGIN
     LOOP
         EXECUTE statement;
     END LOOP;
-    -- One statement for all objects of a kind, because they depend on each other.
+    -- Drop all objects of a kind in one statement, because they depend on each other.
     FOR statement IN
         SELECT format('DROP %s %s', kind, string_agg(name, ', '))
         FROM (

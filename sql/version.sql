@@ -1,4 +1,4 @@
--- What `textsim db upgrade` goes on from: Alembic's own table, with the revision of this schema.
+-- Alembic's table, with the revision of this schema: `textsim db upgrade` starts from it.
 CREATE TABLE textsim.alembic_version (
     version_num character varying(32) NOT NULL,
     CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num)

@@ -100,6 +100,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = [item for item in items if not item.get_closest_marker("long")]
 
 
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Print how many snippets of the docs were run (tests/docs)."""
+    reports = [
+        report for kind in ("passed", "failed") for report in terminalreporter.getreports(kind)
+    ]
+    counts = [n for report in reports for name, n in report.user_properties if name == "snippets"]
+    if counts:
+        terminalreporter.write_line(f"docs: {len(counts)} pages, {sum(counts)} snippets run")
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
     """Give the folder and the seed to the workers of pytest-xdist."""

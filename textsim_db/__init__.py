@@ -1,4 +1,4 @@
-"""textsim-db: near-duplicate text search that lives inside PostgreSQL."""
+"""textsim-db: near-duplicate text search inside PostgreSQL."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-# Imported when first used: they need SQLAlchemy and psycopg, or NumPy and Numba.
+# Imported when first used, because SQLAlchemy, psycopg, NumPy and Numba take long to import.
 _LAZY = {
     "Corpus": "textsim_db.corpus",
     "Database": "textsim_db.database",

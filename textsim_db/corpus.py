@@ -1,4 +1,4 @@
-"""The object that a user holds: one corpus of a database."""
+"""Corpus: the object through which a user adds, searches and compares documents."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from textsim_db.errors import (
     DocumentError,
     DocumentNotFound,
     MeasureError,
+    suggest_arguments,
 )
 from textsim_db.lazy_imports import lazy
 from textsim_db.read import statements
@@ -95,17 +96,17 @@ else:
 
 
 INDEX_PATIENCE = "100ms"
-"""How long a search that finds no index waits for those who write, before it does without."""
+"""How long a search waits for writers to build a missing band index, before it goes on without."""
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 
 
 class ManagedCorpus(Protocol):
-    """What can be done with a corpus without computing a signature."""
+    """The methods of a corpus that need no signature; Database.manage() returns it."""
 
     @property
-    def name(self) -> str: ...  # noqa: D102 - those of Corpus
+    def name(self) -> str: ...  # noqa: D102 - Corpus documents them
     @property
     def config(self) -> CorpusConfig: ...  # noqa: D102
     def __len__(self) -> int: ...
@@ -117,7 +118,26 @@ class ManagedCorpus(Protocol):
 
 
 class Corpus:
-    """A named collection of documents with one configuration; made by Database, not directly."""
+    """A named collection of documents with one configuration.
+
+    Database.create_corpus() and Database.corpus() return it. Threads may share a corpus. Every method
+    that reaches the database raises DatabaseError if a statement fails, and DatabaseUnavailable if
+    there is no connection.
+
+    Examples:
+        The examples of the methods use this corpus:
+
+        >>> import textsim_db
+        >>> db = textsim_db.connect()
+        >>> corpus = db.create_corpus("news", threshold=0.6)
+        >>> report = corpus.add_many({
+        ...     "monday": "The city council approved the new budget for schools on Monday evening.",
+        ...     "update": "The city council approved the new budget for schools on Monday.",
+        ...     "recipe": "Whisk two eggs with sugar and fold in the sifted flour.",
+        ... })
+        >>> report
+        AddReport(added=3, replaced=0, unchanged=0, duplicates=0, refused=[])
+    """
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -132,12 +152,12 @@ class Corpus:
 
     @property
     def name(self) -> str:
-        """The name that the corpus was created with."""
+        """The name of the corpus."""
         return self._store.corpus.name
 
     @property
     def config(self) -> CorpusConfig:
-        """Everything that the signatures of this corpus depend on."""
+        """The settings of the corpus, which determine its signatures and buckets."""
         return self._store.corpus.config
 
     def add_many(
@@ -148,25 +168,36 @@ class Corpus:
         key: str | None = None,
         text: str | None = None,
     ) -> AddReport:
-        """Add documents, replacing those whose key is there already.
-
-        documents is an iterable of (key, text) or a mapping of key to text. With key and text, the
-        names of two columns, it is a data frame of pandas or Polars, any table with the Arrow
-        PyCapsule interface (which needs PyArrow), or an iterable of records such as dicts. A key is
-        a str, or an integer or a UUID, which are stored as their text.
+        """Add documents, and replace the stored documents that have the same keys.
 
         The documents are read in batches, and each batch is one transaction. A document whose words
-        are unchanged is not written. A document that cannot be stored (NUL characters, lone
-        surrogates, a key over 1,000 bytes, a text over 128 MiB, another type) is refused with its
-        reason while the others go in. If several documents have the same key, the last one wins.
-        progress is called after each batch with the report so far.
+        did not change is not written. If several documents have the same key, the last one counts.
 
-        A batch that meets a deadlock or a lost connection is written again, for some 10 seconds; so
-        what others wrote under its keys in between may be replaced. One that takes longer than a
-        time-out of the server is written in halves, down to single documents, which the error then
-        names. Raises ConfigurationError for documents of another kind, such as a list of texts, and
-        DatabaseError; batches before it are stored, and running the call again does
-        only what is missing. Where the iterable itself fails, what it gave before that is stored.
+        A document that cannot be stored is refused: the report has its key and the reason, and the
+        other documents are added. Reasons are a NUL character, a lone surrogate, a key of over 1,000
+        bytes, a text of over 128 MiB, or a wrong type.
+
+        After a deadlock or a lost connection a batch is written again, for about 10 seconds. If
+        another client writes the same keys in between, its documents may be replaced. A batch that
+        exceeds a time limit of the server is written in halves, down to single documents. If the call
+        fails, the batches before the error stay stored, and a second call adds only what is missing.
+
+        Args:
+            documents: an iterable of (key, text), or a mapping of key to text. With `key` and `text`
+                also a data frame of pandas or Polars, an iterable of records such as dicts, or
+                any table with the Arrow PyCapsule interface, which needs PyArrow. A key is a str, an
+                integer or a UUID; integers and UUIDs are stored as their text.
+            progress: called after each batch, with the report so far.
+            key: the name of the column, or the member of a record, that holds the keys.
+            text: the name of the column, or the member of a record, that holds the texts.
+
+        Raises:
+            ConfigurationError: the documents are of another kind, such as a list of texts.
+            DatabaseError: the database failed; the message names the document if one is the cause.
+
+        Examples:
+            >>> corpus.add_many([{"id": 7, "body": "Rain is expected."}], key="id", text="body")
+            AddReport(added=1, replaced=0, unchanged=0, duplicates=0, refused=[])
         """
         check_callable(progress, "progress")
         stream = stream_documents(documents, key, text)
@@ -174,17 +205,33 @@ class Corpus:
             return bulk_load.add_many(self._store, stream, progress)
 
     def add(self, key: Key, text: str) -> AddReport:
-        """Add or replace one document; raises DocumentError where add_many would refuse it."""
+        """Add or replace one document.
+
+        For more than a few documents use add_many(), which is much faster.
+
+        Raises:
+            DocumentError: the document cannot be stored; add_many() lists the reasons.
+
+        Examples:
+            >>> corpus.add("weather", "Rain is expected in the north.")
+            AddReport(added=1, replaced=0, unchanged=0, duplicates=0, refused=[])
+        """
         report = self.add_many([(key, text)])
         if report.refused:
             raise DocumentError(f'document "{report.refused[0].key}": {report.refused[0].reason}')
         return report
 
     def remove(self, keys: Iterable[Key]) -> int:
-        """Remove documents by key and return how many there were; unknown keys are skipped.
+        """Remove documents by key, and return how many were removed; unknown keys are skipped.
 
-        Raises ConfigurationError for a single key, and DatabaseError; lost connections and time-outs
-        are treated as in add_many.
+        Lost connections and time limits are handled as in add_many().
+
+        Raises:
+            ConfigurationError: `keys` is a single key.
+
+        Examples:
+            >>> corpus.remove(["recipe", "no such key"])
+            1
         """
         check_several(keys, "remove() takes several keys, such as [key]")
         with self._errors():
@@ -198,19 +245,34 @@ class Corpus:
         measure: str = "jaccard",
         language: str | None = None,
     ) -> list[Match]:
-        """Return the documents similar to a text, best first.
+        """Return the documents that are similar to a text, best first.
 
-        similarity is the exact Jaccard similarity of the shingle sets. threshold is the corpus's
-        own unless given; a lower one is allowed, but recall falls with it: a document of
-        similarity s is found with probability 1 - (1 - s^rows)^bands. limit None means all.
+        The similarity of a match is the exact Jaccard similarity of the shingle sets, unless another
+        measure is named.
 
-        measure names another one of textsim_db.measures.MEASURES for the check and the order of
-        the candidates, which are the same; similarity is then its value, of the shingles for
-        containment (of the text in the document), overlap and dice, and of the words for the others.
-        It needs a threshold, which is a maximum where smaller is closer. language, a code of ISO 639,
-        limits the documents to those of a language, which the text is taken to be of as well.
-        Raises DocumentError for a text that could not be stored, MeasureError, and
-        ConfigurationError.
+        Args:
+            text: the text to compare; it is not stored.
+            threshold: the lowest similarity of a match; by default the threshold of the corpus. A lower
+                threshold is allowed, but lowers the recall: a document of similarity s is found
+                with probability 1 - (1 - s**rows)**bands.
+            limit: the largest number of matches; None returns all.
+            measure: a name of textsim_db.measures.MEASURES. The candidates stay the same; the measure
+                verifies and orders them. `containment` (of the text in the document), `overlap` and
+                `dice` compare shingles, the other measures compare words. Every measure except
+                jaccard needs a threshold; for a distance it is the largest distance.
+            language: a code of ISO 639. Only documents of this language match, and the text is
+                treated as a text of this language.
+
+        Raises:
+            DocumentError: the text could not be stored, for example because of a NUL character.
+            MeasureError: the measure is unknown, or needs a threshold.
+            ConfigurationError: another argument is out of range.
+
+        Examples:
+            >>> for match in corpus.query("The city council approved the new budget for schools"):
+            ...     print(match)
+            Match(key='update', similarity=0.7777777777777778, estimate=0.8359375)
+            Match(key='monday', similarity=0.7, estimate=0.75)
         """
         criterion, limit = self._criterion(measure, threshold, language), _limit(limit)
         return self._search(search.query, text, criterion)[:limit]
@@ -223,9 +285,20 @@ class Corpus:
         measure: str = "jaccard",
         language: str | None = None,
     ) -> list[list[Match]]:
-        """Return what query() returns for each of several texts, in a round of SQL for some hundreds.
+        """Return the matches of each of several texts, much faster than a query() for each text.
 
-        Raises DocumentError for a text that could not be stored, with its number.
+        The arguments are those of query(). The result has one list for each text, in the same order.
+
+        Raises:
+            DocumentError: a text could not be stored; the message has its number, from 1.
+            MeasureError: as query().
+            ConfigurationError: as query(), and if `texts` is a single text or has no order.
+
+        Examples:
+            >>> texts = ["Whisk two eggs with sugar and fold in the flour", "Peel the potatoes"]
+            >>> results = corpus.query_many(texts)
+            >>> [[match.key for match in matches] for matches in results]
+            [['recipe'], []]
         """
         check_several(texts, "query_many() takes several texts, such as [text]")
         if isinstance(texts, Mapping | Set):
@@ -244,28 +317,53 @@ class Corpus:
         measure: str = "jaccard",
         language: str | None = None,
     ) -> list[Match]:
-        """Return the documents similar to an indexed one, itself left out, best first.
+        """Return the documents that are similar to an indexed document, best first, without itself.
 
-        threshold, limit, measure and language are those of query(). Raises DocumentNotFound,
-        MeasureError and ConfigurationError.
+        The other arguments are those of query().
+
+        Raises:
+            DocumentNotFound: no document has this key.
+            MeasureError: as query().
+            ConfigurationError: as query().
+
+        Examples:
+            >>> corpus.neighbours("monday")
+            [Match(key='update', similarity=0.9, estimate=0.90625)]
         """
         stored_key = self._key(key)
         criterion, limit = self._criterion(measure, threshold, language), _limit(limit)
         return self._search(search.neighbours, stored_key, criterion)[:limit]
 
     def explain(self, a: Key, b: Key) -> Explanation:
-        """Compare two indexed documents by every measure and word by word.
+        """Compare two indexed documents by every measure, and word by word.
 
-        Of documents only the words are stored: they are shown in normal form. Raises
-        DocumentNotFound, and MeasureError for millions of words with little in common.
+        Only the words of a document are stored, so the result shows texts in normal form.
+
+        Raises:
+            DocumentNotFound: no document has one of the keys.
+            MeasureError: the documents have millions of words and little in common.
+
+        Examples:
+            >>> explanation = corpus.explain("monday", "update")
+            >>> explanation.measures["jaccard"], explanation.only_a
+            (0.9, ['on monday evening'])
         """
         sides = [self._search(search.side_of, key) for key in (self._key(a), self._key(b))]
         return explanation.explain_sides(*sides)
 
     def candidates(self, text: str, language: str | None = None) -> list[Candidate]:
-        """Return the documents that share a bucket with a text, unverified, most buckets first.
+        """Return the documents that share a bucket with a text, without verifying them.
 
-        language is that of query(). Raises DocumentError and ConfigurationError.
+        The documents that share most buckets come first. language is that of query().
+
+        Raises:
+            DocumentError: the text could not be stored.
+            ConfigurationError: the language is unknown, or the corpus does not identify languages.
+
+        Examples:
+            >>> text = "The city council approved the new budget for schools"
+            >>> [candidate.key for candidate in corpus.candidates(text)]
+            ['update', 'monday']
         """
         return self._search(search.candidates_of, text, self._language(language))
 
@@ -275,17 +373,26 @@ class Corpus:
         measure: str = "jaccard",
         language: str | None = None,
     ) -> Generator[Pair, None, None]:
-        """Yield the pairs of similar documents, a < b, each once and verified exactly.
+        """Yield all pairs of similar documents, each pair once and verified exactly.
 
-        threshold, recall and measure are those of query(); with another measure than jaccard, all
-        pairs of a bucket are compared, however many they are. language limits both documents.
-        Raises ConfigurationError, and MeasureError for a measure that depends on the order, which
-        containment does. The pairs come from one snapshot, whose transaction stays open until the
-        iterator is finished or closed.
+        In each pair a < b. The pairs come from one snapshot, whose transaction stays open until the
+        generator is exhausted or closed. threshold and measure are those of query(). With a measure
+        other than jaccard all pairs of a bucket are compared, even in a bucket with many documents.
+
+        Args:
+            language: a code of ISO 639; both documents must be of this language.
+
+        Raises:
+            MeasureError: the measure depends on the order of the documents, as containment does.
+            ConfigurationError: an argument is out of range.
+
+        Examples:
+            >>> list(corpus.pairs())
+            [Pair(a='monday', b='update', similarity=0.9)]
         """
         criterion = self._criterion(measure, threshold, language)
         if not criterion.measure.is_symmetric:
-            raise MeasureError(f"{measure} depends on the order of two documents; try overlap")
+            raise MeasureError(f"{measure} depends on the order of two documents; use overlap")
 
         return self._stream(pairs.pairs, criterion)
 
@@ -296,15 +403,29 @@ class Corpus:
         rank: Callable[[str], Any] | None = None,
         language: str | None = None,
     ) -> Generator[Cluster, None, None]:
-        """Yield the clusters of similar documents, two keys or more, the largest first.
+        """Yield the clusters of similar documents, the largest first; each has two keys or more.
 
-        Only verified pairs connect documents. linkage "single": the connected components of the
-        pairs, in which chains of small steps may join strangers. "complete": every two members are
-        a pair; needs memory for all pairs. "kept": one member is kept, and every other one is a
-        pair with it; documents are taken in order of rank(key), the lowest first, or of their keys.
-        A cluster's weakest is the similarity of the weakest link that holds it together; where
-        more than 256 different documents share a bucket, of links that do, if not the strongest.
-        language limits the documents.
+        Only verified pairs connect documents. `weakest` is the similarity of the weakest link that
+        connects a cluster. If more than 256 different documents share a bucket, only some of their
+        pairs are verified, and `weakest` may be lower than with all pairs.
+
+        Args:
+            threshold: the lowest similarity of a pair; by default the threshold of the corpus.
+            linkage: how pairs make clusters.
+                `"single"`: the connected components of the pairs; a chain of pairs may connect
+                dissimilar documents.
+                `"complete"`: every two members are a pair; this needs memory for all pairs.
+                `"kept"`: one member is kept, and every other member is a pair with it.
+            rank: for linkage `"kept"`, returns the rank of a key. The document with the lowest rank is
+                considered first, so it is kept. By default the order of the keys counts.
+            language: a code of ISO 639, to cluster only the documents of this language.
+
+        Raises:
+            ConfigurationError: an argument is out of range.
+
+        Examples:
+            >>> list(corpus.clusters())
+            [Cluster(keys=('monday', 'update'), weakest=0.9, kept=None)]
         """
         criterion, how = self._criterion("jaccard", threshold, language), check_linkage(linkage)
         check_callable(rank, "rank")
@@ -318,12 +439,28 @@ class Corpus:
         rank: Callable[[str], Any] | None = None,
         language: str | None = None,
     ) -> Generator[Duplicate, None, None]:
-        """Yield what to remove so that one document of each cluster is left.
+        """Yield the documents to remove so that each cluster keeps one document.
 
-        The one with the lowest rank(key), or else the lowest key, is kept. With linkage "kept"
-        every document that is removed has been verified at or above the threshold against the very
-        one that is kept in its place; with the others, those of clusters(), its similarity to that
-        may be lower. language limits the documents.
+        Nothing is removed; pass the keys to remove(). With linkage `"kept"` each document to remove
+        is a verified pair with the document that is kept in its place. With the other linkages of
+        clusters() their similarity may be below the threshold.
+
+        Args:
+            threshold: the lowest similarity of a pair; by default the threshold of the corpus.
+            linkage: how pairs make clusters; see clusters().
+            rank: returns the rank of a key; the document with the lowest rank of a cluster is kept. By
+                default the lowest key is kept.
+            language: a code of ISO 639, to compare only the documents of this language.
+
+        Raises:
+            ConfigurationError: an argument is out of range.
+
+        Examples:
+            >>> duplicates = list(corpus.duplicates())
+            >>> duplicates
+            [Duplicate(key='update', kept='monday', similarity=0.9)]
+            >>> corpus.remove(duplicate.key for duplicate in duplicates)
+            1
         """
         criterion, how = self._criterion("jaccard", threshold, language), check_linkage(linkage)
         check_callable(rank, "rank")
@@ -337,10 +474,21 @@ class Corpus:
         seed: int | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> RecallReport:
-        """Compare a random sample of the documents with all, and report what would be missed.
+        """Measure the recall of searches: compare a random sample with all documents by brute force.
 
-        That is by brute force, on the shingles themselves. progress is called with the documents
-        done, and their number. Raises ConfigurationError.
+        Args:
+            threshold: the similarity from which a pair counts; by default the corpus's threshold.
+            sample: the number of documents in the sample.
+            seed: chooses the sample; by default every call takes another sample.
+            progress: called with the number of documents compared so far, and of all documents.
+
+        Raises:
+            ConfigurationError: an argument is out of range.
+
+        Examples:
+            >>> report = corpus.measure_recall()
+            >>> report.pairs, report.recall, report.missed
+            (1, 1.0, [])
         """
         checked = self._threshold(threshold)
         check_callable(progress, "progress")
@@ -357,15 +505,28 @@ class Corpus:
         sample: int = 1000,
         seed: int | None = None,
     ) -> list[Option]:
-        """Return the possible bandings, with the candidates expected of each in this corpus.
+        """Return the possible numbers of bands and rows, with their cost in this corpus.
 
-        How similar its documents are is measured on a sample. What is not given is that of the
-        corpus. Raises ConfigurationError.
+        A sample shows how similar the documents are. `chosen` marks the option that create_corpus()
+        and rebuild() take. By default threshold, recall and num_hashes are those of the corpus.
+
+        Args:
+            sample: the number of documents in the sample.
+            seed: chooses the sample; by default every call takes another sample.
+
+        Raises:
+            ConfigurationError: no bands and rows reach the recall at the threshold.
+
+        Examples:
+            >>> for option in corpus.plan(recall=0.9):
+            ...     if option.chosen:
+            ...         print(option.bands, option.rows, round(option.recall, 3))
+            32 4 0.988
         """
         threshold = self._threshold(threshold)
         recall = self.config.recall if recall is None else recall
         num_hashes = self.config.num_hashes if num_hashes is None else num_hashes
-        band_options.choose(threshold, recall, num_hashes)  # what cannot be is told before the work
+        band_options.choose(threshold, recall, num_hashes)  # raises an error before the long work
         report = self.measure_recall(threshold, sample, seed)
         return band_options.options(
             threshold, recall, num_hashes, report.words, measure_recall.distribution(report)
@@ -379,11 +540,24 @@ class Corpus:
         progress: Callable[[int, int], None] | None = None,
         language: str | None = None,
     ) -> Statistics:
-        """Count what is in the corpus: documents, words, similarities, buckets, bytes.
+        """Return statistics of the corpus: documents, words, similarities, buckets, bytes.
 
-        words: so many of the most frequent ones are named. The similarities are those of a sample
-        of the documents to all their candidates. All documents are read; progress is called with
-        those done, and their number. language limits the documents. Raises ConfigurationError.
+        This reads all documents. The similarities are those of a sample to all its candidates.
+
+        Args:
+            words: the number of most frequent words to return.
+            sample: the number of documents in the sample.
+            seed: chooses the sample.
+            progress: called with the number of documents read so far, and of all documents.
+            language: a code of ISO 639, to count only the documents of this language.
+
+        Raises:
+            ConfigurationError: an argument is out of range.
+
+        Examples:
+            >>> statistics = corpus.statistics(words=1)
+            >>> statistics.documents, statistics.words, statistics.frequent
+            (3, 34, [Frequency(word='the', occurrences=5, documents=3)])
         """
         limit = self._language(language)
         check_callable(progress, "progress")
@@ -399,31 +573,47 @@ class Corpus:
         )
 
     def idf_weights(self) -> dict[str, float]:
-        """Return the inverse document frequency of each word, ln(documents / those that have it).
+        """Return the inverse document frequency of each word, for measures.weighted_jaccard().
 
-        They are the weights that textsim_db.measures.weighted_jaccard takes. All documents are read.
+        The weight of a word is ln(documents / documents with the word). This reads all documents.
+
+        Examples:
+            >>> weights = corpus.idf_weights()
+            >>> weights["the"], weights["council"]
+            (0.0, 0.405...)
         """
         frequencies, documents = self._search(corpus_statistics.document_frequencies)
         return {word: log(documents / count) for word, count in frequencies.items()}
 
     def signature(self, text: str) -> npt.NDArray[np.int16]:
-        """Return the signature that would be stored: int16, (num_hashes,), or (0,) without words.
+        """Return the signature that would be stored for a text.
 
-        Raises DocumentError for a text that could not be stored.
+        An array of int16 of shape (num_hashes,), or (0,) if the text has no words.
+
+        Raises:
+            DocumentError: the text could not be stored.
         """
         return sketches.signature(text, self.config)
 
     def buckets(self, text: str) -> npt.NDArray[np.int32]:
-        """Return the buckets that would be stored: int32, (bands,), or (0,) without words.
+        """Return the buckets that would be stored for a text.
 
-        Raises DocumentError for a text that could not be stored.
+        An array of int32 of shape (bands,), or (0,) if the text has no words.
+
+        Raises:
+            DocumentError: the text could not be stored.
         """
         return sketches.buckets(text, self.config)
 
     def check(self, progress: Callable[[int], None] | None = None) -> list[Problem]:
-        """Check every invariant of the stored rows and return what is wrong.
+        """Check the integrity of the corpus: return every stored row that contradicts another row.
 
-        progress is called with the number of documents checked so far.
+        An empty list means that the corpus is intact. progress is called with the number of documents
+        checked so far.
+
+        Examples:
+            >>> corpus.check()
+            []
         """
         check_callable(progress, "progress")
         return self._read(integrity.check, progress)
@@ -436,16 +626,33 @@ class Corpus:
         mode: str = "queue",
         progress: Callable[[int], None] | None = None,
     ) -> ChangeReport:
-        """Keep a table indexed from now on, and index what it holds.
+        """Attach a table: index its rows, and keep the corpus equal to the table from now on.
 
-        table is a name as SQL takes it, a SQLAlchemy table or a mapped class; key and text are
-        names of columns, or columns. The key must be unique by itself and of an integer type,
-        uuid, text or varchar. With mode "queue" a worker indexes what changes (Database.worker);
-        with "inline" the row is found in the very transaction that writes it. progress is called
-        with the number of rows done. Raises ConfigurationError for a table that cannot be
-        attached, with the reason, and where it is attached but this role cannot index it, such as
-        for row security. The rows are indexed after the table is attached: where that is interrupted,
-        a worker does the rest.
+        The call returns when the rows are indexed. If it is interrupted, the table stays attached, and
+        a worker indexes the remaining rows.
+
+        Args:
+            table: the name of the table as in SQL, a SQLAlchemy table or a mapped class.
+            key: the key column, by name or as a column. It must be unique and of an integer type,
+                uuid, text or varchar.
+            text: the column with the texts, by name or as a column.
+            mode: with `"queue"` a worker indexes changes after their commit; see Database.worker(). With
+                `"inline"` the transaction that writes a row also indexes it.
+            progress: called with the number of rows indexed so far.
+
+        Raises:
+            ConfigurationError: the table cannot be attached; or it is attached, but this role cannot
+                index it, for example because of row security.
+
+        Examples:
+            >>> with db.engine.begin() as connection:
+            ...     for statement in (
+            ...         "CREATE TABLE article (id int PRIMARY KEY, body text)",
+            ...         "INSERT INTO article VALUES (1, 'Snow fell in the hills.')",
+            ...     ):
+            ...         result = connection.exec_driver_sql(statement)
+            >>> corpus.attach("article", key="id", text="body")
+            ChangeReport(added=1, replaced=0, removed=0, unchanged=0, completed=0, refused=[])
         """
         check_callable(progress, "progress")
         with self._current():
@@ -453,46 +660,70 @@ class Corpus:
             return attach.attach_and_index(self._store, names, mode, progress)
 
     def detach(self, table: TableName) -> None:
-        """Stop keeping a table indexed; its documents stay. Raises ConfigurationError."""
+        """Detach a table: its later changes are not indexed; the documents stay in the corpus.
+
+        A table that was dropped is named by its oid.
+
+        Raises:
+            ConfigurationError: the table is not attached to the corpus.
+        """
         with self._current():
             sources.detach(self._store, table)
 
     def status(self) -> Status:
-        """Return how many documents are indexed, pending and set aside."""
+        """Return how many documents are indexed, wait for a worker, or were set aside.
+
+        Examples:
+            >>> corpus.status()
+            Status(indexed=3, pending=0, oldest_pending=None, failed=0, is_estimate=False, problems=[])
+        """
         with self._current():
             return sources.status(self._store)
 
     def activity(self) -> Activity:
-        """Return how far behind its tables the corpus is, and how much was ever written to it."""
+        """Return the age of the oldest pending change, and the number of writes to the corpus so far."""
         return self._read(sources.activity)
 
     def failures(self, last: int | None = None) -> list[Failure]:
-        """Return the documents that were set aside, with the reason for each, or the last of them."""
+        """Return the documents that were set aside because they could not be indexed, with reasons.
+
+        Args:
+            last: return only this number of documents, the latest ones.
+        """
         checked = _limit(last, "last")
         with self._current():
             return pending_log.failures(self._store, checked)
 
     def retry_failures(self) -> int:
-        """Have workers try again what was set aside, and return how many documents that is."""
+        """Let workers try again to index what was set aside, and return the number of log entries."""
         with self._current():
             return pending_log.retry_failures(self._store)
 
     def reconcile(self, progress: Callable[[int], None] | None = None) -> ChangeReport:
-        """Make the corpus equal to its attached tables, by key and text.
+        """Compare the corpus with its attached tables, and write what differs.
 
-        It mends what triggers have missed: replication, disabled triggers, partitions and tables
-        that are gone. It also gives word ids to documents that wait for them. progress is called
-        with the number of rows compared.
+        This repairs changes that triggers missed: replication, disabled triggers, dropped partitions
+        and dropped tables. It also gives word ids to documents that wait for them.
+
+        Args:
+            progress: called with the number of rows compared so far.
+
+        Raises:
+            ConfigurationError: this role cannot read an attached table.
         """
         check_callable(progress, "progress")
         with self._current():
             return drift.reconcile(self._store, progress)
 
     def drift(self) -> Generator[Drift, None, None]:
-        """Yield what reconcile() would mend; changes that are pending are among it."""
+        """Yield the documents that differ from their tables, which reconcile() would write.
+
+        Changes that wait for a worker are among them.
+        """
         with self._current():
             yield from drift.drift(self._store)
 
+    @suggest_arguments
     def rebuild(
         self,
         shingle: str | None = None,
@@ -504,17 +735,31 @@ class Corpus:
         rows: int | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> bool:
-        """Build the corpus anew with other settings, those not given as they are, while it is used.
+        """Build the corpus anew with other settings while it stays in use; return whether it was built.
 
-        Searches use the old one until the new one is complete; then it is put in its place in one
-        transaction, with the attached tables and the views of textsim.create_view. Writers go on as
-        well, except in the moments of the last step. Other Corpus objects of it are brought up to date
-        by their next search; a write through one of them raises CorpusChanged once. progress is called
-        with the documents done, and their number. Without settings the corpus is built anew as it is,
-        which numbers its documents from 1. Returns False if the settings given are what they were.
-        Raises ConfigurationError, also for a view that cannot read the new corpus instead, and
-        CorpusBusy while another session rebuilds the corpus; if it fails or is interrupted, everything
-        is as before.
+        Searches use the old corpus until the new one is complete. Then one transaction replaces it, and
+        moves attached tables and the views of textsim.create_view. Writers wait only during this
+        transaction. If the rebuild fails or is interrupted, the old corpus stays as it was.
+
+        The other Corpus objects of this corpus read the new settings at their next search. A write
+        through them raises CorpusChanged once.
+
+        The settings are those of Database.create_corpus(). A setting that is None keeps its value. If
+        the named settings equal the old ones, nothing is built. Without any setting the corpus is
+        built with the old settings, which numbers its documents from 1 again.
+
+        Args:
+            progress: called with the number of documents copied so far, and the number to copy.
+
+        Raises:
+            ConfigurationError: a setting is out of range, or a view cannot be moved.
+            CorpusBusy: another session rebuilds the corpus or creates a view of it.
+
+        Examples:
+            >>> corpus.rebuild(threshold=0.7)
+            True
+            >>> corpus.config.bands, corpus.config.rows
+            (25, 5)
         """
         check_callable(progress, "progress")
         settings = {
@@ -535,18 +780,25 @@ class Corpus:
         return True
 
     def drop(self) -> None:
-        """Remove the corpus with all its documents; raises CorpusNotFound if it is gone."""
+        """Remove the corpus with all its documents.
+
+        Raises:
+            CorpusNotFound: the corpus was removed already.
+            ConfigurationError: a view depends on the corpus.
+        """
         with self._current():
             stored_corpus.drop(self._store.engine, self._store.corpus)
 
     def __len__(self) -> int:
+        """Return the number of documents."""
         return int(self._read(_value, statements.COUNT_DOCUMENTS))
 
     def __bool__(self) -> bool:
-        # An empty corpus is still a corpus.
+        # Without this, an empty corpus would be false.
         return True
 
     def __contains__(self, key: object) -> bool:
+        """Return whether the corpus has a document with this key."""
         stored = prepared_batch.possible_key(key)
         return stored is not None and bool(self._read(_value, statements.HAS_DOCUMENT, stored))
 
@@ -565,7 +817,9 @@ class Corpus:
         if by is by_name.JACCARD:
             return verify.Criterion(by, self._threshold(threshold), limit)
         if threshold is None:
-            raise MeasureError(f"{by.name} needs a threshold: the corpus's is one of jaccard")
+            raise MeasureError(
+                f"{by.name} needs a threshold, because the threshold of the corpus is for jaccard"
+            )
         return verify.Criterion(by, by.check_threshold(threshold), limit)
 
     def _language(self, language: str | None) -> str | None:
@@ -574,7 +828,7 @@ class Corpus:
         if self.config.language is None:
             raise ConfigurationError(
                 f'the languages of the documents of corpus "{self.name}" are not identified; '
-                f'a corpus created with language="{AUTO}" does that'
+                f'create a corpus with language="{AUTO}" to identify them'
             )
         return languages.check_language(language)
 
@@ -584,7 +838,7 @@ class Corpus:
         *args: Parameters.args,
         **kwargs: Parameters.kwargs,
     ) -> Result:
-        """Read from a corpus that has its band index."""
+        """Call a function that reads, after building the band index if it is missing."""
 
         def search(store: Store) -> Result:
             if not self._has_index:
@@ -594,9 +848,9 @@ class Corpus:
         return self._read(search)
 
     def _build_index(self) -> None:
-        """Build the band index that an interrupted bulk load has left to be built.
+        """Build the band index if an interrupted bulk load left the corpus without it.
 
-        If a load is under way, it builds the index itself: a search is slow until then, but right.
+        If a load is under way, it builds the index itself. Until then a search is slow, but correct.
         """
         with suppress(pg.Error):
             stored_corpus.build_band_index(self._store.engine, self._store.corpus, INDEX_PATIENCE)
@@ -608,7 +862,7 @@ class Corpus:
         *args: Parameters.args,
         **kwargs: Parameters.kwargs,
     ) -> Result:
-        """Call a function that reads, and again whenever the corpus was rebuilt meanwhile."""
+        """Call a function that reads; call it again if the corpus was rebuilt meanwhile."""
         while True:
             with suppress(CorpusChanged), self._errors():
                 return read(self._store, *args, **kwargs)
@@ -619,9 +873,9 @@ class Corpus:
         *args: Parameters.args,
         **kwargs: Parameters.kwargs,
     ) -> Generator[Result, None, None]:
-        """Yield what a function reads; begin again if the corpus was rebuilt before the first item.
+        """Yield the items of a reader; start again if the corpus was rebuilt before the first item.
 
-        After the first item a transaction of the reader protects the tables: no rebuild drops them.
+        After the first item the reader's transaction holds locks, so that no rebuild drops the tables.
         """
         while True:
             is_begun = False
@@ -651,19 +905,19 @@ class Corpus:
 
     @contextmanager
     def _current(self) -> Iterator[None]:
-        """Work for what the corpus is now, where its old number would find nothing and not fail."""
+        """Refresh first; for statements that would find nothing, and not fail, with an old number."""
         with self._errors():
             self._refresh()
             yield
 
     def _refresh(self, cause: Exception | None = None) -> bool:
-        """Read the configuration again where the corpus was rebuilt, and say whether it was."""
+        """Read the corpus again, and return whether it was rebuilt."""
         try:
             before = self._store.corpus
             stored = stored_corpus.load(self._store.engine, before.name, before.is_checked)
         except CorpusNotFound:
             raise CorpusNotFound(self.name) from cause
-        if stored.origin != self._store.corpus.origin:  # another one by the same name
+        if stored.origin != self._store.corpus.origin:  # a new corpus with the same name
             raise CorpusNotFound(self.name) from cause
         changed = stored.id != self._store.corpus.id
         self._store = replace(self._store, corpus=stored)
@@ -682,9 +936,9 @@ def _value(store: Store, statement: LiteralString, *parameters: str) -> Any:
 
 
 def load_rooms() -> None:
-    """Import the rooms that add and search, which a new corpus enters next.
+    """Import the modules that add and search, before a corpus is created.
 
-    An interrupt during an import can end the process in many ways, so nothing is stored before it.
+    An interrupt during an import can fail in many ways, so it must not come after a corpus is stored.
     """
     for room in (bulk_load, clusters, search):
         room.__name__  # noqa: B018 - reading an attribute imports the module

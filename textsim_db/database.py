@@ -1,4 +1,4 @@
-"""A database with the schema textsim, and how to come by one."""
+"""Database: the corpora of a database; connect() opens it, install() creates its schema."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from textsim_db.db import engine as engines
 from textsim_db.db.dictionary import Dictionary
 from textsim_db.db.process_fork import renew_after_fork
 from textsim_db.db.store import Store
-from textsim_db.errors import ConfigurationError, CorpusExists
+from textsim_db.errors import ConfigurationError, CorpusExists, suggest_arguments
 from textsim_db.lazy_imports import lazy
 from textsim_db.results import Source
 from textsim_db.settings import DEFAULTS, CorpusSettings
@@ -40,7 +40,17 @@ URL_VARIABLE = "TEXTSIM_DATABASE_URL"
 
 
 class Database:
-    """The corpora of one database; close it, or use it in a with statement."""
+    """The corpora of one database; connect() returns it.
+
+    Close it after use, or use it in a with statement. Threads may share it.
+
+    Examples:
+        >>> import textsim_db
+        >>> with textsim_db.connect() as db:
+        ...     corpus = db.create_corpus("news")
+        ...     db.corpora()
+        ['news']
+    """
 
     def __init__(self, engine: Engine, owned: bool) -> None:
         self._engine = engine
@@ -64,19 +74,20 @@ class Database:
 
     @property
     def url(self) -> str:
-        """The address for psql and other clients, password included."""
+        """The address of the database for psql and other clients, with the password."""
         return engines.plain_url(self._engine.url)
 
     @property
     def engine(self) -> Engine:
-        """The SQLAlchemy engine, for statements of your own."""
+        """The SQLAlchemy engine, for your own statements."""
         return self._engine
 
     def close(self) -> None:
-        """Close the connections, unless the engine was given by the caller."""
+        """Close all connections, except those of an engine that was passed to connect()."""
         if self._owned:
             self._engine.dispose()
 
+    @suggest_arguments
     def create_corpus(
         self,
         name: str,
@@ -91,14 +102,33 @@ class Database:
         stop_words: str | Iterable[str] = DEFAULTS.stop_words,
         language: str | None = DEFAULTS.language,
     ) -> Corpus:
-        """Create a corpus.
+        """Create a corpus and return it.
 
-        shingle is "word:N" or "char:N". recall is the probability that a pair exactly at the
-        threshold becomes a candidate; bands and rows follow from both, unless given. stop_words,
-        the code of a language such as "en" or words, are left out of every text. With language
-        "auto" the language of each document is identified and stored, and searches can be limited
-        to one; with stop_words "auto" the words that are left out are those of that language. Raises
-        ConfigurationError, and CorpusExists, also with exist_ok where the configuration differs.
+        Args:
+            name: at most 200 bytes; it must not begin with "textsim temporary ".
+            shingle: the unit of comparison, `"word:N"` or `"char:N"`: N consecutive words or characters.
+            threshold: the Jaccard similarity from which two documents match, above 0 and at most 1.
+            recall: the probability that a search finds a document exactly at the threshold. Bands and
+                rows are chosen by threshold and recall.
+            num_hashes: the number of values in a signature. More values take more disk space, and leave
+                fewer candidates to verify.
+            seed: the seed of the hash functions.
+            exist_ok: return an existing corpus of this name, if it has the same settings.
+            bands: the number of buckets of a document; needs rows, and replaces recall.
+            rows: the number of signature values in a bucket; needs bands.
+            stop_words: words to leave out of every text; the code of a language, such as `"en"`, takes
+                the stop words of that language. `"auto"` takes those of the document's language.
+            language: `"auto"` identifies and stores the language of each document, so that searches can
+                be limited to a language.
+
+        Raises:
+            CorpusExists: there is a corpus of this name; with exist_ok, if it has other settings.
+            ConfigurationError: a setting is out of range, or the settings contradict each other.
+
+        Examples:
+            >>> corpus = db.create_corpus("tickets", shingle="char:8", threshold=0.7)
+            >>> corpus.config.bands, corpus.config.rows
+            (25, 5)
         """
         check_not_reserved(name)
         settings = stop_word_lists.with_lists(
@@ -119,22 +149,36 @@ class Database:
         return Corpus(Store(self._engine, self._dictionary, stored))
 
     def corpus(self, name: str) -> Corpus:
-        """Open a corpus; raises CorpusNotFound, and RecipeError where this code hashes otherwise."""
+        """Open a corpus by its name.
+
+        Raises:
+            CorpusNotFound: there is no corpus of this name; the message suggests the nearest name.
+            RecipeError: the corpus has signatures that this version of textsim-db does not compute.
+
+        Examples:
+            >>> db.corpus("news")
+            Corpus('news', shingle='word:3', threshold=0.6, bands=32, rows=4)
+        """
         return Corpus(Store(self._engine, self._dictionary, stored_corpus.load(self._engine, name)))
 
     def manage(self, name: str) -> ManagedCorpus:
-        """Open a corpus to look at its state, not to add or search; loads no kernels.
+        """Open a corpus only to read its state, such as status(); faster, because no kernels are loaded.
 
-        Raises CorpusNotFound, and RecipeError if it was built by another recipe. Its golden
-        signature is not computed.
+        The golden signature, which shows that this machine computes the same hashes, is not checked.
+
+        Raises:
+            CorpusNotFound: there is no corpus of this name.
+            RecipeError: the corpus was built by another recipe.
         """
         stored = stored_corpus.load(self._engine, name, check_golden=False)
         return Corpus(Store(self._engine, self._dictionary, stored))
 
     def drop_corpus(self, name: str) -> None:
-        """Remove a corpus with all its documents, also one of another recipe.
+        """Remove a corpus with all its documents, even if it was built by another recipe.
 
-        Raises CorpusNotFound.
+        Raises:
+            CorpusNotFound: there is no corpus of this name.
+            ConfigurationError: a view depends on the corpus.
         """
         stored_corpus.drop_named(self._engine, name)
 
@@ -145,12 +189,23 @@ class Database:
         listen: bool = False,
         report: Callable[[WorkReport], None] | None = None,
     ) -> Worker:
-        """Return a worker, whose run() indexes what changes in attached tables.
+        """Return a worker, whose run() indexes the changes of attached tables.
 
-        poll: seconds between two looks at what is pending. lease: seconds after which others take
-        over what it had in hand, if it dies. listen: wake up on notifications as well, which
-        sessions with textsim.notify = on send. report is called after each transaction. Any number
-        of workers may run, anywhere. Raises ConfigurationError.
+        Any number of workers may run, on any machine.
+
+        Args:
+            poll: the seconds between two polls of the log of changes.
+            lease: the seconds after which other workers take over the changes that this worker has
+                claimed, if it dies.
+            listen: also wake up on notifications; sessions with textsim.notify = on send them.
+            report: called after each transaction.
+
+        Raises:
+            ConfigurationError: an argument is out of range.
+
+        Examples:
+            >>> db.worker().run(until_idle=True)
+            ChangeReport(added=0, replaced=0, removed=0, unchanged=0, completed=0, refused=[])
         """
         settings = WorkerSettings(poll, lease, listen, report)
         return worker.Worker(self._engine, self._dictionary, settings)
@@ -161,23 +216,32 @@ class Database:
             return sources.attached(self._engine)
 
     def corpora(self) -> list[str]:
-        """Return the names of all corpora in order, but for temporary ones."""
+        """Return the names of all corpora in alphabetical order, except temporary corpora."""
         return [n for n in stored_corpus.names(self._engine) if not is_temporary(n)]
 
 
 def connect(
     address: str | URL | Engine | None = None, application_name: str = engines.APPLICATION_NAME
 ) -> Database:
-    """Open a database that has the schema.
+    """Open a database that has the schema textsim.
 
-    address is a URL such as postgresql://user@host/name, also as a SQLAlchemy URL, or a SQLAlchemy
-    engine with psycopg 3.
-    Without one it is TEXTSIM_DATABASE_URL, and without that the embedded PostgreSQL, which is
-    started and, alone of all, given the schema. application_name is what pg_stat_activity shows,
-    unless the address or PGAPPNAME says something else, or an engine is given. A process that is
-    forked later gets connections of its own; in it the pool of the engine is replaced.
-    Raises SchemaError where the schema is missing or of another version, DatabaseUnavailable, and
-    ConfigurationError for an address that cannot be.
+    A process that is forked later gets its own connections, because its engine gets a new pool.
+
+    Args:
+        address: a URL such as postgresql://user@host/name, or a SQLAlchemy engine with psycopg 3. By
+            default the environment variable TEXTSIM_DATABASE_URL. Without the variable, the embedded
+            PostgreSQL is started, and gets the schema if it is missing.
+        application_name: the name that pg_stat_activity shows. The address and PGAPPNAME take
+            precedence. An engine keeps its own name.
+
+    Raises:
+        SchemaError: the schema is missing or of another version; the message has the command to run.
+        DatabaseUnavailable: there is no connection to the database.
+        ConfigurationError: the address is not an address of PostgreSQL, or the engine cannot be used.
+
+    Examples:
+        >>> import textsim_db
+        >>> db = textsim_db.connect()
     """
     engine, ours, is_embedded = resolve(address, application_name)
     try:
@@ -193,9 +257,15 @@ def connect(
 
 
 def install(address: str | URL | Engine | None = None) -> str:
-    """Install the schema, or bring it to this version, and return its revision.
+    """Install the schema textsim, or upgrade it to this version, and return its revision.
 
-    Raises SchemaError where the server cannot carry it: older than PostgreSQL 14, or not UTF8.
+    Args:
+        address: as in connect().
+
+    Raises:
+        SchemaError: the server is older than PostgreSQL 14, or the database's encoding is not UTF8.
+        DatabaseUnavailable: there is no connection to the database.
+        DatabaseError: the role has no right to create a schema.
     """
     engine, ours, _ = resolve(address)
     try:
@@ -208,7 +278,7 @@ def install(address: str | URL | Engine | None = None) -> str:
 def resolve(
     address: str | URL | Engine | None, application_name: str = engines.APPLICATION_NAME
 ) -> tuple[Engine, bool, bool]:
-    """Return an engine for an address, whether it is ours to close, and whether it is embedded."""
+    """Return an engine for an address, whether we must close it, and whether it is embedded."""
     if isinstance(address, Engine):
         return engines.check_engine(address), False, False
     if isinstance(address, URL):

@@ -1,41 +1,47 @@
-"""Every error that textsim-db raises on purpose; all derive from TextsimError."""
+"""The errors of textsim-db; all derive from TextsimError."""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+import inspect
+from collections.abc import Callable, Iterable
+from functools import wraps
+from typing import ParamSpec, TypeVar
+
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
 
 
 class TextsimError(Exception):
-    """Base of every error of textsim-db."""
+    """The base of all errors of textsim-db."""
 
 
 class ConfigurationError(TextsimError, ValueError):
-    """A setting that is not possible, such as a threshold outside (0, 1]."""
+    """A setting or an argument is not possible, such as a threshold of 0."""
 
 
 class MeasureError(TextsimError, ValueError):
-    """A measure that cannot be computed: no sequence, a cost below 0, or texts that are too long."""
+    """A measure is unknown or cannot be computed, for example because the texts are too long."""
 
 
 class DocumentError(TextsimError, ValueError):
-    """A document or key that cannot be stored, such as one with a NUL character."""
+    """A document or its key cannot be stored, for example because it has a NUL character."""
 
 
 class InputError(TextsimError, ValueError):
-    """An input file that cannot be read."""
+    """An input file cannot be read."""
 
 
 class DatabaseError(TextsimError):
-    """The database refused or failed; its own error is the cause."""
+    """A database operation failed; `__cause__` is the error of the database driver."""
 
 
 class DatabaseUnavailable(DatabaseError):
-    """No connection to the database, or it was lost."""
+    """The database cannot be reached, or the connection was lost."""
 
 
 class SchemaError(DatabaseError):
-    """The schema is missing or of another version, or the server cannot hold it."""
+    """The schema is missing or has another version, or the server does not support it."""
 
 
 class EmbeddedServerError(DatabaseUnavailable):
@@ -43,7 +49,7 @@ class EmbeddedServerError(DatabaseUnavailable):
 
 
 class CorpusNotFound(TextsimError, LookupError):
-    """There is no corpus of that name."""
+    """No corpus has this name; `name` is the name."""
 
     def __init__(self, name: str, others: Iterable[str] = ()) -> None:
         super().__init__(f'corpus "{name}" does not exist{suggestion(name, others)}')
@@ -51,27 +57,27 @@ class CorpusNotFound(TextsimError, LookupError):
 
 
 class CorpusExists(TextsimError):
-    """A corpus of that name exists already."""
+    """A corpus with this name exists already."""
 
 
 class CorpusBusy(TextsimError):
-    """Another session is rebuilding the corpus."""
+    """Another session is rebuilding the corpus; call again later."""
 
 
 class CorpusChanged(TextsimError):
-    """Another session rebuilt the corpus while it was in use; repeat the call."""
+    """Another session rebuilt the corpus during the call; call again."""
 
 
 class DocumentNotFound(TextsimError, LookupError):
-    """There is no document with that key in the corpus."""
+    """No document of the corpus has this key."""
 
 
 class RecipeError(TextsimError):
-    """The corpus was built with signatures that this installation does not compute."""
+    """The installed version of textsim-db does not compute the signatures of the corpus."""
 
 
 def shown(text: str) -> str:
-    """Return a text for one line, with control characters escaped."""
+    """Return a text with control characters escaped, to show it on one line."""
     if text.isprintable():
         return text
     return "".join(
@@ -80,7 +86,22 @@ def shown(text: str) -> str:
 
 
 def suggestion(name: str, others: Iterable[str]) -> str:
-    """Return '; did you mean ...?' for the nearest of the other names, or nothing."""
+    """Return '; did you mean ...?' with the name most similar to a misspelt name, or ''."""
     folded = {other.casefold(): other for other in others}
     near = difflib.get_close_matches(name.casefold(), folded, n=1)
-    return f'; did you mean "{folded[near[0]]}"?' if near else ""
+    return f'; did you mean "{shown(folded[near[0]])}"?' if near else ""
+
+
+def suggest_arguments(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+    """Make the TypeError for a misspelt keyword argument suggest the most similar argument."""
+    names = list(inspect.signature(function).parameters)[1:]
+
+    @wraps(function)
+    def call(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
+        for name in kwargs:
+            if name not in names:
+                near = suggestion(name, names)
+                raise TypeError(f'{function.__name__}() has no argument "{name}"{near}')
+        return function(*args, **kwargs)
+
+    return call

@@ -1,6 +1,6 @@
-"""Modules that are imported when they are first used: nobody pays for a room that they do not enter.
+"""Modules that are imported when they are first used, so that commands start fast.
 
-A module names its lazy imports twice: for type checkers under TYPE_CHECKING, and with lazy().
+A module declares a lazy import twice: under TYPE_CHECKING for type checkers, and with lazy().
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any
 
 
 class _LazyModule:
-    """Stands for a module until an attribute is read; then the module takes its place."""
+    """Represents a module until an attribute is read; then the module replaces it."""
 
     def __init__(self, name: str, namespace: dict[str, Any]) -> None:
         self._name = name
@@ -24,5 +24,5 @@ class _LazyModule:
 
 
 def lazy(name: str, namespace: dict[str, Any]) -> Any:
-    """Return a stand-in for the module of that name; namespace: the globals() that hold it."""
+    """Return a stand-in for the module with this name; namespace: the globals() that hold it."""
     return _LazyModule(name, namespace)

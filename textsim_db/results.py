@@ -1,4 +1,4 @@
-"""The small objects that searches and writes return."""
+"""The objects that searches and writes return."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from typing import NamedTuple
 
 
 class Match(NamedTuple):
-    """A document whose exact Jaccard similarity reaches the threshold.
+    """A document that matches a query: its exact similarity reaches the threshold.
 
-    estimate is the share of equal values in the signatures.
+    - `key`: the key of the document.
+    - `similarity`: the exact value of the measure, by default the Jaccard similarity.
+    - `estimate`: the share of equal values in the two signatures.
     """
 
     key: str
@@ -19,14 +21,18 @@ class Match(NamedTuple):
 
 
 class Candidate(NamedTuple):
-    """A document that shares at least one bucket, not verified; bands: the buckets that it shares."""
+    """A document that shares a bucket with a query and is not verified.
+
+    - `key`: the key of the document.
+    - `bands`: the number of shared buckets.
+    """
 
     key: str
     bands: int
 
 
 class Pair(NamedTuple):
-    """Two documents, a < b, with their exact Jaccard similarity."""
+    """Two matching documents, with the keys `a` < `b`, and their exact similarity."""
 
     a: str
     b: str
@@ -34,10 +40,12 @@ class Pair(NamedTuple):
 
 
 class Cluster(NamedTuple):
-    """Documents connected by verified pairs; keys in order, two or more.
+    """Documents that verified pairs connect.
 
-    weakest is the lowest similarity among the links that hold the cluster together: no threshold
-    up to it would split the cluster. kept is the member that is kept, with linkage "kept".
+    - `keys`: the keys of two documents or more, in order.
+    - `weakest`: the lowest similarity among the links that hold the cluster together. A threshold up
+      to this value does not split the cluster.
+    - `kept`: the member that is kept, with linkage "kept"; else None.
     """
 
     keys: tuple[str, ...]
@@ -46,7 +54,7 @@ class Cluster(NamedTuple):
 
 
 class Duplicate(NamedTuple):
-    """A document to remove, the document that is kept in its place, and their similarity."""
+    """A document to remove (`key`), the document that is kept instead (`kept`), and their similarity."""
 
     key: str
     kept: str
@@ -54,14 +62,19 @@ class Duplicate(NamedTuple):
 
 
 class Refusal(NamedTuple):
-    """A document that was not stored, and why."""
+    """A document that was not stored, and the reason."""
 
     key: str
     reason: str
 
 
 class Problem(NamedTuple):
-    """A stored row that breaks an invariant: which one, and of which document or word."""
+    """A stored row that breaks an invariant.
+
+    - `kind`: the invariant, such as "signature" or "missing band row".
+    - `subject`: the key of the document, the word or the table.
+    - `detail`: the expected and the stored state.
+    """
 
     kind: str
     subject: str
@@ -70,12 +83,15 @@ class Problem(NamedTuple):
 
 @dataclass(slots=True)
 class AddReport:
-    """How many documents of a call of add_many were stored, and why others were refused.
+    """The outcome of a call of `add_many`.
 
-    added, replaced, unchanged: documents by outcome. duplicates: documents whose key came again in
-    the same call; the last document with the key is stored. If a batch is written again because the
-    connection was lost during COMMIT, its documents count by their first outcome, except those that
-    another client has changed in between.
+    - `added`, `replaced`, `unchanged`: documents by outcome.
+    - `duplicates`: documents whose key came again in the same call. The last document with a key is
+      stored.
+    - `refused`: the documents that were not stored, with the reason.
+
+    If the connection is lost during COMMIT, the batch is written again. Its documents count by their
+    first outcome, except documents that another client has changed in between.
     """
 
     added: int = 0
@@ -86,22 +102,25 @@ class AddReport:
 
     @property
     def stored(self) -> int:
-        """Documents that the corpus now holds as the call gave them."""
+        """The documents of the call that the corpus now holds."""
         return self.added + self.replaced + self.unchanged
 
     @property
     def received(self) -> int:
-        """Documents that the call has read so far."""
+        """The documents that the call has read so far."""
         return self.stored + self.duplicates + len(self.refused)
 
 
 @dataclass(slots=True)
 class ChangeReport:
-    """What a worker, attach() or reconcile() did to a corpus.
+    """The changes that a worker, `attach()` or `reconcile()` made in a corpus.
 
-    added, replaced, removed, unchanged: documents by outcome. completed: documents written by SQL
-    whose words now have ids. refused: documents that were set aside, with the reason. If the
-    connection is lost during a COMMIT, its documents are not counted, or counted as unchanged.
+    - `added`, `replaced`, `removed`, `unchanged`: documents by outcome.
+    - `completed`: documents added in SQL whose words now have ids.
+    - `refused`: the documents that were set aside, with the reason.
+
+    If the connection is lost during COMMIT, the documents of the transaction are not counted, or are
+    counted as unchanged.
     """
 
     added: int = 0
@@ -113,7 +132,7 @@ class ChangeReport:
 
     @property
     def written(self) -> int:
-        """The documents that were added, replaced, removed or completed."""
+        """The number of documents that were added, replaced, removed or completed."""
         return self.added + self.replaced + self.removed + self.completed
 
     def include(self, other: ChangeReport) -> None:
@@ -127,12 +146,15 @@ class ChangeReport:
 
 
 class Status(NamedTuple):
-    """How far a corpus is with its attached tables.
+    """How many documents of a corpus and its attached tables are indexed, pending or failed.
 
-    indexed: documents. pending: documents to index; an estimate while a table is compared with the
-    corpus, or with a million changes. oldest_pending: when the oldest of them changed. failed:
-    documents set aside with an error. problems: why attached tables are not kept indexed, such as a
-    disabled trigger.
+    - `indexed`: the documents in the index.
+    - `pending`: the documents to index.
+    - `oldest_pending`: the time of the oldest pending change, or None.
+    - `failed`: the documents that were set aside with an error.
+    - `is_estimate`: whether `pending` is an estimate. It is one while a table is compared with the
+      corpus, and from a million changes on.
+    - `problems`: the reasons why attached tables are not kept indexed, such as a disabled trigger.
     """
 
     indexed: int
@@ -144,11 +166,11 @@ class Status(NamedTuple):
 
 
 class Activity(NamedTuple):
-    """How far behind its tables a corpus is, and how much was written; two of them give a rate.
+    """How far a corpus is behind its tables, and how many documents were written.
 
-    lag: seconds, by the server's clock, since the oldest pending change was made; None if no change
-    is pending. written: documents written so far by all clients, as the server counts them with a
-    delay of a second; it is 0 again after a crash, and when the corpus is rebuilt.
+    - `lag`: seconds since the oldest pending change, by the server's clock; None if none is pending.
+    - `written`: the documents that all clients have written so far. The server counts them with a delay
+      of a second, and starts at 0 after a crash or a rebuild. Two readings give a rate.
     """
 
     lag: float | None
@@ -156,14 +178,24 @@ class Activity(NamedTuple):
 
 
 class Drift(NamedTuple):
-    """A key by which a corpus differs from its table: missing, different or surplus."""
+    """A document that differs between a corpus and its table.
+
+    - `key`: the key of the document.
+    - `kind`: "missing" (only in the table), "different", or "surplus" (only in the corpus).
+    """
 
     key: str
     kind: str
 
 
 class Failure(NamedTuple):
-    """A document that was set aside, its table (None: it was added by a client), and the error."""
+    """A document that was set aside.
+
+    - `key`: the key of the document, or None if comparing a whole table failed.
+    - `table`: the attached table, or None if a client added the document.
+    - `tries`: how often it was tried.
+    - `error`: the error of the last try.
+    """
 
     key: str | None
     table: str | None
@@ -174,13 +206,19 @@ class Failure(NamedTuple):
 class RecallReport(NamedTuple):
     """The recall of a corpus at a threshold, measured by brute force on a sample of its documents.
 
-    documents: in the corpus. sampled: documents compared with all. words: the mean of a document.
-    pairs: pairs at or above the threshold with a sampled document. candidate_pairs: the pairs that
-    share a bucket. recall: their share, None without pairs. interval: the 95 % confidence interval
-    of the recall. promised: the recall that bands and rows give for pairs of these similarities.
-    histogram: pairs that share a shingle, by hundredths of similarity, similarity 1 last.
-    candidates: of each sampled document, in order. missed: pairs that share no bucket, the most
-    similar first. lost: sampled documents of which no similar document shares a bucket.
+    - `threshold`: the threshold of the measurement.
+    - `documents`: the documents in the corpus.
+    - `words`: the mean number of words in a document.
+    - `sampled`: the documents that were compared with all documents.
+    - `pairs`: the matching pairs of a sampled document and another document.
+    - `candidate_pairs`: the matching pairs that share a bucket.
+    - `recall`: `candidate_pairs` / `pairs`, or None without pairs.
+    - `interval`: the 95 % confidence interval of the recall.
+    - `promised`: the recall that bands and rows promise for pairs of these similarities.
+    - `histogram`: the pairs that share a shingle, by hundredths of similarity; similarity 1 is last.
+    - `candidates`: the number of candidates of each sampled document.
+    - `missed`: the matching pairs that share no bucket, the most similar first.
+    - `lost`: the sampled documents that share a bucket with none of their matches.
     """
 
     threshold: float
@@ -199,7 +237,13 @@ class RecallReport(NamedTuple):
 
 
 class Source(NamedTuple):
-    """A table that is kept indexed: in which corpus, by which columns, in which mode."""
+    """An attached table, which is kept indexed.
+
+    - `corpus`: the name of the corpus.
+    - `table`: the name of the table.
+    - `key`, `text`: the columns with the key and the text.
+    - `mode`: "queue" or "inline", see `Mode`.
+    """
 
     corpus: str
     table: str
@@ -209,7 +253,7 @@ class Source(NamedTuple):
 
 
 class Growth(NamedTuple):
-    """The distinct words of the first documents, with the number of documents and of words."""
+    """The vocabulary of the first documents: their number, their words and their distinct words."""
 
     documents: int
     words: int
@@ -217,7 +261,7 @@ class Growth(NamedTuple):
 
 
 class Frequency(NamedTuple):
-    """How often a word occurs in a corpus, and in how many documents."""
+    """How often a word occurs in a corpus, and how many documents have the word."""
 
     word: str
     occurrences: int
@@ -226,13 +270,19 @@ class Frequency(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Statistics:
-    """The numbers of a corpus.
+    """Statistics of a corpus: documents, words, languages, candidates, buckets and storage.
 
-    empty: documents without words. vocabulary: distinct words. growth: the vocabulary after each
-    twentieth of the documents, in the order of their ids. frequent: the most frequent words.
-    languages: documents by language, if languages are identified. lengths: words of a document by
-    percentile, 0 to 100. similarities: of sampled documents to all their candidates, 100 counts by
-    hundredths, the last with 1. buckets: (documents in a bucket, buckets). storage: bytes by part.
+    - `documents`, `empty`: all documents, and the documents without words.
+    - `words`, `vocabulary`: all words, and the distinct words.
+    - `growth`: the vocabulary after each twentieth of the documents, in the order of their ids.
+    - `frequent`: the most frequent words.
+    - `languages`: the documents by language, if languages are identified.
+    - `lengths`: the words of a document by percentile, 0 to 100.
+    - `sampled`, `candidates`: the sampled documents, and the number of all their candidates.
+    - `similarities`: the number of these candidates by hundredths of similarity, 100 counts. The last
+      count includes similarity 1.
+    - `buckets`: pairs (documents in a bucket, buckets of this size).
+    - `storage`: bytes by part.
     """
 
     documents: int

@@ -1,4 +1,4 @@
-"""The settings of a corpus: what a user chooses, and the bands and rows that follow from it."""
+"""The settings of a corpus, which a user chooses, and the bands and rows that follow from them."""
 
 from __future__ import annotations
 
@@ -10,16 +10,19 @@ from enum import StrEnum
 from numbers import Real
 from typing import Any, NamedTuple
 
-from textsim_db.errors import ConfigurationError, CorpusExists, RecipeError
+from textsim_db.errors import ConfigurationError, CorpusExists, RecipeError, suggestion
 
 RECIPE = 2
-"""The version of everything from text to buckets; a change of any step makes a new one."""
+"""The version of all steps from text to buckets. A change of any step needs a new version."""
 
 AUTO = "auto"
-"""As language: identify the language of each document. As stop words: follow that language."""
+"""As language: identify each document's language. As stop words: use the list of this language."""
 
 MIN_ROWS = 2
-"""The fewest rows of a band. Of 1,000,000 documents, some 2,000 share one value of 16 bits by chance."""
+"""The fewest rows of a band. A single value of 16 bits gives too many candidates.
+
+Among 1,000,000 documents, some 2,000 share a band of one row by chance.
+"""
 MAX_HASHES = 4096
 MAX_SHINGLE = 1000
 
@@ -32,7 +35,8 @@ WordsByLanguage = tuple[tuple[str, tuple[str, ...]], ...]
 class Mode(StrEnum):
     """How an attached table is kept indexed.
 
-    queue: a worker indexes changes. inline: the transaction that changes a row indexes it.
+    - `queue`: a worker indexes changes after they are committed.
+    - `inline`: the transaction that changes a row indexes it.
     """
 
     QUEUE = "queue"
@@ -42,8 +46,9 @@ class Mode(StrEnum):
 class Linkage(StrEnum):
     """Which verified pairs make a cluster.
 
-    single: chains of pairs link its members. complete: every two members are a pair. kept: every
-    other member is a pair with the member that is kept.
+    - `single`: chains of pairs connect the members.
+    - `complete`: every two members are a pair.
+    - `kept`: every member is a pair with the member that is kept.
     """
 
     SINGLE = "single"
@@ -52,7 +57,7 @@ class Linkage(StrEnum):
 
 
 class Shingle(NamedTuple):
-    """The unit of comparison: n consecutive words or characters of the normal form."""
+    """The unit of comparison: `n` consecutive words or characters of the normal form."""
 
     unit: str
     n: int
@@ -62,11 +67,16 @@ class Shingle(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> Shingle:
-        """Read "word:3" or "char:5"; raise ConfigurationError for anything else."""
+        """Read "word:N" or "char:N"; raise `ConfigurationError` for another text.
+
+        >>> Shingle.parse("word:3")
+        Shingle(unit='word', n=3)
+        """
         unit, _, n = str(text).partition(":")
         if unit not in ("word", "char") or not (n.isascii() and n.isdigit()):
             raise ConfigurationError(
                 f'shingle is "{text}"; expected "word:N" or "char:N", such as "word:3"'
+                + suggestion(str(text), (f"word:{n or 3}", f"char:{n or 5}"))
             )
         if len(n) > 9 or not 1 <= int(n) <= MAX_SHINGLE:
             raise ConfigurationError(f"shingle length is {n[:20]}; expected 1 to {MAX_SHINGLE}")
@@ -74,7 +84,7 @@ class Shingle(NamedTuple):
 
 
 class Bands(NamedTuple):
-    """The banding of a signature: bands buckets of rows values each."""
+    """How a signature is divided: `bands` buckets of `rows` values each."""
 
     bands: int
     rows: int
@@ -82,18 +92,33 @@ class Bands(NamedTuple):
     def probability(self, similarity: float) -> float:
         """Return the probability that a pair of this similarity shares a bucket.
 
-        1 - (1 - s^rows)^bands; Leskovec, Rajaraman and Ullman, Mining of Massive Datasets,
-        section 3.4.2. It is 1 for copies only.
+        It is 1 - (1 - s^rows)^bands, and 1 only for similarity 1. Leskovec, Rajaraman and Ullman,
+        "Mining of Massive Datasets", section 3.4.2.
+
+            >>> round(Bands(18, 7).probability(0.8), 3)
+            0.986
         """
         probability = float(1 - (1 - similarity**self.rows) ** self.bands)
         if similarity == 1:
             return probability
-        return min(probability, _NEARLY_1)  # rounding makes 1 of values near it
+        return min(probability, _NEARLY_1)  # rounding may give 1
 
 
 @dataclass(frozen=True, slots=True)
 class CorpusConfig:
-    """The configuration of a corpus, complete and checked."""
+    """The configuration of a corpus, complete and checked; `corpus.config` returns it.
+
+    - `shingle`: the unit of comparison, such as `Shingle("word", 3)`.
+    - `threshold`: the Jaccard similarity from which documents match.
+    - `recall`: the probability of finding a pair whose similarity equals the threshold.
+    - `num_hashes`: the values in a signature.
+    - `bands`, `rows`: the buckets of a document, and the signature values in a bucket.
+    - `seed`: the seed of the hash functions.
+    - `recipe`: the version of all steps from text to buckets.
+    - `stop_words`: words that are left out of every text, in normal form.
+    - `language`: "auto" if the language of each document is identified, else None.
+    - `stop_words_by_language`: the lists of stop words if they follow each document's language.
+    """
 
     shingle: Shingle
     threshold: float
@@ -109,22 +134,23 @@ class CorpusConfig:
 
     @property
     def banding(self) -> Bands:
-        """The bands and rows as one value."""
+        """The bands and rows as a `Bands`."""
         return Bands(self.bands, self.rows)
 
     def check_recipe(self, name: str) -> None:
-        """Raise RecipeError unless the corpus of that name was built by the recipe of this version."""
+        """Raise `RecipeError` unless this version computes the recipe of the corpus."""
         if self.recipe != RECIPE:
             raise RecipeError(
                 f'corpus "{name}" was built by recipe {self.recipe}; this version of textsim-db '
-                f"computes recipe {RECIPE}: use a version that computes {self.recipe}, or index it "
-                "anew"
+                f"computes recipe {RECIPE}: use a version that computes recipe {self.recipe}, or create "
+                "the corpus again"
             )
 
     def changed(self, **changes: Any) -> CorpusConfig:
-        """Return this configuration with the changes that are not None; raises ConfigurationError.
+        """Return this configuration with the changes that are not None.
 
-        Bands and rows stay unless a setting changes from which they follow.
+        Bands and rows are chosen again only if `threshold`, `recall`, `num_hashes`, `bands` or `rows`
+        changes. Raises `ConfigurationError` if the result is not possible.
         """
         changes = {name: value for name, value in changes.items() if value is not None}
         settings = CorpusSettings(
@@ -149,42 +175,49 @@ def _setting(default: Any, meaning: str) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class CorpusSettings:
-    """What a user chooses for a corpus: every default and meaning stands here and nowhere else.
+    """The settings that a user chooses for a corpus, with their defaults and meanings.
 
-    stop_words_by_language is no setting of a user's: with_lists() fills it in.
+    No other place defines a default or a meaning. A user does not set stop_words_by_language;
+    with_lists() fills it in.
     """
 
     shingle: str = _setting(
         "word:3",
-        'The unit of comparison: "word:N" or "char:N", N of them in a row; "word:1" is the bag of '
-        "words.",
+        'The unit of comparison: N words ("word:N") or N characters ("char:N") in a row. "word:1" '
+        "compares bags of words.",
     )
-    threshold: float = _setting(0.8, "The similarity from which documents match.")
+    threshold: float = _setting(0.8, "The Jaccard similarity from which documents match.")
     recall: float = _setting(
-        0.95, "The probability that a pair exactly at the threshold is found, below 1."
+        0.95, "The probability of finding a pair whose similarity equals the threshold, below 1."
     )
-    num_hashes: int = _setting(128, "Values in a signature.")
-    seed: int = _setting(1, "Seed of the hash functions.")
-    bands: int | None = _setting(None, "Buckets of a document, with --rows: instead of --recall.")
-    rows: int | None = _setting(None, "Signature values in a bucket, with --bands.")
+    num_hashes: int = _setting(128, "The values in a signature.")
+    seed: int = _setting(1, "The seed of the hash functions.")
+    bands: int | None = _setting(
+        None, "The buckets of a document; give --rows too, instead of --recall."
+    )
+    rows: int | None = _setting(None, "The signature values in a bucket; give --bands too.")
     stop_words: str | Iterable[str] = _setting(
         (),
-        'Leave words out of every text: those of a language, such as "en", "auto" for those of the '
-        "text's own, or of a file with one on each line.",
+        'Leave stop words out of every text: the code of a language such as "en", "auto" for the '
+        "language of each text, or a file with a word on each line.",
     )
     language: str | None = _setting(
-        None, '"auto": identify the language of each document, to limit searches to one.'
+        None,
+        '"auto" identifies the language of each document, so that searches can be limited to it.',
     )
     stop_words_by_language: WordsByLanguage = ()
 
     def complete(self) -> CorpusConfig:
         """Check the settings of a new corpus and complete them; raises ConfigurationError.
 
-        stop_words are words as stop_words() returns them. If bands and rows are given, recall
-        becomes the probability at the threshold that they really give.
+        stop_words are words that stop_words() returned. If the user sets bands and rows, recall becomes
+        the probability that they give at the threshold.
         """
         if self.language not in (None, AUTO):
-            raise ConfigurationError(f'language is {self.language!r}; expected "{AUTO}" or none')
+            raise ConfigurationError(
+                f'language is {self.language!r}; expected "{AUTO}" or none'
+                + suggestion(str(self.language), (AUTO,))
+            )
         checked = replace(
             self,
             threshold=check_threshold(self.threshold),
@@ -208,17 +241,18 @@ class CorpusSettings:
         if self.bands is None and self.rows is None:
             return choose_bands(self.threshold, self.recall, self.num_hashes), self.recall
         if self.bands is None or self.rows is None:
-            raise ConfigurationError("bands and rows go together; one of them is missing")
+            raise ConfigurationError("bands and rows go together; set both, or neither")
         bands = check_count(self.bands, "bands", 1, MAX_HASHES)
         rows = check_count(self.rows, "rows", 1, MAX_HASHES)
         if bands * rows > self.num_hashes:
             raise ConfigurationError(
-                f"{bands} bands of {rows} rows need {bands * rows} hashes; "
-                f"num_hashes is {self.num_hashes}"
+                f"{bands} bands of {rows} rows need {bands * rows} hashes; num_hashes is "
+                f"{self.num_hashes}: use fewer bands, fewer rows or more hashes"
             )
         if rows < MIN_ROWS:
             raise ConfigurationError(
-                f"rows is {rows}; expected {MIN_ROWS} or more: a value of 16 bits alone tells too little"
+                f"rows is {rows}; expected {MIN_ROWS} or more: "
+                "one value of 16 bits gives too many candidates"
             )
         recall = Bands(bands, rows).probability(self.threshold)
         if recall == 0:
@@ -229,9 +263,9 @@ class CorpusSettings:
         return Bands(bands, rows), recall
 
     def check_same(self, name: str, config: CorpusConfig) -> None:
-        """Raise CorpusExists unless the corpus of that name is the one that these settings make.
+        """Raise CorpusExists unless the corpus of this name has these settings.
 
-        The error names the settings that differ, or if there are none, the values that follow.
+        The error names the settings that differ. If none differ, it names the derived values that do.
         """
         wanted = self.complete()
         names = [
@@ -245,32 +279,33 @@ class CorpusSettings:
         ]
         if differences:
             raise CorpusExists(
-                f'corpus "{name}" exists with other settings: {"; ".join(differences)}'
+                f'corpus "{name}" exists with other settings: {"; ".join(differences)}; '
+                "use another name, or change the settings with textsim rebuild"
             )
 
 
 DEFAULTS = CorpusSettings()
-"""The settings of a corpus that is created without any."""
+"""The default settings."""
 
 
 def meaning(name: str) -> str:
-    """Return the meaning of a setting, in one sentence."""
+    """Return the meaning of a setting for help texts."""
     return str(next(f.metadata["meaning"] for f in fields(CorpusSettings) if f.name == name))
 
 
 def is_number(value: object) -> bool:
-    """Say whether this is a real number, of Python or NumPy, and not a bool."""
+    """Say whether the value is a real number of Python or NumPy, but not a bool."""
     return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def check_callable(value: object, name: str) -> None:
-    """Raise ConfigurationError unless this is a function, or None."""
+    """Raise ConfigurationError unless the value is a function or None."""
     if value is not None and not callable(value):
-        raise ConfigurationError(f"{name} is {value!r:.100}; expected a function of yours")
+        raise ConfigurationError(f"{name} is {value!r:.100}; expected a function or None")
 
 
 def check_threshold(threshold: float, name: str = "threshold") -> float:
-    """Return the threshold as a float; raise ConfigurationError unless it is in (0, 1]."""
+    """Return the threshold as a float; raise ConfigurationError unless 0 < threshold <= 1."""
     if not is_number(threshold):
         raise ConfigurationError(f"{name} is {threshold!r}; expected a number above 0, at most 1")
     if not 0 < threshold <= 1:
@@ -279,12 +314,15 @@ def check_threshold(threshold: float, name: str = "threshold") -> float:
 
 
 def check_linkage(linkage: str) -> Linkage:
-    """Return the linkage of that name; raise ConfigurationError for any other."""
+    """Return the linkage with this name; raise ConfigurationError for an unknown name."""
     try:
         return Linkage(linkage)
     except ValueError:
         expected = ", ".join(Linkage)
-        raise ConfigurationError(f"linkage is {linkage!r}; expected one of {expected}") from None
+        near = suggestion(str(linkage), Linkage)
+        raise ConfigurationError(
+            f"linkage is {linkage!r}; expected one of {expected}{near}"
+        ) from None
 
 
 def check_count(value: int, name: str, low: int, high: int) -> int:
@@ -299,7 +337,7 @@ def check_count(value: int, name: str, low: int, high: int) -> int:
 
 
 def check_several(values: object, expected: str) -> None:
-    """Raise ConfigurationError unless the values are an iterable, but no str and no table.
+    """Raise ConfigurationError unless the values are an iterable other than a str or a data frame.
 
     A str would yield its characters, and a data frame the names of its columns.
     """
@@ -311,8 +349,8 @@ def check_several(values: object, expected: str) -> None:
 def choose_bands(threshold: float, recall: float, num_hashes: int) -> Bands:
     """Return the most selective banding that keeps the recall at the threshold.
 
-    It is the largest r from 2 on with 1 - (1 - threshold^r)^b >= recall, where b = num_hashes div r.
-    Raises ConfigurationError if not even two rows a band reach the recall, and for recall 1 with a
+    It is the largest r from 2 on with 1 - (1 - threshold^r)^b >= recall and b = num_hashes div r.
+    Raises ConfigurationError if even two rows a band do not reach the recall, and for recall 1 with a
     threshold below 1.
     """
     if recall == 1 and threshold < 1:

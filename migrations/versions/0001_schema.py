@@ -1,4 +1,4 @@
-"""Create the schema from the files of sql/schema/; sql/remove.sql removes it."""
+"""Create the schema from sql/schema/; sql/remove.sql removes it."""
 
 from textsim_db.db import schema
 

@@ -1,5 +1,5 @@
--- What pg_dump must take along although it belongs to the extension. What
--- create_corpus makes does not: it is dumped like any other table, sequence or function.
+-- pg_dump skips the objects of an extension, except these tables and sequences. The tables, sequences and
+-- functions of a corpus do not belong to the extension, so pg_dump includes them anyway.
 SELECT pg_catalog.pg_extension_config_dump('textsim.corpus', '');
 SELECT pg_catalog.pg_extension_config_dump('textsim.corpus_id_seq', '');
 SELECT pg_catalog.pg_extension_config_dump('textsim.word', '');

@@ -1,6 +1,26 @@
--- Arguments that many functions share: the corpus, the language and the threshold.
+-- Checks of arguments that many functions share: the corpus, the language and the threshold.
 
 -- Private functions
+
+CREATE FUNCTION textsim._nearest(name text, names text[]) RETURNS text
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    most integer := greatest(1, char_length(name) / 3);
+BEGIN
+    RETURN (
+        SELECT o.name
+        FROM unnest(names) o (name)
+        -- Each letter is a word of its own here.
+        CROSS JOIN LATERAL textsim.levenshtein_words(
+            regexp_replace(left(_nearest.name, 100), '(.)', '\1 ', 'g'),
+            regexp_replace(left(o.name, 100), '(.)', '\1 ', 'g')) e (edits)
+        WHERE abs(char_length(o.name) - char_length(_nearest.name)) <= most
+            AND e.edits <= most
+        ORDER BY e.edits, o.name COLLATE "C"
+        LIMIT 1);
+END $$;
+COMMENT ON FUNCTION textsim._nearest(text, text[])
+    IS 'the most similar of some names, if at most a third of the letters differ; or NULL';
 
 CREATE FUNCTION textsim._corpus(name text) RETURNS textsim.corpus
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -9,21 +29,26 @@ DECLARE
 BEGIN
     SELECT * INTO c FROM textsim.corpus k WHERE k.name = _corpus.name;
     IF NOT FOUND THEN
-        RAISE EXCEPTION 'corpus "%" does not exist', name USING ERRCODE = 'undefined_object';
+        RAISE EXCEPTION 'corpus "%" does not exist', name
+            USING ERRCODE = 'undefined_object', HINT = coalesce(
+                'Did you mean "' || textsim._nearest(name, ARRAY(SELECT k.name FROM textsim.corpus k))
+                    || '"?',
+                'SELECT name FROM textsim.corpus lists the corpora.');
     END IF;
     IF c.recipe <> 2 THEN
         RAISE EXCEPTION 'corpus "%" was built by recipe %; these functions compute recipe 2',
-            name, c.recipe USING ERRCODE = 'feature_not_supported';
+            name, c.recipe USING ERRCODE = 'feature_not_supported',
+                HINT = 'Create a corpus with this version of textsim-db, and index the texts again.';
     END IF;
-    -- The snapshot of a transaction that began before a rebuild still has the old corpus.
+    -- The snapshot of a transaction that began before a rebuild still shows the old corpus.
     IF to_regclass(format('textsim.document_%s', c.id)) IS NULL THEN
-        RAISE EXCEPTION 'corpus "%" was rebuilt or dropped after this transaction began; repeat it',
-            name USING ERRCODE = 'serialization_failure';
+        RAISE EXCEPTION 'corpus "%" was rebuilt or dropped after this transaction began', name
+            USING ERRCODE = 'serialization_failure', HINT = 'Repeat the transaction.';
     END IF;
     RETURN c;
 END $$;
 COMMENT ON FUNCTION textsim._corpus(text)
-    IS 'the corpus of a name; NULL if the name is; an error if there is none';
+    IS 'the corpus with a name; NULL if the name is NULL; an error if no corpus has the name';
 
 CREATE FUNCTION textsim._required_corpus(name text) RETURNS textsim.corpus
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -34,12 +59,12 @@ BEGIN
     RETURN textsim._corpus(name);
 END $$;
 COMMENT ON FUNCTION textsim._required_corpus(text)
-    IS 'the corpus of a name; an error if the name is NULL or there is none';
+    IS 'the corpus with a name; an error if the name is NULL or no corpus has it';
 
 CREATE FUNCTION textsim._was_replaced(c textsim.corpus, name text) RETURNS boolean
 LANGUAGE sql STABLE PARALLEL SAFE
 RETURN
-    -- At the other levels a repetition has the same snapshot, which never sees the new corpus.
+    -- At the other levels a repeated statement has the same snapshot, which never shows the new corpus.
     current_setting('transaction_isolation') IN ('read committed', 'read uncommitted')
     AND NOT EXISTS (
         SELECT FROM textsim.corpus o
@@ -48,9 +73,9 @@ RETURN
             OR to_regclass('textsim.document_' || o.id) IS NULL
             OR to_regclass('textsim.band_' || o.id) IS NULL));
 COMMENT ON FUNCTION textsim._was_replaced(textsim.corpus, text)
-    IS 'whether a statement that failed can be repeated, because a rebuild replaced the corpus';
+    IS 'whether a failed statement can be repeated, because a rebuild has replaced the corpus';
 
--- VOLATILE, so that a repetition has a snapshot of its own, which sees the new corpus of a rebuild.
+-- VOLATILE, so that each repetition has a new snapshot, which shows the new corpus of a rebuild.
 CREATE FUNCTION textsim._lock_corpus(name text) RETURNS textsim.corpus
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -70,15 +95,15 @@ BEGIN
     END LOOP;
 END $$;
 COMMENT ON FUNCTION textsim._lock_corpus(text)
-    IS 'the corpus of a name, which no rebuild replaces until the end of the transaction';
+    IS 'the corpus with a name, locked against a rebuild until the end of the transaction';
 
 CREATE FUNCTION textsim._check_language(c textsim.corpus, language text) RETURNS text
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF c.language IS NULL THEN
-        RAISE EXCEPTION 'the languages of the documents of corpus "%" are not identified; a corpus '
-            'created with language="auto" does that', c.name
-            USING ERRCODE = 'invalid_parameter_value';
+        RAISE EXCEPTION 'corpus "%" does not identify languages', c.name
+            USING ERRCODE = 'invalid_parameter_value',
+                HINT = 'Leave the language out, or create a corpus with language "auto".';
     END IF;
     IF language !~ '^[a-z]{2,3}$' THEN
         RAISE EXCEPTION 'language is "%"; expected a code of ISO 639, such as "en"', language
@@ -87,7 +112,7 @@ BEGIN
     RETURN language;
 END $$;
 COMMENT ON FUNCTION textsim._check_language(textsim.corpus, text)
-    IS 'the language; an error if it is no code, or if the corpus does not identify languages';
+    IS 'the language; an error if it is not a code, or if the corpus does not identify languages';
 
 CREATE FUNCTION textsim._check_threshold(threshold double precision) RETURNS double precision
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -98,4 +123,5 @@ BEGIN
     END IF;
     RETURN threshold;
 END $$;
-COMMENT ON FUNCTION textsim._check_threshold(double precision) IS 'the threshold, or an error';
+COMMENT ON FUNCTION textsim._check_threshold(double precision)
+    IS 'the threshold; an error if it is not above 0 and at most 1';

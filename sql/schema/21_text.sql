@@ -1,16 +1,17 @@
--- From text to normal form, words and shingles: what textsim_db.text computes, bit for bit.
+-- From text to normal form, words and shingles. textsim_db.text computes the same, bit for bit.
 
 -- Private functions
 
--- First drops unassigned code points: every version of Unicode normalises only assigned ones alike. Then
--- caps runs of marks: NFKC takes quadratic time to sort them.
+-- Spaces replace unassigned code points, because versions of Unicode normalise only assigned ones alike. Runs
+-- of marks are capped, because NFKC sorts them in quadratic time.
 CREATE FUNCTION textsim._prepared(body text) RETURNS text
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 RETURN CASE
     WHEN octet_length(body) = length(body) THEN body
     ELSE textsim._capped(textsim._assigned(body))
 END;
-COMMENT ON FUNCTION textsim._prepared(text) IS 'a text as NFKC takes it';
+COMMENT ON FUNCTION textsim._prepared(text)
+    IS 'a text ready for NFKC: assigned code points only, and no long runs of marks';
 
 CREATE FUNCTION textsim._form_of_piece(body text) RETURNS text
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -22,12 +23,12 @@ BEGIN
     RETURN textsim._fold(textsim._split(body));
 END $$;
 COMMENT ON FUNCTION textsim._form_of_piece(text)
-    IS 'the normal form of a prepared text, with a space where a separator begins or ends it';
+    IS 'the normal form of a prepared text; a separator at its beginning or end becomes a space';
 
 CREATE FUNCTION textsim._form_of_pieces(body text) RETURNS text
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    -- A slice of a bytea is copied at once; a slice of a text is counted from the beginning of the text.
+    -- A slice of a bytea is one copy. For a slice of a text, the server counts characters from the beginning.
     bytes bytea := convert_to(body, 'UTF8');
     size integer := octet_length(bytes);
     start integer := 0;
@@ -58,12 +59,12 @@ BEGIN
             forms := forms || piece;
         END IF;
     END LOOP;
-    -- Only the last piece: trimming takes eight bytes of memory a byte, and the server allows 1 GB.
+    -- Trim only the last piece: trimming takes eight bytes of memory a byte, and the server allows 1 GB.
     forms[cardinality(forms)] := rtrim(forms[cardinality(forms)]);
     RETURN array_to_string(forms, '');
 END $$;
 COMMENT ON FUNCTION textsim._form_of_pieces(text)
-    IS 'the normal form of a long text, in pieces: between two of them a statement can be cancelled';
+    IS 'the normal form of a long text, computed in pieces so that a statement can be cancelled';
 
 CREATE FUNCTION textsim._form(c textsim.corpus, body text, language text DEFAULT NULL) RETURNS text
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -75,11 +76,11 @@ BEGIN
     END IF;
     IF c.stop_words_by_language <> '{}' THEN
         IF language IS NULL THEN
-            RAISE EXCEPTION 'corpus "%" leaves out the stop words of each text''s language, which '
-                'SQL cannot identify', c.name
+            RAISE EXCEPTION 'corpus "%" removes stop words by language, and SQL cannot identify the '
+                'language of a text', c.name
                 USING ERRCODE = 'feature_not_supported',
-                    HINT = 'Name the language, where a function takes one; otherwise use a client, '
-                        'or a table that is attached in mode queue.';
+                    HINT = 'Pass the language if the function takes it. Otherwise use Python or the '
+                        'command textsim, or attach a table in mode queue.';
         END IF;
         left_out := array(SELECT jsonb_array_elements_text(c.stop_words_by_language -> language));
     END IF;
@@ -93,7 +94,7 @@ BEGIN
         ORDER BY w.place), ' ');
 END $$;
 COMMENT ON FUNCTION textsim._form(textsim.corpus, text, text)
-    IS 'the normal form of a text without the stop words of a corpus, or of a language in it';
+    IS 'the normal form of a text without the stop words of a corpus, or of a language in the corpus';
 
 CREATE FUNCTION textsim._shingles_of(units text[], n integer, separator text) RETURNS text[]
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
@@ -112,7 +113,8 @@ BEGIN ATOMIC
     ) s;
 END;
 COMMENT ON FUNCTION textsim._shingles_of(text[], integer, text)
-    IS 'distinct runs of n units, in order of first appearance; one of all units if there are fewer than n';
+    IS 'the distinct runs of n units, in order of first appearance; one run of all units if there '
+    'are fewer than n';
 
 CREATE FUNCTION textsim._shingles_of_form(form text, unit text, n integer) RETURNS text[]
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -135,12 +137,15 @@ BEGIN
     RETURN btrim(textsim._form_of_piece(textsim._prepared(body)));
 END $$;
 COMMENT ON FUNCTION textsim.normal_form(text)
-    IS 'NFKC with at most 30 marks in a run, lower case, words joined by one space (Unicode 13.0)';
+    IS 'Returns the normal form of a text: words in lower case, joined by single spaces, after '
+    'Unicode NFKC (version 13.0). Punctuation is dropped, and so are combining marks past the '
+    '30th of a run.';
 
 CREATE FUNCTION textsim.words(body text) RETURNS text[]
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 RETURN string_to_array(textsim.normal_form(body), ' ');
-COMMENT ON FUNCTION textsim.words(text) IS 'the words of a text, in order';
+COMMENT ON FUNCTION textsim.words(text)
+    IS 'Returns the words of the normal form of a text, in order.';
 
 CREATE FUNCTION textsim.shingles(body text, unit text, n integer) RETURNS text[]
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -156,4 +161,6 @@ BEGIN
     RETURN textsim._shingles_of_form(textsim.normal_form(body), unit, n);
 END $$;
 COMMENT ON FUNCTION textsim.shingles(text, text, integer)
-    IS 'the distinct shingles of a text, in order of first appearance';
+    IS 'Returns the distinct shingles of a text, in order of first appearance. A shingle is n '
+    'consecutive words or characters of the normal form (unit: word or char; n: 1 to 1000). A '
+    'text of fewer than n has one shingle; a text without words has none.';

@@ -1,4 +1,4 @@
--- From shingles to signatures and buckets: what textsim_db.sketch computes, bit for bit.
+-- From shingles to signatures and buckets. textsim_db.sketch computes the same, bit for bit.
 
 -- Private functions
 
@@ -26,7 +26,7 @@ BEGIN
         ) w);
 END $$;
 COMMENT ON FUNCTION textsim._shingle_values(text, text, integer)
-    IS 'the 64-bit values of the shingles of a normal form; those of words as often as they occur';
+    IS 'the 64-bit values of the shingles of a normal form; equal word shingles are repeated';
 
 CREATE FUNCTION textsim._bins(shingle_values bigint[], num_hashes integer, base bigint, rounds integer)
 RETURNS TABLE (bin bigint, value bigint)
@@ -41,15 +41,15 @@ BEGIN ATOMIC
     GROUP BY 1;
 END;
 COMMENT ON FUNCTION textsim._bins(bigint[], integer, bigint, integer)
-    IS 'the smallest value in each bin after some rounds of hashing; an empty bin is left out';
+    IS 'the smallest value in each bin after some rounds of hashing, without the empty bins';
 
--- Dahlgaard, Knudsen and Thorup, Fast Similarity Sketching, FOCS 2017. Rounds end when no bin is empty;
--- further rounds change nothing, so that several are computed at once.
+-- Dahlgaard, Knudsen and Thorup, Fast Similarity Sketching, FOCS 2017. Rounds end when no bin is empty.
+-- Further rounds change nothing, so several rounds are computed at once.
 CREATE FUNCTION textsim._sketch(shingle_values bigint[], num_hashes integer, base bigint)
 RETURNS smallint[]
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    -- These rounds leave an empty bin in one text of eight at most.
+    -- After this number of rounds, at most one text in eight still has an empty bin.
     rounds integer := least(num_hashes,
         ceil(num_hashes * (ln(num_hashes) + 2) / greatest(cardinality(shingle_values), 1)));
     sketch smallint[];
@@ -67,7 +67,7 @@ BEGIN
         EXIT WHEN rounds = num_hashes;
         rounds := least(num_hashes, 2 * rounds);
     END LOOP;
-    -- A bin that is still empty takes the smallest hash of a seed of its own.
+    -- A bin that is still empty takes the smallest hash with its own seed.
     RETURN array(
         SELECT ((coalesce(b.value, (
                 SELECT min(hashint8extended(x, base + num_hashes + k) >> 32)
@@ -93,7 +93,7 @@ BEGIN
         WHERE signature <> '{}' ORDER BY j);
 END $$;
 COMMENT ON FUNCTION textsim._buckets(smallint[], integer, integer)
-    IS 'the buckets of a signature, in the order of the bands; none of an empty one';
+    IS 'the buckets of a signature, in the order of the bands; an empty array for an empty signature';
 
 CREATE FUNCTION textsim._signature(c textsim.corpus, form text) RETURNS smallint[]
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -109,7 +109,7 @@ RETURNS double precision
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN CASE WHEN shared = 0 THEN 0 ELSE shared / (a_count + b_count - shared)::double precision END;
 COMMENT ON FUNCTION textsim._ratio(bigint, integer, integer)
-    IS 'the Jaccard similarity of two sets, by their sizes and the members that they share';
+    IS 'the Jaccard similarity of two sets, from the number of shared members and the sizes';
 
 CREATE FUNCTION textsim._count_shared(a text[], b text[]) RETURNS bigint
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -117,7 +117,7 @@ BEGIN
     RETURN (SELECT count(*) FROM unnest(a) x JOIN unnest(b) y ON x COLLATE "C" = y COLLATE "C");
 END $$;
 COMMENT ON FUNCTION textsim._count_shared(text[], text[])
-    IS 'how many members two sets of shingles share';
+    IS 'the number of shingles that two sets share';
 
 CREATE FUNCTION textsim._jaccard(a text[], b text[]) RETURNS double precision
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
@@ -138,7 +138,9 @@ BEGIN
     RETURN textsim._signature(c, textsim._form(c, body, textsim._check_language(c, language)));
 END $$;
 COMMENT ON FUNCTION textsim.signature(text, text, text)
-    IS 'the signature that a text has in a corpus; empty for a text without words';
+    IS 'Returns the signature of a text in a corpus; empty if the text has no words. language is an '
+    'ISO 639 code, for corpora that identify languages. It is required if the stop words of the '
+    'corpus depend on the language.';
 
 CREATE FUNCTION textsim.buckets(corpus text, signature smallint[])
 RETURNS TABLE (band smallint, bucket integer)
@@ -149,28 +151,33 @@ DECLARE
     c textsim.corpus := textsim._corpus(corpus);
 BEGIN
     IF cardinality(signature) NOT IN (0, c.num_hashes) THEN
-        RAISE EXCEPTION 'the signature has % values; corpus "%" has %',
+        RAISE EXCEPTION 'the signature has % values; signatures of corpus "%" have %',
             cardinality(signature), corpus, c.num_hashes USING ERRCODE = 'invalid_parameter_value';
     END IF;
     RETURN QUERY
         SELECT (q.place - 1)::smallint, q.bucket
         FROM unnest(textsim._buckets(signature, c.bands, c.rows)) WITH ORDINALITY q (bucket, place);
 END $$;
-COMMENT ON FUNCTION textsim.buckets(text, smallint[]) IS 'the bucket of a signature in each band';
+COMMENT ON FUNCTION textsim.buckets(text, smallint[])
+    IS 'Returns the bucket of a signature in each band of a corpus; no rows for an empty signature. '
+    'Raises an error if the signature has another length than the signatures of the corpus.';
 
 CREATE FUNCTION textsim.estimate(a smallint[], b smallint[]) RETURNS double precision
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF cardinality(a) <> cardinality(b) AND cardinality(a) > 0 AND cardinality(b) > 0 THEN
         RAISE EXCEPTION 'different signature lengths % and %', cardinality(a), cardinality(b)
-            USING ERRCODE = 'invalid_parameter_value';
+            USING ERRCODE = 'invalid_parameter_value',
+                HINT = 'Compare signatures of the same corpus.';
     END IF;
-    -- Without words nothing is similar.
+    -- An empty signature has no values to compare.
     RETURN coalesce((SELECT avg((x = y)::integer) FROM unnest(a, b) u (x, y)
         WHERE x IS NOT NULL AND y IS NOT NULL), 0);
 END $$;
 COMMENT ON FUNCTION textsim.estimate(smallint[], smallint[])
-    IS 'the Jaccard similarity that two signatures suggest: the share of equal values';
+    IS 'Returns an estimate of the Jaccard similarity of two texts from their signatures in one '
+    'corpus: the share of equal values, 0 to 1. Returns 0 if a signature is empty, and raises an '
+    'error if the lengths differ.';
 
 CREATE FUNCTION textsim.jaccard(corpus text, a text, b text, language text DEFAULT NULL)
 RETURNS double precision
@@ -186,4 +193,6 @@ BEGIN
         textsim._shingles_of_form(textsim._form(c, b, checked), c.unit, c.shingle_length));
 END $$;
 COMMENT ON FUNCTION textsim.jaccard(text, text, text, text)
-    IS 'the exact Jaccard similarity of the shingles of two texts';
+    IS 'Returns the exact Jaccard similarity of two texts, 0 to 1: the shingles that both have, '
+    'divided by the shingles that either has. The corpus gives the settings; language is as in '
+    'signature().';

@@ -1,4 +1,4 @@
--- Measures of two texts, equal to those of textsim_db.measures on their shingles or words.
+-- Measures of two texts. textsim_db.measures computes the same from their shingles or words.
 
 -- Public functions
 
@@ -16,7 +16,8 @@ BEGIN ATOMIC
     FROM (SELECT textsim.shingles(a, unit, n) AS one, textsim.shingles(b, unit, n) AS other) s;
 END;
 COMMENT ON FUNCTION textsim.containment(text, text, text, integer)
-    IS 'how much of the first text''s shingles the second has: 0 to 1';
+    IS 'Returns the share of the distinct shingles of text a that text b also has, 0 to 1; 0 if a '
+    'has none. unit and n are as in shingles().';
 
 CREATE FUNCTION textsim.cosine(a text, b text) RETURNS double precision
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
@@ -31,13 +32,14 @@ BEGIN ATOMIC
         ) w
         GROUP BY word
     )
-    -- Sums of whole numbers do not depend on their order.
+    -- The sums are exact: whole numbers in double precision.
     SELECT least(
         coalesce(sum(x * y) / nullif(pg_catalog.sqrt(sum(x * x) * sum(y * y)), 0), 0), 1)
     FROM counted;
 END;
 COMMENT ON FUNCTION textsim.cosine(text, text)
-    IS 'the cosine of the angle between the word counts of two texts: 0 to 1';
+    IS 'Returns the cosine similarity of the word counts of two texts, 0 to 1; 0 if a text has no '
+    'words.';
 
 CREATE FUNCTION textsim.levenshtein_words(
     a text,
@@ -50,7 +52,7 @@ LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg
 DECLARE
     one text[] COLLATE "C" := textsim.words(a);
     other text[] COLLATE "C" := textsim.words(b);
-    -- The cost of turning the words of a so far into the first j - 1 of b.
+    -- costs[j] is the cost of turning the words of a, as far as they are read, into the first j - 1 words of b.
     costs double precision[];
     diagonal double precision;
     above double precision;
@@ -66,7 +68,7 @@ BEGIN
         RAISE EXCEPTION 'texts of % and % words are too long to be compared word by word in SQL',
             cardinality(one), cardinality(other)
             USING ERRCODE = 'program_limit_exceeded',
-                HINT = 'textsim_db.measures.levenshtein compares long ones.';
+                HINT = 'Compare long texts in Python, with textsim_db.measures.levenshtein.';
     END IF;
     costs := ARRAY(SELECT j * insertion FROM generate_series(0, cardinality(other)) j);
     FOREACH word IN ARRAY one LOOP
@@ -87,4 +89,6 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION textsim.levenshtein_words(
     text, text, double precision, double precision, double precision)
-    IS 'the least cost of turning the words of one text into the words of another';
+    IS 'Returns the least cost of turning the words of text a into the words of text b. The edits '
+    'are insertions, deletions and substitutions of words, each at the given cost. Raises '
+    'program_limit_exceeded if the product of the two word counts is above 25 million.';

@@ -1,4 +1,4 @@
--- Candidates by an indexed join, and matches verified exactly: what textsim_db.read.search does.
+-- Candidates by an indexed join, and matches verified exactly. textsim_db.read.search does the same.
 
 -- Private functions
 
@@ -9,7 +9,7 @@ BEGIN
         SELECT coalesce(string_agg(w.word, ' ' ORDER BY u.place), '')
         FROM unnest(word_ids) WITH ORDINALITY u (id, place) JOIN textsim.word w ON w.id = u.id);
 END $$;
-COMMENT ON FUNCTION textsim._normal_form_of(integer[]) IS 'the normal form that word ids stand for';
+COMMENT ON FUNCTION textsim._normal_form_of(integer[]) IS 'the normal form with these word ids';
 
 CREATE FUNCTION textsim._word_numbers(form text) RETURNS integer[]
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -30,7 +30,8 @@ BEGIN
         ORDER BY u.place);
 END $$;
 COMMENT ON FUNCTION textsim._word_numbers(text)
-    IS 'the word ids of a normal form; a negative number for a word that the dictionary does not have';
+    IS 'the word ids of a normal form, with a negative number for each word that is not in the '
+    'dictionary';
 
 CREATE FUNCTION textsim._triples(numbers integer[], n integer)
 RETURNS TABLE (x integer, y integer, z integer)
@@ -42,7 +43,8 @@ BEGIN ATOMIC
     LIMIT greatest(cardinality(numbers) - n + 1, 1);
 END;
 COMMENT ON FUNCTION textsim._triples(integer[], integer)
-    IS 'the shingles of n words, at most three, with NULL where there are fewer';
+    IS 'the shingles of n words, for n up to 3; columns past n, or past the end of the text, are '
+    'NULL';
 
 CREATE FUNCTION textsim._count_shared_triples(a integer[], b integer[], n integer) RETURNS bigint
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -56,7 +58,7 @@ BEGIN
         ) shingle);
 END $$;
 COMMENT ON FUNCTION textsim._count_shared_triples(integer[], integer[], integer)
-    IS 'how many distinct shingles of n words, at most three, two documents share';
+    IS 'the number of distinct shingles of n words, for n up to 3, that two documents share';
 
 CREATE FUNCTION textsim._similarity(
     a_ids integer[], a_form text, a_count integer,
@@ -73,7 +75,7 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION textsim._similarity(
     integer[], text, integer, integer[], text, integer, text, integer)
-    IS 'the exact similarity of two documents, each with the ids of its words, its normal form, or both';
+    IS 'the exact similarity of two documents, each given by its word ids, its normal form or both';
 
 CREATE FUNCTION textsim._shared_buckets(a smallint[], b smallint[], bands integer, rows integer)
 RETURNS integer[]
@@ -103,7 +105,7 @@ BEGIN
     PERFORM textsim._warn_unindexed(c);
     EXECUTE format('SELECT * FROM textsim.%I d WHERE d.key = $1', 'document_' || c.id)
     INTO d USING document_key;
-    -- A row of a LATERAL join that is not indexed yet must not end the whole statement.
+    -- No error, because in a LATERAL join a row that is not indexed yet must not end the statement.
     IF d.id IS NULL THEN
         RETURN;
     END IF;
@@ -113,7 +115,7 @@ BEGIN
         textsim._check_threshold(threshold), max_results, textsim._check_language(c, language);
 END $$;
 COMMENT ON FUNCTION textsim._neighbours(text, text, double precision, integer, text)
-    IS 'what neighbours() returns; plpgsql takes no parameter and column of the same name';
+    IS 'the work of neighbours(), because a plpgsql parameter and column cannot both be named key';
 
 -- Public functions
 
@@ -145,7 +147,9 @@ BEGIN
     USING textsim._buckets(textsim._signature(c, form), c.bands, c.rows), language;
 END $$;
 COMMENT ON FUNCTION textsim.candidates(text, text, text)
-    IS 'the documents that share a bucket with a text, most buckets first; nothing is verified';
+    IS 'Returns the documents that share a bucket with a text, and how many buckets (bands), most '
+    'first. Nothing is verified: matches() returns the documents that are similar. With language, '
+    'only documents in this language are returned.';
 
 CREATE FUNCTION textsim.matches(
     corpus text, body text,
@@ -171,7 +175,10 @@ BEGIN
         textsim._check_threshold(threshold), max_results, language;
 END $$;
 COMMENT ON FUNCTION textsim.matches(text, text, double precision, integer, text)
-    IS 'the documents similar to a text, verified exactly, best first; threshold of the corpus if NULL';
+    IS 'Returns the documents similar to a text and their exact similarity, best first. threshold is '
+    'the least similarity, by default the threshold of the corpus; below that, some matches are '
+    'not found. max_results limits the rows (NULL: no limit). With language, only documents in '
+    'this language are returned.';
 
 CREATE FUNCTION textsim.neighbours(
     corpus text, key text,
@@ -183,9 +190,11 @@ BEGIN ATOMIC
     SELECT n.key, n.similarity FROM textsim._neighbours($1, $2, $3, $4, $5) n;
 END;
 COMMENT ON FUNCTION textsim.neighbours(text, text, double precision, integer, text)
-    IS 'the documents similar to an indexed one, itself left out, best first; none if it is not indexed';
+    IS 'Returns the documents similar to the document with this key, without itself, best first. '
+    'threshold, max_results and language are as in matches(). Returns no rows if no document has '
+    'the key.';
 
--- The lists of a whole corpus are VOLATILE because a rebuild may replace the corpus while they wait.
+-- The functions that list a whole corpus are VOLATILE: a rebuild may replace the corpus while they wait.
 CREATE FUNCTION textsim.candidate_pairs(corpus text)
 RETURNS TABLE (a text, b text, bands integer)
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE ROWS 1000
@@ -211,9 +220,10 @@ BEGIN
         $query$, 'band_' || c.id, 'document_' || c.id);
 END $$;
 COMMENT ON FUNCTION textsim.candidate_pairs(text)
-    IS 'the pairs of documents that share a bucket, a < b, and how many buckets; nothing is verified';
+    IS 'Returns each pair of documents that share a bucket, and how many buckets (bands). Each pair '
+    'is listed once, with a < b in byte order; nothing is verified.';
 
--- Not the same function with a default: a NULL in a LATERAL join must not list the whole corpus.
+-- A second function, not a default for key: a NULL key in a LATERAL join must not list the whole corpus.
 CREATE FUNCTION textsim.candidate_pairs(corpus text, key text)
 RETURNS TABLE (a text, b text, bands integer)
 LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 10
@@ -241,7 +251,8 @@ BEGIN
     USING key, c.bands, c.rows;
 END $$;
 COMMENT ON FUNCTION textsim.candidate_pairs(text, text)
-    IS 'the pairs of one document, which is a, with all that share a bucket; nothing is verified';
+    IS 'Returns the pairs of one document with each document that shares a bucket with it; a is '
+    'always the given key. Nothing is verified. Returns no rows if no document has the key.';
 
 CREATE FUNCTION textsim.pairs(
     corpus text, threshold double precision DEFAULT NULL, language text DEFAULT NULL)
@@ -278,4 +289,6 @@ BEGIN
         textsim._check_language(c, language);
 END $$;
 COMMENT ON FUNCTION textsim.pairs(text, double precision, text)
-    IS 'the pairs of similar documents, a < b, each verified exactly; threshold of the corpus if NULL';
+    IS 'Returns each pair of similar documents with its exact similarity. Each pair is listed once, '
+    'with a < b in byte order. threshold is as in matches(); with language, both documents are in '
+    'this language.';

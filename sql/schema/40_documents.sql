@@ -1,7 +1,6 @@
--- Documents written and removed by SQL, in the caller's transaction: signature and band rows at once,
--- so that searches find the document from then on. Its words stay in normal_form until a worker gives
--- them ids. These functions never write the dictionary, where two transactions that add the same words
--- would wait for each other.
+-- Documents written and removed by SQL, in the caller's transaction. Signature and band rows are written at
+-- once, so searches find the document. Its words stay in normal_form until a worker gives them ids, because
+-- two transactions that add the same words to the dictionary would wait for each other.
 
 -- Private functions
 
@@ -15,14 +14,16 @@ RETURN CASE
     WHEN octet_length(body) > 134217728 THEN
         format('the text is %s bytes long; at most 134217728 can be indexed', octet_length(body))
 END;
-COMMENT ON FUNCTION textsim._document_fault(text, text) IS 'why a document cannot be stored, or NULL';
+COMMENT ON FUNCTION textsim._document_fault(text, text)
+    IS 'the reason why a document cannot be stored, or NULL';
 
 CREATE FUNCTION textsim._is_attached(source integer) RETURNS boolean
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     RETURN EXISTS (SELECT FROM textsim.source s WHERE s.id = source AND s.active);
 END $$;
-COMMENT ON FUNCTION textsim._is_attached(integer) IS 'whether a table is attached under this number';
+COMMENT ON FUNCTION textsim._is_attached(integer)
+    IS 'whether a table with this source id is attached';
 
 CREATE FUNCTION textsim._changed_buckets(old_buckets integer[], new_buckets integer[])
 RETURNS integer[]
@@ -34,7 +35,7 @@ BEGIN
         (SELECT unnest(new_buckets) EXCEPT ALL SELECT unnest(old_buckets)));
 END $$;
 COMMENT ON FUNCTION textsim._changed_buckets(integer[], integer[])
-    IS 'the buckets that do not occur as often in the one as in the other';
+    IS 'the buckets whose number of occurrences differs between two arrays';
 
 CREATE FUNCTION textsim._count_shingles(
     form text, shingle_values bigint[], unit text, n integer)
@@ -43,7 +44,7 @@ LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg
 DECLARE
     words text[];
 BEGIN
-    -- Where no value occurs twice, no shingle does. Those of characters are distinct already.
+    -- If all values are distinct, all shingles are. Shingles of characters are always distinct here.
     IF unit = 'char' OR cardinality(shingle_values) = (
         SELECT count(*) FROM (SELECT DISTINCT unnest(shingle_values)) value)
     THEN
@@ -66,7 +67,8 @@ BEGIN
         ) shingle);
 END $$;
 COMMENT ON FUNCTION textsim._count_shingles(text, bigint[], text, integer)
-    IS 'how many distinct shingles a normal form has; the values are those of _shingle_values()';
+    IS 'the number of distinct shingles of a normal form; shingle_values comes from '
+    '_shingle_values()';
 
 CREATE FUNCTION textsim._write_document(
     c textsim.corpus, source integer, key text, body text, is_stored boolean DEFAULT NULL)
@@ -80,7 +82,7 @@ BEGIN
     RETURN is_written;
 END $$;
 COMMENT ON FUNCTION textsim._write_document(textsim.corpus, integer, text, text, boolean)
-    IS 'add or replace a document; false if its words stay the same. is_stored: as _write_N takes it';
+    IS 'add or replace a document; false if its words have not changed; is_stored is as in _write_N';
 
 CREATE FUNCTION textsim._remove_document(c textsim.corpus, source integer, key text)
 RETURNS boolean
@@ -93,15 +95,15 @@ BEGIN
     RETURN is_removed;
 END $$;
 COMMENT ON FUNCTION textsim._remove_document(textsim.corpus, integer, text)
-    IS 'remove a document, unless it is of another attached table; whether there was one';
+    IS 'remove a document, unless it belongs to another attached table; whether it was removed';
 
 CREATE FUNCTION textsim._remove_documents_of(c textsim.corpus, source integer) RETURNS bigint
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     removed bigint;
 BEGIN
-    -- The documents are locked first: another transaction may be writing one of them, and a statement
-    -- that began before it ended would not see its band rows.
+    -- Lock the documents in a statement of its own. Another transaction may be writing one of them, and the
+    -- DELETE must begin after that transaction has ended, to see its band rows.
     EXECUTE format(
         'SELECT count(*) FROM ('
         'SELECT FROM textsim.%I d WHERE d.source_id = $1 ORDER BY d.key FOR UPDATE) locked',
@@ -115,7 +117,7 @@ BEGIN
     RETURN removed;
 END $$;
 COMMENT ON FUNCTION textsim._remove_documents_of(textsim.corpus, integer)
-    IS 'remove all documents of an attached table, and return how many there were';
+    IS 'remove all documents of an attached table, and return their number';
 
 -- Public functions
 
@@ -133,11 +135,15 @@ BEGIN
     RETURN textsim._write_document(textsim._required_corpus(corpus), NULL, key, body);
 END $$;
 COMMENT ON FUNCTION textsim.add(text, text, text)
-    IS 'index a document, replacing the one with its key; false if its words stay the same';
+    IS 'Adds a document, or replaces the document with this key, in the transaction of the caller; '
+    'searches find it at once. Returns false if the words have not changed. Raises an error if '
+    'the key or the text is NULL, the key longer than 1,000 bytes, or the text longer than 128 '
+    'MiB.';
 
 CREATE FUNCTION textsim.remove(corpus text, key text) RETURNS boolean
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     RETURN textsim._remove_document(textsim._required_corpus(corpus), NULL, key);
 END $$;
-COMMENT ON FUNCTION textsim.remove(text, text) IS 'forget a document; whether there was one';
+COMMENT ON FUNCTION textsim.remove(text, text)
+    IS 'Removes a document from a corpus. Returns false if no document has this key.';

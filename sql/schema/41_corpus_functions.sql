@@ -1,7 +1,8 @@
 -- The functions of a corpus: _search_N, _write_N and _remove_N. They name the tables of the corpus, so that
--- their statements are planned once in a session. An upgrade makes them anew for each corpus.
+-- their statements are planned once in a session. An upgrade replaces them for each corpus.
 --
--- A plan may be made while the tables are empty, and must be right when they are full: no sequential scans.
+-- Sequential scans are off, because a plan from the time when the tables were empty is used when they are
+-- full.
 
 -- Private functions
 
@@ -26,7 +27,7 @@ BEGIN
     IF candidates = '{}' THEN
         RETURN;
     END IF;
-    -- A text that is not stored; other shingles are compared without these.
+    -- The text is not stored. Only shingles of up to 3 words are compared by word ids.
     IF own_count IS NULL AND {unit} = 'word' AND {n} <= 3 THEN
         own_ids := textsim._word_numbers(own_form);
         own_count := textsim._count_shingles(own_form, own_values, {unit}, {n});
@@ -47,9 +48,10 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION textsim._search_{id}(
     smallint[], bigint[], text, integer[], integer, text, double precision, integer, text)
-    IS 'the documents of a corpus that are similar to one with this signature and these words, best first';
+    IS 'the documents of a corpus that are similar to the given signature and words, best first';
 $template$;
-COMMENT ON FUNCTION textsim._search_template() IS 'the search function of a corpus, with {names} to fill in';
+COMMENT ON FUNCTION textsim._search_template()
+    IS 'the search function of a corpus, with names in braces for its settings';
 
 CREATE FUNCTION textsim._write_template() RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
@@ -79,7 +81,7 @@ BEGIN
         END IF;
         IF stored.id IS NOT NULL THEN
             IF source <> stored.source_id AND textsim._is_attached(stored.source_id) THEN
-                -- A worker sets the key aside with an error; this transaction must not fail for it.
+                -- The caller's transaction must not fail, so a worker sets the key aside with an error.
                 INSERT INTO textsim.pending (corpus_id, source_id, keys)
                 VALUES ({id}, source, ARRAY[document_key]);
                 RETURN false;
@@ -98,7 +100,8 @@ BEGIN
             new_buckets := textsim._buckets(new_signature, {bands}, {rows});
             new_count := textsim._count_shingles(form, shingle_values, {unit}, {n});
         END IF;
-        -- The worker that gives words their ids identifies the language of a document that has words.
+        -- The language stays NULL until the worker that gives word ids identifies it. A text without words
+        -- needs no worker.
         IF stored.id IS NULL THEN
             INSERT INTO textsim.document_{id} (
                 id, shingle_count, source_id, key, language, word_ids, signature, normal_form)
@@ -134,9 +137,10 @@ BEGIN
     RETURN true;
 END $$;
 COMMENT ON FUNCTION textsim._write_{id}(integer, text, text, boolean)
-    IS 'add or replace a document of a corpus; false if its words stay the same. is_stored: NULL, or what a caller saw that has locked the documents: this caller logs the words, and reads the text again after a unique_violation';
+    IS 'add or replace a document of a corpus; false if its words have not changed; is_stored is NULL, or from a caller that has locked the documents and logs the words itself: whether this document is stored';
 $template$;
-COMMENT ON FUNCTION textsim._write_template() IS 'the write function of a corpus, with {names} to fill in';
+COMMENT ON FUNCTION textsim._write_template()
+    IS 'the write function of a corpus, with names in braces for its settings';
 
 CREATE FUNCTION textsim._remove_template() RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
@@ -161,9 +165,10 @@ BEGIN
     RETURN removed.id IS NOT NULL;
 END $$;
 COMMENT ON FUNCTION textsim._remove_{id}(integer, text)
-    IS 'remove a document of a corpus, unless it is of another attached table; whether there was one';
+    IS 'remove a document of a corpus, unless it belongs to another attached table; whether it was removed';
 $template$;
-COMMENT ON FUNCTION textsim._remove_template() IS 'the remove function of a corpus, with {names} to fill in';
+COMMENT ON FUNCTION textsim._remove_template()
+    IS 'the remove function of a corpus, with names in braces for its settings';
 
 CREATE FUNCTION textsim._checked_id(number bigint, corpus_id integer) RETURNS integer
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -172,12 +177,12 @@ BEGIN
         RAISE EXCEPTION 'corpus "%" has given out all its % ids of documents',
             (SELECT c.name FROM textsim.corpus c WHERE c.id = corpus_id), 2147483647
             USING ERRCODE = 'sequence_generator_limit_exceeded',
-                HINT = 'textsim rebuild numbers the documents anew.';
+                HINT = 'Run textsim rebuild: it gives the documents new ids without gaps.';
     END IF;
     RETURN number;
 END $$;
 COMMENT ON FUNCTION textsim._checked_id(bigint, integer)
-    IS 'the id of a new document; an error if the corpus has run out of ids';
+    IS 'the id of a new document; an error if the corpus has no more ids';
 
 CREATE FUNCTION textsim._filled(template text, c textsim.corpus) RETURNS text
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -199,7 +204,7 @@ BEGIN
     RETURN template;
 END $$;
 COMMENT ON FUNCTION textsim._filled(text, textsim.corpus)
-    IS 'a template with the names and settings of a corpus in the place of the names in braces';
+    IS 'a template in which the settings of a corpus replace the names in braces';
 
 CREATE FUNCTION textsim._make_functions(corpus_id integer) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -210,4 +215,5 @@ BEGIN
     EXECUTE textsim._filled(textsim._write_template(), c);
     EXECUTE textsim._filled(textsim._remove_template(), c);
 END $$;
-COMMENT ON FUNCTION textsim._make_functions(integer) IS 'make the functions of a corpus, or make them anew';
+COMMENT ON FUNCTION textsim._make_functions(integer)
+    IS 'create or replace the functions of a corpus';

@@ -1,4 +1,4 @@
--- The relations and functions of a corpus. Private: whatever creates or drops a corpus calls these.
+-- The relations and functions of a corpus. Creating and dropping a corpus call these functions.
 
 -- Private functions
 
@@ -17,7 +17,7 @@ BEGIN
     END LOOP;
 END $$;
 COMMENT ON FUNCTION textsim._grant_like(regclass, regclass)
-    IS 'grant on a relation what is granted on another one';
+    IS 'grant on a relation the rights that are granted on a pattern';
 
 CREATE FUNCTION textsim._grant_ids(corpus_id integer) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -35,7 +35,7 @@ BEGIN
     END LOOP;
 END $$;
 COMMENT ON FUNCTION textsim._grant_ids(integer)
-    IS 'let whoever may insert documents into a corpus take ids for them';
+    IS 'let the roles that may insert documents into a corpus use its sequence of ids';
 
 CREATE FUNCTION textsim._create_relations(corpus_id integer) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -44,24 +44,24 @@ DECLARE
     band_table text := format('band_%s', corpus_id);
     id_sequence text := format('document_%s_id_seq', corpus_id);
 BEGIN
-    -- Two documents of up to about 900 words fit into a page. The words of longer ones are stored apart.
+    -- Two documents of up to about 900 words fit into a page. Longer word arrays are stored out of line.
     EXECUTE format(
         'CREATE TABLE textsim.%I (LIKE textsim.document INCLUDING ALL) WITH (toast_tuple_target = 4080)',
         document_table);
-    -- No condition uses these columns, and ANALYZE takes longest for their statistics.
+    -- No condition uses these columns, and their statistics would take most of the time of ANALYZE.
     EXECUTE format(
         'ALTER TABLE textsim.%I ALTER word_ids SET STATISTICS 0, ALTER signature SET STATISTICS 0, '
         'ALTER normal_form SET STATISTICS 0', document_table);
-    EXECUTE format('COMMENT ON TABLE textsim.%I IS %L', document_table, 'documents of one corpus');
+    EXECUTE format('COMMENT ON TABLE textsim.%I IS %L', document_table, 'The documents of one corpus.');
     EXECUTE format('CREATE UNIQUE INDEX %I ON textsim.%I (id)', document_table || '_id', document_table);
     EXECUTE format('CREATE UNIQUE INDEX %I ON textsim.%I (key)', document_table || '_key', document_table);
     EXECUTE format('CREATE SEQUENCE textsim.%I OWNED BY textsim.%I.id', id_sequence, document_table);
     EXECUTE format('COMMENT ON SEQUENCE textsim.%I IS %L', id_sequence, 'ids of the documents of one corpus');
-    -- Vacuumed sooner than by default: with a fifth of dead rows the index is twice as large.
+    -- Vacuum sooner than by default: with one dead row in five, the index is twice as large.
     EXECUTE format(
         'CREATE TABLE textsim.%I (LIKE textsim.band INCLUDING ALL) '
         'WITH (autovacuum_vacuum_scale_factor = 0.05)', band_table);
-    EXECUTE format('COMMENT ON TABLE textsim.%I IS %L', band_table, 'band rows of one corpus');
+    EXECUTE format('COMMENT ON TABLE textsim.%I IS %L', band_table, 'The band rows of one corpus.');
     EXECUTE format(
         'CREATE INDEX %I ON textsim.%I (bucket, document_id)', band_table || '_bucket', band_table);
     PERFORM textsim._grant_like('textsim.document', format('textsim.%I', document_table)::regclass);
@@ -83,8 +83,9 @@ DECLARE
     start timestamptz := clock_timestamp();
 BEGIN
     PERFORM textsim._refuse_views(corpus_id, false);
-    -- Searches lock the band rows first, so that waiting for these is safe. A writer that has locked the
-    -- documents may wait for the band rows: then let go, and try again.
+    -- Searches lock the band table first, so waiting for it is safe. A writer locks the document table first,
+    -- and may wait for our lock on the band table. So the lock on documents does not wait: if it fails, both
+    -- locks are released and tried again.
     LOOP
         holds_bands := false;
         BEGIN
@@ -103,7 +104,7 @@ BEGIN
     FOREACH kind IN ARRAY ARRAY['search', 'write', 'remove'] LOOP
         EXECUTE format('DROP FUNCTION textsim.%I', format('_%s_%s', kind, corpus_id));
     END LOOP;
-    -- A change that was logged while its table moved to a rebuilt corpus stays: it must be indexed.
+    -- Keep the changes of a table that has moved to a rebuilt corpus: they must be indexed there.
     DELETE FROM textsim.pending p
     WHERE p.corpus_id = _drop_relations.corpus_id
         AND NOT EXISTS (SELECT FROM textsim.source s WHERE s.id = p.source_id);

@@ -1,4 +1,4 @@
--- Corpora from SQL: what Database.create_corpus and drop_corpus do, with the same result.
+-- Corpora from SQL, with the same result as Database.create_corpus and Database.drop_corpus.
 
 -- Private functions
 
@@ -17,7 +17,7 @@ COMMENT ON FUNCTION textsim._unsigned(bigint) IS 'a signed integer as a number m
 CREATE FUNCTION textsim._draw(seed bigint, number integer) RETURNS numeric
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    -- Shifts of negative numbers fill in ones: & clears them.
+    -- A shift of a negative number fills in ones; & clears them.
     z bigint := textsim._wrapped(seed::numeric + number * 11400714819323198485);
 BEGIN
     z := textsim._wrapped(
@@ -27,13 +27,13 @@ BEGIN
     RETURN textsim._unsigned(z # ((z >> 31) & 8589934591));
 END $$;
 COMMENT ON FUNCTION textsim._draw(bigint, integer)
-    IS 'a number of the sequence of splitmix64 (Steele, Lea and Flood, 2014), from 1';
+    IS 'a number of the splitmix64 sequence of a seed (Steele, Lea and Flood, 2014), counted from 1';
 
 CREATE FUNCTION textsim._pair_recall(threshold double precision, bands integer, rows integer)
 RETURNS double precision
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    -- The server refuses powers that underflow to 0.
+    -- The server raises an error if a power underflows to 0.
     shared double precision := CASE WHEN rows * ln(threshold) < -700 THEN 0
         ELSE threshold ^ rows::double precision END;
     missed double precision := 1 - shared;
@@ -41,12 +41,12 @@ BEGIN
     IF threshold = 1 THEN
         RETURN 1;
     END IF;
-    -- Rounding could give 1, which is only true of copies.
+    -- Only copies are found with certainty, so a value that rounds to 1 is lowered.
     RETURN least(0.9999999999999999::double precision,
         1 - CASE WHEN bands * ln(missed) < -700 THEN 0 ELSE missed ^ bands::double precision END);
 END $$;
 COMMENT ON FUNCTION textsim._pair_recall(double precision, integer, integer)
-    IS 'the probability that a pair of this similarity shares a bucket: 1 - (1 - s^rows)^bands';
+    IS 'the probability that a pair with similarity s shares a bucket: 1 - (1 - s^rows)^bands';
 
 CREATE FUNCTION textsim._chosen_rows(
     threshold double precision, recall double precision, num_hashes integer)
@@ -58,7 +58,8 @@ RETURN (
         AND textsim._pair_recall(threshold, num_hashes / r, r) >= recall
 );
 COMMENT ON FUNCTION textsim._chosen_rows(double precision, double precision, integer)
-    IS 'the most rows of a band, at least two, that reach the recall at the threshold; NULL if none do';
+    IS 'the largest number of rows, 2 or more, that reaches the recall at the threshold; NULL if '
+    'none does';
 
 CREATE FUNCTION textsim._settings_fault(
     name text, shingle text, threshold double precision, recall double precision,
@@ -85,7 +86,7 @@ RETURN CASE
         'bands and rows go together; one of them is missing'
     WHEN bands < 1 OR rows < 1 OR bands::bigint * rows > num_hashes THEN
         format('%s bands of %s rows cannot be made of %s hashes', bands, rows, num_hashes)
-    WHEN rows = 1 THEN 'rows is 1; expected 2 or more: a value of 16 bits alone tells too little'
+    WHEN rows = 1 THEN 'rows is 1; expected 2 or more: one value of 16 bits gives too many candidates'
     WHEN bands IS NULL AND textsim._chosen_rows(threshold, recall, num_hashes) IS NULL THEN
         format('no bands of %s hashes reach recall %s at threshold %s: use more hashes or a lower '
             'recall', num_hashes, recall, threshold)
@@ -95,7 +96,7 @@ RETURN CASE
 END;
 COMMENT ON FUNCTION textsim._settings_fault(
     text, text, double precision, double precision, integer, bigint, integer, integer)
-    IS 'why a corpus cannot have these settings, or NULL';
+    IS 'the reason why a corpus cannot have these settings, or NULL';
 
 CREATE FUNCTION textsim._drop_corpus(number integer) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -107,7 +108,7 @@ BEGIN
     SELECT string_agg(s.relation::text, ', ' ORDER BY s.relation::text) INTO attached
     FROM textsim.source s WHERE s.corpus_id = number AND s.active;
     IF attached IS NOT NULL THEN
-        RAISE EXCEPTION 'corpus "%" has attached tables: detach them first (textsim detach): %',
+        RAISE EXCEPTION 'corpus "%" has attached tables; detach them first (textsim detach): %',
             (SELECT c.name FROM textsim.corpus c WHERE c.id = number), attached
             USING ERRCODE = 'dependent_objects_still_exist';
     END IF;
@@ -116,7 +117,7 @@ BEGIN
     PERFORM textsim._drop_relations(number);
 END $$;
 COMMENT ON FUNCTION textsim._drop_corpus(integer)
-    IS 'remove a corpus that no table is attached to, except tables that were dropped';
+    IS 'remove a corpus; an error if a table is attached to it, unless that table was dropped';
 
 -- Public functions
 
@@ -155,7 +156,7 @@ BEGIN
         FROM unnest(stop_words) s (body)
         CROSS JOIN LATERAL unnest(textsim.words(s.body)) w (word)
         ORDER BY 1);
-    -- The signature and buckets of this text are computed again when the corpus is opened.
+    -- Opening the corpus computes the signature and buckets of this text again, and compares them.
     c.unit := unit;
     c.shingle_length := n;
     c.num_hashes := num_hashes;
@@ -173,17 +174,23 @@ BEGIN
     ON CONFLICT ON CONSTRAINT corpus_name_key DO NOTHING
     RETURNING id INTO corpus_id;
     IF corpus_id IS NULL THEN
-        RAISE EXCEPTION 'corpus "%" exists already', name USING ERRCODE = 'duplicate_object';
+        RAISE EXCEPTION 'corpus "%" exists already', name USING ERRCODE = 'duplicate_object',
+            HINT = 'Choose another name, or remove the corpus with textsim.drop_corpus.';
     END IF;
     PERFORM textsim._create_relations(corpus_id);
 END $$;
 COMMENT ON FUNCTION textsim.create_corpus(
     text, text, double precision, double precision, integer, bigint, integer, integer, text[], text)
-    IS 'create a corpus; bands and rows, if NULL, follow from threshold and recall';
+    IS 'Creates a corpus. shingle is word:N or char:N. threshold is the least similarity of a match. '
+    'recall is the probability that a pair at the threshold is found. bands and rows follow from '
+    'threshold, recall and num_hashes, unless both are given. stop_words are removed from every '
+    'text. If language is auto, the language of each document is identified.';
 
 CREATE FUNCTION textsim.drop_corpus(name text) RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     PERFORM textsim._drop_corpus((textsim._required_corpus(name)).id);
 END $$;
-COMMENT ON FUNCTION textsim.drop_corpus(text) IS 'remove a corpus with all its documents';
+COMMENT ON FUNCTION textsim.drop_corpus(text)
+    IS 'Removes a corpus with all its documents. Raises dependent_objects_still_exist if a table is '
+    'attached to it or a view reads it.';

@@ -1,6 +1,6 @@
--- Views over the candidate pairs of one corpus, which name the relations of the corpus. The planner sees
--- through such a view: a condition on a, or a join on it, starts from those documents and looks their
--- buckets up. A rebuild moves the views to the new relations; a corpus with views is not dropped.
+-- Views over the candidate pairs of one corpus. They name the relations of the corpus, so the planner sees
+-- through them: a condition on a, or a join on it, starts from those documents and looks up their buckets.
+-- A rebuild moves the views to the new relations. A corpus with views cannot be dropped.
 
 -- Private functions
 
@@ -26,7 +26,7 @@ BEGIN ATOMIC
     ORDER BY v.oid::regclass::text;
 END;
 COMMENT ON FUNCTION textsim._views(integer)
-    IS 'the views that read a corpus, and whether a rebuild by this role can move them along';
+    IS 'the views that read a corpus, and whether a rebuild by this role can move each of them';
 
 CREATE FUNCTION textsim._refuse_views(corpus_id integer, except_movable boolean) RETURNS void
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -45,17 +45,18 @@ BEGIN
     END IF;
 END $$;
 COMMENT ON FUNCTION textsim._refuse_views(integer, boolean)
-    IS 'an error if a view reads a corpus; if except_movable, a view that this role''s rebuild cannot move';
+    IS 'raise an error if a view reads a corpus; except_movable: only for views that a rebuild '
+    'cannot move';
 
 CREATE FUNCTION textsim._write_view(
     c textsim.corpus, view_schema name, view_name name, replaced regclass)
 RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    -- A pair meets in each bucket that it shares, and is listed in the least of them; twice if a document
-    -- has this bucket in two bands, as one of 28 million does. The planner expects that one row in 200
-    -- fulfils the condition: about one pair for eleven documents. Of an equality with the bucket it would
-    -- expect a few rows in all.
+    -- A pair meets in each bucket that it shares, and is listed in the smallest of them. It is listed twice
+    -- if a document has this bucket in two bands, which happens to one document in 28 million. The condition
+    -- with # makes the planner expect one row in 200, about one pair for eleven documents. For an equality
+    -- it would expect only a few rows in all.
     EXECUTE format($query$
         CREATE %1$s VIEW %2$s %3$s AS
         SELECT d.key AS a, e.key AS b, cardinality(s.shared) AS bands
@@ -75,7 +76,7 @@ BEGIN
         'document_' || c.id, 'band_' || c.id, c.bands, c.rows);
 END $$;
 COMMENT ON FUNCTION textsim._write_view(textsim.corpus, name, name, regclass)
-    IS 'create a view over the candidate pairs of a corpus, or replace one';
+    IS 'create the view of the candidate pairs of a corpus, or replace the given view by it';
 
 CREATE FUNCTION textsim._create_view(corpus text, view_name text, default_schema text) RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -92,11 +93,11 @@ BEGIN
             'your own', coalesce(quote_literal(view_name), 'NULL')
             USING ERRCODE = 'invalid_parameter_value';
     END IF;
-    -- A view that is created while a rebuild puts the new corpus in place would read the old one.
+    -- A view that is created while a rebuild replaces the corpus would read the old relations.
     IF NOT pg_try_advisory_xact_lock_shared(
         hashtextextended('textsim rebuild of corpus ' || c.id, 0))
     THEN
-        RAISE EXCEPTION 'corpus "%" is being rebuilt; create the view when that is done', corpus
+        RAISE EXCEPTION 'corpus "%" is being rebuilt; create the view after the rebuild', corpus
             USING ERRCODE = 'object_in_use';
     END IF;
     IF c.id <> (textsim._required_corpus(corpus)).id THEN
@@ -106,15 +107,16 @@ BEGIN
     IF NOT has_table_privilege('textsim.document_' || c.id, 'SELECT')
         OR NOT has_table_privilege('textsim.band_' || c.id, 'SELECT')
     THEN
-        RAISE EXCEPTION 'no right to read corpus "%"; a view runs with the rights of its owner', corpus
-            USING ERRCODE = 'insufficient_privilege';
+        RAISE EXCEPTION 'this role may not read corpus "%", and a view has the rights of its owner', corpus
+            USING ERRCODE = 'insufficient_privilege',
+                HINT = 'Let the owner of the schema call textsim.grant_reader for this role.';
     END IF;
     PERFORM textsim._write_view(c, parts[1], parts[2], NULL);
     EXECUTE format('COMMENT ON VIEW %I.%I IS %L', parts[1], parts[2],
-        format('candidate pairs of corpus "%s", each in both orders', corpus));
+        format('The candidate pairs of corpus "%s", each in both orders.', corpus));
 END $$;
 COMMENT ON FUNCTION textsim._create_view(text, text, text)
-    IS 'what create_view() does; default_schema is for a name without a schema';
+    IS 'the work of create_view(); default_schema is for a name without a schema';
 
 CREATE FUNCTION textsim._move_views(old integer, new integer) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -128,7 +130,7 @@ BEGIN
     WHERE c.id = new;
 END $$;
 COMMENT ON FUNCTION textsim._move_views(integer, integer)
-    IS 'replace the views of a corpus by views of another corpus';
+    IS 'let the views of a corpus read another corpus';
 
 -- Public functions
 
@@ -138,4 +140,6 @@ BEGIN ATOMIC
     SELECT textsim._create_view(corpus, view_name, current_schema()::text);
 END;
 COMMENT ON FUNCTION textsim.create_view(text, text)
-    IS 'create a view (a, b, bands) of the candidate pairs of a corpus, each in both orders';
+    IS 'Creates a view (a, b, bands) of the candidate pairs of a corpus, each pair in both orders. A '
+    'condition on a, or a join on it, looks up the pairs of those documents only. A rebuild of '
+    'the corpus keeps the view.';

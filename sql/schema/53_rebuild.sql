@@ -1,14 +1,14 @@
--- Putting a rebuilt corpus in the place of the old one. Private: Corpus.rebuild() calls these.
+-- A rebuilt corpus replaces the old corpus. Corpus.rebuild() calls these functions.
 
 -- Private functions
 
 CREATE FUNCTION textsim._refuse_write() RETURNS trigger
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    RAISE EXCEPTION 'the corpus was rebuilt while this was being written; repeat the transaction'
+    RAISE EXCEPTION 'the corpus was rebuilt while this transaction wrote to it; repeat the transaction'
         USING ERRCODE = 'object_not_in_prerequisite_state';
 END $$;
-COMMENT ON FUNCTION textsim._refuse_write() IS 'refuses a write to a corpus that was replaced';
+COMMENT ON FUNCTION textsim._refuse_write() IS 'raise an error: the corpus was replaced';
 
 CREATE FUNCTION textsim._replace_corpus(old integer, new integer) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -17,13 +17,13 @@ DECLARE
     new_name text := (SELECT c.name FROM textsim.corpus c WHERE c.id = new);
     moved textsim.source;
 BEGIN
-    -- Rights to single corpora: _create_relations has granted the rights to all corpora.
+    -- Grant the rights to this one corpus. _create_relations has granted the rights to all corpora.
     PERFORM textsim._grant_like(
         format('textsim.%I', part || '_' || old)::regclass,
         format('textsim.%I', part || '_' || new)::regclass)
     FROM unnest(ARRAY['document', 'band']) part;
     PERFORM textsim._grant_ids(new);
-    -- A writer that waits has computed old signatures: it must fail, or its documents would be lost.
+    -- A waiting writer has computed signatures for the old corpus. It must fail, or its documents are lost.
     EXECUTE format(
         'CREATE TRIGGER replaced BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE ON textsim.%I '
         'FOR EACH STATEMENT EXECUTE FUNCTION textsim._refuse_write()', 'document_' || old);
@@ -35,13 +35,13 @@ BEGIN
     FOR moved IN
         UPDATE textsim.source s SET corpus_id = new WHERE s.corpus_id = old RETURNING s.*
     LOOP
-        -- A table that was detached or dropped has no triggers.
+        -- Detached and dropped tables have no triggers.
         IF moved.active AND EXISTS (SELECT FROM pg_class r WHERE r.oid = moved.relation) THEN
             PERFORM textsim._make_trigger_function(moved);
         END IF;
     END LOOP;
-    -- A worker that leased a change cannot write it any more: another one may lease it at once.
+    -- A worker that leased a change for the old corpus cannot write it, so end the lease.
     UPDATE textsim.pending p SET corpus_id = new, lease_until = NULL WHERE p.corpus_id = old;
 END $$;
 COMMENT ON FUNCTION textsim._replace_corpus(integer, integer)
-    IS 'give a corpus the name, the attached tables and the pending changes of another';
+    IS 'give a new corpus the name, the attached tables and the pending changes of the old corpus';

@@ -1,5 +1,5 @@
--- What logs or indexes the changes of an attached table: trigger functions with the rights of the schema's
--- owner, and the triggers that run them.
+-- Trigger functions log or index the changes of an attached table, with the rights of the schema's owner.
+-- Triggers on the table run them.
 
 -- Private functions
 
@@ -8,14 +8,14 @@ LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp 
 DECLARE
     milliseconds bigint := extract(epoch FROM clock_timestamp()) * 1000;
 BEGIN
-    -- A commit with a notification waits for every other such commit of the server, so that only one in
-    -- twenty milliseconds has one. Workers also poll: they see other changes a little later.
+    -- Commits with a notification wait for each other on the whole server, so only one notification is sent
+    -- in 20 milliseconds. Workers also poll, and find the other changes a little later.
     IF milliseconds - (SELECT last_value FROM textsim.last_notice) NOT BETWEEN 0 AND 20 THEN
         PERFORM setval('textsim.last_notice', milliseconds);
         NOTIFY textsim;
     END IF;
 END $$;
-COMMENT ON FUNCTION textsim._wake() IS 'notify the workers, unless that was done just now';
+COMMENT ON FUNCTION textsim._wake() IS 'notify the workers, at most once in 20 milliseconds';
 
 CREATE FUNCTION textsim._enqueue(corpus_id integer, source_id integer, keys text[]) RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -26,7 +26,7 @@ BEGIN
     END IF;
 END $$;
 COMMENT ON FUNCTION textsim._enqueue(integer, integer, text[])
-    IS 'log that rows of an attached table changed: these keys, or any if NULL';
+    IS 'log that rows of an attached table changed: rows with these keys, or any row if keys is NULL';
 
 CREATE FUNCTION textsim._index_change(
     corpus_id integer, source integer, operation text, changed_table oid,
@@ -38,12 +38,12 @@ DECLARE
 BEGIN
     SELECT * INTO c FROM textsim.corpus k WHERE k.id = corpus_id;
     IF NOT FOUND THEN
-        RAISE EXCEPTION 'corpus % is not there: it was rebuilt after this transaction began', corpus_id
+        RAISE EXCEPTION 'corpus % no longer exists: it was rebuilt after this transaction began', corpus_id
             USING ERRCODE = 'serialization_failure',
             HINT = 'Repeat the transaction. If it restores a data-only dump, use --disable-triggers.';
     END IF;
     IF operation = 'TRUNCATE' THEN
-        -- If only a partition was truncated, a worker finds the documents of its rows.
+        -- If only a partition was truncated, a worker removes the documents of its rows.
         IF changed_table = (SELECT s.relation FROM textsim.source s WHERE s.id = source) THEN
             PERFORM textsim._remove_documents_of(c, source);
         END IF;
@@ -51,15 +51,15 @@ BEGIN
         RETURN;
     END IF;
     IF operation = 'DELETE' THEN
-        -- If there is no document, a worker may be indexing the deleted row: it looks again.
+        -- If there is no document, a worker may be indexing the deleted row. The log makes it look again.
         IF NOT textsim._remove_document(c, source, old_key) THEN
             PERFORM textsim._enqueue(c.id, source, ARRAY[old_key]);
         END IF;
         RETURN;
     END IF;
     IF operation = 'UPDATE' AND old_key COLLATE "C" <> new_key THEN
-        -- A statement may shift keys along a chain, so that another row has the old key now: a worker
-        -- looks at both again.
+        -- A statement may shift keys along a chain, so that another row has the old key now. The log makes a
+        -- worker look at both keys again.
         INSERT INTO textsim.pending (corpus_id, source_id, keys)
         VALUES (c.id, source, ARRAY[old_key, new_key]);
         PERFORM textsim._remove_document(c, source, old_key);
@@ -69,21 +69,24 @@ BEGIN
             PERFORM textsim._enqueue(c.id, source, ARRAY[new_key]);
         END IF;
     ELSIF textsim._document_fault(new_key, body) IS NOT NULL THEN
-        -- A worker sets the key aside with an error; this transaction must not fail for it.
+        -- The user's transaction must not fail, so a worker sets the key aside with an error.
         PERFORM textsim._enqueue(c.id, source, ARRAY[new_key]);
     ELSE
         PERFORM textsim._write_document(c, source, new_key, body);
     END IF;
 END $$;
 COMMENT ON FUNCTION textsim._index_change(integer, integer, text, oid, text, text, text)
-    IS 'index a change of a table in mode inline; body is NULL if the row has no text or was deleted';
+    IS 'index a change of a table in mode inline; body is NULL if the row was deleted or has no text';
 
--- The bodies of trigger functions. They are static SQL that contains the names, because planning
--- dynamic SQL would double the price of a single insert. They run with the rights of the schema's owner,
--- and the owner of the table can create other triggers with them, on other tables. So they must not run
--- a function of that owner: values become text by concat(), which takes the output function of their
--- type, where a cast could be a function of a user; and "changed" must be a transition table, not a
--- temporary view. NEW is NULL in DELETE, OLD in INSERT, and both in TRUNCATE.
+-- The bodies of trigger functions. They are static SQL that contains the names of columns, because planning
+-- dynamic SQL would double the time of a single insert.
+--
+-- They run with the rights of the schema's owner, and the owner of the table can create other triggers with
+-- them, on other tables. So they must not run a function of that owner. Values become text by concat(),
+-- which calls the output function of the type, because a cast could be a function of that owner. They check
+-- that "changed" is a transition table, because a temporary view of that name could call functions.
+--
+-- NEW is NULL in DELETE, OLD is NULL in INSERT, and both are NULL in TRUNCATE.
 CREATE FUNCTION textsim._trigger_body(source textsim.source) RETURNS text
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 RETURN CASE source.mode WHEN 'queue' THEN format($body$
@@ -103,12 +106,13 @@ BEGIN
                 SELECT FROM pg_trigger t WHERE t.tgrelid = TG_RELID AND t.tgname = TG_NAME)
             THEN
                 RAISE EXCEPTION 'trigger "%%" has no transition table', TG_NAME
-                    USING ERRCODE = 'insufficient_privilege';
+                    USING ERRCODE = 'insufficient_privilege',
+                        HINT = 'Drop this trigger: only textsim.attach creates triggers that work.';
             END IF;
-            RAISE EXCEPTION 'the table was attached after this transaction began; repeat it'
-                USING ERRCODE = 'serialization_failure';
+            RAISE EXCEPTION 'the table was attached after this transaction began'
+                USING ERRCODE = 'serialization_failure', HINT = 'Repeat the transaction.';
         END IF;
-        -- One row of the log for up to 10000 keys: a tenth of the price of a row for each key.
+        -- One log entry for up to 10,000 keys takes a tenth of the time of an entry for each key.
         INSERT INTO textsim.pending (corpus_id, source_id, keys)
         SELECT %1$s, %2$s, array_agg(part.key)
         FROM (
@@ -133,7 +137,7 @@ END
 $body$, source.corpus_id, source.id, source.key_column, source.text_column)
 END;
 COMMENT ON FUNCTION textsim._trigger_body(textsim.source)
-    IS 'the trigger function of a table that is being attached';
+    IS 'the body of the trigger function of an attached table';
 
 CREATE FUNCTION textsim._make_trigger_function(source textsim.source) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -147,13 +151,13 @@ BEGIN
         '_changes_' || source.id, 'keeps an attached table indexed');
 END $$;
 COMMENT ON FUNCTION textsim._make_trigger_function(textsim.source)
-    IS 'write the trigger function of an attached table, or write it anew';
+    IS 'create or replace the trigger function of an attached table';
 
 CREATE FUNCTION textsim._trigger_function(source integer) RETURNS regprocedure
 LANGUAGE sql STABLE STRICT PARALLEL SAFE
 RETURN to_regprocedure(format('textsim.%I()', '_changes_' || source));
 COMMENT ON FUNCTION textsim._trigger_function(integer)
-    IS 'the trigger function of an attached table; NULL if there is none';
+    IS 'the trigger function of an attached table; NULL if it does not exist';
 
 CREATE FUNCTION textsim._is_changed(relation regclass, column_name name) RETURNS text
 LANGUAGE sql STABLE STRICT PARALLEL SAFE
@@ -165,12 +169,13 @@ BEGIN ATOMIC
     FROM pg_attribute a
     WHERE a.attrelid = relation AND a.attname = column_name;
 END;
-COMMENT ON FUNCTION textsim._is_changed(regclass, name) IS 'the condition that an update changed a column';
+COMMENT ON FUNCTION textsim._is_changed(regclass, name)
+    IS 'the condition of a trigger that an update changed a column';
 
 CREATE FUNCTION textsim._create_triggers(source textsim.source) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    -- Statements on a partitioned table do not show their rows, and partitions are written directly.
+    -- Transition tables do not work here: partitions can be written directly, without their parent.
     by_row boolean := source.mode = 'inline' OR (
         SELECT c.relkind = 'p' OR c.relispartition FROM pg_class c WHERE c.oid = source.relation);
     trigger record;
@@ -184,7 +189,7 @@ BEGIN
             CASE WHEN by_row THEN 'FOR EACH ROW'
                 ELSE 'REFERENCING OLD TABLE AS changed FOR EACH STATEMENT' END
         UNION ALL
-        -- For each row, because the condition costs nothing if the text stays the same. Without OF, because
+        -- FOR EACH ROW, because its condition skips updates that do not change the text. Without OF, because
         -- another trigger may change the columns.
         SELECT 'update', source.relation, format('FOR EACH ROW WHEN (%s OR %s)',
             textsim._is_changed(source.relation, source.key_column),

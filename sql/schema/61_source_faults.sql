@@ -1,11 +1,11 @@
--- Why a table cannot be attached or indexed. A fault is a text that says why, or NULL.
+-- Reasons why a table cannot be attached or indexed. A fault is a text with the reason, or NULL.
 
 -- Private functions
 
 CREATE FUNCTION textsim._partitions(relation oid) RETURNS SETOF oid
 LANGUAGE sql STABLE STRICT PARALLEL SAFE
 BEGIN ATOMIC
-    -- pg_partition_tree() would lock each of them, and wait for a transaction that alters one.
+    -- pg_partition_tree() would lock each partition, and wait for a transaction that alters a partition.
     WITH RECURSIVE part (oid) AS (
         SELECT c.oid FROM pg_class c WHERE c.oid = relation
         UNION
@@ -15,7 +15,7 @@ BEGIN ATOMIC
     SELECT part.oid FROM part;
 END;
 COMMENT ON FUNCTION textsim._partitions(oid)
-    IS 'a table and its partitions of all levels; none if it was dropped';
+    IS 'a table and its partitions at all levels; no rows if the table was dropped';
 
 CREATE FUNCTION textsim._base_type(type oid) RETURNS oid
 LANGUAGE sql STABLE STRICT PARALLEL SAFE
@@ -27,16 +27,16 @@ BEGIN ATOMIC
     )
     SELECT b.oid FROM based b WHERE b.base = 0;
 END;
-COMMENT ON FUNCTION textsim._base_type(oid) IS 'the type that a domain is based on, or the same type';
+COMMENT ON FUNCTION textsim._base_type(oid) IS 'the base type of a domain; any other type itself';
 
 CREATE FUNCTION textsim._relation_fault(relation regclass) RETURNS text
 LANGUAGE sql STABLE STRICT PARALLEL SAFE
 BEGIN ATOMIC
     SELECT CASE
         WHEN c.relkind IN ('v', 'm') THEN 'it is a view: attach the table behind it'
-        WHEN c.relkind = 'f' THEN 'it is a foreign table, whose changes are made elsewhere'
+        WHEN c.relkind = 'f' THEN 'it is a foreign table: triggers do not see changes on its own server'
         WHEN c.relkind NOT IN ('r', 'p') THEN 'it is not a table'
-        WHEN c.relpersistence = 't' THEN 'it is a temporary table, which workers cannot see'
+        WHEN c.relpersistence = 't' THEN 'it is a temporary table, which other sessions cannot read'
         WHEN c.relnamespace IN ('pg_catalog'::regnamespace, 'textsim'::regnamespace)
             THEN 'it belongs to the system'
         WHEN NOT c.relispartition AND EXISTS (SELECT FROM pg_inherits i WHERE i.inhrelid = c.oid)
@@ -46,25 +46,31 @@ BEGIN ATOMIC
     FROM pg_class c
     WHERE c.oid = relation;
 END;
-COMMENT ON FUNCTION textsim._relation_fault(regclass) IS 'why a relation cannot be attached, or NULL';
+COMMENT ON FUNCTION textsim._relation_fault(regclass)
+    IS 'the reason why a relation cannot be attached, or NULL';
 
 CREATE FUNCTION textsim._unlogged_fault(relation oid) RETURNS text
 LANGUAGE sql STABLE STRICT PARALLEL SAFE
 BEGIN ATOMIC
-    SELECT 'it is unlogged: a crash of the server empties it, which no trigger sees' AS fault
+    SELECT 'it is unlogged: a crash of the server empties it, and no trigger sees that; use '
+        'ALTER TABLE ... SET LOGGED' AS fault
     FROM textsim._partitions(relation) p (oid) JOIN pg_class c ON c.oid = p.oid
     WHERE c.relpersistence = 'u'
     LIMIT 1;
 END;
-COMMENT ON FUNCTION textsim._unlogged_fault(oid) IS 'why an unlogged table cannot be kept indexed, or NULL';
+COMMENT ON FUNCTION textsim._unlogged_fault(oid)
+    IS 'the reason why an unlogged table cannot be kept indexed, or NULL';
 
 CREATE FUNCTION textsim._column_fault(relation regclass, column_name name, is_key boolean)
 RETURNS text
 LANGUAGE sql STABLE STRICT PARALLEL SAFE
 BEGIN ATOMIC
     SELECT CASE
-        WHEN a.attnum IS NULL THEN 'does not exist'
-        WHEN a.attgenerated = 'v' THEN 'is generated when it is read, which triggers cannot see'
+        WHEN a.attnum IS NULL THEN 'does not exist' || coalesce('; did you mean "' || textsim._nearest(
+                column_name::text, ARRAY(
+                    SELECT o.attname::text FROM pg_attribute o
+                    WHERE o.attrelid = relation AND o.attnum > 0 AND NOT o.attisdropped)) || '"?', '')
+        WHEN a.attgenerated = 'v' THEN 'is a virtual generated column; expected a stored column'
         WHEN NOT is_key THEN CASE WHEN textsim._base_type(a.atttypid) NOT IN (
                 'text'::regtype, 'varchar'::regtype, 'bpchar'::regtype)
             THEN format('is of type %s; expected text', format_type(a.atttypid, a.atttypmod)) END
@@ -88,7 +94,7 @@ BEGIN ATOMIC
         AND a.attnum > 0 AND NOT a.attisdropped;
 END;
 COMMENT ON FUNCTION textsim._column_fault(regclass, name, boolean)
-    IS 'why a column cannot give the keys or the texts, or NULL';
+    IS 'the reason why a column cannot be the key or the text column, or NULL';
 
 CREATE FUNCTION textsim._columns_fault(relation regclass, key_column name, text_column name)
 RETURNS text
@@ -97,14 +103,14 @@ RETURN coalesce(
     format('column "%s" ', key_column) || textsim._column_fault(relation, key_column, true),
     format('column "%s" ', text_column) || textsim._column_fault(relation, text_column, false));
 COMMENT ON FUNCTION textsim._columns_fault(regclass, name, name)
-    IS 'the column that cannot give the keys or the texts, and why, or NULL';
+    IS 'the column that cannot be the key or the text column, with the reason, or NULL';
 
 CREATE FUNCTION textsim._table_fault(source textsim.source) RETURNS text
 LANGUAGE sql STABLE STRICT PARALLEL SAFE
 RETURN coalesce(textsim._relation_fault(source.relation),
     'its ' || textsim._columns_fault(source.relation, source.key_column, source.text_column));
 COMMENT ON FUNCTION textsim._table_fault(textsim.source)
-    IS 'why nobody can index an attached table, or NULL';
+    IS 'the reason why no role can index an attached table, or NULL';
 
 CREATE FUNCTION textsim._foreign_code(relation oid) RETURNS text
 LANGUAGE sql STABLE STRICT PARALLEL SAFE
@@ -127,7 +133,8 @@ BEGIN ATOMIC
     WHERE NOT w.rolsuper AND w.rolname <> current_user;
 END;
 COMMENT ON FUNCTION textsim._foreign_code(oid)
-    IS 'an index, constraint or statistic with code of another role, which planning a query may run; or NULL';
+    IS 'an index, constraint or statistic that uses code of another role, which planning a query may '
+    'run; or NULL';
 
 CREATE FUNCTION textsim._source_fault(source textsim.source) RETURNS text
 LANGUAGE sql STABLE STRICT PARALLEL SAFE
@@ -136,15 +143,15 @@ RETURN CASE
         THEN 'the table was dropped'
     WHEN textsim._table_fault(source) IS NOT NULL THEN textsim._table_fault(source)
     WHEN row_security_active(source.relation)
-        THEN 'row security hides rows of it from this role, which would take them for deleted; let '
-            'a worker run as a role with BYPASSRLS, or as the owner'
+        THEN 'row security hides rows of it from this role, and their documents would be removed; run '
+            'the worker as the owner of the table, or as a role with BYPASSRLS'
     WHEN NOT has_table_privilege(source.relation, 'SELECT') OR NOT has_schema_privilege(
             (SELECT c.relnamespace FROM pg_class c WHERE c.oid = source.relation), 'USAGE')
         THEN 'this role may not read it (GRANT SELECT)'
     WHEN NOT has_table_privilege(to_regclass('textsim.document_' || source.corpus_id), 'INSERT')
         THEN 'this role may not write to its corpus (textsim.grant_writer)'
-    -- It may be another table: a dump has the oid of a table that was dropped, which may be the oid of
-    -- any table in another database.
+    -- It may be another table: a dump can contain the oid of a dropped table, and in the restored database
+    -- that may be the oid of any table.
     WHEN NOT EXISTS (
             SELECT FROM pg_trigger t
             WHERE t.tgrelid = source.relation AND t.tgfoid = textsim._trigger_function(source.id))
@@ -152,8 +159,8 @@ RETURN CASE
             'table, attach it again'
     -- Planning a query computes the constants in these expressions with the rights of this role.
     ELSE textsim._foreign_code(source.relation)
-        || ' calls a function of another role, which would run with the rights of this one; let a '
-        'worker run as the owner of that function'
+        || ' calls a function of another role, which would run with the rights of this role; run a '
+        'worker as the owner of that function'
 END;
 COMMENT ON FUNCTION textsim._source_fault(textsim.source)
-    IS 'why the current role cannot index an attached table, or NULL';
+    IS 'the reason why the current role cannot index an attached table, or NULL';

@@ -2,10 +2,9 @@
 
 -- Private functions
 
--- TRUNCATE gives a table another file, even if no trigger runs. A trigger that was disabled, and even a
--- trigger that was enabled again at once, has another version of its row in the catalog. A crash of the
--- server empties an unlogged table. Renamed columns may stand for other columns. Each element begins with
--- the number of the relation.
+-- TRUNCATE gives a table a new file, even if no trigger runs. Disabling a trigger changes its row in the
+-- catalog, even if the trigger is enabled again at once. A crash of the server empties an unlogged table. A
+-- renamed column may have another meaning. Each element begins with the oid of the relation.
 CREATE FUNCTION textsim._shape(source textsim.source) RETURNS text[]
 LANGUAGE sql STABLE STRICT PARALLEL SAFE
 BEGIN ATOMIC
@@ -25,7 +24,7 @@ BEGIN ATOMIC
     ) e (element);
 END;
 COMMENT ON FUNCTION textsim._shape(textsim.source)
-    IS 'files of a table and its partitions, and the state of its triggers';
+    IS 'the files of a table and its partitions, and the state of its triggers';
 
 CREATE FUNCTION textsim._new_partitions(before text[], after text[]) RETURNS oid[]
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
@@ -38,7 +37,7 @@ BEGIN ATOMIC
         THEN array(SELECT DISTINCT a.relation FROM added a) END;
 END;
 COMMENT ON FUNCTION textsim._new_partitions(text[], text[])
-    IS 'the partitions that are new in a shape; NULL if anything else differs';
+    IS 'the partitions that a shape has gained; NULL if anything else changed';
 
 CREATE FUNCTION textsim._note_shape(number integer, before text[], after text[]) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -46,7 +45,7 @@ BEGIN
     UPDATE textsim.source s SET shape = after WHERE s.id = number AND s.shape = before;
 END $$;
 COMMENT ON FUNCTION textsim._note_shape(integer, text[], text[])
-    IS 'note the shape of a table for which everything that triggers missed was logged';
+    IS 'store the shape of a table, if everything that triggers missed has been logged';
 
 CREATE FUNCTION textsim._log_partition(source textsim.source, part regclass) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -66,7 +65,7 @@ BEGIN
         GROUP BY r.number
         $query$, source.key_column, part, source.text_column)
     USING source.corpus_id, source.id;
--- If it is locked, was dropped, or cannot be read by this role, the whole table is compared.
+-- If the partition is locked, dropped or not readable by this role, the whole table is compared.
 EXCEPTION WHEN OTHERS THEN
     INSERT INTO textsim.pending (corpus_id, source_id) VALUES (source.corpus_id, source.id);
 END $$;
@@ -91,9 +90,10 @@ BEGIN
         PERFORM textsim._log_partition(source, p.oid::regclass)
         FROM unnest(partitions) p (oid) JOIN pg_class c ON c.oid = p.oid AND c.relkind = 'r';
     END IF;
-    -- Last, because from here until the end of this transaction nobody can detach the table.
+    -- This comes last, because until the end of this transaction the table cannot be detached.
     PERFORM textsim._note_shape(number, source.shape, current_shape);
     RETURN true;
 END $$;
 COMMENT ON FUNCTION textsim._compare_changed(integer)
-    IS 'log the changes of an attached table that triggers may have missed; whether there are any';
+    IS 'log the changes of an attached table that triggers may have missed; whether there are such '
+    'changes';

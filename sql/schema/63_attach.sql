@@ -1,6 +1,6 @@
--- Attaching tables. Creating the triggers needs the rights of the table's owner: it is done with the
--- caller's rights. Writing textsim.source and the trigger functions needs the rights of the schema's owner:
--- functions with those rights do it, and they trust the triggers, which only the table's owner can create.
+-- Attaching tables. The caller creates the triggers, which needs the rights of the table's owner. Functions
+-- with the rights of the schema's owner write textsim.source and the trigger functions. They trust the
+-- triggers, because only the table's owner can create them.
 
 -- Private functions
 
@@ -16,7 +16,7 @@ DECLARE
         SELECT textsim._base_type(a.atttypid) FROM pg_attribute a
         WHERE a.attrelid = relation AND a.attname = key_column AND NOT a.attisdropped);
 BEGIN
-    -- The role of the session, because the current role is the schema's owner here.
+    -- Check the role of the session, because the current role is the schema's owner here.
     IF NOT pg_has_role(session_user, table_owner, 'MEMBER') THEN
         RAISE EXCEPTION 'only the owner of table % may attach it', relation
             USING ERRCODE = 'insufficient_privilege';
@@ -26,11 +26,12 @@ BEGIN
         WHERE pg_has_role(session_user, r.oid, 'MEMBER')
             AND has_table_privilege(r.oid, 'textsim.document_' || c.id, 'INSERT'))
     THEN
-        RAISE EXCEPTION 'no right to write to corpus "%"', corpus
-            USING ERRCODE = 'insufficient_privilege';
+        RAISE EXCEPTION 'this role may not write to corpus "%"', corpus
+            USING ERRCODE = 'insufficient_privilege',
+                HINT = 'Let the owner of the schema call textsim.grant_writer for this role.';
     END IF;
-    -- A table that was attached before with the same key keeps its id, and so its documents; if the row of
-    -- a document is gone, the comparison removes the document. A key of another column or type starts anew.
+    -- A table that was attached before with the same key keeps its id, and so its documents; the comparison
+    -- removes documents without a row. With a key of another column or type it gets a new id.
     DELETE FROM textsim.source s
     WHERE s.corpus_id = c.id AND s.relation = _prepare_source.relation AND NOT s.active
         AND (s.key_column, s.key_type) <> (_prepare_source.key_column, new_type);
@@ -42,17 +43,18 @@ BEGIN
     RETURNING * INTO source;
     IF source.id IS NULL THEN
         RAISE EXCEPTION 'table % is attached to corpus "%" already', relation, corpus
-            USING ERRCODE = 'duplicate_object';
+            USING ERRCODE = 'duplicate_object',
+                HINT = 'To attach it with other columns or in another mode, detach it first.';
     END IF;
     PERFORM textsim._make_trigger_function(source);
-    -- Only for triggers of the table's owner, because it writes with the rights of the schema's owner.
+    -- Only the table's owner may use the function in triggers: it has the rights of the schema's owner.
     EXECUTE format('REVOKE ALL ON FUNCTION %s FROM PUBLIC', textsim._trigger_function(source.id));
     EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO %s',
         textsim._trigger_function(source.id), table_owner);
     RETURN source;
 END $$;
 COMMENT ON FUNCTION textsim._prepare_source(text, regclass, name, name, text)
-    IS 'note a table that is being attached, and create its trigger function';
+    IS 'store a table that is being attached, and create its trigger function';
 
 CREATE FUNCTION textsim._activate_source(source integer, compare boolean) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -67,22 +69,24 @@ BEGIN
     RETURNING * INTO activated;
     IF activated.id IS NULL THEN
         RAISE EXCEPTION 'source % has no triggers', source
-            USING ERRCODE = 'object_not_in_prerequisite_state';
+            USING ERRCODE = 'object_not_in_prerequisite_state',
+                HINT = 'Attach the table with textsim.attach, which creates the triggers.';
     END IF;
     IF compare THEN
         PERFORM textsim._enqueue(activated.corpus_id, activated.id, NULL);
     END IF;
 END $$;
 COMMENT ON FUNCTION textsim._activate_source(integer, boolean)
-    IS 'note that the triggers of a table are in place; if compare, have all its rows indexed';
+    IS 'mark a table as attached, if its triggers are in place; compare: log that all its rows must '
+    'be indexed';
 
 CREATE FUNCTION textsim._release_source(number integer) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    -- The server refuses this as long as there is a trigger.
+    -- The server raises an error here while a trigger uses the function.
     EXECUTE format('DROP FUNCTION IF EXISTS textsim.%I()', '_changes_' || number);
     UPDATE textsim.source s SET active = false WHERE s.id = number;
-    -- The words of documents that were written inline may still wait for ids.
+    -- The words of documents that were written inline may still need ids.
     UPDATE textsim.pending p SET source_id = NULL
     FROM textsim.source s
     WHERE p.source_id = number AND p.keys IS NOT NULL AND p.error IS NULL
@@ -90,7 +94,7 @@ BEGIN
     DELETE FROM textsim.pending p WHERE p.source_id = number;
 END $$;
 COMMENT ON FUNCTION textsim._release_source(integer)
-    IS 'detach a table whose triggers are gone; its documents stay';
+    IS 'mark a table without triggers as detached; its documents stay';
 
 CREATE FUNCTION textsim._dropped_sources(corpus_id integer) RETURNS SETOF textsim.source
 LANGUAGE sql STABLE STRICT PARALLEL SAFE ROWS 1
@@ -118,7 +122,8 @@ BEGIN
     END LOOP;
 END $$;
 COMMENT ON FUNCTION textsim._release_dropped(integer)
-    IS 'detach the tables of a corpus that were dropped, remove their documents, and return how many';
+    IS 'detach the dropped tables of a corpus, remove their documents, and return the numbers of '
+    'documents';
 
 CREATE FUNCTION textsim._check_owner(relation regclass, action text) RETURNS void
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -129,7 +134,7 @@ BEGIN
     END IF;
 END $$;
 COMMENT ON FUNCTION textsim._check_owner(regclass, text)
-    IS 'an error unless the caller has the rights of the table''s owner';
+    IS 'raise an error unless the caller has the rights of the table''s owner';
 
 CREATE FUNCTION textsim._refuse_table(relation regclass, fault text) RETURNS void
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -138,12 +143,12 @@ BEGIN
         USING ERRCODE = 'feature_not_supported';
 END $$;
 COMMENT ON FUNCTION textsim._refuse_table(regclass, text)
-    IS 'an error that a table cannot be attached, unless the fault is NULL';
+    IS 'raise an error with this fault, unless the fault is NULL';
 
 CREATE FUNCTION textsim._lock_tree(relation regclass, against_readers boolean) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    -- Less than deadlock_timeout, 1 s by default: a writer that waits for this lock goes on.
+    -- Shorter than deadlock_timeout (by default 1 s): we give way before the server ends a writer.
     patience text := '500ms';
     limit_before text := current_setting('lock_timeout');
     start timestamptz := clock_timestamp();
@@ -153,7 +158,7 @@ BEGIN
             PERFORM set_config('lock_timeout', CASE
                 WHEN limit_before::interval BETWEEN '1 us' AND patience::interval THEN limit_before
                 ELSE patience END, true);
-            -- LOCK takes the table first and then its partitions, in the order of writers.
+            -- LOCK locks the table first and then its partitions, in the same order as writers.
             EXECUTE format('LOCK TABLE %s IN %s MODE', relation,
                 CASE WHEN against_readers THEN 'ACCESS EXCLUSIVE' ELSE 'SHARE ROW EXCLUSIVE' END);
             PERFORM set_config('lock_timeout', limit_before, true);
@@ -168,7 +173,7 @@ BEGIN
     END LOOP;
 END $$;
 COMMENT ON FUNCTION textsim._lock_tree(regclass, boolean)
-    IS 'lock a table with its partitions, and let writers pass until that works';
+    IS 'lock a table with its partitions; while that fails, let waiting writers go first';
 
 -- Public functions
 
@@ -190,9 +195,9 @@ BEGIN
             USING ERRCODE = 'invalid_parameter_value';
     END IF;
     IF mode = 'inline' AND c.stop_words_by_language <> '{}' THEN
-        RAISE EXCEPTION 'table % cannot be attached inline: corpus "%" leaves out the stop words of '
-            'each text''s language, which only a worker identifies', relation, corpus
-            USING ERRCODE = 'feature_not_supported', HINT = 'Attach it in mode queue.';
+        RAISE EXCEPTION 'table % cannot be attached inline: corpus "%" removes stop words by language, '
+            'and only a worker identifies languages; use mode queue', relation, corpus
+            USING ERRCODE = 'feature_not_supported';
     END IF;
     PERFORM textsim._refuse_table(relation,
         coalesce(textsim._relation_fault(relation), textsim._unlogged_fault(relation)));
@@ -205,8 +210,8 @@ BEGIN
     EXECUTE format(
         'SELECT count(*) FROM (SELECT FROM %s t WHERE t.%I IS NOT NULL LIMIT 100001) t',
         relation, text_column) INTO unindexed;
-    -- An older snapshot and row security may hide rows. A table that was attached before has a shape, and
-    -- may have documents whose rows are gone.
+    -- An older snapshot or row security may hide rows. A table that was attached before has a shape, and may
+    -- have documents without a row.
     PERFORM textsim._activate_source(source.id, unindexed > 0 OR source.shape <> '{}'
         OR row_security_active(relation)
         OR current_setting('transaction_isolation') <> 'read committed');
@@ -217,7 +222,10 @@ BEGIN
     END IF;
 END $$;
 COMMENT ON FUNCTION textsim.attach(text, regclass, name, name, text)
-    IS 'keep a table indexed: mode queue by workers, inline in the transaction that writes a row';
+    IS 'Keeps a table indexed in a corpus: creates triggers that see every change of the two '
+    'columns. In mode queue a worker indexes changes; in mode inline the transaction that makes a '
+    'change indexes it. Existing rows wait for a worker or index_pending(). Raises an error if '
+    'the caller does not own the table, or if the key column may be NULL or is not unique.';
 
 CREATE FUNCTION textsim.detach(corpus text, relation regclass) RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -230,11 +238,12 @@ DECLARE
 BEGIN
     IF source IS NULL THEN
         RAISE EXCEPTION 'table % is not attached to corpus "%"%', relation, corpus, coalesce((
-            SELECT format('; attached are %s, which were dropped: textsim worker, textsim reconcile or '
-                'CALL textsim.index_pending(%L) removes their documents',
+            SELECT format('; the attached tables with the oids %s were dropped: textsim worker, textsim '
+                'reconcile or CALL textsim.index_pending(%L) removes their documents',
                 string_agg(s.relation::oid::text, ', '), corpus)
             FROM textsim._dropped_sources(c.id) s), '')
-            USING ERRCODE = 'undefined_object';
+            USING ERRCODE = 'undefined_object',
+                HINT = 'SELECT * FROM textsim.sources lists the attached tables.';
     END IF;
     PERFORM textsim._check_owner(relation, 'detach');
     IF EXISTS (SELECT FROM pg_class r WHERE r.oid = relation) THEN
@@ -249,7 +258,7 @@ BEGIN
     PERFORM textsim._release_source(source);
 END $$;
 COMMENT ON FUNCTION textsim.detach(text, regclass)
-    IS 'stop keeping a table indexed; its documents stay in the corpus';
+    IS 'Stops keeping a table indexed: removes its triggers. Its documents stay in the corpus.';
 
 -- Public views
 
@@ -257,11 +266,11 @@ CREATE VIEW textsim.sources AS
 SELECT c.name AS corpus, s.relation, s.key_column, s.text_column, s.mode, s.attached_at
 FROM textsim.source s JOIN textsim.corpus c ON c.id = s.corpus_id
 WHERE s.active;
-COMMENT ON VIEW textsim.sources IS 'the attached tables';
-COMMENT ON COLUMN textsim.sources.corpus IS 'the corpus that indexes the rows';
+COMMENT ON VIEW textsim.sources IS 'The attached tables of all corpora.';
+COMMENT ON COLUMN textsim.sources.corpus IS 'the corpus that the table is attached to';
 COMMENT ON COLUMN textsim.sources.relation IS 'the attached table';
-COMMENT ON COLUMN textsim.sources.key_column IS 'the column that gives the keys of the documents';
-COMMENT ON COLUMN textsim.sources.text_column IS 'the column that gives the texts';
+COMMENT ON COLUMN textsim.sources.key_column IS 'the column of the documents'' keys';
+COMMENT ON COLUMN textsim.sources.text_column IS 'the column of the texts';
 COMMENT ON COLUMN textsim.sources.mode
-    IS 'queue: a worker indexes what changed; inline: the transaction that changes it does';
+    IS 'queue: a worker indexes changes; inline: the transaction that makes a change indexes it';
 COMMENT ON COLUMN textsim.sources.attached_at IS 'when the table was attached';

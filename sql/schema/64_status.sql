@@ -1,16 +1,16 @@
--- How far a corpus is with its attached tables.
+-- The state of a corpus and its attached tables.
 
 -- Private functions
 
--- Not STRICT, so that the planner sees through it. A change that was logged during a rebuild may have the
--- number of the corpus that was replaced.
+-- Not STRICT, so that the planner can inline it. An entry that was logged during a rebuild may have the id of
+-- the corpus that was replaced.
 CREATE FUNCTION textsim._pending(corpus_id integer) RETURNS SETOF textsim.pending
 LANGUAGE sql STABLE PARALLEL SAFE
 BEGIN ATOMIC
     SELECT p.* FROM textsim.pending p LEFT JOIN textsim.source s ON s.id = p.source_id
     WHERE coalesce(s.corpus_id, p.corpus_id) = _pending.corpus_id;
 END;
-COMMENT ON FUNCTION textsim._pending(integer) IS 'the log of what changed in a corpus';
+COMMENT ON FUNCTION textsim._pending(integer) IS 'the log entries of a corpus';
 
 CREATE FUNCTION textsim._uncompared(corpus_id integer) RETURNS SETOF textsim.source
 LANGUAGE sql STABLE PARALLEL SAFE ROWS 1
@@ -21,12 +21,13 @@ BEGIN ATOMIC
         WHERE p.source_id = s.id AND p.keys IS NULL AND p.error IS NULL);
 END;
 COMMENT ON FUNCTION textsim._uncompared(integer)
-    IS 'the attached tables of a corpus that are still to be compared with their documents';
+    IS 'the attached tables of a corpus that must still be compared with their documents';
 
 CREATE FUNCTION textsim._source_problems(source textsim.source) RETURNS SETOF text
 LANGUAGE sql STABLE STRICT PARALLEL SAFE
 BEGIN ATOMIC
-    SELECT 'it was dropped, and its documents are still there' AS problem
+    SELECT 'it was dropped, and its documents are still there: textsim worker, textsim reconcile or '
+        'textsim.index_pending removes them' AS problem
     WHERE NOT EXISTS (SELECT FROM pg_class c WHERE c.oid = source.relation)
     UNION ALL
     SELECT f.problem
@@ -35,14 +36,14 @@ BEGIN ATOMIC
     ) f (problem)
     WHERE c.oid = source.relation AND f.problem IS NOT NULL
     UNION ALL
-    SELECT 'it has become a partition: changes through its parent are missed; detach and attach it'
-        AS problem
+    SELECT 'it has become a partition: changes through its parent are missed; detach it and attach it '
+        'again' AS problem
     FROM pg_class c JOIN pg_trigger t ON t.tgrelid = c.oid
     WHERE c.oid = source.relation AND c.relispartition
         AND t.tgname = format('textsim_%s_insert', source.id) AND (t.tgtype & 1) = 0
     UNION ALL
-    SELECT format('its column "%s" is not the one that was attached: changes are missed; detach and '
-        'attach it', a.attname)
+    SELECT format('its column "%s" is not the column that was attached: changes are missed; detach the '
+        'table and attach it again', a.attname)
     FROM pg_attribute a
     JOIN pg_trigger t
         ON t.tgrelid = a.attrelid AND t.tgname = format('textsim_%s_update', source.id)
@@ -53,8 +54,8 @@ BEGIN ATOMIC
                 AND d.refclassid = 'pg_class'::regclass AND d.refobjid = a.attrelid
                 AND d.refobjsubid = a.attnum)
     UNION ALL
-    SELECT format('its trigger textsim_%s_%s is missing: changes are missed; detach and attach it',
-        source.id, e.event)
+    SELECT format('its trigger textsim_%s_%s does not exist: changes are missed; detach the table and '
+        'attach it again', source.id, e.event)
     FROM pg_class c CROSS JOIN unnest(ARRAY['insert', 'update', 'delete', 'truncate']) e (event)
     WHERE c.oid = source.relation AND NOT EXISTS (
         SELECT FROM pg_trigger t
@@ -66,17 +67,18 @@ BEGIN ATOMIC
     FROM textsim._partitions(source.relation) p (oid) JOIN pg_trigger t ON t.tgrelid = p.oid
     WHERE t.tgfoid = textsim._trigger_function(source.id) AND t.tgenabled NOT IN ('O', 'A')
     UNION ALL
-    SELECT 'it changed as triggers do not see (a partition, TRUNCATE, a trigger that was disabled): '
-        'textsim worker, textsim reconcile or textsim.index_pending compares it' AS problem
+    SELECT 'it changed in a way that triggers miss (such as a new partition, TRUNCATE, or a disabled '
+        'trigger): textsim worker, textsim reconcile or textsim.index_pending compares it with its '
+        'documents' AS problem
     FROM pg_class c
     WHERE c.oid = source.relation AND source.shape <> textsim._shape(source)
-        -- A trigger on TRUNCATE, for example, has logged that the table is to be compared.
+        -- The log may already ask for a comparison, for example from the trigger on TRUNCATE.
         AND NOT EXISTS (
             SELECT FROM textsim.pending p
             WHERE p.source_id = source.id AND p.keys IS NULL AND p.error IS NULL);
 END;
 COMMENT ON FUNCTION textsim._source_problems(textsim.source)
-    IS 'what keeps an attached table from being kept indexed, whatever role indexes it';
+    IS 'the reasons why changes of an attached table are missed, for any role that indexes it';
 
 CREATE FUNCTION textsim._warn_unindexed(c textsim.corpus) RETURNS void
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -84,13 +86,13 @@ DECLARE
     source textsim.source;
 BEGIN
     FOR source IN SELECT * FROM textsim._uncompared(c.id) LOOP
-        RAISE WARNING 'table % is not wholly indexed in corpus "%": what it holds may be missing',
+        RAISE WARNING 'table % is not completely indexed in corpus "%": results may be missing',
             source.relation, c.name
             USING HINT = format('Run textsim worker, or: CALL textsim.index_pending(%L)', c.name);
     END LOOP;
 END $$;
 COMMENT ON FUNCTION textsim._warn_unindexed(textsim.corpus)
-    IS 'raise a warning for each attached table that is still to be compared with its documents';
+    IS 'raise a warning for each attached table that must still be compared with its documents';
 
 CREATE FUNCTION textsim._differing_rows(source textsim.source, OUT rows bigint)
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -116,7 +118,7 @@ BEGIN
         INTO rows USING source.id;
         RETURN;
     END IF;
-    -- The planner's estimate: the rows that ANALYZE counted in a page, times the pages that there are.
+    -- Estimate as the planner does: rows in a page, as ANALYZE counted them, times the current pages.
     SELECT sum(pg_relation_size(c.oid) / 8192
         * CASE WHEN c.relpages > 0 THEN c.reltuples / c.relpages ELSE 10 END)
     INTO rows
@@ -126,7 +128,8 @@ BEGIN
     INTO rows USING coalesce(rows, 0), source.id;
 END $$;
 COMMENT ON FUNCTION textsim._differing_rows(textsim.source)
-    IS 'rows without a document and documents without a row; of a table of over 64 MB an estimate';
+    IS 'the number of rows without a document plus documents without a row; an estimate for tables '
+    'over 64 MB';
 
 -- Public functions
 
@@ -167,4 +170,7 @@ BEGIN
     RETURN NEXT;
 END $$;
 COMMENT ON FUNCTION textsim.status(text)
-    IS 'documents indexed, documents that are to be indexed (an estimate while a table is compared or a million changes are logged) since when, documents set aside with an error, and what is wrong with attached tables';
+    IS 'Returns one row: the numbers of documents indexed, pending and failed, and the problems of '
+    'attached tables. oldest_pending is the time of the oldest pending change, and pending_age is '
+    'its age. pending is an estimate while a table is compared with its documents, or if over a '
+    'million changes wait.';

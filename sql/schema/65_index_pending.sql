@@ -1,6 +1,6 @@
 -- Indexing pending changes from SQL, as a worker does: the rows of attached tables, and the ids of words.
--- Each step is a transaction of its own and can be repeated, so that it needs no lease, and workers may
--- run at the same time.
+-- Each step is its own transaction and can be repeated. So it needs no lease, and workers may run at the same
+-- time.
 
 -- Private functions
 
@@ -13,7 +13,7 @@ DECLARE
     fault text;
 BEGIN
     IF c.language IS NOT NULL THEN
-        RAISE EXCEPTION 'corpus "%" identifies languages, which only a worker can', corpus
+        RAISE EXCEPTION 'corpus "%" identifies languages, and only a worker can do that', corpus
             USING ERRCODE = 'feature_not_supported', HINT = 'Run textsim worker.';
     END IF;
     FOR dropped IN SELECT * FROM textsim._release_dropped(c.id) LOOP
@@ -30,7 +30,7 @@ BEGIN
     END LOOP;
 END $$;
 COMMENT ON FUNCTION textsim._prepare_indexing(text)
-    IS 'release dropped tables and log changes that triggers missed, before the log is indexed';
+    IS 'detach dropped tables and log changes that triggers missed';
 
 CREATE FUNCTION textsim._pending_batch(
     corpus text, OUT events bigint[], OUT source_id integer, OUT keys text[])
@@ -45,7 +45,7 @@ BEGIN
     SELECT p.* INTO first FROM textsim.pending p
     WHERE (p.source_id = ANY (usable) OR p.source_id IS NULL AND p.corpus_id = c.id)
         AND p.error IS NULL AND coalesce(p.lease_until < now(), true)
-    -- The changes first: a table may take long to compare.
+    -- Changes come first, because comparing a table may take long.
     ORDER BY p.keys IS NULL, p.id LIMIT 1;
     source_id := first.source_id;
     IF first.keys IS NULL THEN
@@ -69,7 +69,8 @@ BEGIN
         WHERE p.id = ANY (events) ORDER BY 1);
 END $$;
 COMMENT ON FUNCTION textsim._pending_batch(text)
-    IS 'the next changes to index: of keys, or of a whole table if keys is NULL; events is NULL if there are none';
+    IS 'the next log entries to index; keys is NULL if a whole table must be compared, events is '
+    'NULL if the log is empty';
 
 CREATE FUNCTION textsim._hold_source(number integer) RETURNS textsim.source
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -79,8 +80,8 @@ DECLARE
 BEGIN
     SELECT * INTO source FROM textsim.source s WHERE s.id = number AND s.active;
     IF source.id IS NULL THEN
-        RAISE EXCEPTION 'a table was detached meanwhile; repeat it'
-            USING ERRCODE = 'object_not_in_prerequisite_state';
+        RAISE EXCEPTION 'a table was detached while its changes were indexed'
+            USING ERRCODE = 'object_not_in_prerequisite_state', HINT = 'Call index_pending again.';
     END IF;
     EXECUTE format('LOCK TABLE ONLY %s IN ACCESS SHARE MODE', source.relation);
     fault := textsim._source_fault(source);
@@ -91,9 +92,9 @@ BEGIN
     RETURN source;
 END $$;
 COMMENT ON FUNCTION textsim._hold_source(integer)
-    IS 'lock an attached table against being altered, and see that this role can index it';
+    IS 'lock an attached table against ALTER TABLE; an error if this role cannot index it';
 
--- Returns all keys of a page of the table, or the keys without a row of a page of its documents.
+-- For a page of the table, returns all its keys. For a page of documents, returns the keys without a row.
 CREATE FUNCTION textsim._next_page(
     number integer, of_documents boolean, after text, OUT keys text[], OUT last text)
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -129,7 +130,7 @@ BEGIN
     keys := coalesce(keys, '{}');
 END $$;
 COMMENT ON FUNCTION textsim._next_page(integer, boolean, text)
-    IS 'the next keys in the comparison of a table with its documents; last is NULL at the end';
+    IS 'the next keys for the comparison of a table with its documents; last is NULL at the end';
 
 CREATE FUNCTION textsim._set_aside(c textsim.corpus, source integer, key text, reason text)
 RETURNS void
@@ -139,7 +140,7 @@ BEGIN ATOMIC
     VALUES ((c).id, source, ARRAY[key], 1, reason);
 END;
 COMMENT ON FUNCTION textsim._set_aside(textsim.corpus, integer, text, text)
-    IS 'log that a document cannot be indexed';
+    IS 'log that a document cannot be indexed, with the reason';
 
 CREATE FUNCTION textsim._rows_of(source textsim.source, keys text[])
 RETURNS TABLE (key text, body text)
@@ -156,7 +157,7 @@ BEGIN
         format_type(source.key_type, NULL)) USING keys;
 END $$;
 COMMENT ON FUNCTION textsim._rows_of(textsim.source, text[])
-    IS 'the texts that a table has now for these keys; NULL for a key without a row';
+    IS 'the current texts of a table for these keys; NULL for a key without a row';
 
 CREATE FUNCTION textsim._index_row(
     c textsim.corpus, source integer, document_key text, body text, owner integer)
@@ -179,7 +180,8 @@ BEGIN
     END IF;
 END $$;
 COMMENT ON FUNCTION textsim._index_row(textsim.corpus, integer, text, text, integer)
-    IS 'make a document equal to its row; owner: its source, 0 if it has none, NULL if there is no document';
+    IS 'make a document equal to its row; owner is the source of the stored document, 0 for no '
+    'source, NULL for no document';
 
 CREATE FUNCTION textsim._index_rows(number integer, keys text[]) RETURNS boolean
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -193,15 +195,15 @@ DECLARE
 BEGIN
     SELECT k.* INTO c FROM textsim.source s JOIN textsim.corpus k ON k.id = s.corpus_id
     WHERE s.id = number;
-    -- As a worker does, wait for other writers of the corpus while holding no lock, and briefly for
-    -- anything after that: its holder may be waiting for this transaction.
+    -- Wait for other writers of the corpus while holding no lock. After that wait only briefly, because the
+    -- holder of a lock may be waiting for this transaction. A worker does the same.
     PERFORM pg_advisory_xact_lock(hashtext('textsim-db writers'), c.id);
     PERFORM set_config('lock_timeout', '100ms', true);
     source := textsim._hold_source(number);
     DELETE FROM textsim.pending p
     WHERE (p.source_id = number OR p.source_id IS NULL AND p.corpus_id = c.id)
         AND p.error IS NOT NULL AND p.keys[1] = ANY (_index_rows.keys);
-    -- First the documents, then the table, so that no writer of both comes in between.
+    -- Lock the documents before reading the table, so that no transaction can write both in between.
     EXECUTE format($query$
         SELECT coalesce(jsonb_object_agg(d.key, coalesce(d.source_id, 0)), '{}')
         FROM (
@@ -214,8 +216,8 @@ BEGIN
             c, number, changed.key, changed.body, (owners ->> changed.key)::integer);
         digests := digests || jsonb_build_object(changed.key, md5(changed.body));
     END LOOP;
-    -- A row that was changed and removed again before its document was written has left no log. A later
-    -- writer of the row sees the document, or logs that there is none.
+    -- Read the rows again: a row that was written and removed before its document existed has left no log
+    -- entry. A later writer of the row finds the document, or makes a log entry.
     SELECT bool_or(md5(r.body) IS DISTINCT FROM digests ->> r.key) INTO is_changed
     FROM textsim._rows_of(source, keys) r;
     IF is_changed THEN
@@ -232,14 +234,15 @@ EXCEPTION WHEN lock_not_available OR unique_violation THEN
     RETURN false;
 END $$;
 COMMENT ON FUNCTION textsim._index_rows(integer, text[])
-    IS 'make documents equal to their rows, and log words that wait for ids; false if another transaction was in the way';
+    IS 'make documents equal to their rows, and log words that need ids; false if another '
+    'transaction interfered';
 
 CREATE FUNCTION textsim._add_words(corpus text, keys text[]) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     c textsim.corpus := textsim._required_corpus(corpus);
 BEGIN
-    -- In the order of the hashes, so that two writers wait for each other in one direction only.
+    -- Insert in the order of the hashes, so that two writers cannot deadlock.
     EXECUTE format($query$
         INSERT INTO textsim.word (hash, word)
         SELECT DISTINCT ON (n.hash) n.hash, n.word
@@ -254,7 +257,7 @@ BEGIN
         $query$, 'document_' || c.id) USING keys;
 END $$;
 COMMENT ON FUNCTION textsim._add_words(text, text[])
-    IS 'add the words of documents to the dictionary, in a transaction that writes nothing else';
+    IS 'add the words of documents to the dictionary; the transaction must write nothing else';
 
 CREATE FUNCTION textsim._replace_normal_forms(corpus text, keys text[]) RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -282,7 +285,7 @@ BEGIN
     LOOP
         IF waiting.collision IS NOT NULL THEN
             PERFORM textsim._set_aside(c, NULL, waiting.key, format(
-                'the word "%s" has the same 64-bit hash as another one', left(waiting.collision, 40)));
+                'the word "%s" has the same 64-bit hash as another word', left(waiting.collision, 40)));
         ELSE
             -- Another transaction has locked the document, and may roll back.
             INSERT INTO textsim.pending (corpus_id, keys, lease_until)
@@ -298,14 +301,15 @@ LANGUAGE sql VOLATILE STRICT PARALLEL UNSAFE
 BEGIN ATOMIC
     DELETE FROM textsim.pending p WHERE p.id = ANY (events);
 END;
-COMMENT ON FUNCTION textsim._forget_events(bigint[]) IS 'delete changes that are indexed from the log';
+COMMENT ON FUNCTION textsim._forget_events(bigint[]) IS 'delete log entries that are indexed';
 
 CREATE FUNCTION textsim._parts(keys text[]) RETURNS SETOF text[]
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 BEGIN ATOMIC
     SELECT keys[first:first + 99] FROM generate_series(1, cardinality(keys), 100) first;
 END;
-COMMENT ON FUNCTION textsim._parts(text[]) IS 'keys in parts of a hundred, one for a transaction';
+COMMENT ON FUNCTION textsim._parts(text[])
+    IS 'keys in parts of a hundred, each for one transaction';
 
 CREATE FUNCTION textsim._report_unfinished(corpus text) RETURNS void
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -317,18 +321,19 @@ BEGIN
     SELECT count(*) FILTER (WHERE p.error IS NULL), count(*) FILTER (WHERE p.error IS NOT NULL)
     INTO leased, refused FROM textsim._pending(c.id) p;
     IF leased > 0 THEN
-        RAISE NOTICE '% entries of the log are left: a worker has them in hand, or their table cannot be '
-            'indexed', leased;
+        RAISE NOTICE '% log entries are left: a worker is processing them, or their table cannot be indexed',
+            leased USING HINT = format('SELECT problems FROM textsim.status(%L)', corpus);
     END IF;
     IF refused > 0 THEN
-        RAISE NOTICE '% documents are set aside; textsim.pending has the error of each', refused;
+        RAISE NOTICE '% documents are set aside, with their errors in textsim.pending', refused
+            USING HINT = 'SELECT keys, error FROM textsim.pending WHERE error IS NOT NULL';
     END IF;
 END $$;
 COMMENT ON FUNCTION textsim._report_unfinished(text)
-    IS 'raise a notice of the changes that index_pending left in the log';
+    IS 'raise a notice about log entries that index_pending left';
 
--- A procedure with a SET clause cannot commit. So the procedures use no operators, which the caller's
--- search_path could replace, and qualify each function.
+-- A procedure with a SET clause cannot commit, so these procedures run with the caller's search_path. They
+-- qualify each function, and use no operators, because the search_path could replace them.
 CREATE PROCEDURE textsim._index_keys(source integer, keys text[])
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -349,7 +354,7 @@ BEGIN
     END LOOP;
 END $$;
 COMMENT ON PROCEDURE textsim._index_keys(integer, text[])
-    IS 'make documents equal to their rows in transactions of up to a hundred';
+    IS 'make documents equal to their rows, in transactions of up to a hundred documents';
 
 CREATE PROCEDURE textsim._give_word_ids(corpus text, keys text[])
 LANGUAGE plpgsql AS $$
@@ -364,7 +369,7 @@ BEGIN
     END LOOP;
 END $$;
 COMMENT ON PROCEDURE textsim._give_word_ids(text, text[])
-    IS 'give the words of documents their ids in transactions of up to a hundred documents';
+    IS 'give the words of documents ids, in transactions of up to a hundred documents';
 
 -- Public functions
 
@@ -402,4 +407,6 @@ BEGIN
     PERFORM textsim._report_unfinished(corpus);
 END $$;
 COMMENT ON PROCEDURE textsim.index_pending(text)
-    IS 'index the pending changes of a corpus and give its words ids, as a worker does';
+    IS 'Indexes the pending changes of a corpus and gives words their ids, as a worker does. It '
+    'commits after each step, so call it outside a transaction block. Raises '
+    'feature_not_supported if the corpus identifies languages, which only a worker can.';

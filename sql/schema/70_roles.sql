@@ -1,5 +1,5 @@
--- Rights. A role that only writes attached tables needs none. The functions that run with the rights of
--- the schema's owner are for writers.
+-- Rights. A role that only writes attached tables needs no rights here. Only writers may call the functions
+-- that run with the rights of the schema's owner.
 
 REVOKE EXECUTE ON FUNCTION textsim._prepare_source(text, regclass, name, name, text) FROM PUBLIC;
 REVOKE EXECUTE ON FUNCTION textsim._activate_source(integer, boolean) FROM PUBLIC;
@@ -13,7 +13,7 @@ LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, p
 BEGIN
     EXECUTE format('GRANT INSERT, UPDATE, DELETE ON textsim.pending, %s TO %s',
         array_to_string(relations, ', '), role);
-    -- Not the ids, which only the sequence gives out.
+    -- Not the column id: only the sequence gives out ids.
     EXECUTE format('GRANT INSERT (hash, word) ON textsim.word TO %s', role);
     PERFORM textsim._grant_ids(c.id) FROM textsim.corpus c;
     EXECUTE format('GRANT EXECUTE ON FUNCTION '
@@ -33,7 +33,7 @@ BEGIN
             AND r.relname ~ '^(document|band)(_[0-9]+)?$');
 END $$;
 COMMENT ON FUNCTION textsim._corpus_tables()
-    IS 'the tables of documents and band rows of all corpora, and their patterns';
+    IS 'the document and band tables of all corpora, and their patterns';
 
 -- Public functions
 
@@ -43,13 +43,14 @@ BEGIN
     EXECUTE format('GRANT USAGE ON SCHEMA textsim TO %s', role);
     EXECUTE format('GRANT SELECT ON ALL TABLES IN SCHEMA textsim TO %s', role);
 END $$;
-COMMENT ON FUNCTION textsim.grant_reader(regrole) IS 'let a role search every corpus, and no more';
+COMMENT ON FUNCTION textsim.grant_reader(regrole)
+    IS 'Lets a role search every corpus, including corpora that are created later.';
 
 CREATE FUNCTION textsim.grant_reader(role regrole, corpus text) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     c textsim.corpus := textsim._required_corpus(corpus);
-    -- Without the patterns, whose rights new corpora take over.
+    -- Without the patterns, because new corpora copy the rights of the patterns.
     shared text := (
         SELECT string_agg(r.oid::regclass::text, ', ')
         FROM pg_class r
@@ -61,7 +62,8 @@ BEGIN
         shared, 'document_' || c.id, 'band_' || c.id, role);
 END $$;
 COMMENT ON FUNCTION textsim.grant_reader(regrole, text)
-    IS 'let a role search one corpus: of others it sees names, keys that are pending, and words';
+    IS 'Lets a role search one corpus. The role can also read what all corpora share: their names, '
+    'the dictionary and the pending keys.';
 
 CREATE FUNCTION textsim.grant_writer(role regrole) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -70,7 +72,7 @@ BEGIN
     PERFORM textsim._grant_writing(role, textsim._corpus_tables());
 END $$;
 COMMENT ON FUNCTION textsim.grant_writer(regrole)
-    IS 'let a role search, add and remove documents, attach tables of its own, and run workers';
+    IS 'Lets a role search and write every corpus, attach tables that it owns, and run workers.';
 
 CREATE FUNCTION textsim.grant_writer(role regrole, corpus text) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -82,7 +84,7 @@ BEGIN
         format('textsim.%I', 'document_' || c.id), format('textsim.%I', 'band_' || c.id)]::regclass[]);
 END $$;
 COMMENT ON FUNCTION textsim.grant_writer(regrole, text)
-    IS 'let a role search and write one corpus, attach tables of its own to it, and run workers';
+    IS 'Lets a role search and write one corpus, attach tables that it owns, and run workers.';
 
 CREATE FUNCTION textsim.revoke_all(role regrole) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -95,4 +97,5 @@ BEGIN
         EXECUTE format('REVOKE ALL ON %s FROM %s', objects, role);
     END LOOP;
 END $$;
-COMMENT ON FUNCTION textsim.revoke_all(regrole) IS 'take back what grant_reader and grant_writer gave';
+COMMENT ON FUNCTION textsim.revoke_all(regrole)
+    IS 'Takes back every right that grant_reader and grant_writer gave to a role.';

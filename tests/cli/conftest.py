@@ -1,4 +1,4 @@
-"""A corpus that commands are tried on."""
+"""A corpus for the tests of commands."""
 
 from __future__ import annotations
 

@@ -21,9 +21,9 @@ from textsim_db.files.record_files import Columns
 BLOCK = 2**24
 GOOD = b'{"id": 1, "text": "some good text"}\n'
 MEGABYTES = 1000
-"""The longest line that may be read, 256 MiB, is there three times at most, and all of Python."""
+"""Memory of Python, and of at most three copies of the longest line that is read, 256 MiB."""
 
-# Prints what was read and refused, and the most memory that the process had.
+# Prints the documents, the refusals, and the peak memory of the process.
 READ = """
 import json, resource, sys
 from textsim_db.files.read_documents import Inputs
@@ -52,14 +52,14 @@ print(json.dumps([found, error, most]))
 
 
 def run(program: str, *arguments: str | Path) -> Any:
-    # On Linux a process says it had as much memory as the one that started it: hence the shell.
+    # On Linux the peak memory of a process includes its parent's; a shell as the parent is small.
     command = ["sh", "-c", '"$@"', "sh", sys.executable, "-c", program, *map(str, arguments)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     return json.loads(done.stdout)
 
 
 def write(path: Path, *parts: tuple[bytes, int]) -> None:
-    """Write a gzip file of pieces, each a number of times, in as little time as memory."""
+    """Write a gzip file of repeated pieces, quickly and in little memory."""
     with path.open("wb") as file:
         for part, times in parts:
             block = max(1, BLOCK // len(part))
@@ -101,7 +101,7 @@ Parts = list[tuple[bytes, int]]
                 (GOOD, 1),
             ],
             ", line 2",
-            "the line has more than 16,777,216 bytes beside its strings",
+            "the line has more than 16,777,216 bytes outside its strings",
             id="JSON of 80 million arrays",
             marks=pytest.mark.long,
         ),
@@ -115,7 +115,7 @@ Parts = list[tuple[bytes, int]]
                 (GOOD, 1),
             ],
             ", line 2",
-            "the line has more than 16,777,216 bytes beside its strings",
+            "the line has more than 16,777,216 bytes outside its strings",
             id="JSON of 40 million strings",
             marks=pytest.mark.long,
         ),
@@ -131,7 +131,7 @@ Parts = list[tuple[bytes, int]]
             "csv",
             [(b'id,text\n1,t\n2,"', 1), (b"a line\n", 3 * 10**8), (b'"\n', 1)],
             "",
-            "from line 3 on: a quotation mark is opened and not closed again",
+            "from line 3 on: a quotation mark is not closed",
             id="millions of lines in quotation marks",
             marks=pytest.mark.long,
         ),
@@ -153,7 +153,7 @@ Parts = list[tuple[bytes, int]]
             "txt",
             [(b"word ", 8 * 10**8)],
             "",
-            "the file is larger than 134,217,728 bytes, the most that a text can be",
+            "the file is larger than 134,217,728 bytes, the limit for a text; split the file",
             id="a text of 4 GB",
         ),
     ],
@@ -170,7 +170,7 @@ def test_gzip(tmp_path: Path, suffix: str, parts: Parts, place: str, reason: str
 
 @pytest.mark.long
 def test_the_longest_line_of_wide_characters(tmp_path: Path) -> None:
-    """A single one beyond U+FFFF has Python store each of them in four bytes."""
+    """A single character beyond U+FFFF makes Python store four bytes for every character."""
     path = tmp_path / "wide.jsonl.gz"
     write(path, (b'{"id": 2, "text": "\xf0\x9f\x99\x82', 1), (b"x", 26 * 10**7), (b'"}\n', 1))
     documents, refused, most = run(READ, path)
@@ -189,8 +189,8 @@ def test_many_good_lines_take_no_more_memory_than_one(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-def test_what_is_quoted_is_no_structure(tmp_path: Path) -> None:
-    """Long texts of nothing but what would be structure outside of them."""
+def test_quoted_brackets_and_quotes_are_text(tmp_path: Path) -> None:
+    """Long texts of brackets and quotation marks are read as texts."""
     text = '{"[,]"}\\' * 2_500_000
     (tmp_path / "a.jsonl").write_text(json.dumps({"id": "1", "text": text}))
     quoted = text.replace('"', '""')
@@ -223,7 +223,7 @@ def parquet(tmp_path: Path) -> Callable[..., Path]:
 def test_a_parquet_dictionary_is_not_written_out(
     parquet: Callable[..., Path], tmp_path: Path
 ) -> None:
-    """Twelve gigabytes: sixty times the same 100 MB, in two columns."""
+    """A text of 100 MB, sixty times in two columns, would take twelve gigabytes."""
     import pyarrow
 
     some = pyarrow.array(["word " * 20_000_000])
@@ -255,7 +255,7 @@ def test_damaged_parquet_is_an_error_that_names_the_file(
     for _ in range(300):
         at = rng.randrange(len(data))
         damaged.append(data[:at] + rng.randbytes(rng.randrange(1, 9)) + data[at + 1 :])
-    # Names of columns that are not UTF-8, each where it stands.
+    # Each place where the file has the name of a column, changed to bytes that are not UTF-8.
     for place in range(len(data) - 3):
         if data[place : place + 4] == b"text":
             damaged.append(data[:place] + b"te\xd2t" + data[place + 4 :])

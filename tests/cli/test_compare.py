@@ -1,4 +1,4 @@
-"""textsim compare: files, texts and keys; the page; what it warns of."""
+"""textsim compare: files, texts and keys; the HTML page; warnings."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ def test_files(textsim: Textsim, tmp_path: Path) -> None:
     assert "there is no such file" in textsim("compare", str(old), "nothing", status=2).stderr
     old.write_bytes(b"\xff")
     assert (
-        "not UTF-8: byte 0xff at offset 0"
+        "not UTF-8: byte 0xff at offset 0; convert it to UTF-8"
         in textsim("compare", str(old), str(new), status=2).stderr
     )
     wrong = textsim("compare", "a", "b", "--html", str(tmp_path / "no" / "page"), status=2)
     assert "cannot be written" in wrong.stderr
 
 
-def test_standard_input_pipes_and_what_is_in_texts(tmp_path: Path) -> None:
+def test_standard_input_pipes_and_control_characters(tmp_path: Path) -> None:
     command = f'"{sys.executable}" -m textsim_db.cli compare'
     file = tmp_path / "a.txt"
     file.write_text("the \x1b]0;title\x07cat sat")
@@ -66,7 +66,7 @@ def test_files_have_the_limit_of_texts(textsim: Textsim, tmp_path: Path) -> None
         refused = textsim("compare", *map(str, names), status=2).stderr
         assert "huge.txt: the file is larger than 134,217,728 bytes" in refused
     twice = textsim("compare", "-", "-", status=2)
-    assert "is one text; two were expected" in twice.stderr
+    assert "standard input is one text" in twice.stderr
 
 
 def test_an_input_is_not_overwritten(textsim: Textsim, tmp_path: Path) -> None:
@@ -74,7 +74,7 @@ def test_an_input_is_not_overwritten(textsim: Textsim, tmp_path: Path) -> None:
     old.write_text("one")
     new.write_text("two")
     result = textsim("compare", str(old), str(new), "--html", str(new), status=2)
-    assert "would overwrite what is compared" in result.stderr
+    assert "would overwrite a file that is compared" in result.stderr
     assert new.read_text() == "two"
     assert "-1 is too low" in textsim("compare", "a", "b", "--shingles", "-1", status=2).stderr
 

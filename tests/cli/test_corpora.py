@@ -14,7 +14,7 @@ from tests.support.commands import (
 pytestmark = pytest.mark.one_server
 
 
-def test_create_shows_what_was_chosen(textsim: Textsim) -> None:
+def test_create_shows_the_settings(textsim: Textsim) -> None:
     shown = textsim("corpus", "create", "news").stdout
     assert "bands       18\n" in shown
     assert "rows        7\n" in shown
@@ -40,7 +40,8 @@ def test_create_again(textsim: Textsim) -> None:
     textsim("corpus", "create", "news", "--exist-ok")
     result = textsim("corpus", "create", "news", "--exist-ok", "--threshold", "0.5", status=2)
     assert result.stderr == (
-        'error: corpus "news" exists with other settings: threshold is 0.8 there, not 0.5\n'
+        'error: corpus "news" exists with other settings: threshold is 0.8 there, not 0.5; '
+        "use another name, or change the settings with textsim rebuild\n"
     )
 
 
@@ -76,7 +77,7 @@ def test_drop_needs_a_yes(news: Textsim) -> None:
     result = news("corpus", "drop", "news", status=2)
     assert result.stderr == (
         'error: this would remove the corpus "news" with 4 documents; '
-        "there is no terminal to ask on, so give --yes to confirm\n"
+        "there is no terminal to ask on: give --yes to confirm\n"
     )
     news("corpus", "drop", "news", "--yes")
     assert "no corpus" in news("corpus", "list").stderr

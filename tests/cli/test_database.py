@@ -41,7 +41,7 @@ def test_another_recipe_is_reported(news: Textsim, database_url: str) -> None:
     (row,) = rows(news("check", "--format", "jsonl", status=1))
     assert row["kind"] == "recipe"
     assert "99" in row["detail"]
-    assert "left out: " in news("corpus", "list").stderr
+    assert "skipped: " in news("corpus", "list").stderr
     assert "99" in news("query", "news", "text", status=2).stderr
 
 
@@ -94,22 +94,22 @@ def test_no_database() -> None:
     )
 
 
-def test_a_data_directory_that_cannot_be(tmp_path: Path) -> None:
+def test_an_impossible_data_directory(tmp_path: Path) -> None:
     blocked = tmp_path / "file"
     blocked.touch()
     runner = CliRunner(env={URL_VARIABLE: "", DATA_DIR_VARIABLE: str(blocked / "data")})
     result = runner.invoke(app, ["corpus", "list"])
     assert result.exit_code == 2
     assert result.stderr == (
-        "error: the folder of the embedded PostgreSQL cannot be made: "
-        f"{blocked}/data: Not a directory; set {DATA_DIR_VARIABLE} to another\n"
+        "error: the folder of the embedded PostgreSQL cannot be created: "
+        f"{blocked}/data: Not a directory; set {DATA_DIR_VARIABLE} to another folder\n"
     )
 
 
 @pytest.mark.parametrize(
     ("address", "message"),
     [
-        ("mysql://x", "expected one such as postgresql://"),
+        ("mysql://x", "expected an address such as postgresql://"),
         ("postgresql://\ud800/x", "cannot be read: 'utf-8' codec can't encode"),
         ("postgresql://h/\ud800", "cannot be read: 'utf-8' codec can't encode"),
         ("postgresql://a..b/x", "'idna' codec"),

@@ -1,4 +1,4 @@
-"""textsim dedupe: which records are kept, of every kind of file and by every rule."""
+"""textsim dedupe: the records that are kept, for each format and each rule."""
 
 from __future__ import annotations
 
@@ -33,7 +33,9 @@ pytestmark = pytest.mark.one_server
         ("min:score", "abd"),
     ],
 )
-def test_one_of_each_cluster_is_left(textsim: Textsim, kind: str, keep: str, left: str) -> None:
+def test_one_document_of_each_cluster_stays(
+    textsim: Textsim, kind: str, keep: str, left: str
+) -> None:
     Path(f"in.{kind}").write_bytes(KINDS[kind](records()))
     result = textsim("dedupe", f"in.{kind}", "-o", f"out.{kind}", "--keep", keep)
     assert ids_of(f"out.{kind}") == list(left)
@@ -55,8 +57,8 @@ def test_records_are_copied_byte_for_byte(textsim: Textsim) -> None:
     Path("in.jsonl").write_bytes(b"".join(lines))
     result = textsim("dedupe", "in.jsonl", "-o", "out.jsonl", status=1)
     assert Path("out.jsonl").read_bytes() == b"".join(lines[:1] + lines[2:])
-    assert 'stays: line 3: "text" is a number; a string was expected' in result.stderr
-    assert "stays: line 4: malformed JSON at character 1" in result.stderr
+    assert 'compared: line 3: "text" is a number; expected a string' in result.stderr
+    assert "compared: line 4: malformed JSON at character 1" in result.stderr
     header = b'\xef\xbb\xbfid,"text"\r\n'
     records_ = [
         b'1,"some ""words"" over\r\ntwo lines"\r\n',
@@ -66,7 +68,7 @@ def test_records_are_copied_byte_for_byte(textsim: Textsim) -> None:
     Path("in.csv").write_bytes(header + b"".join(records_))
     result = textsim("dedupe", "in.csv", "-o", "out.csv", status=1)
     assert Path("out.csv").read_bytes() == header[3:] + b"".join(records_[:2])
-    assert "stays: line 4: 3 columns, where the header has 2" in result.stderr
+    assert "compared: line 4: the record has 3 columns, but the header has 2" in result.stderr
 
 
 def test_reports(textsim: Textsim) -> None:
@@ -92,7 +94,9 @@ def test_reports(textsim: Textsim) -> None:
     ]
 
 
-def test_what_is_removed_is_similar_to_what_is_kept(textsim: Textsim, rng: random.Random) -> None:
+def test_removed_documents_are_similar_to_kept_documents(
+    textsim: Textsim, rng: random.Random
+) -> None:
     texts = [text for _, text in documents(3000, words=50, planted=0.3, seed=rng.randrange(10**6))]
     Path("in.jsonl").write_bytes(as_jsonl([{"id": i, "text": t} for i, t in enumerate(texts)]))
     textsim("dedupe", "in.jsonl", "-o", "out.jsonl", "--report", "r.jsonl", "--threshold", "0.6")
@@ -153,8 +157,8 @@ def test_numbers_among_texts(textsim: Textsim, kind: str) -> None:
     Path(f"in.{kind}").write_bytes(KINDS[kind](some))
     result = textsim("dedupe", f"in.{kind}", "-o", "x", "--keep", "max:score", status=2)
     assert (
-        'keep is "max:score", but record 4 has "n/a" there, which is no number, and record 2 has 9; '
-        "expected only numbers or only texts" in result.stderr
+        'keep is "max:score", but the column mixes numbers and texts: record 4 has "n/a", and record 2 '
+        "has 9; use only numbers or only texts" in result.stderr
     )
     assert os.listdir() == [f"in.{kind}"]
 
@@ -168,17 +172,17 @@ def test_wrong_usage(textsim: Textsim) -> None:
         ([], "give either a file or --table"),
         (["in.jsonl", "--table", "t"], "give either a file or --table"),
         (["in.jsonl"], "give --output, or --report, or both"),
-        (["in.jsonl", "-o", "x", "--into", "t"], "it goes with --table"),
+        (["in.jsonl", "-o", "x", "--into", "t"], "it needs --table"),
         (["in.jsonl", "--report", "x.txt"], "ends in neither .jsonl nor .csv"),
         (["in.jsonl", "-o", "x", "--keep", "best"], 'keep is "best"; expected first, last'),
         (["in.jsonl", "-o", "x", "--threshold", "2"], "threshold is 2.0; expected above 0"),
-        (["--table", "t"], "go into a table: --into"),
-        (["in.txt", "-o", "x"], "in.txt: expected a file that ends in .jsonl, .csv"),
+        (["--table", "t"], "it needs --into"),
+        (["in.txt", "-o", "x"], "in.txt: expected a name that ends in .jsonl, .csv"),
         (["none.jsonl", "-o", "x"], "none.jsonl: No such file or directory"),
         ([".", "-o", "x"], "is a folder"),
         (["in.jsonl", "-o", "no/x"], "no/x: cannot be written: there is no folder"),
-        (["in.jsonl", "-o", "x", "--text", "body"], "stays: line 1"),
-        (["bad.csv", "-o", "x"], "bad.csv: from line 2 on: a quotation mark is opened"),
+        (["in.jsonl", "-o", "x", "--text", "body"], "compared: line 1"),
+        (["bad.csv", "-o", "x"], "bad.csv: from line 2 on: a quotation mark is not closed"),
         (["bad.csv", "-o", "x", "--keep", "max:size"], 'bad.csv: there is no column "size"'),
         (["short.jsonl.gz", "-o", "x"], "short.jsonl.gz: the gzip file ends too early"),
     ]:
@@ -203,5 +207,5 @@ def test_a_file_that_changes_while_it_is_read(
 
     monkeypatch.setattr(open_records.LineRecords, "_copy", changing)
     result = textsim("dedupe", "in.jsonl", "-o", "out.jsonl", status=2)
-    assert "in.jsonl was changed while it was read" in result.stderr
+    assert "in.jsonl changed while it was read" in result.stderr
     assert os.listdir() == ["in.jsonl"]

@@ -33,7 +33,7 @@ def test_standard_input_and_output(textsim: Textsim) -> None:
     assert [line[0] for line in result.stdout.splitlines()] == ["i", "a", "b", "d"]
 
 
-def test_a_file_in_the_place_of_itself(textsim: Textsim) -> None:
+def test_the_output_may_be_the_input(textsim: Textsim) -> None:
     Path("in.jsonl").write_bytes(as_jsonl(records()))
     os.chmod("in.jsonl", 0o640)
     textsim("dedupe", "in.jsonl", "-o", "in.jsonl")
@@ -88,7 +88,7 @@ def test_pipes(textsim: Textsim) -> None:
     assert ids_of("out.parquet") == ["a", "b", "d"]
 
 
-def test_a_report_takes_the_place_of_nothing(textsim: Textsim) -> None:
+def test_a_report_overwrites_neither_input_nor_output(textsim: Textsim) -> None:
     Path("in.jsonl").write_bytes(as_jsonl(records()))
     os.link("in.jsonl", "hard.jsonl")
     os.symlink("in.jsonl", "link.jsonl")
@@ -101,14 +101,14 @@ def test_a_report_takes_the_place_of_nothing(textsim: Textsim) -> None:
         (["in.jsonl", "-o", "new.jsonl", "--report", "dangling.jsonl"], "OUTPUT"),
     ]:
         result = textsim("dedupe", *arguments, status=2)
-        message = f"{arguments[-1]} is {what} as well; name another file"
+        message = f"{arguments[-1]} is also {what}; name another file"
         assert message in " ".join(result.stderr.replace("│", " ").split())
         assert Path("in.jsonl").read_bytes() == as_jsonl(records())
         assert len(os.listdir()) == 4
 
 
 @pytest.mark.parametrize("what", ["INPUT", "OUTPUT"])
-def test_a_report_takes_the_place_of_no_stream(
+def test_a_report_overwrites_no_standard_stream(
     database_url: str, tmp_path: Path, what: str
 ) -> None:
     file = tmp_path / "a.jsonl"
@@ -119,7 +119,7 @@ def test_a_report_takes_the_place_of_no_stream(
         done = process("dedupe", *names, "--report", str(file), url=database_url, **stream)
     _, told = done.communicate()
     assert done.returncode == 2
-    assert f"is {what} as well" in " ".join(told.replace("│", " ").split())
+    assert f"is also {what}" in " ".join(told.replace("│", " ").split())
     assert file.read_bytes() == as_jsonl(records())
 
 
@@ -133,7 +133,7 @@ def test_a_full_disk(textsim: Textsim) -> None:
         pytest.raises(OSError, match="No space"),
     ):
         opened._copy(np.ones(5, bool), full, False)
-    # One of the test's own: root could replace the real one.
+    # A device of the test's own: root could replace /dev/full itself.
     try:
         os.mknod("full.jsonl", stat.S_IFCHR | 0o666, os.stat("/dev/full").st_rdev)
         Path("full.jsonl").open("wb").close()
@@ -146,7 +146,7 @@ def test_a_full_disk(textsim: Textsim) -> None:
 
 
 @pytest.mark.parametrize("how", sample([signal.SIGINT, signal.SIGKILL], 2))
-def test_what_an_interrupted_process_leaves(
+def test_an_interrupted_process_leaves_no_output(
     textsim: Textsim, database_url: str, how: signal.Signals
 ) -> None:
     texts = documents(30_000, words=60, seed=3)

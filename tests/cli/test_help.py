@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator
-from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
 import textsim_db
-from tests.support.commands import (
-    Textsim,
-    rows,
-)
+from scripts.write_reference import command_words, each_command, examples
+from tests.support.commands import Textsim, rows
 from textsim_db.cli import app
 
 pytestmark = pytest.mark.one_server
@@ -31,27 +27,76 @@ COMMANDS = {
     "dedupe",
     "plan",
     "rebuild",
+    "doctor",
     *("corpus", "corpus create", "corpus list", "corpus show", "corpus drop"),
     *("db", "db install", "db upgrade", "db downgrade", "db check"),
     *("db sql", "db url", "db stop"),
 }
 
+# Without these options nothing happens, or the help text describes the effect.
+WITHOUT_DEFAULT = {"bands", "rows", "stop_words", "language", "file", "plot", "html", "watch"} | {
+    *("output", "report", "table", "into")
+}
+
 
 def test_every_command_and_option_has_a_text() -> None:
-    import typer.main
-
-    def commands(group: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-        for name, command in group.commands.items():
-            yield f"{path}{name}", command
-            if hasattr(command, "commands"):
-                yield from commands(command, f"{path}{name} ")
-
-    found = dict(commands(typer.main.get_command(app)))
+    found = dict(each_command())
     assert set(found) == COMMANDS
     for name, command in found.items():
         assert command.help, name
         for parameter in command.params:
             assert getattr(parameter, "help", None), f"{name} {parameter.name}"
+
+
+@pytest.mark.parametrize("name", sorted(COMMANDS - {"corpus", "db"}))
+def test_every_command_has_examples_that_can_be_parsed(name: str) -> None:
+    command = dict(each_command())[name]
+    found = examples(command)
+    assert found
+    for example in found:
+        words = command_words(example)
+        assert words[: 1 + len(name.split())] == ["textsim", *name.split()], example
+        command.make_context(name, words[1 + len(name.split()) :])
+
+
+def test_every_option_with_a_value_says_its_form_and_its_default() -> None:
+    for name, command in each_command():
+        for option in command.params:
+            if not option.opts[0].startswith("-") or option.is_flag or option.name == "help":
+                continue
+            assert option.metavar, f"{name} {option.name}"
+            is_optional = option.default is not None or "Default: " in option.help
+            assert is_optional or option.name in WITHOUT_DEFAULT, f"{name} {option.name}"
+
+
+def test_without_a_command_it_shows_the_first_steps() -> None:
+    result = CliRunner().invoke(app, [])
+    assert result.exit_code == 0
+    lines = result.stdout.splitlines()
+    assert len(lines) < 24
+    commands = dict(each_command())
+    shown = [line.strip() for line in lines if line.startswith("    textsim ")]
+    assert len(shown) == 4
+    for line in shown:
+        words = command_words(line)
+        commands[words[1]].make_context(words[1], words[2:])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["dedup"], "Did you mean 'dedupe'?"),
+        (["corpus", "lst"], "Did you mean 'list'?"),
+        (["pairs", "news", "--treshold", "0.8"], "--threshold"),
+        (["clusters", "news", "--linkage", "singel"], 'did you mean "single"?'),
+        (["query", "news", "a text", "--format", "josnl"], 'did you mean "jsonl"?'),
+        (["dedupe", "a.csv", "--keep", "longst"], 'did you mean "longest"?'),
+    ],
+)
+def test_a_misspelt_word_is_answered_with_the_nearest(arguments: list[str], expected: str) -> None:
+    result = CliRunner(env={"COLUMNS": "200"}).invoke(app, arguments)
+    assert result.exit_code == 2
+    assert expected in result.output
 
 
 def test_help_goes_to_standard_output_and_loads_nothing_heavy() -> None:
@@ -87,7 +132,7 @@ def test_demo_twice(textsim: Textsim) -> None:
         assert any(line.startswith(f"{step} ") for line in result.stdout.splitlines())
     assert "Clusters of near-duplicates" in result.stdout
     assert "encodings/cp1252.py" in result.stdout
-    assert "every stored row is right" in result.stdout
+    assert "no problem found" in result.stdout
     assert [row["corpus"] for row in rows(textsim("corpus", "list", "--format", "jsonl"))] == [
         "demo-python-stdlib"
     ]

@@ -1,4 +1,4 @@
-"""Names that try to be more than names: of corpora, keys, tables, columns, files and addresses."""
+"""Names that hold SQL or control characters: corpora, keys, tables, columns, files, addresses."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def identifiers() -> list[str]:
 
 
 def lines(result: Any) -> list[str]:
-    """Return the messages; none of them may reach the terminal as more than text."""
+    """Return the messages, after a check that they have no control characters."""
     for character in result.stderr:
         assert character == "\n" or character.isprintable(), result.stderr
     return list(result.stderr.splitlines())
@@ -133,7 +133,7 @@ def test_tables_and_columns(textsim: Textsim, database_url: str, name: str) -> N
 @pytest.mark.parametrize(
     "name", ["; DROP TABLE x", 'a"b', '"open', "a.b.c.d", "", " ", "a\nb", "%s", "x(", "é" * 99]
 )
-def test_what_is_no_name_of_a_table(textsim: Textsim, database_url: str, name: str) -> None:
+def test_impossible_names_of_tables(textsim: Textsim, database_url: str, name: str) -> None:
     with psycopg.connect(database_url) as connection:
         connection.execute("CREATE TABLE x (id integer PRIMARY KEY, text text)")
         connection.execute("INSERT INTO x VALUES (1, 'a text'), (2, 'another')")
@@ -151,7 +151,7 @@ def test_what_is_no_name_of_a_table(textsim: Textsim, database_url: str, name: s
 
 
 def test_a_target_whose_name_is_cut(textsim: Textsim, database_url: str) -> None:
-    """The server cuts names to 63 bytes: what is made must not be another table than was named."""
+    """The server cuts names to 63 bytes: a table with the cut name must not be created."""
     with psycopg.connect(database_url) as connection:
         connection.execute("CREATE TABLE x (id integer PRIMARY KEY, text text)")
         connection.execute("INSERT INTO x VALUES (1, 'a text'), (2, 'a text')")

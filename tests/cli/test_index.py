@@ -1,4 +1,4 @@
-"""textsim index and remove: what is added, refused and counted."""
+"""textsim index and remove: added, refused and counted documents."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.support.commands import (
 pytestmark = pytest.mark.one_server
 
 
-def test_again_writes_nothing(news: Textsim) -> None:
+def test_indexing_again_writes_nothing(news: Textsim) -> None:
     result = news("index", "news", "news.jsonl")
     assert result.stderr.startswith("0 added, 0 replaced, 4 unchanged; ")
 
@@ -39,10 +39,11 @@ def test_create_with_settings(news: Textsim) -> None:
     news("index", "new", "news.jsonl", "--create")
     result = news("index", "new", "news.jsonl", "--create", "--threshold", "0.7", status=2)
     assert result.stderr == (
-        'error: corpus "new" exists with other settings: threshold is 0.6 there, not 0.7\n'
+        'error: corpus "new" exists with other settings: threshold is 0.6 there, not 0.7; '
+        "use another name, or change the settings with textsim rebuild\n"
     )
     result = news("index", "new", "news.jsonl", "--threshold", "0.7", status=2)
-    assert "needs --create" in result.stderr
+    assert "give --create" in result.stderr
     result = news("index", "new", "news.jsonl", "--kind", "xml", status=2)
     assert "'--kind': \"xml\" is not one of auto, text, jsonl, csv" in result.stderr
 
@@ -57,7 +58,10 @@ def test_create_with_settings(news: Textsim) -> None:
 )
 def test_only_settings_that_differ_are_named(settings: str, message: str, news: Textsim) -> None:
     result = news("index", "news", "-", "--create", *settings.split(), status=2)
-    assert result.stderr == f'error: corpus "news" exists with other settings: {message}\n'
+    assert result.stderr == (
+        f'error: corpus "news" exists with other settings: {message}; '
+        "use another name, or change the settings with textsim rebuild\n"
+    )
 
 
 @pytest.mark.parametrize(
@@ -73,14 +77,14 @@ def test_a_failed_command_leaves_no_corpus(mistake: list[str], message: str, new
     command = ["index", "new", "--create"]
     result = news(*command, *mistake, status=2)
     assert result.stderr.endswith(
-        f'{message}error: no document was found, so the corpus "new" was not created\n'
+        f'{message}error: the corpus "new" was not created, because the input has no document\n'
     )
     news(*command, "news.jsonl", "--threshold", "0.6")
     (row,) = rows(news("corpus", "show", "new", "--format", "jsonl"))
     assert (row["threshold"], row["documents"]) == (0.6, 4)
 
 
-def test_a_wrong_setting_is_told_before_anything_is_read(textsim: Textsim) -> None:
+def test_a_wrong_setting_is_reported_before_any_file_is_read(textsim: Textsim) -> None:
     result = textsim("index", "c", "none", "--create", "--threshold", "2", status=2)
     assert result.stderr == "error: threshold is 2.0; expected above 0, at most 1\n"
 
@@ -100,7 +104,7 @@ def test_every_kind_of_file(textsim: Textsim, database_url: str) -> None:
         assert all(key in corpus for key in ("d/one.txt", "1", "s"))
 
 
-def test_refusals_are_listed_and_the_rest_is_stored(textsim: Textsim) -> None:
+def test_refused_documents_are_listed_and_other_documents_stored(textsim: Textsim) -> None:
     lines = ['{"id": "k", "text": "good"}', "{", r'{"id": "n", "text": "a\u0000b"}']
     lines += [r'{"id": "s", "text": "\ud800"}', json.dumps({"id": "k" * 1001, "text": "t"})]
     Path("a.jsonl").write_text("\n".join(lines))
@@ -111,8 +115,10 @@ def test_refusals_are_listed_and_the_rest_is_stored(textsim: Textsim) -> None:
         "refused: a.jsonl, line 2: malformed JSON at character 2: "
         "Expecting property name enclosed in double quotes",
         "refused: missing: cannot be read: No such file or directory",
-        'refused: document "n": the text has a NUL character at character 2',
-        'refused: document "s": the text has a lone surrogate U+D800 at character 1',
+        'refused: document "n": the text has a NUL character at character 2, '
+        "which PostgreSQL cannot store; remove it",
+        'refused: document "s": the text has a lone surrogate U+D800 at character 1, '
+        "which PostgreSQL cannot store; remove it",
     ]
     assert refused[4].endswith("the key is 1001 bytes long; at most 1000 are possible")
     assert len(refused) == 5
@@ -147,7 +153,7 @@ def test_the_speed_of_many_documents(textsim: Textsim) -> None:
 
 def test_duplicates_are_counted(news: Textsim) -> None:
     result = news("index", "news", "news.jsonl", "news.jsonl")
-    assert "4 with a key given again (the last one wins)" in result.stderr
+    assert "4 with a repeated key (the last document stays)" in result.stderr
 
 
 def test_remove(news: Textsim) -> None:
@@ -178,4 +184,4 @@ def test_outputs_are_checked_before_the_work(textsim: Textsim, command: tuple[st
     assert "cannot be written: there is no folder" in missing  # and not that the input is missing
     Path("no").mkdir()
     Path(command[-1]).mkdir()
-    assert "is a folder; a file was expected" in textsim(*command, status=2).stderr
+    assert "is a folder; expected a file" in textsim(*command, status=2).stderr

@@ -52,7 +52,7 @@ def test_empty_text_file_is_a_document(read: Read) -> None:
     assert read("a.txt") == ([("a.txt", "")], [])
 
 
-def test_folders_in_order_without_what_is_hidden(read: Read) -> None:
+def test_folders_in_order_without_hidden_files(read: Read) -> None:
     for name in ("d/b.txt", "d/a.md", "d/sub/c.txt", "d/.git/x.txt", "d/.hidden.txt"):
         Path(name).parent.mkdir(parents=True, exist_ok=True)
         Path(name).write_text(name)
@@ -84,21 +84,21 @@ def test_columns_have_names(read: Read) -> None:
     ("line", "reason"),
     [
         (b"{", "malformed JSON at character 2: Expecting property name enclosed in double quotes"),
-        (b"[1]", "a JSON object was expected, an array was found"),
-        (b'"id"', "a JSON object was expected, a string was found"),
+        (b"[1]", "the line is an array; expected a JSON object"),
+        (b'"id"', "the line is a string; expected a JSON object"),
         (b'{"text": "t"}', 'there is no member "id"; found "text": name another with --key'),
         (b"{}", 'there is no member "id"; found none: name another with --key'),
         (b'{"id": "k"}', 'there is no member "text"; found "id": name another with --text'),
-        (b'{"id": true, "text": "t"}', '"id" is true; a string or a whole number was expected'),
-        (b'{"id": 1.5, "text": "t"}', '"id" is 1.5; a string or a whole number was expected'),
-        (b'{"id": null, "text": "t"}', '"id" is null; a string or a whole number was expected'),
-        (b'{"id": {}, "text": "t"}', '"id" is an object; a string or a whole number was expected'),
-        (b'{"id": 1, "text": 2}', '"text" is a number; a string was expected'),
-        (b'{"id": 1, "text": null}', '"text" is null; a string was expected'),
-        (b'{"id": 1, "text": "\xff"}', "not UTF-8: byte 0xff at offset 19"),
+        (b'{"id": true, "text": "t"}', '"id" is true; expected a string or a whole number'),
+        (b'{"id": 1.5, "text": "t"}', '"id" is 1.5; expected a string or a whole number'),
+        (b'{"id": null, "text": "t"}', '"id" is null; expected a string or a whole number'),
+        (b'{"id": {}, "text": "t"}', '"id" is an object; expected a string or a whole number'),
+        (b'{"id": 1, "text": 2}', '"text" is a number; expected a string'),
+        (b'{"id": 1, "text": null}', '"text" is null; expected a string'),
+        (b'{"id": 1, "text": "\xff"}', "not UTF-8: byte 0xff at offset 19; convert it to UTF-8"),
     ],
 )
-def test_a_bad_json_line_is_refused_and_the_rest_goes_on(
+def test_a_bad_json_line_is_refused_and_reading_goes_on(
     line: bytes, reason: str, read: Read
 ) -> None:
     good = b'{"id": "k", "text": "t"}'
@@ -125,15 +125,15 @@ def test_csv_with_quotes_and_line_breaks(read: Read) -> None:
     assert read("a.csv") == ([("1", 'two\r\nlines, "quoted"'), ("2", "")], [])
 
 
-def test_a_bad_csv_record_is_refused_and_the_rest_goes_on(read: Read) -> None:
+def test_a_bad_csv_record_is_refused_and_reading_goes_on(read: Read) -> None:
     Path("a.csv").write_bytes(b'id,text\n1,"a\nb"\n2\n3,c,d\n4,"x"y\n5,\xff\n6,ok\n')
     documents, refused = read("a.csv")
     assert documents == [("1", "a\nb"), ("6", "ok")]
     assert refused == [
-        Refusal("a.csv, line 4", "1 columns, where the header has 2"),
-        Refusal("a.csv, line 5", "3 columns, where the header has 2"),
+        Refusal("a.csv, line 4", "the record has 1 columns, but the header has 2"),
+        Refusal("a.csv, line 5", "the record has 3 columns, but the header has 2"),
         Refusal("a.csv, line 6", "malformed CSV: ',' expected after '\"'"),
-        Refusal("a.csv, line 7", "not UTF-8: byte 0xff at offset 2"),
+        Refusal("a.csv, line 7", "not UTF-8: byte 0xff at offset 2; convert it to UTF-8"),
     ]
 
 
@@ -141,7 +141,7 @@ def test_a_quotation_mark_that_stays_open(read: Read) -> None:
     Path("a.csv").write_text('id,text\n1,a\n2,"b\n3,c\n')
     documents, refused = read("a.csv")
     assert documents == [("1", "a")]
-    reason = "from line 3 on: a quotation mark is opened and not closed again"
+    reason = "from line 3 on: a quotation mark is not closed"
     assert refused == [Refusal("a.csv", reason)]
 
 
@@ -165,10 +165,10 @@ def test_a_quotation_mark_that_stays_open(read: Read) -> None:
             'there is no column "text"; found "id", "a", "b", "c", "d", "e", "f", "g", ...: '
             "name another with --text",
         ),
-        ("a.csv", b"", "the file is empty; a line with the names of the columns was expected"),
-        ("a.csv", b"\xff\n1,a\n", "not UTF-8: byte 0xff at offset 0"),
-        ("a.txt", b"abc\xe9", "not UTF-8: byte 0xe9 at offset 3"),
-        ("a.txt.gz", b"abc", "not a gzip file, or a damaged one: Not a gzipped file (b'ab')"),
+        ("a.csv", b"", "the file is empty; expected a first line with the names of the columns"),
+        ("a.csv", b"\xff\n1,a\n", "not UTF-8: byte 0xff at offset 0; convert it to UTF-8"),
+        ("a.txt", b"abc\xe9", "not UTF-8: byte 0xe9 at offset 3; convert it to UTF-8"),
+        ("a.txt.gz", b"abc", "not a gzip file, or damaged: Not a gzipped file (b'ab')"),
     ],
 )
 def test_a_file_that_cannot_be_read_is_refused(
@@ -201,7 +201,8 @@ def test_a_gzip_file_cut_short_gives_what_it_has(read: Read, rng: Any) -> None:
     documents, refused = read("a.jsonl.gz")
     assert 0 < len(documents) < len(lines)
     assert refused[-1] == Refusal(
-        "a.jsonl.gz", "the gzip file ends too early; what came before the end was read"
+        "a.jsonl.gz",
+        "the gzip file ends too early; only the part before its end was read; copy the file again",
     )
 
 
@@ -209,20 +210,23 @@ def test_a_damaged_gzip_file_is_refused(read: Read, rng: Any) -> None:
     packed = bytearray(gzip.compress(rng.randbytes(100_000)))
     packed[200:300] = bytes(100)
     (refusal,) = reasons("a.txt.gz", bytes(packed), read)
-    assert refusal.reason.startswith("not a gzip file, or a damaged one: ")
+    assert refusal.reason.startswith("not a gzip file, or damaged: ")
 
 
 @pytest.mark.parametrize(
     ("packed", "reason"),
     [
-        (lambda data: gzip.compress(data)[:-3], "the gzip file ends too early; what came before"),
+        (
+            lambda data: gzip.compress(data)[:-3],
+            "the gzip file ends too early; only the part before",
+        ),
         (
             lambda data: gzip.compress(data)[:-8] + bytes(8),
-            "not a gzip file, or a damaged one: CRC",
+            "not a gzip file, or damaged: CRC",
         ),
-        (lambda data: gzip.compress(data) + b"garbage", "not a gzip file, or a damaged one: Not a"),
+        (lambda data: gzip.compress(data) + b"garbage", "not a gzip file, or damaged: Not a"),
         (lambda data: gzip.compress(data) + b"\x1f\x8b", "the gzip file ends too early"),
-        (lambda data: gzip.compress(data) + bytes(99), None),  # zeros are what tapes end with
+        (lambda data: gzip.compress(data) + bytes(99), None),  # tapes pad files with zeros
         (lambda data: gzip.compress(data) * 2, None),
     ],
 )
@@ -242,11 +246,14 @@ def test_whole_lines_before_the_damage_are_read(
     [
         (b'{"a": ' * 100_000 + b"}" * 100_000, "malformed JSON: it is nested too deeply"),
         (b"[" * 10**6 + b"]" * 10**6, "malformed JSON: it is nested too deeply"),
-        (b'{"id": 1e999, "text": "t"}', '"id" is Infinity; a string or a whole number was'),
-        (b'{"id": NaN, "text": "t"}', '"id" is NaN; a string or a whole number was expected'),
+        (b'{"id": 1e999, "text": "t"}', '"id" is Infinity; expected a string or a whole number'),
+        (b'{"id": NaN, "text": "t"}', '"id" is NaN; expected a string or a whole number'),
         (b'{"id": 1, "text": "a\0b"}', "malformed JSON at character 21: Invalid control character"),
         (b"\0\0", "malformed JSON at character 1: Expecting value"),
-        ('{"id": 1, "text": "a"}'.encode("utf-16"), "not UTF-8: byte 0xff at offset 0"),
+        (
+            '{"id": 1, "text": "a"}'.encode("utf-16"),
+            "not UTF-8: byte 0xff at offset 0; convert it to UTF-8",
+        ),
         (
             rb'{"\u001b[31m\n\u202e\ud800": 1}',
             r'there is no member "id"; found "\x1b[31m\n\u202e\ud800": name another with --key',
@@ -262,7 +269,7 @@ def test_hostile_json_lines(line: bytes, reason: str, read: Read) -> None:
     assert "\n" not in refused[0].reason
 
 
-def test_of_names_that_come_twice_the_last_counts(read: Read) -> None:
+def test_the_last_of_two_members_of_one_name_counts(read: Read) -> None:
     Path("a.jsonl").write_text('{"id": 1, "text": "a", "text": "b", "id": 2}')
     assert read("a.jsonl") == ([("2", "b")], [])
 
@@ -321,9 +328,11 @@ def test_read_text(tmp_path: Path) -> None:
     path.write_text("any text")
     assert read_text(str(path)) == "any text"
     path.write_bytes(b"\xff")
-    with pytest.raises(InputError, match=r"a\.jsonl: not UTF-8: byte 0xff at offset 0"):
+    with pytest.raises(
+        InputError, match=r"a\.jsonl: not UTF-8: byte 0xff at offset 0; convert it to UTF-8"
+    ):
         read_text(str(path))
-    with pytest.raises(InputError, match="is a folder; a file was expected"):
+    with pytest.raises(InputError, match="is a folder; expected a file"):
         read_text(str(tmp_path))
 
 
@@ -340,7 +349,7 @@ def test_a_text_of_50_megabytes(read: Read) -> None:
     assert not refused
 
 
-def test_what_is_too_long_is_refused(read: Read, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_long_lines_and_files_are_refused(read: Read, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(text_lines, "MAX_LINE", 40)
     monkeypatch.setattr(read_documents, "MAX_BYTES", 20)
     good = '{"id": 1, "text": "t"}'
@@ -352,7 +361,7 @@ def test_what_is_too_long_is_refused(read: Read, monkeypatch: pytest.MonkeyPatch
     assert refused == [
         Refusal("a.jsonl, line 2", "the line is longer than 40 bytes"),
         Refusal("a.csv", "from line 3 on: line 3 is longer than 40 bytes"),
-        Refusal("a.txt", "the file is larger than 20 bytes, the most that a text can be"),
+        Refusal("a.txt", "the file is larger than 20 bytes, the limit for a text; split the file"),
     ]
 
 

@@ -1,4 +1,4 @@
-"""What goes to standard error with --log-json and --log-level, and what `textsim status` shows."""
+"""Messages on standard error with --log-json and --log-level, and the output of `textsim status`."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ def test_a_worker_logs_json(textsim: Textsim, database_url: str) -> None:
 
 
 @pytest.mark.long
-def test_the_server_is_told_which_command(
+def test_the_server_shows_the_name_of_the_command(
     textsim: Textsim, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     textsim("corpus", "create", "news")
@@ -253,7 +253,7 @@ def test_status(textsim: Textsim, database_url: str) -> None:
         assert 90 <= news["lag"] < 150
         assert [error["key"][1001:] for error in news["errors"]] == ["3", "4", "5"]
         assert all("bytes long" in error["error"] for error in news["errors"])
-        assert "does a worker run?" in result.stderr
+        assert "is a worker running?" in result.stderr
         shown = textsim("status").stdout
         assert "s ago" in shown
         assert "bytes long" in shown

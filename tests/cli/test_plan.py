@@ -1,4 +1,4 @@
-"""textsim plan as a user meets it."""
+"""textsim plan: its tables, curves, measurements and errors."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_without_a_corpus(textsim: Textsim) -> None:
 
 
 def test_a_banding_may_find_less_than_the_formula_promises(textsim: Textsim) -> None:
-    caution = "up to 0.013 less is found"
+    caution = "up to 0.013 lower"
     assert caution in textsim("plan", "--recall", "0.4", "--num-hashes", "16").stderr
     assert caution not in textsim("plan").stderr
     for arguments, message in [
@@ -48,16 +48,16 @@ def test_a_corpus_is_measured(textsim: Textsim) -> None:
     banding = ["--threshold", "0.5", "--bands", "2", "--rows", "5"]
     textsim("index", "c", "a.jsonl", "--create", *banding)
     shown = textsim("plan", "c", "--seed", "1").stdout
-    assert "500 documents of 500, compared with all of them; 40 words on average" in shown
-    assert "promised for these similarities: 0." in shown
-    assert "missed: they share no bucket" in shown
-    assert "documents of which no similar one would be found" in shown
+    assert "500 documents of 500, compared with all documents; 40 words on average" in shown
+    assert "the formula gives for these similarities: 0." in shown
+    assert "missed pairs, which share no bucket" in shown
+    assert "documents without any similar document found" in shown
     output = textsim("plan", "c", "--format", "csv")
     assert output.stdout.startswith("bands,rows,found at 0.3")
     assert "recall: 0." in output.stderr
 
 
-def test_settings_are_refused_before_anything_is_measured(
+def test_settings_are_refused_before_the_measurement(
     textsim: Textsim, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     textsim("corpus", "create", "c")
@@ -77,7 +77,7 @@ def test_bands_that_find_nearly_everything(textsim: Textsim) -> None:
 
 def test_a_corpus_without_pairs(textsim: Textsim) -> None:
     textsim("corpus", "create", "c")
-    assert "no recall can be measured" in textsim("plan", "c").stdout
+    assert "the recall is unknown" in textsim("plan", "c").stdout
 
 
 @pytest.mark.parametrize("suffix", ["svg", "png"])

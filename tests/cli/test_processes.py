@@ -53,7 +53,7 @@ def test_an_encoding_that_lacks_the_characters(textsim: Textsim, database_url: s
 
 
 @pytest.mark.parametrize("form", sample(["jsonl", "csv"], 2))
-def test_a_reader_that_has_enough(form: str, textsim: Textsim, database_url: str) -> None:
+def test_a_reader_that_closes_the_pipe(form: str, textsim: Textsim, database_url: str) -> None:
     lines = (json.dumps({"id": i, "text": "the same few words"}) for i in range(500))
     textsim("index", "c", "-", "--create", input="\n".join(lines))
     with process("pairs", "c", "--format", form, url=database_url) as started:
@@ -75,8 +75,8 @@ def test_interrupt(database_url: str) -> None:
         messages = started.stderr.read()
     assert started.returncode == 130
     assert messages == (
-        "interrupted; 0 documents had been stored by then and stay; "
-        "the same command again does only what is missing\n"
+        "interrupted; 0 documents were stored and stay; "
+        "repeat the command to index the other documents\n"
     )
 
 
@@ -105,7 +105,7 @@ def test_a_connection_that_was_cut_is_replaced(database_url: str) -> None:
 
 
 @pytest.mark.long
-def test_a_server_that_goes_away(database_url: str) -> None:
+def test_a_server_that_stops(database_url: str) -> None:
     with process("index", "c", "-", "--create", url=database_url) as started:
         give_first_document(database_url, "c", started)
         cut_connections(database_url, for_good=True)
@@ -115,4 +115,4 @@ def test_a_server_that_goes_away(database_url: str) -> None:
     error, *causes, note = messages.splitlines()
     assert error.startswith("error: no connection to the database: ")
     assert all(line.startswith("  because: ") for line in causes)
-    assert note.startswith("0 documents had been stored by then and stay; ")
+    assert note.startswith("0 documents were stored and stay; ")

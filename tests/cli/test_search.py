@@ -44,9 +44,7 @@ def test_query_from_files(news: Textsim) -> None:
         Path(name).write_bytes(gzip.compress(text) if name.endswith(".gz") else text)
         result = news("query", "news", "--file", name)
         assert result.stdout == expected
-        assert result.stderr == (
-            f"all of {name} is looked for as one text, not document by document\n"
-        )
+        assert result.stderr == (f"{name} is searched for as one text, not document by document\n")
     result = news("query", "news", "--file", "none", status=2)
     assert result.stderr == "error: none: cannot be read: No such file or directory\n"
 
@@ -64,8 +62,8 @@ def test_nothing_found(news: Textsim) -> None:
             assert (result.stdout, result.stderr) == ("", "no document is that similar\n")
         # 1 - (1 - 0.5^7)^18
         assert news(*args, "--threshold", "0.5").stderr == (
-            "no document was found, but of those at similarity 0.5 only 13.2% are: "
-            "the corpus was created for 0.8 and above\n"
+            "no document was found. The corpus was created for similarities of 0.8 and above: "
+            "it finds 13.2% of the documents at 0.5\n"
         )
 
 

@@ -40,7 +40,7 @@ def test_attach_status_and_detach(textsim: Textsim, connection: Connection) -> N
     result = textsim("attach", "news", "article", "--create")
     assert result.stdout == ""
     assert result.stderr.startswith("2 added; ")
-    assert "what changes from now on is indexed by: textsim worker" in result.stderr
+    assert "to index later changes, keep this command running: textsim worker" in result.stderr
     connection.execute("INSERT INTO article VALUES ('c', 'one two three')")
     (row,) = records(textsim, "status", "news")[:1]
     assert (row["indexed"], row["pending"], row["failed"]) == (2, 1, 0)
@@ -49,7 +49,7 @@ def test_attach_status_and_detach(textsim: Textsim, connection: Connection) -> N
     assert "s ago" in shown
     assert "article" in shown
     connection.execute("UPDATE textsim.pending SET created_at = now() - interval '2 minutes'")
-    assert "does a worker run?" in textsim("status").stderr
+    assert "is a worker running?" in textsim("status").stderr
     assert "1 added" in textsim("worker", "--once").stderr
     assert records(textsim, "status")[0]["pending"] == 0
     result = textsim("attach", "news", "article", status=2)
@@ -108,7 +108,7 @@ def test_a_table_that_its_owner_cannot_index(
             "ALTER TABLE article FORCE ROW LEVEL SECURITY".encode()
         )
         address = plain_url(sqlalchemy_url(database_url).set(username=role, password=None))
-        message = "table public.article is attached, but what it holds is not indexed: row security"
+        message = "table public.article is attached, but its rows are not indexed: row security"
         with (
             ts.connect(address) as theirs,
             pytest.raises(ts.ConfigurationError, match=message),
@@ -119,7 +119,7 @@ def test_a_table_that_its_owner_cannot_index(
         assert message in textsim(*command, status=2).stderr
         with ts.connect(database_url) as db:
             assert [table.table for table in db.sources()] == ["article"]
-            # Who may, does what is left.
+            # A role that may read all rows indexes the pending rows.
             assert db.worker().run(until_idle=True).added == 2
             assert len(db.corpus("news")) == 2
     finally:
@@ -140,7 +140,7 @@ def test_pending_and_retry(textsim: Textsim, connection: Connection) -> None:
     assert "1 document will be tried again" in textsim("pending", "--retry").stderr
     connection.execute("UPDATE article SET id = 'short' WHERE id LIKE 'kk%'")
     textsim("worker", "--once")
-    assert "nothing was set aside" in textsim("pending", "news").stderr
+    assert "no document was set aside" in textsim("pending", "news").stderr
 
 
 def test_reconcile(textsim: Textsim, connection: Connection) -> None:
@@ -183,13 +183,13 @@ def test_a_worker_ends_cleanly(
             worker.communicate()
 
 
-def test_a_worker_ends_although_its_batch_does_not(
+def test_a_worker_ends_during_a_long_batch(
     database_url: str, textsim: Textsim, connection: Connection
 ) -> None:
     textsim("attach", "news", "article", "--create")
     worker = process("worker", url=database_url)
     try:
-        # A batch that waits for the dictionary stands for one that computes for minutes.
+        # A batch that waits for the dictionary takes the place of a batch that computes for minutes.
         with psycopg.connect(database_url) as blocking:
             blocking.execute("LOCK TABLE textsim.word IN ACCESS EXCLUSIVE MODE")
             connection.execute("INSERT INTO article VALUES ('c', 'words that nobody has used')")
@@ -197,7 +197,9 @@ def test_a_worker_ends_although_its_batch_does_not(
             worker.send_signal(signal.SIGTERM)
             _, told = worker.communicate(timeout=PATIENCE_SECONDS)
             assert worker.returncode == 0, told
-            assert "ended within a batch, which is left to another worker" in told
+            assert (
+                "ended before the batch was finished; another worker does the batch again" in told
+            )
             query = "SELECT lease_until <= now(), tries FROM textsim.pending"
             assert connection.execute(query).fetchall() == [(True, 0)]
         assert "1 added" in textsim("worker", "--once").stderr

@@ -1,4 +1,4 @@
-"""Administrative commands load no kernels: nobody pays for a room that they do not enter."""
+"""Administrative commands load no kernels, so they start quickly."""
 
 from __future__ import annotations
 

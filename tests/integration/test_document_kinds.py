@@ -167,8 +167,8 @@ WRONG_DOCUMENTS: list[tuple[Any, dict[str, Any], str]] = [
     (arrow(columns())["body"], {"key": "id", "text": "body"}, "type ChunkedArray;"),
     (TEXTS, {"key": "id", "text": "body"}, "type dict; expected pairs"),
     (TEXTS.items(), {"key": "id", "text": "body"}, "items of type tuple"),
-    (arrow(columns()), {"key": "id"}, "go together"),
-    (arrow(columns()), {"text": "id"}, "go together"),
+    (arrow(columns()), {"key": "id"}, "give both key= and text="),
+    (arrow(columns()), {"text": "id"}, "give both key= and text="),
     (
         arrow(columns()),
         {"key": "id", "text": "nö"},

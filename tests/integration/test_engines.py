@@ -230,7 +230,7 @@ def test_connections_that_sqlalchemy_cannot_read_are_refused(
 ) -> None:
     with (
         engine_of(database_url, connect_args=arguments) as engine,
-        pytest.raises(ts.ConfigurationError, match="out of its connect_args"),
+        pytest.raises(ts.ConfigurationError, match="from its connect_args"),
     ):
         ts.connect(engine)
 

@@ -85,7 +85,7 @@ def test_a_second_rebuild_of_a_corpus_is_refused(db: ts.Database) -> None:
     thread.start()
     try:
         begun.wait()
-        with pytest.raises(ts.CorpusBusy, match='corpus "c" is being rebuilt'):
+        with pytest.raises(ts.CorpusBusy, match='another session rebuilds corpus "c"'):
             corpus.rebuild(seed=4)
         with psycopg.connect(db.url) as connection, pytest.raises(pg.ObjectInUse):
             connection.execute("SELECT textsim.create_view('c', 'v')")
@@ -227,7 +227,7 @@ def test_a_replaced_corpus_is_dropped_later_if_it_is_being_read(
             "SELECT FROM textsim.status('c')"
         )  # locks the documents, but not the band rows
         assert corpus.rebuild(seed=3)
-        assert "the corpus that it replaces is dropped later" in caplog.text
+        assert "the next rebuild drops the replaced corpus" in caplog.text
         assert (corpus.config.seed, db.corpus("c").config.seed) == (3, 3)
     assert corpus.rebuild(seed=4)
     with db.engine.connect() as connection:

@@ -196,7 +196,9 @@ def test_wrong_calls_of_attach_and_detach_are_refused(
         corpus.attach("t", "id", "body", "later")
     with pytest.raises(ts.ConfigurationError, match="neither a name, nor a SQLAlchemy table"):
         corpus.attach(int, "id", "body")
-    with pytest.raises(ts.ConfigurationError, match="is not a column or the name of one"):
+    with pytest.raises(
+        ts.ConfigurationError, match="is not a column, and not the name of a column"
+    ):
         corpus.attach("t", 7, "body")  # type: ignore[arg-type]
     with pytest.raises(ts.ConfigurationError, match="poll is 0; expected seconds above 0"):
         db.worker(poll=0)

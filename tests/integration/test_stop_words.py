@@ -25,7 +25,9 @@ def test_lists_of_stop_words_are_normalised() -> None:
     assert stop_words([]) == ()
     assert {"the", "of", "and"} <= set(stop_words("en"))
     assert "und" in stop_words("de")
-    with pytest.raises(ts.ConfigurationError, match='there are no stop words for "xx"; known are'):
+    with pytest.raises(
+        ts.ConfigurationError, match='there are no stop words for "xx"; give words, or'
+    ):
         stop_words("xx")
     with pytest.raises(ts.ConfigurationError, match="a stop word is 5; expected a str"):
         stop_words([5])  # type: ignore[list-item]

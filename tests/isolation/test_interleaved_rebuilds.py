@@ -88,7 +88,7 @@ def test_writers_wait_for_a_rebuild_and_are_refused(
     gate.commit()
     rebuilder.end()
     for client in (a, c):
-        with pytest.raises(psycopg.Error, match=r"rebuilt while this was being written"):
+        with pytest.raises(psycopg.Error, match=r"rebuilt while this transaction wrote to it"):
             client.end()
         client.rollback()
     with pytest.raises(ts.CorpusChanged):

@@ -207,7 +207,7 @@ def test_a_vocabulary_numbers_words_in_order_of_appearance() -> None:
     assert vocabulary.decode(np.array([0, 3])) == ["a", "red"]
     assert list(vocabulary) == ["a", "rose", "is", "red"]
     assert "red" in vocabulary
-    with pytest.raises(MeasureError, match="there is no word 4; expected 0 to 3"):
+    with pytest.raises(MeasureError, match="no word has the id 4; expected 0 to 3"):
         vocabulary.decode([4])
 
 

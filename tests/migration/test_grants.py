@@ -143,7 +143,7 @@ def test_commands_over_all_corpora_skip_those_the_role_may_not_read(stage: Stage
         assert result.exit_code == 0, result.output
         assert "news" in result.output
         for name in ("a secret", "secret too"):
-            assert f'left out: this role may not read the corpus "{name}"' in result.stderr
+            assert f'skipped: this role may not read the corpus "{name}"' in result.stderr
             assert name not in result.stdout
     for command in (["status", "a secret"], ["check", "a secret"]):
         result = runner.invoke(app, command, catch_exceptions=False)

@@ -45,7 +45,9 @@ def test_a_corpus_without_free_ids_refuses_new_documents(
         assert refused.value.diag.message_primary == (
             'corpus "my corpus" has given out all its 2147483647 ids of documents'
         )
-        assert refused.value.diag.message_hint == "textsim rebuild numbers the documents anew."
+        assert refused.value.diag.message_hint == (
+            "Run textsim rebuild: it gives the documents new ids without gaps."
+        )
         with pytest.raises(ts.DatabaseError, match="has given out all 2,147,483,647 ids") as error:
             corpus.add_many([(f"{number}", "one two three"), ("b", "one two three")])
         assert "textsim rebuild 'my corpus'" in str(error.value)

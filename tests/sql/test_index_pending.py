@@ -98,11 +98,11 @@ def test_changes_that_cannot_be_indexed_are_set_aside_with_their_error(
     notices: list[str] = []
     connection.add_notice_handler(lambda notice: notices.append(str(notice.message_primary)))
     connection.execute("CALL textsim.index_pending('c')")
-    assert notices == ["3 documents are set aside; textsim.pending has the error of each"]
+    assert notices == ["3 documents are set aside, with their errors in textsim.pending"]
     failures = {(failure.key or "")[:8]: failure.error for failure in db.corpus("c").failures()}
     assert failures["kkkkkkkk"] == "the key is 1001 bytes long; at most 1000 are possible"
     assert failures["k"] == "the corpus has this key from the table public.t"
-    assert "has the same 64-bit hash as another one" in failures["collides"]
+    assert "has the same 64-bit hash as another word" in failures["collides"]
     # An error goes when its cause is gone.
     connection.execute("DELETE FROM t WHERE id <> 'k'")
     connection.execute("DELETE FROM u")
@@ -281,7 +281,7 @@ def test_searches_warn_until_a_table_is_indexed(connection: Connection) -> None:
     connection.execute("INSERT INTO t VALUES (100, 'a row that is indexed at once')")
     notices: list[str] = []
     connection.add_notice_handler(lambda notice: notices.append(str(notice.message_primary)))
-    warning = 'table public.t is not wholly indexed in corpus "c": what it holds may be missing'
+    warning = 'table public.t is not completely indexed in corpus "c": results may be missing'
     searches = (
         "SELECT * FROM textsim.matches('c', 'a row that is indexed at once')",
         "SELECT * FROM textsim.candidates('c', 'a row that is indexed at once')",

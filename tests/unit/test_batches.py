@@ -15,6 +15,6 @@ def test_a_text_that_nfkc_makes_too_long_is_refused_alone(monkeypatch: pytest.Mo
     items = [("a", "a text that is fine"), ("b", "\ufdfa" * 600), ("c", "another text")]
     batch = prepare(items, CorpusSettings().complete())
     assert batch.keys == ["a", "c"]
-    assert [(key, "at most 5000 can be" in reason) for key, reason in batch.refused] == [
+    assert [(key, "at most 5000 are possible" in reason) for key, reason in batch.refused] == [
         ("b", True)
     ]

@@ -78,7 +78,7 @@ def test_explicit_bands_and_rows_decide_the_recall() -> None:
 
 def test_a_band_has_at_least_two_rows() -> None:
     with pytest.raises(
-        ConfigurationError, match="rows is 1; expected 2 or more: a value of 16 bits"
+        ConfigurationError, match="rows is 1; expected 2 or more: one value of 16 bits"
     ):
         CorpusSettings(bands=128, rows=1).complete()
     with pytest.raises(ConfigurationError, match="num_hashes is 1; expected 2 to 4096"):

@@ -1,7 +1,6 @@
 """The command line: one file per group of commands.
 
-Nothing here imports NumPy, Numba, SQLAlchemy or psycopg before a command runs, so that --help
-answers at once.
+Commands import NumPy, Numba, SQLAlchemy and psycopg only when they run, so that --help is quick.
 """
 
 from textsim_db.cli.app import app, main

@@ -6,6 +6,7 @@ import contextlib
 import logging
 import os
 import sys
+from collections.abc import Callable
 from typing import Annotated, Any
 
 import typer
@@ -19,6 +20,7 @@ from textsim_db.cli import (
     databases,
     dedupe,
     demo,
+    doctor,
     documents,
     logs,
     plan,
@@ -27,13 +29,14 @@ from textsim_db.cli import (
     status,
     worker,
 )
+from textsim_db.cli.first_steps import FIRST_STEPS
 from textsim_db.cli.messages import explain, print_message
 from textsim_db.cli.options import DatabaseUrl
 from textsim_db.errors import TextsimError
 
 
 class _Textsim(TyperGroup):
-    """The root group: turns errors that a user can cause into a message and an exit status."""
+    """The root group: turns errors that a user can cause into messages and exit statuses."""
 
     def get_params(self, ctx: Any) -> list[Any]:
         return [*super().get_params(ctx), *logs.options()]
@@ -47,7 +50,7 @@ class _Textsim(TyperGroup):
             result = super().invoke(ctx)
             sys.stdout.flush()
         except BrokenPipeError:
-            # The reader of the output is gone; Python would report it again when it flushes at exit.
+            # Python would report the broken pipe again when it flushes at exit.
             with contextlib.suppress(OSError, ValueError):
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise typer.Exit(141) from None
@@ -59,7 +62,7 @@ class _Textsim(TyperGroup):
             print_message(explain(error), logging.ERROR)
             raise typer.Exit(2) from error
         except Exception as error:
-            # Typer prints wrong usage in its own way.
+            # Typer prints errors of usage itself, except as JSON.
             format_message = getattr(error, "format_message", None)
             if format_message is None or not logs.log_options.json:
                 raise
@@ -71,33 +74,43 @@ class _Textsim(TyperGroup):
 app = typer.Typer(
     cls=_Textsim,
     name="textsim",
-    no_args_is_help=True,
+    invoke_without_command=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("demo")(demo.demo)
-app.add_typer(corpora.app, name="corpus")
-app.command("index")(documents.index)
-app.command("remove")(documents.remove)
-app.command("query")(searches.query)
-app.command("neighbours")(searches.neighbours)
-app.command("pairs")(searches.pairs)
-app.command("clusters")(searches.clusters)
-app.command("plan")(plan.plan)
-app.command("stats")(stats.stats)
-app.command("compare")(compare.compare)
-app.command("dedupe")(dedupe.dedupe)
-app.command("attach")(attach.attach)
-app.command("detach")(attach.detach)
-app.command("worker")(worker.worker)
-app.command("status")(status.status)
-app.command("pending")(status.pending)
-app.command("reconcile")(attach.reconcile)
-app.command("rebuild")(corpora.rebuild)
-app.command("check")(databases.check)
-app.add_typer(databases.app, name="db")
+_GROUPS: dict[str, dict[str, Callable[..., None]]] = {
+    "Without a corpus": {"dedupe": dedupe.dedupe, "compare": compare.compare, "demo": demo.demo},
+    "Documents of a corpus": {
+        "index": documents.index,
+        "remove": documents.remove,
+        "query": searches.query,
+        "neighbours": searches.neighbours,
+        "pairs": searches.pairs,
+        "clusters": searches.clusters,
+    },
+    "Tables that stay indexed": {
+        "attach": attach.attach,
+        "worker": worker.worker,
+        "status": status.status,
+        "pending": status.pending,
+        "reconcile": attach.reconcile,
+        "detach": attach.detach,
+    },
+    "Settings and quality of a corpus": {
+        "plan": plan.plan,
+        "rebuild": corpora.rebuild,
+        "stats": stats.stats,
+        "check": databases.check,
+    },
+    "The installation": {"doctor": doctor.doctor},
+}
+for _group, _commands in _GROUPS.items():
+    for _name, _function in _commands.items():
+        app.command(_name, rich_help_panel=_group)(_function)
+app.add_typer(corpora.app, name="corpus", rich_help_panel="Settings and quality of a corpus")
+app.add_typer(databases.app, name="db", rich_help_panel="The installation")
 
 
 def _add_log_options(group: typer.Typer) -> None:
@@ -119,27 +132,30 @@ def _print_version(is_asked: bool) -> None:
 
 @app.callback()
 def root(
+    ctx: typer.Context,
     database_url: DatabaseUrl = None,
     version: Annotated[
         bool,
         typer.Option("--version", help="Show the version.", is_eager=True, callback=_print_version),
     ] = False,
 ) -> None:
-    """Find near-duplicate texts in PostgreSQL.
+    """Find near-duplicate texts, in files and in PostgreSQL.
 
-    Without --database-url and TEXTSIM_DATABASE_URL, an embedded PostgreSQL is started for you.
+    Without --database-url and TEXTSIM_DATABASE_URL, an embedded PostgreSQL starts by itself.
 
-    Try it on the Python standard library: `textsim demo`
+    Results go to standard output, messages to standard error. Exit status: 0 if everything was
+    done; 1 if some records were refused or a check found something; 2 if nothing was done.
 
-    Results go to standard output, messages to standard error. Exit status: 0; 1 if some input
-    was refused and the rest done, or if check found something; 2 if nothing could be done.
+    Example: `textsim demo`
     """
+    if ctx.invoked_subcommand is None:
+        typer.echo(FIRST_STEPS, nl=False)
 
 
 def main() -> None:
     """Run the command line."""
     for stream in (sys.stdout, sys.stderr):
-        # A key may hold what the terminal's encoding lacks.
+        # A key may hold characters that the terminal's encoding lacks.
         with contextlib.suppress(AttributeError):
             stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     app(prog_name="textsim")

@@ -1,4 +1,4 @@
-"""textsim attach, detach and reconcile: which tables are kept indexed."""
+"""textsim attach, detach and reconcile: the tables that are kept indexed."""
 
 from __future__ import annotations
 
@@ -34,16 +34,20 @@ def attach(
     corpus: CorpusName,
     table: TableName,
     key: Annotated[
-        str, typer.Option(help="Column with the key: unique, an integer, uuid, text or varchar.")
+        str,
+        typer.Option(
+            metavar="COLUMN",
+            help="Column with the key: unique and NOT NULL, of type integer, uuid, text or varchar.",
+        ),
     ] = "id",
-    text: Annotated[str, typer.Option(help="Column with the text.")] = "text",
+    text: Annotated[str, typer.Option(metavar="COLUMN", help="Column with the text.")] = "text",
     mode: Annotated[
         Mode,
         typer.Option(
             parser=choice_of(Mode),
             metavar="|".join(Mode),
-            help="queue: workers index what changes, moments later. inline: the transaction that "
-            "writes a row indexes it, and takes some milliseconds longer.",
+            help="queue: workers index changed rows moments later. inline: the transaction that "
+            "writes a row also indexes it, and takes some milliseconds longer.",
         ),
     ] = Mode.QUEUE,
     create: Annotated[
@@ -51,11 +55,15 @@ def attach(
     ] = False,
     database_url: DatabaseUrl = None,
 ) -> None:
-    """Keep a table indexed from now on, and index what it holds.
+    """Keep a table indexed: index its rows now, and its changes from now on.
 
-    What changes later is indexed by `textsim worker`, which must run.
+    It prints how many documents were added. In mode queue, `textsim worker` must run: it indexes the
+    changes.
 
-    Example: `textsim attach news article --key id --text body --create`
+    Examples:
+    - `textsim attach news article --key id --text body --create`
+    - `textsim attach news 'blog."Articles"' --text body --mode inline`
+
     """
     with connect(database_url) as db, _opened_or_created(db, corpus, create) as opened:
         start = time.monotonic()
@@ -63,9 +71,9 @@ def attach(
             report = opened.attach(table, key, text, mode, show)
     print_changes(corpus, report, time.monotonic() - start, table=table)
     print_message(
-        "what changes from now on is indexed by: textsim worker"
+        "to index later changes, keep this command running: textsim worker"
         if mode is Mode.QUEUE
-        else "what changes is found at once; what remains to be done is done by: textsim worker"
+        else "changed rows are found at once; textsim worker gives their words ids later"
     )
     exit_if_set_aside(report)
 
@@ -73,13 +81,13 @@ def attach(
 def detach(corpus: CorpusName, table: TableName, database_url: DatabaseUrl = None) -> None:
     """Stop keeping a table indexed; its documents stay in the corpus.
 
-    A table that is gone is named by its oid, as the worker's messages do.
+    If the table was dropped, give its oid, which the worker's messages name.
 
     Example: `textsim detach news article`
     """
     with connect(database_url) as db:
         db.manage(corpus).detach(table)
-    message = f'table {shown(table)} is not attached to the corpus "{shown(corpus)}" any more'
+    message = f'table {shown(table)} is no longer attached to the corpus "{shown(corpus)}"'
     print_message(message)
 
 
@@ -87,17 +95,23 @@ def reconcile(
     corpus: CorpusName,
     check: Annotated[
         bool,
-        typer.Option("--check", help="Only list what differs; exit status 1 if anything does."),
+        typer.Option(
+            "--check",
+            help="List the differences and change nothing; exit status 1 if there are any.",
+        ),
     ] = False,
     form: FormatOption = Format.TABLE,
     database_url: DatabaseUrl = None,
 ) -> None:
-    """Make a corpus equal to its attached tables, by key and text.
+    """Compare a corpus with its attached tables, row by row, and index what differs.
 
-    It mends what triggers cannot see: replicated rows, disabled triggers, attached partitions.
-    With --check, changes that no worker has indexed yet are listed as well.
+    Some changes bypass triggers: replicated rows, disabled triggers, attached partitions. With
+    --check it prints the keys that differ, including changes that wait for a worker.
 
-    Example: `textsim reconcile news --check`
+    Examples:
+    - `textsim reconcile news`
+    - `textsim reconcile news --check --format jsonl`
+
     """
     with connect(database_url) as db:
         opened = db.corpus(corpus)
@@ -115,9 +129,9 @@ def reconcile(
 
 @contextmanager
 def _opened_or_created(db: Database, name: str, create: bool) -> Iterator[Corpus]:
-    """Lend a corpus; drop a new corpus again if it was created for a mistake in the command.
+    """Lend a corpus, which is created if it does not exist.
 
-    A new corpus stays if the table has been attached to it.
+    If the table cannot be attached, an empty corpus that was created here is dropped again.
     """
     opened = open_corpus(db, name, create)
     if opened is not None:

@@ -1,4 +1,4 @@
-"""Messages about what was written to a corpus because its attached tables changed."""
+"""Messages about documents that were written because attached tables changed."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ log = logging.getLogger(f"{COMMANDS}.worker")
 
 _REPORT_SECONDS = 1.0
 _MANY = 100
-"""From this many documents on, their speed is worth showing."""
+"""From this many documents on, the message shows the speed."""
 
 
 def summary(report: ChangeReport) -> str:
-    """Return a report in words."""
+    """Return a report as a phrase, such as "2 added, 1 removed"."""
     parts = {
         "added": report.added,
         "replaced": report.replaced,
@@ -36,7 +36,7 @@ def summary(report: ChangeReport) -> str:
 
 
 def counts(report: ChangeReport, seconds: float | None = None) -> dict[str, Any]:
-    """Return a report as the fields of a record."""
+    """Return a report as the fields of a log record."""
     fields: dict[str, Any] = {"documents": report.written}
     for name in ("added", "replaced", "removed", "completed", "unchanged"):
         fields[name] = getattr(report, name)
@@ -56,12 +56,12 @@ def print_changes(corpus: str, report: ChangeReport, seconds: float, **fields: A
 def exit_if_set_aside(report: ChangeReport) -> None:
     """End with status 1 if documents were set aside."""
     if report.refused:
-        print_message("to see why they were set aside: textsim pending", logging.WARNING)
+        print_message("textsim pending shows why documents were set aside", logging.WARNING)
         raise typer.Exit(1)
 
 
 class WorkLog:
-    """Logs what a worker did, at most once a second."""
+    """Logs the changes that a worker indexed, at most once a second."""
 
     def __init__(self) -> None:
         self._waiting: dict[tuple[str, str | None], ChangeReport] = {}
@@ -69,7 +69,7 @@ class WorkLog:
         self._logged = 0.0
 
     def add(self, work: WorkReport) -> None:
-        """Note a transaction."""
+        """Count the changes of one transaction."""
         now = time.monotonic()
         if not self._waiting:
             self._since = max(now - work.seconds, self._logged)
@@ -78,7 +78,7 @@ class WorkLog:
             self.write()
 
     def write(self) -> None:
-        """Log what was done since the last time."""
+        """Log the changes since the last record."""
         self._logged = time.monotonic()
         for (corpus, table), changes in self._waiting.items():
             origin = "added by hand" if table is None else f"from {table}"

@@ -27,17 +27,20 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 def compare(
-    a: Annotated[str, typer.Argument(metavar="A", help="A file, a text, or a key.")],
-    b: Annotated[str, typer.Argument(metavar="B", help="The file, text or key to compare A with.")],
+    a: Annotated[str, typer.Argument(metavar="A", help='A file, "-", a text, or a key.')],
+    b: Annotated[str, typer.Argument(metavar="B", help="The file, text or key to compare with A.")],
     corpus: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="A and B are keys of documents of this corpus."),
+        typer.Option(
+            metavar="NAME",
+            help="A and B are keys of documents of this corpus. Default: A and B are files or texts.",
+        ),
     ] = None,
     shingle: Annotated[
         str | None,
         typer.Option(
             metavar="word:N|char:N",
-            help=f"What sets are made of. Default: {DEFAULTS.shingle}, or the corpus's.",
+            help=f"The unit of comparison. Default: {DEFAULTS.shingle}, or the corpus's shingle.",
         ),
     ] = None,
     shingles: Annotated[
@@ -46,24 +49,28 @@ def compare(
             "--shingles",
             parser=whole_number,
             metavar="NUMBER",
-            help="Show this many shingles of each.",
+            help="Show this many shingles of each list: shared, only in A, only in B.",
         ),
     ] = 5,
     html: Annotated[
         str | None,
-        typer.Option(metavar="PATH", help="Write a page with both texts side by side."),
+        typer.Option(metavar="PATH", help="Write an HTML page with both texts side by side."),
     ] = None,
     form: FormatOption = Format.TABLE,
     database_url: DatabaseUrl = None,
 ) -> None:
-    """Compare two texts by every measure of the field, and show where they differ.
+    """Compare two texts by every measure, and show where they differ.
 
     A and B are two files ("-" is standard input), two texts, or with --corpus the keys of two
-    documents. Of documents only the words are stored: they are shown in lower case. There is a
-    warning if texts differ only in numbers, dates or negations, so that both may have to be kept.
+    documents. A corpus stores the words of its documents only: they are shown in lower case. It prints
+    the texts as one, with [-removed-] and {+added+} words, and the measures. A warning follows if the
+    texts differ only in numbers, dates or negations: both may be worth keeping.
 
-    Examples: `textsim compare old.txt new.txt --html differences.html`,
-    `textsim compare "a text" "another text"`, `textsim compare key1 key2 --corpus news`
+    Examples:
+    - `textsim compare old.txt new.txt --html differences.html`
+    - `textsim compare "a text" "another text"`
+    - `textsim compare article-17 article-18 --corpus news`
+
     """
     if shingles < 0:
         raise typer.BadParameter(f"{shingles} is too low; expected 0 or more")
@@ -89,7 +96,9 @@ def _explain_documents(
     corpus: str, a: str, b: str, shingle: str | None, database_url: str | None
 ) -> Explanation:
     if shingle is not None:
-        raise ConfigurationError("--shingle is for texts; a corpus has its own")
+        raise ConfigurationError(
+            "--shingle and --corpus exclude each other: a corpus has its own shingle"
+        )
     with connect(database_url) as db:
         return db.corpus(corpus).explain(a, b)
 
@@ -123,13 +132,17 @@ def _texts(a: str, b: str) -> tuple[str, str]:
 
     are_files = [_is_file(name) for name in (a, b)]
     if not any(are_files):
-        print_message("compared as texts: there are no files of these names")
+        print_message("A and B are compared as texts: no files have these names")
         return a, b
     for name, is_file in zip((a, b), are_files, strict=True):
         if not is_file:
-            raise InputError(f"{_shortened(name)}: there is no such file")
+            raise InputError(
+                f"{_shortened(name)}: there is no such file; expected two files or two texts"
+            )
     if a == b == "-":
-        raise InputError('standard input, "-", is one text; two were expected')
+        raise InputError(
+            'both A and B are "-"; standard input is one text: name a file for the other'
+        )
     return read_text(a), read_text(b)
 
 
@@ -148,7 +161,9 @@ def _check_page(html: str, *inputs: str) -> None:
     check_writable(html)
     for name in inputs:
         if _is_file(name) and Path(html).exists() and Path(html).samefile(name):
-            raise InputError(f"{shown(html)}: the page would overwrite what is compared")
+            raise InputError(
+                f"{shown(html)}: the page would overwrite a file that is compared; name another file"
+            )
 
 
 def _printable(text: str) -> str:
@@ -183,7 +198,7 @@ def _shingle_line(place: str, shingles: list[str], shown_shingles: int) -> str:
 
 
 def _differences(explanation: Explanation) -> Text:
-    """Return both texts as one: what was removed in [-brackets-], and what was added in {+braces+}."""
+    """Return both texts as one, with removed words in [-brackets-] and added words in {+braces+}."""
     from rich.text import Text
 
     from textsim_db.diff.word_diff import Change

@@ -21,14 +21,14 @@ Result = TypeVar("Result")
 
 
 def connect(database_url: str | None) -> Database:
-    """Open the database that the options name; the server learns the name of the command."""
+    """Open the database of the options; pg_stat_activity shows the name of the command."""
     from textsim_db.database import connect
 
     return connect(database_url, f"textsim-db {log_options.command}".rstrip())
 
 
 def open_corpus(db: Database, name: str, create: bool) -> Corpus | None:
-    """Open a corpus, or return None if there is none of that name and the command may create it."""
+    """Open a corpus; return None if it does not exist and the command may create it."""
     try:
         return db.corpus(name)
     except CorpusNotFound as error:
@@ -41,7 +41,7 @@ def open_corpus(db: Database, name: str, create: bool) -> Corpus | None:
 def each_corpus(
     db: Database, name: str | None, read: Callable[[ManagedCorpus], Result]
 ) -> Iterator[tuple[ManagedCorpus, Result]]:
-    """Read a corpus, or without a name every corpus that can be opened and read."""
+    """Read one corpus, or without a name every corpus that this role may read."""
     if name is not None:
         corpus = db.manage(name)
         yield corpus, read(corpus)
@@ -52,14 +52,14 @@ def each_corpus(
                 corpus = db.manage(each)
                 result = read(corpus)
             except RecipeError as error:
-                print_message(f"left out: {error}", logging.WARNING, corpus=each)
+                print_message(f"skipped: {error}", logging.WARNING, corpus=each)
             else:
                 yield corpus, result
 
 
 @contextmanager
 def skip_unreadable(db: Database, name: str) -> Iterator[None]:
-    """Go on if a corpus has been dropped meanwhile, or if this role may not read it."""
+    """Skip a corpus that was dropped meanwhile, or that this role may not read."""
     try:
         yield
     except (CorpusNotFound, DatabaseError) as error:
@@ -67,5 +67,5 @@ def skip_unreadable(db: Database, name: str) -> Iterator[None]:
             return
         if getattr(error.__cause__, "sqlstate", None) != _NO_RIGHT:
             raise
-        message = f'left out: this role may not read the corpus "{shown(name)}"'
+        message = f'skipped: this role may not read the corpus "{shown(name)}"'
         print_message(message, logging.WARNING, corpus=name)

@@ -38,13 +38,19 @@ def create(
     settings: PartialSettings,
     exist_ok: Annotated[
         bool,
-        typer.Option("--exist-ok", help="Accept a corpus that exists with this configuration."),
+        typer.Option("--exist-ok", help="Do nothing if the corpus exists with these settings."),
     ] = False,
     database_url: DatabaseUrl = None,
 ) -> None:
-    """Create a corpus and show what was chosen.
+    """Create a corpus.
 
-    Example: `textsim corpus create news --shingle word:3 --threshold 0.8`
+    It prints the settings, with the bands and rows that follow from them, and the probability that a
+    similar document is found.
+
+    Examples:
+    - `textsim corpus create news`
+    - `textsim corpus create titles --shingle char:4 --threshold 0.6 --recall 0.99`
+
     """
     with connect(database_url) as db:
         if exist_ok and corpus in db.corpora():
@@ -57,7 +63,10 @@ def create(
 
 @app.command("list")
 def list_(form: FormatOption = Format.TABLE, database_url: DatabaseUrl = None) -> None:
-    """List the corpora."""
+    """List the corpora, with their documents, shingles and thresholds.
+
+    Example: `textsim corpus list --format csv`
+    """
     rows = []
     with connect(database_url) as db:
         for corpus, documents in each_corpus(db, None, len):
@@ -71,7 +80,10 @@ def list_(form: FormatOption = Format.TABLE, database_url: DatabaseUrl = None) -
 def show(
     corpus: CorpusName, form: FormatOption = Format.TABLE, database_url: DatabaseUrl = None
 ) -> None:
-    """Show the configuration of a corpus, and how likely similar documents are found."""
+    """Show the settings of a corpus, and the probability that a similar document is found.
+
+    Example: `textsim corpus show news`
+    """
     with connect(database_url) as db:
         opened = db.manage(corpus)
         if form is Format.TABLE:
@@ -83,7 +95,12 @@ def show(
 
 @app.command()
 def drop(corpus: CorpusName, yes: Yes = False, database_url: DatabaseUrl = None) -> None:
-    """Remove a corpus with all its documents."""
+    """Remove a corpus with all its documents.
+
+    It asks before, unless --yes is given. The tables must be detached first.
+
+    Example: `textsim corpus drop news --yes`
+    """
     with connect(database_url) as db:
         try:
             documents = f" with {count(len(db.manage(corpus)), 'document')}"
@@ -98,11 +115,12 @@ def drop(corpus: CorpusName, yes: Yes = False, database_url: DatabaseUrl = None)
 def rebuild(
     corpus: CorpusName, settings: PartialSettings, database_url: DatabaseUrl = None
 ) -> None:
-    """Build a corpus anew with other settings, while it is used; those not given stay.
+    """Build a corpus anew with other settings, while it is in use.
 
-    Searches and writers use the old one until the new one is complete; then it takes the old one's
-    place in one transaction, with the attached tables. It needs room for both until then. Without
-    settings the corpus is built anew as it is, which numbers its documents from 1.
+    Settings that are not given stay as they are. Searches and writers use the old corpus until the new
+    corpus is complete; then the new corpus replaces it in one transaction, attached tables included.
+    Until then the disk holds both. Without settings, rebuild numbers the documents from 1. It prints
+    the settings of the new corpus.
 
     Example: `textsim rebuild news --threshold 0.7 --num-hashes 256`
     """

@@ -1,4 +1,4 @@
-"""textsim db and textsim check: the schema, the address, the embedded server, the invariants."""
+"""textsim db and textsim check: the schema, the address, the embedded server, the integrity."""
 
 from __future__ import annotations
 
@@ -22,12 +22,18 @@ if TYPE_CHECKING:
 
     from textsim_db.database import Database
 
-app = typer.Typer(no_args_is_help=True, help="Install the schema, and manage the database.")
+app = typer.Typer(
+    no_args_is_help=True,
+    help="Install the schema; print the address; stop the embedded PostgreSQL.",
+)
 
 
 @app.command("install")
 def install(database_url: DatabaseUrl = None) -> None:
-    """Install the schema textsim in a database, or bring it to this version.
+    """Install the schema textsim in a database, or bring the schema to this version.
+
+    It prints the revision. The role owns the schema: SELECT textsim.grant_reader('role') and
+    textsim.grant_writer('role') give rights to other roles.
 
     Example: `textsim db install --database-url postgresql://user@host/name`
     """
@@ -40,7 +46,10 @@ def install(database_url: DatabaseUrl = None) -> None:
 
 @app.command("upgrade")
 def upgrade(database_url: DatabaseUrl = None) -> None:
-    """Bring the schema to this version; the same as install."""
+    """Bring the schema to this version; the same as textsim db install.
+
+    Example: `textsim db upgrade --database-url postgresql://user@host/name`
+    """
     install(database_url)
 
 
@@ -55,7 +64,9 @@ def downgrade(
     yes: Yes = False,
     database_url: DatabaseUrl = None,
 ) -> None:
-    """Take the schema back to an older revision. This deletes data.
+    """Take the schema back to an older revision; base removes the schema and all corpora.
+
+    It asks before, unless --yes is given.
 
     Example: `textsim db downgrade base --yes`
     """
@@ -71,9 +82,11 @@ def downgrade(
 
 @app.command("check")
 def check_database(form: FormatOption = Format.TABLE, database_url: DatabaseUrl = None) -> None:
-    """Check the revision of the schema and every invariant of every corpus.
+    """Check the revision of the schema and the integrity of every corpus.
 
-    Exit status 1 if something is wrong.
+    It prints the stored rows that contradict each other. Exit status 1 if there are any.
+
+    Example: `textsim db check`
     """
     with connect(database_url) as db:
         _check_corpora(db, None, form)
@@ -84,9 +97,14 @@ def check(
     form: FormatOption = Format.TABLE,
     database_url: DatabaseUrl = None,
 ) -> None:
-    """Check every invariant of the stored rows and list what is wrong.
+    """Check the integrity of a corpus: that its stored rows do not contradict each other.
 
-    Exit status 1 if something is.
+    All rows are read. It prints each problem with the document. Exit status 1 if there are any.
+
+    Examples:
+    - `textsim check`
+    - `textsim check news --format jsonl`
+
     """
     with connect(database_url) as db:
         _check_corpora(db, corpus, form)
@@ -94,9 +112,9 @@ def check(
 
 @app.command("sql")
 def sql() -> None:
-    """Print the schema as one SQL script; no database is needed.
+    """Print the schema as one SQL script, for psql; no database is needed.
 
-    Example: `textsim db sql | psql -X -v ON_ERROR_STOP=1 "$URL"`
+    Example: `textsim db sql > textsim.sql`
     """
     from textsim_db.db import schema
 
@@ -105,9 +123,11 @@ def sql() -> None:
 
 @app.command("url")
 def url(database_url: DatabaseUrl = None) -> None:
-    """Print the address of the database, for psql and others, password included.
+    """Print the address of the database for psql and other clients, password included.
 
-    Example: psql "$(textsim db url)"
+    In a shell: psql "$(textsim db url)"
+
+    Example: `textsim db url`
     """
     from textsim_db.db.engine import plain_url
 
@@ -117,7 +137,10 @@ def url(database_url: DatabaseUrl = None) -> None:
 
 @app.command("stop")
 def stop() -> None:
-    """Stop the embedded PostgreSQL; the next command that needs it starts it again."""
+    """Stop the embedded PostgreSQL; the next command that needs it starts it again.
+
+    Example: `textsim db stop`
+    """
     from textsim_db.db import embedded_server
 
     stopped = embedded_server.stop()

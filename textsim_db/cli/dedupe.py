@@ -48,7 +48,9 @@ def dedupe(
     settings: PartialSettings,
     path: Annotated[
         str | None,
-        typer.Argument(metavar="INPUT", help='A file of records; "-" is standard input.'),
+        typer.Argument(
+            metavar="INPUT", help='A file of records, or "-" for standard input. Not with --table.'
+        ),
     ] = None,
     output: Annotated[
         str | None,
@@ -56,34 +58,37 @@ def dedupe(
             "--output",
             "-o",
             metavar="PATH",
-            help='Where to write the records that stay; "-" is standard output.',
+            help='Write the records that stay to this file; "-" is standard output.',
         ),
     ] = None,
     report: Annotated[
         str | None,
         typer.Option(
-            metavar="PATH", help="Write the clusters as well, to a file ending in .jsonl or .csv."
+            metavar="PATH", help="Write the clusters to this file, which ends in .jsonl or .csv."
         ),
     ] = None,
     table: Annotated[
         str | None,
-        typer.Option(metavar="TABLE", help="Instead of a file, a table of the database."),
+        typer.Option(metavar="TABLE", help="Read a table of the database, not a file."),
     ] = None,
     into: Annotated[
         str | None,
-        typer.Option(metavar="TABLE", help="With --table: the table to make of its clusters."),
+        typer.Option(metavar="TABLE", help="With --table: create this table for the clusters."),
     ] = None,
     kind: Annotated[
         str,
         typer.Option(
-            metavar="auto|jsonl|csv|parquet", help="What INPUT is; auto goes by its name."
+            metavar="auto|jsonl|csv|parquet", help="Format of INPUT; auto decides by its name."
         ),
     ] = "auto",
-    text: Annotated[str, typer.Option(help="Member or column with the text.")] = "text",
+    text: Annotated[
+        str, typer.Option(metavar="COLUMN", help="Column, or member in JSON, with the text.")
+    ] = "text",
     key: Annotated[
         str | None,
         typer.Option(
-            help="Member or column with a key, for the report. Default: id, if there is one."
+            metavar="COLUMN",
+            help="Column, or member in JSON, with the key, for the report. Default: id if it exists.",
         ),
     ] = None,
     keep: Annotated[
@@ -91,24 +96,29 @@ def dedupe(
         typer.Option(
             parser=_keep,
             metavar="first|last|longest|shortest|max:COLUMN|min:COLUMN",
-            help="Which document of several similar ones stays: by their order (in a table, that "
-            "of the keys), the length of the text, or the value of a column, which must be all "
-            "numbers or all texts; a document without a value, or with NaN, only if all are such.",
+            help="Which document of a cluster stays: by order (of keys, in a table), by length, or "
+            "by a column of numbers or of texts. A document without a value, or with NaN, stays only "
+            "if no document of the cluster has a value.",
         ),
     ] = "first",
     linkage: LinkageOption = "kept",
     database_url: DatabaseUrl = None,
 ) -> None:
-    """Remove the near-duplicates of a file, or find those of a table.
+    """Remove the near-duplicates of a file, or list the near-duplicates of a table.
 
-    INPUT is JSON lines, CSV (each also gzip'ed) or Parquet (needs pyarrow). Records that stay are
-    copied as they are; OUTPUT appears when it is whole. With the default linkage, every record that
-    is removed has been verified at or above the threshold against the very one that stays in its
-    place. With --table nothing is deleted: the clusters become a table (key, cluster, kept,
-    similarity) to join with.
+    INPUT is JSON lines, CSV (both also gzip'ed) or Parquet (needs PyArrow). Records that stay are
+    copied unchanged, and the output file appears when it is complete. With the default linkage, each
+    record that is removed is similar to the record that stays: the exact similarity reaches the
+    threshold. Records that cannot be compared are kept and listed. With --table nothing is deleted:
+    --into becomes a table (key, cluster, kept, similarity) to join with.
 
-    Examples: `textsim dedupe articles.jsonl.gz -o unique.jsonl.gz --report clusters.jsonl`,
-    `textsim dedupe --table article --key id --text body --into article_cluster --keep max:score`
+    It prints how many records were kept and removed.
+
+    Examples:
+    - `textsim dedupe articles.jsonl.gz -o unique.jsonl.gz --report clusters.jsonl`
+    - `textsim dedupe articles.csv --text body --threshold 0.9 --keep longest -o -`
+    - `textsim dedupe --table article --text body --into article_cluster --keep max:score`
+
     """
     from textsim_db.dedupe.files import Rule
     from textsim_db.files.open_records import open_records
@@ -131,16 +141,16 @@ def _check_usage(
     path: str | None, table: str | None, output: str | None, report: str | None, into: str | None
 ) -> None:
     if (path is None) == (table is None):
-        raise typer.BadParameter("give either a file or --table", param_hint="INPUT")
+        raise typer.BadParameter("give either a file or --table TABLE", param_hint="INPUT")
     if table is not None:
         if into is None or output is not None or report is not None:
             raise typer.BadParameter(
-                "the clusters of a table go into a table: --into, not --output or --report",
+                "it needs --into TABLE for the clusters, and neither --output nor --report",
                 param_hint="--table",
             )
         return
     if into is not None:
-        raise typer.BadParameter("it goes with --table", param_hint="--into")
+        raise typer.BadParameter("it needs --table TABLE as well", param_hint="--into")
     if output is None and report is None:
         raise typer.BadParameter("give --output, or --report, or both", param_hint="--output")
     if report is not None:
@@ -155,12 +165,12 @@ def _check_report(report: str, path: str | None, output: str | None) -> None:
     for argument, other, stream in (("INPUT", path, 0), ("OUTPUT", output, 1)):
         if other is not None and _is_same(report, other, stream):
             raise typer.BadParameter(
-                f"{shown(report)} is {argument} as well; name another file", param_hint="--report"
+                f"{shown(report)} is also {argument}; name another file", param_hint="--report"
             )
 
 
 def _is_same(report: str, other: str, stream: int) -> bool:
-    """Say whether two names are of one file; "-" stands for the stream of that number."""
+    """Say whether two names mean one file; "-" stands for the stream with that file descriptor."""
     with suppress(OSError):
         status = os.fstat(stream) if other == "-" else os.stat(other)
         return os.path.samestat(os.stat(report), status)
@@ -169,7 +179,7 @@ def _is_same(report: str, other: str, stream: int) -> bool:
 
 @dataclass
 class _Texts:
-    """The texts of records with the values to rank them by; notes each key and fault on the way."""
+    """The texts of records with their values for --keep; collects the keys and the faults."""
 
     records: Records
     with_keys: bool
@@ -199,7 +209,7 @@ def _dedupe_file(
         write_report(report, result, texts.keys)
     print_message(_summary(result, "removed", time.monotonic() - start))
     refused = [f"record {number + 1}: {reason}" for number, reason in result.refused]
-    _print_faults("cannot be compared, and stays: ", texts.faults + refused)
+    _print_faults("kept, because it cannot be compared: ", texts.faults + refused)
 
 
 def _dedupe_table(
@@ -219,7 +229,7 @@ def _dedupe_table(
         tables.write_clusters(db.engine, table, into, keys, result)
     print_message(_summary(result, "to remove", time.monotonic() - start))
     refused = [f'the row with key "{keys[number]}": {reason}' for number, reason in result.refused]
-    _print_faults("cannot be compared: ", refused)
+    _print_faults("skipped, because it cannot be compared: ", refused)
 
 
 def _print_faults(introduction: str, faults: list[str]) -> None:

@@ -12,13 +12,13 @@ if TYPE_CHECKING:
 
 
 def write_report(path: str, result: Deduplication, keys: list[str | None]) -> None:
-    """Write the clusters to a file ending in .jsonl or .csv; keys are those of all records."""
+    """Write the clusters to a file ending in .jsonl or .csv; keys has the key of each record."""
     from textsim_db.files.replace_file import replacing
 
     with replacing(path) as raw:
         file = io.TextIOWrapper(raw, "utf-8", newline="")
         (_write_csv if path.endswith(".csv") else _write_jsonl)(file, result, keys)
-        file.detach()  # it flushes the text, and leaves the file open for replacing()
+        file.detach()  # flushes the text, and leaves the file open for replacing()
 
 
 def _write_jsonl(file: IO[str], result: Deduplication, keys: list[str | None]) -> None:

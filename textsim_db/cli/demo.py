@@ -1,4 +1,4 @@
-"""textsim demo: the main job on text that every machine has, the Python standard library."""
+"""textsim demo: find near-duplicates among the source files of the Python standard library."""
 
 from __future__ import annotations
 
@@ -32,10 +32,12 @@ _NOT_STANDARD = {"site-packages", "dist-packages", "__pycache__"}
 
 
 def demo(database_url: DatabaseUrl = None) -> None:
-    """Run the main job on the source files of the Python standard library.
+    """Find near-duplicates among the source files of the Python standard library.
 
-    Indexes them in a corpus of its own, lists the clusters of near-duplicates, looks for an edited
-    text, and shows what to try next. Each run replaces the corpus of the one before.
+    It indexes the files in the corpus demo-python-stdlib, prints the clusters of near-duplicates,
+    searches for an edited file, and prints commands to try next. Each run replaces this corpus.
+
+    Example: `textsim demo`
     """
     out = console()
     library = StandardLibrary(Path(os.__file__).parent)
@@ -49,7 +51,7 @@ def demo(database_url: DatabaseUrl = None) -> None:
 
 @dataclass
 class StandardLibrary:
-    """The modules of the standard library as (key, text); those not in UTF-8 are counted."""
+    """The modules of the standard library as (key, text); counts the files that are not UTF-8."""
 
     folder: Path
     not_utf8: int = field(default=0, init=False)
@@ -69,7 +71,7 @@ class StandardLibrary:
 
 @contextmanager
 def _timed(out: Console, step: str) -> Iterator[list[str]]:
-    """Time a step and print its line, with the results that the step appends to the list."""
+    """Time a step and print a line with the results that the step appends to the list."""
     results: list[str] = []
     start = time.perf_counter()
     yield results
@@ -87,18 +89,18 @@ def _run(out: Console, db: Database, library: StandardLibrary) -> None:
             raise TextsimError(f"there are no source files of Python in {library.folder}")
         results.append(f"{count(report.stored, 'file')} of {library.folder}")
         if library.not_utf8:
-            results.append(f"{library.not_utf8} left out, not in UTF-8")
+            results.append(f"{library.not_utf8} skipped, not UTF-8")
     with _timed(out, "clusters") as results:
         clusters = list(corpus.clusters())
         documents = sum(len(cluster.keys) for cluster in clusters)
-        results.append(f"{count(len(clusters), 'cluster')} of {count(documents, 'file')} in all")
+        results.append(f"{count(len(clusters), 'cluster')} with {count(documents, 'file')}")
     key, text = _example(library)
     with _timed(out, "query") as results:
         matches = corpus.query(text, QUERY_THRESHOLD, 5)
-        results.append(f"{key} with every tenth line left out")
+        results.append(f"{key} without every tenth line")
     with _timed(out, "check") as results:
         problems = corpus.check()
-        results.append(count(len(problems), "problem") if problems else "every stored row is right")
+        results.append(count(len(problems), "problem") if problems else "no problem found")
     _print_clusters(out, clusters)
     out.print(f"\nSimilar to the edited {key}, at {QUERY_THRESHOLD} or more", style="bold")
     rows = [(match.similarity, match.estimate, match.key) for match in matches]
@@ -112,7 +114,7 @@ def _server(db: Database) -> str:
 
 
 def _example(library: StandardLibrary) -> tuple[str, str]:
-    """Return a file and its text with every tenth line left out: a family of files is like it."""
+    """Return a file that has several near-duplicates, and its text without every tenth line."""
     wanted = library.folder / "encodings" / "cp1252.py"
     key, text = (
         ("encodings/cp1252.py", wanted.read_text("utf-8"))

@@ -1,4 +1,4 @@
-"""textsim index and remove."""
+"""textsim index and remove: the documents of a corpus."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from textsim_db.files.read_documents import Document, Inputs
 
 _MANY = 1000
-"""From this many documents on, their speed is worth showing."""
+"""From this many documents on, the message shows the speed."""
 
 
 @with_settings(*ALL)
@@ -40,7 +40,7 @@ def index(
     paths: Annotated[
         list[str],
         typer.Argument(
-            metavar="PATH", help='Files and folders; "-" is standard input, JSON lines.'
+            metavar="PATH", help='Files and folders; "-" is standard input, with JSON lines.'
         ),
     ],
     settings: PartialSettings,
@@ -50,25 +50,35 @@ def index(
             "--kind",
             parser=choice_of(Kind),
             metavar="|".join(Kind),
-            help="How the files hold documents; auto goes by .jsonl and .csv, and a file of any "
-            "other name is one document. Any of these may be gzip'ed: .gz.",
+            help="Format of the files. auto: .jsonl and .csv are read as such, any other file is "
+            "one document. Each may be gzip'ed (.gz).",
         ),
     ] = Kind.AUTO,
-    key: Annotated[str, typer.Option(help="Member or column with the key.")] = "id",
-    text: Annotated[str, typer.Option(help="Member or column with the text.")] = "text",
-    glob: Annotated[str, typer.Option(help="Which files of a folder and its subfolders.")] = "*",
+    key: Annotated[
+        str, typer.Option(metavar="COLUMN", help="Column, or member in JSON, with the key.")
+    ] = "id",
+    text: Annotated[
+        str, typer.Option(metavar="COLUMN", help="Column, or member in JSON, with the text.")
+    ] = "text",
+    glob: Annotated[
+        str,
+        typer.Option(metavar="PATTERN", help="Read these files of a folder and its subfolders."),
+    ] = "*",
     create: Annotated[
         bool, typer.Option("--create", help="Create the corpus if it does not exist.")
     ] = False,
     database_url: DatabaseUrl = None,
 ) -> None:
-    """Add documents to a corpus, replacing those with the same key.
+    """Add documents to a corpus; a document with a known key replaces the stored document.
 
-    A plain text file is one document, and its path is the key. Indexing the same again writes
-    nothing.
+    A plain text file is one document, with its path as the key. Unchanged documents are not written
+    again. It prints how many documents were added, replaced, unchanged and refused.
 
-    Examples: `textsim index news articles.jsonl.gz --create`,
-    `textsim index code src --glob "*.py"`
+    Examples:
+    - `textsim index news articles.jsonl.gz --create`
+    - `textsim index news articles.csv --key nr --text body`
+    - `textsim index code src --glob "*.py" --create --shingle word:5`
+
     """
     from textsim_db.files.read_documents import Inputs
 
@@ -79,7 +89,9 @@ def index(
         opened, documents = _open_or_create(db, corpus, create, settings, iter(inputs))
         if opened is None:
             refusals.show()
-            raise InputError(f'no document was found, so the corpus "{corpus}" was not created')
+            raise InputError(
+                f'the corpus "{corpus}" was not created, because the input has no document'
+            )
         start = time.monotonic()
         report = _index(opened, inputs, documents)
         seconds = time.monotonic() - start
@@ -97,7 +109,8 @@ def remove(
 ) -> None:
     """Remove documents from a corpus by key.
 
-    Unknown keys are named and make the exit status 1, or 2 if all are unknown.
+    It prints how many documents were removed, and the unknown keys. Exit status 1 if some keys are
+    unknown, 2 if all are.
 
     Example: `textsim remove news article-17 article-18`
     """
@@ -114,14 +127,17 @@ def remove(
 
 
 def _check_usage(settings: PartialSettings, glob: str, create: bool) -> None:
-    """Refuse options that cannot be used, before anything is read."""
+    """Raise BadParameter for options that exclude each other, before any file is read."""
     if not glob:
         raise typer.BadParameter(
             'it is empty; expected a pattern such as "*.md"', param_hint="--glob"
         )
     if settings and not create:
         name = next(iter(settings)).replace("_", "-")
-        raise typer.BadParameter("it needs --create as well", param_hint=f"--{name}")
+        raise typer.BadParameter(
+            "settings are for a new corpus: give --create, or change them with textsim rebuild",
+            param_hint=f"--{name}",
+        )
     if settings:
         check_settings(settings)
 
@@ -133,10 +149,10 @@ def _open_or_create(
     settings: PartialSettings,
     documents: Iterator[Document],
 ) -> tuple[Corpus | None, Iterator[Document]]:
-    """Return the corpus and all the documents; None if there is no corpus and no document.
+    """Return the corpus and all documents; None if there is neither a corpus nor a document.
 
-    A corpus is created when the first document has been read: an empty corpus, left behind by a
-    mistake in the command, would stand in the way of the corrected command.
+    A corpus is created only after the first document has been read. Otherwise a mistake in the command
+    would leave an empty corpus, with which the corrected command might conflict.
     """
     corpus = open_corpus(db, name, create)
     if corpus is not None:
@@ -154,8 +170,8 @@ def _index(corpus: Corpus, inputs: Inputs, documents: Iterator[Document]) -> Add
             return corpus.add_many(load, load.after_batch)
         except (DatabaseError, KeyboardInterrupt) as error:
             error.add_note(
-                f"{count(load.report.stored, 'document')} had been stored by then and stay; the "
-                "same command again does only what is missing"
+                f"{count(load.report.stored, 'document')} were stored and stay; repeat the command "
+                "to index the other documents"
             )
             raise
 
@@ -181,7 +197,7 @@ def _summary(report: AddReport, refused: int, seconds: float) -> str:
         f"{report.unchanged:,} unchanged",
     ]
     if report.duplicates:
-        parts.append(f"{report.duplicates:,} with a key given again (the last one wins)")
+        parts.append(f"{report.duplicates:,} with a repeated key (the last document stays)")
     if refused:
         parts.append(f"{refused:,} refused")
     speed = f", {report.received / seconds:,.0f} documents/s" if report.received >= _MANY else ""

@@ -1,7 +1,7 @@
 """Messages on standard error: text for people, or a JSON object on each line for programs.
 
-Everything is a record of the standard library's logging: the commands' own messages are those of
-the logger textsim_db.cli, the library's those of the modules. Only this file configures logging.
+Each message is a record of the standard library's logging. The commands log to textsim_db.cli, and
+the library to the loggers of its modules. Only this file configures logging.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import typer
 import typer.main
 from typer.core import TyperCommand
 
-from textsim_db.errors import shown
+from textsim_db.errors import shown, suggestion
 
 LEVELS = ("debug", "info", "warning", "error")
 COMMANDS = "textsim_db.cli"
@@ -29,7 +29,7 @@ _STANDARD = {*vars(logging.makeLogRecord({})), "message", "asctime", "taskName"}
 
 @dataclass(slots=True)
 class LogOptions:
-    """The log options of the command that runs, and its name."""
+    """The log options and the name of the command that runs."""
 
     json: bool = False
     level: int | None = None
@@ -58,7 +58,7 @@ class JsonFormatter(logging.Formatter):
 
 
 class PlainFormatter(logging.Formatter):
-    """A command's own messages as they are, errors marked as such; all others with the time."""
+    """The commands' own messages as they are, with "error: " before errors; others with the time."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the message."""
@@ -75,12 +75,12 @@ def _harmless(text: str) -> str:
 
 class _Handler(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
-        typer.echo(self.format(record), err=True)  # to the standard error of this moment
+        typer.echo(self.format(record), err=True)  # sys.stderr may have been replaced
 
 
 @contextmanager
 def log_to_stderr() -> Iterator[None]:
-    """Write everything that is logged to standard error, as the options say."""
+    """Write all log records to standard error, in the format and of the level of the options."""
     log_options.json, log_options.level, log_options.command = False, None, ""
     handler = _Handler()
     library = logging.getLogger(LIBRARY)
@@ -120,7 +120,8 @@ def _choose_level(value: str | None) -> None:
     if value is None:
         return
     if value.lower() not in LEVELS:
-        raise typer.BadParameter(f'"{value}" is not one of {", ".join(LEVELS)}')
+        near = suggestion(value, LEVELS)
+        raise typer.BadParameter(f'"{value}" is not one of {", ".join(LEVELS)}{near}')
     log_options.level = getattr(logging, value.upper())
     _configure()
 
@@ -133,7 +134,7 @@ def _declare_options(
             callback=_choose_json,
             is_eager=True,
             expose_value=False,
-            help="Write messages and progress to standard error as JSON, one object a line.",
+            help="Write messages and progress to standard error as JSON, one object on each line.",
         ),
     ] = False,
     log_level: Annotated[
@@ -144,17 +145,17 @@ def _declare_options(
             is_eager=True,
             expose_value=False,
             metavar="|".join(LEVELS),
-            help="Write messages of this level and above. Default: info of the command's own, "
-            "warning of others.",
+            help="Write messages of this level and above. Default: info for the command, warning "
+            "for the library.",
         ),
     ] = None,
 ) -> None:
-    """Declare the options that every command has; Typer makes options of functions only."""
+    """Declare the log options: Typer makes options only from a function's parameters."""
 
 
 @cache
 def options() -> list[Any]:
-    """Return the options that every command has."""
+    """Return the log options, which every command has."""
     app = typer.Typer(add_completion=False)
     app.command()(_declare_options)
     parameters: list[Any] = typer.main.get_command(app).params
@@ -165,10 +166,10 @@ class Command(TyperCommand):
     """A command that has the log options."""
 
     def get_params(self, ctx: Any) -> list[Any]:
-        """Return its own parameters and those of all commands."""
+        """Return the parameters of the command and the log options."""
         return [*super().get_params(ctx), *options()]
 
     def invoke(self, ctx: Any) -> Any:
-        """Run it and note its name."""
+        """Note the name of the command and run it."""
         log_options.command = ctx.command_path.partition(" ")[2]
         return super().invoke(ctx)

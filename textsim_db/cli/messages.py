@@ -1,4 +1,4 @@
-"""Messages on standard error: what was done, what was refused, and what went wrong and why."""
+"""Messages on standard error: results in a sentence, refused records, errors with their causes."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def explain(error: BaseException) -> str:
         # SQLAlchemy's own message adds the statement and an address; the driver's is inside.
         original = getattr(cause, "orig", None) or cause
         message = _message(original)
-        # What it caused quotes it on one line, where its sentences run into each other.
+        # The error that it caused quotes it on one line; the message with punctuation reads better.
         quoted = _one_line(str(original)) or message
         lines = [line.replace(quoted, message) for line in lines]
         if message and not any(message in line for line in lines):
@@ -49,7 +49,7 @@ def _message(error: BaseException) -> str:
         place = f"{error.filename}: " if error.filename else ""
         return shown(place + error.strerror)
     text = str(error) or type(error).__name__
-    if isinstance(error, EmbeddedServerError):  # it has lines of the server's log
+    if isinstance(error, EmbeddedServerError):  # its message ends with lines of the server's log
         return text
     return shown(text) if type(error).__module__.startswith("textsim") else _sentences(text)
 
@@ -66,12 +66,12 @@ def _sentences(text: str) -> str:
 
 
 def confirm(action: str, yes: bool) -> None:
-    """Ask before something is deleted; end with status 2 unless the answer is yes."""
+    """Ask before a deletion; end with status 2 unless the answer is yes."""
     if yes:
         return
     if not sys.stdin.isatty() or log_options.json:
         print_message(
-            f"this would {action}; there is no terminal to ask on, so give --yes to confirm",
+            f"this would {action}; there is no terminal to ask on: give --yes to confirm",
             logging.ERROR,
         )
         raise typer.Exit(2)
@@ -81,23 +81,23 @@ def confirm(action: str, yes: bool) -> None:
 
 
 class Refusals:
-    """Counts what was refused and keeps the first few to be shown."""
+    """Counts refused records and keeps the first messages."""
 
     def __init__(self) -> None:
         self.count = 0
         self._first: list[str] = []
 
     def add(self, refusal: Refusal) -> None:
-        """Note a record or file that could not be read."""
+        """Note a record or file that cannot be read."""
         self._note(shown(f"{refusal.key}: {refusal.reason}"))
 
     def add_documents(self, refusals: Iterable[Refusal]) -> None:
-        """Note documents that could not be stored."""
+        """Note documents that cannot be stored."""
         for refusal in refusals:
             self._note(shown(f'document "{refusal.key}": {refusal.reason}'))
 
     def show(self) -> None:
-        """Print what was refused."""
+        """Print the first refusals, and how many others there are."""
         for line in self._first:
             print_message(f"refused: {line}", logging.WARNING)
         if self.count > len(self._first):
@@ -110,7 +110,7 @@ class Refusals:
 
 
 def program() -> str:
-    """Return how the user calls this program, quoted for a shell, for the commands in hints."""
+    """Return the name by which the user runs this program, quoted for a shell."""
     import shlex
     import shutil
 

@@ -1,4 +1,4 @@
-"""The arguments and options that several commands have, and how they are read."""
+"""The arguments and options that several commands share, and the functions that read them."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Annotated, Any, TypeVar
 
 import typer
 
-from textsim_db.errors import shown
+from textsim_db.errors import shown, suggestion
 from textsim_db.settings import Linkage
 
 Choice = TypeVar("Choice", bound=StrEnum)
 
 
 def number(text: str) -> float:
-    """Read a number of the command line; Typer's own messages are those of its libraries."""
+    """Read a number of the command line; Typer's own message would not quote it."""
     try:
         return float(text)
     except ValueError:
@@ -39,13 +39,14 @@ def positive_number(text: str) -> int:
 
 
 def choice_of(choices: type[Choice]) -> Callable[[str], Choice]:
-    """Return a function that reads one of several words of the command line."""
+    """Return a function that reads a word of the command line as a member of choices."""
 
     def read(text: str) -> Choice:
         try:
             return choices(text)
         except ValueError:
-            message = f'"{shown(text)}" is not one of {", ".join(choices)}'
+            near = suggestion(text, choices)
+            message = f'"{shown(text)}" is not one of {", ".join(choices)}{near}'
             raise typer.BadParameter(message) from None
 
     return read
@@ -72,22 +73,22 @@ DatabaseUrl = Annotated[
         "--database-url",
         metavar="URL",
         callback=_own_or_global,
-        help="The database, such as postgresql://user@host/name. Default: TEXTSIM_DATABASE_URL, "
-        "or the embedded PostgreSQL.",
+        help="Address of the database, such as postgresql://user@host/name. Default: "
+        "TEXTSIM_DATABASE_URL, or the embedded PostgreSQL.",
     ),
 ]
 CorpusName = Annotated[str, typer.Argument(metavar="CORPUS", help="Name of the corpus.")]
 OptionalCorpus = Annotated[
     str | None,
-    typer.Argument(metavar="CORPUS", help="Name of the corpus; all of them if none."),
+    typer.Argument(metavar="CORPUS", help="Name of the corpus. Default: every corpus."),
 ]
 Threshold = Annotated[
     float | None,
     typer.Option(
         parser=number,
         metavar="NUMBER",
-        help="Least similarity, above 0 and at most 1. Default: the corpus's own. Below that, "
-        "fewer of the similar documents are found: see textsim corpus show.",
+        help="Least similarity of a result: above 0, at most 1. Default: the corpus's threshold. "
+        "Below it some similar documents are missed: textsim corpus show prints the share.",
     ),
 ]
 LanguageLimit = Annotated[
@@ -95,7 +96,8 @@ LanguageLimit = Annotated[
     typer.Option(
         "--language",
         metavar="CODE",
-        help='Only documents of a language, such as "en", in a corpus that identifies languages.',
+        help='Search documents of this language only, such as "en". The corpus must identify languages. '
+        "Default: every language.",
     ),
 ]
 LinkageOption = Annotated[
@@ -104,8 +106,8 @@ LinkageOption = Annotated[
         "--linkage",
         parser=choice_of(Linkage),
         metavar="|".join(Linkage),
-        help="What makes a cluster. single: chains of similar documents; complete: every two "
-        "members are similar; kept: every other member is similar to the one that is kept.",
+        help="What makes a cluster. single: chains of similar documents. complete: every two "
+        "members are similar. kept: each member is similar to the member that is kept.",
     ),
 ]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]

@@ -1,4 +1,4 @@
-"""Results on standard output: a table for a person, JSON lines or CSV for a program."""
+"""Results on standard output: a table for people, JSON lines or CSV for programs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Format(StrEnum):
-    """How results are written."""
+    """The formats of results."""
 
     TABLE = "table"
     JSONL = "jsonl"
@@ -29,7 +29,7 @@ class Format(StrEnum):
 
 
 class Setting(float):
-    """A number that a user chose: a table shows 0.8, not 0.8000."""
+    """A number that a user chose: a table shows 0.8 and not 0.8000."""
 
 
 _UNLIMITED = 1_000_000
@@ -42,13 +42,13 @@ FormatOption = Annotated[
         "--format",
         parser=choice_of(Format),
         metavar="|".join(Format),
-        help="A table to read, JSON lines or CSV (in UTF-8) for programs.",
+        help="A table for people; JSON lines or CSV (UTF-8) for programs.",
     ),
 ]
 
 
 def write(columns: Sequence[str], rows: Iterable[Sequence[Any]], form: Format) -> int:
-    """Write rows, those of JSON lines and CSV as they come, and return how many there were."""
+    """Write rows and return their number; JSON lines and CSV are written row by row."""
     if form is Format.TABLE:
         all_rows = list(rows)
         if all_rows:
@@ -64,7 +64,7 @@ def write(columns: Sequence[str], rows: Iterable[Sequence[Any]], form: Format) -
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[Any]], title: str | None = None) -> Table:
-    """Return rows as a table with right-aligned numbers and texts that are never cut off."""
+    """Return rows as a table, with numbers aligned to the right and texts in full."""
     from rich import box
     from rich.table import Table
     from rich.text import Text
@@ -97,25 +97,27 @@ def bar(share: float) -> str:
 
 
 def similarity(value: float) -> str:
-    """Return a similarity with four decimals; 1.0000 stands for identity only."""
+    """Return a similarity with four decimals; only an exact 1 is shown as 1.0000."""
     return "0.9999" if 0.99995 <= value < 1 else f"{value:.4f}"
 
 
 def check_writable(path: str) -> None:
-    """Raise InputError unless a file can be written there, before the work that fills it."""
+    """Raise InputError unless a file can be written to this path; called before long work."""
     if path == "-":
         return
     if os.path.isdir(path):
-        raise InputError(f"{shown(path)} is a folder; a file was expected")
+        raise InputError(f"{shown(path)} is a folder; expected a file")
     folder = os.path.dirname(os.path.realpath(path))
     if not os.path.isdir(folder):
-        raise InputError(f"{shown(path)}: cannot be written: there is no folder {shown(folder)}")
+        raise InputError(
+            f"{shown(path)}: cannot be written: there is no folder {shown(folder)}; create it first"
+        )
     if not os.access(path if os.path.exists(path) else folder, os.W_OK):
-        raise InputError(f"{shown(path)}: cannot be written: this user has no right to")
+        raise InputError(f"{shown(path)}: cannot be written: this user has no right to write there")
 
 
 def check_plot(path: str | None) -> None:
-    """Raise an error unless a plot can be written there, before the work that it shows."""
+    """Raise an error unless a plot can be written to this path; called before long work."""
     if path is None:
         return
     from textsim_db.sketch import recall_plots
@@ -125,12 +127,12 @@ def check_plot(path: str | None) -> None:
 
 
 def console() -> Console:
-    """Return a console on standard output, without a limit of width unless it is a terminal."""
+    """Return a console on standard output; only a terminal limits the width of lines."""
     from rich.console import Console
 
     class Output(Console):
         def on_broken_pipe(self) -> None:
-            # Rich would end the program with status 1.
+            # Rich would exit with status 1.
             raise BrokenPipeError
 
     return Output(file=sys.stdout, width=None if sys.stdout.isatty() else _UNLIMITED)

@@ -1,4 +1,4 @@
-"""textsim plan: bands and rows to choose from, and what a corpus really finds."""
+"""textsim plan: bands and rows to choose from, and the measured recall of a corpus."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from textsim_db.sketch.band_options import Option
 
 _AROUND = 3
-"""This many bandings are shown before and after the chosen one."""
+"""The table shows this many bandings before and after the chosen banding."""
 _SHOWN = 10
 
 
@@ -40,51 +40,57 @@ def plan(
     settings: PartialSettings,
     corpus: Annotated[
         str | None,
-        typer.Argument(metavar="CORPUS", help="Measure this corpus. Without one, only compute."),
+        typer.Argument(
+            metavar="CORPUS", help="Measure this corpus. Default: compute, for a corpus to come."
+        ),
     ] = None,
     documents: Annotated[
         int,
-        whole_number_option("Documents to expect. Without a corpus."),
+        whole_number_option("Without a corpus: the expected number of documents."),
     ] = 1_000_000,
     words: Annotated[
         float,
-        number_option("Words of each. Without a corpus."),
+        number_option("Without a corpus: words of a document."),
     ] = 200,
     background: Annotated[
         float,
         number_option(
-            "The similarity of documents that have nothing to do with each other: near 0 with "
-            "shingles of several words, 0.1 and more with single words. Without a corpus."
+            "Without a corpus: the similarity of unrelated documents. It is near 0 with shingles of "
+            "several words, 0.1 and more with single words."
         ),
     ] = 0.05,
     sample: Annotated[
         int,
-        whole_number_option("Documents of the corpus to compare with all."),
+        whole_number_option("With a corpus: compare this many documents with all documents."),
     ] = 1000,
     seed: Annotated[
         int | None,
-        whole_number_option("Seed of the sample."),
+        whole_number_option("With a corpus: seed of the sample. Default: a random seed."),
     ] = None,
     every: Annotated[
-        bool, typer.Option("--all", help="Show every possible number of rows.")
+        bool,
+        typer.Option("--all", help="Show every banding, not only those near the chosen banding."),
     ] = False,
     plot: Annotated[
         str | None,
-        typer.Option(metavar="PATH", help="Draw the S-curve into a file ending in .svg or .png."),
+        typer.Option(metavar="PATH", help="Draw the S-curve to a file ending in .svg or .png."),
     ] = None,
     form: FormatOption = Format.TABLE,
     database_url: DatabaseUrl = None,
 ) -> None:
-    """Show what bands and rows would find and cost, or measure what a corpus finds.
+    """Show how many similar documents bands and rows find and what they cost; or measure a corpus.
 
-    Without CORPUS: the possible numbers of bands and rows, with the probability that a pair becomes
-    a candidate, the storage, and the candidates to expect. With CORPUS: a sample of its documents is
-    compared with all of them by brute force; see which are missed. JSON lines and CSV hold the
-    bandings, all of them. The probabilities are those of the formula: of pairs for which it gives 20
-    to 60 %, up to 1.3 points fewer are found.
+    Without CORPUS it prints the possible bandings: the probability that a pair becomes a candidate,
+    the bytes of a document, and the expected candidates. With CORPUS it compares a sample of the
+    documents with all documents by brute force, and prints the recall and the missed pairs.
 
-    Examples: `textsim plan --threshold 0.7 --recall 0.99 --plot curve.svg`,
-    `textsim plan news --sample 2000`
+    JSON lines and CSV hold every banding. The probabilities follow a formula. If the formula gives 20 to
+    60 %, up to 1.3 percentage points fewer pairs are found.
+
+    Examples:
+    - `textsim plan --threshold 0.7 --recall 0.99 --plot curve.svg`
+    - `textsim plan news --sample 2000`
+
     """
     check_plot(plot)
     if corpus is None:
@@ -102,7 +108,7 @@ def plan(
 
 
 class _Plan(NamedTuple):
-    """The possible bandings, the banding in use or recommended, and what was measured with it."""
+    """The possible bandings, the banding in use or recommended, and its measured recall if any."""
 
     options: list[Option]
     banding: Bands
@@ -133,7 +139,7 @@ def _plan_existing_corpus(
         threshold, recall, num_hashes = (
             settings.get(name, getattr(opened.config, name)) for name in names
         )
-        band_options.choose(threshold, recall, num_hashes)  # refused before the work
+        band_options.choose(threshold, recall, num_hashes)  # raises before the long comparison
         with progress("comparing", "documents") as show:
             report = opened.measure_recall(threshold, sample, seed, show)
     options = band_options.options(
@@ -187,19 +193,19 @@ def _show_curve(banding: Bands, threshold: float) -> None:
 
 
 def _write_caution(banding: Bands, threshold: float) -> None:
-    """Say on standard error if the banding may find less than the formula promises."""
+    """Print a caution if the banding may find fewer pairs than the formula gives."""
     from textsim_db.sketch import band_options
 
     promised = banding.probability(threshold)
     if band_options.is_optimistic(promised):
         print_message(
-            f"the formula promises {promised:.3f} at the threshold; where it promises 0.2 to 0.6, "
-            "up to 0.013 less is found: choose fewer rows if that matters"
+            f"the formula gives {promised:.3f} at the threshold; if it gives 0.2 to 0.6, the share of "
+            "pairs found is up to 0.013 lower: choose fewer rows if that matters"
         )
 
 
 def _write_report(report: RecallReport, banding: Bands, form: Format) -> None:
-    """Print what was measured: on standard error if the output is for a program."""
+    """Print the measurement; on standard error if standard output is for a program."""
     lines = _lines(report, banding)
     if form is not Format.TABLE:
         for line in lines:
@@ -212,16 +218,16 @@ def _write_report(report: RecallReport, banding: Bands, form: Format) -> None:
     out.print(table(("similarity", "pairs"), _tenths(report.histogram)))
     if report.missed:
         missed = [(pair.similarity, pair.a, pair.b) for pair in report.missed[:_SHOWN]]
-        title = f"missed: they share no bucket ({len(report.missed):,} in all)"
+        title = f"missed pairs, which share no bucket ({len(report.missed):,} in all)"
         out.print(table(("similarity", "a", "b"), missed, title))
     if report.lost:
         keys = ", ".join(f'"{shown(key)}"' for key in report.lost[:_SHOWN])
         rest = ", ..." if len(report.lost) > _SHOWN else ""
-        out.print(Text(f"documents of which no similar one would be found: {keys}{rest}\n"))
+        out.print(Text(f"documents without any similar document found: {keys}{rest}\n"))
 
 
 def _tenths(histogram: list[int]) -> list[tuple[str, int]]:
-    """Return the pairs by similarity in steps of 0.1; the last step includes 1."""
+    """Return the numbers of pairs in steps of 0.1 of similarity; the last step includes 1."""
     pairs = [sum(histogram[i : i + 10]) for i in range(0, 90, 10)] + [sum(histogram[90:])]
     return [(f"{i / 10:.1f} to {i / 10 + 0.1:.1f}", number) for i, number in enumerate(pairs)]
 
@@ -230,19 +236,19 @@ def _lines(report: RecallReport, banding: Bands) -> list[str]:
     candidates = report.candidates or [0]
     mean = sum(candidates) / len(candidates)
     lines = [
-        f"{count(report.sampled, 'document')} of {report.documents:,}, compared with all of them; "
+        f"{count(report.sampled, 'document')} of {report.documents:,}, compared with all documents; "
         f"{report.words:.0f} words on average",
         f"{banding.bands} bands of {banding.rows} rows, threshold {report.threshold:g}",
         f"candidates of a document: {mean:.3g} on average, "
         f"{candidates[len(candidates) // 2]:,} in the middle, {candidates[-1]:,} at most",
     ]
     if report.recall is None:
-        lines.append("no pair of similar documents is among them, so no recall can be measured")
+        lines.append("the sample has no pair of similar documents, so the recall is unknown")
         return lines
     low, high = report.interval
     lines.append(
         f"recall: {report.recall:.4f} ({report.candidate_pairs:,} of {count(report.pairs, 'pair')}; "
-        f"with 95 % between {low:.4f} and {high:.4f}), promised for these similarities: "
+        f"95 % confidence: {low:.4f} to {high:.4f}); the formula gives for these similarities: "
         f"{report.promised:.4f}"
     )
     return lines

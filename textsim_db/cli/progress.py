@@ -1,4 +1,4 @@
-"""Progress of long work: a bar on a terminal, a record now and then with --log-json."""
+"""Progress of long work: a bar on a terminal, a log record every few seconds with --log-json."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ Document = TypeVar("Document")
 
 
 class Show(Protocol):
-    """A function to call with the number done, the total, and the share done, if they are known."""
+    """A function that shows the number done, and the total and the share if they are known."""
 
     def __call__(self, done: int, total: int | None = None, share: float | None = None) -> None:
-        """Show how much is done."""
+        """Show the number done."""
 
 
 class Measured(Protocol):
@@ -37,12 +37,12 @@ class Measured(Protocol):
         """Bytes read so far."""
 
     def total_bytes(self) -> int | None:
-        """All bytes, or None if their number is unknown."""
+        """Return the number of all bytes, or None if it is unknown."""
 
 
 @contextmanager
 def progress(action: str, noun: str) -> Iterator[Show]:
-    """Yield a function to call with the number done."""
+    """Yield a function that shows the number done."""
     if log_options.json:
         yield _Records(action, noun)
     elif sys.stderr.isatty():
@@ -54,13 +54,13 @@ def progress(action: str, noun: str) -> Iterator[Show]:
 
 @contextmanager
 def loading(source: Measured | None, documents: Iterable[Document]) -> Iterator[Load[Document]]:
-    """Yield a load of documents, whose progress is shown."""
+    """Yield a load of documents and show its progress."""
     with progress("indexing", "documents") as show:
         yield Load(source if sys.stderr.isatty() else None, documents, show)
 
 
 class Load(Generic[Document]):
-    """The documents of a load, which are counted while they are read, and its latest report."""
+    """The documents of a load, with the share that has been read, and the latest report."""
 
     def __init__(self, source: Measured | None, documents: Iterable[Document], show: Show) -> None:
         self.report = AddReport()
@@ -79,7 +79,7 @@ class Load(Generic[Document]):
                 self._share = self._source.bytes_read / total
 
     def after_batch(self, report: AddReport) -> None:
-        """Take the report that add_many gives after each batch."""
+        """Show the report of add_many after a batch."""
         self.report = report
         self._show(report.received, share=self._share)
 
@@ -89,7 +89,7 @@ def _show_nothing(done: int, total: int | None = None, share: float | None = Non
 
 
 class _Records:
-    """Logs how much is done, every few seconds."""
+    """Logs the number done, every few seconds."""
 
     def __init__(self, action: str, noun: str) -> None:
         self._action = action
@@ -112,7 +112,7 @@ class _Records:
 
 
 class _Bar:
-    """A bar, which moves to and fro unless the total or the share is known."""
+    """A bar; it moves to and fro if neither the total nor the share is known."""
 
     def __init__(self, bars: Progress, action: str, noun: str) -> None:
         self._bars = bars

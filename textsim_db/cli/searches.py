@@ -1,4 +1,4 @@
-"""textsim query, neighbours, pairs and clusters."""
+"""textsim query, neighbours, pairs and clusters: searches of a corpus."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ MeasureOption = Annotated[
     typer.Option(
         "--measure",
         metavar="NAME",
-        help="Check and order the candidates by another measure, such as cosine, cosine_distance, "
-        "containment, overlap or levenshtein. It needs a threshold, which is the greatest value "
-        "for a distance.",
+        help="Verify and order the candidates by this measure, such as cosine, cosine_distance, "
+        "containment, overlap or levenshtein. Any other than jaccard needs --threshold: the least "
+        "similarity, or the greatest distance.",
     ),
 ]
 Limit = Annotated[
@@ -42,7 +42,7 @@ Limit = Annotated[
     typer.Option(
         parser=positive_number,
         metavar="NUMBER",
-        help="Show at most this many results, the best ones.",
+        help="Print at most this many results, the most similar first.",
     ),
 ]
 
@@ -51,11 +51,13 @@ def query(
     corpus: CorpusName,
     text: Annotated[
         str | None,
-        typer.Argument(metavar="TEXT", help='The text to look for; "-" reads standard input.'),
+        typer.Argument(
+            metavar="TEXT", help='The text to look for; "-" is standard input. Or use --file.'
+        ),
     ] = None,
     file: Annotated[
         str | None,
-        typer.Option(metavar="PATH", help='Take the text from a file; "-" is standard input.'),
+        typer.Option(metavar="PATH", help='Read the text from a file; "-" is standard input.'),
     ] = None,
     threshold: Threshold = None,
     limit: Limit = 10,
@@ -64,12 +66,16 @@ def query(
     form: FormatOption = Format.TABLE,
     database_url: DatabaseUrl = None,
 ) -> None:
-    """List the documents similar to a text, best first.
+    """List the documents that are similar to a text, the most similar first.
 
-    similarity is exact (Jaccard, of the sets of shingles); estimate comes from the signatures.
+    It prints the similarity, which is exact (Jaccard, of the sets of shingles), the estimate from the
+    signatures, and the key.
 
-    Examples: `textsim query news "the text to look for" --threshold 0.5`,
-    `textsim query news "the text" --measure cosine --threshold 0.9`
+    Examples:
+    - `textsim query news "the text to look for" --threshold 0.5`
+    - `textsim query news --file article.txt --limit 3 --format jsonl`
+    - `textsim query news "the text" --measure cosine --threshold 0.9`
+
     """
     if (text is None) == (file is None):
         raise typer.BadParameter("give either a text or --file", param_hint="TEXT")
@@ -91,9 +97,11 @@ def neighbours(
     form: FormatOption = Format.TABLE,
     database_url: DatabaseUrl = None,
 ) -> None:
-    """List the documents similar to an indexed one, best first.
+    """List the documents that are similar to a document of the corpus, the most similar first.
 
-    Example: `textsim neighbours news article-17`
+    It prints the similarity, the estimate from the signatures, and the key.
+
+    Example: `textsim neighbours news article-17 --threshold 0.6`
     """
     with connect(database_url) as db:
         opened = db.corpus(corpus)
@@ -111,7 +119,8 @@ def pairs(
 ) -> None:
     """List all pairs of similar documents.
 
-    JSON lines and CSV are written as the pairs are found; a table comes sorted, the best first.
+    It prints the similarity and both keys. JSON lines and CSV are written while the search runs; a
+    table is sorted, the most similar pair first.
 
     Example: `textsim pairs news --threshold 0.9 --format csv > pairs.csv`
     """
@@ -132,12 +141,16 @@ def clusters(
     form: FormatOption = Format.TABLE,
     database_url: DatabaseUrl = None,
 ) -> None:
-    """List the clusters: documents linked by pairs of similar ones, the largest cluster first.
+    """List the clusters of similar documents, the largest first.
 
-    weakest is the lowest similarity among the links that hold a cluster together. With linkage
-    kept, the document whose key comes first is kept. CSV has one line for each document.
+    It prints the size, the keys, and weakest: the lowest similarity of the links that hold the cluster
+    together. With linkage kept it also prints the document that is kept, whose key comes first. CSV has
+    one line for each document.
 
-    Example: `textsim clusters news --format jsonl`
+    Examples:
+    - `textsim clusters news --format jsonl`
+    - `textsim clusters news --linkage kept --threshold 0.9`
+
     """
     with connect(database_url) as db:
         similar = list(db.corpus(corpus).clusters(threshold, linkage, language=language))
@@ -162,7 +175,7 @@ def _read_whole(name: str) -> str:
 
     text = read_text(name)
     if name != "-" and kind_of(name) is not Kind.TEXT:
-        print_message(f"all of {shown(name)} is looked for as one text, not document by document")
+        print_message(f"{shown(name)} is searched for as one text, not document by document")
     return text
 
 
@@ -174,15 +187,15 @@ def _write_matches(
         return
     config = corpus.config
     if measure != _JACCARD:
-        print_message("none of the documents that share a bucket is that close")
+        print_message("no candidate reaches the threshold; candidates share a bucket with the text")
         return
     if threshold is None or threshold >= config.threshold:
         print_message("no document is that similar")
         return
     probability = min(config.banding.probability(threshold), 0.999)
     print_message(
-        f"no document was found, but of those at similarity {threshold:g} only {probability:.1%} are: "
-        f"the corpus was created for {config.threshold:g} and above"
+        f"no document was found. The corpus was created for similarities of {config.threshold:g} and "
+        f"above: it finds {probability:.1%} of the documents at {threshold:g}"
     )
 
 

@@ -1,4 +1,4 @@
-"""The options for a corpus's settings, made from CorpusSettings: one declaration for all commands."""
+"""The options for the settings of a corpus, made from CorpusSettings for all commands alike."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from textsim_db.corpus import Corpus
 
 PartialSettings = dict[str, Any]
-"""The settings that the user typed, by name; CorpusSettings has the defaults of the others."""
+"""The settings that the user typed, by name; CorpusSettings has the defaults."""
 
 SKETCH = ("shingle", "threshold", "recall", "num_hashes", "seed", "bands", "rows")
 ALL = (*SKETCH, "stop_words", "language")
@@ -28,10 +28,10 @@ _METAVARS = {"shingle": "word:N|char:N", "stop_words": "LANGUAGE|auto|PATH", "la
 def with_settings(
     *names: str, default: str = "{}", panel: str | None = NEW_CORPUS
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Give a command an option for each of these settings, in the place of its parameter settings.
+    """Replace the parameter settings of a command by an option for each of these settings.
 
-    The command is called with the settings that the user typed. default is the help's text about the
-    others, in which {} is the value in CorpusSettings.
+    The command receives the settings that the user typed. default describes the default in the help;
+    {} stands for the value in CorpusSettings.
     """
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
@@ -47,7 +47,7 @@ def with_settings(
                 parameters += [_option(name, default, panel) for name in names]
             else:
                 parameters.append(parameter)
-        # Typer reads both.
+        # Typer reads the signature and the annotations.
         run.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
             sorted(parameters, key=lambda p: p.default is not p.empty)
         )

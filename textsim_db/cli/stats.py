@@ -1,4 +1,4 @@
-"""textsim stats: what is in a corpus."""
+"""textsim stats: counts of documents, words, similarities, buckets and bytes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def stats(
     corpus: CorpusName,
     words: Annotated[
         int,
-        whole_number_option("Name this many frequent words."),
+        whole_number_option("Print this many of the most frequent words."),
     ] = 10,
     sample: Annotated[
         int,
@@ -32,23 +32,26 @@ def stats(
     seed: Annotated[int, whole_number_option("Seed of the sample.")] = 1,
     plot: Annotated[
         str | None,
-        typer.Option(metavar="PATH", help="Draw it into a file ending in .svg or .png."),
+        typer.Option(metavar="PATH", help="Draw the statistics to a file ending in .svg or .png."),
     ] = None,
     language: LanguageLimit = None,
     form: FormatOption = Format.TABLE,
     database_url: DatabaseUrl = None,
 ) -> None:
-    """Count what is in a corpus: documents, words, similarities, buckets, bytes.
+    """Count the documents, words, similarities, buckets and bytes of a corpus.
 
-    All documents are read. The similarities are those of a sample of them to all their candidates,
-    the documents that share a bucket.
+    It reads all documents. The similarities are between a sample of documents and their candidates: the
+    documents that share a bucket.
 
-    Example: `textsim stats news --plot news.svg`
+    Examples:
+    - `textsim stats news --plot news.svg`
+    - `textsim stats news --words 20 --sample 5000 --format jsonl`
+
     """
     from textsim_db.sketch import recall_plots
 
     if form is Format.CSV:
-        raise ConfigurationError("the statistics are no table; take --format jsonl")
+        raise ConfigurationError("statistics do not fit into one CSV table; use --format jsonl")
     check_plot(plot)
     with connect(database_url) as db:
         opened = db.corpus(corpus)
@@ -85,16 +88,19 @@ def _totals(statistics: Statistics) -> list[tuple[str, str]]:
     each = total / statistics.documents if statistics.documents else 0.0
     return [
         ("documents", f"{statistics.documents:,}"),
-        ("of them without words", f"{statistics.empty:,}"),
+        ("documents without words", f"{statistics.empty:,}"),
         ("words", f"{statistics.words:,}"),
         ("distinct words", f"{statistics.vocabulary:,}"),
         ("words of a document: least, median, most", _lengths(statistics)),
         ("buckets", f"{sum(number for _, number in statistics.buckets):,}"),
-        ("of them with several documents", f"{_shared(statistics):,}"),
-        ("documents in the fullest", f"{statistics.buckets[-1][0] if statistics.buckets else 0:,}"),
+        ("buckets with several documents", f"{_shared(statistics):,}"),
+        (
+            "documents in the largest bucket",
+            f"{statistics.buckets[-1][0] if statistics.buckets else 0:,}",
+        ),
         ("candidates of a document", f"{statistics.candidates / max(statistics.sampled, 1):.3g}"),
         *((f"bytes of {name}", f"{size:,}") for name, size in statistics.storage.items()),
-        ("bytes a document, all included", f"{each:,.0f}"),
+        ("bytes of a document in all", f"{each:,.0f}"),
     ]
 
 
@@ -107,7 +113,7 @@ def _shared(statistics: Statistics) -> int:
 
 
 def _bars(statistics: Statistics) -> list[str]:
-    """Return the similarities of candidates in steps of 0.05."""
+    """Return a bar for each step of 0.05 of similarity."""
     steps = [sum(statistics.similarities[i : i + 5]) for i in range(0, 100, 5)]
     most = max(*steps, 1)
     return [

@@ -1,4 +1,4 @@
-"""textsim status and pending: how far the workers are, and what they could not index."""
+"""textsim status and pending: documents that wait for a worker, and documents set aside."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _LATE_SECONDS = 60
 _LONGEST_WATCH = 86400
 _SHOWN_ERRORS = 3
-"""Of each corpus, the last ones."""
+"""The last errors of each corpus."""
 
 
 def status(
@@ -33,25 +33,29 @@ def status(
     watch: Annotated[
         float | None,
         number_option(
-            "Show it again every so many seconds, with the documents written per second in "
-            "between, until it is interrupted.",
+            "Print the status again after this many seconds, with the documents written per "
+            "second, until Ctrl-C.",
             "SECONDS",
         ),
     ] = None,
     as_json: Annotated[
         bool,
-        typer.Option("--json", help="Everything as one JSON object; with --watch, one a line."),
+        typer.Option("--json", help="Print one JSON object; with --watch, one on each line."),
     ] = False,
     form: FormatOption = Format.TABLE,
     database_url: DatabaseUrl = None,
 ) -> None:
-    """Show the attached tables, and how far the workers are.
+    """Show the attached tables, and how many documents wait for a worker.
 
-    pending: documents that are to be indexed, the oldest of them lag seconds old; about: an estimate,
-    while a table is compared with its documents. failed: documents that were set aside, the last of
-    them with the reason, see `textsim pending`.
+    It prints for each corpus: indexed documents; pending documents, which wait for a worker ("about"
+    marks an estimate, while a table is compared); the age of the oldest change; and failed documents,
+    which were set aside. Then it prints the tables, the last errors, and warnings.
 
-    Example: `textsim status --watch 10`
+    Examples:
+    - `textsim status`
+    - `textsim status news --watch 10`
+    - `textsim status --json`
+
     """
     if watch is not None and not 0 < watch <= _LONGEST_WATCH:
         raise typer.BadParameter(
@@ -65,7 +69,8 @@ def status(
                 _show(sample, form)
     if any((state.activity.lag or 0) > _LATE_SECONDS for state in sample.states):
         print_message(
-            "some changes are over a minute old: does a worker run? To start one: textsim worker",
+            "some changes have waited for over a minute: is a worker running? To start a worker: "
+            "textsim worker",
             logging.WARNING,
         )
 
@@ -73,12 +78,21 @@ def status(
 def pending(
     corpus: OptionalCorpus = None,
     retry: Annotated[
-        bool, typer.Option("--retry", help="Have the workers try them again.")
+        bool, typer.Option("--retry", help="Let the workers try these documents again.")
     ] = False,
     form: FormatOption = Format.TABLE,
     database_url: DatabaseUrl = None,
 ) -> None:
-    """List the documents that could not be indexed and were set aside, with the reason."""
+    """List the documents that were set aside, with the errors.
+
+    A worker sets a document aside if it cannot be indexed. It prints the key, the table, the number of
+    tries and the error.
+
+    Examples:
+    - `textsim pending news`
+    - `textsim pending news --retry`
+
+    """
     errors: list[Error] = []
     retried = 0
     with connect(database_url) as db:
@@ -90,7 +104,7 @@ def pending(
     if retry:
         print_message(f"{count(retried, 'document')} will be tried again")
     elif not errors:
-        print_message("nothing was set aside")
+        print_message("no document was set aside")
 
 
 class Error(NamedTuple):
@@ -104,7 +118,7 @@ class Error(NamedTuple):
 
 
 class State(NamedTuple):
-    """How far one corpus is; rate: documents written per second, None if that is unknown."""
+    """The state of one corpus; rate: documents written per second, None if unknown."""
 
     corpus: str
     status: Status
@@ -114,13 +128,13 @@ class State(NamedTuple):
 
     @property
     def errors(self) -> list[Error]:
-        """The failures with the name of the corpus."""
+        """The failures, with the name of the corpus."""
         return [Error(self.corpus, *failure) for failure in self.failures]
 
 
 @dataclass(slots=True)
 class _Sample:
-    """How far corpora are at a time; has_rates if this is not the only sample."""
+    """The states of corpora at one time; has_rates: whether there are several samples."""
 
     states: list[State]
     sources: list[Source]
@@ -128,16 +142,16 @@ class _Sample:
     taken: float = field(default_factory=time.monotonic)
 
     def set_rates(self, before: _Sample) -> None:
-        """Compute the documents that were written per second since an earlier sample."""
+        """Compute the documents written per second since an earlier sample."""
         written_before = {state.corpus: state.activity.written for state in before.states}
         seconds = self.taken - before.taken
         for i, state in enumerate(self.states):
             written = state.activity.written - written_before.get(state.corpus, float("inf"))
-            if written >= 0:  # a corpus that was rebuilt begins to count again
+            if written >= 0:  # a rebuilt corpus counts from 0
                 self.states[i] = state._replace(rate=round(written / seconds, 1))
 
     def as_object(self) -> dict[str, object]:
-        """Return everything as one JSON object."""
+        """Return the sample as a JSON object."""
         corpora = [self._corpus_object(state) for state in self.states]
         return {"time": datetime.now(UTC).isoformat(timespec="milliseconds"), "corpora": corpora}
 
@@ -155,7 +169,7 @@ class _Sample:
 
 
 def _samples(db: Database, corpus: str | None, watch: float | None) -> Iterator[_Sample]:
-    """Yield one sample, or with watch samples without end, so many seconds apart."""
+    """Yield one sample; with watch, yield samples forever, watch seconds apart."""
     before: _Sample | None = None
     while True:
         states = [state for _, state in each_corpus(db, corpus, _state)]

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from textsim_db.sync.worker import Worker
 
 _GRACE_SECONDS = 5.0
-"""Containers are killed 10 s after SIGTERM: until then other workers would wait for the lease."""
+"""Less than the 10 s after which container runtimes follow SIGTERM by SIGKILL."""
 _LISTEN_POLL_SECONDS = 1.0
 
 
@@ -34,36 +34,45 @@ def worker(
         bool,
         typer.Option(
             "--once",
-            help="End when nothing is left to do; exit status 1 if something could not be done.",
+            help="End when no change is pending; exit status 1 if documents were set aside or a table "
+            "cannot be indexed.",
         ),
     ] = False,
     poll: Annotated[
         float | None,
-        number_option(f"Time between two looks. Default: {POLL_SECONDS}.", "SECONDS"),
+        number_option(
+            f"Time between two polls. Default: {POLL_SECONDS}; with --listen {_LISTEN_POLL_SECONDS}.",
+            "SECONDS",
+        ),
     ] = None,
     lease: Annotated[
         float,
         number_option(
-            "Time after which another worker takes over the batch of a worker that died.", "SECONDS"
+            "If a worker dies, another worker takes over its batch after this time.", "SECONDS"
         ),
     ] = LEASE_SECONDS,
     listen: Annotated[
         bool,
         typer.Option(
             "--listen",
-            help="Look once a second, and when a session with textsim.notify = on has written.",
+            help="Poll once a second, and at once if a session with textsim.notify = on has written.",
         ),
     ] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show problems only.")] = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="Print warnings and errors only.")
+    ] = False,
     database_url: DatabaseUrl = None,
 ) -> None:
-    """Index what changes in attached tables, until it is stopped.
+    """Index the changes of attached tables, until SIGTERM or Ctrl-C.
 
-    Any number of workers may run, on any machine. SIGTERM and Ctrl-C end a worker after its
-    batch. A batch that takes longer than 5 seconds more is left to another worker. Nothing
-    is lost however a worker ends.
+    Any number of workers may run, on any machine. A worker that is stopped finishes its batch; if that
+    takes more than 5 seconds, another worker does the batch again. No change is lost if a worker dies.
+    The log shows the numbers of documents written, at most once a second.
 
-    Examples: `textsim worker`, `textsim worker --once`
+    Examples:
+    - `textsim worker`
+    - `textsim worker --once --quiet`
+
     """
     if poll is None:
         poll = _LISTEN_POLL_SECONDS if listen else POLL_SECONDS
@@ -83,13 +92,13 @@ def _run(db: Database, indexer: Worker, once: bool) -> ChangeReport:
     address = db.engine.url.render_as_string(hide_password=True)
     log.info("working for %s", address, extra={"database": address})
     if not db.sources():
-        log.info("no table is attached; to attach one: textsim attach CORPUS TABLE")
+        log.info("no table is attached; to attach a table: textsim attach CORPUS TABLE")
     return indexer.run(until_idle=once)
 
 
 @contextmanager
 def _stopped_by_signals(indexer: Worker) -> Iterator[None]:
-    """Stop the worker at SIGTERM and the first SIGINT: it finishes its batch, if that is soon."""
+    """Stop the worker at SIGTERM and at the first SIGINT, after its batch if that ends soon."""
     stop, ended = Stop(), threading.Event()
 
     def handle(number: int, frame: object) -> None:
@@ -109,13 +118,13 @@ def _stopped_by_signals(indexer: Worker) -> Iterator[None]:
 
 
 def _end_process(indexer: Worker, stop: Stop, ended: threading.Event) -> None:
-    """End the process if a batch is not finished soon after the worker was stopped.
+    """End the process if the batch is not finished soon after the worker was stopped.
 
-    Threads cannot be interrupted in a kernel or in a statement, and the largest texts take minutes.
-    A transaction that is cut off is rolled back, as when a worker is killed.
+    A kernel and a statement cannot be interrupted, and the largest texts take minutes. The server
+    rolls the transaction back, as if the worker had been killed.
     """
     stop.wait(float("inf"))
     if not ended.wait(_GRACE_SECONDS):
         indexer.abandon()
-        log.warning("ended within a batch, which is left to another worker")
+        log.warning("ended before the batch was finished; another worker does the batch again")
         os._exit(0)

@@ -1,5 +1,5 @@
-"""cluster: verified pairs in, clusters and the documents that stay out.
+"""cluster: verified pairs in, clusters and kept documents out.
 
-Linkage, crowded buckets, and which document of a cluster is kept.
-Knows no database, and never links what was not verified.
+Linkage, large buckets, and the choice of the document that a cluster keeps.
+Knows no database, and never links documents that were not verified.
 """

@@ -1,4 +1,4 @@
-"""Complete-linkage clusters of verified pairs; pure, with no database."""
+"""Complete-linkage clusters of verified pairs."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from textsim_db.cluster.spanning_forest import Ids, Links
 def complete(links: Links) -> list[tuple[Ids, float]]:
     """Return clusters in which every two members are linked, with their weakest link.
 
-    From the most similar pair downwards, two clusters become one when all their pairs are linked.
-    Defays, "An efficient algorithm for a complete link method", 1977.
+    Links are added from the most similar pair downwards. Two clusters merge when all pairs of their
+    members are linked. Defays, "An efficient algorithm for a complete link method", 1977.
     """
     order = np.lexsort((links.right, links.left, -links.similarity))
     clusters = _Clusters()
@@ -21,17 +21,17 @@ def complete(links: Links) -> list[tuple[Ids, float]]:
 
 
 class _Clusters:
-    """Clusters that grow with each link; each has the number of one of its members."""
+    """Clusters that grow with each link; the number of a cluster is the number of one member."""
 
     def __init__(self) -> None:
         self._cluster_of: dict[int, int] = {}
         self._members: dict[int, list[int]] = {}
         self._weakest: dict[int, float] = {}
         self._links: dict[int, dict[int, int]] = {}
-        """Between two clusters, by the number of one and then of the other."""
+        """The number of links between two clusters, by the number of each."""
 
     def link(self, a: int, b: int, similarity: float) -> None:
-        """Add a link, at most as similar as those before."""
+        """Add a link that is at most as similar as the links before it."""
         x, y = self._find(a), self._find(b)
         if x == y:
             return
@@ -42,7 +42,7 @@ class _Clusters:
             self._links[x][y] = self._links[y][x] = links
 
     def of_several(self) -> list[tuple[Ids, float]]:
-        """Return the clusters of several members, with their weakest links."""
+        """Return the clusters of two members or more, with their weakest links."""
         return [
             (np.sort(np.array(members, np.int64)), self._weakest[x])
             for x, members in self._members.items()
@@ -56,7 +56,7 @@ class _Clusters:
         return self._cluster_of[node]
 
     def _merge(self, x: int, y: int, similarity: float) -> None:
-        """Make one cluster of two, the smaller becoming a part of the larger."""
+        """Merge the smaller of two clusters into the larger."""
         if self._size(x) < self._size(y):
             x, y = y, x
         for node in self._members[y]:

@@ -1,4 +1,4 @@
-"""Which documents to keep, so that each other one is verified against a kept one; pure."""
+"""Choose the documents to keep, so that every other document is a verified match of a kept one."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ from textsim_db.text.numba_compiler import inlined_kernel, kernel
 
 
 class Kept(NamedTuple):
-    """Who is kept in the place of each document, and how similar the two are: (documents,) each.
+    """The document that is kept instead of each document, and their similarity: (documents,) each.
 
-    A document that is kept stands in its own place, with a similarity of 1.
+    A kept document has its own number and the similarity 1.
     """
 
     kept_by: Int64Array
@@ -41,9 +41,9 @@ class Kept(NamedTuple):
 class _Chains(NamedTuple):
     """The kept documents of each bucket.
 
-    An entry is one bucket of one document. table: the entry of each bucket that was added last;
-    previous: by entry, the one of the same bucket that was added before it, or -1; documents: by
-    entry; met_by: by document, the last one that it was a candidate of.
+    An entry is one bucket of one document. table: the last entry that was added to each bucket.
+    previous: by entry, the entry that was added to the same bucket before it, or -1. documents: the
+    document of each entry. met_by: by document, the last document that had it as a candidate.
     """
 
     table: HashTable
@@ -53,10 +53,11 @@ class _Chains(NamedTuple):
 
 
 def keep_representatives(rows: Rows, buckets: Buckets, settled: int, threshold: float) -> Kept:
-    """Go through documents in order; keep each that is not similar to one kept before.
+    """Go through documents in order, and keep each document that matches no kept document.
 
-    buckets: those in which documents have to meet; the first settled documents are kept already. A
-    document that is not kept gives way to the most similar one; ties go to the first.
+    buckets: only documents that share a bucket are compared. The first settled documents are all kept.
+    A document that is not kept is assigned to the most similar kept document; ties go to the document
+    that comes first.
     """
     return Kept(*_keep(rows, buckets, settled, threshold, SPREAD))
 
@@ -114,7 +115,7 @@ def _find_candidates(
     threshold: float,
     candidates: Int64Array,
 ) -> int:
-    """Write the kept documents that share a bucket and may be similar; return how many."""
+    """Write the kept documents that share a bucket and may match; return their number."""
     counts = rows.shingle_counts
     count = 0
     for i in range(buckets.offsets[document], buckets.offsets[document + 1]):
@@ -135,7 +136,7 @@ def _find_candidates(
 def _choose_kept(
     shingles: ShingleSet, rows: Rows, candidates: Int64Array, threshold: float, kept: Kept
 ) -> None:
-    """Put the most similar of the candidates in the place of a document, if it is similar."""
+    """Assign a document to its most similar candidate, if that reaches the threshold."""
     document = shingles.document
     best = 0.0
     for other in candidates:

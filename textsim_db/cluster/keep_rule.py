@@ -1,4 +1,4 @@
-"""Which document of a cluster is kept: first, last, longest, shortest, or by a column; pure."""
+"""The rule that chooses the kept document: first, last, longest, shortest, or by a column."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from textsim_db.errors import ConfigurationError
+from textsim_db.errors import ConfigurationError, suggestion
 
 _PLAIN = ("first", "last", "longest", "shortest")
 _EXPECTED = "first, last, longest, shortest, max:COLUMN or min:COLUMN"
@@ -18,7 +18,7 @@ _SHOWN = 40
 
 
 class Preference(NamedTuple):
-    """Which of several documents to keep; column is the one whose greatest or least value decides."""
+    """The rule that chooses which of several documents to keep; column: for max and min."""
 
     rule: str
     column: str | None = None
@@ -29,15 +29,16 @@ class Preference(NamedTuple):
         rule, separator, column = text.partition(":")
         if (text in _PLAIN) or (rule in ("max", "min") and separator and column):
             return cls(rule, column or None)
-        raise ConfigurationError(f'keep is "{text}"; expected {_EXPECTED}')
+        near = suggestion(text, (*_PLAIN, f"max:{column}", f"min:{column}") if column else _PLAIN)
+        raise ConfigurationError(f'keep is "{text}"; expected {_EXPECTED}{near}')
 
     def ranks(self, lengths: npt.NDArray[np.int64], values: Sequence[Any]) -> npt.NDArray[np.int64]:
-        """Return the place of each document, the one to keep first: int64 of shape (documents,).
+        """Return the rank of each document, 0 for the document to keep: int64 of shape (documents,).
 
-        lengths: characters of each text, shape (documents,); values: those of the column, or empty.
-        Among equals the first is kept. Values are compared as numbers where all are numbers, and as
-        texts where none is; documents without one, or with NaN, come last. Raises ConfigurationError
-        where some are numbers and others are not: among texts "9" would be greater than "10".
+        lengths: characters of each text, shape (documents,); values: the values of the column, or
+        empty. Ties go to the document that comes first. Values are compared as numbers if all are
+        numbers, and as texts if none is. Documents without a value, or with NaN, come last. Raises
+        ConfigurationError if only some values are numbers: as a text, "9" is greater than "10".
         """
         count = len(lengths)
         places = np.empty(count, np.int64)
@@ -56,13 +57,13 @@ class Preference(NamedTuple):
         present = [i for i, value in enumerate(values) if not _is_missing(value)]
         keys = self._comparable([values[i] for i in present], present)
         order = np.argsort(keys, kind="stable")
-        if self.rule == "max":  # stable from the other end: the first of equals stays first
+        if self.rule == "max":  # sorted in reverse, so that ties stay in order
             order = len(keys) - 1 - np.argsort(keys[::-1], kind="stable")[::-1]
         missing = np.setdiff1d(np.arange(len(values)), present)
         return np.concatenate((np.array(present, np.int64)[order], missing))
 
     def _comparable(self, values: list[Any], places: list[int]) -> npt.NDArray[Any]:
-        """Return values as numbers or as texts; places are those of their documents."""
+        """Return values as numbers or as texts; places: the places of their documents."""
         numbers = [_number(value) for value in values]
         first: dict[bool, int] = {}
         for i, number in enumerate(numbers):
@@ -70,14 +71,14 @@ class Preference(NamedTuple):
         if len(first) == 2:
             text, number = first[True], first[False]
             raise ConfigurationError(
-                f'keep is "{self.rule}:{self.column}", but record {places[text] + 1} has '
-                f'"{str(values[text])[:_SHOWN]}" there, which is no number, and record '
-                f"{places[number] + 1} has {str(values[number])[:_SHOWN]}; expected only numbers or "
-                "only texts (where there is no value, leave it empty)"
+                f'keep is "{self.rule}:{self.column}", but the column mixes numbers and texts: record '
+                f'{places[text] + 1} has "{str(values[text])[:_SHOWN]}", and record '
+                f"{places[number] + 1} has {str(values[number])[:_SHOWN]}; use only numbers or only "
+                "texts, and leave missing values empty"
             )
         if True in first:
             return np.array([str(value) for value in values], object)
-        # Whole numbers that a float cannot hold are compared as what they are.
+        # Integers that a float cannot hold are compared as integers.
         exact = any(isinstance(number, int) and abs(number) > 2**53 for number in numbers)
         return np.array(numbers, object if exact else np.float64)
 
@@ -89,7 +90,7 @@ def _is_missing(value: Any) -> bool:
 
 
 def _number(value: Any) -> int | float | None:
-    """Return a value as a number, or None where it is none."""
+    """Return a value as a number, or None if it is not a number."""
     if isinstance(value, str):
         with suppress(ValueError):
             return int(value)

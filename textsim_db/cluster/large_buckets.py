@@ -1,4 +1,4 @@
-"""Verified links among many documents of one bucket, without listing all its pairs; pure."""
+"""Verified links among many documents of one bucket, without comparing all its pairs."""
 
 from __future__ import annotations
 
@@ -13,22 +13,25 @@ from textsim_db.compare.prefix_filter import promising_pairs
 from textsim_db.text.array_types import Int64Array
 
 MAX_STARS = 64
+"""Documents that are each compared with all other documents, before the promising pairs are."""
 _POOR_STARS = 3
+"""Stop these comparisons after this many that joined few documents."""
 _RICH = 0.02
+"""The share of documents that such a comparison has to join to count as useful."""
 
 
 def all_links(rows: Rows, threshold: float) -> Iterator[Links]:
-    """Yield every pair of documents, by number, whose similarity reaches the threshold."""
+    """Yield every pair of documents, as numbers, whose similarity reaches the threshold."""
     for left, right in promising_pairs(rows, np.arange(len(rows.shingle_counts)), threshold):
         yield _verified(rows, left, right, threshold)
 
 
 def joining_links(rows: Rows, groups: Int64Array, threshold: float) -> Iterator[Links]:
-    """Yield links, by number, that join all groups of documents that any links would join.
+    """Yield links, as numbers of documents, that join the same groups as all links would.
 
-    groups: (documents,), those that are joined already. A document is compared with all others first,
-    then one that it did not reach, and so on: templates with small differences are joined by few
-    such comparisons. Then only pairs across groups that are not joined yet are looked for.
+    groups: (documents,), the groups that are joined already. First a few documents are compared with
+    all documents that they are not joined with. This joins most of a bucket whose documents differ
+    little, such as filled-in templates. Then only promising pairs across groups are compared.
     """
     _, parents = np.unique(groups, return_inverse=True)
     firsts = np.full(parents.max(initial=-1) + 1, len(groups), np.int64)
@@ -45,7 +48,7 @@ def joining_links(rows: Rows, groups: Int64Array, threshold: float) -> Iterator[
 
 
 def _stars(rows: Rows, parents: Int64Array, threshold: float) -> Iterator[Links]:
-    """Yield the links of a few documents with all that they are not joined with; joins parents."""
+    """Yield the links of a few documents to all documents outside their groups; update parents."""
     centres: list[int] = []
     poor = 0
     while len(centres) < MAX_STARS and poor < _POOR_STARS:

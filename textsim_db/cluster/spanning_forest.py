@@ -1,4 +1,4 @@
-"""A spanning forest of verified pairs, kept while they stream by; pure, with no database."""
+"""A spanning forest of a stream of verified pairs."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from textsim_db.text.array_types import BoolArray, FloatArray, Int64Array
 from textsim_db.text.numba_compiler import inlined_kernel, kernel
 
 MERGE_LINKS = 500_000
+"""Links that wait until they are merged into the forest. More take more memory."""
 
 Ids = Int64Array
 
 
 class Links(NamedTuple):
-    """Verified pairs by document id, with their similarities; all arrays of shape (pairs,)."""
+    """Verified pairs of document ids, with their similarities; all arrays have the shape (pairs,)."""
 
     left: Ids
     right: Ids
@@ -23,11 +24,11 @@ class Links(NamedTuple):
 
 
 class Forest:
-    """A maximum spanning forest of links, kept while they stream by.
+    """A maximum spanning forest of a stream of links.
 
-    Its lightest link in a component is the weakest that holds the component together. Kruskal, "On
-    the shortest spanning subtree of a graph", 1956; a link that is heaviest on no cut of those seen
-    so far never becomes so, which is why only the forest need be kept.
+    The lightest link of the forest in a component is the weakest link that holds the component together.
+    Only the forest is stored: a link that is not in the forest of the links so far is in no later
+    forest. Kruskal, "On the shortest spanning subtree of a graph", 1956.
     """
 
     def __init__(self) -> None:
@@ -45,9 +46,9 @@ class Forest:
     def components(
         self,
     ) -> tuple[Int64Array, Int64Array, FloatArray]:
-        """Return members, the number of each one's component, and each component's weakest link.
+        """Return the members, the number of each member's component, and each component's weakest link.
 
-        Members and numbers have the shape (members,), the links (components,).
+        Members and numbers have the shape (members,), the weakest links (components,).
         """
         self._merge()
         members, ends = np.unique(np.concatenate(self._kept[:2]), return_inverse=True)
@@ -60,7 +61,7 @@ class Forest:
         return members, labels, weakest
 
     def labels(self, ids: Ids) -> Ids:
-        """Return the number of the component that each id is in, another negative one if in none."""
+        """Return the component of each id, or a distinct negative number if it is in none."""
         members, numbers, _ = self.components()
         if not len(members):
             return -1 - np.arange(len(ids))
@@ -90,8 +91,8 @@ def _root(parents: Int64Array, node: int) -> int:
 def join(parents: Int64Array, left: Int64Array, right: Int64Array) -> BoolArray:
     """Join the ends of each link in turn, and say which links joined two components.
 
-    Path halving; the lower root wins, which is as good as by size on shuffled input. Tarjan and
-    van Leeuwen, "Worst-case analysis of set union algorithms", 1984.
+    Union-find with path halving: the lower root becomes the root, which is as fast as union by size
+    on shuffled input. Tarjan and van Leeuwen, "Worst-case analysis of set union algorithms", 1984.
     """
     joining = np.zeros(len(left), np.bool_)
     for i in range(len(left)):

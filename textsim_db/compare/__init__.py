@@ -1,5 +1,5 @@
 """compare: documents as rows of integers in, exact similarities out.
 
-Also which pairs need no comparison: the prefix filter, and brute force to judge it.
+Also skips pairs that cannot match (prefix filter), and measures recall by brute force.
 Knows no database and no files, and never estimates.
 """

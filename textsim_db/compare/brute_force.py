@@ -1,6 +1,6 @@
-"""The similarities of some documents to all others by brute force, in one pass; pure.
+"""The similarities of a sample of documents to all documents, by brute force in one pass.
 
-An inverted index of the shingles of a sample, through which the other documents are run.
+The shingles of the sample form an inverted index; each other document is looked up in it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ BINS = 100
 
 
 class Index(NamedTuple):
-    """The shingles of the sample: a table of their hashes, and for each the documents that have it.
+    """The shingles of the sample: a table of their hashes, and the documents that have each shingle.
 
     The documents with shingle i are owners[starts[i]:starts[i + 1]].
     """
@@ -38,7 +38,11 @@ class Index(NamedTuple):
 
 
 class Overlaps(NamedTuple):
-    """histogram: pairs by similarity, in a hundredth each. few, many: the pairs that are close."""
+    """The pairs of a sample and other documents.
+
+    histogram: pairs by hundredths of similarity. few, many: of each close pair, the number of the
+    document in the sample and the number of the other document.
+    """
 
     histogram: Int64Array
     few: Int64Array
@@ -46,11 +50,11 @@ class Overlaps(NamedTuple):
 
 
 class _Shared(NamedTuple):
-    """What one document at a time shares with those of the sample.
+    """The shingles that one document at a time shares with the documents of the sample.
 
-    hashes: room for those of its shingles; counted: the last document in which each shingle of the
-    index was counted; counts: shared shingles by document of the sample, 0 between two documents;
-    owners: the documents of the sample that share any.
+    hashes: room for the hashes of the document's shingles. counted: the last document in which each
+    shingle of the index was counted. counts: shared shingles by document of the sample; all are 0
+    when the next document starts. owners: the documents of the sample that share a shingle.
     """
 
     hashes: HashArray
@@ -70,7 +74,7 @@ def make_index(rows: Rows) -> Index:
 
 @kernel
 def _distinct(rows: Rows, odd_base: int) -> tuple[HashArray, Int64Array]:
-    """Return the distinct hashes of each document's shingles, and the documents."""
+    """Return the distinct hashes of each document's shingles, and the document of each hash."""
     hashes = np.empty(most_shingles(rows), np.uint64)
     owners = np.empty(len(hashes), np.int64)
     end = 0
@@ -85,7 +89,7 @@ def _distinct(rows: Rows, odd_base: int) -> tuple[HashArray, Int64Array]:
 
 @inlined_kernel
 def _remove_repeated(hashes: HashArray, start: int, end: int) -> int:
-    """Move the distinct ones of sorted hashes to the front, and return where they end."""
+    """Move the distinct values of sorted hashes to the front, and return their end."""
     last = start
     for k in range(start, end):
         if k == start or hashes[k] != hashes[last - 1]:
@@ -97,8 +101,8 @@ def _remove_repeated(hashes: HashArray, start: int, end: int) -> int:
 def overlaps(index: Index, rows: Rows, close: float) -> Overlaps:
     """Compare every document of the index with every document of the rows.
 
-    Pairs at or above close, or almost, are returned by their numbers; the histogram has all pairs
-    that share a shingle. Shingles are compared by 64-bit hashes.
+    The histogram counts all pairs that share a shingle. few and many list the pairs whose similarity
+    is at least close, less 1e-9 for rounding. Shingles are compared by 64-bit hashes.
     """
     return Overlaps(*_overlaps(index, rows, close))
 
@@ -130,7 +134,7 @@ def _overlaps(index: Index, rows: Rows, close: float) -> tuple[Int64Array, Int64
 
 @kernel
 def _with_room(pairs: Overlaps, size: int) -> Overlaps:
-    """Return pairs with room for so many."""
+    """Return the pairs in arrays of this size."""
     few = np.empty(size, np.int64)
     many = np.empty(size, np.int64)
     few[: len(pairs.few)] = pairs.few
@@ -140,7 +144,7 @@ def _with_room(pairs: Overlaps, size: int) -> Overlaps:
 
 @inlined_kernel
 def _count_shared(index: Index, rows: Rows, document: int, shared: _Shared) -> int:
-    """Count what a document shares with those of the sample; return how many share anything."""
+    """Count the shingles shared with each document of the sample; return how many share any."""
     owners = 0
     for k in range(rolling_hashes(rows, document, index.table.spread, shared.hashes)):
         slot = find(index.table, shared.hashes[k])
@@ -161,7 +165,7 @@ def _count_shared(index: Index, rows: Rows, document: int, shared: _Shared) -> i
 
 @inlined_kernel
 def _take_similarity(index: Index, rows: Rows, document: int, shared: _Shared, owner: int) -> float:
-    """Return the similarity of a document and one of the sample, and set back what they share."""
+    """Return the similarity to a document of the sample, and reset their count to 0."""
     count = shared.counts[owner]
     shared.counts[owner] = 0
     return similarity_of(count, index.shingle_counts[owner], rows.shingle_counts[document])

@@ -13,8 +13,9 @@ from textsim_db.text.numba_compiler import inlined_kernel
 class Rows(NamedTuple):
     """Several documents, each a row of word ids or code points.
 
-    tokens: int32, those of all documents; offsets: (documents + 1,); shingle_counts: (documents,),
-    the distinct shingles of each, which are stored and may be damaged; n: tokens in a shingle.
+    tokens: int32, the tokens of all documents, one document after another; offsets:
+    (documents + 1,), the start of each document; shingle_counts: (documents,), the distinct shingles
+    of each document, read from the database and perhaps damaged; n: tokens in a shingle.
     """
 
     tokens: Int32Array
@@ -24,7 +25,7 @@ class Rows(NamedTuple):
 
 
 def concatenated(rows: Rows, others: Rows) -> Rows:
-    """Return documents followed by others with shingles of the same length."""
+    """Return the rows followed by other rows with the same n."""
     return Rows(
         np.concatenate((rows.tokens, others.tokens)),
         np.concatenate((rows.offsets, others.offsets[1:] + rows.offsets[-1])),
@@ -35,13 +36,13 @@ def concatenated(rows: Rows, others: Rows) -> Rows:
 
 @inlined_kernel
 def width_of(rows: Rows, document: int) -> int:
-    """Return the length of a document's shingles: n, or the document's length if that is less."""
+    """Return the length of a document's shingles: n, or the document's length if it is less."""
     return min(rows.n, int(rows.offsets[document + 1] - rows.offsets[document]))
 
 
 @inlined_kernel
 def shingle_places(rows: Rows, document: int) -> int:
-    """Return how many shingles a document has, equal ones counted each time."""
+    """Return how many shingles a document has, repeated shingles included."""
     width = width_of(rows, document)
     length = rows.offsets[document + 1] - rows.offsets[document]
     return length - width + 1 if width else 0
@@ -49,9 +50,9 @@ def shingle_places(rows: Rows, document: int) -> int:
 
 @inlined_kernel
 def most_shingles(rows: Rows) -> int:
-    """Return how many distinct shingles all documents together can have.
+    """Return an upper bound of the distinct shingles of all documents together.
 
-    The shingle counts may be damaged, so no array is as long as they say.
+    It does not use the shingle counts: they may be damaged, so no array gets its length from them.
     """
     total = 0
     for document in range(len(rows.offsets) - 1):

@@ -1,4 +1,4 @@
-"""Exact Jaccard similarity of documents given as rows of integers; pure, with no database."""
+"""Exact Jaccard similarity of documents, which are rows of integers."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ from textsim_db.text.numba_compiler import inlined_kernel, kernel
 
 
 class ShingleSet(NamedTuple):
-    """The distinct shingles of one document at a time, which others are compared with.
+    """The distinct shingles of one document at a time, to compare other documents with.
 
-    table: the first place of each shingle in the document. start: the first token of the document;
-    width: tokens in a shingle. counted: by place, the last mark with which its shingle was counted.
-    other_hashes: room for those of another document.
+    table: the first place of each shingle in the document. start: the first token of the document.
+    width: tokens in a shingle. counted: by place, the mark of the last call that counted its shingle.
+    other_hashes: room for the hashes of another document.
     """
 
     table: HashTable
@@ -47,9 +47,9 @@ class ShingleSet(NamedTuple):
 def jaccard_pairs(rows: Rows, left: Int64Array, right: Int64Array) -> FloatArray:
     """Return the Jaccard similarity of the shingle sets of pairs of documents: shape (pairs,).
 
-    left, right: (pairs,), numbers of documents, fastest where equal lefts stand together. Hashes
-    only find the place to look: shingles are equal if all their tokens are. The similarity of
-    documents without shingles is 0.
+    left, right: (pairs,), numbers of documents; sort pairs by left for speed. A hash only finds the
+    place to look: two shingles are equal if all their tokens are equal. The similarity of documents
+    without shingles is 0.
     """
     return _jaccard_pairs(rows, left, right, SPREAD)
 
@@ -75,7 +75,7 @@ def shingle_set(rows: Rows, spread: int) -> ShingleSet:
 
 @kernel
 def set_of(shingles: ShingleSet, rows: Rows, document: int) -> ShingleSet:
-    """Return the set with the shingles of a document in place of those before."""
+    """Return the set with the shingles of this document instead of the last document."""
     table, hashes = shingles.table, shingles.table.hashes
     table = emptied(table, hashes, table.first + len(hashes), len(hashes))
     start, width = rows.offsets[document], width_of(rows, document)
@@ -96,9 +96,9 @@ def _enter_shingles(shingles: ShingleSet, rows: Rows) -> None:
 
 @inlined_kernel
 def similarity_with(shingles: ShingleSet, rows: Rows, other: int, mark: int) -> float:
-    """Return the Jaccard similarity of the document whose set it is and another document.
+    """Return the Jaccard similarity of the set's document and another document.
 
-    mark: a number that no call had before.
+    mark: a number that differs in each call.
     """
     shared = _count_shared(shingles, rows, other, mark)
     counts = rows.shingle_counts
@@ -142,14 +142,14 @@ def _same_tokens(tokens: Int32Array, a: int, b: int, width: int) -> bool:
 
 @inlined_kernel
 def similarity_of(shared: int, count: int, other_count: int) -> float:
-    """Return the Jaccard similarity of two sets of these sizes that share something.
+    """Return the Jaccard similarity of two sets of these sizes; shared: 1 or more.
 
-    At most 1 whatever the sizes are, which were stored and may be damaged.
+    The result is at most 1 even if the sizes, which are stored, are damaged.
     """
     return shared / max(count + other_count - shared, shared)
 
 
 @inlined_kernel
 def may_reach(threshold: float, count: int, other_count: int) -> bool:
-    """Say whether sets of these sizes are alike enough to reach a similarity."""
+    """Say whether two sets of these sizes can have a similarity of the threshold or more."""
     return min(count, other_count) >= threshold * max(count, other_count) - 1e-9

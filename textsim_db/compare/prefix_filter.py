@@ -1,9 +1,10 @@
-"""Pairs that can reach a threshold, among documents that all share a bucket; pure, no database.
+"""The pairs that can reach a threshold, among documents that all share a bucket.
 
-Of two sets with Jaccard similarity t or more, both have an element in common among the first few of
-any one order of all elements. With the rarest first, what everybody has, such as a paragraph of
-boilerplate, is never looked at. Chaudhuri, Ganti and Kaushik, "A primitive operator for similarity
-joins in data cleaning", 2006; Bayardo, Ma and Srikant, "Scaling up all pairs similarity search", 2007.
+Sort the elements of every set in the same order. Two sets with Jaccard similarity t or more then share
+an element among their first few elements, the prefix. The order is from rare to frequent, so prefixes
+rarely hold a shingle of boilerplate that most documents share. Chaudhuri, Ganti and Kaushik, "A
+primitive operator for similarity joins in data cleaning", 2006; Bayardo, Ma and Srikant, "Scaling up
+all pairs similarity search", 2007.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from textsim_db.text.numba_compiler import inlined_kernel, kernel
 CHUNK_PAIRS = 200_000
 _FREQUENCY_BITS = 20
 _BASE = 0x9E3779B97F4A7C15
-"""2^64 divided by the golden ratio: no secret, because the order of the pairs follows from it."""
+"""2^64 divided by the golden ratio. It is not secret, because the order of the pairs depends on it."""
 
 
 class _Prefixes(NamedTuple):
@@ -33,11 +34,11 @@ class _Prefixes(NamedTuple):
 
 
 class _Lists(NamedTuple):
-    """The documents of each key, in order, one list after another, and the entries of each document.
+    """The documents of each key as one list after another, and the entries of each document.
 
-    owners, starts: (entries,), the document of an entry, and where the list of its key starts.
-    by_owner: (entries,), the numbers of the entries in order of their documents; bounds:
-    (documents + 1,), those of each document. groups, shingle_counts: (documents,).
+    owners, starts: (entries,), the document of an entry, and the start of its key's list. by_owner:
+    (entries,), the numbers of the entries sorted by document; bounds: (documents + 1,), the start of
+    each document in by_owner. groups, shingle_counts: (documents,).
     """
 
     owners: Int64Array
@@ -53,8 +54,8 @@ def promising_pairs(
 ) -> Iterator[tuple[Int64Array, Int64Array]]:
     """Yield every pair of documents of different groups whose similarity may reach the threshold.
 
-    groups has the shape (documents,). Each pair comes once, in chunks of two arrays of shape
-    (pairs,); none that reaches the threshold is left out.
+    groups has the shape (documents,). Chunks are two arrays of shape (pairs,). Each pair comes once,
+    and every pair that reaches the threshold comes.
     """
     order = np.argsort(groups, kind="stable")
     place = np.empty(len(order), np.int64)
@@ -70,7 +71,7 @@ def promising_pairs(
 
 
 def _lists_of(prefixes: _Prefixes, groups: Int64Array, shingle_counts: Int64Array) -> _Lists:
-    """Return the lists of the keys that documents of several groups have.
+    """Return the lists of the keys that occur in more than one group.
 
     Documents are numbered group by group.
     """
@@ -86,17 +87,17 @@ def _lists_of(prefixes: _Prefixes, groups: Int64Array, shingle_counts: Int64Arra
 
 
 def _runs(keys: HashArray) -> tuple[Int64Array, Int64Array]:
-    """Return where runs of equal keys start, and how long they are."""
+    """Return the starts and the lengths of the runs of equal keys."""
     starts = np.flatnonzero(np.append(True, keys[1:] != keys[:-1])[: len(keys)])
     return starts, np.diff(starts, append=len(keys))
 
 
 @kernel
 def _prefixes(rows: Rows, threshold: float) -> tuple[HashArray, Int64Array]:
-    """Return the rarest shingles of each document, as many as count.
+    """Return the prefix of each document: the keys of its rarest shingles.
 
-    A key is the number of documents with the shingle, roughly, before bits of its hash: what is
-    equal is so in all documents, and the order is one.
+    The high bits of a key are the approximate frequency of the shingle, the low bits come from its
+    hash. A shingle has the same key in all documents, so all documents have one order.
     """
     frequencies = np.zeros(1 << _FREQUENCY_BITS, np.uint32)
     hashes = np.empty(longest(rows.offsets), np.uint64)
@@ -109,7 +110,7 @@ def _prefixes(rows: Rows, threshold: float) -> tuple[HashArray, Int64Array]:
     for document in range(documents):
         count = _write_keys(rows, document, frequencies, hashes)
         hashes[:count].sort()
-        # All but so many that, without one of these, too few could be shared.
+        # A match shares at least ceil(threshold * shingles) shingles, so one is in this prefix.
         shingles = rows.shingle_counts[document]
         wanted = shingles - np.int64(np.ceil(threshold * shingles - 1e-9)) + 1
         end = _append_distinct(hashes[:count], wanted, document, prefixes, end)
@@ -133,7 +134,7 @@ def _place_of(mixed: np.uint64) -> np.uint64:
 def _write_keys(
     rows: Rows, document: int, frequencies: npt.NDArray[np.uint32], keys: HashArray
 ) -> int:
-    """Write the keys of a document's shingles, and return how many there are."""
+    """Write the keys of a document's shingles, and return their number."""
     count = rolling_hashes(rows, document, _BASE, keys)
     for k in range(count):
         mixed = keys[k] * np.uint64(_BASE)
@@ -146,7 +147,7 @@ def _write_keys(
 def _append_distinct(
     keys: HashArray, wanted: int, owner: int, prefixes: _Prefixes, end: int
 ) -> int:
-    """Append the first distinct keys of sorted ones, and return the new end."""
+    """Append the first distinct keys, which are sorted, and return the new end."""
     last = end + wanted
     for k in range(len(keys)):
         if end >= last:
@@ -159,7 +160,7 @@ def _append_distinct(
 
 @kernel
 def _pair(lists: _Lists, start: int, threshold: float) -> tuple[Int64Array, Int64Array, int]:
-    """Return pairs of documents from start on, until there are many, and where to go on."""
+    """Return pairs of documents from start on, and the document at which the next call starts."""
     documents = len(lists.groups)
     size = max(CHUNK_PAIRS, documents)
     left = np.empty(size, np.int64)
@@ -179,7 +180,7 @@ def _pair(lists: _Lists, start: int, threshold: float) -> tuple[Int64Array, Int6
 def _pair_document(
     lists: _Lists, document: int, threshold: float, paired_with: Int64Array, left: Int64Array
 ) -> int:
-    """Write the documents of earlier groups that a document is paired with; return how many."""
+    """Write the documents of earlier groups that pair with a document; return their number."""
     counts = lists.shingle_counts
     pairs = 0
     for i in range(lists.bounds[document], lists.bounds[document + 1]):
@@ -187,7 +188,7 @@ def _pair_document(
         for k in range(lists.starts[entry], entry):
             other = lists.owners[k]
             if lists.groups[other] == lists.groups[document]:
-                break  # the entries from here to this one are of its group
+                break  # all following entries of the list up to this entry belong to its group
             if paired_with[other] == document:
                 continue
             paired_with[other] = document

@@ -1,4 +1,4 @@
-"""How often the same tokens occur in two documents, for measures of counts; pure."""
+"""How often the same tokens occur in two documents, for measures of counts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from textsim_db.text.numba_compiler import inlined_kernel, kernel
 
 
 class Sums(NamedTuple):
-    """Sums over the tokens of pairs of documents, x and y being their counts: int64 (pairs,) each.
+    """Sums over the tokens of pairs of documents, with counts x and y: int64 (pairs,) each.
 
     products: of x y; left, right: of x^2 and of y^2; differences: of |x - y|; shared: of min(x, y).
     """
@@ -36,10 +36,10 @@ class Sums(NamedTuple):
 
 
 class _Counts(NamedTuple):
-    """The distinct tokens of one document at a time, and for the length of a pair of another one.
+    """The distinct tokens of the left document, and of the right document during a pair.
 
-    table: a number of each token; of_left, of_right: how often it occurs in the two documents, by
-    its number; met: the slots of the tokens of the right document.
+    table: the number of each token; of_left, of_right: the occurrences in each document, by the
+    token's number; met: the slots of the tokens of the right document.
     """
 
     table: HashTable
@@ -49,9 +49,9 @@ class _Counts(NamedTuple):
 
 
 def sums_of_pairs(rows: Rows, left: Int64Array, right: Int64Array) -> Sums:
-    """Return the sums for pairs of documents, of their tokens.
+    """Return the sums over the tokens of pairs of documents.
 
-    left, right: (pairs,), numbers of documents, fastest where equal lefts stand together.
+    left, right: (pairs,), numbers of documents; sort pairs by left for speed.
     """
     return Sums(*_sums(rows, left, right, SPREAD))
 
@@ -90,7 +90,7 @@ def _emptied_counts(counts: _Counts) -> _Counts:
 
 @inlined_kernel
 def _enter_left(counts: _Counts, rows: Rows, document: int) -> tuple[int, int]:
-    """Count the tokens of a document; return how many are distinct, and the sum of the squares."""
+    """Count the tokens of a document; return the number of distinct tokens and the sum of x^2."""
     table = counts.table
     distinct, squares = 0, 0
     for i in range(rows.offsets[document], rows.offsets[document + 1]):
@@ -118,7 +118,7 @@ def _slot_of(counts: _Counts, token: np.int32, new_number: int) -> np.uint64:
 def _compare_right(
     counts: _Counts, rows: Rows, document: int, distinct: int
 ) -> tuple[int, int, int]:
-    """Return the products, the squares and the shared tokens of a document with the left one."""
+    """Return the sums of x y, y^2 and min(x, y) of the left document and this right document."""
     table = counts.table
     product, squares, shared, met = 0, 0, 0, 0
     for i in range(rows.offsets[document], rows.offsets[document + 1]):
@@ -138,7 +138,7 @@ def _compare_right(
 
 @inlined_kernel
 def _forget_right(counts: _Counts, distinct: int, met: int) -> None:
-    """Set the counts of the right document back, and free the slots that only it had taken."""
+    """Reset the counts of the right document, and free the slots that only its tokens use."""
     for k in range(met):
         slot = np.uint64(counts.met[k])
         number = number_at(counts.table, slot)

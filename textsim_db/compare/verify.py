@@ -1,6 +1,6 @@
-"""The exact check of candidates by any measure, many pairs at once; pure.
+"""The exact check of candidates by any measure, many pairs at once.
 
-The values are those of textsim_db.measures on the shingles, or the words, of the documents.
+The values equal the values of textsim_db.measures on the documents' shingles or words.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from textsim_db.text.array_types import BoolArray, FloatArray, Int64Array
 
 
 class Criterion(NamedTuple):
-    """By which measure candidates are judged, and from which value on they are matches.
+    """The measure and the threshold that decide whether a candidate is a match.
 
-    language: only documents of it are candidates; None: those of all.
+    language: only documents in this language are candidates; None: documents in all languages.
     """
 
     measure: Measure
@@ -35,7 +35,7 @@ class Criterion(NamedTuple):
     language: str | None = None
 
     def accepted(self, values: FloatArray) -> BoolArray:
-        """Say which values are as close as the threshold, or closer."""
+        """Say which values are at the threshold or closer."""
         return values <= self.threshold if self.measure.is_distance else values >= self.threshold
 
     @property
@@ -49,9 +49,9 @@ def values_of_pairs(
 ) -> FloatArray:
     """Return the values of the criterion's measure for pairs of documents: float64 of shape (pairs,).
 
-    left, right: (pairs,), numbers of documents, fastest where equal lefts stand together. For
-    measures that are not of shingles, the tokens are words. Edits are counted as far as the
-    threshold needs them: a pair that is not accepted may have any value that is not.
+    left, right: (pairs,), numbers of documents; sort pairs by left for speed. Measures that do not
+    compare shingles take each token as a word. Edits are counted only up to the threshold: a pair
+    that is not accepted may get any value beyond it.
     """
     measure = criterion.measure
     if measure.of_shingles:
@@ -65,7 +65,7 @@ def values_of_pairs(
 def _of_sets(name: str, values: FloatArray, left: Int64Array, right: Int64Array) -> FloatArray:
     if name == "jaccard":
         return values
-    # s / (a + b - s) tells s, for a and b are far from 2^52.
+    # The value is s / (a + b - s). Rounding recovers s exactly, because a and b are far below 2^52.
     shared = np.rint(values * (left + right) / (1 + values))
     if name == "dice":
         return _ratio(2 * shared, left + right)
@@ -85,7 +85,7 @@ def _of_counts(name: str, sums: Sums) -> FloatArray:
     if name == "cosine_similarity":
         return np.minimum(_ratio(products, np.sqrt(squares)), 1.0)
     sines = np.sqrt(np.maximum(squares - products * products, 0.0))
-    # NumPy's own functions may differ in the last bit.
+    # NumPy's functions may differ from math's in the last bit.
     angles = map(math.atan2, sines.tolist(), products.tolist())
     degrees = np.array([math.degrees(angle) for angle in angles], np.float64)
     return np.where(products > 0, degrees, 90.0)
@@ -111,7 +111,7 @@ def _of_edits(criterion: Criterion, rows: Rows, left: Int64Array, right: Int64Ar
 
 
 def _as_comparable(rows: Rows) -> list[Sequence[Hashable]]:
-    """Return documents as RapidFuzz compares them, equal tokens as equal characters if possible."""
+    """Return documents as sequences for RapidFuzz: as str if each token fits in a character."""
     numbers = rows.tokens.astype(np.int64) - int(rows.tokens.min(initial=0))
     if numbers.max(initial=0) > sys.maxunicode:
         numbers = np.unique(rows.tokens, return_inverse=True)[1]
@@ -120,7 +120,7 @@ def _as_comparable(rows: Rows) -> list[Sequence[Hashable]]:
 
 
 def _ratio(part: npt.NDArray[np.generic], whole: npt.NDArray[np.generic]) -> FloatArray:
-    """Return part / whole, 0 where whole is 0."""
+    """Return part / whole, or 0 if whole is 0."""
     result = np.zeros(len(part), np.float64)
     np.divide(part, whole, out=result, where=whole != 0)
     return result

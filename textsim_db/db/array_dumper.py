@@ -1,4 +1,4 @@
-"""How connections learn to take the arrays of binary_format, without the NumPy that it is made of."""
+"""Lets connections accept the arrays of binary_format, without importing NumPy."""
 
 from __future__ import annotations
 
@@ -28,6 +28,6 @@ class _ArrayDumper(Dumper):
 
 
 def register(connection: psycopg.Connection[Any]) -> None:
-    """Teach a connection to take Array and TextArray; nothing else about it changes."""
+    """Let a connection accept Array and TextArray as parameters; change nothing else."""
     for name in ("Array", "TextArray"):
         connection.adapters.register_dumper(f"textsim_db.db.binary_format.{name}", _ArrayDumper)

@@ -1,7 +1,7 @@
-"""PostgreSQL's binary format of arrays, made from and read into NumPy arrays.
+"""PostgreSQL's binary format of arrays, written from and read into NumPy arrays.
 
-Everything is built here and not by psycopg's own adapters: of its two builds, the C one wraps
-integers that do not fit where the Python one raises, and both handle one value at a time.
+We do not use psycopg's adapters, because they handle one value at a time. And if an integer is too
+large, psycopg's C build wraps it, and only its Python build raises an error.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ class Array:
 
     def __init__(self, values: npt.NDArray[Any]) -> None:
         if values.dtype not in _ELEMENTS:
-            raise TypeError(f"an array of {values.dtype} has no type in PostgreSQL here")
+            raise TypeError(f"array of {values.dtype}; expected int16, int32 or int64")
         self.values = values
 
     @property
     def oid(self) -> int:
-        """The number of its type in PostgreSQL."""
+        """The oid of the array's type in PostgreSQL."""
         return _ARRAY_OIDS[_ELEMENTS[self.values.dtype]]
 
     def dump(self) -> bytes:
-        """Return it in the format of array_send."""
+        """Return the array in the format of array_send."""
         return dump_array(self.values)
 
 
 class TextArray:
-    """Texts as a parameter of type text[]: data, as array_send gives them."""
+    """Texts as a parameter of type text[]; data is in the format of array_send."""
 
     __slots__ = ("_data",)
     oid = 1009
@@ -47,7 +47,7 @@ class TextArray:
         self._data = data
 
     def dump(self) -> bytes:
-        """Return it in the format of array_send."""
+        """Return the array in the format of array_send."""
         return self._data
 
 
@@ -64,19 +64,20 @@ def dump_array(values: npt.NDArray[Any]) -> bytes:
 
 
 def load_int4_array(data: bytes) -> npt.NDArray[np.int32]:
-    """Read what array_send gives for an int4[] without NULLs: int32 of shape (elements,)."""
+    """Read an int4[] without NULLs in the format of array_send: int32 of shape (elements,)."""
     return _load_array(data, np.int32)
 
 
 def load_int8_array(data: bytes) -> npt.NDArray[np.int64]:
-    """Read what array_send gives for an int8[] without NULLs: int64 of shape (elements,)."""
+    """Read an int8[] without NULLs in the format of array_send: int64 of shape (elements,)."""
     return _load_array(data, np.int64)
 
 
 def _load_array(data: bytes, type_: type[Any]) -> npt.NDArray[Any]:
     dtype = np.dtype(type_)
     element = np.dtype([("length", ">i4"), ("value", dtype.newbyteorder(">"))])
-    # A NULL is shorter than an element: the elements of a damaged array mean nothing, and are read.
+    # A NULL takes fewer bytes than an element. So a damaged array with NULLs is read as wrong elements,
+    # but never past its end.
     count = max(len(data) - _ARRAY_HEADER, 0) // element.itemsize
     rows = np.frombuffer(data, element, count, min(_ARRAY_HEADER, len(data)))
     return rows["value"].astype(dtype)

@@ -1,4 +1,4 @@
-"""PostgreSQL's binary formats of many values at once: rows for COPY written, arrays read, by kernels."""
+"""Kernels for PostgreSQL's binary formats: write rows for COPY, and read many arrays at once."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ COPY_TRAILER = b"\xff\xff"
 _ARRAY_HEADER = 20
 _LENGTH = 4
 _INT2, _INT4, _TEXT = 21, 23, 25
-"""The numbers of types, in pg_type."""
+"""The oids of types, in pg_type."""
 _BAND_ROW = 18
 
 
 class Contents(NamedTuple):
-    """What is stored of the documents of a batch.
+    """The content of the documents of a batch.
 
-    shingle_counts: (documents,); word_ids: those of all documents, and word_offsets: (documents +
-    1,); signatures: (documents, num_hashes), stored for documents with shingles.
+    shingle_counts: (documents,). word_ids: the word ids of all documents; word_offsets: (documents +
+    1,), their bounds. signatures: (documents, num_hashes), stored only for documents with shingles.
     """
 
     shingle_counts: Int64Array
@@ -35,9 +35,9 @@ class Contents(NamedTuple):
 
 
 class Identities(NamedTuple):
-    """Whose rows they are: (rows,) each.
+    """The ids, keys, sources and languages of rows: (rows,) each.
 
-    source_ids: the attached table of each, -1 for none; languages: None if they are not identified.
+    source_ids: the attached tables, or -1; languages: None if the corpus does not identify languages.
     """
 
     ids: Int64Array
@@ -47,7 +47,7 @@ class Identities(NamedTuple):
 
 
 class _Row(NamedTuple):
-    """The fields of the rows that are not in Contents; a source of -1 is NULL, a language of "" too."""
+    """Identities as arrays for kernels; a source of -1 is NULL, and so is an empty language."""
 
     ids: Int64Array
     keys: Utf8
@@ -56,12 +56,12 @@ class _Row(NamedTuple):
 
 
 def load_int2_arrays(parts: Sequence[bytes]) -> tuple[Int16Array, Int64Array]:
-    """Read arrays as array_send gives them: all elements, and the offsets of shape (arrays + 1,)."""
+    """Read arrays in the format of array_send: all elements, and offsets of shape (arrays + 1,)."""
     return _read_int2_arrays(concatenate(parts))
 
 
 def load_int4_arrays(parts: Sequence[bytes]) -> tuple[Int32Array, Int64Array]:
-    """Read arrays as array_send gives them: all elements, and the offsets of shape (arrays + 1,)."""
+    """Read arrays in the format of array_send: all elements, and offsets of shape (arrays + 1,)."""
     return _read_int4_arrays(concatenate(parts))
 
 
@@ -91,7 +91,7 @@ def _read_int4_arrays(arrays: Utf8) -> tuple[Int32Array, Int64Array]:
 
 @kernel
 def _offsets_of_elements(arrays: Utf8, element_bytes: int) -> Int64Array:
-    """Return where the elements of each array begin and end, by the bytes that there are."""
+    """Return the bounds of the elements of each array, computed from its length in bytes."""
     offsets = np.zeros(len(arrays.offsets), np.int64)
     for i in range(len(offsets) - 1):
         size = arrays.offsets[i + 1] - arrays.offsets[i]
@@ -147,8 +147,8 @@ def copy_bands(rows: Int64Array) -> ByteArray:
 def copy_documents(identities: Identities, contents: Contents, chosen: Int64Array) -> ByteArray:
     """Return rows of documents for COPY ... (FORMAT binary), without header and trailer.
 
-    Their columns are id, key, source_id, shingle_count, language, word_ids, signature. chosen: (rows,),
-    which documents of the batch to write.
+    The columns are id, key, source_id, shingle_count, language, word_ids, signature. chosen: (rows,),
+    the places of the documents in the batch.
     """
     ids, keys, source_ids, languages = identities
     row = _Row(
@@ -162,7 +162,7 @@ def copy_documents(identities: Identities, contents: Contents, chosen: Int64Arra
 
 @kernel
 def _write_documents(row: _Row, contents: Contents, chosen: Int64Array) -> ByteArray:
-    # Two bytes for the number of fields, seven lengths, 3 * 4 bytes of numbers, two array headers.
+    # A row has two bytes for the number of fields, seven lengths, three int4, and two array headers.
     signature_bytes = (_LENGTH + 2) * contents.signatures.shape[1]
     fixed = 2 + 7 * _LENGTH + 12 + 2 * _ARRAY_HEADER + signature_bytes
     size = len(row.keys.data) + len(row.languages.data) + fixed * len(chosen)
@@ -208,7 +208,7 @@ def _write_content(out: ByteArray, at: int, contents: Contents, i: int) -> int:
 def _write_array_header(
     out: ByteArray, at: int, element_type: int, element_bytes: int, elements: int
 ) -> int:
-    """Write the length of an array and all that stands before its elements."""
+    """Write the length and the header of an array; return the place of its first element."""
     if elements == 0:
         at = _write4(out, at, 12)
         at = _write4(out, at, 0)
@@ -224,7 +224,7 @@ def _write_array_header(
 
 @inlined_kernel
 def _write_int2(out: ByteArray, at: int, value: int) -> int:
-    """Write an element of type int2 with its length; return where the next one goes."""
+    """Write the length and the value of an int2; return the next place."""
     at = _write4(out, at, 2)
     out[at] = (value >> 8) & 0xFF
     out[at + 1] = value & 0xFF
@@ -233,7 +233,7 @@ def _write_int2(out: ByteArray, at: int, value: int) -> int:
 
 @inlined_kernel
 def _write_int4(out: ByteArray, at: int, value: int) -> int:
-    """Write a field, or an element, of type int4 with its length; return where the next one goes."""
+    """Write the length and the value of an int4; return the next place."""
     return _write4(out, _write4(out, at, 4), value)
 
 

@@ -1,4 +1,4 @@
-"""Connections that a pool lends: given what our statements need, and given back as they were."""
+"""Lends pooled connections: adapts them to our statements, and then restores their settings."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _attributes_of = attrgetter(*_ATTRIBUTES)
 
 @contextmanager
 def lend(engine: Engine) -> Iterator[Connection]:
-    """Lend a live connection of the pool in autocommit mode, with all that our statements need."""
+    """Lend a live connection of the pool in autocommit mode, adapted to our statements."""
     lent = connect(engine)
     while _is_hung_up(cast(Connection, lent.driver_connection)):
         lent.invalidate()
@@ -45,11 +45,11 @@ def lend(engine: Engine) -> Iterator[Connection]:
 
 @contextmanager
 def adapted(lent: PoolProxiedConnection, autocommit: bool = True) -> Iterator[Connection]:
-    """Give a pooled connection all that our statements need, and put back what it had.
+    """Adapt a pooled connection to our statements, and restore its settings afterwards.
 
-    Its owner may have set factories of cursors and rows, or an encoding that cannot hold every text.
-    COPY in binary sends UTF-8, which the server would take for text in that encoding. A connection
-    whose settings cannot be put back leaves the pool.
+    The user's engine may have set row and cursor factories, or an encoding other than UTF-8. With
+    another encoding the server would misread the UTF-8 that our binary COPY sends. If the settings
+    cannot be restored, the connection is removed from the pool.
     """
     connection = cast(Connection, lent.driver_connection)
     end_transaction(connection)
@@ -74,44 +74,44 @@ def adapted(lent: PoolProxiedConnection, autocommit: bool = True) -> Iterator[Co
                 _set_encoding(connection, encoding)
             _set_attributes(connection, attributes)
             connection.autocommit, connection.prepare_threshold = before
-        else:  # it is lost, or still in a transaction
+        else:  # the connection is lost, or still in a transaction
             lent.invalidate()
 
 
 def connect(engine: Engine) -> PoolProxiedConnection:
-    """Return a connection of the pool as it is; raises the driver's errors."""
+    """Return a connection of the pool without changes; raises the driver's errors."""
     try:
         return engine.raw_connection()
     except sqlalchemy.exc.DBAPIError as error:
         raise cast("psycopg.Error", error.orig) from error
     except (AssertionError, LookupError, TypeError) as error:
-        # SQLAlchemy asks the server for its version on an engine's first connection.
+        # On its first connection an engine reads the server's version, which fails with such settings.
         raise ConfigurationError(
             f"SQLAlchemy cannot read the engine's connections ({type(error).__name__}: {error}); "
-            "leave client_encoding, row_factory and cursor_factory out of its connect_args"
+            "remove client_encoding, row_factory and cursor_factory from its connect_args"
         ) from error
 
 
 def prepare(connection: Connection, info: Any) -> None:
-    """Prepare a new connection, and note in the pool's info whether it goes through a pooler."""
+    """Prepare a new connection, and record in the pool's info whether it goes through a pooler."""
     cut_after_fork(connection)
     array_dumper.register(connection)
     info[_POOLED] = is_pooled(connection)
 
 
 def prepare_threshold(connection: Connection, info: Any) -> int | None:
-    """Return from which repetition on statements are prepared, None for never.
+    """Return after how many executions a statement is prepared, or None for never.
 
-    Never behind a pooler: the next transaction may have another server connection, on which the
-    statement of that name is missing, or is another client's. A threshold that the user set is kept:
-    the pooler may keep prepared statements apart.
+    Behind a pooler the answer is None. There the next transaction may get another session, in which the
+    prepared statement is missing or belongs to another client. But a threshold that the user has set is
+    kept, because some poolers support prepared statements.
     """
     threshold = connection.prepare_threshold
     return None if info[_POOLED] and threshold == _DEFAULT_THRESHOLD else threshold
 
 
 def is_pooled(connection: Connection) -> bool:
-    """Say whether a pooler answered: it reports another process than the server's own."""
+    """Return whether a pooler stands in between: then the process ids of the backend differ."""
     row = connection.execute("SELECT pg_catalog.pg_backend_pid()", prepare=False).fetchone()
     if not connection.autocommit:
         connection.rollback()
@@ -119,13 +119,13 @@ def is_pooled(connection: Connection) -> bool:
 
 
 def end_transaction(connection: Connection) -> None:
-    """Commit what a listener of the user's engine has left open, such as SET."""
+    """Commit a transaction that an event listener of the user's engine left open, such as SET."""
     if not is_idle(connection):
         connection.commit()
 
 
 def is_idle(connection: Connection) -> bool:
-    """Say whether the connection is in no transaction."""
+    """Return whether the connection is outside of a transaction."""
     return connection.pgconn.transaction_status == pq.TransactionStatus.IDLE
 
 
@@ -141,9 +141,10 @@ def _set_encoding(connection: Connection, encoding: bytes) -> None:
 
 
 def _is_hung_up(connection: Connection) -> bool:
-    """Say whether the server has closed an idle connection, without asking it: a microsecond.
+    """Return whether the server has closed an idle connection; takes a microsecond.
 
-    A server that went away leaves its last message or an end of file to be read.
+    When a server ends a session, its last message or an end of file can be read from the socket. So no
+    statement is needed.
     """
     if connection.closed:
         return True
@@ -151,5 +152,5 @@ def _is_hung_up(connection: Connection) -> bool:
     poll.register(connection.fileno(), select.POLLIN)
     if not poll.poll(0):
         return False
-    # It may also be a notice: only now is the server asked.
+    # The message may also be a notice, so only now an empty statement is sent.
     return connection.pgconn.exec_(b"").status != pq.ExecStatus.EMPTY_QUERY

@@ -1,7 +1,7 @@
-"""The dictionary of words: ids given out in short transactions of their own.
+"""The dictionary gives ids to words, in short transactions of its own.
 
-Never inside a transaction that writes documents: two of those that add the same words in turn
-would wait for each other.
+It never adds words inside a transaction that writes documents. Two such transactions that add the same
+words in a different order would wait for each other.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ class Dictionary:
         _dictionaries.add(self)
 
     def find(self, tokens: Tokens) -> Int32Array:
-        """Return the id of each word, 0 for those the dictionary does not have; adds none."""
+        """Return the id of each word, 0 if the dictionary does not have it; adds no word."""
         return self._resolve(tokens, add=False)
 
     def ensure(self, tokens: Tokens) -> Int32Array:
-        """Return the id of each word, adding those that are missing.
+        """Return the id of each word, after adding the missing words.
 
-        0 is left only for a word whose 64-bit hash is that of a different word of the dictionary.
+        A word gets 0 only if another word of the dictionary has the same 64-bit hash.
         """
         return self._resolve(tokens, add=True)
 
@@ -61,7 +61,7 @@ class Dictionary:
         return texts
 
     def last(self) -> int:
-        """Return the highest id that has been given out, 0 if none has."""
+        """Return the highest id in the dictionary, 0 if it is empty."""
         with autocommit(self._engine) as connection:
             (last,) = connection.execute(statements.LAST_WORD_ID).fetchone() or (0,)
         return int(last)
@@ -80,13 +80,13 @@ class Dictionary:
         return texts
 
     def _renew_lock(self) -> None:
-        """Drop a lock, and the cache that it protects, if a thread of the parent holds it."""
+        """Replace the lock and the cache in a forked child, if a thread of the parent held the lock."""
         if self._lock.locked():
             self._lock = threading.Lock()
             self._cache = None
 
     def _resolve(self, tokens: Tokens, add: bool) -> Int32Array:
-        # Imported here, because most commands open a database and look up no word.
+        # Imported here, because most commands never look up a word.
         import numpy as np
 
         from textsim_db.db.word_cache import distinct_missing
@@ -102,8 +102,8 @@ class Dictionary:
             ids_of_words = self._fetch(words, add)
             has_id = np.flatnonzero(ids_of_words)
             self._cache.add(_part(words, has_id), ids_of_words[has_id])
-            # Looked up again by bytes: a word that only shares its hash with another word, of the
-            # dictionary or of this batch, stays without an id.
+            # The cache compares bytes. So a word that only shares its hash with another word, of the
+            # dictionary or of this batch, gets no id.
             ids[missing] = self._cache.find(_part(tokens, missing))
             return ids
 
@@ -119,7 +119,7 @@ class Dictionary:
             return np.concatenate([_select(connection, chunk) for chunk in chunks])
 
     def _add(self, words: Tokens) -> Int32Array:
-        """Add the missing words, in halves if that takes longer than the server allows."""
+        """Add the missing words, in halves if that exceeds a time limit of the server."""
         import numpy as np
 
         def add(_: int) -> Int32Array:
@@ -149,11 +149,11 @@ os.register_at_fork(after_in_child=_renew_locks)
 
 def unknown_word(word_id: int) -> DatabaseError:
     """Return the error for an id that the dictionary does not have."""
-    return DatabaseError(f"word id {word_id} is not in the dictionary: run textsim check")
+    return DatabaseError(f"word id {word_id} is not in the dictionary; run textsim check")
 
 
 def _part(tokens: Tokens, chosen: slice | Int64Array) -> Tokens:
-    """Return some of the words, which belong to no document then."""
+    """Return some of the words, without their division into documents."""
     return tokens._replace(
         starts=tokens.starts[chosen], ends=tokens.ends[chosen], hashes=tokens.hashes[chosen]
     )
@@ -178,7 +178,7 @@ def _select_or_insert(connection: Connection, words: Tokens) -> Int32Array:
         with connection.transaction():
             connection.execute(statements.DURABLE, prepare=True)
             ids[missing] = _insert(connection, _part(words, missing))
-        # Another writer may have been first with a few of them.
+        # Another writer may have added some of the words meanwhile.
         still_missing = np.flatnonzero(ids == 0)
         if len(still_missing):
             ids[still_missing] = _select(connection, _part(words, still_missing))
@@ -186,7 +186,7 @@ def _select_or_insert(connection: Connection, words: Tokens) -> Int32Array:
 
 
 def _insert(connection: Connection, words: Tokens) -> Int32Array:
-    """Add words; return the id of each, 0 if there is a word with its hash already."""
+    """Add words; return the id of each, 0 if the dictionary has a word with the same hash already."""
     import numpy as np
 
     from textsim_db.db.binary_format import load_int4_array, load_int8_array

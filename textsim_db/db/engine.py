@@ -1,4 +1,4 @@
-"""Connections: from an address to an engine, and from the engine to psycopg connections."""
+"""Makes engines from addresses, lends their connections, and translates the driver's errors."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ Connection = connections.Connection
 APPLICATION_NAME = "textsim-db"
 _SINGLE_CONNECTION_POOLS = (AssertionPool, SingletonThreadPool, StaticPool)
 
-# Seconds, and milliseconds, after which a silent host counts as lost; the defaults are minutes or hours.
+# Times after which a silent host counts as lost, in seconds; tcp_user_timeout is in milliseconds. The
+# defaults are minutes or hours.
 _SILENCE = {
     "connect_timeout": "10",
     "keepalives_idle": "30",
@@ -48,20 +49,20 @@ _TROUBLE = (
 
 
 def sqlalchemy_url(address: str) -> URL:
-    """Return the SQLAlchemy address for any of postgresql://, postgres:// and postgresql+psycopg://.
+    """Return the SQLAlchemy address for postgresql://, postgres:// or postgresql+psycopg://.
 
-    Raises ConfigurationError for what is not the address of a PostgreSQL database.
+    Raises ConfigurationError if this is not the address of a PostgreSQL database.
     """
     scheme, separator, rest = address.partition("://")
     if not separator or scheme not in ("postgresql", "postgres", "postgresql+psycopg"):
         raise ConfigurationError(
-            f"the address of the database begins with {scheme.split(':')[0]!r}; expected one such as "
-            "postgresql://user@host/name"
+            f"the address of the database begins with {scheme.split(':')[0]!r}; expected an address "
+            "such as postgresql://user@host/name"
         )
     try:
         rest.encode()
         url = make_url(f"postgresql+psycopg://{rest}")
-        # These fail on ports and names of hosts that cannot be, before they are connected to.
+        # Impossible ports and host names fail here, before anything connects to them.
         _, arguments = url.get_dialect()().create_connect_args(url)
         for host in str(arguments.get("host", "")).split(","):
             if not host.startswith(("/", "@")):
@@ -72,25 +73,25 @@ def sqlalchemy_url(address: str) -> URL:
 
 
 def plain_url(url: URL) -> str:
-    """Return the address for psql and other clients of libpq, password included."""
+    """Return the address for psql and other clients of libpq, with the password."""
     address = url.set(drivername="postgresql").render_as_string(hide_password=False)
-    # libpq takes neither the spaces that SQLAlchemy leaves in names of roles, nor its plus signs for
-    # those in options.
+    # libpq accepts neither the spaces that SQLAlchemy leaves in names of roles, nor the plus signs that
+    # SQLAlchemy writes for spaces in options.
     address, mark, query = address.partition("?")
     return address.replace(" ", "%20") + mark + query.replace("+", "%20")
 
 
 def open_engine(address: str, application_name: str = APPLICATION_NAME) -> Engine:
-    """Return an engine for an address; nothing connects yet.
+    """Return an engine for an address, without connecting.
 
-    application_name is what the server shows, unless the address or PGAPPNAME says something else.
+    The server shows application_name, unless the address or PGAPPNAME sets another name.
     """
     url = sqlalchemy_url(address)
     arguments = {"fallback_application_name": application_name} | _SILENCE
     if "PGCONNECT_TIMEOUT" in os.environ:
         del arguments["connect_timeout"]
     arguments = {name: value for name, value in arguments.items() if name not in url.query}
-    # It prevails over the address, PGCLIENTENCODING and ALTER ROLE SET.
+    # This overrides the address, PGCLIENTENCODING and ALTER ROLE SET.
     arguments["client_encoding"] = ENCODING.decode()
     engine = sqlalchemy.create_engine(url, pool_size=5, max_overflow=20, connect_args=arguments)
 
@@ -103,16 +104,18 @@ def open_engine(address: str, application_name: str = APPLICATION_NAME) -> Engin
 
 
 def check_application_name(name: object) -> None:
-    """Raise ConfigurationError unless this is a text that can be sent to the server."""
+    """Raise ConfigurationError unless this is a str that can be sent to the server."""
     if not isinstance(name, str) or name != name.encode(errors="replace").decode():
-        raise ConfigurationError(f"application_name is {name!r:.100}; expected a str")
+        raise ConfigurationError(
+            f"application_name is {name!r:.100}; expected a str without lone surrogates"
+        )
 
 
 def check_engine(engine: Engine) -> Engine:
-    """Return the engine; raise ConfigurationError unless it is one for psycopg 3 that we can use.
+    """Return the engine; raise ConfigurationError unless it uses psycopg 3 and a suitable pool.
 
-    Its pool must lend several connections at once: word ids never come from the connection that
-    writes the documents.
+    The pool must lend several connections at once, because we add words to the dictionary on another
+    connection than documents.
     """
     if engine.dialect.name != "postgresql" or engine.dialect.driver != "psycopg":
         raise ConfigurationError(
@@ -144,7 +147,7 @@ def database_errors() -> Iterator[None]:
 
 
 def is_lost(error: psycopg.Error) -> bool:
-    """Say whether the error means that there is no connection (any more)."""
+    """Return whether the error means that there is no connection, or that it was lost."""
     if isinstance(error, _LOST):
         return True
     return (
@@ -153,9 +156,9 @@ def is_lost(error: psycopg.Error) -> bool:
 
 
 def is_trouble(error: psycopg.Error) -> bool:
-    """Say whether the server is lost or in trouble, whatever statement it ran.
+    """Return whether the error is about the server, so that other statements would fail too.
 
-    Its disk or memory is full, it cannot read or write its files, or it is read-only.
+    The server is lost or read-only, its disk or memory is full, or it cannot access its files.
     """
     return is_lost(error) or isinstance(error, _TROUBLE)
 
@@ -183,8 +186,8 @@ def autocommit(engine: Engine) -> Iterator[Connection]:
 def transaction(engine: Engine) -> Iterator[Connection]:
     """Lend a connection in a transaction that commits at the end, or rolls back on an error.
 
-    It is READ COMMITTED, whatever the default of the role or of the user's engine: a transaction that
-    waited for a lock must see what was committed meanwhile.
+    The transaction is READ COMMITTED, even if the role or the user's engine has another default. After
+    waiting for a lock it must see the rows that were committed meanwhile.
     """
     with lend(engine) as connection:
         before = connection.isolation_level
@@ -208,10 +211,10 @@ def detach_connection(engine: Engine) -> Connection:
 
 
 def wait_at_most(connection: Connection, patience: str) -> tuple[str, float | None]:
-    """Limit how long the statements of a transaction wait for a lock.
+    """Limit how long the statements of a transaction wait for a lock, and return the old limit.
 
-    A shorter lock_timeout of the role, the address or the session stays. Returns the lock_timeout
-    before, as text and in seconds, None if there was no limit.
+    A shorter lock_timeout of the role, the address or the session stays. The old limit is returned as
+    text and in seconds; None if there was no limit.
     """
     row = connection.execute(statements.WAIT_AT_MOST, {"most": patience}).fetchone()
     assert row is not None
@@ -219,6 +222,6 @@ def wait_at_most(connection: Connection, patience: str) -> tuple[str, float | No
 
 
 def is_pooled(engine: Engine) -> bool:
-    """Say whether a pooler such as pgbouncer stands between an engine and the server."""
+    """Return whether a pooler such as pgbouncer stands between an engine and the server."""
     with lend(engine) as connection:
         return connections.is_pooled(connection)

@@ -1,7 +1,7 @@
-"""Forked processes: a child opens connections of its own and leaves those of its parent alone.
+"""Forked processes: a child opens its own connections, and never uses the connections of its parent.
 
-Two processes that share a socket read each other's results. A child that closes a connection, or
-only ends, would end the session of its parent.
+Two processes that share a socket would read each other's results. And when a child closed a
+connection, or only ended, it would end the session of its parent.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _connections: WeakSet[psycopg.Connection[Any]] = WeakSet()
 
 
 def renew_after_fork(engine: Engine) -> None:
-    """Give the engine an empty pool in every child that is forked from now on.
+    """Give the engine a new pool in every child process that is forked from now on.
 
     The pool is replaced as SQLAlchemy advises, with dispose(close=False).
     """
@@ -28,15 +28,15 @@ def renew_after_fork(engine: Engine) -> None:
 
 
 def cut_after_fork(connection: psycopg.Connection[Any]) -> None:
-    """Cut the connection in every child that is forked while it is open."""
+    """Cut the connection in every child process that is forked while it is open."""
     _connections.add(connection)
 
 
 def _leave_connections_to_parent() -> None:
-    """Replace the pools, and the child's copy of every socket by a socket without a peer.
+    """In a child process, replace every pool, and every socket by a socket without a peer.
 
-    A connection that is in use then raises DatabaseUnavailable in the child. And the server notices
-    when the parent dies, which it would not while a child holds the socket open.
+    Then a connection in use raises DatabaseUnavailable in the child. And when the parent dies, the
+    server notices it, because no child holds the socket open.
     """
     for engine in list(_engines):
         engine.dispose(close=False)

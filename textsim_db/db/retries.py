@@ -1,6 +1,6 @@
-"""Which errors are temporary, and how a transaction that one of them ended is repeated.
+"""Repeats transactions after temporary errors.
 
-Always a whole transaction is repeated. An error that a document causes is never repeated.
+Always the whole transaction is repeated. After an error that a document causes, nothing is repeated.
 """
 
 from __future__ import annotations
@@ -21,20 +21,21 @@ from textsim_db.errors import DatabaseError
 log = logging.getLogger("textsim_db")
 
 MAX_TRIES = 12
-# Another transaction causes these, and a repetition succeeds: it added the same key, or the server
-# reports a deadlock or a serialization failure.
+# Another transaction causes these errors, and a repetition usually succeeds: it added the same key, or
+# the server reports a deadlock or a serialization failure.
 PASSING = (pg.UniqueViolation, pg.DeadlockDetected, pg.SerializationFailure)
-# These end the session too, but the next attempt must be smaller, not the same again.
+# These time-outs end the session too, but the same attempt would time out again, so it must be smaller.
 _TIMED_OUT = (pg.TransactionTimeout, pg.IdleInTransactionSessionTimeout)
 
 Result = TypeVar("Result")
 
 
 def repeated(work: Callable[[int], Result]) -> Result:
-    """Run work(attempt), again if another transaction was in its way or the connection was lost.
+    """Run work(attempt); run it again after a conflict with a transaction, or a lost connection.
 
-    It must be safe to repeat: if the connection is lost during COMMIT, nobody knows whether the
-    transaction was committed. It runs up to 12 times, for about 10 seconds if there is no server.
+    work must be safe to repeat. If the connection is lost during COMMIT, nobody knows whether the
+    transaction was committed. work runs up to MAX_TRIES times; without a server that takes about 10
+    seconds.
     """
     for attempt in range(MAX_TRIES):
         try:
@@ -47,21 +48,21 @@ def repeated(work: Callable[[int], Result]) -> Result:
 
 
 def _wait(attempt: int, error: psycopg.Error) -> None:
-    """Wait longer each time, for a random time, so that two transactions do not collide again."""
+    """Wait for a random time, longer after each attempt, so that the conflict does not repeat."""
     if is_lost(error):
-        # At least half of it: a server that restarts needs seconds.
+        # At least half of the longest time, because a server needs seconds to restart.
         most = min(2.0, 0.1 * 2**attempt)
         seconds = random.uniform(most / 2, most)  # noqa: S311
-        log.info("lost the database, trying again in %.1f s: %s", seconds, error)
+        log.info("lost the connection, trying again in %.1f s: %s", seconds, error)
     else:
         seconds = random.uniform(0, min(1.0, 0.01 * 2**attempt))  # noqa: S311
     time.sleep(seconds)
 
 
 def in_parts(engine: Engine, keys: Sequence[str], work: Callable[[slice], Result]) -> list[Result]:
-    """Run work on all keys at once, and on halves of a part that takes longer than the server allows.
+    """Run work on all keys at once; if a part exceeds a time limit of the server, run it in halves.
 
-    Raises DatabaseError that names the document if a single document takes too long.
+    If a single document takes too long, raises DatabaseError with its key.
     """
     results: list[Result] = []
     parts = [slice(0, len(keys))]
@@ -81,10 +82,10 @@ def in_parts(engine: Engine, keys: Sequence[str], work: Callable[[slice], Result
 
 
 def is_timeout(engine: Engine, error: psycopg.Error) -> bool:
-    """Say whether the server ended a statement for the time it took, and nobody cancelled it.
+    """Return whether a statement exceeded a time limit, and was not cancelled by somebody.
 
-    Both are SQLSTATE 57014, and only the messages differ, in the server's language. So a time-out of a
-    millisecond shows the server's message for a time-out.
+    Both errors have SQLSTATE 57014. Only their messages differ, and they are in the server's language.
+    So we provoke a time-out of a millisecond, and compare its message.
     """
     if not isinstance(error, pg.QueryCanceled):
         return isinstance(error, _TIMED_OUT)

@@ -1,4 +1,4 @@
-"""The schema in a database: installed by Alembic, checked before use, printed for psql."""
+"""Installs the schema with Alembic, checks it before use, and prints it for psql."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ else:
     np = lazy("numpy", globals())
     hashing = lazy("textsim_db.text.hashing", globals())
 
-# Alembic itself is imported where it is used: most connections only compare revisions.
+# Functions import Alembic themselves, because most commands only compare revisions.
 
 log = logging.getLogger(__name__)
 
 OLDEST_SERVER = 14
-_LOCK = 7_310_583_202_611_201  # any number, the same everywhere: one installation at a time
+_LOCK = 7_310_583_202_611_201  # an arbitrary number; the lock lets only one migration run at a time
 
 
 def resource(name: str) -> Path:
-    """Return the folder sql or migrations: in the installed package, or in the checkout."""
+    """Return the path of the folder sql or migrations, in the installed package or the checkout."""
     package = Path(__file__).resolve().parent.parent
     installed = package / f"_{name}"
     return installed if installed.is_dir() else package.parent / name
@@ -55,16 +55,16 @@ def run_files(pattern: str) -> None:
 
 
 def _run_script(connection: sqlalchemy.Connection, script: str) -> None:
-    """Run many statements, in which neither :word nor % stands for a parameter."""
+    """Run a script of several statements; neither :word nor % is a parameter in it."""
     connection.exec_driver_sql(script, execution_options={"no_parameters": True})
 
 
 @cache
 def first_revision() -> str:
-    """Return the revision that runs the files of sql/schema/, named by their checksum.
+    """Return the revision that runs the files of sql/schema/; their checksum is in its name.
 
-    Until the first release the schema changes in place: a database created by other files has
-    another revision.
+    Until the first release the files of the schema change in place. So a database that was created from
+    other files has another revision.
     """
     digest = hashlib.sha256()
     for file in sorted((resource("sql") / "schema").glob("*.sql")):
@@ -74,7 +74,7 @@ def first_revision() -> str:
 
 @cache
 def head() -> str:
-    """Return the newest revision that this version of textsim-db has."""
+    """Return the newest revision that this version of textsim-db knows."""
     if not (resource("sql") / "upgrade").is_dir():
         return first_revision()
     return max(file.stem for file in (resource("migrations") / "versions").glob("[0-9]*.py"))
@@ -99,11 +99,12 @@ def check_installed(engine: Engine) -> None:
     if revision != head():
         raise SchemaError(
             f'database "{database}" has the schema at revision {revision}; this version of textsim-db '
-            f"needs {head()}: {_way_out()}"
+            f"needs {head()}: {way_out()}"
         )
 
 
-def _way_out() -> str:
+def way_out() -> str:
+    """Return what to do about a database whose schema is of another revision."""
     if head() != first_revision():
         return "run textsim db upgrade, or use the version of textsim-db that matches"
     return (
@@ -113,7 +114,7 @@ def _way_out() -> str:
 
 
 def ensure_installed(engine: Engine) -> None:
-    """Install or upgrade the schema unless it is there; for the embedded server."""
+    """Install or upgrade the schema if it is not at the newest revision; for the embedded server."""
     if _installed(engine)[1] != head():
         upgrade(engine)
 
@@ -127,20 +128,21 @@ def _installed(engine: Engine) -> tuple[str, str | None]:
         except psycopg.errors.InsufficientPrivilege as error:
             raise SchemaError(
                 f'role "{connection.info.user}" has no right to use the schema textsim in '
-                f'database "{database}"'
+                f'database "{database}"; let the owner of the schema call textsim.grant_reader or '
+                "textsim.grant_writer"
             ) from error
 
 
 def _answer(connection: Connection, statement: LiteralString) -> Any:
-    """Return the value that a statement returns, None if it returns no row."""
+    """Return the value of a statement's only row, None if it returns no row."""
     row = connection.execute(statement).fetchone()
     return None if row is None else row[0]
 
 
 def upgrade(engine: Engine) -> str:
-    """Install the schema or bring it to the newest revision; return that revision.
+    """Install the schema or upgrade it to the newest revision; return that revision.
 
-    Raises SchemaError where the server cannot carry it.
+    Raises SchemaError if the server is not suitable; see check_server().
     """
     import alembic.command
 
@@ -152,7 +154,7 @@ def upgrade(engine: Engine) -> str:
 
 
 def downgrade(engine: Engine, revision: str = "base") -> None:
-    """Take the schema back to a revision; "base" removes it and everything stored in it."""
+    """Downgrade the schema to a revision; "base" removes the schema with all its data."""
     import alembic.command
 
     if revision == "base":
@@ -163,7 +165,7 @@ def downgrade(engine: Engine, revision: str = "base") -> None:
 
 
 def _remove(engine: Engine) -> None:
-    """Remove the schema, whatever its revision."""
+    """Remove the schema, at any revision."""
     with database_errors(), autocommit(engine) as connection:
         if not _answer(connection, statements.HAS_SCHEMA):
             return
@@ -174,7 +176,7 @@ def _remove(engine: Engine) -> None:
             )
         if _answer(connection, statements.HAS_CORPORA):
             for (corpus_id,) in connection.execute(statements.CORPUS_IDS).fetchall():
-                # In its own transaction: the server cannot lock hundreds of corpora at once.
+                # One transaction for each corpus: the server cannot lock hundreds of corpora at once.
                 with connection.transaction():
                     _remove_corpus(connection, corpus_id)
     with _changing(engine) as (changing, _):
@@ -194,7 +196,7 @@ def _remove_corpus(connection: Connection, corpus_id: int) -> None:
 
 
 def script() -> str:
-    """Return one SQL script that installs the schema with plain psql, at the newest revision."""
+    """Return one SQL script for psql that installs the schema at the newest revision."""
     folder = resource("sql")
     files = [file.read_text(encoding="utf-8") for file in sorted((folder / "schema").glob("*.sql"))]
     version = (folder / "version.sql").read_text(encoding="utf-8").replace(":revision", head())
@@ -205,7 +207,7 @@ def script() -> str:
 
 
 def check_server(connection: sqlalchemy.Connection) -> None:
-    """Raise SchemaError for a server too old, not UTF8, or one that hashes differently."""
+    """Raise SchemaError if the server is too old, not UTF8, or computes other hashes."""
     version = int(connection.exec_driver_sql("SHOW server_version_num").scalar_one())
     if version // 10000 < OLDEST_SERVER:
         raise SchemaError(
@@ -239,7 +241,8 @@ def _check_hashes(connection: sqlalchemy.Connection) -> None:
 def _changing(engine: Engine) -> Iterator[tuple[sqlalchemy.Connection, Config]]:
     import alembic.util
 
-    # READ COMMITTED whatever the default: a migration that waited must see what was done meanwhile.
+    # READ COMMITTED, even with another default: a migration that waited for a lock must see the changes
+    # that were committed meanwhile.
     with (
         database_errors(),
         engine.execution_options(isolation_level="READ COMMITTED").connect() as connection,
@@ -252,7 +255,7 @@ def _changing(engine: Engine) -> Iterator[tuple[sqlalchemy.Connection, Config]]:
         try:
             yield connection, config
         except alembic.util.CommandError as error:
-            raise SchemaError(f"the schema cannot be changed: {error}; {_way_out()}") from error
+            raise SchemaError(f"the schema cannot be changed: {error}; {way_out()}") from error
 
 
 def _config() -> Config:

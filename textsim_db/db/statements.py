@@ -1,6 +1,6 @@
-"""The statements of this room. A long one begins with a comment, which pg_stat_activity shows.
+"""The SQL statements of this room; StoredCorpus.statement() fills in the names in braces.
 
-StoredCorpus.statement() fills in the names in braces.
+A statement that may run for long begins with a comment, which pg_stat_activity shows.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ SELECT pg_catalog.set_config(name, '0', true) FROM pg_catalog.pg_settings
 WHERE name IN ('statement_timeout', 'transaction_timeout')
 """
 
-# The schema. These work at every revision: they call no function of the schema.
+# The schema. These statements call no function of the schema, so they work at every revision.
 
 LOCK_MIGRATIONS: Final[LiteralString] = (
     "/* textsim-db: wait for a migration */ SELECT pg_advisory_xact_lock(%s)"
@@ -49,7 +49,7 @@ SOURCE_IDS: Final[LiteralString] = "SELECT id FROM textsim.source WHERE corpus_i
 DROP_TRIGGER_FUNCTION: Final[LiteralString] = "DROP FUNCTION IF EXISTS {}() CASCADE"
 FORGET_SOURCES: Final[LiteralString] = "DELETE FROM textsim.source WHERE corpus_id = %s"
 FORGET_CORPUS: Final[LiteralString] = "DELETE FROM textsim.corpus WHERE id = %s"
-# The band rows first, as searches lock them.
+# The band rows come first, because searches lock both tables in this order.
 DROP_RELATIONS: Final[LiteralString] = "DROP TABLE IF EXISTS {}, {}"
 HASH_WORDS: Final[LiteralString] = (
     "SELECT array(SELECT hashtextextended(w, 0) FROM unnest(%s::text[]) w)"
@@ -100,8 +100,8 @@ CREATE INDEX IF NOT EXISTS {index} ON {band} (bucket, document_id)
 
 # The dictionary
 
-# The subquery finds each word by the index, however many rows the planner expects. COLLATE "C" compares
-# bytes.
+# The subquery makes the planner look up each word by the index, even if it expects many rows.
+# COLLATE "C" compares bytes.
 SELECT_WORDS: Final[LiteralString] = """
 /* textsim-db: find words in the dictionary */
 SELECT pg_catalog.array_send(ARRAY(
@@ -110,7 +110,7 @@ SELECT pg_catalog.array_send(ARRAY(
     FROM unnest(%s::bigint[], %s::text[]) WITH ORDINALITY q (hash, word, number)
     ORDER BY q.number))
 """
-# In the order of the hashes, so that two writers wait for each other in one direction only.
+# All writers insert in the order of the hashes, so that they cannot deadlock.
 INSERT_WORDS: Final[LiteralString] = """
 /* textsim-db: add words to the dictionary */
 WITH added AS (
@@ -123,8 +123,8 @@ SELECT pg_catalog.array_send(pg_catalog.array_agg(hash ORDER BY hash)),
     pg_catalog.array_send(pg_catalog.array_agg(id ORDER BY hash))
 FROM added
 """
-# Documents refer to a word by its id later on: a crash must not lose the word, or another word would
-# get the id, even if the role cares little for its last transactions.
+# Documents will refer to a word by its id. If a crash lost the word, another word could get the id. So
+# the commit is durable even if the role has set synchronous_commit = off.
 DURABLE: Final[LiteralString] = """
 SELECT pg_catalog.set_config('synchronous_commit', 'on', true)
 WHERE pg_catalog.current_setting('synchronous_commit') = 'off'

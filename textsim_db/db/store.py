@@ -1,4 +1,4 @@
-"""A stored corpus with all that is needed to reach it."""
+"""Store: a stored corpus, with its engine and its dictionary."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Corpora as stored: their rows, and the SQL that names their tables."""
+"""Stored corpora: creates, loads and drops them, and puts the names of their tables into SQL."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ _PLAIN_SETTINGS = (
 
 @dataclass(frozen=True, slots=True)
 class StoredCorpus:
-    """A row of textsim.corpus: its number, name and configuration.
+    """A row of textsim.corpus: the number, name and configuration of a corpus.
 
-    origin: the number that it had when it was created; the number is another one once it is rebuilt.
-    is_checked: whether this code was seen to compute its golden signature.
+    origin: the number when the corpus was created; a rebuild changes the number, but not origin.
+    is_checked: whether the golden signature was compared when the corpus was loaded.
     """
 
     id: int
@@ -51,14 +51,11 @@ class StoredCorpus:
     is_checked: bool = True
 
     def statement(self, text: LiteralString) -> str:
-        """Return SQL with {document} and {band} replaced by the names of the tables.
-
-        A statement that may run for long begins with a comment that has the {id}, for pg_stat_activity.
-        """
+        """Return SQL with {document}, {band} and other names replaced by those of the corpus."""
         return _named(self.id, text)
 
     def label(self, what: str) -> str:
-        """Return the name of a cursor, which is all that pg_stat_activity shows of one."""
+        """Return the name for a cursor; pg_stat_activity shows only its name."""
         return f"textsim-db: {what} of corpus {self.id}"
 
 
@@ -110,7 +107,7 @@ def create(engine: Engine, name: str, config: CorpusConfig) -> StoredCorpus:
 
 
 def load(engine: Engine, name: str, check_golden: bool = True) -> StoredCorpus:
-    """Read a corpus; raises CorpusNotFound, and RecipeError where this code would hash otherwise.
+    """Load a corpus; raises CorpusNotFound, and RecipeError if this code computes other hashes.
 
     Without check_golden only the number of the recipe is compared, and no kernel is loaded.
     """
@@ -121,7 +118,7 @@ def load(engine: Engine, name: str, check_golden: bool = True) -> StoredCorpus:
 
 
 def load_number(engine: Engine, number: int) -> StoredCorpus | None:
-    """Read a corpus by its number, None if it is gone; raises RecipeError as load() does."""
+    """Load a corpus by its number, None if it does not exist; raises RecipeError as load() does."""
     row = _row(engine, statements.CORPUS_BY_ID, number)
     return None if row is None else _checked(row)
 
@@ -142,10 +139,10 @@ def _checked(row: dict[str, Any], check_golden: bool = True) -> StoredCorpus:
 
 
 def drop_band_index(engine: Engine, corpus: StoredCorpus) -> bool:
-    """Drop the index on the band rows of an empty corpus; say whether that could be done.
+    """Drop the index on the band rows of an empty corpus, and return whether it was dropped.
 
-    It cannot if there are documents, if the role does not own the tables, or while another transaction
-    uses them.
+    The index stays if the corpus has documents, if the role does not own the tables, or while another
+    transaction uses them.
     """
     with suppress(psycopg.Error), transaction(engine) as connection:
         wait_at_most(connection, "100ms")
@@ -160,7 +157,7 @@ def drop_band_index(engine: Engine, corpus: StoredCorpus) -> bool:
 def build_band_index(engine: Engine, corpus: StoredCorpus, patience: str | None = None) -> None:
     """Build the index on the band rows, if it is missing.
 
-    Without a limit on the time of statements: without the index every search would take longer.
+    Time limits for statements are lifted, because without the index every search takes longer.
     patience: how long to wait for writers, before LockNotAvailable is raised.
     """
 
@@ -175,7 +172,8 @@ def build_band_index(engine: Engine, corpus: StoredCorpus, patience: str | None 
             if patience is not None:
                 wait_at_most(connection, patience)
             connection.execute("SET LOCAL maintenance_work_mem = '256MB'")
-            # Two loads that end at once would both build it, and the second one would fail.
+            # Without the lock, two loads that end at the same time would both build the index, and one
+            # of them would fail.
             connection.execute(corpus.statement(statements.LOCK_BANDS_AGAINST_WRITERS))
             connection.execute(corpus.statement(statements.BUILD_BAND_INDEX))
         seconds = round(time.monotonic() - start, 3)
@@ -186,23 +184,23 @@ def build_band_index(engine: Engine, corpus: StoredCorpus, patience: str | None 
 
 
 def names(engine: Engine) -> list[str]:
-    """Return the names of all corpora in order."""
+    """Return the names of all corpora in alphabetical order."""
     with database_errors(), autocommit(engine) as connection:
         rows = connection.execute(statements.CORPUS_NAMES)
         return [row[0] for row in rows]
 
 
 def drop(engine: Engine, corpus: StoredCorpus, patience: str | None = None) -> None:
-    """Remove a corpus with everything in it; raises CorpusNotFound if it is gone already.
+    """Drop a corpus with all its documents; raises CorpusNotFound if it does not exist.
 
-    patience: how long to wait for transactions that use it, before DatabaseError is raised.
+    patience: how long to wait for transactions that use the corpus, before DatabaseError is raised.
     """
     if not _drop(engine, statements.LOCK_CORPUS_BY_ID, corpus.id, patience):
         raise CorpusNotFound(corpus.name)
 
 
 def drop_named(engine: Engine, name: str, patience: str | None = None) -> None:
-    """Remove a corpus by name, whatever its recipe, as drop() does."""
+    """Drop a corpus by its name, of any recipe; see drop()."""
     if not _drop(engine, statements.LOCK_CORPUS_BY_NAME, _storable(name), patience):
         raise CorpusNotFound(name, names(engine))
 
@@ -244,9 +242,10 @@ def _check_name(name: str) -> None:
 
 
 def _storable(name: str) -> str:
-    """Return the name as a parameter that the server takes; no corpus has a name that was changed here.
+    """Return the name as a parameter that the server accepts.
 
-    Raises ConfigurationError if it is not a str.
+    A name that must be changed for this is the name of no corpus. Raises ConfigurationError if the name
+    is not a str.
     """
     if not isinstance(name, str):
         raise ConfigurationError(f"the name of the corpus is {name!r}; expected a str")

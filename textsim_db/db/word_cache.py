@@ -1,4 +1,4 @@
-"""A bounded cache of dictionary entries, looked up by kernels for whole batches of words."""
+"""A bounded cache of dictionary entries; kernels look up whole batches of words."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from textsim_db.text.numba_compiler import inlined_kernel, kernel, load64
 from textsim_db.text.tokens import Tokens
 
 MAX_WORDS = 2_000_000
-"""More words that stay cost more memory, and fewer look-ups in the database."""
+"""The number of cached words. A larger cache needs more memory, and fewer look-ups in the database."""
 MAX_BYTES = 8 * 1024 * 1024
-"""Bytes of the words that do not fit into their slots."""
+"""The bytes of words that are too long for their slots."""
 
 _INLINE = 16
-"""The longest word, in bytes, that its slot has room for."""
+"""The longest word that a slot can hold, in bytes."""
 _FIELDS = 4
 _ONE = np.uint64(1)
 _LOW_HALF = np.uint64(0xFFFFFFFF)
@@ -25,11 +25,12 @@ _HALF = np.uint64(32)
 
 
 class _Table(NamedTuple):
-    """Slots of 32 bytes, found by open addressing as in text.hash_table, which names the method.
+    """Slots of 32 bytes with open addressing, as in text.hash_table, which names the method.
 
-    slots: uint64 of shape (slots, 4): the length of a word above its id, its hash, and its bytes; a
-    free slot has 0 for the id. Words of more than 16 bytes are in long_words, and the slot has the place
-    there. spread is secret, so nobody can choose words that crowd a part of the table.
+    slots: uint64 of shape (slots, 4). The first field has the length of a word in its high half and the
+    id in its low half; a free slot has 0. Then come the hash and 16 bytes of the word. A longer word is
+    in long_words, and its slot has the place there. spread is secret, so that nobody can choose words
+    that crowd a part of the table.
     """
 
     slots: HashArray
@@ -39,17 +40,17 @@ class _Table(NamedTuple):
 
 
 class WordCache:
-    """Words with their hashes and ids; emptied when it is full, as hot words come back at once.
+    """Words with their hashes and ids, in at most 136 MiB.
 
-    At its limits it takes 136 MiB. Words are compared by their bytes: the hash only finds the place
-    to look.
+    When the cache is full, it is emptied, because frequent words come back at once. Words are compared
+    by their bytes; the hash only finds the slot.
     """
 
     def __init__(self) -> None:
         self.clear()
 
     def clear(self) -> None:
-        """Forget every word."""
+        """Remove every word."""
         self._count = 0
         self._bytes_used = 0
         self._table = _empty_table(1 << 12, np.zeros(1 << 14, np.uint8))
@@ -58,13 +59,13 @@ class WordCache:
         return self._count
 
     def find(self, tokens: Tokens) -> Int32Array:
-        """Return the id of each word of a batch, 0 for words that are not here: int32 (words,)."""
+        """Return the id of each word, 0 if the word is not cached: int32 of shape (words,)."""
         return _find(self._table, tokens)
 
     def add(self, words: Tokens, ids: Int32Array) -> None:
-        """Take in words with different hashes; skips a word whose hash is here already.
+        """Add words with different hashes, and skip words whose hash is cached already.
 
-        Hashes are unique in the dictionary, so that is the same word.
+        Hashes are unique in the dictionary, so the cached word is the same word.
         """
         lengths = words.ends - words.starts
         long_bytes = int((lengths[lengths > _INLINE] + 7).sum())
@@ -124,7 +125,7 @@ def _has_word(
     start: int,
     length: int,
 ) -> bool:
-    """Say whether a taken slot has a word; first and second: see _inline_bytes."""
+    """Return whether a slot in use has this word; first and second: see _inline_bytes."""
     slots = table.slots
     if slots[slot, 1] != word_hash or slots[slot, 0] >> _HALF != np.uint64(length):
         return False
@@ -161,7 +162,7 @@ def _inline_bytes(data: ByteArray, start: int, length: int) -> tuple[np.uint64, 
 
 @inlined_kernel
 def _masked(eight_bytes: np.uint64, length: int) -> np.uint64:
-    """Return the first bytes of eight, fewer than eight of them, and 0 in place of the others."""
+    """Return the first length bytes, of at most seven, and 0 in place of the other bytes."""
     return np.uint64(eight_bytes & ((_ONE << np.uint64(8 * length)) - _ONE))
 
 
@@ -186,7 +187,7 @@ def _slot_of_hash(table: _Table, word_hash: np.uint64) -> np.uint64:
 
 @kernel
 def _enter_words(table: _Table, words: Tokens, ids: Int32Array, bytes_used: int) -> tuple[int, int]:
-    """Enter words; return how many were added, and how many bytes of long words there are then."""
+    """Enter words; return the number of added words, and the bytes used by all long words."""
     added = 0
     for i in range(len(ids)):
         start, length = words.starts[i], words.ends[i] - words.starts[i]
@@ -209,7 +210,7 @@ def _enter_words(table: _Table, words: Tokens, ids: Int32Array, bytes_used: int)
 
 @inlined_kernel
 def _append(long_words: ByteArray, at: int, data: ByteArray, start: int, length: int) -> int:
-    """Copy a word to a place of zeros, and return the place after it, a multiple of eight."""
+    """Copy a word to a place filled with zeros, and return the next place, a multiple of eight."""
     for k in range(length):
         long_words[at + k] = data[start + k]
     return at + ((length + 7) & ~7)
@@ -225,9 +226,9 @@ def _copy_slots(table: _Table, larger: _Table) -> None:
 
 
 def distinct_missing(tokens: Tokens, ids: Int32Array) -> Int64Array:
-    """Return the numbers of words without an id, of words with one hash the first: (words,).
+    """Return the places of the words without an id, in the order of their hashes: (words,).
 
-    They are in the order of their hashes.
+    If several words have the same hash, only the first is returned.
     """
     numbers = _distinct_missing(tokens.hashes, ids, SPREAD)
     return numbers[np.argsort(tokens.hashes[numbers])]

@@ -1,5 +1,5 @@
-"""dedupe: a file or a table in, the same without its near-duplicates out.
+"""dedupe: the documents of a file or a table in, the near-duplicates to remove out.
 
-By a temporary corpus; the table itself is never changed.
-Never removes a record that was not compared with the one that stays.
+A temporary corpus finds them. The table itself is never changed.
+Never removes a record that was not compared with the record that is kept in its place.
 """

@@ -1,4 +1,4 @@
-"""One document of each cluster stays: a temporary corpus finds the others."""
+"""Finds the documents to remove so that one document of each cluster stays, by a temporary corpus."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Rule(NamedTuple):
-    """Which documents are near-duplicates of each other, and which of them stays."""
+    """Decides which documents are near-duplicates, and which document of a cluster stays."""
 
     preference: Preference
     settings: CorpusSettings
@@ -33,7 +33,7 @@ class Rule(NamedTuple):
 
 
 class Removal(NamedTuple):
-    """A document to remove and the one that is kept in its place, by number; their similarity."""
+    """The numbers of a document to remove and of the document kept in its place; their similarity."""
 
     number: int
     kept: int
@@ -42,7 +42,11 @@ class Removal(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Deduplication:
-    """Which of the documents to remove, and by number, why the refused ones were not compared."""
+    """The result: the documents to remove, and the refused documents.
+
+    documents: the number of all documents. refused: the number of each document that could not be
+    compared, with the reason; these documents stay.
+    """
 
     documents: int
     removals: list[Removal]
@@ -55,7 +59,7 @@ class Deduplication:
         return stays
 
     def clusters(self) -> list[list[Removal]]:
-        """Return the removals by the document that is kept, in order."""
+        """Return the removals grouped by the kept document, in the order of its number."""
         by_kept: dict[int, list[Removal]] = {}
         for removal in sorted(self.removals):
             by_kept.setdefault(removal.kept, []).append(removal)
@@ -68,10 +72,10 @@ def deduplicate(
     rule: Rule,
     progress: Callable[[AddReport], None] | None = None,
 ) -> Deduplication:
-    """Find which of the documents, given as (text or None, value), to remove.
+    """Find the documents to remove; documents: (text or None, value), numbered from 0.
 
-    Documents are numbered from 0. value is that of the column of the preference. progress is called
-    as by Corpus.add_many. Raises ConfigurationError if values of the column cannot be compared.
+    value is the value of the preference's column. progress is called as by Corpus.add_many. Raises
+    ConfigurationError if two values cannot be compared.
     """
     numbered = _Numbered(documents, with_values=rule.preference.column is not None)
     with temporary_corpus(database, rule.settings) as corpus:
@@ -85,7 +89,7 @@ def deduplicate(
 
 
 class _Numbered:
-    """Documents under their numbers as keys; notes lengths and values while they are read."""
+    """Documents with their numbers as keys; records lengths and values while they are read."""
 
     def __init__(self, documents: Iterable[tuple[str | None, Any]], with_values: bool) -> None:
         self.lengths: list[int] = []
@@ -104,7 +108,7 @@ class _Numbered:
 
 @contextmanager
 def temporary_corpus(database: Database, settings: CorpusSettings) -> Iterator[Corpus]:
-    """Lend a corpus, which is dropped afterwards."""
+    """Lend a new corpus, and drop it afterwards."""
     load_rooms()
     with temporary_name(database.engine) as name:
         try:

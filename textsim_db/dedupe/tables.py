@@ -1,4 +1,4 @@
-"""The documents of a table, and the new table with their clusters."""
+"""Reads the documents of a table, and writes a new table with their clusters."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sqlalchemy import Engine
 from textsim_db.cluster.keep_rule import Preference
 from textsim_db.db.engine import Connection, transaction
 from textsim_db.dedupe.files import Deduplication, Rule
-from textsim_db.errors import ConfigurationError
+from textsim_db.errors import ConfigurationError, suggestion
 from textsim_db.read.snapshot import snapshot
 from textsim_db.sync.table_names import table_oid
 
@@ -27,7 +27,7 @@ SELECT a.attname, pg_catalog.format_type(a.atttypid, a.atttypmod) FROM pg_catalo
 WHERE a.attrelid = %s AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum
 """
 _DOCUMENTS = "SELECT t.{key}::text, t.{text}::text, {place} FROM {table} t ORDER BY t.{key}"
-# NaN would be the greatest of all numbers.
+# PostgreSQL sorts NaN above all numbers, so NaN counts as NULL here.
 _VALUE: LiteralString = "CASE WHEN t.{value}::text <> 'NaN' THEN t.{value} END"
 _PLACE: dict[str, LiteralString] = {
     "max": f"pg_catalog.row_number() OVER (ORDER BY {_VALUE} DESC NULLS LAST, t.{{key}})",
@@ -43,13 +43,13 @@ CREATE TABLE {into} (
 """
 _COMMENTS = (
     "COMMENT ON COLUMN {into}.cluster IS 'number of the cluster'",
-    "COMMENT ON COLUMN {into}.kept IS 'the member that stands for the others, its own key'",
+    "COMMENT ON COLUMN {into}.kept IS 'key of the member that is kept'",
     "COMMENT ON COLUMN {into}.similarity IS 'Jaccard similarity to the member that is kept'",
 )
 
 
 class Table(NamedTuple):
-    """A table with texts, its columns checked; names as SQL takes them."""
+    """A table with texts, after its columns were checked; key_type is a type in SQL."""
 
     name: sql.Composable
     key: str
@@ -76,21 +76,23 @@ def find_table(engine: Engine, name: str, key: str, text: str, preference: Prefe
     for column in filter(None, (key, text, preference.column)):
         if column not in types:
             others = ", ".join(f'"{other}"' for other in list(types)[:12])
-            raise ConfigurationError(f'table {name} has no column "{column}"; it has {others}')
+            raise ConfigurationError(
+                f'table {name} has no column "{column}"; it has {others}{suggestion(column, types)}'
+            )
     return Table(sql.Identifier(*row), key, text, types[key], preference)
 
 
 def by_place(rule: Rule) -> Rule:
-    """Return a rule for documents(), whose values are the places in which the server put the rows."""
+    """Return the rule for documents(): it prefers the lowest place in the server's order."""
     if rule.preference.column is None:
         return rule
     return rule._replace(preference=Preference("min", "place"))
 
 
 def documents(engine: Engine, table: Table, keys: list[str]) -> Iterator[tuple[str | None, Any]]:
-    """Yield (text or None, value) of each row in order of the keys, and add the keys to the list.
+    """Yield (text or None, value) of each row in order of the keys, and append each key to keys.
 
-    All rows are of one snapshot. Raises ConfigurationError if a key is NULL or comes twice.
+    All rows come from one snapshot. Raises ConfigurationError if a key is NULL or not unique.
     """
     place = _PLACE.get(table.preference.rule, "NULL::bigint")
     statement = table.statement(_DOCUMENTS, place=table.statement(place))
@@ -107,7 +109,7 @@ def documents(engine: Engine, table: Table, keys: list[str]) -> Iterator[tuple[s
 
 
 def check_target(engine: Engine, table: Table, into: str) -> None:
-    """Raise ConfigurationError if the table cannot be created; it is created and rolled back."""
+    """Raise ConfigurationError if the table cannot be created; creates it and rolls back."""
     with transaction(engine) as connection:
         _create(connection, table, into)
         raise psycopg.Rollback
@@ -116,7 +118,7 @@ def check_target(engine: Engine, table: Table, into: str) -> None:
 def write_clusters(
     engine: Engine, table: Table, into: str, keys: list[str], result: Deduplication
 ) -> None:
-    """Create a table with one row for each member of each cluster, in one transaction."""
+    """Create a table with a row for each member of each cluster, in one transaction."""
     with transaction(engine) as connection:
         name = _create(connection, table, into)
         for comment in _COMMENTS:
@@ -138,7 +140,7 @@ def _create(connection: Connection, table: Table, into: str) -> sql.Identifier:
         connection.execute(table.statement(_CREATE, into=name))
     except pg.InvalidParameterValue as error:
         raise ConfigurationError(f"{into!r} is not the name of a table: {error}") from error
-    except psycopg.ProgrammingError as error:  # it exists, or there is no right to create it
+    except psycopg.ProgrammingError as error:  # the table exists, or the role may not create it
         raise ConfigurationError(
             f"{into} cannot be created: {error.diag.message_primary}"
         ) from error

@@ -1,4 +1,4 @@
-"""How similar two texts are by every measure, what they share, and where they differ; pure."""
+"""Compare two texts: their similarity by every measure, shared shingles, and differences."""
 
 from __future__ import annotations
 
@@ -21,14 +21,16 @@ from textsim_db.text.utf8 import to_bytes
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """What explain() finds.
+    """The result of `explain()`: how similar two texts are, and where they differ.
 
-    words: how many words each text has. measures: the value of each measure of MEASURES by its name,
-    of the shingles or of the words, and containment_of_b, of the second in the first. estimate: of
-    the Jaccard similarity, by the signatures. shared, only_a, only_b: shingles, in order of first
-    appearance. parts: both texts from start to end, by runs of words. distinctions: "dates",
-    "negations", "numbers": not empty where texts differ in nothing else, so that both may have to be
-    kept.
+    - `words`: the number of words in each text.
+    - `measures`: the value of each measure in `MEASURES` by name, of the shingles or the words.
+      `containment_of_b` is the containment of the second text in the first.
+    - `estimate`: the Jaccard similarity estimated from the signatures, with its standard error.
+    - `shared`, `only_a`, `only_b`: the shingles of both texts or of one text, in order of appearance.
+    - `parts`: both texts from start to end, as runs of equal and of different words.
+    - `distinctions`: the kinds of the different words, if all are "dates", "negations" or "numbers".
+      Both texts of such a pair may be needed.
     """
 
     words: tuple[int, int]
@@ -43,7 +45,7 @@ class Explanation:
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One of the texts to explain."""
+    """A text that is prepared for explain_sides()."""
 
     words: list[str]
     shingles: list[str]
@@ -52,28 +54,31 @@ class Side:
 
 
 def explain(a: str, b: str, shingle: str = DEFAULTS.shingle) -> Explanation:
-    """Compare two texts by every measure and word by word.
+    """Compare two texts by every measure and word by word, without a database.
 
-    shingle is "word:N" or "char:N". Raises ConfigurationError for anything else, DocumentError for
-    NUL and lone surrogates, and MeasureError for texts of millions of words with little in common.
+    `shingle` is "word:N" or "char:N"; other values raise `ConfigurationError`. A text with NUL or a lone
+    surrogate raises `DocumentError`. Texts of millions of words that share little raise `MeasureError`.
+
+        >>> explain("The cat sat.", "The cat ran.", shingle="word:1").measures["jaccard"]
+        0.5
     """
     config = CorpusSettings(shingle=shingle).complete()
     return explain_sides(*(side_of_text(text, config) for text in (a, b)))
 
 
 def side_of_text(text: str, config: CorpusConfig) -> Side:
-    """Return a text as explain_sides() takes it."""
+    """Prepare a text for explain_sides()."""
     return _side(tokens_without([to_bytes(text)], config), tokens(text), config)
 
 
 def side_of_form(form: str, config: CorpusConfig) -> Side:
-    """Return a stored document, of which there is only the normal form."""
+    """Prepare a stored document, which has only its normal form, for explain_sides()."""
     own = [Token(word, f"{word} ") for word in form.split()]
     return _side(tokens_of([form.encode()]), own, config)
 
 
 def explain_sides(a: Side, b: Side) -> Explanation:
-    """Compare two texts that were prepared under one configuration."""
+    """Compare two texts that were prepared under the same configuration."""
     one, other = set(a.shingles), set(b.shingles)
     parts, distinctions = differences(a.tokens, b.tokens)
     return Explanation(

@@ -1,4 +1,4 @@
-"""A comparison of two texts as one self-contained HTML page; pure."""
+"""A comparison of two texts as a self-contained HTML page."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ $warning<div class="texts">
 <table>
 $rows
 </table>
-<p>A run of words that both texts have is a link to where it is in the other one.</p>
+<p>Each run of words that both texts share links to the same words in the other text.</p>
 </body>
 </html>
 """)
 
 
 def warning(distinctions: list[str]) -> str:
-    """Return the warning about texts that differ only in these kinds of words."""
+    """Return a warning if two texts differ only in these kinds of words, or an empty string."""
     if not distinctions:
         return ""
     *most, last = distinctions
@@ -76,7 +76,7 @@ def comparison(explanation: Explanation, a: str, b: str) -> str:
 
 
 def measure_rows(explanation: Explanation) -> list[tuple[str, str]]:
-    """Return the names of all measures with their values, as they are shown."""
+    """Return the name and the value of each measure, formatted for display."""
     values = dict(explanation.measures)
     rows = []
     for measure in MEASURES.values():

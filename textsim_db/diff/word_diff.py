@@ -1,4 +1,4 @@
-"""Where two texts differ, word by word, in the texts as they were written; pure."""
+"""The differences of two texts, word by word, with the texts' own spelling and punctuation."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ ne pas jamais rien aucun aucune sans nunca nada ningún ninguna sin
 non mai senza não nem sem niet geen nooit zonder
 inte ingen inget aldrig ikke ei не нет ни никогда без bez
 """
-"""In English, German, French, Spanish, Italian, Portuguese, Dutch, Scandinavian and Slavic languages."""
+"""Negations in English, German, French, Spanish, Italian, Portuguese, Dutch, Scandinavian and Slavic."""
 _DATES = """
 january february march april june july august september october november december monday
 tuesday wednesday thursday friday saturday sunday today tomorrow yesterday januar februar märz
@@ -45,7 +45,7 @@ décembre lundi mardi mercredi jeudi vendredi samedi dimanche enero febrero marz
 junio julio agosto septiembre octubre noviembre diciembre lunes martes miércoles jueves viernes
 sábado domingo
 """
-"""Months and days in English, German, French and Spanish; a date in figures is a number."""
+"""Months and days in English, German, French and Spanish. A date in digits counts as numbers."""
 _KINDS = dict.fromkeys(_NEGATIONS.split(), "negations") | dict.fromkeys(_DATES.split(), "dates")
 
 
@@ -59,7 +59,10 @@ class Change(StrEnum):
 
 
 class Part(NamedTuple):
-    """A run of words of both texts; one of the two is empty if words were removed or added."""
+    """A run of words of both texts.
+
+    `a` is empty if the words were added, `b` if they were removed.
+    """
 
     change: Change
     a: str
@@ -67,18 +70,17 @@ class Part(NamedTuple):
 
 
 class Token(NamedTuple):
-    """A word in normal form, and the text from it up to the next one."""
+    """A word in normal form, and the text from this word up to the next word."""
 
     word: str
     text: str
 
 
 class Differences(NamedTuple):
-    """Two texts by their runs of words, in order, and in what alone they differ.
+    """Two texts as runs of words in order, and the kinds of their different words.
 
-    distinctions names the kinds of words that differ if these are only "dates", "negations" and
-    "numbers": such near-duplicates may both have to be kept. It is empty where other words differ as
-    well, or none.
+    distinctions: the kinds of the different words, if all are "dates", "negations" or "numbers". Both
+    texts of such a pair may be needed. It is empty if other words differ or no words differ.
     """
 
     parts: list[Part]
@@ -86,10 +88,11 @@ class Differences(NamedTuple):
 
 
 def tokens(text: str) -> list[Token]:
-    """Cut a text into words with all that stands between them: the texts together are the text.
+    """Cut a text into words, each with the characters up to the next word.
 
-    "n't", and the end of "cannot", counts as the word "not". A text without words is one token, with
-    an empty word. Raises DocumentError for NUL and lone surrogates.
+    The texts of the tokens, joined, are the whole text. "n't" and the end of "cannot" count as the word
+    "not". A text without words is one token with an empty word. Raises DocumentError for NUL and lone
+    surrogates.
     """
     pieces = _PIECES.findall(text)
     separate: list[Token] = []
@@ -108,7 +111,7 @@ def tokens(text: str) -> list[Token]:
 def differences(a: Iterable[Token], b: Iterable[Token]) -> Differences:
     """Align two texts word by word.
 
-    Raises MeasureError for texts of millions of words that have little in common.
+    Raises MeasureError for texts of millions of words that share little.
     """
     one, other = list(a), list(b)
     lefts, rights = iter(one), iter(other)
@@ -129,7 +132,7 @@ def differences(a: Iterable[Token], b: Iterable[Token]) -> Differences:
 
 
 def _kinds(left: str, right: str) -> set[str]:
-    """Return the kinds of two words that stand for each other, one of them empty for none."""
+    """Return the kinds of two words that are aligned; an empty word stands for a gap."""
     if left and right and _without_digits(left) == _without_digits(right):
         return {"numbers"}
     return {
@@ -158,9 +161,9 @@ def _words(pieces: list[str]) -> list[list[str]]:
 
 
 def _split(piece: str) -> Iterator[str]:
-    """Cut a piece before each character in which a word begins, by the kinds of its NFKC.
+    """Cut a piece before each character whose NFKC form begins a word.
 
-    There is no cut before a character that also continues a word, as the fraction does in "x½".
+    A character that also continues a word, such as the fraction in "x½", is not cut off.
     """
     start, inside = 0, SEPARATOR
     for i, character in enumerate(piece):
@@ -179,7 +182,7 @@ def _split(piece: str) -> Iterator[str]:
 
 
 def _kinds_of(character: str) -> list[int]:
-    """Return what a character is to the splitter of words, once NFKC has replaced it."""
+    """Return the kind of each character in the NFKC form of a character."""
     table = tables()
     if table.order[ord(character)] == UNASSIGNED:
         return [SEPARATOR]
@@ -206,7 +209,7 @@ def _token(text: str, words: list[str]) -> Token:
 
 
 def _attached(separate: Iterable[Token]) -> Iterator[Token]:
-    """Give what has no word to the token before it, or at the start to the one after it."""
+    """Append a token without a word to the token before it, or at the start to the next token."""
     word, texts = "", list[str]()
     for token in separate:
         if word and token.word:

@@ -1,5 +1,5 @@
-"""files: JSON lines, CSV, Parquet and text files in, documents out; records are copied as they are.
+"""files: JSON lines, CSV, Parquet and text files in; documents, and copies of records, out.
 
-Damaged and hostile input is refused by name, in bounded memory.
+Refuses damaged and hostile input with its place, in bounded memory.
 Knows no corpus and no database.
 """

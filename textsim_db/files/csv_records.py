@@ -1,4 +1,4 @@
-"""CSV: the records of a file, or the error of a malformed record."""
+"""CSV: the records of a file, or an error for a malformed record."""
 
 from __future__ import annotations
 
@@ -27,7 +27,9 @@ class CsvRecords(RecordReader):
         self._records = csv.reader(self._lines, strict=True)
         header = _next_record(self._records, self._lines)
         if header is None:
-            raise InputError("the file is empty; a line with the names of the columns was expected")
+            raise InputError(
+                "the file is empty; expected a first line with the names of the columns"
+            )
         self.header = header
         self.raw_header = self._lines.raw
         self._places: dict[str, int | None] = {}
@@ -40,7 +42,7 @@ class CsvRecords(RecordReader):
         return None if place is None else record[place]
 
     def expect(self, record: Any, names: dict[str, str]) -> None:
-        """Do nothing: the columns of the header were checked with expect_columns()."""
+        """Do nothing: expect_columns() has checked the header."""
 
     def expect_columns(self, names: dict[str, str]) -> None:
         """Raise InputError if the header lacks one of the columns."""
@@ -56,7 +58,7 @@ class CsvRecords(RecordReader):
                     return
                 if len(record) not in (0, len(self.header)):
                     raise InputError(
-                        f"{len(record)} columns, where the header has {len(self.header)}"
+                        f"the record has {len(record)} columns, but the header has {len(self.header)}"
                     )
             except _UnreadableRest as error:
                 raise InputError(f"from line {first} on: {error}") from error
@@ -73,13 +75,13 @@ class _UnreadableRest(InputError):
 class _TextLines:
     """The decoded lines of a file.
 
-    raw are the bytes of the lines since clear(), error the first that is not UTF-8.
+    raw: the bytes of the lines since clear(); error: of the first line that is not UTF-8.
     """
 
     def __init__(self, file: IO[bytes]) -> None:
         self._lines = lines(file)
         self.error: InputError | None = None
-        self._raw = bytearray()  # millions of short lines would take many times their bytes
+        self._raw = bytearray()  # a list of short lines would take many times their bytes
 
     @property
     def raw(self) -> bytes:
@@ -106,13 +108,13 @@ class _TextLines:
 
 
 def _next_record(records: Any, lines: _TextLines) -> list[str] | None:
-    """Return the next record of a csv.reader, an empty one for a blank line, None at the end."""
+    """Return the next record of a csv.reader, empty for a blank line, or None at the end."""
     lines.clear()
     try:
         record: list[str] | None = next(records, None)
     except csv.Error as error:
         if "field larger" in str(error) or "end of data" in str(error):
-            raise _UnreadableRest("a quotation mark is opened and not closed again") from error
+            raise _UnreadableRest("a quotation mark is not closed") from error
         raise InputError(f"malformed CSV: {error}") from error
     if lines.error is not None:
         raise lines.error
@@ -120,7 +122,7 @@ def _next_record(records: Any, lines: _TextLines) -> list[str] | None:
 
 
 def _has_too_many_fields(line: bytes, inside: bool) -> bool:
-    """Say whether a line of CSV would be cut into millions of fields."""
+    """Say whether a line of CSV has more than MAX_FIELDS fields."""
     if line.count(b",") <= MAX_FIELDS:
         return False
     fields = 0
@@ -140,7 +142,7 @@ def _outside_quotes(line: bytes, inside: bool) -> Iterator[tuple[int, int]]:
             if not at:
                 return
         end = line.find(b'"', at)
-        # A quotation mark within a field is a character like any other.
+        # A quotation mark inside an unquoted field is an ordinary character.
         while end > 0 and line[end - 1] not in b',"':
             end = line.find(b'"', end + 1)
         yield at, len(line) if end < 0 else end

@@ -1,4 +1,4 @@
-"""The kinds of files by their names, and the reasons why a file cannot be read."""
+"""The kinds of files by name, and the reasons why a file cannot be read."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ STDIN = "-"
 
 
 class Kind(StrEnum):
-    """How a file holds documents; auto goes by its name."""
+    """How a file holds documents; auto chooses by the file's name."""
 
     AUTO = "auto"
     TEXT = "text"
@@ -37,9 +37,9 @@ def shown_name(name: str) -> str:
 def reason(error: Exception) -> str:
     """Return why a file cannot be read."""
     if isinstance(error, gzip.BadGzipFile | zlib.error):
-        return f"not a gzip file, or a damaged one: {error}"
+        return f"not a gzip file, or damaged: {error}"
     if isinstance(error, EOFError):
-        return "the gzip file ends too early; what came before the end was read"
+        return "the gzip file ends too early; only the part before its end was read; copy the file again"
     if isinstance(error, OSError):
         return f"cannot be read: {error.strerror or error}"
     return str(error)

@@ -1,4 +1,4 @@
-"""JSON lines: an object on each line, or the error of a malformed line."""
+"""JSON lines: an object on each line, or an error for a malformed line."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from textsim_db.files.record_reader import RecordReader, expect_names, type_name
 from textsim_db.files.text_lines import decoded, lines
 
 MAX_STRUCTURE = 16 * 1024 * 1024
-"""Bytes of JSON outside its strings: every two may become an object of seventy."""
+"""Bytes of JSON outside strings. Python may need 70 bytes for each two of them."""
 _BACKSLASH = ord("\\")
 
 
@@ -61,19 +61,19 @@ def json_object(line: bytes | None) -> dict[str, Any]:
     except ValueError as error:  # a number of too many digits
         raise InputError(f"malformed JSON: {error}") from error
     if not isinstance(record, dict):
-        raise InputError(f"a JSON object was expected, {type_name(record)} was found")
+        raise InputError(f"the line is {type_name(record)}; expected a JSON object")
     return record
 
 
 def _check_structure(line: bytes) -> None:
-    """Raise InputError if JSON would take many times its bytes, as millions of arrays do."""
+    """Raise InputError if parsed JSON, such as millions of arrays, would take too much memory."""
     if len(line) <= MAX_STRUCTURE:
         return
     outside = 0
     for start, end in _outside_strings(line):
         outside += end - start
         if outside > MAX_STRUCTURE:
-            raise InputError(f"the line has more than {MAX_STRUCTURE:,} bytes beside its strings")
+            raise InputError(f"the line has more than {MAX_STRUCTURE:,} bytes outside its strings")
 
 
 def _outside_strings(line: bytes) -> Iterator[tuple[int, int]]:

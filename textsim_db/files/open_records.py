@@ -1,4 +1,4 @@
-"""Opens a file of records by its kind: JSON lines and CSV here, Parquet in parquet_files."""
+"""Open a file of records by its kind: JSON lines and CSV here, Parquet in parquet_files."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import IO, Any
 
 from textsim_db.errors import InputError
+from textsim_db.files import text_lines
 from textsim_db.files.csv_records import CsvRecords
 from textsim_db.files.file_kinds import STDIN, kind_of, shown_name
 from textsim_db.files.json_lines import JsonRecords
@@ -17,7 +18,7 @@ from textsim_db.files.record_reader import RecordReader, text_of
 
 
 class LineRecords(Records):
-    """Records on lines, which are copied as the bytes they are."""
+    """Records on lines, which are copied byte for byte."""
 
     @abstractmethod
     def _reader(self, file: IO[bytes]) -> RecordReader: ...
@@ -75,18 +76,18 @@ class _Csv(LineRecords):
 
 def _check_length(number: int, raw: bytes | None) -> bytes:
     if raw is None:
-        raise InputError(f"line {number} is too long to be read")
+        raise InputError(f"line {number} is longer than {text_lines.MAX_LINE:,} bytes")
     return raw
 
 
 def open_records(name: str, columns: Columns, kind: str = "auto") -> Records:
     """Open a file of records; raises InputError, and OSError if it cannot be opened.
 
-    kind: jsonl, csv or parquet; auto goes by the name. Standard input, "-", is JSON lines unless
-    kind says otherwise, and is kept in a temporary file.
+    kind: jsonl, csv or parquet; auto chooses by the name. Standard input, "-", is copied to a temporary
+    file. Its default kind is jsonl.
     """
     if name != STDIN and os.path.isdir(name):
-        raise InputError(f"{name} is a folder; a file was expected")
+        raise InputError(f"{name} is a folder; expected a file")
     if kind == "auto":
         parquet = name.lower().endswith((".parquet", ".pq"))
         kind = "parquet" if parquet else str(kind_of(name))
@@ -97,7 +98,7 @@ def open_records(name: str, columns: Columns, kind: str = "auto") -> Records:
     kinds: dict[str, type[Records]] = {"jsonl": _JsonLines, "csv": _Csv}
     if kind not in kinds:
         raise InputError(
-            f"{shown_name(name)}: expected a file that ends in .jsonl, .csv (each also with .gz) or "
-            ".parquet; for others say which with --kind"
+            f"{shown_name(name)}: expected a name that ends in .jsonl, .csv, .jsonl.gz, .csv.gz or "
+            ".parquet; for another name give the kind with --kind"
         )
     return kinds[kind](name, columns)

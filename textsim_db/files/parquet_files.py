@@ -1,4 +1,4 @@
-"""Parquet, read and written by pyarrow, which the extra "parquet" installs."""
+"""Parquet, read and written by pyarrow. The extra "parquet" installs it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _READ_BYTES = 64 * 1024 * 1024
 class ParquetRecords(Records):
     """The rows of a Parquet file.
 
-    A dictionary of long texts stays a dictionary: written out, a few kilobytes may be terabytes.
+    A column with a dictionary of texts stays one: without it, a few kilobytes may become terabytes.
     """
 
     def __init__(self, name: str, columns: Columns) -> None:
@@ -62,7 +62,7 @@ class ParquetRecords(Records):
             return Record(None, key, None, f"row {number}: {error}")
         if not isinstance(text, str):
             kind = "null" if text is None else type(text).__name__
-            fault = f'row {number}: "{columns.text}" is {kind}; a string was expected'
+            fault = f'row {number}: "{columns.text}" is {kind}; expected a string'
             return Record(None, key, value, fault)
         return Record(text, key, value)
 
@@ -79,14 +79,14 @@ class ParquetRecords(Records):
 
 
 def _rows_at_once(file: Any) -> int:
-    """Return the number of rows to read together, which are some tens of megabytes."""
+    """Return the number of rows to read at once: about 64 MiB, at most 10,000 rows."""
     groups = [file.metadata.row_group(i) for i in range(file.metadata.num_row_groups)]
     largest = max((group.total_byte_size // max(group.num_rows, 1) for group in groups), default=0)
     return min(max(_READ_BYTES // max(largest, 1), 1), 10_000)
 
 
 def _value(scalar: Any, name: str) -> Any:
-    """Return a value of a Parquet column; raises InputError if it is too long or damaged."""
+    """Return a value of a Parquet column; raise InputError if it is too long or damaged."""
     import pyarrow
 
     if isinstance(scalar, pyarrow.DictionaryScalar) and scalar.is_valid:
@@ -115,7 +115,7 @@ def _is_dictionary_of_texts(kind: Any) -> bool:
 
 
 def _parts(batch: Any) -> Iterator[Any]:
-    """Cut a batch into parts of bounded size, counted with their dictionaries written out."""
+    """Cut a batch into parts of bounded size; a row's size includes its texts in the dictionary."""
     from pyarrow import compute
 
     sizes = np.zeros(len(batch), np.int64)
@@ -130,7 +130,7 @@ def _parts(batch: Any) -> Iterator[Any]:
 
 
 def pyarrow_parquet() -> Any:
-    """Return the module pyarrow.parquet; raises InputError if it is not installed."""
+    """Return the module pyarrow.parquet; raise InputError if it is not installed."""
     try:
         import pyarrow.parquet
     except ImportError as error:

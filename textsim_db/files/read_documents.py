@@ -1,6 +1,6 @@
-"""Documents from files: plain text, JSON lines and CSV, gzip'ed or not, one after another.
+"""Documents from files of plain text, JSON lines and CSV, also packed with gzip.
 
-A record or a file that cannot be read is refused, and reading goes on with the next.
+A record or a file that cannot be read is reported and skipped.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ Document = tuple[str, str]
 class Inputs:
     """The documents of files and folders; iterating yields (key, text).
 
-    A plain text file is one document, and its key is its path as given. In a folder, files that match
-    glob are read in order of their names; hidden files are skipped. Standard input, "-", is JSON
-    lines unless kind says otherwise. A file that begins as gzip does is unpacked. on_refused is
-    called with each refusal; its key is the file, with the line if there is one.
+    A plain text file is one document, and its path is the key. In a folder, files that match glob are
+    read in order of their names; hidden files are skipped. The default kind of standard input, "-", is
+    JSON lines. A gzip file is recognised by its first bytes and unpacked. on_refused is called with
+    each refusal; its key is the file and, if known, the line.
     """
 
     paths: Sequence[str]
@@ -55,12 +55,12 @@ class Inputs:
 
     @property
     def bytes_read(self) -> int:
-        """Bytes taken from the files so far, as they are on disk."""
+        """Bytes read from the files so far; packed files count as packed."""
         raw = self._raw
         return self._finished_bytes + (raw.tell() if raw is not None and raw.seekable() else 0)
 
     def total_bytes(self) -> int | None:
-        """Return the size of all files, or None if one has no size, such as standard input."""
+        """Return the size of all files, or None if a file has no size, such as standard input."""
         total = 0
         for name in self._files(lambda refusal: None):
             if os.path.isfile(name):
@@ -123,10 +123,10 @@ class Inputs:
 
 
 def read_text(name: str) -> str:
-    """Return the text of one file, or of standard input for "-"; raises InputError."""
+    """Return the text of a file, or of standard input for "-"; raises InputError."""
     refusals: list[Refusal] = []
     if os.path.isdir(name):
-        raise InputError(f"{shown_name(name)} is a folder; a file was expected")
+        raise InputError(f"{shown_name(name)} is a folder; expected a file")
     for _, text in Inputs([name], refusals.append, Kind.TEXT):
         return text
     raise InputError(f"{shown_name(name)}: {refusals[0].reason}")
@@ -150,6 +150,6 @@ def _whole_text(file: IO[bytes]) -> str:
     data = file.read(MAX_BYTES + 1)
     if len(data) > MAX_BYTES:
         raise InputError(
-            f"the file is larger than {MAX_BYTES:,} bytes, the most that a text can be"
+            f"the file is larger than {MAX_BYTES:,} bytes, the limit for a text; split the file"
         )
     return decoded(data)

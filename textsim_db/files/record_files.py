@@ -1,6 +1,6 @@
-"""Files of records that are read twice: once to compare the texts, once to copy the records that stay.
+"""Files of records that are read twice: once to compare the texts, once to copy the kept records.
 
-JSON lines and CSV are copied byte for byte, Parquet row by row. A pipe is kept in a temporary file.
+JSON lines and CSV are copied byte for byte, Parquet row by row. A pipe is copied to a temporary file.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Mask = npt.NDArray[np.bool_]
 class Columns(NamedTuple):
     """The members or columns to read: text, key, and a value to compare records by.
 
-    The key may be missing unless it is needed.
+    A file may lack the key unless key_needed is true.
     """
 
     text: str
@@ -41,7 +41,7 @@ class Columns(NamedTuple):
     key_needed: bool = False
 
     def wanted(self, names: list[str]) -> dict[str, str]:
-        """Return the columns to read, by option; raises InputError if one is not among the names."""
+        """Return the columns to read, by option; raise InputError if a column is not among the names."""
         wanted = {"--text": self.text}
         if self.key_needed or self.key in names:
             wanted["--key"] = self.key
@@ -52,7 +52,7 @@ class Columns(NamedTuple):
 
 
 class Record(NamedTuple):
-    """What is read of a record. text is None if it cannot be compared, and fault is the reason."""
+    """The values of a record. If it cannot be compared, text is None and fault is the reason."""
 
     text: str | None
     key: str | None
@@ -61,7 +61,7 @@ class Record(NamedTuple):
 
 
 class Records(ABC):
-    """The records of one file; raises InputError if it cannot be read to its end."""
+    """The records of a file; iterating raises InputError if the file cannot be read to its end."""
 
     def __init__(self, name: str, columns: Columns) -> None:
         self.name = name
@@ -88,7 +88,7 @@ class Records(ABC):
 
     @property
     def bytes_read(self) -> int:
-        """Bytes of the file that have been read so far in this pass."""
+        """Bytes of the file that this pass has read so far."""
         raw = self._raw
         return raw.tell() if raw is not None and not raw.closed else 0
 
@@ -97,13 +97,15 @@ class Records(ABC):
         with self._explained():
             changed = self._stat() != self._state
         if changed:
-            raise InputError(f"{shown_name(self.name)} was changed while it was read")
+            raise InputError(
+                f"{shown_name(self.name)} changed while it was read; run the command again"
+            )
 
     def copy(self, kept: Mask, output: str) -> None:
-        """Write the records that are kept to a file, whole or not at all; "-" is standard output.
+        """Write the kept records to a file, whole or not at all; "-" is standard output.
 
-        kept has the shape (records,). Raises InputError if the file has changed since it was read,
-        and OSError.
+        kept has the shape (records,). Raises InputError if the file has changed since it was read, and
+        OSError if the output cannot be written.
         """
         self.check_unchanged()
         with replacing(output) as file, self._explained():
@@ -121,7 +123,7 @@ class Records(ABC):
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
             raise InputError(f"{shown_name(self.name)}: {reason(error)}") from error
         except OSError as error:
-            if error.errno != errno.ENOSPC:  # that is the file that is written
+            if error.errno != errno.ENOSPC:  # a full disk is a fault of the output file
                 error.filename = error.filename or self.name
             raise
         except InputError as error:

@@ -15,15 +15,15 @@ from textsim_db.files.file_kinds import STDIN
 
 @contextmanager
 def replacing(output: str) -> Iterator[IO[bytes]]:
-    """Open a file for writing, which takes its name when it is whole; "-" is standard output.
+    """Open a file for writing that gets its name only when it is complete; "-" is standard output.
 
-    A link stays a link, and its target is replaced. Devices and pipes are written to directly.
+    If the name is a symbolic link, its target is replaced. Devices and pipes are written directly.
     """
     try:
         with _written(output) as file:
             yield file
     except OSError as error:
-        error.filename = error.filename or output  # a full disk does not say which file it was
+        error.filename = error.filename or output  # a full disk's error names no file
         raise
 
 
@@ -54,7 +54,7 @@ def _written(output: str) -> Iterator[IO[bytes]]:
 
 
 def is_special(name: str) -> bool:
-    """Say whether there is a file of that name which is not a regular one, such as a pipe."""
+    """Say whether a file with this name exists and is not a regular file, such as a pipe."""
     try:
         return not stat.S_ISREG(os.stat(name).st_mode)
     except FileNotFoundError:

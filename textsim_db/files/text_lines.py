@@ -1,4 +1,4 @@
-"""Lines of files: unpacked if the file is gzip, never longer than memory allows, and decoded."""
+"""Lines of files: unpacked if the file is gzip, limited in length, and decoded."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _GZIP = b"\x1f\x8b"
 
 
 def unpacked(raw: IO[bytes], name: str) -> IO[bytes]:
-    """Return a file that unpacks itself, if its name or its first bytes are those of gzip."""
+    """Return the unpacked file if its name or its first bytes say gzip, else the file."""
     packed = name.lower().endswith(".gz") or _begins_as_gzip(raw)
     return io.BufferedReader(_Unpacked(raw), 2**17) if packed else raw
 
 
 class _Unpacked(io.RawIOBase):
-    """The content of a gzip file: an error comes only after all bytes before the damage."""
+    """The content of a gzip file. All bytes before damage are returned before the error is raised."""
 
     def __init__(self, raw: IO[bytes]) -> None:
         self._file = gzip.GzipFile(fileobj=raw)
@@ -41,7 +41,10 @@ def _begins_as_gzip(file: IO[bytes]) -> bool:
 
 
 def lines(file: IO[bytes]) -> Iterator[tuple[int, bytes | None]]:
-    """Yield the number and the bytes of each line, without a byte order mark; None for one too long."""
+    """Yield the number and the bytes of each line, or None for a line that is too long.
+
+    The byte order mark is removed.
+    """
     number = 0
     while line := file.readline(MAX_LINE + 1):
         number += 1
@@ -56,10 +59,10 @@ def lines(file: IO[bytes]) -> Iterator[tuple[int, bytes | None]]:
 
 
 def decoded(data: bytes) -> str:
-    """Return UTF-8 decoded; raises InputError."""
+    """Return decoded UTF-8; raise InputError with the place of the first invalid byte."""
     try:
         return data.decode()
     except UnicodeDecodeError as error:
         raise InputError(
-            f"not UTF-8: byte 0x{data[error.start]:02x} at offset {error.start}"
+            f"not UTF-8: byte 0x{data[error.start]:02x} at offset {error.start}; convert it to UTF-8"
         ) from error

@@ -1,12 +1,12 @@
-"""The measures of the field on plain sequences: words, characters or integers, and no database.
+"""The measures of the field on plain sequences of words, characters or integers, without a database.
 
-A text is a sequence of characters, words("...") of a text one of words, and a document of word ids
-one of integers. Measures of sets look at which items there are, measures of counts at how often
-each occurs, and measures of edits at the order as well. A mapping from items to counts may be given
-where counts are asked for.
+A text is a sequence of characters, `words(text)` is a sequence of words, and a list of word ids is a
+sequence of integers. Measures of sets compare which items occur, measures of counts compare how often
+each item occurs, and measures of edits compare the order too. Measures of counts also take a mapping
+from items to counts.
 
-Two empty sequences have nothing in common: every similarity is 0 and the angle 90 degrees, while
-distances that count what differs are 0. Nothing is ever NaN.
+Two empty sequences share nothing: every similarity is 0 and the angle is 90 degrees. Distances that
+count differences are 0. No result is NaN.
 """
 
 from __future__ import annotations

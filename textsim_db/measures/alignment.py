@@ -1,4 +1,4 @@
-"""Alignments: which items of two sequences stand over each other at the least cost of edits."""
+"""Alignments of two sequences at the least cost of edits."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from textsim_db.measures.sequences import Sequence, items_of
 from textsim_db.text.numba_compiler import kernel
 
 MAX_CELLS = 2**28
-"""Of a table of arrows, a byte each: two sequences of 16,000 items."""
+"""Cells of the largest table of arrows, a byte each: two sequences of 16,000 items."""
 MAX_TABLE = 2**22
-"""Of a table that is returned: two sequences of 2,000 items."""
+"""Cells of the largest table that is returned: two sequences of 2,000 items."""
 
 Aligned: TypeAlias = tuple[list[Hashable | None], list[Hashable | None]]
 
@@ -36,7 +36,7 @@ _DIAGONAL, _UP, _LEFT = 1, 2, 4
 
 
 class Arrow(IntFlag):
-    """Where the least cost of a cell comes from; several where they cost the same."""
+    """The steps that lead to a cell of an `EditTable` at the least cost; ties set several flags."""
 
     DIAGONAL = _DIAGONAL
     UP = _UP
@@ -49,11 +49,13 @@ _OF_EDIT = {"replace": _DIAGONAL, "delete": _UP, "insert": _LEFT}
 
 @dataclass(frozen=True, slots=True)
 class EditTable:
-    """The table of the classic algorithm, for teaching: print() shows it.
+    """The table of the classic algorithm for edit distances; `print()` shows it with its arrows.
 
-    distances: float64 of shape (len(a) + 1, len(b) + 1); cell (i, j) is the least cost of turning
-    the first i items of a into the first j of b. arrows: uint8 of the same shape, Arrow flags: UP
-    deletes an item of a, LEFT inserts one of b, DIAGONAL keeps or substitutes.
+    - `a`, `b`: the items of the two sequences.
+    - `distances`: float64 of shape (len(a) + 1, len(b) + 1). Cell (i, j) is the least cost of turning
+      the first i items of a into the first j items of b.
+    - `arrows`: `Arrow` flags, uint8 of the same shape. UP deletes an item of a, LEFT inserts an item
+      of b, DIAGONAL keeps or substitutes an item.
     """
 
     a: list[Hashable]
@@ -82,9 +84,15 @@ def edit_table(
 ) -> EditTable:
     """Return the table of edit distances, with the arrows that trace alignments back.
 
-    Raises MeasureError for costs below 0, and for over 2^22 cells: twice 2,000 items. Wagner and
-    Fischer, "The string-to-string correction problem", 1974; Jurafsky and Martin, "Speech and
-    Language Processing", chapter 2, on minimum edit distance.
+    Raises `MeasureError` for costs below 0, and for over 2^22 cells, such as two sequences of 2,050
+    items. Wagner and Fischer, "The string-to-string correction problem", 1974; Jurafsky and Martin,
+    "Speech and Language Processing", chapter 2, on minimum edit distance.
+
+        >>> print(edit_table("at", "art"))
+           #  a  r  t
+        #  0 ←1 ←2 ←3
+        a ↑1 ↖0 ←1 ←2
+        t ↑2 ↑1 ↖1 ↖1
     """
     costs = costs_of(insertion, deletion, substitution)
     one, other = list(items_of(a)), list(items_of(b))
@@ -98,13 +106,19 @@ def edit_table(
 def alignment(
     a: Sequence, b: Sequence, insertion: float = 1, deletion: float = 1, substitution: float = 1
 ) -> Aligned:
-    """Return both sequences as lists of one length, None for a gap, aligned at the least cost.
+    """Return both sequences as lists of equal length, with None for a gap, aligned at the least cost.
 
-    A gap in the first is an insertion, one in the second a deletion. Of several alignments that cost
-    the same it is always the same one. Two empty lists for empty sequences. Raises MeasureError for
-    costs below 0, and where it would take minutes or gigabytes: with costs that are not all alike,
-    for over 2^28 cells, twice 16,000 items that differ from end to end. Wagner and Fischer, "The
-    string-to-string correction problem", 1974.
+    A gap in the first list is an insertion, and a gap in the second list is a deletion. The same input
+    always gives the same alignment, even if several have the least cost. Empty sequences give empty
+    lists.
+
+    Raises `MeasureError` for costs below 0, and for sequences whose alignment would take minutes or
+    gigabytes. If the costs differ from each other, the limit is 2^28 cells: two sequences of 16,000
+    items that share neither start nor end. Wagner and Fischer, "The string-to-string correction
+    problem", 1974.
+
+        >>> alignment("cat", "cart")
+        (['c', 'a', None, 't'], ['c', 'a', 'r', 't'])
     """
     costs = costs_of(insertion, deletion, substitution)
     one, other = list(items_of(a)), list(items_of(b))
@@ -125,7 +139,7 @@ def _path(both: Encoded, costs: Costs) -> list[int]:
     shape = sizes[0] + 1, sizes[1] + 1
     if is_unit(costs) and shape[0] * shape[1] > MAX_CELLS:
         texts = as_text(both)
-        distance(texts, Costs(1, 1, 1))  # refuses what would take too long
+        distance(texts, Costs(1, 1, 1))  # raises MeasureError if it would take too long
         return _path_of(Levenshtein.editops(*texts, score_hint=64), sizes[0])
     refuse_above(shape[0] * shape[1], MAX_CELLS, *sizes)
     arrows = np.zeros(shape, np.uint8)
@@ -156,7 +170,7 @@ def _fill(
     distances: npt.NDArray[np.float64],
     arrows: npt.NDArray[np.uint8],
 ) -> None:
-    """Fill a table of arrows, and one of distances or the two last rows of it."""
+    """Fill a table of arrows, and a table of distances or its last two rows."""
     insertion, deletion, substitution = costs
     rows = len(distances)
     for i in range(len(a) + 1):
@@ -187,7 +201,7 @@ def _fill(
 
 @kernel
 def _back_trace(arrows: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
-    """Return the arrows of one way from the first cell to the last."""
+    """Return the arrows of one path from the first cell to the last cell."""
     i, j = arrows.shape[0] - 1, arrows.shape[1] - 1
     path = np.empty(i + j, np.uint8)
     at = len(path)

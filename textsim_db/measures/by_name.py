@@ -1,4 +1,4 @@
-"""The measures by name, with what a threshold on each means."""
+"""The measures by name, with the range and the meaning of their thresholds."""
 
 from __future__ import annotations
 
@@ -17,12 +17,16 @@ from textsim_db.settings import is_number
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """A measure of two sequences.
+    """A measure of two sequences, which `MEASURES` lists by name.
 
-    of_shingles: in a corpus it compares the sets of shingles; the others compare the words, with
-    their counts or in their order. is_distance: smaller is closer, and a threshold is a maximum.
-    is_symmetric: the order of the two does not matter. most: the largest value, None where there is
-    none; unit: of the values, "" where they have none.
+    - `name`: its name in searches, on the command line and in SQL.
+    - `function`: the function of this module that computes it.
+    - `of_shingles`: in a corpus, the measure compares sets of shingles. The other measures compare
+      words, by their counts or in their order.
+    - `is_distance`: a smaller value is closer, and a threshold is a maximum.
+    - `is_symmetric`: the order of the two sequences does not matter.
+    - `most`: the largest possible value, or None if there is no limit.
+    - `unit`: the unit of the values, or "" if there is none.
     """
 
     name: str
@@ -34,7 +38,7 @@ class Measure:
     unit: str = ""
 
     def check_threshold(self, threshold: float) -> float:
-        """Return the threshold; raise MeasureError where the measure has no such value."""
+        """Return the threshold as a float; raise `MeasureError` if the measure has no such value."""
         most = MAX_COUNT if self.most is None else self.most
         least_fits = is_number(threshold) and (
             threshold >= 0 if self.is_distance else threshold > 0
@@ -69,12 +73,15 @@ _ALIASES = {"cosine": "cosine_similarity"}
 
 
 def measure_of(name: str) -> Measure:
-    """Return a measure by its name, or "cosine" for cosine_similarity; raises MeasureError."""
+    """Return the measure with this name; "cosine" means `cosine_similarity`.
+
+    Raises `MeasureError` for an unknown name, with the nearest name and all names.
+    """
     measure = MEASURES.get(_ALIASES.get(name, name)) if isinstance(name, str) else None
     if measure is None:
         name = str(name)
         raise MeasureError(
-            f'there is no measure "{name}"{suggestion(name, MEASURES)}; known are '
+            f'there is no measure "{name}"{suggestion(name, MEASURES)}; expected one of '
             + ", ".join(MEASURES)
         )
     return measure

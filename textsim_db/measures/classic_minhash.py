@@ -1,6 +1,6 @@
-"""Classic MinHash signatures of sets, as textbooks have them; a lesson, not what a corpus computes.
+"""Classic MinHash signatures of sets, as in textbooks, for teaching.
 
-A corpus fills bins instead (textsim_db.sketch.fast_similarity), which takes a seventh of the time.
+A corpus does not use them: it uses textsim_db.sketch.fast_similarity, which takes a seventh of the time.
 
 h_i = min over the shingle values x of (a_i * x + b_i) mod p, with p = 2^31 - 1. Broder, Charikar,
 Frieze and Mitzenmacher, "Min-wise independent permutations", 2000.
@@ -21,7 +21,7 @@ _MASK64 = 2**64 - 1
 
 
 class Coefficients(NamedTuple):
-    """The hash functions: int64 arrays a in [1, p - 1] and b in [0, p - 1], one pair a hash."""
+    """The hash functions, a pair for each: int64 arrays a in [1, p - 1] and b in [0, p - 1]."""
 
     a: npt.NDArray[np.int64]
     b: npt.NDArray[np.int64]
@@ -29,7 +29,7 @@ class Coefficients(NamedTuple):
 
 @lru_cache(maxsize=64)
 def coefficients(seed: int, num_hashes: int) -> Coefficients:
-    """Draw the coefficients from splitmix64, a and b of each hash in turn.
+    """Draw a and b of each hash in turn from splitmix64.
 
     Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014, figure 17.
     """
@@ -54,8 +54,8 @@ def signatures(
 ) -> npt.NDArray[np.int32]:
     """Return the signatures of several documents: int32 of shape (documents, num_hashes).
 
-    hashes are the 64-bit hashes of the distinct shingles, of which the low 31 bits count; offsets
-    has the shape (documents + 1,). The row of a document with no shingles is all p.
+    hashes: 64-bit hashes of the distinct shingles, of which only the low 31 bits are used; offsets:
+    (documents + 1,). The signature of a document without shingles is all p.
     """
     prime = np.uint64(PRIME)
     num_hashes = len(a)
@@ -66,8 +66,8 @@ def signatures(
         for j in range(offsets[i], offsets[i + 1]):
             x = hashes[j] & prime
             for k in range(num_hashes):
-                # Below p^2, so that one fold and one subtraction reduce it; the subtraction wraps
-                # to a huge number where there is nothing to subtract.
+                # The value is below p^2, so one fold and one subtraction reduce it. If the folded
+                # value is below p, the subtraction wraps to a huge number and min() ignores it.
                 value = np.uint64(a[k]) * x + np.uint64(b[k])
                 folded = np.uint32((value & prime) + (value >> np.uint64(31)))
                 reduced = min(folded, np.uint32(folded - np.uint32(PRIME)))

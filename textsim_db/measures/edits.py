@@ -1,4 +1,4 @@
-"""Edit distance: the least cost of turning one sequence into another; RapidFuzz does the work."""
+"""Edit distance: the least cost of turning one sequence into another; computed by RapidFuzz."""
 
 from __future__ import annotations
 
@@ -16,17 +16,18 @@ from textsim_db.measures.sequences import Sequence, items_of
 from textsim_db.text.numba_compiler import kernel
 
 MAX_CELLS = 2**35
-"""Of a table that is filled cell by cell: about a minute."""
+"""Cells of the largest table that is filled cell by cell, which takes about a minute."""
 MAX_BITS = 2**39
-"""Where RapidFuzz keeps a bit for each and goes through 64 at once: about two minutes."""
+"""Cells of the largest table that RapidFuzz fills 64 bits at a time, in about two minutes."""
 LONG = 2**20
+"""Cells from which RapidFuzz first tries a narrow diagonal of the table."""
 
 Encoded: TypeAlias = tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]
 Comparable: TypeAlias = tuple[Items[Hashable], Items[Hashable]]
 
 
 class Costs(NamedTuple):
-    """What inserting, deleting and substituting an item costs."""
+    """The costs of inserting, deleting and substituting an item."""
 
     insertion: float
     deletion: float
@@ -41,12 +42,15 @@ def levenshtein(
 ) -> float:
     """Return the least cost of turning a into b by inserting, deleting and substituting items.
 
-    From 0, for equal sequences, to the cost of replacing every item; a whole number where the costs
-    are. Where one is empty, it is an insertion or a deletion for each item of the other. Raises
-    MeasureError for costs below 0, and for long sequences that differ so much that it would take
-    minutes, such as two texts of ten million characters with nothing in common: by words they may
-    still be compared. Levenshtein, "Binary codes capable of correcting deletions, insertions, and
-    reversals", 1966; Wagner and Fischer, "The string-to-string correction problem", 1974.
+    The result is 0 for equal sequences, and an int if all costs are whole numbers.
+
+    Raises `MeasureError` for costs below 0, and for long sequences that differ so much that the
+    comparison would take minutes, such as two unrelated texts of ten million characters. Compare the
+    words of such texts instead. Levenshtein, "Binary codes capable of correcting deletions, insertions,
+    and reversals", 1966; Wagner and Fischer, "The string-to-string correction problem", 1974.
+
+        >>> levenshtein("kitten", "sitting")
+        3
     """
     return distance(comparable(a, b), costs_of(insertion, deletion, substitution))
 
@@ -54,10 +58,13 @@ def levenshtein(
 def levenshtein_similarity(
     a: Sequence, b: Sequence, insertion: float = 1, deletion: float = 1, substitution: float = 1
 ) -> float:
-    """Return 1 - levenshtein() / the most that it can be for these lengths: from 0 to 1.
+    """Return 1 - d / m, from 0 to 1: d is `levenshtein()`, m its maximum for these lengths.
 
-    The most is to replace, or to delete and insert, every item. 0 where both are empty, or no change
-    costs anything. Raises MeasureError as levenshtein() does.
+    The maximum is the cost of replacing every item. The result is 0 if both sequences are empty, or if
+    all costs are 0. Raises `MeasureError` as `levenshtein()` does.
+
+        >>> levenshtein_similarity("cat", "cart")
+        0.75
     """
     costs = costs_of(insertion, deletion, substitution)
     both = comparable(a, b)
@@ -66,7 +73,7 @@ def levenshtein_similarity(
 
 
 def costs_of(insertion: float, deletion: float, substitution: float) -> Costs:
-    """Check costs, and make whole ones int; raises MeasureError."""
+    """Check costs and return whole numbers as int; raise MeasureError for a cost outside 0 to 2^31."""
     if type(insertion) is type(deletion) is type(substitution) is int and (
         insertion == deletion == substitution == 1
     ):
@@ -90,15 +97,15 @@ def is_indel(costs: Costs) -> bool:
 
 
 def comparable(a: Sequence, b: Sequence) -> Comparable:
-    """Return sequences as RapidFuzz compares them without fault.
+    """Return two sequences in a form that RapidFuzz compares correctly.
 
-    It takes Python's hash for the item where that is no string, and hash(-1) is hash(-2).
+    RapidFuzz compares items that are not strings by their hashes, and hash(-1) equals hash(-2).
     """
     if isinstance(a, str) and isinstance(b, str):
         return a, b
     one, other = (x if isinstance(x, list) else list(items_of(x)) for x in (a, b))
     try:
-        # The quickest way to know that all are strings. RapidFuzz takes "" for "\\0".
+        # join() is the fastest check that all items are strings. RapidFuzz reads "" as "\0".
         "".join(one), "".join(other)  # type: ignore[arg-type]
         if "" not in one and "" not in other:
             return one, other
@@ -108,7 +115,7 @@ def comparable(a: Sequence, b: Sequence) -> Comparable:
 
 
 def as_text(both: Encoded) -> Comparable:
-    """Return numbers as characters, which RapidFuzz reads the fastest; as they are if too many."""
+    """Return numbers as characters, which RapidFuzz reads fastest; as lists if a number is too large."""
     if max((array.max(initial=0) for array in both), default=0) > sys.maxunicode:
         return both[0].tolist(), both[1].tolist()
     one, other = (
@@ -118,7 +125,7 @@ def as_text(both: Encoded) -> Comparable:
 
 
 def encoded(a: Sequence, b: Sequence) -> Encoded:
-    """Return sequences as numbers that are equal where the items are: int32 arrays."""
+    """Return sequences as int32 arrays, with equal numbers for equal items."""
     numbers: dict[Hashable, int] = {}
     arrays = []
     try:
@@ -131,7 +138,7 @@ def encoded(a: Sequence, b: Sequence) -> Encoded:
 
 
 def distance(both: Comparable, costs: Costs) -> float:
-    """Return the edit distance of two sequences that comparable() gave."""
+    """Return the edit distance of two sequences from comparable()."""
     whole = all(isinstance(cost, int) for cost in costs)
     is_fast = whole and costs.insertion == costs.deletion and (is_unit(costs) or is_indel(costs))
     cells = len(both[0]) * len(both[1])
@@ -140,13 +147,13 @@ def distance(both: Comparable, costs: Costs) -> float:
     if not whole:
         insertion, deletion, substitution = map(float, costs)
         return _distance(*encoded(*both), insertion, deletion, substitution)
-    # Long texts may be nearly the same: then little of the table needs to be looked at.
+    # Long texts may be nearly equal. The hint makes RapidFuzz try a narrow diagonal first.
     hint = int(costs.insertion) if is_fast and cells > LONG else None
     return Levenshtein.distance(*both, weights=_weights(costs), score_hint=hint)
 
 
 def strip(a: Encoded) -> tuple[int, int]:
-    """Return how many items two sequences share at the start, and after that at the end."""
+    """Return how many items two sequences share at the start, and of the remaining items at the end."""
     one, other = a
     most = min(len(one), len(other))
     differing = np.flatnonzero(one[:most] != other[:most])
@@ -157,11 +164,11 @@ def strip(a: Encoded) -> tuple[int, int]:
 
 
 def refuse_above(cells: int, most: int, a: int, b: int) -> None:
-    """Raise MeasureError where a table is too large."""
+    """Raise MeasureError if a table has more cells than most; a, b: the lengths of the sequences."""
     if cells > most:
         raise MeasureError(
             f"sequences of {a:,} and {b:,} items differ too much to be compared item by item; "
-            "compare words in place of characters, or shorter parts"
+            "compare words instead of characters, or compare shorter parts"
         )
 
 
@@ -175,7 +182,7 @@ def _distance_of_long(both: Comparable, costs: Costs, is_fast: bool) -> float:
     if not is_fast:
         refuse_above(cells, MAX_CELLS, *sizes)
         return distance(both, costs)
-    # Near the diagonal RapidFuzz finds up to so many edits in some ten seconds.
+    # RapidFuzz finds up to this distance near the diagonal, in some ten seconds.
     unit = int(costs.insertion)
     most = unit * (MAX_BITS // (2 * max(*sizes, 1)))
     weights = _weights(costs)

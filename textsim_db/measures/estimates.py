@@ -1,4 +1,4 @@
-"""The Jaccard similarity that two signatures suggest, with its standard error."""
+"""The Jaccard similarity estimated from two signatures, with its standard error."""
 
 from __future__ import annotations
 
@@ -19,17 +19,24 @@ class Estimate(NamedTuple):
 
 
 def signature_estimate(a: npt.ArrayLike, b: npt.ArrayLike) -> Estimate:
-    """Return the share of equal values s of two signatures, with sqrt(s (1 - s) / hashes).
+    """Return the share s of equal values of two signatures, and the standard error of the estimate.
 
-    That is the standard error of classic MinHash, and the most that it is for signatures of a corpus.
-    a, b: one-dimensional, of one length. 0 where one is empty, which stands for a text without words.
-    Raises MeasureError for signatures of different lengths. Broder, "On the resemblance and
-    containment of documents", 1997; "Mining of Massive Datasets", section 3.3.3.
+    `a` and `b` are one-dimensional and have the same length. The standard error is
+    sqrt(s (1 - s) / length) for classic MinHash, and at most this for signatures of a corpus. An empty
+    signature belongs to a text without words and gives 0. Raises `MeasureError` for signatures of
+    different lengths. Broder, "On the resemblance and containment of documents", 1997; Leskovec,
+    Rajaraman and Ullman, "Mining of Massive Datasets", section 3.3.3.
+
+        >>> signature_estimate([3, 1, 4, 1], [3, 1, 4, 2])
+        Estimate(similarity=0.75, standard_error=0.21650635094610965)
     """
     one, other = np.asarray(a), np.asarray(b)
     if one.ndim == other.ndim == 1 and not (len(one) and len(other)):
         return Estimate(0.0, 0.0)
     if one.ndim != 1 or one.shape != other.shape:
-        raise MeasureError(f"signatures have shapes {one.shape} and {other.shape}; expected one")
+        raise MeasureError(
+            f"signatures have shapes {one.shape} and {other.shape}; "
+            "expected one dimension and equal lengths"
+        )
     share = float(np.mean(one == other))
     return Estimate(share, math.sqrt(share * (1 - share) / len(one)))

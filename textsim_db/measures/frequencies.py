@@ -1,4 +1,4 @@
-"""Frequency distributions: how often each item occurs, aligned over two documents."""
+"""How often each item occurs in two documents, in the same order of items."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from textsim_db.measures.sequences import Counted, Sequence, counts_of, items_of
 class Frequencies(NamedTuple):
     """Counts of the same items in two documents.
 
-    items: all items of either, those of the first in order of appearance and then the rest. a, b:
-    float64 arrays of shape (items,).
+    - `items`: the items of the first document in order of appearance, then the new items of the second.
+    - `a`, `b`: the counts in each document, float64 of shape (items,).
     """
 
     items: list[Hashable]
@@ -25,17 +25,20 @@ class Frequencies(NamedTuple):
 
 
 def counts(a: Sequence) -> Counter[Hashable]:
-    """Return how often each item occurs: the multiset of a sequence.
+    """Return how often each item of a sequence occurs: its multiset.
 
-    Raises MeasureError for what is no sequence and TypeError for items that cannot be hashed.
+    Raises `MeasureError` if `a` is not a sequence, and `TypeError` for items that cannot be hashed.
     """
     return Counter(items_of(a))
 
 
 def frequencies(a: Counted, b: Counted) -> Frequencies:
-    """Return the counts of two documents over the items of both; empty arrays for empty ones.
+    """Return how often each item of either document occurs in each of them.
 
-    Raises MeasureError for items that cannot be hashed and for counts below 0.
+    Raises `MeasureError` for items that cannot be hashed and for counts below 0.
+
+        >>> frequencies("aab", "b")
+        Frequencies(items=['a', 'b'], a=array([2., 1.]), b=array([0., 1.]))
     """
     one, other = counts_of(a), counts_of(b)
     items = list(dict.fromkeys([*one, *other]))
@@ -49,9 +52,12 @@ def frequencies(a: Counted, b: Counted) -> Frequencies:
 def jaccard_of_counts(a: Counted, b: Counted) -> float:
     """Return the Jaccard similarity of multisets, sum of min / sum of max: from 0 to 1.
 
-    0 where both are empty. "Mining of Massive Datasets" gives bags |A & B| / (|A| + |B|), at most a
-    half (section 3.1.3); this is the union by the larger count, which reaches 1 (Ruzicka, 1958).
-    Raises MeasureError for items that cannot be hashed and for counts below 0.
+    The result is 0 if both are empty. Raises `MeasureError` for items that cannot be hashed and for
+    counts below 0. Ruzicka, 1958. "Mining of Massive Datasets", section 3.1.3, defines
+    |A & B| / (|A| + |B|) instead, which is at most a half.
+
+        >>> jaccard_of_counts("aab", "ab")
+        0.6666666666666666
     """
     one, other = counts_of(a), counts_of(b)
     shared = sum(min(count, other.get(item, 0)) for item, count in one.items())

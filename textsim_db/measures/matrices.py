@@ -1,4 +1,4 @@
-"""Matrices of a small set of documents: characteristic, signatures, and pairwise by any measure."""
+"""Matrices of a few documents: items by document, signatures, and any measure of all pairs."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 
 class CharacteristicMatrix(NamedTuple):
-    """Which document has which item.
+    """A matrix of items by documents, which is true if the document has the item.
 
-    matrix: scipy.sparse.csc_array of bool, shape (items, documents). items: one a row, in order of
-    first appearance in the documents taken one after another, each in its own order.
+    - `matrix`: a `scipy.sparse.csc_array` of bool of shape (items, documents).
+    - `items`: the item of each row, in order of first appearance.
     """
 
     matrix: csc_array
@@ -32,10 +32,13 @@ class CharacteristicMatrix(NamedTuple):
 
 
 def characteristic_matrix(documents: Iterable[Sequence]) -> CharacteristicMatrix:
-    """Return the characteristic matrix of sets, a column each: SciPy sparse.
+    """Return the characteristic matrix of sets, with a column for each set.
 
-    Raises ConfigurationError where SciPy is not installed. "Mining of Massive Datasets", section
-    3.3.1.
+    Raises `ConfigurationError` if SciPy is not installed. Leskovec, Rajaraman and Ullman, "Mining of
+    Massive Datasets", section 3.3.1.
+
+        >>> characteristic_matrix(["ab", "bc"]).matrix.toarray().tolist()
+        [[True, False], [True, True], [False, True]]
     """
     try:
         from scipy.sparse import csc_array
@@ -59,13 +62,17 @@ def signature_matrix(
     seed: int = 1,
     functions: Iterable[Callable[[int], int]] | None = None,
 ) -> npt.NDArray[np.int64]:
-    """Return classic MinHash signatures of sets, a column each: int64 of shape (hashes, documents).
+    """Return classic MinHash signatures of sets: int64 of shape (hashes, documents).
 
-    A corpus computes others: see textsim_db.sketch.fast_similarity. Items that are no strings are hashed
-    by their repr(). functions take the place of the hash functions; they are of the items
-    where these are integers, and else of their row numbers in the characteristic matrix. The column
-    of an empty set is all 2^31 - 1. Raises ConfigurationError unless there are 1 to 4096 hashes.
-    "Mining of Massive Datasets", section 3.3.5.
+    A corpus has other signatures: see `textsim_db.sketch.fast_similarity`. Items that are not strings
+    are hashed by their `repr()`. The column of an empty set is all 2^31 - 1.
+
+    - `num_hashes`, `seed`: the number of hash functions, 1 to 4096, and their seed.
+    - `functions`: hash functions to use instead. They take the items if all items are integers, else
+      the items' rows in the characteristic matrix.
+
+    Raises `ConfigurationError` for other numbers. Leskovec, Rajaraman and Ullman, "Mining of Massive
+    Datasets", section 3.3.5.
     """
     sets = [list(dict.fromkeys(hashable(document))) for document in documents]
     if functions is not None:
@@ -85,10 +92,13 @@ def signature_matrix(
 def pairwise_matrix(
     documents: Iterable[Sequence], measure: str | Callable[[Sequence, Sequence], float]
 ) -> npt.NDArray[np.float64]:
-    """Return a measure of each document with each: float64 of shape (documents, documents).
+    """Return a measure of all pairs of documents: float64 of shape (documents, documents).
 
-    measure is the name of one, see textsim_db.measures.MEASURES, or a function of two sequences.
-    Raises MeasureError for an unknown name, and what the measure raises.
+    `measure` is a name in `MEASURES`, or a function of two sequences. Raises `MeasureError` for an
+    unknown name, and the errors of the measure.
+
+        >>> pairwise_matrix(["ab", "bc"], "jaccard").round(2).tolist()
+        [[1.0, 0.33], [0.33, 1.0]]
     """
     items = [x if isinstance(x, str | Mapping | Set) else list(items_of(x)) for x in documents]
     function = measure_of(measure).function if isinstance(measure, str) else measure
@@ -115,5 +125,5 @@ def _by_functions(
 def _text(item: Hashable) -> str:
     if isinstance(item, str) and not any("\ud800" <= character <= "\udfff" for character in item):
         return item
-    # NUL is in no shingle: "1" and 1 stay apart.
+    # No text contains NUL, so the string "1" and the integer 1 differ.
     return f"\0{item.item() if isinstance(item, np.generic) else item!r}"

@@ -1,4 +1,4 @@
-"""What the measures take: sequences of words, characters or integers, as sets or as counts."""
+"""The inputs of measures: sequences of words, characters or integers, as sets or as counts."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ Counted: TypeAlias = Sequence | Mapping[Any, float]
 
 
 MAX_COUNT = 2**53
-"""Up to there sums of squares are far from what a float can hold."""
+"""The largest count. Sums of squares of counts stay far below the largest float."""
 
 
 def items_of(a: Sequence) -> Iterable[Hashable]:
-    """Return the items of a sequence; raise MeasureError for what is none."""
+    """Return the items of a sequence; raise MeasureError if it is not a sequence."""
     if isinstance(a, np.ndarray):
         if a.ndim != 1:
             raise MeasureError(f"an array has {a.ndim} dimensions; expected 1")
@@ -41,7 +41,7 @@ def set_of(a: Sequence) -> Set[Hashable]:
 
 
 def counts_of(a: Counted) -> Mapping[Hashable, float]:
-    """Return how often each item occurs; a mapping has said so already."""
+    """Return how often each item occurs; a mapping already holds the counts."""
     if not isinstance(a, Mapping):
         try:
             return Counter(items_of(a))
@@ -51,7 +51,7 @@ def counts_of(a: Counted) -> Mapping[Hashable, float]:
 
 
 def number_of(value: object, what: str) -> float:
-    """Return a number of 0 or more as int or float, which do not wrap as NumPy's do."""
+    """Return a number of 0 or more as int or float, because NumPy's integers wrap."""
     if isinstance(value, np.generic):
         value = value.item()
     if not isinstance(value, int | float) or not 0 <= value <= MAX_COUNT:
@@ -60,7 +60,7 @@ def number_of(value: object, what: str) -> float:
 
 
 def hashable(a: Sequence) -> list[Hashable]:
-    """Return the items of a sequence; raise MeasureError for one that cannot be compared."""
+    """Return the items of a sequence; raise MeasureError if an item cannot be hashed."""
     items = list(items_of(a))
     try:
         for item in items:

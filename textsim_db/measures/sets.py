@@ -1,4 +1,4 @@
-"""Measures of sets: which items two sequences share, however often and in whatever order."""
+"""Measures of sets: which items two sequences share, regardless of count and order."""
 
 from __future__ import annotations
 
@@ -11,9 +11,12 @@ from textsim_db.measures.sequences import Sequence, number_of, set_of
 def jaccard(a: Sequence, b: Sequence) -> float:
     """Return the Jaccard similarity of two sets, |A & B| / |A | B|: from 0 to 1.
 
-    0 where both are empty. Raises MeasureError for items that cannot be hashed. Jaccard, "Étude
-    comparative de la distribution florale", 1901; Leskovec, Rajaraman and Ullman, "Mining of Massive
-    Datasets", section 3.1.1.
+    The result is 0 if both are empty. Raises `MeasureError` for items that cannot be hashed. Jaccard,
+    "Étude comparative de la distribution florale", 1901; Leskovec, Rajaraman and Ullman, "Mining of
+    Massive Datasets", section 3.1.1.
+
+        >>> jaccard(["the", "cat", "sat"], ["the", "cat", "ran"])
+        0.5
     """
     one, other = set_of(a), set_of(b)
     shared = len(one & other)
@@ -21,10 +24,13 @@ def jaccard(a: Sequence, b: Sequence) -> float:
 
 
 def containment(a: Sequence, b: Sequence) -> float:
-    """Return how much of a is in b, |A & B| / |A|: from 0 to 1.
+    """Return the share of a's items that are in b, |A & B| / |A|: from 0 to 1.
 
-    0 where a is empty. The other way round is containment(b, a). Raises MeasureError for items that
-    cannot be hashed. Broder, "On the resemblance and containment of documents", 1997.
+    The result is 0 if a is empty. Raises `MeasureError` for items that cannot be hashed. Broder, "On
+    the resemblance and containment of documents", 1997.
+
+        >>> containment(["the", "cat"], ["the", "cat", "sat", "down"])
+        1.0
     """
     one = set_of(a)
     return _ratio(len(one & set_of(b)), len(one))
@@ -33,8 +39,9 @@ def containment(a: Sequence, b: Sequence) -> float:
 def overlap(a: Sequence, b: Sequence) -> float:
     """Return the overlap coefficient, |A & B| / min(|A|, |B|): from 0 to 1.
 
-    The larger of the two containments; 0 where either is empty. Raises MeasureError for items that
-    cannot be hashed. Szymkiewicz, 1934; Simpson, "Mammals and the nature of continents", 1943.
+    This is the larger of the two containments, and 0 if a or b is empty. Raises `MeasureError` for
+    items that cannot be hashed. Szymkiewicz, 1934; Simpson, "Mammals and the nature of continents",
+    1943.
     """
     one, other = set_of(a), set_of(b)
     return _ratio(len(one & other), min(len(one), len(other)))
@@ -43,8 +50,11 @@ def overlap(a: Sequence, b: Sequence) -> float:
 def dice(a: Sequence, b: Sequence) -> float:
     """Return the Dice coefficient, 2 |A & B| / (|A| + |B|): from 0 to 1.
 
-    0 where both are empty. Raises MeasureError for items that cannot be hashed. Dice, "Measures of
-    the amount of ecologic association between species", 1945.
+    The result is 0 if both are empty. Raises `MeasureError` for items that cannot be hashed. Dice,
+    "Measures of the amount of ecologic association between species", 1945.
+
+        >>> dice("cat", "cart")
+        0.8571428571428571
     """
     one, other = set_of(a), set_of(b)
     return _ratio(2 * len(one & other), len(one) + len(other))
@@ -53,19 +63,22 @@ def dice(a: Sequence, b: Sequence) -> float:
 def weighted_jaccard(
     a: Sequence, b: Sequence, weights: Mapping[Hashable, float], default: float = 1.0
 ) -> float:
-    """Return the weight of what two sets share as a part of the weight of both: from 0 to 1.
+    """Return the weight of the shared items divided by the weight of all items: from 0 to 1.
 
-    weights, such as idf_weights() of document frequencies, are 0 to 2^53; an item without one has
-    the default. 0 where nothing has a weight. Raises MeasureError for another weight
-    and for items that cannot be hashed. Ioffe, "Improved consistent sampling, weighted minhash and
-    L1 sketching", 2010, section 1, on sets.
+    `weights` are numbers from 0 to 2^53, such as the result of `idf_weights()`. An item without a weight
+    has the default. The result is 0 if all weights are 0. Raises `MeasureError` for other weights and
+    for items that cannot be hashed. Ioffe, "Improved consistent sampling, weighted minhash and L1
+    sketching", 2010, section 1, on sets.
+
+        >>> weighted_jaccard("ab", "bc", {"b": 2.0})
+        0.5
     """
     one, other = set_of(a), set_of(b)
     either = {
         item: number_of(weights.get(item, default), f"weight of {item!r:.100}")
         for item in one | other
     }
-    # Exact sums, so that the order of a set does not show in the result.
+    # fsum() is exact, so the order of a set does not change the result.
     shared = math.fsum(either[item] for item in one & other)
     return _ratio(shared, math.fsum(either.values()))
 

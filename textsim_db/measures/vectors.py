@@ -1,7 +1,7 @@
 """Measures of count vectors: distances L_r, and the angle between two documents.
 
-What is compared is how often each item occurs: of the sequences "a a b" and "b", the vectors are
-(2, 1) and (0, 1). A mapping gives the counts themselves.
+A vector holds how often each item occurs: the sequences "a a b" and "b" have the vectors (2, 1) and
+(0, 1). A mapping from items to counts is a vector too.
 """
 
 from __future__ import annotations
@@ -16,9 +16,12 @@ from textsim_db.measures.sequences import MAX_COUNT, Counted, counts_of
 def lr_norm(a: Counted, b: Counted, r: float) -> float:
     """Return the L_r distance of two count vectors, (sum |x - y|^r)^(1/r), in counts, 0 or more.
 
-    r is 1 or more; infinity gives the largest difference. 0 where both are empty. Raises
-    MeasureError for another r, items that cannot be hashed, and counts below 0. "Mining of Massive
-    Datasets", section 3.5.2.
+    `r` is 1 or more; infinity gives the largest difference. The result is 0 if both are empty. Raises
+    `MeasureError` for another r, items that cannot be hashed, and counts below 0. Leskovec, Rajaraman
+    and Ullman, "Mining of Massive Datasets", section 3.5.2.
+
+        >>> lr_norm("aab", "b", 3)
+        2.0
     """
     if not isinstance(r, int | float) or not r >= 1 or (r > MAX_COUNT and r != math.inf):
         raise MeasureError(f"r is {r!r:.100}; expected 1 or more")
@@ -26,15 +29,18 @@ def lr_norm(a: Counted, b: Counted, r: float) -> float:
     largest = max(differences, default=0)
     if not largest or math.isinf(r):
         return float(largest)
-    # Divided by the largest, no power is too large for a float.
+    # Each difference is divided by the largest, so that no power overflows a float.
     return float(largest * math.fsum((d / largest) ** r for d in differences) ** (1 / r))
 
 
 def euclidean(a: Counted, b: Counted) -> float:
     """Return the Euclidean distance of two count vectors, L_2, in counts, 0 or more.
 
-    0 where both are empty. Raises MeasureError for items that cannot be hashed and counts below 0.
-    "Mining of Massive Datasets", section 3.5.2.
+    The result is 0 if both are empty. Raises `MeasureError` for items that cannot be hashed and counts
+    below 0. Leskovec, Rajaraman and Ullman, "Mining of Massive Datasets", section 3.5.2.
+
+        >>> euclidean("aaab", "bbbbb")
+        5.0
     """
     return math.sqrt(sum(d * d for d in _differences(a, b)))
 
@@ -42,8 +48,11 @@ def euclidean(a: Counted, b: Counted) -> float:
 def manhattan(a: Counted, b: Counted) -> float:
     """Return the Manhattan distance of two count vectors, L_1, in counts, 0 or more.
 
-    0 where both are empty. Raises MeasureError for items that cannot be hashed and counts below 0.
-    "Mining of Massive Datasets", section 3.5.2.
+    The result is 0 if both are empty. Raises `MeasureError` for items that cannot be hashed and counts
+    below 0. Leskovec, Rajaraman and Ullman, "Mining of Massive Datasets", section 3.5.2.
+
+        >>> manhattan("aab", "b")
+        2.0
     """
     return float(sum(_differences(a, b)))
 
@@ -51,23 +60,30 @@ def manhattan(a: Counted, b: Counted) -> float:
 def cosine_similarity(a: Counted, b: Counted) -> float:
     """Return the cosine of the angle between two count vectors: from 0 to 1.
 
-    0 where either is empty. Raises MeasureError for items that cannot be hashed and counts below 0.
-    Salton, Wong and Yang, "A vector space model for automatic indexing", 1975.
+    The result is 0 if a or b is empty. Raises `MeasureError` for items that cannot be hashed and counts
+    below 0. Salton, Wong and Yang, "A vector space model for automatic indexing", 1975.
+
+        >>> cosine_similarity("ab", "abb")
+        0.9486832980505138
     """
     product, squares = _product(a, b)
     return min(product / math.sqrt(squares), 1.0) if squares else 0.0
 
 
 def cosine_distance(a: Counted, b: Counted) -> float:
-    """Return the angle between two count vectors in degrees: 0 the same, 90 nothing in common.
+    """Return the angle between two count vectors, from 0 to 90 degrees.
 
-    90 where either is empty. Raises MeasureError for items that cannot be hashed and counts below 0.
-    "Mining of Massive Datasets", section 3.5.4.
+    Vectors in the same direction give 0. Vectors that share no item give 90, and so does an empty one.
+    Raises `MeasureError` for items that cannot be hashed and counts below 0. Leskovec, Rajaraman and
+    Ullman, "Mining of Massive Datasets", section 3.5.4.
+
+        >>> round(cosine_distance("ab", "abb"), 2)
+        18.43
     """
     product, squares = _product(a, b)
     if not product:
         return 90.0
-    # By the sine as well: the cosine of a small angle tells little of it.
+    # The arc cosine is inaccurate for small angles, so the sine is used as well.
     return math.degrees(math.atan2(math.sqrt(max(squares - product * product, 0)), product))
 
 

@@ -1,4 +1,4 @@
-"""Integer ids for words, in order of first appearance; in memory, beside the corpus's dictionary."""
+"""Integer ids for words in memory, in order of first appearance."""
 
 from __future__ import annotations
 
@@ -12,7 +12,13 @@ from textsim_db.measures.sequences import Sequence, hashable, items_of
 
 
 class Vocabulary:
-    """Words with ids from 0 on: encode() gives new words the next ones."""
+    """Words with ids from 0 on, in order of first appearance.
+
+    It lives in memory and is independent of the dictionary in the database.
+
+        >>> Vocabulary(["the", "cat"]).encode(["cat", "sat"])
+        array([1, 2], dtype=int32)
+    """
 
     def __init__(self, words: Iterable[Hashable] = ()) -> None:
         self._ids: dict[Hashable, int] = {}
@@ -29,15 +35,18 @@ class Vocabulary:
         return word in self._ids
 
     def encode(self, words: Sequence) -> npt.NDArray[np.int32]:
-        """Return the ids of words, int32 of shape (words,); new ones get the next ids."""
+        """Return the ids of words, int32 of shape (words,); new words get the next ids.
+
+        Raises `MeasureError` for a word that cannot be hashed.
+        """
         return np.array([self._id(word) for word in hashable(words)], np.int32)
 
     def decode(self, ids: Sequence) -> list[Hashable]:
-        """Return the words of ids; raises MeasureError for an id that was never given."""
+        """Return the words of ids; raise `MeasureError` for an id that no word has."""
         words = []
         for number in items_of(ids):
             if not isinstance(number, int | np.integer) or not 0 <= number < len(self._words):
-                raise MeasureError(f"there is no word {number!r}; expected 0 to {len(self) - 1}")
+                raise MeasureError(f"no word has the id {number!r}; expected 0 to {len(self) - 1}")
             words.append(self._words[int(number)])
         return words
 

@@ -1,4 +1,4 @@
-"""Weights of words: rare ones say more about what a document is about."""
+"""Weights of words: rare words weigh more than frequent words."""
 
 from __future__ import annotations
 
@@ -11,7 +11,13 @@ from textsim_db.measures.sequences import Sequence, set_of
 
 
 def document_frequencies(documents: Iterable[Sequence]) -> Counter[Hashable]:
-    """Return in how many documents each item occurs."""
+    """Return in how many documents each item occurs.
+
+    Raises `MeasureError` for items that cannot be hashed.
+
+        >>> document_frequencies(["ab", "bb"])
+        Counter({'b': 2, 'a': 1})
+    """
     frequencies: Counter[Hashable] = Counter()
     for document in documents:
         frequencies.update(set_of(document))
@@ -21,8 +27,12 @@ def document_frequencies(documents: Iterable[Sequence]) -> Counter[Hashable]:
 def idf_weights(frequencies: Mapping[Hashable, int], documents: int) -> dict[Hashable, float]:
     """Return the inverse document frequency of each item, ln(documents / frequency), 0 or more.
 
-    Raises MeasureError for a frequency that is not 1 to documents. Spärck Jones, "A statistical
-    interpretation of term specificity and its application in retrieval", 1972.
+    `documents` is the number of all documents. Raises `MeasureError` for a frequency below 1 or above
+    it. Spärck Jones, "A statistical interpretation of term specificity and its application in
+    retrieval", 1972.
+
+        >>> idf_weights({"the": 4, "cat": 1}, 4)
+        {'the': 0.0, 'cat': 1.3862943611198906}
     """
     weights = {}
     for item, frequency in frequencies.items():

@@ -1,5 +1,5 @@
-"""read: a stored corpus in; matches, pairs, clusters and what is in the corpus out.
+"""read: a stored corpus in; matches, pairs, clusters and statistics out.
 
-Searches, recall by brute force, statistics, and the check of all stored rows.
+Also measures recall by brute force, and checks the integrity of all stored rows.
 Never writes.
 """

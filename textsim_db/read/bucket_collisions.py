@@ -1,7 +1,8 @@
-"""Pairs that share a bucket by a collision of its 32-bit hash, found without reading their words.
+"""Finds pairs that share a bucket only because its 32-bit hash collides, without reading words.
 
-Documents that share a band have the same first value in it. The first values of all bands are a
-twentieth of a document of 200 words, and few unrelated documents have one of them in common.
+If two documents have an equal band, they have the same first value in it. The first values of all
+bands are a twentieth of the bytes of a document of 200 words, and unrelated documents rarely have one
+in common.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from textsim_db.read.snapshot import on_each
 from textsim_db.text.array_types import BoolArray, Int16Array, Int32Array, Int64Array
 
 FEW_PAIRS = 20_000
-"""The words of so few pairs are read as quickly."""
+"""Up to this number of pairs, reading their words takes no longer than this check."""
 VALUES_AT_ONCE = 100_000_000
 DOCUMENTS_AT_ONCE = 50_000
 _HEADER = 28  # of an array of two dimensions
@@ -27,7 +28,7 @@ _INT2 = np.dtype([("length", ">i4"), ("value", ">i2")])
 def has_equal_band(
     connections: list[Connection], corpus: StoredCorpus, pairs: Int64Array
 ) -> BoolArray:
-    """Say for which packed pairs some band may be equal; false only if no band is."""
+    """Return for each packed pair whether a band may be equal; false means that no band is equal."""
     at_once = VALUES_AT_ONCE // (2 * corpus.config.bands)
     parts = [
         _same_first_values(connections, corpus, pairs[start : start + at_once])
@@ -50,10 +51,10 @@ def _same_first_values(
 def _first_values(
     connections: list[Connection], corpus: StoredCorpus, ids: Int32Array
 ) -> tuple[Int16Array, BoolArray]:
-    """Return the first value of each band of documents, and which documents have them.
+    """Return the first value of each band of documents, and which of the documents have values.
 
-    int16 of shape (ids, bands), and bool of shape (ids,). A document that is missing or damaged has
-    none: it has to be read, and is reported then.
+    int16 of shape (ids, bands), and bool of shape (ids,). A missing or damaged document has no
+    values. Its pairs are kept, so that reading the document reports the damage.
     """
     bands, rows = corpus.config.banding
     firsts = ", ".join(f"d.signature[{band * rows + 1}]" for band in range(bands))

@@ -1,7 +1,7 @@
 """Candidate pairs of a whole corpus: the pairs of each bucket, and buckets too large to list.
 
 scan of the band index -> pairs of small buckets
-                       -> documents of crowded buckets -> copies folded -> pairs, or large buckets
+                       -> documents of crowded buckets -> fold copies -> pairs, or large buckets
                        -> each pair once, without collisions of 32-bit buckets
 """
 
@@ -35,18 +35,21 @@ from textsim_db.read.snapshot import on_each, with_second
 from textsim_db.text.array_types import BoolArray, Int32Array, Int64Array
 
 LARGE_BUCKET = 256
-"""The pairs of a bucket with more documents than that, copies folded, need not all be listed."""
+"""A bucket with more documents than this, after copies are folded, is not listed pair by pair."""
 CROWDED_BUCKET = 16
-"""Copies are looked for among the documents of buckets with more rows than that."""
+"""Only buckets with more rows than this are searched for copies."""
 MOST_PAIRS = 50_000_000
-"""Pairs that are held at once, each counted once a bucket; 8 bytes each, and as many for sorting."""
+"""The most pairs that are held at once, counted once for each bucket that they share.
+
+A pair takes 8 bytes, and 8 more while the pairs are sorted.
+"""
 PAIRS_AT_ONCE = 200_000
 
 
 class _RangePairs(NamedTuple):
-    """What a range of buckets has: the pairs of its small ones, and its crowded ones.
+    """A range of buckets: the pairs of its small buckets, and the crowded buckets.
 
-    pair_count: how many pairs there are, in all rounds; rows: the rows of each crowded bucket.
+    pair_count: the number of pairs in all rounds; rows: the number of rows of each crowded bucket.
     """
 
     pairs: list[Int64Array]
@@ -56,11 +59,11 @@ class _RangePairs(NamedTuple):
 
 
 class CandidatePairs:
-    """The candidate pairs of a corpus in one snapshot, with its copies folded.
+    """The candidate pairs of a corpus in one snapshot, with copies folded.
 
-    copies: the classes of documents with the same words, of which only one is in any pair. large:
-    the documents of each bucket that has many, which are in no list of pairs; in_large: the same
-    by document.
+    copies: the classes of documents with the same words. Only one document of a class is in pairs.
+    large: the documents of each large bucket, whose pairs lists() leaves out; in_large: the large
+    buckets of each document.
     """
 
     def __init__(self, connection: Connection, store: Store, language: str | None) -> None:
@@ -84,17 +87,17 @@ class CandidatePairs:
             self.large = []
 
     def lists(self) -> Iterator[Int64Array]:
-        """Yield packed pairs, each once and in order, in as many rounds as they need.
+        """Yield sorted lists of packed pairs, each pair once, without pairs of large buckets.
 
-        A pair that shares a large bucket is not among them. A round has the pairs of the documents
-        whose ids leave one remainder, and reads the band index again, except if there is only one.
+        If there are more than MOST_PAIRS, several rounds are needed. A round has the pairs whose left
+        id leaves one remainder, and reads the band index again.
         """
         rounds = -(-self._count // MOST_PAIRS) or 1
         for number in range(rounds):
             yield self._list(Part(number, rounds))
 
     def of_large_bucket(self, number: int) -> Iterator[Int64Array]:
-        """Yield the pairs of a large bucket, packed, that share none with a lesser number."""
+        """Yield the packed pairs of a large bucket, except pairs that an earlier bucket has too."""
         ids = self.large[number]
         rows = max(1, PAIRS_AT_ONCE // len(ids))
         for start in range(0, len(ids), rows):
@@ -109,7 +112,7 @@ class CandidatePairs:
         return self._scan.ranges(connections[0])
 
     def _scan_all(self, connections: list[Connection]) -> tuple[Int32Array, Int32Array]:
-        """Read all ranges; keep their pairs if they are not too many, and return crowded buckets."""
+        """Read all ranges and return the crowded buckets; keep the pairs, up to MOST_PAIRS."""
         crowded, rows = [np.empty(0, np.int32)], [np.empty(0, np.int32)]
         for of_range in on_each(connections, self._ranges, self._read_all):
             self._count += of_range.pair_count
@@ -138,7 +141,7 @@ class CandidatePairs:
         return _RangePairs([pairs, pairs_of(members, part)], count, *crowded)
 
     def _fold_crowded(self, buckets: Int32Array, rows: Int32Array) -> Members:
-        """Read the documents of crowded buckets, with one of each class of copies."""
+        """Read the documents of crowded buckets; one document stands for each class of copies."""
         folded = []
         for part in self._scan.parts(buckets, rows):
             members = self._scan.members(self._connection, buckets[part], rows[part])
@@ -160,7 +163,10 @@ class CandidatePairs:
     def _without_collisions(
         self, connections: list[Connection], pairs: Int64Array, is_single: BoolArray
     ) -> Int64Array:
-        """Return the pairs that share a band, or several buckets: so many collisions are none."""
+        """Remove pairs that share a bucket only by a collision of its hash.
+
+        A pair that shares several buckets stays: two collisions in one pair are too unlikely.
+        """
         if is_single.sum() <= FEW_PAIRS:
             return pairs
         kept = ~is_single
@@ -181,5 +187,5 @@ class CandidatePairs:
 
 
 def documents_of(pairs: Int64Array) -> Ids:
-    """Return the documents of packed pairs, each once and in order."""
+    """Return the ids of all documents of packed pairs, sorted, each once."""
     return np.unique(np.concatenate((left_of(pairs), right_of(pairs))))

@@ -1,7 +1,7 @@
-"""The buckets with several documents, read in the order of the band index.
+"""Reads the buckets with several documents in the order of the band index.
 
-The server groups the index entries; what comes back are arrays, some thousands of buckets each, so
-no step of Python is done for a single bucket.
+The server groups the index entries and returns arrays of thousands of buckets. So Python does no work
+for a single bucket.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from textsim_db.read.packed_pairs import Members, joined_members, members_of
 from textsim_db.text.array_types import Int32Array
 
 RANGE_BYTES = 96 * 1024 * 1024
-"""Band rows whose buckets are counted by one statement; larger ranges need more memory."""
+"""The bytes of band rows that one statement groups; larger ranges need more memory."""
 ROWS_AT_ONCE = 2_000_000
 _LOWEST, _BUCKETS = -(2**31), 2**32
 
@@ -29,9 +29,9 @@ Range = tuple[int, int]
 
 
 class SharedBuckets(NamedTuple):
-    """Buckets with two rows or more: int32 of shape (buckets,) each.
+    """Buckets with two rows or more, as arrays of int32 of shape (buckets,).
 
-    sizes: the rows in each; lowest, highest: the documents of two of them.
+    sizes: the number of rows; lowest, highest: the lowest and the highest id among the rows.
     """
 
     buckets: Int32Array
@@ -41,20 +41,20 @@ class SharedBuckets(NamedTuple):
 
 
 class BucketScan:
-    """Reads the buckets of a corpus, of the documents of a language or of all."""
+    """Reads the buckets of a corpus, of all documents or of the documents of one language."""
 
     def __init__(self, corpus: StoredCorpus, language: str | None) -> None:
         self._corpus = corpus
         self._language = language
 
     def prepare(self, connection: Connection) -> None:
-        """Have the server read the index in its order, whatever it thinks of the table."""
+        """Make the server read the band index in order, instead of sorting the table."""
         connection.execute(statements.READ_IN_INDEX_ORDER)
 
     def ranges(self, connection: Connection) -> list[Range]:
-        """Cut all buckets into ranges, each with about as many rows as the others."""
+        """Cut all buckets into ranges with about the same number of rows."""
         row = self._fetch(connection, statements.SIZE_OF_BANDS)
-        # NULL if the table has just been dropped, as the statement that reads it will report.
+        # NULL if the table has just been dropped. The statement that reads the table reports that.
         count = -(-int(row[0] or 0) // RANGE_BYTES) or 1
         bounds = [_LOWEST + _BUCKETS * i // count for i in range(count + 1)]
         return [(low, high - 1) for low, high in pairwise(bounds)]
@@ -70,11 +70,11 @@ class BucketScan:
         return SharedBuckets(*(load_int4_array(column or b"") for column in row))
 
     def members(self, connection: Connection, buckets: Int32Array, sizes: Int32Array) -> Members:
-        """Read the documents of buckets, however many."""
+        """Read the documents of any number of buckets."""
         return joined_members(list(self._members(connection, buckets, sizes)))
 
     def parts(self, buckets: Int32Array, sizes: Int32Array) -> Iterator[slice]:
-        """Cut buckets where they have many rows together, or one bucket alone has."""
+        """Cut buckets into parts of at most ROWS_AT_ONCE rows; a larger bucket is a part alone."""
         ends = np.cumsum(sizes, dtype=np.int64)
         start = 0
         while start < len(buckets):

@@ -1,4 +1,4 @@
-"""Candidates: the documents that share a bucket with a query, found by a join with the band index."""
+"""Candidates: documents that share a bucket with a query, found by a join with the band index."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ Numbers = npt.NDArray[np.int64]
 class Candidates(NamedTuple):
     """The pairs of a query and a stored document that share a bucket.
 
-    rows: the documents, each once, as StoredDocuments takes them. queries, documents: int64 of shape
-    (pairs,), the numbers of both, in order of the queries.
+    rows: each document once, in the form that StoredDocuments expects. queries, documents: int64 of
+    shape (pairs,), the places of both sides of each pair, sorted by query.
     """
 
     rows: list[tuple[Any, ...]]
@@ -35,10 +35,10 @@ class Candidates(NamedTuple):
 
 
 def find_candidates(store: Store, buckets: Buckets, language: str | None) -> Candidates:
-    """Return the documents that share a bucket with any of several queries."""
+    """Return the candidates of several queries."""
     if not len(buckets.values):
         return Candidates.of_one_query([])
-    if len(buckets.offsets) == 2:  # without the numbers of the queries the join is a tenth quicker
+    if len(buckets.offsets) == 2:  # one query: without a column of queries the join is 10 % faster
         parameters = [Array(buckets.values)]
         rows = _fetch(store, statements.CANDIDATES_OF_ONE, parameters, language)
         return Candidates.of_one_query(rows)
@@ -55,7 +55,7 @@ def find_candidates(store: Store, buckets: Buckets, language: str | None) -> Can
 def count_shared_buckets(
     store: Store, buckets: Buckets, language: str | None
 ) -> list[tuple[str, int]]:
-    """Return the keys of one query's candidates, each with the number of buckets that it shares."""
+    """Return the key of each candidate of one query, with the number of buckets they share."""
     parameters = [Array(buckets.values)]
     return _fetch(store, statements.COUNT_SHARED_BUCKETS, parameters, language)
 

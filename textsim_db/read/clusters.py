@@ -1,4 +1,4 @@
-"""Clusters of verified pairs, by three linkages, and what to remove so that one of each is left."""
+"""Clusters of verified pairs by three linkages, and the documents to remove from each cluster."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from textsim_db.sketch import band_buckets
 DOCUMENTS_AT_ONCE = 10_000
 
 Rank = Callable[[str], Any]
-"""Returns the place of a key; the lowest of a cluster is kept."""
+"""Returns the rank of a key; the document with the lowest rank of a cluster is kept."""
 Similarities = npt.NDArray[np.float64]
 
 
@@ -33,8 +33,8 @@ def clusters(
 ) -> Generator[Cluster, None, None]:
     """Yield the clusters of the pairs that pass a criterion of Jaccard similarity, the largest first.
 
-    Memory grows with the documents in clusters, not with the pairs; with complete linkage, with
-    the pairs.
+    Memory grows with the number of documents in clusters; with complete linkage it grows with the
+    number of pairs.
     """
     with snapshot(store.engine) as connection:
         finder = PairFinder(connection, store, criterion)
@@ -50,7 +50,7 @@ def clusters(
 def duplicates(
     store: Store, criterion: Criterion, linkage: Linkage = Linkage.KEPT, rank: Rank | None = None
 ) -> Generator[Duplicate, None, None]:
-    """Yield the documents to remove so that one of each cluster is left, each with the one kept."""
+    """Yield the documents to remove so that each cluster keeps one, each with the kept document."""
     with snapshot(store.engine) as connection:
         finder = PairFinder(connection, store, criterion)
         if linkage is Linkage.KEPT:
@@ -65,10 +65,10 @@ def duplicates(
 
 
 class _Components:
-    """The components of a graph of links.
+    """The connected components of a graph of links.
 
-    members, labels: int64 of shape (members,), documents and the numbers of their components;
-    weakest: float64 of shape (components,), the weakest link that holds each together.
+    members, labels: int64 of shape (members,), the documents and the numbers of their components;
+    weakest: float64 of shape (components,), the weakest link that connects each component.
     """
 
     def __init__(self, members: Ids, labels: Ids, weakest: Similarities) -> None:
@@ -113,7 +113,7 @@ def _sorted_keys(ids: Ids, keys: dict[int, str]) -> tuple[str, ...]:
 
 
 def _complete_groups(finder: PairFinder) -> Iterator[tuple[Ids, float]]:
-    """Yield clusters with their weakest links; copies are where their representatives are."""
+    """Yield clusters with their weakest links; copies join the cluster of their representative."""
     empty = Links(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
     links = Links(*(np.concatenate(column) for column in zip(empty, *finder.links(), strict=True)))
     unlinked = dict(finder.copies.by_representative)
@@ -127,10 +127,10 @@ def _complete_groups(finder: PairFinder) -> Iterator[tuple[Ids, float]]:
 
 
 def _removals_by_rank(finder: PairFinder, rank: Rank | None) -> Iterator[Duplicate]:
-    """Yield the documents that are similar to one of a better rank that is kept.
+    """Yield the documents that are similar to a kept document of a better rank.
 
-    Components are read a large one alone or several small ones together. Of a large component, a
-    part is read with the documents that are kept of the parts before it.
+    Small components are read together, a large component in parts. Each part is compared with the
+    documents that are kept of the parts before it.
     """
     for batch in _batches(_components(finder).groups()):
         members = np.concatenate(batch)
@@ -154,7 +154,7 @@ def _kept_by(finder: PairFinder, ids: Ids, settled: int) -> Kept:
 
 
 def _all_but_first(finder: PairFinder, groups: list[Ids], rank: Rank | None) -> Iterator[Duplicate]:
-    """Yield all but the first of each cluster, with their similarity to the first."""
+    """Yield each document of a cluster except the first, with its similarity to the first."""
     keys = finder.cache.keys(np.concatenate(groups))
     for group in groups:
         ids = _ranked(group, keys, rank)
@@ -181,13 +181,13 @@ def _clusters_of_removals(removals: Iterator[Duplicate]) -> list[Cluster]:
 
 
 def _parts(finder: PairFinder, ids: Ids) -> Iterator[Ids]:
-    """Yield documents in their order, as many at a time as memory should hold."""
+    """Yield documents in their order, in parts that fit into memory."""
     for start in range(0, len(ids), DOCUMENTS_AT_ONCE):
         yield from finder.cache.parts(ids[start : start + DOCUMENTS_AT_ONCE])
 
 
 def _batches(groups: list[Ids]) -> Iterator[list[Ids]]:
-    """Yield groups of documents together up to some number, or one large group alone."""
+    """Yield groups together, up to DOCUMENTS_AT_ONCE documents; a larger group comes alone."""
     batch: list[Ids] = []
     count = 0
     for ids in groups:

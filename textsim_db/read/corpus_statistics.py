@@ -1,4 +1,4 @@
-"""What is in a corpus: documents, words, similarities, buckets and the bytes that they take."""
+"""Statistics of a corpus: its documents, words, similarities, buckets, and their bytes."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ QUANTILES = (0, 5, 25, 50, 75, 95, 100)
 BINS = 100
 
 Progress = Callable[[int, int], None]
-"""Called with the documents read so far, and their number."""
+"""Called with the number of documents read so far, and the number of all documents."""
 
 
 class Sample(NamedTuple):
-    """How many documents are sampled at random, and the seed that chooses them."""
+    """The size of a random sample of documents, and the seed that chooses them."""
 
     size: int
     seed: int
@@ -39,7 +39,10 @@ class Sample(NamedTuple):
 def statistics(
     store: Store, words: int, sample: Sample, language: str | None, progress: Progress | None
 ) -> Statistics:
-    """Return what is in a corpus, in one snapshot except the sample; see Corpus.statistics."""
+    """Return the statistics of a corpus; see Corpus.statistics.
+
+    All but the matches of the sample is read in one snapshot.
+    """
     vocabulary = Vocabulary(store.dictionary)
     with snapshot(store.engine) as connection:
         reader = _Reader(connection, store, language)
@@ -69,7 +72,7 @@ def statistics(
 
 
 def document_frequencies(store: Store) -> tuple[dict[str, int], int]:
-    """Return in how many documents each word occurs, and the number of documents."""
+    """Return the number of documents that each word occurs in, and the number of all documents."""
     vocabulary = Vocabulary(store.dictionary)
     with snapshot(store.engine) as connection:
         counts = _Reader(connection, store, None).count_words(vocabulary, 0, None)
@@ -80,7 +83,7 @@ def document_frequencies(store: Store) -> tuple[dict[str, int], int]:
 
 
 class _Reader:
-    """Reads the documents of a language, or of all, in one snapshot."""
+    """Reads all documents, or the documents of one language, in one snapshot."""
 
     def __init__(self, connection: Connection, store: Store, language: str | None) -> None:
         self._connection = connection
@@ -88,7 +91,7 @@ class _Reader:
         self._language = language
 
     def fetch(self, statement: Any, **parameters: Any) -> list[tuple[Any, ...]]:
-        """Return the rows of a statement, which may name the language and the parameters."""
+        """Return the rows of a statement with these parameters, and the parameter language."""
         cursor = self._connection.cursor(binary=True)
         parameters["language"] = self._language
         return cursor.execute(self._corpus.statement(statement), parameters).fetchall()
@@ -104,7 +107,8 @@ class _Reader:
             for rows in cut(cursor, DOCUMENTS_AT_ONCE, lambda row: 4 * len(row[0] or row[1])):
                 waiting = {i: form for i, (word_ids, form) in enumerate(rows) if word_ids is None}
                 words, offsets = word_numbers([row[0] for row in rows], waiting, vocabulary)
-                # The counts are as long as the highest id, which a damaged document may put anywhere.
+                # The array of counts is as long as the highest id, and the id of a damaged document
+                # may be any number. So an id above the dictionary's last one is refused.
                 highest = int(words.max(initial=0))
                 if highest > last_id and highest > (last_id := vocabulary.dictionary.last()):
                     raise unknown_word(highest)
@@ -116,7 +120,7 @@ class _Reader:
 
 
 def _similarities(store: Store, chosen: list[tuple[Any, ...]], language: str | None) -> list[float]:
-    """Return the similarities of sampled documents to all their candidates."""
+    """Return the similarity of each sampled document to each of its candidates."""
     word_ids = load_int4_arrays([data or b"" for _, data, _ in chosen])
     from_ids = normal_forms(*word_ids, store.dictionary)
     forms = [

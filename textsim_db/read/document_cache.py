@@ -1,4 +1,4 @@
-"""Documents by id, each read when it is first needed, in bounded memory."""
+"""Documents by id in bounded memory, each read when it is first needed."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ from textsim_db.read.stored_documents import StoredDocuments, Vocabulary
 from textsim_db.text.array_types import Int16Array
 
 CACHE_BYTES = 256 * 1024 * 1024
-"""The size of the documents that are kept, and of those that are read at once.
+"""The bytes of documents that are kept, and also of those that are read at once.
 
-More memory saves reading some of them twice.
+A larger cache reads fewer documents twice.
 """
 ROW_BYTES = 300
-"""What a document takes besides its words."""
+"""The memory that a document takes besides its words."""
 MOST_SHORT_BYTES = 16_700
-"""What a document takes at most whose words are not stored apart from its row, as they are read."""
+"""The most memory that a document takes if its words are stored in its row, not apart from it."""
 KEYS_AT_ONCE = 10_000
 
 Row = tuple[Any, ...]
 
 
 class DocumentCache:
-    """The documents of one snapshot by id, kept up to a number of bytes.
+    """The documents of one snapshot by id, kept up to CACHE_BYTES.
 
-    While one thread reads documents, another may ask for keys and sizes.
+    While one thread reads documents, another thread may ask for keys and sizes.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class DocumentCache:
         self._bytes = 0
 
     def documents(self, ids: Ids) -> StoredDocuments:
-        """Return documents in the order of the ids; raises DatabaseError if one is not there."""
+        """Return documents in the order of the ids; raises DatabaseError if one is missing."""
         numbers = ids.tolist()
         self._fetch(numbers)
         rows = [self._rows[number] for number in numbers]
@@ -56,9 +56,8 @@ class DocumentCache:
 
     def keys(self, ids: Ids) -> dict[int, str]:
         """Return the keys of documents by id."""
-        rows = (
-            self._rows
-        )  # never changed but by additions: another thread may put a new one in place
+        # Another thread may replace self._rows meanwhile. A dict that we hold only ever grows.
+        rows = self._rows
         keys: dict[int, str] = {i: rows[i][1] for i in ids.tolist() if i in rows}
         unread = np.array([i for i in ids.tolist() if i not in keys], np.int64)
         for start in range(0, len(unread), KEYS_AT_ONCE):
@@ -67,18 +66,18 @@ class DocumentCache:
         return keys
 
     def signatures(self, ids: Ids) -> Int16Array:
-        """Return the signatures of documents that were read: int16 of shape (ids, num_hashes)."""
+        """Return the signatures of documents that are in the cache: int16 of (ids, num_hashes)."""
         signatures: dict[int, bytes] = dict(self._execute(statements.SIGNATURES_OF_IDS, ids))
         rows = [(*self._rows[i][:5], signatures[i]) for i in ids.tolist()]
         documents = StoredDocuments(self._corpus, self._vocabulary, rows)
         return documents.signatures(np.arange(len(ids)), self._corpus.config.num_hashes)
 
     def fits(self, ids: Ids) -> bool:
-        """Say whether documents can be read at once."""
+        """Return whether these documents can be read at once."""
         return self._size_of(ids.tolist()) <= CACHE_BYTES
 
     def parts(self, ids: Ids) -> Iterator[Ids]:
-        """Cut documents, in their order, where reading them together would take too much memory."""
+        """Cut documents into parts that can be read at once, keeping their order."""
         parts = [ids]
         while parts:
             part = parts.pop()
@@ -98,11 +97,11 @@ class DocumentCache:
         self._bytes += sum(map(_size, rows))
         if gone := set(missing) - self._rows.keys():
             raise DatabaseError(
-                f"document {min(gone)} has band rows, but is not there: run textsim check"
+                f"band rows name document {min(gone)}, which is not stored; run textsim check"
             )
 
     def _missing(self, numbers: list[int]) -> list[int]:
-        """Return the ids that have to be read; if too much is kept, let other documents go."""
+        """Return the ids that must be read; if the cache is full, keep only these documents."""
         missing = [number for number in numbers if number not in self._rows]
         if missing and self._bytes > CACHE_BYTES:
             self._rows = {i: self._rows[i] for i in numbers if i in self._rows}
@@ -111,7 +110,7 @@ class DocumentCache:
 
     @cached_property
     def _has_long(self) -> bool:
-        """Whether any document of the corpus has words that are stored apart from its row."""
+        """Whether the words of any document of the corpus are stored apart from its row."""
         cursor = self._connection.execute(self._corpus.statement(statements.HAS_LONG_DOCUMENTS))
         return cursor.fetchone() != (False,)
 

@@ -1,7 +1,7 @@
-"""Documents with the same words, folded: of each class one document stands for the others.
+"""Folds copies, documents with the same words: one document of each class represents the others.
 
-So ten thousand copies of a template cost what one document costs. Copies share all their buckets, so
-they are looked for among the documents of buckets with many only.
+So ten thousand copies of a template cost as much as one document. Copies share all their buckets, so
+only crowded buckets are searched for copies.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ DOCUMENTS_AT_ONCE = 50_000
 
 
 class Copies:
-    """Classes of documents with the same words: of each, the lowest id stands for the others."""
+    """Classes of documents with the same words; the lowest id of a class represents it."""
 
     def __init__(self, connection: Connection, corpus: StoredCorpus) -> None:
         self._connection = connection
@@ -35,9 +35,9 @@ class Copies:
         self._represented = np.empty(0, np.int32)
 
     def fold(self, members: Members) -> Members:
-        """Return the buckets with one document of each class, once all its copies are found.
+        """Find the copies among buckets, and return the buckets with one document of each class.
 
-        All copies of a document are in the same buckets, so each bucket has whole classes.
+        All copies of a document are in the same buckets, so a bucket has whole classes.
         """
         members = self.without_represented(members)
         ids = np.unique(members.ids)
@@ -53,23 +53,23 @@ class Copies:
         return self.without_represented(members)
 
     def without_represented(self, members: Members) -> Members:
-        """Return the buckets without documents that another one stands for."""
+        """Return the buckets without the documents that another document represents."""
         if not len(self._represented):
             return members
         return members.keep(~is_among(members.ids, self._represented))
 
     def has_representatives(self, pairs: Int64Array) -> BoolArray:
-        """Say in which packed pairs no other document stands for either."""
+        """Return for each packed pair whether no other document represents either side."""
         represented = is_among(left_of(pairs), self._represented)
         return ~(represented | is_among(right_of(pairs), self._represented))
 
     def class_of(self, representative: int) -> Ids:
-        """Return all documents that one document stands for, itself first."""
+        """Return all documents that a document represents, itself first."""
         ids = self.by_representative.get(representative)
         return np.array([representative], np.int64) if ids is None else ids
 
     def _suspects(self, ids: Int32Array) -> Iterator[Int32Array]:
-        """Yield documents of which others have the same hash of words, whole classes together."""
+        """Yield documents that share the hash of their words with others, whole classes together."""
         columns = [self._hashes(ids[i : i + DOCUMENTS_AT_ONCE]) for i in _starts(ids)]
         documents, hashes = (np.concatenate(column) for column in zip(*columns, strict=True))
         order = np.argsort(hashes, kind="stable")
@@ -96,7 +96,7 @@ class Copies:
         return load_int4_array(documents), load_int8_array(hashes)
 
     def _equal(self, suspects: Int32Array) -> Iterator[Ids]:
-        """Yield the classes among documents, compared word by word."""
+        """Compare documents word by word, and yield the classes of equal ones."""
         for (ids,) in self._fetch(statements.COPIES, suspects):
             yield np.sort(load_int4_array(ids)).astype(np.int64)
 

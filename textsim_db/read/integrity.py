@@ -1,7 +1,7 @@
-"""The integrity of a corpus: every invariant of its stored rows, as check() tests it.
+"""The integrity of a corpus: check() tests every invariant of its stored rows.
 
-The words must give the signature (computed here), and the signature the band rows (computed by the
-server's own hash_array_extended), so that neither side checks itself.
+The signature must follow from the words, which is computed here. The band rows must follow from the
+signature, which the server computes with hash_array_extended(). So neither side checks itself.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from textsim_db.text.tokens import tokens_of
 
 DOCUMENTS_AT_ONCE = 5_000
 MAX_WORDS = 500_000
-"""The words that are kept between documents: more memory saves reading some again."""
+"""The number of words that are kept between documents; a larger number reads fewer words twice."""
 BLOCK_BITS = 12
-"""The band rows of 2^12 ids are compared by one sum; if it differs, row by row."""
+"""One sum compares the band rows of 2^12 ids. If the sums differ, the rows are compared."""
 
 _EMPTY = dump_array(np.empty(0, np.int16))
 
@@ -39,7 +39,7 @@ Row = tuple[Any, ...]
 
 
 def check(store: Store, progress: Callable[[int], None] | None = None) -> list[Problem]:
-    """Return everything that is wrong in one snapshot of a corpus."""
+    """Return every problem of a corpus, in one snapshot."""
     with snapshot(store.engine) as connection:
         return [
             *_word_problems(connection),
@@ -52,13 +52,14 @@ def check(store: Store, progress: Callable[[int], None] | None = None) -> list[P
 
 def _word_problems(connection: Connection) -> Iterator[Problem]:
     for id_, word in connection.execute(statements.WRONG_WORD_HASHES):
-        yield Problem("word hash", f"word {id_}", f'the stored hash is not that of "{word[:40]}"')
+        detail = f'the stored hash is not the hash of "{word[:40]}"'
+        yield Problem("word hash", f"word {id_}", detail)
 
 
 def _document_problems(
     connection: Connection, corpus: StoredCorpus, progress: Callable[[int], None] | None
 ) -> Iterator[Problem]:
-    """Yield the problems of documents: while some are checked, the next ones are read."""
+    """Yield the problems of documents; while documents are checked, the next ones are read."""
     done = 0
     checker = _Checker(connection, corpus)
     with connection.cursor(corpus.label("check documents"), binary=True) as cursor:
@@ -74,7 +75,7 @@ def _document_problems(
 
 
 class _Checker:
-    """Checks what is stored of documents against their words."""
+    """Checks the stored signatures and counts of documents against their words."""
 
     def __init__(self, connection: Connection, corpus: StoredCorpus) -> None:
         self._connection = connection
@@ -111,7 +112,7 @@ class _Checker:
         return len(rows), problems
 
     def _read_words(self, ids: list[int]) -> dict[int, str]:
-        """Return the words of ids, and note the ids that are not in the dictionary."""
+        """Return the words of ids; self._absent has the ids that are not in the dictionary."""
         missing = [number for number in ids if number not in self._words]
         if len(self._words) + len(missing) > MAX_WORDS:
             self._words, missing = {}, ids
@@ -128,20 +129,23 @@ class _Checker:
         has_language = self._config.language is not None and word_ids is not None
         if (language is not None) != has_language:
             expected = "a language" if has_language else "none"
-            yield Problem("language", key, f"stored is {language}, expected {expected}")
+            yield Problem(
+                "language", key, f"the stored language is {language}, expected {expected}"
+            )
 
 
 def _sketch_problems(row: Row, shingle_count: int, signature: bytes) -> Iterator[Problem]:
     if row[1] != shingle_count:
-        detail = f"the words give {shingle_count} shingles, stored is {row[1]}"
+        detail = f"the words have {shingle_count} shingles, the stored count is {row[1]}"
         yield Problem("shingle count", row[0], detail)
     if row[3] != signature:
-        yield Problem("signature", row[0], "the stored signature is not that of the words")
+        yield Problem("signature", row[0], "the stored signature is not the signature of the words")
 
 
 def _forgotten(connection: Connection, corpus: StoredCorpus) -> Iterator[Problem]:
     for (key,) in connection.execute(corpus.statement(statements.FORGOTTEN_DOCUMENTS), [corpus.id]):
-        yield Problem("words", key, "they wait for ids, but are not in the log of what is pending")
+        detail = "the words have no ids, and no entry of textsim.pending asks for them"
+        yield Problem("words", key, detail)
 
 
 def _source_problems(connection: Connection, corpus: StoredCorpus) -> Iterator[Problem]:
@@ -150,7 +154,7 @@ def _source_problems(connection: Connection, corpus: StoredCorpus) -> Iterator[P
 
 
 def _band_problems(connection: Connection, store: Store) -> Iterator[Problem]:
-    """Yield the band rows that the signatures do not give, and those that are missing."""
+    """Yield the band rows that are missing, and those that do not follow from a signature."""
     config = store.corpus.config
     shape = {"rows": config.rows, "bands": config.bands, "bits": BLOCK_BITS}
     blocks = _differing_blocks(connection, store, shape | {"seed": secrets.randbits(63)})
@@ -163,7 +167,7 @@ def _band_problems(connection: Connection, store: Store) -> Iterator[Problem]:
         place = f"bucket {bucket}"
         if key is None:
             yield Problem(
-                "orphan", f"document {document_id}", f"a band row without document: {place}"
+                "orphan", f"document {document_id}", f"a band row of no stored document: {place}"
             )
         elif count > 0:
             yield Problem("missing band row", key, place)
@@ -174,7 +178,7 @@ def _band_problems(connection: Connection, store: Store) -> Iterator[Problem]:
 def _differing_blocks(
     connection: Connection, store: Store, parameters: dict[str, int]
 ) -> list[int]:
-    """Return the blocks of ids in which the signatures give other band rows than are stored."""
+    """Return the blocks of ids whose stored band rows differ from the signatures' band rows."""
 
     def sums(connection: Connection, statement: LiteralString) -> set[Row]:
         return set(connection.execute(store.corpus.statement(statement), parameters))

@@ -1,4 +1,4 @@
-"""The recall that a corpus reaches: a sample of its documents compared with all, by brute force."""
+"""Measures the recall of a corpus: compares a sample with all documents by brute force."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from textsim_db.text.streams import cut
 DOCUMENTS_AT_ONCE = 5000
 
 Progress = Callable[[int, int], None]
-"""Called with the documents compared so far, and their number."""
+"""Called with the number of documents compared so far, and the number of all documents."""
 Row = tuple[Any, ...]
 
 
@@ -46,7 +46,7 @@ def measure_recall(
 
 
 class _Comparison:
-    """A sample, and what its documents have in common with all documents."""
+    """Compares the documents of a sample with all documents."""
 
     def __init__(
         self, connection: Connection, store: Store, threshold: float, sample_ids: Ids
@@ -66,7 +66,7 @@ class _Comparison:
         self._is_reached: dict[str, bool] = {}
 
     def report(self, progress: Progress | None) -> RecallReport:
-        """Compare the sample with all documents and sum it up."""
+        """Compare the sample with all documents and return the report."""
         ((documents, words),) = self._execute(statements.COUNT_AND_MEAN_WORDS, [])
         self._compare_all(documents, progress)
         count = len(self._pairs)
@@ -110,7 +110,8 @@ class _Comparison:
         overlap = overlaps(index, rows, self._threshold)
         self._histogram += overlap.histogram
         in_sample = np.isin(documents.ids, self._sample.ids, assume_unique=True)
-        self._histogram[BINS] -= int(in_sample.sum())  # each document of the sample with itself
+        # The histogram counts each document of the sample with itself, which is no pair.
+        self._histogram[BINS] -= int(in_sample.sum())
         is_pair = self._sample.ids[overlap.few] != documents.ids[overlap.many]
         few, many = overlap.few[is_pair], overlap.many[is_pair]
         order = np.argsort(few, kind="stable")
@@ -119,7 +120,7 @@ class _Comparison:
         values = jaccard.jaccard_pairs(both, few, many + len(self._sample.ids))
         similar = values >= self._threshold
         few, many, values = few[similar], many[similar], values[similar]
-        # A pair of two documents of the sample comes from both sides, and counts once.
+        # A pair of two documents of the sample is found from both sides, but counts once.
         counts = ~in_sample[many] | (self._sample.ids[few] < documents.ids[many])
         columns = (few, many, values, self._share_a_bucket(documents, few, many), counts)
         for i, j, value, shares_bucket, counted in zip(*(c.tolist() for c in columns), strict=True):
@@ -137,7 +138,7 @@ class _Comparison:
         return share_value(self._buckets[few], buckets[places])
 
     def _candidates(self) -> list[int]:
-        """Return how many others share a bucket with each document of the sample."""
+        """Return the number of candidates of each document of the sample, sorted."""
         numbers = np.repeat(np.arange(len(self._buckets), dtype=np.int32), self._config.bands)
         parameters = [Array(numbers), Array(self._buckets.ravel())]
         rows = self._execute(statements.COUNT_CANDIDATES, parameters)
@@ -149,7 +150,10 @@ class _Comparison:
 
 
 def distribution(report: RecallReport) -> Distribution:
-    """Return how many documents are how similar to one, as measured; unlike ones are left out."""
+    """Return the measured distribution: for each similarity, the number of documents that have it.
+
+    Documents that share no shingle with the sampled document are not in the histogram.
+    """
     share = max(report.sampled, 1)
     middles = [min((i + 0.5) / BINS, 1.0) for i in range(BINS + 1)]
     return Distribution(middles, [pairs / share for pairs in report.histogram], report.documents)

@@ -1,4 +1,4 @@
-"""Normal forms composed of the words that word ids stand for."""
+"""Normal forms, composed from word ids."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def compose_forms(
 ) -> list[bytes]:
     """Return the normal form of each document in UTF-8.
 
-    word_ids, offsets: as load_int4_arrays gives them; texts_of: returns the words of distinct ids. A
-    word that it does not return is left empty.
+    word_ids, offsets: as load_int4_arrays returns them; texts_of: returns the words of distinct ids.
+    A word that it does not return is left empty.
     """
     distinct, places = _distinct(word_ids, SPREAD)
     numbers = distinct.tolist()
@@ -54,7 +54,7 @@ def _distinct(word_ids: Int32Array, spread: int) -> tuple[Int32Array, Int64Array
 
 @kernel
 def _compose(words: Utf8, places: Int64Array, offsets: Int64Array) -> tuple[ByteArray, Int64Array]:
-    """Return the forms one after another, and the bounds of each."""
+    """Return all forms in one array, and the bounds of each form."""
     out = np.empty(_total_size(words, places), np.uint8)
     bounds = np.zeros(len(offsets), np.int64)
     at = 0

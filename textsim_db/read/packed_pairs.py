@@ -1,4 +1,4 @@
-"""Pairs of documents, packed into one number each: made of buckets, sorted, each once; pure."""
+"""Pairs of documents, each packed into one number: made from buckets, sorted, distinct; pure."""
 
 from __future__ import annotations
 
@@ -11,16 +11,17 @@ from textsim_db.text.array_types import BoolArray, Int16Array, Int32Array, Int64
 from textsim_db.text.numba_compiler import inlined_kernel, kernel
 
 Ids = npt.NDArray[np.signedinteger[Any]]
-"""Documents by id: int4 where they are stored, int64 where they are compared."""
+"""Ids of documents: int32 as they are read, int64 in comparisons."""
 
 _LOW = 0xFFFFFFFF
 _SIGN = 2**31
 
 
 class Members(NamedTuple):
-    """The documents of several buckets: ids int32, those of all, in order and each once a bucket.
+    """The documents of several buckets.
 
-    offsets: (buckets + 1,), the bounds of each bucket.
+    ids: int32, one bucket after another, sorted and distinct in each; offsets: (buckets + 1,), the
+    bounds of each bucket.
     """
 
     ids: Int32Array
@@ -32,17 +33,17 @@ class Members(NamedTuple):
         return np.diff(self.offsets)
 
     def take(self, chosen: BoolArray) -> Members:
-        """Return some of the buckets; chosen: (buckets,)."""
+        """Return the chosen buckets; chosen: (buckets,)."""
         sizes = self.sizes
         return Members(self.ids[np.repeat(chosen, sizes)], offsets_of(sizes[chosen]))
 
     def keep(self, kept: BoolArray) -> Members:
-        """Return the buckets with some of their documents; kept: (ids,)."""
+        """Return the buckets with the kept documents only; kept: (ids,)."""
         return Members(self.ids[kept], offsets_of(kept)[self.offsets])
 
 
 class Part(NamedTuple):
-    """The pairs of one round: those whose left document divided by rounds leaves this number."""
+    """The pairs of one round: the id of the left document leaves the remainder number."""
 
     number: int
     rounds: int
@@ -59,9 +60,9 @@ def offsets_of(sizes: npt.NDArray[np.integer[Any] | np.bool_]) -> Int64Array:
 
 
 def members_of(places: Int32Array, ids: Int32Array, buckets: int) -> Members:
-    """Return the members of buckets from their rows, in any order and perhaps repeated.
+    """Return the members of buckets from band rows, in any order and perhaps repeated.
 
-    places: (rows,), the bucket of each row, from 0 on; ids: (rows,).
+    places: (rows,), the number of the bucket of each row, from 0; ids: (rows,).
     """
     rows = np.unique((places.astype(np.int64) << 32) + (ids.astype(np.int64) + _SIGN))
     bounds = np.searchsorted(rows, np.arange(buckets + 1, dtype=np.int64) << 32)
@@ -76,7 +77,7 @@ def joined_members(parts: list[Members]) -> Members:
 
 
 def pack(left: Ids, right: Ids) -> Int64Array:
-    """Return pairs as numbers, which sort by the left document and then by the right one."""
+    """Pack pairs into numbers, which sort by the left document and then by the right one."""
     return (left.astype(np.int64) << 32) | (right.astype(np.int64) & _LOW)
 
 
@@ -91,12 +92,12 @@ def right_of(pairs: Int64Array) -> Int64Array:
 
 
 def count_pairs(sizes: Int64Array) -> int:
-    """Return how many pairs buckets of these sizes have together."""
+    """Return the number of pairs in buckets of these sizes."""
     return int((sizes * (sizes - 1) // 2).sum())
 
 
 def pairs_of(members: Members, part: Part = ALL) -> Int64Array:
-    """Return the pairs of each bucket that belong to a part; a pair comes once a bucket."""
+    """Return the pairs of each bucket that belong to a part; a pair comes once for each bucket."""
     return _pairs_of(members, part)
 
 
@@ -125,9 +126,9 @@ def _count_pairs_of(ids: Int32Array, offsets: Int64Array, number: int, rounds: i
 
 
 def distinct(parts: list[Int64Array]) -> tuple[Int64Array, BoolArray]:
-    """Return the distinct pairs of all parts in order, and which of them came once only.
+    """Return the distinct pairs of all parts, sorted, and which of them occurred only once.
 
-    Takes the parts out of the list, so that their memory is free while the pairs are sorted.
+    Empties the list of parts, so that their memory is free while the pairs are sorted.
     """
     pairs = np.concatenate([np.zeros(0, np.int64), *parts])
     parts.clear()
@@ -139,7 +140,7 @@ def distinct(parts: list[Int64Array]) -> tuple[Int64Array, BoolArray]:
 
 @kernel
 def _remove_repeated(pairs: Int64Array, is_single: BoolArray) -> int:
-    """Move the distinct ones of sorted pairs to the front, and return how many there are."""
+    """Move the distinct pairs of a sorted array to its front, and return their number."""
     count = 0
     for i in range(len(pairs)):
         if count and pairs[i] == pairs[count - 1]:
@@ -151,7 +152,7 @@ def _remove_repeated(pairs: Int64Array, is_single: BoolArray) -> int:
 
 
 def is_among(ids: Ids, chosen: Ids) -> BoolArray:
-    """Say which ids are among some that are in order."""
+    """Return for each id whether it is among the chosen ids, which are sorted."""
     if not len(chosen):
         return np.zeros(len(ids), np.bool_)
     places = np.minimum(np.searchsorted(chosen, ids), len(chosen) - 1)
@@ -160,7 +161,7 @@ def is_among(ids: Ids, chosen: Ids) -> BoolArray:
 
 
 class BucketsOfDocuments:
-    """The numbers of the buckets that documents are in, of a few buckets with many documents."""
+    """For each document, the numbers of its buckets, among a few large buckets."""
 
     def __init__(self, members: Members) -> None:
         numbers = np.repeat(np.arange(len(members.offsets) - 1), members.sizes)
@@ -170,7 +171,7 @@ class BucketsOfDocuments:
         self._offsets = offsets_of(sizes)
 
     def least_shared(self, pairs: Int64Array) -> Int64Array:
-        """Return the least number of a bucket that both documents of each pair are in, -1 for none."""
+        """Return for each pair the lowest number of a bucket that both documents are in, or -1."""
         shared = np.full(len(pairs), -1, np.int64)
         left, right = left_of(pairs), right_of(pairs)
         both = np.flatnonzero(is_among(left, self._ids) & is_among(right, self._ids))
@@ -198,7 +199,7 @@ def _least_shared(
 
 @kernel
 def same_anywhere(values: Int16Array, left: Int64Array, right: Int64Array) -> BoolArray:
-    """Say which pairs of rows have the same value in any column; values: (rows, columns)."""
+    """Return which pairs of rows have the same value in any column; values: (rows, columns)."""
     same = np.zeros(len(left), np.bool_)
     for pair in range(len(left)):
         for column in range(values.shape[1]):
@@ -210,7 +211,7 @@ def same_anywhere(values: Int16Array, left: Int64Array, right: Int64Array) -> Bo
 
 @kernel
 def share_value(left: Int32Array, right: Int32Array) -> BoolArray:
-    """Say which rows of two matrices, such as the buckets of pairs, have any value in common.
+    """Return which rows of two matrices, such as the buckets of pairs, have a value in common.
 
     left, right: (pairs, columns).
     """

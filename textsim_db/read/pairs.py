@@ -1,8 +1,8 @@
 """All verified pairs of a corpus.
 
-copies folded -> pairs of all buckets, each once -> documents, in order of the left one -> verify
-              -> links of large buckets
-              -> copies unfolded
+fold copies -> pairs of all buckets, each once -> documents, in order of the left one -> verify
+            -> links of large buckets
+            -> unfold copies
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ from textsim_db.text.array_types import Int64Array
 from textsim_db.text.streams import ahead
 
 PAIRS_AT_ONCE = 8_000
-"""Pairs that are verified at once, while the documents of the next ones are read."""
+"""The pairs that are verified at once, while the documents of the next pairs are read."""
 
 ComponentsOf = Callable[[Ids], Ids]
-"""Returns the number of the component that each document is in by the links before."""
+"""Returns the component of each document in the graph of the links so far."""
 
 
 def pairs(store: Store, criterion: Criterion) -> Generator[Pair, None, None]:
-    """Yield every candidate pair that passes the criterion, each once.
+    """Yield every candidate pair that passes the criterion, each once, in one snapshot.
 
-    All of it is read in one snapshot. Memory is bounded: the candidates of one round, 50 million
-    buckets' pairs, take 1.2 GB at most, and documents are read in chunks, which take at most 1 GB with
-    those kept between chunks. Besides that, a document in a bucket with more than 16 others takes 4
-    bytes for each such bucket, or 16 bytes if it is a copy of another one. Only the documents of one
-    pair, and of one large bucket, are read together however long they are.
+    Memory is bounded. The candidates of one round, at most 50 million pairs, take 1.2 GB at most.
+    Documents are read in chunks, which take at most 1 GB together with the cached documents. A
+    document in a crowded bucket takes 4 bytes for each such bucket, or 16 bytes if it is a copy.
+    Two kinds of documents are read together however long they are: those of one pair, and those of
+    one large bucket.
     """
     with snapshot(store.engine) as connection:
         finder = PairFinder(connection, store, criterion)
@@ -53,7 +53,7 @@ def pairs(store: Store, criterion: Criterion) -> Generator[Pair, None, None]:
 
 
 class _Chunk(NamedTuple):
-    """Packed pairs in order, and their documents, read, in order of the ids."""
+    """Sorted packed pairs, with their documents in order of the ids."""
 
     pairs: Int64Array
     ids: Ids
@@ -71,15 +71,15 @@ class PairFinder:
         self.copies = self._candidates.copies
 
     def links(self, components_of: ComponentsOf | None = None) -> Iterator[Links]:
-        """Yield the verified pairs, a chunk at a time; to be called once.
+        """Yield the verified pairs, a chunk at a time; can be called only once.
 
-        With components_of, links of large buckets that join no two components are left out.
+        With components_of, a large bucket yields only links between different components.
         """
         for pairs in self._candidates.lists():
             yield from self._verified(pairs)
         for number, ids in enumerate(self._candidates.large):
             if self.criterion.measure is not JACCARD:
-                # No short cut is known for other measures.
+                # The short cut of cluster.large_buckets needs Jaccard similarity.
                 for pairs in self._candidates.of_large_bucket(number):
                     yield from self._verified(pairs)
             elif components_of is None:
@@ -88,13 +88,13 @@ class PairFinder:
                 yield from self._joining_of_large_bucket(ids, components_of)
 
     def _verified(self, pairs: Int64Array) -> Iterator[Links]:
-        """Yield the verified pairs among some in order: while some are verified, the next are read."""
+        """Yield the verified pairs in order; while pairs are verified, the next ones are read."""
         with closing(ahead(self._cut(pairs), self._read)) as chunks:
             for chunk in chunks:
                 yield self._links_of(chunk)
 
     def _cut(self, pairs: Int64Array) -> Iterator[Int64Array]:
-        """Yield pairs in parts, in halves where their documents are too long."""
+        """Cut pairs into parts; a part whose documents take too much memory is halved."""
         for start in range(0, len(pairs), PAIRS_AT_ONCE):
             parts = [pairs[start : start + PAIRS_AT_ONCE]]
             while parts:
@@ -142,7 +142,7 @@ def _pairs_of_copies(finder: PairFinder, similarity: float) -> Iterator[Pair]:
 
 
 def _unfolded(finder: PairFinder, links: Links) -> Iterator[Pair]:
-    """Yield the pairs of all documents that the two of each link stand for."""
+    """Yield the pairs of all documents that the two documents of each link represent."""
     copies = finder.copies
     representatives = np.unique(np.concatenate((links.left, links.right)))
     members = [copies.class_of(number) for number in representatives.tolist()]

@@ -1,6 +1,6 @@
-"""A text in, its matches out.
+"""Searches: a text in, its matches out.
 
-The way of a text, each stage once:
+The stages:
 
     text -> sketch -> buckets -> candidates (a join with the band index)
          -> stored documents, words as numbers -> verify -> matches, best first
@@ -44,11 +44,14 @@ from textsim_db.text.tokens import tokens_of
 from textsim_db.text.utf8 import to_bytes
 
 QUERIES_AT_ONCE = 500
-"""The queries of one round of SQL; more take more memory."""
+"""The queries of one round of SQL; a larger number takes more memory."""
 
 
 class Queries(NamedTuple):
-    """What is compared with stored documents: rows, and int16 signatures of (queries, num_hashes)."""
+    """Queries as rows, to be compared with stored documents.
+
+    signatures: int16 of shape (queries, num_hashes).
+    """
 
     rows: Rows
     signatures: Int16Array
@@ -62,14 +65,14 @@ def query(store: Store, text: str, criterion: Criterion) -> list[Match]:
 
 
 def query_many(store: Store, texts: Sequence[str], criterion: Criterion) -> list[list[Match]]:
-    """Return the matches of several texts, in a round of SQL for some hundreds of them."""
+    """Return the matches of several texts, with one round of SQL for each QUERIES_AT_ONCE texts."""
     data = [_numbered_bytes(i, text) for i, text in enumerate(texts)]
     to_sketches = partial(sketch, config=store.corpus.config, language=criterion.language)
     return _in_rounds(store, data, to_sketches, criterion)
 
 
 def query_forms(store: Store, forms: Sequence[str], criterion: Criterion) -> list[list[Match]]:
-    """Return the matches of normal forms as the corpus stores them, each of itself among them."""
+    """Return the matches of stored normal forms; a document is among its own matches."""
 
     def to_sketches(data: Sequence[bytes]) -> Sketches:
         return sketch_tokens(tokens_of(data), store.corpus.config)
@@ -78,7 +81,7 @@ def query_forms(store: Store, forms: Sequence[str], criterion: Criterion) -> lis
 
 
 def neighbours(store: Store, key: str, criterion: Criterion) -> list[Match]:
-    """Return the matches of an indexed document, itself left out; raises DocumentNotFound."""
+    """Return the matches of an indexed document, without itself; raises DocumentNotFound."""
     config, vocabulary = store.corpus.config, Vocabulary(store.dictionary)
     stored = _row_of_key(store, key)
     document = StoredDocuments(store.corpus, vocabulary, [stored])
@@ -96,14 +99,14 @@ def neighbours(store: Store, key: str, criterion: Criterion) -> list[Match]:
 
 
 def candidates_of(store: Store, text: str, language: str | None) -> list[Candidate]:
-    """Return the documents that share a bucket with a text, most shared buckets first."""
+    """Return the candidates of a text; the candidate with the most shared buckets comes first."""
     sketches = sketch([to_bytes(text)], store.corpus.config, language)
     shared = count_shared_buckets(store, sketches.buckets, language)
     return sorted((Candidate(*row) for row in shared), key=lambda c: (-c.bands, c.key))
 
 
 def side_of(store: Store, key: str) -> Side:
-    """Return an indexed document as explain_sides() takes it; raises DocumentNotFound."""
+    """Return an indexed document as a side for explain_sides(); raises DocumentNotFound."""
     _, _, _, word_ids, form, _ = _row_of_key(store, key)
     if form is None:
         (form,) = normal_forms(*load_int4_arrays([word_ids]), store.dictionary)
@@ -116,7 +119,7 @@ def _in_rounds(
     to_sketches: Callable[[Sequence[bytes]], Sketches],
     criterion: Criterion,
 ) -> list[list[Match]]:
-    """Return the matches of many queries: while a round is verified, the next one is on its way."""
+    """Return the matches of many queries; while one round is verified, the next one is fetched."""
 
     def with_candidates(sketches: Sketches) -> tuple[Sketches, Candidates]:
         return sketches, find_candidates(store, sketches.buckets, criterion.language)
@@ -134,7 +137,7 @@ def _in_rounds(
 def _matches(
     store: Store, sketches: Sketches, candidates: Candidates, criterion: Criterion
 ) -> list[list[Match]]:
-    """Return the candidates of each query that the exact check verifies, best first."""
+    """Return the verified candidates of each query, best first."""
     if not candidates.rows:
         return [[] for _ in sketches.signatures]
     vocabulary = Vocabulary(store.dictionary)
@@ -168,7 +171,7 @@ def _verified(
 
 
 def _best_first(matches: list[Match], criterion: Criterion) -> list[Match]:
-    """Return matches by similarity, or distance, and then by key."""
+    """Sort matches by similarity or distance, the best first, and then by key."""
     sign = 1 if criterion.measure.is_distance else -1
     return sorted(matches, key=lambda match: (sign * match.similarity, match.key))
 

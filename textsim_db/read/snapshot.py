@@ -1,4 +1,4 @@
-"""One state of the database, for reads that belong together, on one connection or on two."""
+"""Snapshots: reads on one connection or on two that see the same state of the database."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Result = TypeVar("Result")
 
 @contextmanager
 def snapshot(engine: Engine) -> Iterator[Connection]:
-    """Lend a connection in a transaction that sees one state and writes nothing."""
+    """Lend a connection in a read-only transaction that sees one state of the database."""
     with transaction(engine) as connection:
         connection.execute(statements.ONE_STATE)
         yield connection
@@ -33,8 +33,8 @@ def snapshot(engine: Engine) -> Iterator[Connection]:
 def with_second(engine: Engine, first: Connection) -> Iterator[list[Connection]]:
     """Lend a second connection that sees the state of the first, so that two processors work.
 
-    Yields both, or the first alone if there is no second one: a pooler may have none left, or lead
-    to another server.
+    Yields both, or only the first if no second connection is possible: a pooler may have none left,
+    or may lead to another server.
     """
     with ExitStack() as stack:
         connections = [first]
@@ -48,7 +48,7 @@ def with_second(engine: Engine, first: Connection) -> Iterator[list[Connection]]
 @contextmanager
 def _of_same_state(engine: Engine, name: str) -> Iterator[Connection]:
     with snapshot(engine) as connection:
-        # SET takes no parameters, and the name has hexadecimal digits and hyphens only.
+        # SET accepts no parameters. The name is safe: it has only hexadecimal digits and hyphens.
         connection.execute(psycopg.sql.SQL(statements.IMPORT_SNAPSHOT).format(name))
         yield connection
 
@@ -60,7 +60,7 @@ def on_each(
 ) -> Generator[Result, None, None]:
     """Yield function(connection, item) for each item in order, on all connections at once.
 
-    If that ends early, the statements that run are cancelled.
+    If the caller stops early or a function raises, the running statements are cancelled.
     """
     if len(connections) == 1 or len(items) == 1:
         yield from (function(connections[0], item) for item in items)

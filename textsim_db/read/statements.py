@@ -1,7 +1,7 @@
-"""The statements of this room, in the order in which a reader meets them.
+"""The SQL statements of this room, grouped by task.
 
-A bucket alone says its band, because its hash is seeded with the band. A statement that may run for
-long begins with a comment, which pg_stat_activity shows.
+A bucket needs no column for its band, because the number of the band seeds the bucket's hash. A
+statement that may run for long begins with a comment, which pg_stat_activity shows.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from typing import Final, LiteralString
 
 _WORDS: Final[LiteralString] = """d.id, d.key, d.shingle_count,
     pg_catalog.array_send(d.word_ids), d.normal_form"""
-"""What StoredDocuments needs of a document to compare its words."""
+"""The columns that StoredDocuments needs to compare words."""
 _FIELDS: Final[LiteralString] = f"{_WORDS}, pg_catalog.array_send(d.signature)"
-"""What StoredDocuments needs of a document to compare its signature too."""
+"""The columns that StoredDocuments needs to compare words and signatures."""
 
 # Snapshots.
 
@@ -53,15 +53,16 @@ FROM (
 JOIN {{document}} d ON d.id = c.document_id
 """
 OF_LANGUAGE: Final[LiteralString] = "WHERE d.language = %s"
-"""Limits the statements above to the documents of a language."""
+"""Limits the statements above to the documents of one language."""
 
 DOCUMENT_OF_KEY: Final[LiteralString] = f"SELECT {_FIELDS} FROM {{document}} d WHERE d.key = %s"
 
-# Pairs and clusters: the documents of each bucket. What many rows have comes as an array.
+# Pairs and clusters: the documents of each bucket. Columns of many rows are sent as arrays.
 
-# The planner reads the table and sorts its rows where it expects to find few of its pages visible to
-# all. A range of buckets after the other, that would read the table many times. Two connections are
-# worth more than workers, which would send each bucket to be counted again.
+# If few pages of the table are marked as visible to all, the planner prefers to read the whole table
+# and sort it. We read one range of buckets after another, so it would read the table once a range.
+# Parallel workers are off: each would count its own part of a bucket, and the leader would add them
+# up. A second connection is faster.
 READ_IN_INDEX_ORDER: Final[LiteralString] = """
 SELECT pg_catalog.set_config('enable_seqscan', 'off', true),
     pg_catalog.set_config('enable_bitmapscan', 'off', true),
@@ -105,7 +106,8 @@ MEMBERS_OF_LANGUAGE: Final[LiteralString] = f"""{_ARRAYS_OF_MEMBERS}
 JOIN {{document}} d ON d.id = b.document_id
 WHERE d.language = %(language)s
 """
-# hash_array_extended() folds the hash of each element, so different words may have one hash.
+# Different words may have the same hash, because hash_array_extended() folds the hash of each element
+# to 32 bits.
 HASHES_OF_WORDS: Final[LiteralString] = """
 /* textsim-db: pairs of corpus {id}: hashes of words */
 SELECT pg_catalog.array_send(pg_catalog.array_agg(d.id)),
@@ -120,7 +122,8 @@ SELECT pg_catalog.array_send(pg_catalog.array_agg(d.id))
 FROM {document} d WHERE d.id = ANY (%s::integer[])
 GROUP BY d.word_ids, d.normal_form HAVING count(*) > 1
 """
-# d.signature stands for the first values of its bands. A signature of another length has none.
+# The caller replaces d.signature with the first values of its bands. The statement skips damaged
+# signatures, whose length is wrong.
 FIRST_VALUES: Final[LiteralString] = """
 /* textsim-db: pairs of corpus {id}: first values of bands */
 SELECT pg_catalog.array_send(pg_catalog.array_agg(s.id)),
@@ -143,8 +146,8 @@ HAS_LONG_DOCUMENTS: Final[LiteralString] = """
 SELECT pg_catalog.pg_relation_size(reltoastrelid) > 0
 FROM pg_catalog.pg_class WHERE oid = {document_name}::regclass
 """
-# PostgreSQL does not read arrays that are stored apart for this. array_send gives eight bytes for a
-# value of four.
+# pg_column_size() does not read arrays that are stored apart from their row. The factor is 2 because
+# array_send() sends eight bytes for a value of four.
 SIZE_OF_DOCUMENTS: Final[LiteralString] = """
 /* textsim-db: pairs of corpus {id}: sizes */
 SELECT coalesce(sum(coalesce(
@@ -156,7 +159,7 @@ KEYS_OF_IDS: Final[LiteralString] = """
 SELECT id, key FROM {document} WHERE id = ANY (%s::integer[])
 """
 
-# Recall by brute force: a sample, and all documents.
+# Recall by brute force: a sample is compared with all documents.
 
 IDS_WITH_SHINGLES: Final[LiteralString] = """
 SELECT id FROM {document} WHERE pg_catalog.cardinality(signature) > 0 ORDER BY id
@@ -225,7 +228,7 @@ COUNT_DOCUMENTS: Final[LiteralString] = """
 """
 HAS_DOCUMENT: Final[LiteralString] = "SELECT EXISTS (SELECT FROM {document} WHERE key = %s)"
 
-# Integrity: stored rows that contradict each other.
+# Integrity: these find stored rows that contradict each other.
 
 WRONG_WORD_HASHES: Final[LiteralString] = """
 /* textsim-db: check the dictionary */
@@ -240,8 +243,9 @@ WORDS_OF_IDS: Final[LiteralString] = """
 /* textsim-db: check documents: words */
 SELECT id, word FROM textsim.word WHERE id = ANY (%s::integer[])
 """
-# A document whose words wait for ids, and that no worker will hear of. Keys one by one can be hashed;
-# d.key = ANY (p.keys) would compare each document with each row of the log.
+# Documents whose words have no ids, and which no entry of the log names, so that no worker will give
+# them ids. unnest() lets the planner hash the keys; d.key = ANY (p.keys) would compare each document
+# with each entry.
 FORGOTTEN_DOCUMENTS: Final[LiteralString] = """
 /* textsim-db: check corpus {id}: words that wait for ids */
 SELECT d.key FROM {document} d
@@ -256,8 +260,8 @@ SELECT s.relation::text, p.problem
 FROM textsim.source s CROSS JOIN LATERAL textsim._source_problems(s) p (problem)
 WHERE s.corpus_id = %s AND s.active
 """
-# The band rows of documents with neighbouring ids as one sum of hashes, which needs no sorting. The
-# seed is secret, so no other rows can have the same sum.
+# One sum of hashes for the band rows of neighbouring ids, which needs no sorting. The seed is secret,
+# so nobody can prepare other rows with the same sum.
 SUMS_OF_BANDS: Final[LiteralString] = """
 /* textsim-db: check corpus {id}: band rows */
 SELECT document_id >> %(bits)s, count(*), sum(pg_catalog.hashint4extended(
@@ -276,8 +280,8 @@ SELECT b.id >> %(bits)s, count(*), sum(pg_catalog.hashint4extended(
 FROM ({_BUCKETS_OF_DOCUMENTS}
 ) b GROUP BY 1
 """
-# The rows that the signatures give against the rows that are stored, as multisets: a negative count
-# is the number of rows too many.
+# Compares the expected rows, computed from the signatures, with the stored rows, as multisets. A
+# positive sum counts missing rows, a negative sum counts extra rows.
 WRONG_BAND_ROWS: Final[LiteralString] = f"""
 /* textsim-db: check corpus {{id}}: wrong band rows */
 SELECT b.id, d.key, b.bucket, sum(b.sign)

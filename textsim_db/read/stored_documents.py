@@ -1,4 +1,4 @@
-"""Documents as rows of integers: word ids or code points, which the exact measures compare."""
+"""Stored documents as rows of integers, word ids or code points, which the exact measures compare."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ Ragged = tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]
 
 
 class Vocabulary:
-    """Numbers for words that stay the same for the length of one search.
+    """Numbers of words, which stay the same during one search.
 
-    They are the dictionary's ids, and negative numbers for words that it does not have, even where
-    a word is added to it in the meantime.
+    A word of the dictionary has its id. A word that is not in the dictionary gets a negative number,
+    and keeps it even if another session adds the word during the search.
     """
 
     def __init__(self, dictionary: Dictionary) -> None:
@@ -55,7 +55,7 @@ class Vocabulary:
         return numbers
 
     def texts(self, numbers: Sequence[int]) -> list[str]:
-        """Return the words that numbers stand for; raises DatabaseError for one of none."""
+        """Return the words of numbers; raises DatabaseError for a number without a word."""
         texts = self.dictionary.texts(number for number in numbers if number > 0)
         texts |= {number: word for word, number in self._unknown.items()}
         if unknown := set(numbers) - texts.keys():
@@ -66,9 +66,9 @@ class Vocabulary:
 class StoredDocuments:
     """Stored documents, as a search or a comparison reads them.
 
-    rows: (id, key, shingle count, word ids, normal form), and the signature if it is asked for; word
-    ids and signature as array_send gives them. A document has either word ids or a normal form, whose
-    words wait for ids.
+    rows: (id, key, shingle count, word ids, normal form), and the signature if signatures() is
+    called. Word ids and signature are in the format of array_send. A document has either word ids, or
+    a normal form if its words have no ids yet.
     """
 
     def __init__(
@@ -87,7 +87,10 @@ class StoredDocuments:
         return np.array([row[0] for row in self._rows], np.int64)
 
     def rows(self, of_shingles: bool = True) -> Rows:
-        """Return what measures of shingles compare, word ids or code points, or else the words."""
+        """Return the integers that a measure compares: word ids, or code points.
+
+        Code points only if the measure compares shingles and the shingles are characters.
+        """
         is_char = of_shingles and self._shingle.unit == "char"
         tokens, offsets = self._characters() if is_char else self._words()
         return Rows(tokens, offsets, self.shingle_counts, self._shingle.n)
@@ -103,7 +106,7 @@ class StoredDocuments:
         return _code_points(forms)
 
     def signatures(self, numbers: npt.NDArray[np.int64], num_hashes: int) -> Int16Array:
-        """Return the signatures of documents by number: int16 of shape (numbers, num_hashes).
+        """Return the signatures of documents by their place: int16 of shape (numbers, num_hashes).
 
         Raises DatabaseError if a signature has another length.
         """
@@ -113,15 +116,15 @@ class StoredDocuments:
             if len(signature) != layout.itemsize:
                 size = max(len(signature) - _ARRAY_HEADER, 0) // _INT2.itemsize
                 raise DatabaseError(
-                    f'the signature of document "{self.keys[i]}" has {size} values; '
-                    f"expected {num_hashes}: run textsim check"
+                    f'the signature of document "{self.keys[i]}" has {size} values, '
+                    f"expected {num_hashes}; run textsim check"
                 )
         values: Int16Array = np.frombuffer(b"".join(signatures), layout)["values"]["value"]
         return values.astype(np.int16)
 
 
 def signatures_as_sent(signatures: Int16Array) -> list[bytes]:
-    """Return what array_send gives for each of several signatures; (documents, num_hashes)."""
+    """Return each signature in the format of array_send; signatures: (documents, num_hashes)."""
     layout = _signature_layout(signatures.shape[1])
     rows = np.zeros(len(signatures), layout)
     header = dump_array(np.zeros(signatures.shape[1], np.int16))[:_ARRAY_HEADER]
@@ -133,7 +136,7 @@ def signatures_as_sent(signatures: Int16Array) -> list[bytes]:
 
 @lru_cache(maxsize=16)
 def _signature_layout(num_hashes: int) -> np.dtype[np.void]:
-    """Return how array_send lays out an int2[] of so many values."""
+    """Return the layout in which array_send sends an int2[] of num_hashes values."""
     return np.dtype([("header", f"V{_ARRAY_HEADER}"), ("values", _INT2, num_hashes)])
 
 
@@ -144,7 +147,7 @@ def rows_of_tokens(
     shingle: Shingle,
     of_shingles: bool,
 ) -> Rows:
-    """Return texts that are not stored as rows, comparable with those of stored documents."""
+    """Return texts that are not stored as rows that can be compared with stored documents."""
     if of_shingles and shingle.unit == "char":
         spans = pairwise(tokens.normal_offsets.tolist())
         numbers, offsets = _code_points([tokens.span(start, end) for start, end in spans])
@@ -158,8 +161,8 @@ def word_numbers(
 ) -> Ragged:
     """Return the words of documents as numbers.
 
-    arrays: the word ids of each as array_send gives them, or None; waiting: the normal forms of
-    those with None, by their place.
+    arrays: the word ids of each document in the format of array_send, or None if its words have no
+    ids yet. waiting: the normal forms of the documents with None, by their place.
     """
     arrays = list(arrays)
     if waiting:
@@ -174,7 +177,7 @@ def word_numbers(
 def normal_forms(
     word_ids: npt.NDArray[np.int32], offsets: npt.NDArray[np.int64], dictionary: Dictionary
 ) -> list[str]:
-    """Return the normal forms that word ids, as load_int4_arrays gives them, stand for."""
+    """Return the normal forms of documents, from word ids as load_int4_arrays returns them."""
     return [form.decode() for form in compose_forms(word_ids, offsets, dictionary.texts)]
 
 

@@ -1,4 +1,4 @@
-"""Counts of words over the documents of a corpus, a batch at a time; pure."""
+"""Counts the words of the documents of a corpus, a batch at a time; pure."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ from textsim_db.text.numba_compiler import kernel
 
 
 class WordCounts:
-    """How often each word occurs, in how many documents, and how the vocabulary grows.
+    """Counts how often each word occurs, in how many documents, and how the vocabulary grows.
 
-    A word is a number other than 0, and has a place, see places_of(). occurrences, documents: int64
-    by place; growth: for each document so far the number of distinct words up to it.
+    A word is a number other than 0, counted at the place that places_of() returns.
     """
 
     def __init__(self) -> None:
@@ -23,13 +22,13 @@ class WordCounts:
 
     @property
     def occurrences(self) -> Int64Array:
-        """How often the word of each place occurs."""
+        """The number of occurrences of each word: int64 by place."""
         counts: Int64Array = self._by_place[0]
         return counts
 
     @property
     def documents(self) -> Int64Array:
-        """In how many documents the word of each place occurs."""
+        """The number of documents that each word occurs in: int64 by place."""
         counts: Int64Array = self._by_place[1]
         return counts
 
@@ -40,12 +39,12 @@ class WordCounts:
 
     @property
     def growth(self) -> Int64Array:
-        """The distinct words up to each document: int64 of shape (documents,)."""
+        """The number of distinct words up to each document: int64 of shape (documents,)."""
         return np.concatenate([np.zeros(0, np.int64), *self._growth])
 
     @property
     def lengths(self) -> Int64Array:
-        """The words of each document: int64 of shape (documents,)."""
+        """The number of words of each document: int64 of shape (documents,)."""
         return np.concatenate([np.zeros(0, np.int64), *self._lengths])
 
     def add(self, words: Int32Array, offsets: Int64Array) -> None:
@@ -65,13 +64,13 @@ class WordCounts:
 
 
 def places_of(words: Int32Array) -> Int64Array:
-    """Return where words are counted: those with negative numbers in between the others."""
+    """Return the place of each word: even for positive numbers, odd for negative ones."""
     wide = words.astype(np.int64)
     return np.where(wide >= 0, 2 * wide, -2 * wide - 1)
 
 
 def words_at(places: Int64Array) -> Int64Array:
-    """Return the numbers of the words that are counted at places."""
+    """Return the numbers of the words at places."""
     return np.where(places % 2 == 0, places // 2, -(places + 1) // 2)
 
 
@@ -79,9 +78,10 @@ def words_at(places: Int64Array) -> Int64Array:
 def _count_words(
     places: Int64Array, offsets: Int64Array, documents_before: int, by_place: Int64Array
 ) -> Int64Array:
-    """Add to the counts, and return for each document how many of its words are new.
+    """Add to the counts, and return the number of new words of each document.
 
-    by_place: (3, places), the occurrences, the documents, and the number of the last document.
+    by_place: (3, places), the occurrences, the documents, and the number of the document that had the
+    word last.
     """
     occurrences, documents, last = by_place
     new = np.zeros(len(offsets) - 1, np.int64)

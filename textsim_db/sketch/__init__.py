@@ -1,5 +1,5 @@
 """sketch: distinct shingles in, signatures and buckets out.
 
-Also the plan of bands and rows: what they find at which similarity.
+Also plans bands and rows: the probability of a match at each similarity.
 Knows no database and no files.
 """

@@ -1,4 +1,4 @@
-"""Buckets of signatures: locality-sensitive hashing by bands; pure, with no database.
+"""Buckets of signatures, by locality-sensitive hashing in bands.
 
 Leskovec, Rajaraman and Ullman, Mining of Massive Datasets, section 3.4.1.
 """
@@ -17,18 +17,18 @@ from textsim_db.text.numba_compiler import kernel
 
 
 class Buckets(NamedTuple):
-    """The buckets of several documents, as many of each as it has.
+    """The buckets of several documents, which may have different numbers of buckets.
 
-    values: int32, those of all documents, one after another; offsets: (documents + 1,). The band is
-    the seed of the hash, so buckets of different bands are equal by chance only. Two of one document
-    may be.
+    values: int32, the buckets of all documents, one document after another; offsets:
+    (documents + 1,), the start of each document's buckets. The band is the seed of the hash, so
+    buckets of different bands are equal only by chance. A document may have the same bucket twice.
     """
 
     values: Int32Array
     offsets: Int64Array
 
     def take(self, numbers: Int64Array) -> Buckets:
-        """Return the buckets of some documents: int64 of shape (documents,)."""
+        """Return the buckets of the documents with these numbers: int64 of shape (documents,)."""
         sizes = np.diff(self.offsets)[numbers]
         offsets = np.concatenate((np.zeros(1, np.int64), np.cumsum(sizes)))
         first_places = self.offsets[:-1][numbers] - offsets[:-1]
@@ -37,7 +37,7 @@ class Buckets(NamedTuple):
 
 
 def ragged(matrix: Int32Array) -> Buckets:
-    """Return buckets of shape (documents, bands) as kernels take them."""
+    """Return a matrix of shape (documents, bands) as Buckets."""
     documents, bands = matrix.shape
     return Buckets(matrix.ravel(), np.arange(0, documents * bands + 1, bands))
 
@@ -66,13 +66,13 @@ def buckets(signatures: Int16Array, banding: Bands) -> Int32Array:
     """Return the bucket of each document in each band: int32 of shape (documents, bands).
 
     signatures has the shape (documents, num_hashes). The bucket of band j is the low 32 bits, signed,
-    of PostgreSQL's hash_array_extended(signature[j * rows:(j + 1) * rows], j). Raises DatabaseError for
-    signatures that are too short, which only stored ones can be.
+    of PostgreSQL's hash_array_extended(signature[j * rows:(j + 1) * rows], j). Raises DatabaseError if
+    the signatures are too short; only stored signatures can be.
     """
     needed = banding.bands * banding.rows
     if signatures.shape[1] < needed:
         raise DatabaseError(
-            f"a signature has {signatures.shape[1]} values; {banding.bands} bands of {banding.rows} "
-            f"rows need {needed}: run textsim check"
+            f"a stored signature has {signatures.shape[1]} values, but {banding.bands} bands of "
+            f"{banding.rows} rows need {needed}; run textsim check"
         )
     return hash_bands(signatures, banding.bands, banding.rows)

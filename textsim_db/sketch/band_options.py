@@ -1,4 +1,4 @@
-"""Bands and rows to choose from, with what each would find, cost and store; pure."""
+"""The possible bands and rows, with the recall, the candidates and the storage of each."""
 
 from __future__ import annotations
 
@@ -11,19 +11,22 @@ from textsim_db.settings import DEFAULTS, MIN_ROWS, Bands, CorpusSettings, check
 
 MAX_WORDS = 10_000_000
 _PAGE = 8168  # bytes of a page of 8 kB without its header
-_LONGEST_ROW = 4080  # bytes; of a longer row, the words are stored apart
+_LONGEST_ROW = 4080  # bytes; the words of a longer row are stored out of line
 _FULL = 0.9  # how full the server packs the pages of a B-tree
 _KEY = 12  # bytes of an average key
 _BUCKETS = 2**32
 
 
 class Option(NamedTuple):
-    """A banding of num_hashes values, and what it means.
+    """A number of bands and of rows for a corpus, with its recall and its cost.
 
-    recall: the probability that a pair exactly at the threshold is found, by the formula; see
-    is_optimistic(). storage: bytes for a document, all indexes included. candidates: how many
-    documents are expected to be verified for each. chosen: whether create_corpus would take this
-    banding.
+    - `bands`: the buckets of a document.
+    - `rows`: the signature values in a bucket.
+    - `recall`: the probability of finding a pair whose similarity equals the threshold, by the
+      formula. Between 0.2 and 0.6 the real recall may be lower by up to 0.013.
+    - `storage`: bytes for a document, all indexes included.
+    - `candidates`: the expected number of documents to verify for each document.
+    - `chosen`: whether `create_corpus` chooses these bands and rows.
     """
 
     bands: int
@@ -39,26 +42,26 @@ class Option(NamedTuple):
 
 
 def is_optimistic(probability: float) -> bool:
-    """Say whether signatures may find fewer pairs than this probability by the formula.
+    """Say whether signatures may find fewer pairs than this probability, which the formula gives.
 
-    They find up to 0.013 less if it is between 0.2 and 0.6, and as many or more above. The number of
-    equal values varies less than that of independent ones, so luck decides less often, good or bad.
-    Measured by benchmarks/sketch_distribution.py.
+    The real probability is up to 0.013 lower if the formula gives 0.2 to 0.6, and not lower if the
+    formula gives more. The number of equal values varies less than with independent values, so
+    chance decides fewer pairs. benchmarks/sketch_distribution.py measures this.
     """
     return 0.2 <= probability <= 0.6
 
 
 class Distribution(NamedTuple):
-    """How many documents there are at each similarity to one document, and in all."""
+    """How many documents have each similarity to a document, and how many the corpus has."""
 
     similarities: Sequence[float]
     documents: Sequence[float]
     corpus_documents: int
 
     def candidates(self, banding: Bands) -> float:
-        """Return how many candidates a banding is expected to give for one document.
+        """Return the expected number of candidates for one document.
 
-        Any two buckets of two documents are equal by chance once in 2^32 times.
+        Two buckets of unrelated documents are equal with probability 2^-32.
         """
         by_chance = banding.bands**2 * self.corpus_documents / _BUCKETS
         return by_chance + sum(
@@ -75,11 +78,18 @@ def plan(
     documents: int = 1_000_000,
     background: float = 0.05,
 ) -> list[Option]:
-    """Return the possible bandings, one for each number of rows from 2 on.
+    """Return an `Option` for each number of rows from 2 to `num_hashes`.
 
-    words: in a document. documents: in the corpus. background: the similarity of two unrelated
-    documents, from which the expected candidates follow. Raises
-    ConfigurationError.
+    - `threshold`, `recall`, `num_hashes`: as in `create_corpus`.
+    - `words`: the mean number of words in a document.
+    - `documents`: the number of documents in the corpus.
+    - `background`: the similarity of two unrelated documents. The expected number of candidates
+      depends on it.
+
+    Raises `ConfigurationError` if a value is out of range, or if no banding reaches the recall.
+
+        >>> [(o.bands, o.rows) for o in plan(threshold=0.8, recall=0.95) if o.chosen]
+        [(18, 7)]
     """
     check_count(documents, "documents", 0, 2**63 - 1)
     if not is_number(background) or not 0 <= background < 1:
@@ -91,7 +101,7 @@ def plan(
 def options(
     threshold: float, recall: float, num_hashes: int, words: float, distribution: Distribution
 ) -> list[Option]:
-    """Return the possible bandings for documents with this distribution of similarities."""
+    """Return an Option for each number of rows, for documents with this distribution."""
     chosen = choose(threshold, recall, num_hashes)
     if not is_number(words) or not 0 <= words <= MAX_WORDS:
         raise ConfigurationError(f"words is {words!r}; expected 0 to {MAX_WORDS}")
@@ -111,19 +121,19 @@ def options(
 
 
 def choose(threshold: float, recall: float, num_hashes: int) -> Bands:
-    """Return the banding that create_corpus would take; raises ConfigurationError."""
+    """Return the banding that create_corpus chooses; raises ConfigurationError."""
     settings = CorpusSettings(threshold=threshold, recall=recall, num_hashes=num_hashes)
     return settings.complete().banding
 
 
 def storage(words: float, num_hashes: int, bands: int) -> float:
-    """Return the bytes that a document takes, its indexes and its share of unused space included.
+    """Return the bytes of a document, with its index entries and its share of unused space.
 
-    By the layout of PostgreSQL's pages: "Database Physical Storage" in its documentation.
+    The layout of a page is described in PostgreSQL's documentation, "Database Physical Storage".
     """
     row = 24 + 4 + 4 + 1 + _KEY + 3 + (24 + 4 * words) + (24 + 2 * num_hashes)
     row = _aligned(row) + 4
-    # A page holds whole rows, so half a row of it is left over on average.
+    # A page holds whole rows only, so on average the space of half a row stays unused.
     document = _PAGE / max(_PAGE / row - 0.5, 1) if row <= _LONGEST_ROW else row + 200
     by_id, by_key = 16 + 4, _aligned(8 + 1 + _KEY) + 4
     band, by_bucket = 32 + 4, 16 + 4
@@ -131,7 +141,7 @@ def storage(words: float, num_hashes: int, bands: int) -> float:
 
 
 def wilson(hits: int, pairs: int) -> tuple[float, float]:
-    """Return the interval in which the share of hits among all pairs lies with 95 %, of a sample.
+    """Return the 95 % confidence interval of a share, from the hits in a sample of pairs.
 
     Wilson, "Probable inference, the law of succession, and statistical inference", 1927.
     """

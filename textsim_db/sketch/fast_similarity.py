@@ -1,13 +1,14 @@
-"""Signatures of shingle sets by fast similarity sketching; pure, with no database.
+"""Signatures of shingle sets by fast similarity sketching.
 
-Two sets have the same value in one place of their signatures with a probability equal to their
-Jaccard similarity. Dahlgaard, Knudsen and Thorup, "Fast Similarity Sketching", FOCS 2017: the
-definition is that of section 2, with t = num_hashes bins and t rounds.
+Two signatures have equal values in one place with a probability equal to the Jaccard similarity of
+their sets. Dahlgaard, Knudsen and Thorup, "Fast Similarity Sketching", FOCS 2017, section 2, with
+t = num_hashes bins and t rounds.
 
-In round r, the low half of hashint8extended(value, base + r) sends every shingle to a bin, and the high
-half is what it brings there, as a signed integer. A bin keeps the smallest of the first round that
-reaches it. A bin k that is still empty after t rounds takes the smallest high half of
-hashint8extended(value, base + t + k) of all shingles. The low 16 bits of each bin are the signature.
+In round r, hashint8extended(value, base + r) sends every shingle to a bin. The low half of the hash
+chooses the bin; the high half, as a signed integer, is the shingle's value in that bin. A bin keeps
+the smallest value of the first round that reaches it. A bin k that is still empty after t rounds
+takes the smallest high half of hashint8extended(value, base + t + k) of all shingles. The signature
+holds the low 16 bits of each bin.
 """
 
 from __future__ import annotations
@@ -25,14 +26,14 @@ from textsim_db.text.numba_compiler import inlined_kernel, kernel
 _MASK64 = 2**64 - 1
 _EMPTY = 2**63 - 1
 _BLOCK = 1024
-"""Shingles that are hashed at once: their bins and values stay in the processor's nearest cache."""
+"""Shingles that are hashed at once. More would not fit in the processor's nearest cache."""
 _FEW = 16
-"""A document with up to so many shingles is sent to bins in several rounds at once."""
+"""A document with at most this many shingles is sent to bins in several rounds at once."""
 _ROUNDS = 16
 
 
 class _Block(NamedTuple):
-    """Some shingles of a document in one round: the bin of each, uint32, and what it brings, int32."""
+    """Some shingles of a document in one round: the bin and the high half of each."""
 
     bins: UInt32Array
     high_halves: Int32Array
@@ -52,15 +53,15 @@ def base(seed: int) -> int:
 def signatures(values: HashArray, offsets: Int64Array, seed: int, num_hashes: int) -> Int16Array:
     """Return the signatures of several documents: int16 of shape (documents, num_hashes).
 
-    values are those of the distinct shingles, uint64 of shape (shingles,); offsets has the shape
-    (documents + 1,). The signature of a document with no shingles is all 0.
+    values: the values of the distinct shingles, uint64 of shape (shingles,); offsets:
+    (documents + 1,). The signature of a document without shingles is all 0.
     """
     return _signatures(values.view(np.int64), offsets, _states(seed, num_hashes))
 
 
 @lru_cache(maxsize=64)
 def _states(seed: int, num_hashes: int) -> States:
-    """Return the states of all rounds, and of the bins that stay empty: (3, 2 * num_hashes)."""
+    """Return the hash states of all rounds and of bins that stay empty: (3, 2 * num_hashes)."""
     return seeded_states(base(seed), 2 * num_hashes)
 
 
@@ -119,7 +120,7 @@ def _send_by_round(
     block: _Block,
     smallest: Int64Array,
 ) -> int:
-    """Send all shingles to bins, one round after another; return how many bins stay empty."""
+    """Send all shingles to bins, round by round; return how many bins stay empty."""
     num_hashes = len(smallest)
     empty, r = num_hashes, 0
     while empty > 0 and r < num_hashes:
@@ -145,9 +146,9 @@ def _send_by_shingle(
     block: _Block,
     smallest: Int64Array,
 ) -> int:
-    """Send each of few shingles to bins in several rounds at once; return how many bins stay empty.
+    """Send each shingle to bins in several rounds at once; return how many bins stay empty.
 
-    A round that comes after all bins are full changes nothing.
+    This may compute rounds after all bins are full; they change nothing.
     """
     num_hashes = len(smallest)
     empty, r = num_hashes, 0
@@ -168,7 +169,7 @@ def _send_by_shingle(
 
 @inlined_kernel
 def _bin_of(low: np.uint32, num_hashes: int) -> np.uint32:
-    """Return (low * num_hashes) >> 32 in arithmetic of 32 bits; exact for num_hashes below 2^16."""
+    """Return (low * num_hashes) >> 32 in 32-bit arithmetic; exact for num_hashes below 2^16."""
     factor = np.uint32(num_hashes)
     upper = np.uint32(np.uint32(low >> np.uint32(16)) * factor)
     lower = np.uint32(np.uint32(low & np.uint32(0xFFFF)) * factor) >> np.uint32(16)
@@ -179,7 +180,7 @@ def _bin_of(low: np.uint32, num_hashes: int) -> np.uint32:
 def _send(k: np.uint32, r: int, high_half: np.int32, smallest: Int64Array) -> int:
     """Send a shingle to a bin in round r; return 1 if the bin was empty, else 0.
 
-    Values of a round are above those of earlier rounds, so a bin that was filled keeps its value.
+    The values of a round are above the values of earlier rounds, so a full bin keeps its value.
     """
     was_empty = smallest[k] == _EMPTY
     smallest[k] = min(smallest[k], (np.int64(r) << 32) + np.int64(high_half))
@@ -190,7 +191,7 @@ def _send(k: np.uint32, r: int, high_half: np.int32, smallest: Int64Array) -> in
 def _smallest_of_all(
     folded: UInt32Array, first: int, last: int, states: States, seed: int
 ) -> np.int64:
-    """Return the smallest high half of the hashes of all shingles of a document under a seed."""
+    """Return the smallest high half of the hashes of a document's shingles under a seed."""
     a, b, c = states[0, seed], states[1, seed], states[2, seed]
     smallest = np.int32(2**31 - 1)
     for j in range(first, last):
@@ -202,9 +203,10 @@ def _smallest_of_all(
 def estimates(left: Int16Array, right: Int16Array) -> npt.NDArray[np.float64]:
     """Return the estimated Jaccard similarity of pairs of signatures: the share of equal values.
 
-    left and right have the shape (pairs, num_hashes), or left (num_hashes,) for one against
-    several. The standard error is at most sqrt(s * (1 - s) / num_hashes). Signatures hold 16 bits of
-    each value, so a pair with nothing in common has an estimate of 2^-16 on average, not 0.
+    left and right have the shape (pairs, num_hashes). left may have the shape (num_hashes,) to
+    compare one signature with several. The standard error is at most sqrt(s * (1 - s) / num_hashes).
+    A signature holds 16 bits of each value, so a pair that shares nothing has an estimate of 2^-16
+    on average, not 0.
     """
     equal = np.add.reduce(left == right, axis=1, dtype=np.int64)
     shares: npt.NDArray[np.float64] = equal / right.shape[1]

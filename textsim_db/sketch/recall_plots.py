@@ -1,4 +1,4 @@
-"""Plots of recall as SVG or PNG, by matplotlib, which the extra "plot" installs."""
+"""Plots of recall and of a corpus as SVG or PNG. The extra "plot" installs matplotlib."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ KINDS = (".svg", ".png")
 
 
 def check_file(path: str) -> None:
-    """Raise ConfigurationError unless a plot can be written to a file of that name."""
+    """Raise ConfigurationError unless matplotlib is installed and writes files of this name."""
     if PurePath(path).suffix.lower() not in KINDS:
         raise ConfigurationError(f"{path}: plots are written as {' or '.join(KINDS)}")
     _figure_class()
@@ -22,10 +22,10 @@ def check_file(path: str) -> None:
 def s_curve(
     path: str, bandings: list[Bands], threshold: float, report: RecallReport | None = None
 ) -> None:
-    """Draw the probability of becoming a candidate over the similarity, for one banding or more.
+    """Draw the probability of becoming a candidate over the similarity, for each banding.
 
-    The first is drawn boldly. With a report, the pairs that were measured are behind it. Raises
-    ConfigurationError where matplotlib is missing or the file is of another kind.
+    The first banding has a thick line. With a report, its measured pairs are drawn behind the lines.
+    Raises ConfigurationError if matplotlib is missing, or for a file that is neither SVG nor PNG.
     """
     check_file(path)
     figure = _figure_class()(figsize=(7, 4.5), layout="constrained")
@@ -48,7 +48,7 @@ def s_curve(
 def corpus(path: str, name: str, statistics: Statistics) -> None:
     """Draw the similarities of candidates, the vocabulary, the frequent words and the buckets.
 
-    Raises ConfigurationError where matplotlib is missing or the file is of another kind.
+    Raises ConfigurationError if matplotlib is missing, or for a file that is neither SVG nor PNG.
     """
     check_file(path)
     figure = _figure_class()(figsize=(10, 7), layout="constrained")

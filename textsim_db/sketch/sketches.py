@@ -1,4 +1,4 @@
-"""The whole way from texts to signatures and buckets under one configuration; pure."""
+"""Texts to words, shingles, signatures and buckets, under one configuration."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ GOLDEN_TEXT = (
     "The 3 QUICK brown foxes — naïve, ﬁne — jumped; Быстрая ЛИСА, ταχεία ΑΛΕΠΟΎΣ, 素早い狐が跳ぶ, "
     "चतुर लोमड़ी, الثعلب السريع, สุนัขจิ้งจอก, İstanbul’da 12½ km², e\u0301te\u0301 \U0001f98a."
 )
-"""A text whose signature and buckets are stored with each corpus and computed again on opening."""
+"""The signature and buckets of this text are stored with each corpus and checked when it is opened."""
 
 _BYTES_AT_ONCE = 1_000_000
-"""The shingles of texts of this size fit in the processor's cache."""
+"""Bytes of text that are sketched at once. The shingles of more would not fit in the cache."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sketches:
     """The words, signatures and buckets of several texts.
 
-    shingle_counts: int64 of shape (documents,), the distinct shingles of each. signatures: int16 of
-    shape (documents, num_hashes); the signature of a document with no shingles means nothing, and
-    it has no buckets.
+    shingle_counts: int64 of shape (documents,), the distinct shingles of each document. signatures:
+    int16 of shape (documents, num_hashes). A document without shingles has no buckets, and its
+    signature has no meaning.
     """
 
     tokens: Tokens
@@ -44,9 +44,9 @@ class Sketches:
 
 
 def sketch(texts: Sequence[bytes], config: CorpusConfig, language: str | None = None) -> Sketches:
-    """Compute everything about several texts in UTF-8 (see textsim_db.text.to_bytes).
+    """Compute the words, signatures and buckets of several texts in UTF-8.
 
-    language: that of all texts; None: identify it where stop words depend on it.
+    language: the language of all texts. If None, it is identified if stop words depend on it.
     """
     return sketch_tokens(tokens_without(texts, config, language), config)
 
@@ -54,7 +54,7 @@ def sketch(texts: Sequence[bytes], config: CorpusConfig, language: str | None = 
 def tokens_without(
     texts: Sequence[bytes], config: CorpusConfig, language: str | None = None
 ) -> Tokens:
-    """Return the words of texts except the stop words of the configuration."""
+    """Return the words of texts without the stop words of the configuration."""
     tokens = tokenize(texts)
     if not config.stop_words_by_language:
         return without(tokens, config.stop_words) if config.stop_words else tokens
@@ -67,8 +67,8 @@ def tokens_and_languages(
 ) -> tuple[Tokens, list[str] | None]:
     """Return the words of documents, and their languages if the configuration has any.
 
-    A language is identified in the words that are stored, so that it is the same for a document
-    that came by SQL. If stop words depend on it, it is identified in all words.
+    The language is identified from the stored words, so that a document added in SQL has the same
+    language. If stop words depend on the language, it is identified from all words.
     """
     if config.stop_words_by_language:
         tokens = tokenize(texts)
@@ -79,7 +79,7 @@ def tokens_and_languages(
 
 
 def sketch_tokens(tokens: Tokens, config: CorpusConfig) -> Sketches:
-    """Compute the shingles, signatures and buckets of texts by their words."""
+    """Compute the shingles, signatures and buckets of texts from their words."""
     parts = [_counts_and_signatures(part, config) for part in tokens.parts(_BYTES_AT_ONCE)]
     counts, signatures = parts[0]
     if len(parts) > 1:
@@ -99,7 +99,7 @@ def _counts_and_signatures(tokens: Tokens, config: CorpusConfig) -> tuple[Int64A
 
 
 def signature(text: str, config: CorpusConfig) -> Int16Array:
-    """Return the signature of a text: int16 of shape (num_hashes,), or (0,) for one with no words.
+    """Return the signature of a text: int16 of shape (num_hashes,), or (0,) if it has no words.
 
     Raises DocumentError for a text that cannot be stored.
     """
@@ -108,7 +108,7 @@ def signature(text: str, config: CorpusConfig) -> Int16Array:
 
 
 def buckets(text: str, config: CorpusConfig) -> Int32Array:
-    """Return the buckets of a text: int32 of shape (bands,), or (0,) for one with no words.
+    """Return the buckets of a text: int32 of shape (bands,), or (0,) if it has no words.
 
     Raises DocumentError for a text that cannot be stored.
     """
@@ -125,6 +125,7 @@ def check_golden(
         raise RecipeError(f'corpus "{name}": {error}') from error
     if computed != (list(golden_signature), list(golden_buckets)):
         raise RecipeError(
-            f'corpus "{name}" says recipe {config.recipe}, but its stored golden signature is not '
-            f"what recipe {RECIPE} computes: its configuration or this installation is damaged"
+            f'corpus "{name}" has recipe {config.recipe}, but its stored golden signature differs from '
+            f"the one that recipe {RECIPE} computes: its configuration or this installation is damaged; "
+            "reinstall textsim-db, and if the error stays, create the corpus again"
         )

@@ -1,6 +1,6 @@
-"""Index a piece: resolve() reads and computes ahead of time, write() writes in one transaction.
+"""Indexes a piece: resolve() reads and computes ahead of time, write() writes in one transaction.
 
-If another transaction is in the way, write() tries again. At last it writes smaller pieces.
+If another transaction conflicts, write() tries again, and at last writes smaller pieces.
 """
 
 from __future__ import annotations
@@ -23,25 +23,25 @@ from textsim_db.sync.pieces import Piece
 
 MAX_TRIES = 3
 QUEUE_PATIENCE = "10s"
-"""How long a piece that holds no lock waits behind other writers of its corpus."""
+"""How long a piece queues behind other writers of its corpus, while it holds no other lock."""
 
 CONFLICTS = (*PASSING, pg.LockNotAvailable, pg.ObjectNotInPrerequisiteState)
-"""Another transaction is in the way."""
+"""Errors that another transaction causes."""
 OUTDATED = (pg.ObjectNotInPrerequisiteState, pg.UndefinedTable)
-"""The table was altered, or the corpus rebuilt, since their descriptions were read."""
+"""Errors of a table that was altered, or a corpus that was rebuilt, after we read its description."""
 TIMED_OUT = (pg.QueryCanceled, pg.TransactionTimeout, pg.IdleInTransactionSessionTimeout)
 
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """Reading or computing a piece ended with this error, which write() deals with."""
+    """The error that ended the reading or computing of a piece; write() handles it."""
 
     error: psycopg.Error | TextsimError
 
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """A piece, and what to write for it: None if its documents equal its rows."""
+    """A piece with the changes to write; changes is None if the documents equal the rows."""
 
     piece: Piece
     changes: RowChanges | Completions | Failed | None
@@ -49,7 +49,7 @@ class Resolved:
 
 
 def resolve(piece: Piece) -> Resolved:
-    """Read and compute what to write for a piece, outside of any transaction; raises no error."""
+    """Read and compute the changes of a piece, before its transaction begins; never raises."""
     started_at = time.monotonic()
     try:
         return Resolved(piece, _changes(piece), started_at)
@@ -64,9 +64,9 @@ def _changes(piece: Piece) -> RowChanges | Completions | None:
 
 
 def write(resolved: Resolved) -> ChangeReport:
-    """Write a piece; raises errors that smaller pieces would not mend.
+    """Write a piece, and raise an error only if smaller pieces would fail too.
 
-    These are a lost connection, a table that was altered, and a statement that somebody cancelled.
+    These are a lost connection, an altered table, and a statement that somebody cancelled.
     """
     piece = resolved.piece
     if isinstance(resolved.changes, Failed):
@@ -109,7 +109,7 @@ def _write_smaller(piece: Piece, error: Exception) -> ChangeReport:
 
 
 def _concerns_every_piece(engine: Engine, error: Exception) -> bool:
-    """Say whether every piece of the table would fail like this."""
+    """Return whether every piece of the table would fail with this error."""
     if isinstance(error, pg.QueryCanceled):
         return not is_timeout(engine, error)
     if isinstance(error, (*OUTDATED, DatabaseUnavailable)):
@@ -118,10 +118,10 @@ def _concerns_every_piece(engine: Engine, error: Exception) -> bool:
 
 
 def _write_key_by_key(piece: Piece) -> ChangeReport:
-    """Write each key in a transaction of its own, which holds nothing while it waits.
+    """Write each key in a transaction of its own.
 
-    A key that fails is postponed, and set aside after a few tries. When another transaction has been
-    in the way of several keys, it is not about single keys: then all remaining keys are postponed.
+    A key that fails is postponed, and set aside after MAX_TRIES. If MAX_TRIES keys in a row conflict
+    with other transactions, the cause is not a single key, so all remaining keys are postponed.
     """
     report = ChangeReport()
     conflicts = 0
@@ -148,7 +148,7 @@ def _write_key_by_key(piece: Piece) -> ChangeReport:
 
 
 def _postpone_or_set_aside(single: Piece, error: Exception) -> list[Refusal]:
-    """Have a key that failed tried again later, or set it aside after too many tries."""
+    """Postpone a key that failed; after too many tries, set it aside."""
     if single.tries < MAX_TRIES:
         _postpone(single, single.keys, single.tries)
         return []

@@ -1,4 +1,7 @@
-"""Changed rows of an attached table: read and computed ahead, then written as they are by then."""
+"""Indexes changed rows of an attached table.
+
+resolve() computes ahead; write() reads the rows again, and computes again only if they changed.
+"""
 
 from __future__ import annotations
 
@@ -21,23 +24,27 @@ from textsim_db.write.prepared_batch import Batch, prepare
 from textsim_db.write.statements import QUEUE_OF_WRITERS
 
 PATIENCE = "100ms"
-"""How long a piece that holds locks waits for another lock, such as a key that is just being added.
+"""How long a piece that holds locks waits for another lock, such as the lock of a key being added.
 
-Far shorter than deadlock_timeout (1 s by default). If a user's transaction and a piece wait for each
-other, the piece gives way before the server looks for a deadlock.
+Much shorter than deadlock_timeout, which is 1 s by default. If a user's transaction and a piece wait
+for each other, the piece gives up before the server looks for a deadlock.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class RowChanges:
-    """The texts that a table had for the keys of a piece, and what to write for them."""
+    """The texts of the rows of a piece, when they were read, and their batch."""
 
     texts: dict[str, str]
     batch: Batch
 
 
 class Comparison(NamedTuple):
-    """Rows beside their documents: what writing would do to each, and which it would only adopt."""
+    """Rows compared with their documents.
+
+    outcomes: what a write would do with each row; adopted: the ids of documents that would only get a
+    new source.
+    """
 
     changes: RowChanges
     outcomes: npt.NDArray[np.int8]
@@ -45,7 +52,7 @@ class Comparison(NamedTuple):
 
 
 def resolve(piece: Piece) -> RowChanges | None:
-    """Read and compute what to write; None if nothing differs and the piece may be skipped."""
+    """Read the rows and compute the changes; None if the piece may be skipped and nothing differs."""
     assert piece.source is not None
     if not piece.skip_unchanged:
         with source_rows.reading(piece.store.engine, piece.source) as connection:
@@ -59,7 +66,7 @@ def resolve(piece: Piece) -> RowChanges | None:
 
 
 def compare(piece: Piece) -> Comparison:
-    """Compare the rows of a piece with its documents; writes nothing but new words."""
+    """Compare the rows of a piece with its documents; writes only new words of the dictionary."""
     assert piece.source is not None
     with source_rows.reading(piece.store.engine, piece.source) as connection:
         texts = source_rows.read_texts(connection, piece.source, piece.keys)
@@ -71,10 +78,10 @@ def compare(piece: Piece) -> Comparison:
 
 
 def write(connection: Connection, piece: Piece, changes: RowChanges) -> ChangeReport:
-    """Write what the table holds now; the batch that was computed ahead serves if nothing changed.
+    """Write the current rows; if they did not change, the batch computed ahead is used.
 
-    The documents are locked before the table is read. So a transaction that writes both, as inline
-    triggers do, cannot come in between, and a document that it adds is a unique violation here.
+    The documents are locked before the rows are read. So a transaction that writes both, as inline
+    triggers do, cannot write between the two steps. If it adds a document, we get a UniqueViolation.
     """
     source, cursor = piece.source, connection.cursor(binary=True)
     assert source is not None
@@ -107,10 +114,10 @@ def write(connection: Connection, piece: Piece, changes: RowChanges) -> ChangeRe
 def _lock_documents(
     connection: Connection, piece: Piece, source: StoredSource
 ) -> tuple[detect_changes.Existing, list[str]]:
-    """Lock the documents of a piece that are free; return them, and all keys that are not busy.
+    """Lock the documents of a piece; return them, and the keys that no other transaction has locked.
 
-    A piece waits for other writers of its corpus before it locks anything. Keys whose documents another
-    transaction holds are postponed.
+    A piece waits for other writers of its corpus before it locks any document. If another transaction
+    has locked the document of a key, the key is postponed.
     """
     connection.execute(QUEUE_OF_WRITERS, [piece.corpus.id])
     source_rows.lock_table(connection, source, PATIENCE)
@@ -128,7 +135,7 @@ def _batch(texts: dict[str, str], store: Store) -> Batch:
 def _other_owners(
     connection: Connection, source: StoredSource, documents: detect_changes.Existing
 ) -> dict[str, str]:
-    """Return the keys whose documents came from another attached table, with its name."""
+    """Return the keys whose documents come from another attached table, with the table's name."""
     numbers = {document.source_id for document in documents.values()} - {None, source.id}
     if not numbers:
         return {}
@@ -149,8 +156,8 @@ def _check_added_rows(
 ) -> None:
     """Raise SerializationFailure if a row changed before its document was added.
 
-    A row that was indexed inline and removed again in between left no entry in the log. A later writer
-    of the row waits for the document, or logs that there is no document.
+    A row that was indexed inline and removed again meanwhile has left no entry in the log. A
+    transaction that writes the row later waits for the document, or logs the key.
     """
     added = [batch.keys[i] for i in np.flatnonzero(outcomes == detect_changes.ADDED)]
     expected = {key: texts[key] for key in added}

@@ -1,4 +1,4 @@
-"""Documents that SQL wrote with their normal form, and that wait for the ids of their words."""
+"""Gives word ids to documents that SQL wrote with their normal form only."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ class _Completion(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Completions:
-    """What to write for documents whose words have ids now."""
+    """The word ids to store, and the documents that are refused."""
 
     documents: list[_Completion] = field(default_factory=list)
     refused: list[Refusal] = field(default_factory=list)
 
 
 def waiting_pieces(store: Store) -> Iterator[Piece]:
-    """Yield the documents of a corpus that wait for word ids, whether they are logged or not."""
+    """Yield all documents of a corpus that wait for word ids, even if the log has no entry for them."""
     last = ""
     while True:
         with autocommit(store.engine) as connection:
@@ -75,7 +75,7 @@ def resolve(piece: Piece) -> Completions:
 
 
 def write(connection: Connection, piece: Piece, completions: Completions) -> ChangeReport:
-    """Store the word ids, and postpone the documents that another transaction holds."""
+    """Store the word ids, and postpone the documents that another transaction has locked."""
     cursor = connection.cursor(binary=True)
     cursor.executemany(piece.corpus.statement(statements.COMPLETE), completions.documents)
     rows = connection.execute(

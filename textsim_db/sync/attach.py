@@ -1,4 +1,4 @@
-"""Attach a table and index what it holds, with a worker for this table alone."""
+"""Attaches a table, and indexes its rows with a worker for this table only."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ def attach_and_index(
     mode: str,
     progress: Callable[[int], None] | None = None,
 ) -> ChangeReport:
-    """Attach a table, by its name and those of the columns; see Corpus.attach.
+    """Attach a table and index its rows; names: table, key column, text column. See Corpus.attach.
 
-    If indexing is interrupted, another worker goes on with it.
+    If indexing is interrupted, another worker continues it.
     """
     number = sources.attach(store, *names, mode)
     report = None if progress is None else _Progress(progress).report
@@ -31,20 +31,20 @@ def attach_and_index(
     if worker.unusable:
         name, fault = next(iter(worker.unusable.items()))
         raise ConfigurationError(
-            f"table {name} is attached, but what it holds is not indexed: {fault}; let a "
-            "worker index it that can, or detach it"
+            f"table {name} is attached, but its rows are not indexed: {fault}; run a worker as a "
+            "role that can read all rows, or detach the table"
         )
     return changes
 
 
 class _Progress:
-    """Counts the rows that a worker has finished, for a callback."""
+    """Calls a callback with the number of rows that a worker has indexed so far."""
 
     def __init__(self, callback: Callable[[int], None]) -> None:
         self._callback = callback
         self._rows = 0
 
     def report(self, work: WorkReport) -> None:
-        """Add the rows of a transaction."""
+        """Add the rows of one transaction."""
         self._rows += work.changes.written + work.changes.unchanged + len(work.changes.refused)
         self._callback(self._rows)

@@ -1,4 +1,4 @@
-"""Drift: the documents in which a corpus differs from its tables, and how to reconcile them."""
+"""Drift: finds the documents that differ from their tables, and reconciles them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _KINDS = {ADDED: "missing", REPLACED: "different"}
 
 
 def drift(store: Store) -> Iterator[Drift]:
-    """Yield the documents in which a corpus differs from its tables; writes no document."""
+    """Yield the documents of a corpus that differ from its tables; writes no document."""
     for source in sources.dropped(store):
         yield from (Drift(key, "surplus") for key in document_keys(store, source))
     for source in sources.usable(store):
@@ -38,13 +38,13 @@ def _drift_of(piece: Piece) -> list[Drift]:
         for key, outcome in zip(batch.keys, comparison.outcomes.tolist(), strict=True)
         if outcome in _KINDS
     ]
-    if not piece.skip_unchanged:  # keys of documents, not of rows
+    if not piece.skip_unchanged:  # then the keys are of documents, perhaps without a row
         drifts += [Drift(key, "surplus") for key in piece.keys if key not in texts]
     return drifts
 
 
 def reconcile(store: Store, progress: Callable[[int], None] | None = None) -> ChangeReport:
-    """Make a corpus equal to its tables, whatever their triggers have missed."""
+    """Make a corpus equal to its tables, including changes that triggers missed."""
     report = ChangeReport(removed=source_rows.release_dropped(store.engine, store.corpus.id))
     for source in sources.usable(store):
         report.include(_reconcile_source(store, source, progress))
@@ -59,7 +59,7 @@ def _reconcile_source(
     with autocommit(store.engine) as connection:
         comparisons = pending_log.comparisons(connection, source.id)
     report = _write_all(sweep(store, source), progress)
-    # This was the comparison that these entries ask for.
+    # These entries asked for the comparison that is now done.
     with transaction(store.engine) as connection:
         pending_log.delete(connection, comparisons)
     return report

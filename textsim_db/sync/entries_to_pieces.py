@@ -1,4 +1,4 @@
-"""From entries of the log to pieces: keys are cut, and tables that are to be compared are swept."""
+"""Turns entries of the log into pieces: cuts keys, and sweeps tables that must be compared."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from textsim_db.sync.usable_sources import UsableSources
 log = logging.getLogger(__name__)
 
 SPLIT_TRIES = 3
-"""An entry that workers claimed this often and never finished is split into its keys."""
+"""If workers claimed an entry this often and never finished it, it is split into its keys."""
 
 
 class CorpusReplaced(Exception):
-    """A corpus was rebuilt, or a table altered, while a worker had a piece of it in hand."""
+    """A corpus was rebuilt, or a table altered, while a worker was indexing a piece of it."""
 
 
 @dataclass(slots=True)
 class _Sweep:
-    """A table that entries ask to compare; pieces is None until the sweep begins."""
+    """The sweep of a table that entries ask to compare; pieces is None until it begins."""
 
     store: Store
     source: StoredSource
@@ -49,7 +49,7 @@ class ClaimedPieces:
 
     @property
     def is_sweeping(self) -> bool:
-        """Whether a sweep is under way or planned."""
+        """Whether a sweep is running or planned."""
         return bool(self._sweeps)
 
     def claim(self) -> list[LogEntry]:
@@ -81,7 +81,7 @@ class ClaimedPieces:
             yield from self._pieces_of_group(group)
 
     def next_of_sweep(self) -> Iterator[Piece]:
-        """Yield one piece of the sweep under way, so that other changes come in between."""
+        """Yield one piece of the current sweep; between pieces the worker indexes other changes."""
         sweep = self._sweeps[0]
         self._claims.renew([number for each in self._sweeps for number in each.entries])
         if sweep.pieces is None:
@@ -141,7 +141,7 @@ class ClaimedPieces:
         if isinstance(error, OUTDATED) and not _is_current(store):
             raise CorpusReplaced from error
         if isinstance(error, CONFLICTS):
-            # The table is only locked.
+            # The table is only locked, which is not the fault of the entries.
             self._claims.forgive(ids)
         name = f"of corpus {store.corpus.name}" if source is None else source.name
         self._sources.complaints.set_fault(name, " ".join(str(error).split()))
@@ -149,6 +149,6 @@ class ClaimedPieces:
 
 
 def _is_current(store: Store) -> bool:
-    """Say whether no rebuild has replaced the corpus."""
+    """Return whether the corpus is stored and no rebuild has replaced it."""
     stored = stored_corpus.load_number(store.engine, store.corpus.id)
     return stored is not None and stored.name == store.corpus.name

@@ -1,4 +1,4 @@
-"""How an idle worker waits: for the time of the next poll, or for a notification before it."""
+"""Lets an idle worker wait for its next poll, or for a notification that comes earlier."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from textsim_db.sync.worker_settings import POLL_SECONDS, WorkerSettings
 log = logging.getLogger(__name__)
 
 SOON_SECONDS = 1.0
-"""For this long after the last change a worker polls at the default rate, even if its own is slower.
+"""For this time after a change a worker polls at the default rate, even if its own rate is slower.
 
-Notifications are not sent for each commit, so the next change may come without a notification.
+Not every commit sends a notification, so the next change may come without a notification.
 """
 
 
@@ -32,7 +32,9 @@ class NextPoll:
 
     def __enter__(self) -> NextPoll:
         if self._listen and is_pooled(self._engine):
-            log.warning("notifications do not come through a pooler such as pgbouncer: polling")
+            log.warning(
+                "notifications do not come through a pooler such as pgbouncer; polling instead"
+            )
         elif self._listen:
             self._connection = detach_connection(self._engine)
             self._connection.execute("LISTEN textsim")
@@ -51,7 +53,7 @@ class NextPoll:
             return
         end = time.monotonic() + seconds
         while not stop.is_set() and (left := end - time.monotonic()) > 0:
-            # In slices, so that stop() is noticed.
+            # Waits in slices, so that stop() takes effect soon.
             timeout = min(left, SLICE_SECONDS)
             if any(True for _ in self._connection.notifies(timeout=timeout, stop_after=1)):
                 return

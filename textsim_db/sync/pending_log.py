@@ -1,4 +1,4 @@
-"""The log of what changed, textsim.pending: its entries postponed, set aside and deleted.
+"""The log of changes, textsim.pending: deletes entries, postpones keys and sets them aside.
 
 Triggers append entries in the user's transaction. A worker claims them (see claim_entries), and deletes
 them in the transaction that writes the documents. An entry that was set aside has an error.
@@ -29,7 +29,7 @@ def delete(connection: Connection, ids: Iterable[int]) -> None:
 
 
 def finish(connection: Connection, piece: Piece, refused: Iterable[Refusal]) -> None:
-    """Delete what was logged about the keys of a piece, and set aside what cannot be indexed."""
+    """Delete the entries and old failures of a piece, and set aside the refused documents."""
     connection.execute(statements.DELETE_FAILURES, [piece.corpus.id, piece.source_id, piece.keys])
     if piece.entries:
         delete(connection, piece.entries)
@@ -39,19 +39,19 @@ def finish(connection: Connection, piece: Piece, refused: Iterable[Refusal]) -> 
 
 
 def postpone(connection: Connection, piece: Piece, keys: Sequence[str], tries: int = 0) -> None:
-    """Log keys of a piece again, to be claimed in a second; later after each try that counts."""
+    """Log keys of a piece again, to be claimed after 2**tries seconds."""
     parameters = [piece.corpus.id, piece.source_id, list(keys), tries, 2**tries]
     connection.execute(statements.POSTPONE, parameters)
 
 
 def failures(store: Store, last: int | None = None) -> list[Failure]:
-    """Return the documents that were set aside, or the last of them."""
+    """Return the documents that were set aside; last: only this number of the latest ones."""
     with autocommit(store.engine) as connection:
         rows = connection.execute(statements.FAILURES, [store.corpus.id, last]).fetchall()
     return [Failure(*row) for row in reversed(rows)]
 
 
 def retry_failures(store: Store) -> int:
-    """Have workers try again what was set aside, and return how many entries that is."""
+    """Let workers try again what was set aside, and return the number of entries."""
     with transaction(store.engine) as connection:
         return connection.execute(statements.RETRY_FAILURES, [store.corpus.id]).rowcount

@@ -1,7 +1,7 @@
-"""Pieces: keys that are indexed in one transaction, so few that their texts fit in memory.
+"""Pieces: keys to be indexed in one transaction, few enough for their texts to fit in memory.
 
-A piece names keys, not texts: its transaction writes what the table holds by then. So it does not
-matter in which order pieces are written, or how often.
+A piece names keys, not texts. Its transaction reads the rows again and writes their current texts. So
+pieces may be written in any order, and more than once.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from textsim_db.text.streams import MAX_WEIGHT
 from textsim_db.write.prepared_batch import BATCH_DOCUMENTS
 
 INLINE_DOCUMENTS = 1000
-"""The documents of a piece if the table's own writers wait while the documents are locked."""
+"""The documents of a piece in mode inline, in which users' transactions wait for locked documents."""
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
     """Keys to be indexed in one transaction.
 
-    source: the table in which the keys changed; None if documents wait for the ids of their words.
-    entries: the entries of the log to delete with this piece. tries: how often they were claimed.
+    source: the table whose rows changed; None if documents wait for the ids of their words. entries:
+    the entries of the log to delete with this piece. tries: how often they were claimed.
     skip_unchanged: open no transaction if the documents equal the rows.
     """
 
@@ -48,7 +48,7 @@ class Piece:
 
     @property
     def source_id(self) -> int | None:
-        """The number of the source, if there is a source."""
+        """The number of the source, or None."""
         return None if self.source is None else self.source.id
 
 
@@ -77,9 +77,9 @@ def cut_keys(
 
 
 def sweep(store: Store, source: StoredSource) -> Iterator[Piece]:
-    """Yield all keys of a table, then the keys of its documents that have no row any more.
+    """Yield pieces of all keys of a table, and then of the documents that have no row any more.
 
-    A sweep reads pages in short transactions: the log has what changes meanwhile.
+    A sweep reads pages in short transactions. Triggers log the changes that are made meanwhile.
     """
     after: str | None = None
     while rows := repeated(partial(_row_page, store.engine, source, after)):

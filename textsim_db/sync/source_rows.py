@@ -1,4 +1,4 @@
-"""Reads of attached tables: by key, and only if nobody has altered the table since it was described."""
+"""Reads attached tables, but only if nobody has altered the table since its description was read."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from textsim_db.sync import statements
 log = logging.getLogger(__name__)
 
 READING_PATIENCE = "2s"
-"""How long a worker waits for a table that is being altered, before it turns to other tables."""
+"""How long a worker waits for a table that is being altered, before it indexes other tables."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoredSource:
     """An attached table as the connected role sees it.
 
-    name: the table's name, as SQL takes it. fault: why this role cannot index it, or None. differs:
-    whether it may have changed in ways that triggers do not see. problems: what keeps every role
-    from keeping it indexed.
+    name: the quoted name for SQL. fault: the reason why this role cannot index the table, or None.
+    differs: whether the table may have changed without its triggers. problems: the reasons why no role
+    can keep the table indexed.
     """
 
     id: int
@@ -78,7 +78,7 @@ def source_names(connection: Connection, numbers: Iterable[int | None]) -> dict[
 
 
 def log_unseen_changes(engine: Engine, source: StoredSource) -> None:
-    """Have the log ask for a comparison of what the triggers of a table may have missed."""
+    """Log a comparison of the changes that the triggers of a table may have missed."""
     with transaction(engine) as connection:
         connection.execute(statements.LOG_UNSEEN_CHANGES, [source.id])
 
@@ -105,9 +105,10 @@ def reading(engine: Engine, source: StoredSource) -> Iterator[Connection]:
 
 
 def lock_table(connection: Connection, source: StoredSource, patience: str) -> None:
-    """Lock a table against being altered; raise if it was altered since it was described.
+    """Lock a table against ALTER; raise ObjectNotInPrerequisiteState if it was altered before.
 
-    From then on it cannot become a view, and its columns cannot get a type that runs a user's function.
+    While the lock is held, the table cannot become a view, and no column can get a type that runs a
+    user's function.
     """
     wait_at_most(connection, patience)
     connection.execute(source.statement(statements.LOCK_TABLE), [])
@@ -117,14 +118,14 @@ def lock_table(connection: Connection, source: StoredSource, patience: str) -> N
 
 
 def read_texts(connection: Connection, source: StoredSource, keys: Sequence[str]) -> dict[str, str]:
-    """Return the texts that a table has for the keys, without those that are NULL."""
+    """Return the texts of the rows with these keys, without rows whose text is NULL."""
     return dict(
         connection.execute(source.statement(statements.READ_TEXTS), [list(keys)]).fetchall()
     )
 
 
 def read_sizes(connection: Connection, source: StoredSource, keys: Sequence[str]) -> dict[str, int]:
-    """Return the lengths of the texts in bytes, without reading the texts."""
+    """Return the lengths of the texts in bytes, without fetching the texts."""
     return dict(
         connection.execute(source.statement(statements.READ_SIZES), [list(keys)]).fetchall()
     )
@@ -133,7 +134,7 @@ def read_sizes(connection: Connection, source: StoredSource, keys: Sequence[str]
 def read_page(
     connection: Connection, source: StoredSource, after: str | None, most: int
 ) -> list[tuple[str, int]]:
-    """Return the next keys of a table in their order, with the lengths of their texts."""
+    """Return the next keys of a table in order, with the lengths of their texts in bytes."""
     if after is None:
         rows = connection.execute(source.statement(statements.FIRST_PAGE), [most])
     else:
@@ -142,6 +143,6 @@ def read_page(
 
 
 def absent_keys(connection: Connection, source: StoredSource, keys: Sequence[str]) -> list[str]:
-    """Return the keys for which a table has no text."""
+    """Return the keys that have no row with a text."""
     rows = connection.execute(source.statement(statements.ABSENT_KEYS), [list(keys)]).fetchall()
     return [key for (key,) in rows]

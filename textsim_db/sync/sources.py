@@ -1,4 +1,4 @@
-"""Attached tables: the functions of the schema that attach them, list them and tell their state."""
+"""Attached tables: attaches, detaches and lists them, and reads their status."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-# What attach() and detach() refuse; their messages say why.
+# Errors with which textsim.attach() and textsim.detach() refuse a table. Their messages give the reason.
 _REFUSED = (
     pg.DuplicateObject,
     pg.FeatureNotSupported,
@@ -75,7 +75,7 @@ def dropped(store: Store) -> list[StoredSource]:
 
 
 def status(store: Store) -> Status:
-    """Return how far a corpus is with its attached tables."""
+    """Return how many documents of a corpus are indexed, pending and set aside."""
     with autocommit(store.engine) as connection:
         row = connection.execute(statements.STATUS, [store.corpus.name]).fetchone()
     assert row is not None
@@ -83,7 +83,7 @@ def status(store: Store) -> Status:
 
 
 def activity(store: Store) -> Activity:
-    """Return how a corpus is kept up with."""
+    """Return how far a corpus is behind its tables, and how much was written to it."""
     with autocommit(store.engine) as connection:
         row = connection.execute(store.corpus.statement(statements.ACTIVITY)).fetchone()
     assert row is not None
@@ -91,11 +91,11 @@ def activity(store: Store) -> Activity:
 
 
 def warn_unindexed(store: Store) -> None:
-    """Log the attached tables that are still to be compared with their documents."""
+    """Log a warning for each attached table that has not yet been compared with its documents."""
     with autocommit(store.engine) as connection:
         for (table,) in connection.execute(statements.UNCOMPARED_TABLES, [store.corpus.id]):
             log.warning(
-                "table %s is not wholly indexed in corpus %s: what it holds may be missing",
+                "table %s is not completely indexed in corpus %s: results may be missing; run a worker",
                 *(table, store.corpus.name),
                 extra={"table": table, "corpus": store.corpus.name},
             )

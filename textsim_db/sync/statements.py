@@ -1,4 +1,4 @@
-"""The statements of this room: sources, reads of their tables, the log, and documents.
+"""The SQL statements of this room: sources, reads of their tables, the log, and documents.
 
 A statement that may run for long begins with a comment, which pg_stat_activity shows.
 """
@@ -7,12 +7,18 @@ from __future__ import annotations
 
 from typing import Final, LiteralString
 
-# Tables that users attach, list and ask about.
+# Attached tables, as users see them.
 
 FIND_TABLE: Final[LiteralString] = """
 SELECT coalesce(
     pg_catalog.to_regclass(pg_catalog.quote_ident(%(name)s)), pg_catalog.to_regclass(%(name)s)
 )::oid
+"""
+TABLE_NAMES: Final[LiteralString] = """
+SELECT c.oid::regclass::text FROM pg_catalog.pg_class c
+WHERE c.relkind IN ('r', 'p')
+    AND c.relnamespace NOT IN ('pg_catalog'::regnamespace, 'information_schema'::regnamespace)
+ORDER BY 1
 """
 ATTACH: Final[LiteralString] = """
 /* textsim-db: attach a table */ SELECT textsim.attach(%s, %s::oid::regclass, %s, %s, %s)
@@ -46,10 +52,11 @@ SELECT (
 """
 UNCOMPARED_TABLES: Final[LiteralString] = "SELECT s.relation::text FROM textsim._uncompared(%s) s"
 
-# Sources as a worker sees them, and the tables they name.
+# Sources as a worker sees them, and reads of their tables.
 #
-# A read runs with the rights of the worker's role. So it calls only functions of pg_catalog and
-# textsim, by their qualified names, and uses only operators and casts of types that users cannot define.
+# These statements run with the rights of the worker's role. So they call only functions of pg_catalog
+# and textsim, by qualified names, and use only operators and casts of built-in types. Otherwise the
+# owner of a table could run a function with these rights.
 
 _SELECT: Final[LiteralString] = """
 SELECT s.id, s.corpus_id, s.relation::oid, n.nspname, r.relname, s.key_column, s.text_column, s.mode,
@@ -120,7 +127,7 @@ WITH ready AS (
     WHERE p.error IS NULL AND (p.lease_until IS NULL OR p.lease_until < pg_catalog.now())
         AND p.corpus_id <> ALL (%(excluded)s::integer[])
         AND (p.source_id = ANY (%(sources)s::integer[]) OR p.source_id IS NULL AND %(waiting)s
-            -- Leave corpora that this role may not write, but claim the entries of dropped corpora.
+            -- Skip corpora that this role may not write, but claim the entries of dropped corpora.
             AND coalesce(pg_catalog.has_table_privilege(
                 pg_catalog.to_regclass('textsim.document_' || p.corpus_id), 'UPDATE'), true))
     ORDER BY p.id
@@ -216,7 +223,7 @@ WAITING_FORMS: Final[LiteralString] = """
 SELECT d.key, d.id, d.normal_form FROM {document} d
 WHERE d.key = ANY (%s::text[]) AND d.word_ids IS NULL
 """
-# Skips a row that a transaction is changing: the log has its change as well.
+# Skips a document that another transaction has locked; write() postpones it.
 COMPLETE: Final[LiteralString] = """
 UPDATE {document} SET word_ids = %b, normal_form = NULL, language = %b
 WHERE id = (

@@ -1,4 +1,4 @@
-"""A flag that ends long work, which a signal handler may set; pure."""
+"""A flag that ends long work and that a signal handler may set; pure."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ SLICE_SECONDS = 0.1
 
 
 class Stop:
-    """A flag without a lock, so that set() may interrupt wait() in the same thread.
+    """A flag without a lock, so that a signal handler may call set() during wait().
 
-    A signal handler does that. If it set a threading.Event, it would wait for a lock that the
-    interrupted thread holds.
+    A handler that set a threading.Event might wait for a lock that the interrupted thread holds.
     """
 
     def __init__(self) -> None:
@@ -22,7 +21,7 @@ class Stop:
         self._is_set = True
 
     def is_set(self) -> bool:
-        """Say whether set() was called."""
+        """Return whether set() was called."""
         return self._is_set
 
     def wait(self, seconds: float) -> None:

@@ -1,4 +1,4 @@
-"""Tables and columns as users name them: by name, as SQLAlchemy tables, or as mapped classes."""
+"""Resolves tables and columns that users name as str, SQLAlchemy objects, or mapped classes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from psycopg import sql
 from sqlalchemy import Table
 
 from textsim_db.db.engine import Connection
-from textsim_db.errors import ConfigurationError
+from textsim_db.errors import ConfigurationError, suggestion
 from textsim_db.sync import statements
 
 if TYPE_CHECKING:
@@ -32,20 +32,22 @@ def names_of(table: TableName, key: ColumnName, text: ColumnName) -> tuple[str, 
 
 
 def table_oid(connection: Connection, name: str) -> int:
-    """Return the oid of a table by its name as SQL takes it; raises ConfigurationError."""
+    """Return the oid of a table by its name in SQL; raises ConfigurationError."""
     try:
         row = connection.execute(statements.FIND_TABLE, {"name": name}).fetchone()
     except (pg.InvalidName, pg.SyntaxError, psycopg.DataError, UnicodeEncodeError) as error:
         raise ConfigurationError(f"{name!r} is not the name of a table") from error
     if row is None or row[0] is None:
+        tables = [table for (table,) in connection.execute(statements.TABLE_NAMES).fetchall()]
         raise ConfigurationError(
             f'there is no table {name!r}; name it as SQL does, such as articles or blog."Articles"'
+            + suggestion(name, tables)
         )
     return int(row[0])
 
 
 def table_name(table: TableName) -> str:
-    """Return the name of a table as SQL takes it; raises ConfigurationError."""
+    """Return the name of a table in SQL, quoted if needed; raises ConfigurationError."""
     if isinstance(table, str):
         return table
     if not isinstance(table, Table):
@@ -63,9 +65,9 @@ def _column_name(columns: Any, column: ColumnName) -> str:
     if not isinstance(column, str):
         name = getattr(column, "name", None)
         if not isinstance(name, str):
-            raise ConfigurationError(f"{column!r} is not a column or the name of one")
+            raise ConfigurationError(f"{column!r} is not a column, and not the name of a column")
         return name
-    # The name of an attribute may be another than that of its column.
+    # An attribute of a mapped class may have another name than its column.
     if columns is not None and column in columns:
         return str(columns[column].name)
     return column

@@ -1,4 +1,4 @@
-"""The attached tables that a worker can index, looked up again every second."""
+"""The attached tables that a worker can index, read again every second."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ REFRESH_SECONDS = 1.0
 
 
 class Complaints:
-    """Why tables are not indexed, and what else is wrong with them; each is logged once."""
+    """The reasons why tables are not indexed, and other problems of tables; each is logged once."""
 
     def __init__(self) -> None:
         self.faults: dict[str, str] = {}
         self._problems: dict[int, set[str]] = {}
 
     def set_fault(self, name: str, fault: str | None) -> None:
-        """Note why a table is not indexed; None if nothing keeps it from being indexed."""
+        """Record why a table is not indexed; fault is None if it is indexed."""
         if fault is None:
             self.faults.pop(name, None)
         elif self.faults.get(name) != fault:
@@ -40,14 +40,14 @@ class Complaints:
             log.error("table %s is not indexed: %s", name, fault, extra={"table": name})
 
     def set_problems(self, source: StoredSource) -> None:
-        """Note what its triggers may miss."""
+        """Record the changes that the triggers of a table may miss."""
         for problem in set(source.problems) - self._problems.get(source.id, set()):
             log.warning("table %s: %s", source.name, problem, extra={"table": source.name})
         self._problems[source.id] = set(source.problems)
 
 
 class UsableSources:
-    """The tables by their numbers, and their corpora, as they were at most a second ago."""
+    """The usable tables by the number of their source, and their corpora; at most a second old."""
 
     def __init__(
         self,
@@ -65,15 +65,15 @@ class UsableSources:
         self.by_number: dict[int, StoredSource] = {}
 
     def expire(self) -> None:
-        """Have refresh() look at everything again."""
+        """Make the next refresh() read everything again."""
         self._read_at = float("-inf")
 
     def refresh(self) -> None:
-        """Look at the tables again if a second is over, and log what their triggers missed."""
+        """Read the tables again once a second, and log comparisons if triggers missed changes."""
         now = time.monotonic()
         if now - self._read_at < REFRESH_SECONDS:
             return
-        # If another version has changed the schema, this version must not write to it.
+        # If another version of textsim-db has changed the schema, this version must not write to it.
         check_installed(self._engine)
         self._stores = {}
         self.by_number = {}
@@ -123,7 +123,7 @@ class UsableSources:
         if not source.differs:
             self.complaints.set_problems(source)
             return
-        log.info("table %s changed in a way that triggers do not see", source.name)
+        log.info("table %s changed in a way that triggers do not see; comparing it", source.name)
         try:
             source_rows.log_unseen_changes(self._engine, source)
         except psycopg.Error as error:

@@ -1,13 +1,13 @@
-"""The worker: indexes what the log holds. Any number of workers run side by side.
+"""The worker: indexes the changes that the log lists. Any number of workers run side by side.
 
-    claim      entries of the log, and lease them                       claim_entries
-    cut        their keys into pieces, and tables to compare            entries_to_pieces
+    claim      lease entries of the log                                 claim_entries
+    cut        cut keys into pieces, and sweep tables to compare        entries_to_pieces
     resolve    read the rows and compute, in a thread, a piece ahead    apply_changes
-    write      in a transaction that also deletes the entries           apply_changes
-    settle     vacuum what grew, when the log is empty                  write.vacuum_after_load
+    write      one transaction, which also deletes the entries          apply_changes
+    settle     vacuum the tables that grew, when the log is empty       write.vacuum_after_load
 
-Each change passes the stages in this order and enters each of them once. When the server fails or a
-corpus is rebuilt, the worker releases its entries and begins again with a claim.
+Each change goes through the stages in this order, each stage once. When the server fails or a
+corpus is rebuilt, the worker releases its entries and starts again with a claim.
 """
 
 from __future__ import annotations
@@ -44,16 +44,18 @@ log = logging.getLogger(__name__)
 DRAINED_POLLS = 2
 """After this many empty polls in a row, everything that was claimed before has been written."""
 KEPT_REFUSALS = 1000
-"""The report of run() names the last documents that were set aside: it may have run for months."""
+"""The report of run() keeps only the last refused documents, because run() may take months."""
 RECONNECT_SECONDS = (0.1, 30.0)
+"""The first and the longest wait before another attempt to reach the server."""
 MAX_TRIES = 9
-"""A worker that ends when nothing is left tries a lost database this often: for a minute."""
+"""With until_idle, a worker tries to reach a lost server this often, for about a minute."""
 
 
 class Worker:
-    """Indexes what is pending until it is stopped; made by Database.worker().
+    """Indexes the changes of attached tables; Database.worker() returns it.
 
-    If a worker is killed, nothing is lost: another worker takes its entries when the lease is over.
+    If a worker is killed, no change is lost: another worker takes its entries when their lease is
+    over.
     """
 
     def __init__(
@@ -68,27 +70,34 @@ class Worker:
         self._stop = Stop()
 
     def stop(self) -> None:
-        """Have run() end after the batch in hand; may be called from a signal handler."""
+        """Let run() end after the current batch; may be called from a signal handler."""
         self._stop.set()
 
     def abandon(self) -> None:
-        """Let other workers take the batch in hand, for a process that ends before run() returns."""
+        """Release the current batch to other workers, if the process must end before run() returns."""
         with suppress(psycopg.Error, DatabaseError):
             self._claims.abandon()
 
     @property
     def unusable(self) -> dict[str, str]:
-        """The tables that cannot be indexed by this role, and why."""
+        """The tables that this role cannot index, each with the reason."""
         return dict(self._complaints.faults)
 
     def run(self, until_idle: bool = False) -> ChangeReport:
-        """Work until stop() is called, or nothing is left that could be taken.
+        """Index changes until stop() is called, and return a report of all of them.
 
-        If the server is lost or in trouble, such as with a full disk, the worker tries again for ever,
-        except before its first claim; with until_idle it tries for about a minute. If somebody cancels
-        a statement in the database, it tries again when the lease is over; with until_idle that is an
-        error. Raises DatabaseUnavailable, DatabaseError, and SchemaError if another version changes
-        the schema.
+        After its first claim, the worker survives a lost server and a server in trouble, for example
+        with a full disk: it tries again until the server is back. If somebody cancels one of its
+        statements, it leaves the batch, which is tried again when the lease is over.
+
+        Args:
+            until_idle: end when no change is left to claim. Then the worker tries to reach a lost server
+                for about a minute only, and a cancelled statement raises an error.
+
+        Raises:
+            DatabaseUnavailable: there is no connection to the database.
+            DatabaseError: a statement failed, and trying again would not help.
+            SchemaError: another version of textsim-db has changed the schema.
         """
         with database_errors():
             try:
@@ -116,7 +125,7 @@ class Worker:
         return total
 
     def _work(self, total: ChangeReport, until_idle: bool, recovery: _Recovery) -> None:
-        """Pass pieces through the stages: the next one is computed while one is being written."""
+        """Resolve and write pieces; while one piece is being written, the next one is resolved."""
         with (
             NextPoll(self._engine, self._settings) as next_poll,
             closing(self._pieces(next_poll, until_idle)) as pieces,
@@ -136,7 +145,7 @@ class Worker:
             self._settle()
 
     def _pieces(self, next_poll: NextPoll, until_idle: bool) -> Generator[Piece | None, None, None]:
-        """Yield pieces; None after each empty poll, which pushes earlier pieces through ahead().
+        """Yield pieces, and None after each empty poll, so that ahead() passes on the pieces before it.
 
         Everything that was claimed is yielded before the worker stops.
         """
@@ -188,10 +197,10 @@ def _resolve(piece: Piece | None) -> Resolved | None:
 
 
 class _Recovery:
-    """How a worker goes on after errors.
+    """Decides how a worker goes on after an error.
 
-    failures: the errors since the last success. uncounted_tries: 1 if the last error was not caused
-    by the entries in hand, so that it does not count as a worker that died of them.
+    failures: the number of errors since the last success. uncounted_tries: 1 if the claimed entries
+    did not cause the last error, so that this try does not count against them.
     """
 
     def __init__(self, claims: Claims, until_idle: bool) -> None:
@@ -201,12 +210,12 @@ class _Recovery:
         self.uncounted_tries = 0
 
     def release_claims(self) -> None:
-        """Let any worker take what was in hand when the error came."""
+        """Release the entries that were claimed when the error was raised."""
         self._claims.release_all(self.uncounted_tries)
         self.uncounted_tries = 0
 
     def seconds_after(self, error: psycopg.Error | DatabaseError) -> float | None:
-        """Return how long to wait before another attempt, None if the error is to be raised."""
+        """Return how long to wait before another attempt, or None if the error must be raised."""
         cause = error if isinstance(error, psycopg.Error) else error.__cause__
         is_passing = isinstance(error, DatabaseUnavailable) or (
             isinstance(cause, psycopg.Error) and is_trouble(cause)
@@ -221,7 +230,7 @@ class _Recovery:
         if is_cancelled:
             self._claims.let_go_all()
         # A server that reports an error was not crashed by the entries, so this try does not count
-        # against them. But they may need more memory than there is.
+        # against them. Out of memory is the exception: the entries may need more than there is.
         is_reported = isinstance(cause, psycopg.Error) and cause.sqlstate is not None
         if is_reported and not isinstance(cause, pg.OutOfMemory):
             self.uncounted_tries = 1

@@ -1,4 +1,4 @@
-"""How a worker works, and what it reports; pure."""
+"""The settings and the report of a worker; pure."""
 
 from __future__ import annotations
 
@@ -15,9 +15,11 @@ LEASE_SECONDS = 60.0
 
 
 class WorkReport(NamedTuple):
-    """One transaction of a worker.
+    """The result of one transaction of a worker.
 
-    table: None if it gave word ids to documents that SQL had written.
+    corpus: the name of the corpus. table: the name of the attached table, None if the transaction gave
+    word ids to documents that SQL had written. changes: the number of documents by outcome. seconds:
+    the time from reading the rows to the COMMIT.
     """
 
     corpus: str
@@ -28,9 +30,9 @@ class WorkReport(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class WorkerSettings:
-    """The arguments of Database.worker(); raises ConfigurationError.
+    """The arguments of Database.worker(); raises ConfigurationError if one is out of range.
 
-    only_source: the number of a source, if the worker is to index no other.
+    only_source: the number of the only source to index, None for all sources.
     """
 
     poll: float = POLL_SECONDS

@@ -1,8 +1,8 @@
 """The hash table of all kernels: it finds the number of an entry by a 64-bit hash.
 
-Open addressing with linear probing, where multiplication by an odd number gives the first slot: Knuth,
-"The Art of Computer Programming", volume 3, section 6.4. The number is secret, so nobody can choose
-keys that crowd one part of a table and make a kernel take quadratic time.
+Open addressing with linear probing; multiplication by an odd number gives the first slot. Knuth, "The
+Art of Computer Programming", volume 3, section 6.4. The number is secret, so nobody can choose keys
+that collide and make a kernel take quadratic time.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from textsim_db.text.numba_compiler import inlined_kernel, kernel
 SPREAD = 0x61C886 << 40 | secrets.randbits(40) | 1
 """An odd number that is secret in each process.
 
-Kernels take it as a parameter, because their constants are cached on disk. It begins like 2^64
-divided by the square of the golden ratio, which spreads numbers that are close together, such as
-word ids, evenly over a table.
+Kernels take it as a parameter, because constants of a kernel are cached on disk. It has the high bits
+of 2^64 divided by the square of the golden ratio, which spreads close numbers, such as word ids, evenly
+over a table.
 """
 _ALL_BITS = np.uint64(0xFFFFFFFFFFFFFFFF)
 _LAST = 2**31 - 1
@@ -30,10 +30,10 @@ _SMALL = 2048
 class HashTable(NamedTuple):
     """Entries with numbers from 0 on, by their hashes.
 
-    slots: int32; a slot holds first + the number of an entry, and is free if it is below first. So a
-    table is emptied by a larger first, without writing to it. hashes: uint64 by number; whoever
-    enters a number has written its hash. Only 2^(64 - shift) slots are in use: entries that are few
-    stay close together in memory. spread: SPREAD.
+    slots: int32; a slot holds first + the number of an entry, and is free if its value is below
+    first. So a larger first empties the table without writing to it. hashes: uint64 by number; the
+    caller writes the hash of a number before it enters the number. Only 2^(64 - shift) slots are
+    used, so that few entries stay close together in memory. spread: SPREAD.
     """
 
     slots: Int32Array
@@ -45,17 +45,16 @@ class HashTable(NamedTuple):
 
 @kernel
 def hash_table(hashes: HashArray, entries: int, spread: int) -> HashTable:
-    """Return an empty table for up to so many entries with these hashes."""
+    """Return an empty table for at most this many entries with these hashes."""
     shift = shift_for(entries)
     return HashTable(np.full(1 << (64 - shift), -1, np.int32), hashes, 0, shift, spread)
 
 
 @kernel
 def emptied(table: HashTable, hashes: HashArray, first: int, entries: int) -> HashTable:
-    """Return the table without entries, for up to so many others with these hashes.
+    """Return the table without entries, for at most this many new entries with these hashes.
 
-    first: above first + number of each entry that was entered before. It begins at 0 again
-    before int32 overflows.
+    first: above the old first + number of each old entry. It restarts at 0 before int32 overflows.
     """
     if first + entries > _LAST:
         table.slots[:] = -1
@@ -65,10 +64,10 @@ def emptied(table: HashTable, hashes: HashArray, first: int, entries: int) -> Ha
 
 @inlined_kernel
 def shift_for(entries: int) -> int:
-    """Return the shift of a table for so many entries, which more entries never enlarge.
+    """Return the shift of a table for this many entries; it falls as entries grow.
 
-    Most slots of a small table are free, which the processor foresees; a large table is half full at
-    most.
+    Most slots of a small table are free, so the processor predicts the branches of a look-up well. A
+    large table is at most half full.
     """
     wanted = max(min(entries, _SMALL) * 16, entries * 2)
     shift, size = 60, 16
@@ -123,12 +122,12 @@ def enter(table: HashTable, slot: np.uint64, number: int) -> None:
 
 @inlined_kernel
 def leave(table: HashTable, slot: np.uint64) -> None:
-    """Free the slot of an entry. All entries that were entered after it have to be freed with it."""
+    """Free the slot of an entry. The caller frees all entries that were entered after it as well."""
     table.slots[slot] = table.first - 1
 
 
 def table_of(hashes: HashArray, count: int, spread: int) -> HashTable:
-    """Return a table of the first of distinct hashes, numbered as they come, with room for all."""
+    """Return a table of the first count hashes, numbered in order, with room for all hashes."""
     slots, shift = _slots_of(hashes, count, spread)
     return HashTable(slots, hashes, 0, shift, spread)
 

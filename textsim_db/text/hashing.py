@@ -1,12 +1,12 @@
 """PostgreSQL's own hash functions, bit for bit, as kernels over bytes and integers.
 
 hashtextextended, hashint8extended and hash_array_extended are built on lookup3 (Bob Jenkins, 2006,
-https://burtleburtle.net/bob/c/lookup3.c), with PostgreSQL's initial values. All arithmetic is on
-uint32 carried in uint32, so that it wraps as in C.
+https://burtleburtle.net/bob/c/lookup3.c), with PostgreSQL's initial values. All arithmetic is in
+uint32, so that it wraps as in C.
 
-An integer is hashed in three steps: fold() makes 32 bits of it, seeded() mixes a seed into the state,
-and hash_folded() joins the two. So many integers under one seed, or one integer under many, cost
-little more than the last step each.
+Hashing an integer takes three steps: fold() reduces it to 32 bits, seeded() mixes a seed into the
+state, and hash_folded() joins the two. Only the last step is repeated if many integers are hashed
+under one seed, or one integer under many seeds.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from textsim_db.text.array_types import ByteArray, Int16Array, Int32Array, Int64
 from textsim_db.text.numba_compiler import inlined_kernel, kernel, load64
 
 States = UInt32Array
-"""States of the hash after a seed was mixed in: uint32 of shape (3, seeds)."""
+"""States of the hash after mixing in each seed: uint32 of shape (3, seeds)."""
 
 _START = np.uint32(0x9E3779B9)
 _LENGTH_BIAS = np.uint32(3923095)
 _ALL_BITS = np.uint64(2**64 - 1)
 PADDING = 16
-"""Bytes that must follow the last span to be hashed: it is read eight bytes at a time."""
+"""Bytes that must follow the last hashed span, because spans are read eight bytes at a time."""
 
 
 @inlined_kernel
@@ -66,7 +66,7 @@ def _final(a: np.uint32, b: np.uint32, c: np.uint32) -> tuple[np.uint32, np.uint
 def hash_span(data: ByteArray, start: int, end: int) -> np.uint64:
     """Return hashtextextended(data[start:end], 0) as an unsigned integer.
 
-    data must go on for PADDING bytes after the span; what they are does not matter.
+    data must have PADDING bytes after the span, with any values.
     """
     a = b = c = np.uint32(_START + _LENGTH_BIAS + np.uint32(end - start))
     at = start
@@ -78,7 +78,7 @@ def hash_span(data: ByteArray, start: int, end: int) -> np.uint64:
         a, b, c = _mix(a, b, c)
         at += 12
     left = end - at
-    # Without branches, because lengths of words cannot be foreseen.
+    # No branches: the processor cannot predict the lengths of words.
     low = load64(data, at)
     low &= (_ALL_BITS >> np.uint64(64 - 8 * min(left, 8))) if left else np.uint64(0)
     # The lowest byte of c stands for the length, so the last bytes start at the second.
@@ -90,7 +90,7 @@ def hash_span(data: ByteArray, start: int, end: int) -> np.uint64:
 
 @inlined_kernel
 def seeded(seed: int) -> tuple[np.uint32, np.uint32, np.uint32]:
-    """Return the state with which integers are hashed under a seed, a signed integer of 64 bits."""
+    """Return the state for hashing integers under a seed, a signed integer of 64 bits."""
     a = b = c = np.uint32(_START + _LENGTH_BIAS + np.uint32(4))
     if seed != 0:
         a = np.uint32(a + np.uint32(np.uint64(seed) >> np.uint64(32)))
@@ -101,10 +101,10 @@ def seeded(seed: int) -> tuple[np.uint32, np.uint32, np.uint32]:
 
 @inlined_kernel
 def fold(value: int) -> np.uint32:
-    """Return the 32 bits of a signed integer that its hash is made of, those of hashint8extended.
+    """Return the 32 bits of a signed integer that hashint8extended hashes.
 
-    An int2 or int4 is hashed like the int8 of the same value. Different integers of 64 bits may
-    have the same 32 bits, so only hashes are folded: numbers packed into 64 bits would collide.
+    An int2 or int4 hashes like the int8 of the same value. Different integers may fold to the same 32
+    bits. So only hashes are folded; numbers packed into 64 bits would collide.
     """
     low = np.uint32(value)
     high = np.uint32(np.uint64(value) >> np.uint64(32))
@@ -121,7 +121,7 @@ def hash_folded(
 
 @kernel
 def seeded_states(first_seed: int, count: int) -> States:
-    """Return the states of so many consecutive seeds."""
+    """Return the states of count consecutive seeds."""
     states = np.empty((3, count), np.uint32)
     for i in range(count):
         states[0, i], states[1, i], states[2, i] = seeded(first_seed + i)
@@ -140,7 +140,7 @@ def hash_integers(values: Int64Array, seed: int) -> Int64Array:
 
 
 def hash_array(values: Sequence[int], seed: int) -> int:
-    """Return hash_array_extended(values, seed), of integers of any size; for a few at a time."""
+    """Return hash_array_extended(values, seed) of integers of any type; it is slow."""
     value = 1
     for element in hash_integers(np.array(values, np.int64), seed).tolist():
         value = value * 31 + element
@@ -151,7 +151,7 @@ def hash_array(values: Sequence[int], seed: int) -> int:
 def hash_spans(data: ByteArray, starts: Int32Array, ends: Int32Array) -> Int64Array:
     """Return hashtextextended(span, 0) for each span of UTF-8 bytes: int64 of shape (spans,).
 
-    data must go on for PADDING bytes after the last span.
+    data must have PADDING bytes after the last span.
     """
     hashes = np.empty(len(starts), np.int64)
     for i in range(len(starts)):
@@ -160,7 +160,7 @@ def hash_spans(data: ByteArray, starts: Int32Array, ends: Int32Array) -> Int64Ar
 
 
 def hash_texts(texts: Sequence[str]) -> list[int]:
-    """Return hashtextextended(text, 0) of each text; for a few at a time."""
+    """Return hashtextextended(text, 0) of each text; it is slow."""
     parts = [*(text.encode() for text in texts), bytes(PADDING)]
     ends = np.cumsum([len(part) for part in parts], dtype=np.int32)
     starts = ends - np.array([len(part) for part in parts], np.int32)

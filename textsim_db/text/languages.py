@@ -1,7 +1,7 @@
-"""The language of each text, by the model of the package py3langid; pure.
+"""The language of each text, by the model of the package py3langid.
 
-The extra "languages" installs it. Its own classify() is Python and takes one text; here is the same
-computation as a kernel.
+The extra "languages" installs the package. Its classify() is Python and takes one text; this module
+does the same computation in a kernel.
 """
 
 from __future__ import annotations
@@ -19,20 +19,19 @@ from textsim_db.text.numba_compiler import inlined_kernel, kernel
 from textsim_db.text.tokens import Tokens
 
 UNDETERMINED = "und"
-"""The code of ISO 639-2 for the language of a text that cannot be told."""
+"""The code of ISO 639-2 for a text whose language cannot be identified."""
 READ_BYTES = 16 * 1024
-"""How much of a normal form is read to tell the language."""
+"""Bytes of a normal form that are read to identify the language. More take longer."""
 
 _CODE = re.compile("[a-z]{2,3}")
 
 
 class _Model(NamedTuple):
-    """An automaton that finds sequences of bytes, and what each of them weighs for each language.
+    """An automaton that finds sequences of bytes (features), and the weights of each feature.
 
-    moves: the next state by row and byte, rows: the row of each state. features: the number of the
-    sequence that a state ends, or -1. weights: float32 of shape (features, classes), logarithms, and
-    priors of shape (classes,). labels: by class, the number of its language; some languages have two
-    classes.
+    moves: the next state by row and byte; rows: the row of each state. features: the number of the
+    feature that ends in each state, or -1. weights: logarithms, float32 of shape (features, classes);
+    priors: (classes,). labels: the number of each class's language; some languages have two classes.
     """
 
     moves: npt.NDArray[np.uint32]
@@ -44,26 +43,26 @@ class _Model(NamedTuple):
 
 
 class _Features(NamedTuple):
-    """The features of one text at a time: their counts, 0 between two texts, and their numbers."""
+    """The features of one text at a time: their counts, 0 after each text, and their numbers."""
 
     counts: Int32Array
     numbers: Int32Array
 
 
 def identify(tokens: Tokens) -> list[str]:
-    """Return the language of each text, as its code in ISO 639; UNDETERMINED if none is likelier.
+    """Return the language of each text as a code of ISO 639, or UNDETERMINED without any feature.
 
-    It is the likeliest of some 140, by the first READ_BYTES of the normal form, however short that
-    is: of single sentences one in ten is taken for a neighbour of its language. Naive Bayes over
-    sequences of bytes: Lui and Baldwin, "langid.py: an off-the-shelf language identification tool",
-    2012. Raises ConfigurationError if py3langid is not installed.
+    This is the most probable of some 140 languages, given the first READ_BYTES of the normal form.
+    Short texts are often wrong: one sentence in ten gets the code of a similar language. The method is
+    naive Bayes over sequences of bytes: Lui and Baldwin, "langid.py: an off-the-shelf language
+    identification tool", 2012. Raises ConfigurationError if py3langid is not installed.
     """
     codes, model = _model()
     return [codes[number] for number in _classify(tokens, model).tolist()]
 
 
 def check_language(language: str) -> str:
-    """Return the code of a language; raise ConfigurationError if it cannot be such a code."""
+    """Return the code of a language; raise ConfigurationError unless it has the form of a code."""
     if not isinstance(language, str) or not _CODE.fullmatch(language):
         raise ConfigurationError(
             f'language is {language!r}; expected a code of ISO 639, such as "en"'
@@ -102,7 +101,7 @@ def _model() -> tuple[list[str], _Model]:
 
 @kernel
 def _classify(tokens: Tokens, model: _Model) -> Int32Array:
-    """Return the language of each text by its number, -1 for a text without any feature."""
+    """Return the number of each text's language, or -1 for a text without any feature."""
     languages = np.empty(len(tokens.normal_offsets) - 1, np.int32)
     size = len(model.weights)
     features = _Features(np.zeros(size, np.int32), np.empty(size, np.int32))
@@ -117,7 +116,7 @@ def _classify(tokens: Tokens, model: _Model) -> Int32Array:
 
 @inlined_kernel
 def _count_features(tokens: Tokens, document: int, model: _Model, features: _Features) -> int:
-    """Count the features of a text, and return how many different ones there are."""
+    """Count the features of a text, and return how many are distinct."""
     start, end = tokens.normal_offsets[document], tokens.normal_offsets[document + 1]
     distinct = 0
     state = np.int64(0)
@@ -137,7 +136,7 @@ def _count_features(tokens: Tokens, document: int, model: _Model, features: _Fea
 def _add_scores(
     model: _Model, features: _Features, distinct: int, scores: npt.NDArray[np.float32]
 ) -> None:
-    """Add the weights of the features to the scores of all classes, and set the counts back."""
+    """Add the weights of the features to the scores of all classes, and reset the counts to 0."""
     for k in range(distinct):
         feature = features.numbers[k]
         weight = np.float32(np.log1p(np.float32(features.counts[feature])))

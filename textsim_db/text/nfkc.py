@@ -1,8 +1,8 @@
 """Unicode's normalization form KC, as every version of Unicode since 13.0 computes it.
 
-Code points not assigned in Unicode 13.0 become spaces first, and the marks past the 30th of a run are
-dropped: only NFKC's sorting of marks is not linear, and no script writes 30 of them. Counted as marks
-are category M and the half-width U+FF9E and U+FF9F, which NFKC turns into marks.
+Code points not assigned in Unicode 13.0 become spaces first. Marks past the 30th of a run are dropped,
+because NFKC sorts the marks of a run in quadratic time, and no script writes 30 of them. Marks are the
+characters of category M, and the half-width U+FF9E and U+FF9F, which NFKC turns into marks.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from textsim_db.text.utf8 import Utf8, check_batch_size, concatenate, copy_span,
 _HIGH = np.uint64(0x8080808080808080)
 
 PIECE_BYTES = 64 * 1024
-"""NFKC takes this many bytes at a time: it holds the GIL, and signals wait until it returns."""
+"""Bytes that NFKC takes at a time. It holds the GIL, so more would delay signals for longer."""
 _CHECKED_BYTES = 64
-"""So many bytes are copied if NFKC changes none of them."""
+"""Bytes of a piece that is copied if NFKC does not change it. Larger pieces are copied less often."""
 
 
 def normalize(texts: Sequence[bytes]) -> Utf8:
-    """Return texts in UTF-8 in NFKC; raises DocumentError if they are too long for one batch."""
+    """Return texts in UTF-8 in NFKC; raise DocumentError if they are too long for one batch."""
     check_batch_size(sum(map(len, texts)))
     joined = concatenate(texts)
     unstable = np.flatnonzero(find_unstable(joined, tables()))
@@ -50,7 +50,7 @@ def normalize(texts: Sequence[bytes]) -> Utf8:
 
 
 def _normalize_text(text: bytes) -> bytes:
-    """Return a text in NFKC; most of it is copied, because NFKC takes 17 ns a character."""
+    """Return a text in NFKC; stable pieces are only copied, because NFKC takes 17 ns a character."""
     data, cuts, is_changed = _cut_text(
         np.frombuffer(text, np.uint8), tables(), _CHECKED_BYTES, PIECE_BYTES
     )
@@ -70,7 +70,7 @@ def _normalize_text(text: bytes) -> bytes:
 def _cut_text(
     text: ByteArray, table: Tables, checked_bytes: int, most_bytes: int
 ) -> tuple[ByteArray, Int64Array, BoolArray]:
-    """Prepare a text for NFKC; return it, the cuts, and which pieces NFKC may change."""
+    """Prepare a text for NFKC; return it, its cuts, and whether NFKC may change each piece."""
     data, offsets = prepare_pieces(text, table, checked_bytes)
     pieces = Utf8(data, offsets)
     cuts, is_changed = _join_pieces(pieces, find_unstable(pieces, table), most_bytes)
@@ -81,7 +81,7 @@ def _cut_text(
 def _join_pieces(
     pieces: Utf8, is_unstable: BoolArray, most_bytes: int
 ) -> tuple[Int64Array, BoolArray]:
-    """Join neighbours that are unstable, up to most_bytes, and those that are not."""
+    """Join neighbouring stable pieces, and neighbouring unstable pieces up to most_bytes."""
     cuts = np.zeros(len(is_unstable) + 1, np.int64)
     joined = np.empty(len(is_unstable), np.bool_)
     count = 0
@@ -97,7 +97,7 @@ def _join_pieces(
 
 @kernel
 def find_unstable(texts: Utf8, table: Tables) -> BoolArray:
-    """Mark the texts that NFKC may change, and those with too many marks in a run: (texts,)."""
+    """Mark the texts that NFKC may change or that have too many marks in a run: (texts,)."""
     unstable = np.zeros(len(texts.offsets) - 1, np.bool_)
     for i in range(len(unstable)):
         start, end = texts.offsets[i], texts.offsets[i + 1]
@@ -121,11 +121,11 @@ def is_ascii(data: ByteArray, start: int, end: int) -> bool:
 
 @inlined_kernel
 def ascii_bytes(data: ByteArray, at: int, end: int) -> int:
-    """Return how many bytes are ASCII from an ASCII one on, eight at most."""
+    """Return how many bytes in a row are ASCII, from an ASCII byte on; at most eight."""
     if at + 8 > end:
         return 1
     others = load64(data, at) & _HIGH
-    if others == 0:  # foreseen by the processor, which need not wait for the number
+    if others == 0:  # a predicted branch is faster than counting zeros
         return 8
     return trailing_zeros(others) >> 3
 
@@ -134,7 +134,7 @@ def ascii_bytes(data: ByteArray, at: int, end: int) -> int:
 def _is_stable(data: ByteArray, start: int, end: int, table: Tables) -> bool:
     """Say whether each character is stable and combining classes never fall within a run of marks.
 
-    This is the quick check of Unicode Standard Annex 15, section 9.
+    It is the quick check of Unicode Standard Annex 15, section 9.
     """
     at, last_class, marks = start, 0, 0
     while at < end:
@@ -157,12 +157,12 @@ def _is_stable(data: ByteArray, start: int, end: int, table: Tables) -> bool:
 def prepare_pieces(
     text: ByteArray, table: Tables, piece_bytes: int
 ) -> tuple[ByteArray, Int64Array]:
-    """Make a text fit for NFKC, and cut it into pieces that NFKC treats independently.
+    """Prepare a text for NFKC, and cut it into pieces that NFKC treats independently.
 
     Code points that are not assigned become spaces; then marks past the 30th of a run are dropped.
-    Each piece has at least piece_bytes, except the last. A piece ends before a character that NFKC
-    cannot join to what precedes it. That is one that never joins, one after a mark, or the third of
-    several Hangul vowels and finals: only the first two of them can belong to a syllable.
+    Each piece except the last has at least piece_bytes. The next piece starts with a character that
+    NFKC cannot join to the character before it: the character never joins, or it follows a mark, or two
+    Hangul vowels or finals precede it. A Hangul syllable holds only two of them.
     """
     out = np.empty(len(text), np.uint8)
     cuts = np.zeros(len(text) // piece_bytes + 2, np.int64)

@@ -1,7 +1,7 @@
-"""How the project compiles its kernels: two decorators, so that all kernels are compiled alike.
+"""Two decorators that compile all kernels of the project in the same way.
 
-Compiled code is cached beside the source, or in the user's cache folder if the source's folder
-cannot be written. NUMBA_CACHE_DIR names another folder. The GIL is released while a kernel runs.
+Compiled code is cached beside the source, or in the user's cache folder if the source's folder is not
+writable. NUMBA_CACHE_DIR names another folder. The GIL is released while a kernel runs.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _NUMBERS = re.compile(r"None|(tuple\[)?((int|float|bool|np\.u?int\d+)(, |\]|$))+
 _FunctionCache: Any = FunctionCache  # Numba does not annotate it
 Function = TypeVar("Function", bound=Callable[..., object])
 
-# A child that is forked while a thread compiles would wait for Numba's lock for ever.
+# Without these hooks, a child that is forked while a thread compiles waits for Numba's lock for ever.
 os.register_at_fork(
     before=global_compiler_lock.acquire,
     after_in_parent=global_compiler_lock.release,
@@ -40,37 +40,37 @@ os.register_at_fork(
 def kernel(function: Function) -> Function:
     """Compile a function over NumPy arrays, numbers and named tuples of them with Numba.
 
-    A kernel that cannot be cached works all the same: each process compiles it again. A kernel that
-    Python calls returns plain tuples: to make a named one runs code of Python, and an interrupt (Ctrl-C)
-    that comes just then would crash the process.
+    A kernel that cannot be cached works too; each process compiles it again. A kernel that Python calls
+    returns plain tuples. Making a named tuple runs Python code, and an interrupt (Ctrl-C) during that
+    code crashes the process.
     """
     return _compiled(function)
 
 
 def inlined_kernel(function: Function) -> Function:
-    """Compile a step of kernels, and put its code in place of each call.
+    """Compile a step of kernels, and replace each call of it by its code.
 
-    A step only reads and writes arrays that its caller keeps. So it counts no references to them,
-    which would take most of the time of an inner loop. Raises TypeError unless the step is annotated
-    to return numbers: an array that it returned would be freed while it is in use.
+    A step only reads and writes arrays that its caller keeps. So it counts no references to them;
+    counting would take most of the time of an inner loop. Raises TypeError unless the annotation says
+    that the step returns numbers or None: a returned array would be freed while it is in use.
     """
     if not _NUMBERS.fullmatch(str(function.__annotations__.get("return"))):
-        raise TypeError(f"an inlined kernel returns numbers or None: {function.__qualname__}")
+        raise TypeError(f"an inlined kernel must return numbers or None: {function.__qualname__}")
     return _compiled(function, forceinline=True, _nrt=False)
 
 
 def _compiled(function: Function, **options: bool) -> Function:
-    njit: Any = numba.njit  # whose annotations do not know all options
+    njit: Any = numba.njit  # its annotations lack some options
     dispatcher: Any = njit(nogil=True, **options)(function)
     try:
         dispatcher._cache = _Cache(function)
     except RuntimeError:  # Numba tried every folder
-        _warn_once("no folder for them can be written")
+        _warn_once("no cache folder is writable")
     return cast(Function, dispatcher)
 
 
 class _Cache(_FunctionCache):  # type: ignore[misc]
-    """Numba's cache of one kernel, whose files may turn out to be unreadable or the disk full."""
+    """Numba's cache of one kernel; it warns if a file cannot be read or written."""
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Return the compiled code, or None if it cannot be read."""
@@ -81,11 +81,11 @@ class _Cache(_FunctionCache):  # type: ignore[misc]
             return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
-        """Save the compiled code if that is possible."""
+        """Save the compiled code; warn if it cannot be saved."""
         try:
             super().save_overload(sig, data)
         except OSError as error:
-            # The index is written first, and may name a file that holds the code of older source.
+            # The index is written first. It may now name a file with the code of older source.
             with suppress(OSError):
                 os.unlink(self._cache_file._index_path)
             _warn_once(str(error))
@@ -99,14 +99,14 @@ def _warn_once(reason: str) -> None:
     if not _has_warned:
         log.warning(
             "compiled kernels cannot be cached, so every process compiles them again: %s; set "
-            "NUMBA_CACHE_DIR to a folder that can be written",
+            "NUMBA_CACHE_DIR to a writable folder",
             reason,
         )
     _has_warned = True
 
 
 def _pointer64(context: Any, builder: Any, array_type: Any, array: Any, at: Any) -> Any:
-    """Return a pointer to the eight bytes of an array of bytes from at on."""
+    """Return a pointer to eight bytes of an array of bytes, from at on."""
     data = context.make_array(array_type)(context, builder, array).data
     return builder.bitcast(builder.gep(data, [at]), ir.IntType(64).as_pointer())
 
@@ -138,13 +138,13 @@ def _trailing_zeros(typing_context: Any, value: Any) -> Any:
 load64 = cast(Callable[[npt.NDArray[np.uint8], int], np.uint64], intrinsic(_load64))
 """Return the eight bytes of data from at on as one little-endian number, in a kernel.
 
-One machine instruction, where eight indexed loads are forty; data must have the eight bytes, for
-nothing checks.
+It compiles to one machine instruction; eight indexed loads compile to forty. data must have these
+eight bytes, because there is no bounds check.
 """
 store64 = cast(
     Callable[[npt.NDArray[np.uint8], int, np.uint64], None],
     intrinsic(_store64),
 )
-"""Write a number as eight bytes of data from at on, little-endian; data must have the eight bytes."""
+"""Write a number as eight little-endian bytes of data from at on; data must have these bytes."""
 trailing_zeros = cast(Callable[[np.uint64], int], intrinsic(_trailing_zeros))
-"""Return how many of the lowest bits are 0, in a kernel; 64 of 0."""
+"""Return the number of zero bits below the lowest set bit, in a kernel; 64 for the number 0."""

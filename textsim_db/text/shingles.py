@@ -1,4 +1,4 @@
-"""The distinct shingles of texts: n consecutive words, or n consecutive characters; pure.
+"""The distinct shingles of texts: n consecutive words, or n consecutive characters.
 
 Broder, "On the resemblance and containment of documents", 1997.
 """
@@ -31,11 +31,11 @@ from textsim_db.text.utf8 import decode, same_spans, to_bytes
 class Shingles(NamedTuple):
     """The shingles of several documents, in order of appearance.
 
-    hashes: uint64 of shape (shingles,), the value of each. That of consecutive words is
-    hash_array_extended(their hashes, 0), or the hash itself of a single word under "word:1"; that of
+    hashes: uint64 of shape (shingles,), the value of each shingle. The value of consecutive words is
+    hash_array_extended(hashes of the words, 0); under "word:1" it is the hash of the word. The value of
     consecutive characters is hashtextextended(shingle, 0). Two different shingles may have one value.
-    starts, ends: int32 of shape (shingles,), the bytes of each in the normal forms. offsets: int64
-    of shape (documents + 1,).
+    starts, ends: int32 of shape (shingles,), the bytes of each shingle in the normal forms. offsets:
+    int64 of shape (documents + 1,), the start of each document's shingles.
     """
 
     hashes: HashArray
@@ -44,7 +44,7 @@ class Shingles(NamedTuple):
     offsets: Int64Array
 
     def texts(self, tokens: Tokens) -> list[str]:
-        """Return the texts of all shingles; tokens: the documents that they were found in."""
+        """Return the texts of all shingles; tokens: the documents that have these shingles."""
         spans = zip(self.starts.tolist(), self.ends.tolist(), strict=True)
         return [tokens.span(start, end) for start, end in spans]
 
@@ -52,8 +52,11 @@ class Shingles(NamedTuple):
 def shingles(text: str, shingle: str) -> list[str]:
     """Return the distinct shingles of a text in order of first appearance.
 
-    shingle is "word:N" or "char:N". Raises ConfigurationError for anything else and DocumentError
-    for NUL and lone surrogates.
+    `shingle` is "word:N" or "char:N"; other values raise `ConfigurationError`. A text with NUL or a
+    lone surrogate raises `DocumentError`.
+
+        >>> shingles("The cat sat on the mat", "word:3")
+        ['the cat sat', 'cat sat on', 'sat on the', 'on the mat']
     """
     tokens = tokenize([to_bytes(text)])
     return find_shingles(tokens, Shingle.parse(shingle)).texts(tokens)
@@ -65,8 +68,8 @@ _ShingleArrays = tuple[HashArray, Int32Array, Int32Array, Int64Array]
 def find_shingles(tokens: Tokens, shingle: Shingle) -> Shingles:
     """Return the distinct shingles of each document.
 
-    A document with words but fewer than n has one shingle, its whole normal form; a document with
-    no words has none. Equality is decided on the bytes; the value only finds the place to look.
+    A document with fewer than n words has one shingle, its whole normal form. A document without words
+    has none. Two shingles are equal if their bytes are equal; the value only finds the place to look.
     """
     distinct = _word_shingles if shingle.unit == "word" else _char_shingles
     return Shingles(*distinct(tokens, shingle.n, SPREAD))
@@ -116,14 +119,14 @@ def _room_for_shingles(count: int, offsets: int) -> Shingles:
 
 @kernel
 def _used(kept: Shingles) -> _ShingleArrays:
-    """Return the arrays of shingles without the room that was not needed."""
+    """Return the arrays of shingles without unused room."""
     count = kept.offsets[-1]
     return kept.hashes[:count], kept.starts[:count], kept.ends[:count], kept.offsets
 
 
 @kernel
 def _array_elements(word_hashes: Int64Array) -> HashArray:
-    """Return what each word's hash adds to that of an array: hashint8extended(hash, 0)."""
+    """Return hashint8extended(hash, 0) of each word, which the hash of an array sums up."""
     a, b, c = seeded(0)
     elements = np.empty(len(word_hashes), np.uint64)
     for i in range(len(word_hashes)):
@@ -134,7 +137,7 @@ def _array_elements(word_hashes: Int64Array) -> HashArray:
 
 @inlined_kernel
 def _keep_words(tokens: Tokens, first: int, last: int, table: HashTable, kept: Shingles) -> int:
-    """Write the distinct words of a document; return how many."""
+    """Write the distinct words of a document; return their number."""
     count = 0
     for k in range(first, last):
         value = np.uint64(tokens.hashes[k])
@@ -152,10 +155,10 @@ def _keep_word_shingles(
     table: HashTable,
     kept: Shingles,
 ) -> int:
-    """Write the distinct shingles of a document, of two or more words; return how many.
+    """Write the distinct shingles of a document for n >= 2; return their number.
 
-    The value of each is hash_array_extended of its words, made of the one before it in one step: it is
-    31^n + the sum of element * 31^(elements after it), modulo 2^64.
+    The value is hash_array_extended of the words: 31^n + the sum of element * 31^(elements after it),
+    modulo 2^64. So each value follows from the last value in one step.
     """
     if first == last:
         return 0
@@ -178,7 +181,7 @@ def _keep_word_shingles(
 def _keep_char_shingles(
     normal: ByteArray, at: int, end: int, n: int, table: HashTable, kept: Shingles
 ) -> int:
-    """Write the distinct shingles of a normal form; return how many."""
+    """Write the distinct shingles of a normal form; return their number."""
     ahead = at
     while ahead < end and n > 0:
         _, ahead = decode(normal, ahead)
@@ -203,7 +206,7 @@ def _keep(
     kept: Shingles,
     count: int,
 ) -> int:
-    """Write a shingle if none of the count ones of its document is equal; return how many there are."""
+    """Write a shingle unless its document already has it; return the document's new count."""
     slot = _find_span(table, data, kept, value, start, end)
     if is_taken(table, slot):
         return count
@@ -218,7 +221,7 @@ def _keep(
 def _find_span(
     table: HashTable, data: ByteArray, kept: Shingles, span_hash: np.uint64, start: int, end: int
 ) -> np.uint64:
-    """Return the slot of a span that is kept and equal, or the free slot where this one belongs."""
+    """Return the slot of a kept span that is equal, or the free slot where this span belongs."""
     slot = find(table, span_hash)
     while is_taken(table, slot):
         other = table.first + number_at(table, slot)

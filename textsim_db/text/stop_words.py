@@ -1,7 +1,6 @@
-"""Words that say nothing of what a text is about, left out of texts if a corpus is to; pure.
+"""Stop words: frequent words, such as "the", that a corpus may leave out of its texts.
 
-Lists for some fifty languages come from stopwords-iso, by the package stopwordsiso, which the extra
-"languages" installs.
+Lists for some fifty languages come from the package stopwordsiso. The extra "languages" installs it.
 """
 
 from __future__ import annotations
@@ -33,9 +32,9 @@ from textsim_db.text.utf8 import Utf8, concatenate, same_spans, to_bytes
 
 
 def with_lists(settings: CorpusSettings) -> CorpusSettings:
-    """Return the settings with lists of stop words instead of the code of a language or AUTO.
+    """Return the settings with lists of stop words in place of a language's code or AUTO.
 
-    With AUTO the language of each document is identified, and its stop words are left out. Raises
+    AUTO identifies the language of each document and leaves its stop words out. Raises
     ConfigurationError and DocumentError as stop_words() does.
     """
     if isinstance(settings.stop_words, str) and settings.stop_words == AUTO:
@@ -45,7 +44,7 @@ def with_lists(settings: CorpusSettings) -> CorpusSettings:
 
 
 class WordTable(NamedTuple):
-    """Different words in UTF-8, and the number of each by its hash."""
+    """Distinct words in UTF-8, and the number of each word by its hash."""
 
     words: Utf8
     table: HashTable
@@ -54,13 +53,13 @@ class WordTable(NamedTuple):
 def stop_words(words: str | Iterable[str]) -> tuple[str, ...]:
     """Return stop words in normal form, each once, in order of their code points.
 
-    words: the code of a language (ISO 639-1), or words; "don't" is "don" and "t". Raises
-    ConfigurationError for an unknown language, and where no lists are installed; DocumentError for
+    words: the code of a language (ISO 639-1), or words; "don't" becomes "don" and "t". Raises
+    ConfigurationError for an unknown language, or if no lists are installed. Raises DocumentError for
     words with NUL or lone surrogates.
     """
     if isinstance(words, str):
         words = _of_language(words)
-    check_several(words, "stop_words is the code of a language or several words")
+    check_several(words, "stop_words takes the code of a language, or several words such as [word]")
     texts = []
     for word in words:
         if not isinstance(word, str):
@@ -71,22 +70,22 @@ def stop_words(words: str | Iterable[str]) -> tuple[str, ...]:
 
 
 def stop_words_by_language() -> WordsByLanguage:
-    """Return all the lists there are, in order of the codes of their languages.
+    """Return the lists of all languages, in order of the languages' codes.
 
-    Raises ConfigurationError where none are installed.
+    Raises ConfigurationError if no lists are installed.
     """
     return tuple((language, stop_words(language)) for language in _languages())
 
 
 def without(tokens: Tokens, words: tuple[str, ...]) -> Tokens:
-    """Return the texts without stop words, which stop_words() returned."""
+    """Return the texts without these stop words, in the form that stop_words() returns."""
     return leave_out(
         tokens, find_words(tokens, np.arange(len(tokens.starts)), _cached_table(words))
     )
 
 
 def without_by_language(tokens: Tokens, languages: Sequence[str], words: WordsByLanguage) -> Tokens:
-    """Return the texts, each without the stop words of its language, if there are any."""
+    """Return the texts, each without the stop words of its language."""
     numbers: dict[str, int] = {}
     of_text = np.array([numbers.setdefault(code, len(numbers)) for code in languages], np.int64)
     of_word = np.repeat(of_text, np.diff(tokens.word_offsets))
@@ -104,13 +103,12 @@ def _cached_table(words: tuple[str, ...]) -> WordTable:
 
 
 def word_table(words: Sequence[bytes]) -> WordTable:
-    """Return a table of different words."""
+    """Return a table of distinct words."""
     return _table_of_words(concatenate(words), SPREAD)
 
 
 @kernel
 def _table_of_words(words: Utf8, spread: int) -> WordTable:
-    """Return a table of different words."""
     hashes = np.empty(len(words.offsets) - 1, np.uint64)
     table = hash_table(hashes, len(hashes), spread)
     for number in range(len(hashes)):
@@ -159,8 +157,8 @@ def _of_language(language: str) -> Iterable[str]:
     languages = _languages()
     if language not in languages:
         raise ConfigurationError(
-            f'there are no stop words for "{language}"{suggestion(language, languages)}; known are '
-            + ", ".join(languages)
+            f'there are no stop words for "{language}"{suggestion(language, languages)}; give words, or '
+            "one of these languages: " + ", ".join(languages)
         )
     import stopwordsiso
 

@@ -1,4 +1,4 @@
-"""Streams of work cut into pieces, and stages that run one step ahead of each other; pure."""
+"""Cut streams into pieces, and run a stage one item ahead of its consumer."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
 
 MAX_WEIGHT = 8 * 1024 * 1024
-"""Bytes or characters that are worked on at once, unless a single document is longer."""
+"""Bytes or characters of a piece, unless a document is longer. More take more memory."""
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -18,8 +18,8 @@ def ahead(
 ) -> Generator[Result, None, None]:
     """Apply a function to each item in a thread, one item ahead of the consumer.
 
-    If the items end with an error, the results before it come first. Close the generator to end its
-    thread.
+    If the items raise an error, the results of the items before it come first. Close the generator to
+    end its thread.
     """
     with ThreadPoolExecutor(1, "textsim-ahead") as pool:
         waiting: Future[Result] | None = None
@@ -38,7 +38,7 @@ def cut(
 ) -> Generator[list[Item], None, None]:
     """Cut a stream into lists that end with the item that reaches the number or the weight.
 
-    If the stream fails, the items before that come first.
+    If the stream raises an error, the items before it come first.
     """
     piece: list[Item] = []
     weight = 0
@@ -54,7 +54,7 @@ def cut(
 
 
 class _Fallible(Iterator[Item]):
-    """The items of an iterable, which ends where it fails and keeps the failure."""
+    """An iterator that ends when the iterable raises an error, and keeps the error."""
 
     def __init__(self, items: Iterable[Item]) -> None:
         self._items = iter(items)
@@ -70,10 +70,10 @@ class _Fallible(Iterator[Item]):
             raise StopIteration from None
 
     def raise_failure(self) -> None:
-        """Raise the failure of the iterable, if it failed.
+        """Raise the error of the iterable, if it raised one.
 
-        An error refers to the frames that it passed. A frame that refers to the error would keep
-        the items of the stream in memory, so both references end here.
+        An error refers to its frames. A frame that refers to the error keeps the items of the stream
+        in memory, so both references end here.
         """
         failure, self._failure = self._failure, None
         try:

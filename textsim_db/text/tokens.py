@@ -1,9 +1,9 @@
-"""From text to normal form and words; pure, with no database.
+"""From text to normal form and words.
 
-The normal form: NFKC (see textsim_db.text.nfkc); simple (one-to-one) lower case; every maximal run of
-letters, marks and numbers is a word, except that a letter or number of a script written without spaces
-(Han, Hiragana, Katakana, Thai, Lao, Khmer, Myanmar), with the marks that follow it, is a word of its
-own. Words are joined by one space.
+The normal form is NFKC (see textsim_db.text.nfkc) in simple (one-to-one) lower case. A word is a
+maximal run of letters, marks and numbers; words are joined by one space. In scripts that are written
+without spaces (Han, Hiragana, Katakana, Thai, Lao, Khmer, Myanmar), each letter or number with the
+marks that follow it is a word.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Tokens(NamedTuple):
     """The normal forms of several documents, and where their words are.
 
     normal: uint8, the normal forms in UTF-8, one after another. normal_offsets: int64 of shape
-    (documents + 1,), where each begins and ends. starts, ends: int32 of shape (words,), the bytes
+    (documents + 1,), the bounds of each normal form. starts, ends: int32 of shape (words,), the bytes
     of each word. word_offsets: int64 of shape (documents + 1,), the words of each document. hashes:
     int64 of shape (words,), hashtextextended(word, 0).
     """
@@ -66,7 +66,7 @@ class Tokens(NamedTuple):
         return len(self.normal_offsets) - 1
 
     def parts(self, size: int) -> Iterator[Tokens]:
-        """Yield the documents in parts whose normal forms have about so many bytes."""
+        """Yield the documents in parts with normal forms of about size bytes."""
         if len(self.normal) <= size:
             yield self
             return
@@ -113,27 +113,36 @@ def tokenize(texts: Sequence[bytes]) -> Tokens:
 def tokens_of(normal_forms: Sequence[bytes]) -> Tokens:
     """Find the words of texts that are in normal form already, such as stored ones.
 
-    All of tokenize except NFKC: folding a capital can leave a letter and a mark that NFKC would
-    join, so that the normal form of a normal form is not always itself.
+    Unlike tokenize(), it does not apply NFKC: lower case can leave a letter and a mark that NFKC would
+    join, so tokenize() may change a normal form.
     """
     check_batch_size(sum(map(len, normal_forms)))
     return split_texts(concatenate(normal_forms), tables())
 
 
 def normal_form(text: str) -> str:
-    """Return the normal form of a text; raises DocumentError for NUL and lone surrogates."""
+    """Return the normal form of a text: NFKC, lower case, and words joined by one space.
+
+    Raises `DocumentError` for a text with NUL or a lone surrogate.
+
+        >>> normal_form("The QUICK,  brown fox!")
+        'the quick brown fox'
+    """
     return tokenize([to_bytes(text)]).normal.tobytes().decode()
 
 
 def words(text: str) -> list[str]:
-    """Return the words of a text in order; raises DocumentError for NUL and lone surrogates."""
+    """Return the words of a text's normal form, in order.
+
+    Raises `DocumentError` for a text with NUL or a lone surrogate.
+    """
     return normal_form(text).split()
 
 
 def split_texts(texts: Utf8, table: Tables) -> Tokens:
     """Fold case and split texts in NFKC into words."""
-    # Two bytes become three and a space at most; a spaceless character (three or more) gains
-    # one space.
+    # Two bytes become at most three bytes and a space. A spaceless character, of three bytes or more,
+    # gains one space.
     out = _room_for_tokens(
         2 * len(texts.data), (len(texts.data) >> 1) + len(texts.offsets), len(texts.offsets) - 1
     )
@@ -153,7 +162,7 @@ def _split_texts(texts: Utf8, table: Tables, out: Tokens) -> None:
 
 @inlined_kernel
 def _split_text(texts: Utf8, i: int, table: Tables, out: Tokens) -> None:
-    """Fold and split a text; its words come after those of the text before it."""
+    """Fold and split a text; append its words to the words of the texts before it."""
     at, end = texts.offsets[i], texts.offsets[i + 1]
     first, count = out.normal_offsets[i], out.word_offsets[i]
     position = first
@@ -175,8 +184,8 @@ def _split_text(texts: Utf8, i: int, table: Tables, out: Tokens) -> None:
         if kind == SEPARATOR:
             inside = SEPARATOR
             continue
-        # A word begins after a separator, at each spaceless character, and where a run of
-        # other letters follows a spaceless character.
+        # A word begins after a separator, at each spaceless character, and at another letter or
+        # number after a spaceless character.
         if inside == SEPARATOR or kind == SPACELESS or (inside == SPACELESS and kind != MARK):
             position = _begin_word(out, count, first, position)
             count += 1
@@ -189,7 +198,7 @@ def _split_text(texts: Utf8, i: int, table: Tables, out: Tokens) -> None:
 
 @inlined_kernel
 def _begin_word(out: Tokens, count: int, first: int, position: int) -> int:
-    """Begin word number count of a text whose normal form begins at first; return where it begins."""
+    """Begin word number count of a text whose normal form begins at first; return its position."""
     if position > first:
         out.ends[count - 1] = position
         out.normal[position] = SPACE
@@ -209,10 +218,10 @@ def _hash_words(out: Tokens, i: int) -> None:
 def _copy_ascii(
     data: ByteArray, at: int, end: int, out: ByteArray, position: int
 ) -> tuple[int, int]:
-    """Fold ASCII letters and digits up to another byte: most bytes of most texts are such.
+    """Fold and copy ASCII letters and digits, which most texts consist of, up to another byte.
 
-    Eight bytes are copied at a time; what follows them is overwritten later. Returns where the other
-    byte is, and where the next byte is written.
+    It copies eight bytes at a time; later copies overwrite the surplus bytes. Returns the position of
+    the other byte, and the position for the next byte in out.
     """
     length = 8
     while length == 8:
@@ -228,8 +237,8 @@ def _copy_ascii(
 def _letters(eight: np.uint64) -> np.uint64:
     """Return the highest bit of each of eight bytes that is an ASCII letter or digit.
 
-    Each byte is compared in its place: without its highest bit, a number is added that makes this bit
-    1 from the first letter on, and another one after the last letter.
+    All bytes are compared at once. The highest bit of each byte is cleared; adding one number sets it
+    from the first letter on, and adding another number sets it after the last letter.
     """
     low = eight & ~_HIGH
     folded = low | _CASE
@@ -240,13 +249,13 @@ def _letters(eight: np.uint64) -> np.uint64:
 
 @inlined_kernel
 def _split_ascii(texts: Utf8, i: int, out: Tokens) -> None:
-    """Fold and split an ASCII text: where its words begin and end is found for 64 bytes at a time."""
+    """Fold and split an ASCII text; find the bounds of its words 64 bytes at a time."""
     first = out.word_offsets[i]
     count = _find_ascii_words(texts, i, first, out)
     position = out.normal_offsets[i]
     for k in range(first, count):
         start, length = out.starts[k], out.ends[k] - out.starts[k]
-        # What follows a word of less than 16 bytes is overwritten later.
+        # Copies 16 bytes at a time; the next word overwrites the surplus bytes.
         for ahead in range(0, length, 16):
             low, high = load64(texts.data, start + ahead), load64(texts.data, start + ahead + 8)
             store64(out.normal, position + ahead, low | _CASE)
@@ -260,7 +269,7 @@ def _split_ascii(texts: Utf8, i: int, out: Tokens) -> None:
 
 @inlined_kernel
 def _find_ascii_words(texts: Utf8, i: int, first: int, out: Tokens) -> int:
-    """Write where the words of a text begin and end in its bytes; return the number after the last."""
+    """Write the bounds of a text's words in its bytes; return the number after the last word."""
     begin, end = texts.offsets[i], texts.offsets[i + 1]
     starts, ends = first, first
     before = np.uint64(0)
@@ -285,7 +294,7 @@ def _find_ascii_words(texts: Utf8, i: int, first: int, out: Tokens) -> int:
 
 @inlined_kernel
 def _letter_bits(data: ByteArray, block: int, end: int) -> np.uint64:
-    """Return a bit for each of 64 bytes, the lowest first: whether it is an ASCII letter or digit."""
+    """Return 64 bits, the lowest first: whether each byte is an ASCII letter or digit."""
     bits = np.uint64(0)
     size = min(64, end - block)
     for k in range(0, size, 8):
@@ -310,7 +319,7 @@ def _leave_out(tokens: Tokens, is_left_out: BoolArray, out: Tokens) -> None:
 
 @inlined_kernel
 def _copy_words(tokens: Tokens, document: int, is_left_out: BoolArray, out: Tokens) -> None:
-    """Copy the other words of a document after those of the document before it."""
+    """Append the words of a document that are not left out."""
     first, count = out.normal_offsets[document], out.word_offsets[document]
     position = first
     for i in range(tokens.word_offsets[document], tokens.word_offsets[document + 1]):
@@ -329,7 +338,7 @@ def _copy_words(tokens: Tokens, document: int, is_left_out: BoolArray, out: Toke
 
 
 def _room_for_tokens(normal_bytes: int, words: int, documents: int) -> Tokens:
-    """Return arrays to fill; by NumPy, which asks for large pages, as kernels do not."""
+    """Return arrays to fill. NumPy makes them, because it asks for large pages and kernels do not."""
     return Tokens(
         np.empty(normal_bytes + PADDING, np.uint8),
         np.zeros(documents + 1, np.int64),
@@ -341,7 +350,7 @@ def _room_for_tokens(normal_bytes: int, words: int, documents: int) -> Tokens:
 
 
 def _used(tokens: Tokens) -> Tokens:
-    """Return the arrays of tokens without the room that was not needed."""
+    """Return the arrays of tokens without unused room."""
     count = tokens.word_offsets[-1]
     return Tokens(
         tokens.normal[: tokens.normal_offsets[-1]],

@@ -15,13 +15,13 @@ SEPARATOR, WORD, MARK, SPACELESS = range(4)
 SPACE = ord(" ")
 UNSTABLE, UNASSIGNED, JOINING = 253, 254, 255
 MAX_MARKS = 30
-"""Marks past this one of a run are dropped before NFKC, which takes quadratic time to sort them."""
+"""Marks kept in a run. NFKC sorts them in quadratic time, so the marks after them are dropped."""
 
 
 class Tables(NamedTuple):
-    """Properties by code point: kind, order (combining class or marker) and lower case.
+    """Properties of each code point: kind, order (combining class or marker) and lower case.
 
-    ascii_letters: (256,), the lower case of ASCII letters and digits by byte, 0 of other bytes.
+    ascii_letters: (256,), the lower case of each byte that is an ASCII letter or digit, else 0.
     """
 
     kind: ByteArray
@@ -32,7 +32,7 @@ class Tables(NamedTuple):
 
 @cache
 def tables() -> Tables:
-    """Expand the generated runs: about 6.5 MB, made once in a process."""
+    """Expand the generated runs into arrays of about 6.5 MB, once in a process."""
     firsts = np.array([run[0] for run in RUNS] + [POINTS])
     lengths = np.diff(firsts)
     kind = np.repeat(np.array([run[1] for run in RUNS], np.uint8), lengths)

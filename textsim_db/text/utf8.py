@@ -1,4 +1,4 @@
-"""Texts in UTF-8, one after another, and kernels that read and write its code points."""
+"""Texts in UTF-8, one after another, and kernels that read and write code points."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from textsim_db.text.hashing import PADDING
 from textsim_db.text.numba_compiler import inlined_kernel
 
 MAX_BYTES = 128 * 1024 * 1024
-"""The longest document in bytes of UTF-8: its word ids must fit one PostgreSQL value."""
+"""Bytes of the longest document in UTF-8: its word ids must fit in one PostgreSQL value."""
 MAX_BATCH_BYTES = 2**30 - 16
-"""The most that is taken at once: normal forms may be twice as long, and spans are int32."""
+"""Bytes of the largest batch: normal forms may be twice as long, and their spans are int32."""
 
 
 class Utf8(NamedTuple):
-    """Several texts in UTF-8: data, one after another; offsets: (texts + 1,), their bounds.
+    """Several texts in UTF-8. data: one text after another; offsets: (texts + 1,), their bounds.
 
     PADDING bytes follow the data in memory.
     """
@@ -31,7 +31,8 @@ class Utf8(NamedTuple):
 def to_bytes(text: str) -> bytes:
     """Return the text as UTF-8; raise DocumentError if PostgreSQL cannot store it.
 
-    That is a text that is not a str, a NUL character, a lone surrogate, or over 128 MiB.
+    PostgreSQL cannot store a value that is not a str, has a NUL character or a lone surrogate, or is
+    longer than 128 MiB.
     """
     if not isinstance(text, str):
         raise DocumentError(f"the text is of type {type(text).__name__}; expected str")
@@ -40,19 +41,22 @@ def to_bytes(text: str) -> bytes:
     except UnicodeEncodeError as error:
         raise DocumentError(
             f"the text has a lone surrogate U+{ord(text[error.start]):04X} "
-            f"at character {error.start + 1}"
+            f"at character {error.start + 1}, which PostgreSQL cannot store; remove it"
         ) from None
     if b"\0" in data:
-        raise DocumentError(f"the text has a NUL character at character {text.index(chr(0)) + 1}")
+        raise DocumentError(
+            f"the text has a NUL character at character {text.index(chr(0)) + 1}, "
+            "which PostgreSQL cannot store; remove it"
+        )
     if len(data) > MAX_BYTES:
         raise DocumentError(
-            f"the text is {len(data)} bytes long; at most {MAX_BYTES} can be indexed"
+            f"the text is {len(data)} bytes long; at most {MAX_BYTES} are possible; split the text"
         )
     return data
 
 
 def concatenate(texts: Sequence[bytes]) -> Utf8:
-    """Return texts as kernels take them."""
+    """Return the texts as one array of bytes with offsets."""
     offsets = np.zeros(len(texts) + 1, np.int64)
     np.cumsum(np.fromiter(map(len, texts), np.int64, len(texts)), out=offsets[1:])
     data = np.frombuffer(b"".join((*texts, bytes(PADDING))), np.uint8)
@@ -60,16 +64,17 @@ def concatenate(texts: Sequence[bytes]) -> Utf8:
 
 
 def check_batch_size(size: int) -> None:
-    """Raise DocumentError if texts are too long to be taken at once."""
+    """Raise DocumentError if the texts are too long for one batch."""
     if size > MAX_BATCH_BYTES:
         raise DocumentError(
-            f"the texts of a batch are {size} bytes long; at most {MAX_BATCH_BYTES} can be"
+            f"the texts of a batch are {size} bytes long; at most {MAX_BATCH_BYTES} are possible; "
+            "add fewer or shorter texts at once"
         )
 
 
 @inlined_kernel
 def decode(data: ByteArray, at: int) -> tuple[np.int64, int]:
-    """Return the code point that starts at a byte of valid UTF-8, and where the next one starts."""
+    """Return the code point that starts at a byte of valid UTF-8, and the start of the next one."""
     first = np.int64(data[at])
     if first < 0x80:
         return first, at + 1
@@ -85,7 +90,7 @@ def decode(data: ByteArray, at: int) -> tuple[np.int64, int]:
 
 @inlined_kernel
 def encode(out: ByteArray, at: int, point: int) -> int:
-    """Write a code point as UTF-8 and return where the next one goes."""
+    """Write a code point as UTF-8; return the position after it."""
     if point < 0x80:
         out[at] = point
         return at + 1
@@ -107,7 +112,7 @@ def encode(out: ByteArray, at: int, point: int) -> int:
 
 @inlined_kernel
 def copy_span(source: ByteArray, start: int, end: int, out: ByteArray, at: int) -> int:
-    """Copy bytes and return where the next ones go."""
+    """Copy bytes; return the position after them."""
     for k in range(start, end):
         out[at] = source[k]
         at += 1

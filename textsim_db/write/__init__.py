@@ -1,5 +1,5 @@
-"""write: documents in, stored rows out, a batch in a transaction.
+"""write: documents in, stored rows out, each batch in one transaction.
 
-Bulk loads, rebuilds, and corpora that are there for a while.
-Never gives out word ids in the transaction that writes documents.
+Also bulk loads, rebuilds and temporary corpora.
+Never adds words to the dictionary in the transaction that writes documents.
 """

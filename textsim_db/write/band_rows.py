@@ -1,8 +1,8 @@
-"""Band rows, which lead from buckets to documents: computed, copied in and deleted.
+"""Computes, writes and deletes band rows, which lead from buckets to documents.
 
-A row is an int64: its bucket in the high half, the id of its document in the low one. So the order of
-the numbers is that of the index, which then grows in one pass. A document with two equal buckets has two
-equal rows.
+A row is an int64: the bucket in the high half, the id of the document in the low half. So sorted rows
+have the order of the band index, which then grows in one pass. A document with two equal buckets has
+two equal rows.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _ID_BITS = 32
 
 
 def band_rows(buckets: Buckets, ids: Int64Array) -> Int64Array:
-    """Return the rows of documents in order: int64 of shape (rows,); ids: (documents,)."""
+    """Return the sorted rows of documents: int64 of shape (rows,); ids: (documents,)."""
     rows = buckets.values.astype(np.int64) << _ID_BITS
     rows |= np.repeat(ids, np.diff(buckets.offsets))
     rows.sort()
@@ -31,10 +31,10 @@ def band_rows(buckets: Buckets, ids: Int64Array) -> Int64Array:
 
 
 def changed_rows(before: Int64Array, after: Int64Array) -> tuple[Int64Array, Int64Array]:
-    """Return the rows to delete and the rows to write, so that the rows before become those after.
+    """Return the rows to delete and the rows to write, to turn the rows before into the rows after.
 
-    Equal rows cannot be deleted one by one. So a row that there are more of or fewer of than before is
-    deleted, however often it is there, and written as often as it should be.
+    One of several equal rows cannot be deleted alone. So if the number of equal rows changes, all of
+    them are deleted, and the new number is written.
     """
     rows, numbers = np.unique(np.concatenate((before, after)), return_inverse=True)
     counts_before = np.bincount(numbers[: len(before)], minlength=len(rows))
@@ -54,7 +54,7 @@ def copy_band_rows(cursor: psycopg.Cursor[Any], corpus: StoredCorpus, rows: Int6
 
 
 def delete_band_rows(cursor: psycopg.Cursor[Any], corpus: StoredCorpus, rows: Int64Array) -> None:
-    """Delete band rows, however often each is there."""
+    """Delete band rows, and all rows that are equal to them."""
     if len(rows):
         buckets = (rows >> _ID_BITS).astype(np.int32)
         ids = rows.astype(np.int32)  # the low half

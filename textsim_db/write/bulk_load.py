@@ -1,13 +1,13 @@
-"""Documents loaded in batches, each one transaction that is wholly there or not at all.
+"""Loads documents in batches; a batch is one transaction, so it is stored completely or not at all.
 
-The way of a document, each stage once:
+The stages:
 
-    (key, text) -> batches -> prepare: checked, words, signatures, buckets
+    (key, text) -> batches -> prepare: checks, words, signatures, buckets
                 -> word ids -> write_batch (COPY of documents and band rows) -> report
 
-While one batch is being written, a thread looks up the words of the next batch and another thread
-prepares the batch after it: the kernels and the waiting for the server both release the GIL. The memory
-of a load is that of these three batches, the word cache, and 16 to 32 bytes for each key.
+While one batch is being written, one thread looks up the words of the next batch, and another thread
+prepares the batch after it. Both kernels and waiting for the server release the GIL. A load needs
+memory for these three batches, for the word cache, and 16 to 32 bytes for each key.
 """
 
 from __future__ import annotations
@@ -77,14 +77,14 @@ def add_many(store: Store, documents: Iterable[Any], progress: Progress | None =
 
 
 def remove(store: Store, keys: Iterable[Key]) -> int:
-    """Remove documents by key and return how many there were; unknown keys are skipped."""
+    """Remove documents by key and return how many were removed; unknown keys are skipped."""
     stored_keys = (key for key in map(possible_key, keys) if key is not None)
     batches = cut(stored_keys, BATCH_DOCUMENTS, len)
     return sum(remove_or_retry(store, sorted(set(batch))) for batch in batches)
 
 
 def with_word_ids(batch: Batch, store: Store) -> Batch:
-    """Give a batch its word ids, adding to the dictionary the words that it does not have."""
+    """Return a batch with its word ids; words that are missing in the dictionary are added to it."""
     word_ids = store.dictionary.ensure(batch.sketches.tokens)
     hidden = np.flatnonzero(word_ids == 0)
     if len(hidden):
@@ -96,7 +96,7 @@ def with_word_ids(batch: Batch, store: Store) -> Batch:
 def _ready_batches(
     store: Store, documents: Iterable[Any]
 ) -> Generator[Generator[Batch, None, None], None, None]:
-    """Lend the batches with their word ids, each computed while those before it are written."""
+    """Lend the batches with their word ids; later batches are computed while one is written."""
     to_batch = partial(prepare, config=store.corpus.config)
     with (
         closing(ahead(in_batches(documents), to_batch)) as prepared,
@@ -108,8 +108,8 @@ def _ready_batches(
 def _count(report: AddReport, batch: Batch, outcome: Outcomes, again: BoolArray) -> None:
     """Add the outcomes of a batch to a report.
 
-    again: (documents,), the keys that an earlier batch of this call has written; they are duplicates,
-    not replaced.
+    again: (documents,), whether an earlier batch of this call wrote the key. Then the document counts
+    as a duplicate, not as replaced.
     """
     is_added = outcome == ADDED
     is_replaced = outcome == REPLACED

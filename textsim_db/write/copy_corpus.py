@@ -1,8 +1,8 @@
-"""Documents copied from a corpus to another one with other settings, and kept up with changes.
+"""Copies the documents of a corpus to another corpus with other settings, and then their changes.
 
-Documents keep their word ids and their order, and get ids from 1 on; signatures and buckets are computed
-from the stored words. The versions of the rows tell what has changed since the last round. They and the
-ids take 16 bytes a document while the corpus is copied, and 60 while the versions are read.
+Documents keep their word ids and their order, and get new ids from 1. Signatures and buckets are
+computed from the stored words. The versions of the rows show which documents changed since the last
+round. Versions and ids take 16 bytes a document, and 60 bytes while the versions are read.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from textsim_db.write.write_batch import NO_SOURCE
 
 DOCUMENTS_AT_ONCE = 5000
 BYTES_AT_ONCE = 16 * 1024 * 1024
-"""Bytes of stored words that are copied at once, unless a single document has more."""
+"""The bytes of stored words that are copied at once; a longer document is copied alone."""
 
 Cursor = psycopg.Cursor[Any]
 
@@ -48,21 +48,18 @@ _VERSION_ROW = np.dtype(
 
 
 class Versions(NamedTuple):
-    """Documents in order of their ids, with the version of each and the bytes of its words.
-
-    Arrays of shape (documents,).
-    """
+    """Documents sorted by id, with the version and the bytes of words of each: (documents,)."""
 
     ids: Int32Array
     versions: Int32Array
     sizes: Int32Array
 
     def gone_since(self, before: Versions) -> Int32Array:
-        """Return the ids of the documents that were there before and are not now."""
+        """Return the ids of the documents that were removed."""
         return np.setdiff1d(before.ids, self.ids, assume_unique=True)
 
     def changed_since(self, before: Versions) -> Versions:
-        """Return the documents that are new, or of another version than before."""
+        """Return the documents that are new or have another version."""
         if not len(before.ids):
             return self
         places = _places(before.ids, self.ids)
@@ -70,7 +67,7 @@ class Versions(NamedTuple):
         return Versions(*(array[~is_same] for array in self))
 
     def parts(self) -> Iterator[Int32Array]:
-        """Cut the documents into parts of bounded number and bytes."""
+        """Cut the documents into parts of at most DOCUMENTS_AT_ONCE and BYTES_AT_ONCE."""
         start, ends = 0, np.cumsum(self.sizes, dtype=np.int64)
         while start < len(ends):
             before = ends[start - 1] if start else 0
@@ -81,25 +78,25 @@ class Versions(NamedTuple):
 
 
 class NewIds(NamedTuple):
-    """The ids that documents have in the new corpus: (documents,), in order of the old ones."""
+    """The ids of documents in the old and the new corpus: (documents,), sorted by the old ids."""
 
     old: Int32Array
     new: Int32Array
 
     def find(self, old: Int32Array) -> tuple[Int32Array, BoolArray]:
-        """Return the new ids, and which documents have one: (ids,) each."""
+        """Return the new ids, and which of the documents have a new id: (ids,) each."""
         if not len(self.old):
             return np.zeros(len(old), np.int32), np.zeros(len(old), np.bool_)
         places = _places(self.old, old)
         return self.new[places], self.old[places] == old
 
     def without(self, old: Int32Array) -> NewIds:
-        """Return the ids of the other documents."""
+        """Return the ids without those of some documents."""
         is_kept = ~np.isin(self.old, old, assume_unique=True)
         return NewIds(self.old[is_kept], self.new[is_kept]) if len(old) else self
 
     def join(self, parts: list[NewIds]) -> NewIds:
-        """Return these ids and those of other documents."""
+        """Return the ids together with the ids of more documents."""
         old = np.concatenate([self.old, *(part.old for part in parts)])
         new = np.concatenate([self.new, *(part.new for part in parts)])
         order = np.argsort(old, kind="stable")
@@ -107,13 +104,13 @@ class NewIds(NamedTuple):
 
 
 def _places(sorted_ids: Int32Array, ids: Int32Array) -> Int64Array:
-    """Return where each id is in an array that is not empty, or a place of another id."""
+    """Return the place of each id in an array that is not empty; of a missing id, any place."""
     places: Int64Array = np.searchsorted(sorted_ids, ids)
     return np.minimum(places, len(sorted_ids) - 1)
 
 
 class OldRow(NamedTuple):
-    """A document of the old corpus; word_ids as array_send gives them, or a normal form."""
+    """A document of the old corpus: word_ids in the format of array_send, or else a normal form."""
 
     id: int
     key: str
@@ -124,14 +121,14 @@ class OldRow(NamedTuple):
 
 
 class Copy(NamedTuple):
-    """Documents of the old corpus, and the batch that is made of them for the new one."""
+    """Documents of the old corpus, and the batch that the new corpus stores of them."""
 
     rows: list[OldRow]
     batch: Batch
 
 
 class CorpusCopier:
-    """Brings a new corpus up to what an old one holds."""
+    """Copies an old corpus into a new one, in rounds: each copies the changes since the last."""
 
     def __init__(self, old: StoredCorpus, store: Store) -> None:
         """Copy from old to the corpus of the store."""
@@ -144,10 +141,10 @@ class CorpusCopier:
         self._ids = NewIds(empty, empty)
 
     def copy_changes(self, progress: Callable[[int, int], None] | None) -> tuple[int, int]:
-        """Copy what has changed since the last call, in short transactions.
+        """Copy the changes since the last call, in short transactions.
 
         Returns how many documents were copied, and how many were removed. progress is called with
-        the documents copied so far, and their number.
+        the number of documents copied so far, and the number to copy.
         """
         with transaction(self._engine) as connection:
             versions = self._versions(connection.cursor(binary=True))
@@ -170,9 +167,9 @@ class CorpusCopier:
         return done, len(gone)
 
     def copy_rest(self, cursor: Cursor) -> None:
-        """Copy what has changed since the last round, in the caller's transaction.
+        """Copy the changes since the last round, in the caller's transaction.
 
-        It can be done again if the transaction fails.
+        If the transaction fails, this can be called again.
         """
         versions = self._versions(cursor)
         self._remove(cursor, versions.gone_since(self._copied))
@@ -182,7 +179,7 @@ class CorpusCopier:
     def _versions(self, cursor: Cursor) -> Versions:
         data = bytearray()
         with cursor.copy(self._old.statement(statements.DOCUMENT_VERSIONS)) as copy:
-            for part in copy:  # one for each row, so they are not kept
+            for part in copy:  # the parts are joined at once, because each has only one row
                 data += part
         count = (len(data) - _COPY_HEAD - _COPY_TAIL) // _VERSION_ROW.itemsize
         rows = np.frombuffer(data, _VERSION_ROW, count, _COPY_HEAD)
@@ -195,7 +192,7 @@ class CorpusCopier:
             return self._read(connection.cursor(binary=True), ids)
 
     def _read(self, cursor: Cursor, ids: Int32Array) -> Copy:
-        """Read documents of the old corpus, and compute what the new one stores."""
+        """Read documents of the old corpus, and compute their batch for the new corpus."""
         fetched = cursor.execute(self._old.statement(statements.DOCUMENTS_TO_COPY), [Array(ids)])
         rows = [OldRow(*fields) for fields in fetched]
         word_ids, offsets = load_int4_arrays([row.word_ids or b"" for row in rows])
@@ -216,7 +213,7 @@ class CorpusCopier:
         return Copy(rows, Batch(keys, [], sketches, [], 0, languages, ids_of_words))
 
     def _write(self, cursor: Cursor, copy: Copy) -> NewIds:
-        """Write documents; return the ids of those that the new corpus did not have."""
+        """Write documents; return the ids of the documents that are new in the new corpus."""
         rows, batch = copy
         old = np.array([row.id for row in rows], np.int32)
         self._remove(cursor, old)
@@ -233,7 +230,7 @@ class CorpusCopier:
     def _write_waiting(
         self, cursor: Cursor, copy: Copy, numbers: Int64Array, ids: Int64Array
     ) -> None:
-        """Write documents whose words have no ids yet; the log of the old corpus still has them."""
+        """Write documents whose words have no ids yet; the log still has entries for them."""
         sketches = copy.batch.sketches
         parameters = []
         for i, id_ in zip(numbers.tolist(), ids.tolist(), strict=True):
@@ -244,7 +241,7 @@ class CorpusCopier:
         copy_band_rows(cursor, self.new, band_rows(sketches.buckets.take(numbers), ids))
 
     def _remove(self, cursor: Cursor, old: Int32Array) -> None:
-        """Remove the documents that the new corpus has of these."""
+        """Remove documents from the new corpus, if it has them; old: their old ids."""
         new, is_there = self._ids.find(old)
         if is_there.any():
             statement = self.new.statement(statements.STORED_SIGNATURES)

@@ -1,4 +1,4 @@
-"""The band index of a bulk load: dropped before the load of an empty corpus, built after it."""
+"""Drops the band index before a bulk load into an empty corpus, and builds it afterwards."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from textsim_db.db.store import Store
 from textsim_db.db.stored_corpus import build_band_index, drop_band_index
 
 BULK_DOCUMENTS = 1000
-"""A first batch of so many documents into an empty corpus is written without the band index."""
+"""If the first batch has at least this many documents, the load is a bulk load."""
 BULK_SECONDS = 10.0
-"""A stream that keeps a load waiting so long for a batch is no bulk load."""
+"""If a load waits longer than this for its next batch, the index is built at once."""
 
 
 class DeferredIndex:
-    """Builds the index on the band rows after a bulk load into an empty corpus, not during it.
+    """Builds the band index after a bulk load into an empty corpus instead of during the load.
 
-    To sort all rows at once takes a third of the time. If the process dies before the index is
-    built, the first search or the next load builds it.
+    Sorting all rows at once takes a third of the time. If the process dies before the index is built,
+    the first search or the next load builds it. is_dropped: the corpus was empty when the load began,
+    and has no index now.
     """
 
     def __init__(self, store: Store) -> None:
-        """is_dropped: the corpus was empty when the load began, and has no index now."""
         self._store = store
         self._is_bulk: bool | None = None
         self.is_dropped = False
         self._last_batch = time.monotonic()
 
     def expect(self, documents: int) -> None:
-        """Get ready for a batch of so many documents."""
+        """Drop or build the index before a batch of this many documents, if that is due."""
         waited = time.monotonic() - self._last_batch
         if self._is_bulk is None:
             self._is_bulk = documents >= BULK_DOCUMENTS
@@ -55,7 +55,7 @@ class DeferredIndex:
         if kind is not None and self.is_dropped:
             with suppress(psycopg.Error):
                 self._build()
-        elif self._is_bulk:  # also if an earlier load died
+        elif self._is_bulk:  # even if we did not drop the index: an earlier load may have died
             self._build()
 
     def _build(self) -> None:

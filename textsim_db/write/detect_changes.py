@@ -1,4 +1,4 @@
-"""Which documents of a batch are new, changed or unchanged, beside those that are stored."""
+"""Compares a batch with the stored documents: which are new, changed or unchanged."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from textsim_db.db.binary_format import load_int4_array
 from textsim_db.write.prepared_batch import Batch
 
 ADDED, REPLACED, UNCHANGED, COMPLETED = range(4)
-"""What becomes of a document; COMPLETED: only its words had no ids yet."""
+"""The outcome of a document; COMPLETED: it was stored unchanged, but its words had no ids yet."""
 
 Outcomes = npt.NDArray[np.int8]
 
 
 class Stored(NamedTuple):
-    """A stored document; word_ids and signature as array_send gives them."""
+    """A stored document; word_ids and signature are in the format of array_send."""
 
     id: int
     word_ids: bytes | None
@@ -32,7 +32,7 @@ Existing = dict[str, Stored]
 
 
 def outcomes(batch: Batch, existing: Existing, source_id: int | None) -> tuple[Outcomes, list[int]]:
-    """Return what write() would return, and the ids of documents that it would only adopt.
+    """Return the outcomes of writing a batch, and the ids of documents that only get a new source.
 
     A stored document is unchanged if its words and its language are the same.
     """

@@ -1,4 +1,4 @@
-"""What add_many takes, as a stream of (key, text): pairs, mappings, records and tables; pure."""
+"""Turns the inputs of add_many into a stream of (key, text): pairs, mappings, records, tables; pure."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from itertools import chain
 from typing import Any, Protocol
 from uuid import UUID
 
-from textsim_db.errors import ConfigurationError, shown
+from textsim_db.errors import ConfigurationError, shown, suggestion
 
 Key = str | int | UUID
-"""What a key may be; it is stored as its text."""
+"""The types of a key; a key is stored as its text."""
 
 ROWS = 256
-"""The rows of a table that become Python objects at once; more cost memory where texts are long."""
+"""The rows of a table that become Python objects at once; a larger number takes more memory."""
 
 _BYTES = bytes | bytearray | memoryview
 
 
 class ArrowTable(Protocol):
-    """A table that other libraries can read by the Arrow PyCapsule interface."""
+    """A table with the Arrow PyCapsule interface, such as a table of PyArrow, Polars or DuckDB."""
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
 
@@ -28,15 +28,16 @@ Documents = Iterable[tuple[Key, str]] | Iterable[Mapping[str, Any]] | Mapping[An
 
 
 def stream_documents(documents: Any, key: str | None, text: str | None) -> Iterator[Any]:
-    """Return the documents as (key, text), read as they are asked for.
+    """Return a lazy iterator over the documents as (key, text).
 
-    key and text name columns of a table, or members of records; without them the documents are pairs
-    or a mapping. Raises ConfigurationError for anything else, before anything is stored.
+    key and text name columns of a table, or members of records. Without them the documents are pairs
+    or a mapping. Raises ConfigurationError for other inputs, before any document is stored.
     """
     if key is None and text is None:
         return _pairs(documents)
     if key is None or text is None:
-        raise ConfigurationError("key= and text= go together; one of them is missing")
+        missing = "key" if key is None else "text"
+        raise ConfigurationError(f"{missing}= is missing; give both key= and text=, or neither")
     names = (key, text)
     if _is_frame(documents):
         return _rows(_frame_pages(documents, _checked(documents.columns, names)))
@@ -64,7 +65,7 @@ def _records(documents: Any, names: tuple[str, str]) -> Iterator[Any]:
         if not isinstance(first, Mapping):
             raise _unexpected(documents, first)
         _checked(first, names)
-    # A record without the member has None there, which is refused as a key or a text.
+    # A record without a member yields None in its place. prepare() refuses None as key and as text.
     return (tuple(map(item.get, names)) if isinstance(item, Mapping) else item for item in items)
 
 
@@ -85,7 +86,7 @@ def _begin(documents: Any) -> tuple[Any, Iterator[Any]]:
 
 
 def _is_frame(documents: Any) -> bool:
-    """Say whether this is a data frame of pandas, or of Polars: they need no PyArrow."""
+    """Return whether this is a data frame of pandas or Polars, which we read without PyArrow."""
     return hasattr(documents, "columns") and (
         hasattr(documents, "iloc") or hasattr(documents, "get_column")
     )
@@ -128,16 +129,17 @@ def _rows(pages: Iterator[list[list[Any]]]) -> Iterator[Any]:
 
 
 def _checked(columns: Iterable[Any], names: tuple[str, str]) -> tuple[str, str]:
-    """Return the names; raise ConfigurationError unless each is that of one column."""
+    """Return the names; raise ConfigurationError unless exactly one column has each name."""
     there = list(columns)
     for option, name in zip(("key", "text"), names, strict=True):
         if there.count(name) != 1:
             expected = ", ".join(shown(repr(column)[:40]) for column in there[:8]) or "none"
             ellipsis = ", ..." if len(there) > 8 else ""
             count = "no column" if name not in there else f"{there.count(name)} columns"
+            near = "" if name in there else suggestion(str(name), map(str, there))
             raise ConfigurationError(
                 f"{option}={name!r} names {count} of the documents; expected one of "
-                f"{expected}{ellipsis}"
+                f"{expected}{ellipsis}{near}"
             )
     return names
 

@@ -1,4 +1,4 @@
-"""A set of keys that only grows, at 16 to 32 bytes each: which keys a call has met."""
+"""A set of keys that only grows; it takes 16 to 32 bytes a key."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from textsim_db.text.numba_compiler import kernel
 
 
 class KeySet:
-    """The keys met so far, by Python's own hash.
+    """The keys that a call has written so far, by Python's own hash.
 
-    Two different keys are taken for the same with a probability of 2^-64, which would put one of
-    them into the wrong count of a report.
+    Two different keys have the same hash with a probability of 2^-64. Then a report would count one of
+    them as a duplicate.
     """
 
     def __init__(self) -> None:
@@ -23,7 +23,7 @@ class KeySet:
         self._count = 0
 
     def meet(self, keys: Iterable[str]) -> BoolArray:
-        """Take in keys, all different, and say which of them were there: shape (keys,)."""
+        """Add distinct keys, and return which of them the set already had: bool of shape (keys,)."""
         hashes = np.fromiter(map(hash, keys), np.int64).view(np.uint64)
         self._make_room(len(hashes))
         were_there = _enter_all(self._table, hashes, self._count)
@@ -39,7 +39,7 @@ class KeySet:
 
 @kernel
 def _enter_all(table: HashTable, hashes: HashArray, count: int) -> BoolArray:
-    """Enter hashes from the number count on, and say which of them were there."""
+    """Enter hashes, numbered from count, and return which of them the table already had."""
     were_there = np.zeros(len(hashes), np.bool_)
     for i in range(len(hashes)):
         slot = find(table, hashes[i])

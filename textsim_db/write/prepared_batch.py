@@ -1,4 +1,4 @@
-"""Documents in batches, each prepared for the database: checked, and sketched; pure."""
+"""Cuts documents into batches, and checks and sketches each batch for the database; pure."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from textsim_db.text.streams import cut
 from textsim_db.text.utf8 import to_bytes
 
 BATCH_DOCUMENTS = 5000
-"""More cost more memory, and leave a core idle for longer when a load begins and ends."""
+"""Documents of a batch. Larger batches need more memory, and a load starts and ends more slowly."""
 MAX_KEY_BYTES = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Documents on their way into the database, in order of their keys, each key once."""
+    """Documents to be written, sorted by key, with distinct keys."""
 
     keys: list[str]
     texts: list[bytes]
@@ -42,12 +42,12 @@ class Batch:
         return self.word_ids[int(offsets[i]) : int(offsets[i + 1])]
 
     def signature_of(self, i: int) -> npt.NDArray[np.int16]:
-        """Return the signature of a document as stored: none without shingles."""
+        """Return the signature of a document as it is stored: empty if it has no shingles."""
         stored: npt.NDArray[np.int16] = self.sketches.signatures[i]
         return stored if self.sketches.shingle_counts[i] else stored[:0]
 
     def language_of(self, i: int) -> str | None:
-        """Return the language of a document, None where languages are not identified."""
+        """Return the language of a document, None if the corpus does not identify languages."""
         return None if self.languages is None else self.languages[i]
 
     def form_of(self, i: int) -> str:
@@ -57,12 +57,15 @@ class Batch:
 
 
 def in_batches(documents: Iterable[Any]) -> Iterator[list[Any]]:
-    """Cut a stream of (key, text) into lists of at most so many documents and characters."""
+    """Cut a stream of (key, text) into lists, by number of documents and of characters."""
     return cut(documents, BATCH_DOCUMENTS, _length)
 
 
 def prepare(items: list[Any], config: CorpusConfig) -> Batch:
-    """Check documents and compute their words, signatures and buckets; of equal keys, the last."""
+    """Check documents, and compute their words, signatures and buckets.
+
+    If several documents have the same key, the last one counts, and the others are duplicates.
+    """
     accepted: dict[str, bytes] = {}
     refused: list[Refusal] = []
     for item in items:
@@ -76,7 +79,8 @@ def prepare(items: list[Any], config: CorpusConfig) -> Batch:
     try:
         return _sketch(accepted, config, refused, duplicates)
     except DocumentError:
-        # NFKC can make a text eleven times as long: such a text must not refuse its neighbours.
+        # NFKC can make a text eleven times as long, so that the batch is too large. Only the texts that
+        # are too long alone are refused.
         refused += _take_out_expanding(accepted, config)
         return _sketch(accepted, config, refused, duplicates)
 
@@ -84,7 +88,7 @@ def prepare(items: list[Any], config: CorpusConfig) -> Batch:
 def _sketch(
     accepted: dict[str, bytes], config: CorpusConfig, refused: list[Refusal], duplicates: int
 ) -> Batch:
-    # In order of the keys, so that two writers wait for each other in one direction only.
+    # All writers lock documents in the order of the keys, so that they cannot deadlock.
     keys = sorted(accepted)
     texts = [accepted[key] for key in keys]
     tokens, languages = tokens_and_languages(texts, config)
@@ -92,7 +96,7 @@ def _sketch(
 
 
 def _take_out_expanding(accepted: dict[str, bytes], config: CorpusConfig) -> list[Refusal]:
-    """Remove the texts whose normal form is longer than a batch may be, and refuse them."""
+    """Remove and refuse the texts whose normal form alone is longer than a batch may be."""
     refused = []
     for key, text in list(accepted.items()):
         try:
@@ -104,7 +108,7 @@ def _take_out_expanding(accepted: dict[str, bytes], config: CorpusConfig) -> lis
 
 
 def part_of(batch: Batch, part: slice) -> Batch:
-    """Return a batch of some of its documents; part has a start and a stop."""
+    """Return a batch with a part of the documents; part has a start and a stop."""
     if part == slice(0, len(batch.keys)):
         return batch
     sketches, tokens = batch.sketches, batch.sketches.tokens
@@ -134,9 +138,9 @@ def part_of(batch: Batch, part: slice) -> Batch:
 
 
 def without_words(batch: Batch, hidden: npt.NDArray[np.int64], config: CorpusConfig) -> Batch:
-    """Refuse the documents with words that hash like other words of the dictionary.
+    """Refuse documents with a word that has the same hash as another word of the dictionary.
 
-    hidden: (words,), the numbers of those words in the batch.
+    hidden: (words,), the places of such words in the batch.
     """
     tokens = batch.sketches.tokens
     owners = np.searchsorted(tokens.word_offsets, hidden, "right") - 1
@@ -144,7 +148,8 @@ def without_words(batch: Batch, hidden: npt.NDArray[np.int64], config: CorpusCon
     refused = [
         Refusal(
             batch.keys[i],
-            f'the word "{word[:40]}" has the same 64-bit hash as another word of the dictionary',
+            f'the word "{word[:40]}" has the same 64-bit hash as another word of the dictionary; '
+            "remove the word from the text",
         )
         for i, word in hidden_words.items()
     ]
@@ -168,8 +173,8 @@ def _length(item: Any) -> int:
 
 
 def _accept(item: Any) -> tuple[str, bytes]:
-    # These unpack as well, but a str is not a pair of its characters, and a set has no order. Most items
-    # are tuples, and the other test takes as long as all the rest.
+    # These types can be unpacked too, but a str is not a pair of characters, and a set has no order.
+    # Most items are tuples; for them isinstance() would take half the time of this function.
     if type(item) is not tuple and isinstance(
         item, str | bytes | bytearray | memoryview | Mapping | Set
     ):
@@ -184,7 +189,7 @@ def _accept(item: Any) -> tuple[str, bytes]:
 
 
 def stored_key(key: object) -> str:
-    """Return a key as it is stored; raise DocumentError for what cannot be one.
+    """Return a key as it is stored; raise DocumentError if it cannot be stored.
 
     Integers, also those of NumPy, and UUIDs are stored as their text.
     """
@@ -212,7 +217,7 @@ def stored_key(key: object) -> str:
 
 
 def possible_key(key: object) -> str | None:
-    """Return a key as it is stored, None for what no document can have."""
+    """Return a key as it is stored, None if it cannot be the key of a document."""
     with suppress(DocumentError):
         return stored_key(key)
     return None

@@ -1,7 +1,7 @@
-"""A corpus built anew with other settings, beside the one that is in use until then.
+"""Builds a corpus anew with other settings, while the old corpus stays in use.
 
-lock of rebuilds -> new corpus under a temporary name -> copy everything
--> copy what changed meanwhile, until that is little -> while writers wait: copy the rest,
+lock against other rebuilds -> new corpus under a temporary name -> copy everything
+-> copy the changes made meanwhile, until they are few -> while writers wait: copy the last changes,
 move views and attached tables, take the name -> drop the old corpus
 """
 
@@ -39,24 +39,25 @@ from textsim_db.write.vacuum_after_load import settle
 log = logging.getLogger(__name__)
 
 FEW = 2000
-"""So many changed documents are copied while writers wait."""
+"""If fewer documents changed, they are copied while writers wait."""
 MAX_ROUNDS = 10
 PATIENCE = "100ms"
-"""How long other writers wait behind this one for one that is at work, before it lets them."""
+"""How long we queue for the lock. Meanwhile new writers wait behind us, so a longer wait delays them."""
 DROP_PATIENCE = "60s"
-"""How long the end of a rebuild waits for readers of the corpus that was replaced."""
+"""How long the end of a rebuild waits for readers of the replaced corpus."""
 OLDER_SECONDS = 2.0
-"""How long the replaced corpus stays for transactions that began before; larger delays rebuild()."""
+"""How long older transactions can still find the replaced corpus; larger values delay rebuild()."""
 
 Progress = Callable[[int, int], None]
-"""Called with the documents copied so far, and their number."""
+"""Called with the number of documents copied so far, and the number to copy."""
 
 
 def rebuild(store: Store, config: CorpusConfig, progress: Progress | None = None) -> StoredCorpus:
-    """Build the corpus anew and put it in the place of the old one; return the new one.
+    """Build the corpus anew, replace the old corpus by the new one, and return the new one.
 
-    If it fails or is interrupted, everything is as before. Raises CorpusBusy while another session
-    rebuilds the corpus, and ConfigurationError for a view that cannot read the new corpus instead.
+    If the rebuild fails or is interrupted, the old corpus stays as it is. Raises CorpusBusy while
+    another session rebuilds the corpus, and ConfigurationError if a view cannot be moved to the new
+    corpus.
     """
     engine, old = store.engine, store.corpus
     with _lock_of_rebuilds(store), temporary_name(engine) as name:
@@ -68,7 +69,7 @@ def rebuild(store: Store, config: CorpusConfig, progress: Progress | None = None
         except BaseException as error:
             is_uncertain = isinstance(error, psycopg.Error) and is_lost(error)
             if not (is_uncertain and _is_in_place(engine, old.name, new)):
-                # By the temporary name: if the new corpus is in place after all, it has another.
+                # If the COMMIT succeeded after all, the new corpus no longer has its temporary name.
                 with suppress(TextsimError):
                     stored_corpus.drop_named(engine, name)
                 raise
@@ -79,18 +80,20 @@ def rebuild(store: Store, config: CorpusConfig, progress: Progress | None = None
 
 @contextmanager
 def _lock_of_rebuilds(store: Store) -> Iterator[None]:
-    """Hold the lock of a corpus's rebuild; sessions that create a view over the corpus share it."""
+    """Hold the lock against other rebuilds of a corpus; sessions that create a view share it."""
     corpus = store.corpus
     with locked(store.engine, f"textsim rebuild of corpus {corpus.id}") as name:
         if name is None:
             raise CorpusBusy(
-                f'corpus "{corpus.name}" is being rebuilt, or a view of it created, by another '
-                "session; try again when that is done"
+                f'another session rebuilds corpus "{corpus.name}" or creates a view of it; '
+                "try again when it has finished"
             )
         with autocommit(store.engine) as connection:
             row = connection.execute(statements.IS_IN_PLACE, [corpus.id, corpus.name]).fetchone()
             if row != (True,):
-                raise CorpusChanged(f'corpus "{corpus.name}" was rebuilt meanwhile; try again')
+                raise CorpusChanged(
+                    f'another session rebuilt or dropped corpus "{corpus.name}" meanwhile; try again'
+                )
             try:
                 connection.execute(statements.REFUSE_VIEWS, [corpus.id])
             except pg.DependentObjectsStillExist as error:
@@ -99,7 +102,7 @@ def _lock_of_rebuilds(store: Store) -> Iterator[None]:
 
 
 def _copy(store: Store, copier: CorpusCopier, progress: Progress | None) -> None:
-    """Copy everything, and then what has changed meanwhile, until that is little."""
+    """Copy everything, and then the changes made meanwhile, until they are few."""
     name = store.corpus.name
     stored_corpus.drop_band_index(store.engine, copier.new)
     for number in range(1, MAX_ROUNDS + 1):
@@ -118,9 +121,9 @@ def _copy(store: Store, copier: CorpusCopier, progress: Progress | None) -> None
 
 
 def _replace(store: Store, copier: CorpusCopier) -> None:
-    """Copy the rest while writers wait, and take the place, in one transaction.
+    """Copy the last changes while writers wait, and replace the corpus, in one transaction.
 
-    If lock_timeout is set, that is how long this is tried in all.
+    If the lock is not free, the transaction is tried again, until the user's lock_timeout is over.
     """
     ids = [store.corpus.id, copier.new.id]
     start = time.monotonic()
@@ -130,7 +133,7 @@ def _replace(store: Store, copier: CorpusCopier) -> None:
             with transaction(store.engine) as connection:
                 lock_timeout, limit = wait_at_most(connection, PATIENCE)
                 connection.execute(store.corpus.statement(statements.LOCK_AGAINST_WRITERS))
-                # This waits for sessions that read a view; then it is tried again, like the lock.
+                # This may wait for sessions that read a view, under the same limit as the lock.
                 connection.execute(statements.MOVE_VIEWS, ids)
                 connection.execute(statements.SET_LOCK_TIMEOUT, [lock_timeout])
                 copier.copy_rest(connection.cursor(binary=True))
@@ -143,7 +146,7 @@ def _replace(store: Store, copier: CorpusCopier) -> None:
 
 
 def _is_in_place(engine: Engine, name: str, new: StoredCorpus) -> bool:
-    """Say whether the new corpus has the name, after the COMMIT that gives it was interrupted."""
+    """Return whether the new corpus has the name, after a COMMIT whose result was lost."""
 
     def has_name(_: int) -> bool:
         with autocommit(engine) as connection:
@@ -154,9 +157,9 @@ def _is_in_place(engine: Engine, name: str, new: StoredCorpus) -> bool:
 
 
 def _wait_for_readers(engine: Engine) -> None:
-    """Wait for transactions that may have read the old number, and have not locked its tables yet.
+    """Wait for transactions that may have read the old number, but have not locked its tables yet.
 
-    A search in SQL by such a transaction would fail, because the tables are gone.
+    A search in SQL by such a transaction would fail if the tables were gone.
     """
     end = time.monotonic() + OLDER_SECONDS
     with suppress(psycopg.Error):
@@ -172,14 +175,14 @@ def _open_transactions(engine: Engine) -> set[str]:
 
 
 def _drop_replaced(engine: Engine, old: StoredCorpus) -> None:
-    """Drop the replaced corpus; while others still read it, the next rebuild will."""
+    """Drop the replaced corpus; if transactions still read it, the next rebuild drops it."""
     try:
         stored_corpus.drop(engine, old, DROP_PATIENCE)
     except CorpusNotFound:
         pass  # another session has dropped it
     except TextsimError as error:
         log.warning(
-            "corpus %s was rebuilt; the corpus that it replaces is dropped later: %s",
+            "corpus %s was rebuilt; the next rebuild drops the replaced corpus, because: %s",
             *(old.name, error),
             extra={"corpus": old.name},
         )

@@ -1,4 +1,4 @@
-"""A batch written or removed, and tried again: after a collision, a lost connection, a time-out."""
+"""Writes or removes a batch, and tries again after a collision, a lost connection or a time-out."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from textsim_db.write.detect_changes import UNCHANGED, Existing, Outcomes
 from textsim_db.write.prepared_batch import Batch, part_of
 
 QUEUE_FROM = 2
-"""The repetition from which writers of the same keys wait for each other instead of colliding."""
+"""From this attempt on, writers of the corpus queue, so that they no longer collide."""
 
 Result = TypeVar("Result")
 Cursor = psycopg.Cursor[Any]
 
 
 def write_or_retry(store: Store, batch: Batch, are_new: bool = False) -> Outcomes:
-    """Write a batch, in halves if it takes longer than the server allows; return the outcomes.
+    """Write a batch, in halves if it exceeds the server's time limit; return the outcomes.
 
-    are_new: no document has these keys, so the first attempt does not look for them. If another session
-    has added one meanwhile, that is a unique violation, and the next attempt looks.
+    are_new: the keys are probably new, so the first attempt does not look them up. If another session
+    has added one of them, the server reports a unique violation, and the next attempt looks them up.
     """
 
     def write_part(part: slice) -> Outcomes:
@@ -39,7 +39,7 @@ def write_or_retry(store: Store, batch: Batch, are_new: bool = False) -> Outcome
 
 
 def remove_or_retry(store: Store, keys: list[str]) -> int:
-    """Remove documents, in halves if that takes too long; return how many there were."""
+    """Remove documents, in halves if that takes too long; return how many were removed."""
 
     def remove_part(part: slice) -> int:
         remove = partial(_remove, corpus=store.corpus, keys=keys[part])
@@ -60,18 +60,19 @@ def _remove(cursor: Cursor, attempt: int, corpus: StoredCorpus, keys: list[str])
 
 
 def _outcomes_of_both(before: Outcomes, now: Outcomes) -> Outcomes:
-    """Return the outcomes of a batch that was written twice.
+    """Return the outcomes of a batch that was attempted twice.
 
-    What is unchanged now was written by the first transaction, whose end nobody knows.
+    If the second attempt finds a document unchanged, the first attempt was committed, or the document
+    was unchanged then too. So the first outcome is right.
     """
     return np.where(now == UNCHANGED, before, now)
 
 
 class _Attempts(Generic[Result]):
-    """One transaction, attempted again and again; work is called with the number of the attempt.
+    """One transaction with several attempts; work is called with the number of the attempt.
 
-    If a connection is lost during COMMIT, nobody knows whether that was done. merge(before, now)
-    then gives the result of both attempts.
+    If the connection is lost during COMMIT, the transaction may or may not be committed. Then
+    merge(before, now) combines the results of both attempts.
     """
 
     def __init__(

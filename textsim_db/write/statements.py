@@ -1,4 +1,7 @@
-"""The statements of this room. A long one begins with a comment, which pg_stat_activity shows."""
+"""The SQL statements of this room.
+
+A statement that may run for long begins with a comment, which pg_stat_activity shows.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ from typing import Final, LiteralString
 
 # Writing a batch.
 
-# Writers of one corpus wait here for each other, and hold nothing while they wait.
+# Writers of one corpus wait here for each other. They hold no other lock while they wait.
 QUEUE_OF_WRITERS: Final[LiteralString] = """
 /* textsim-db: wait for other writers of the corpus */
 SELECT pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtext('textsim-db writers'), %s::integer)
@@ -72,11 +75,11 @@ ANALYZE: Final[LiteralString] = """
 /* textsim-db: analyze corpus {id} after a load */ ANALYZE (SKIP_LOCKED) {document}, {band}
 """
 
-# Temporary corpora, held by a lock.
+# Temporary corpora: an advisory lock shows that the process that created one is alive.
 
-# In a transaction, and not in a session: behind a pooler each statement may have another session,
-# and whoever gets this one next would hold the lock as well. It sees no row and changes none, so
-# that VACUUM does not mind it.
+# The lock belongs to a transaction, not to a session. Behind a pooler each statement may get another
+# session, and the next client of the session would hold the lock too. The transaction has no snapshot
+# and no xid, so it does not hold back VACUUM.
 BEGIN_TO_HOLD: Final[LiteralString] = """
 BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY /* textsim-db: hold a temporary corpus */
 """
@@ -90,7 +93,7 @@ SELECT pg_catalog.pg_try_advisory_xact_lock(pg_catalog.hashtextextended(%s, 0))
 
 # Rebuilding a corpus.
 
-# Every version of a row has another xmin than the version before.
+# Each version of a row has a new xmin.
 DOCUMENT_VERSIONS: Final[LiteralString] = """
 /* textsim-db: rebuild corpus {id}: versions */
 COPY (

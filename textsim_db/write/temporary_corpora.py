@@ -1,4 +1,7 @@
-"""Temporary corpora: under a name that a process holds, and dropped when the process is gone."""
+"""Temporary corpora: a process holds a lock on the name of its corpus.
+
+If the process dies, the next process that creates a temporary corpus drops it.
+"""
 
 from __future__ import annotations
 
@@ -16,32 +19,31 @@ from textsim_db.errors import ConfigurationError, TextsimError
 from textsim_db.write import statements
 
 PREFIX = "textsim temporary "
-# " old" is what a rebuild adds to the name of the corpus that it has replaced.
+# A rebuild adds " old" to the name of the corpus that it has replaced.
 _NAME = re.compile(re.escape(PREFIX) + "[0-9a-f]{16}( old)?")
 PATIENCE = "1s"
-"""How long to wait for those who still read what is left, before the next one is to drop it."""
+"""How long to wait for readers of an abandoned corpus; after that, a later process drops it."""
 
 
 def is_temporary(name: str) -> bool:
-    """Say whether a corpus has such a name."""
+    """Return whether this is the name of a temporary corpus."""
     return _NAME.fullmatch(name) is not None
 
 
 def check_not_reserved(name: object) -> None:
-    """Raise ConfigurationError for a name that begins as those of temporary corpora do."""
+    """Raise ConfigurationError if a name begins like the name of a temporary corpus."""
     if isinstance(name, str) and name.startswith(PREFIX):
         raise ConfigurationError(
-            f"the name of the corpus is {name[:40]!r}; names that begin with {PREFIX!r} are reserved "
-            "for rebuilds"
+            f"the name of the corpus is {name[:40]!r}, but names that begin with {PREFIX!r} are "
+            "reserved for rebuilds; choose another name"
         )
 
 
 @contextmanager
 def temporary_name(engine: Engine) -> Iterator[str]:
-    """Lend a name for a corpus; what is left under it when this process dies is dropped by the next.
+    """Lend a name for a temporary corpus, held by an advisory lock on a connection of its own.
 
-    It is held by an advisory lock on a connection of its own. What processes that died have left is
-    dropped first.
+    First drops the temporary corpora of processes that have died.
     """
     _drop_abandoned(engine)
     with locked(engine, PREFIX + secrets.token_hex(8)) as name:
@@ -59,7 +61,7 @@ def _drop_abandoned(engine: Engine) -> None:
 
 @contextmanager
 def locked(engine: Engine, name: str) -> Iterator[str | None]:
-    """Hold the advisory lock of a name on a connection of its own; yield None if it is taken."""
+    """Hold the advisory lock of a name on a connection of its own; yield None if it is held."""
     with autocommit(engine) as connection:
         connection.execute(statements.BEGIN_TO_HOLD)
         connection.execute(statements.HOLD_WITHOUT_LIMIT)

@@ -1,8 +1,8 @@
-"""What the server's autovacuum would do within minutes of a large load, done at once.
+"""Vacuums and analyzes after a large load at once, minutes before the server's autovacuum would.
 
-Until the new pages are known to be visible to all, each band row of a look-up costs a page of the
-table. Without statistics the plans are guesses: a view of candidate pairs compares all documents
-with each other then.
+Until VACUUM marks the new pages as visible to all, a look-up reads a page of the table for each band
+row. Without statistics the planner guesses: for a view of candidate pairs it compares all documents
+with each other.
 """
 
 from __future__ import annotations
@@ -21,10 +21,11 @@ from textsim_db.write import statements
 log = logging.getLogger(__name__)
 
 VACUUM_DOCUMENTS = 10_000
+"""VACUUM follows a load of at least this many documents, if VACUUM_SHARE is reached too."""
 VACUUM_SHARE = 0.2
-"""A load of so many documents, and of this share of the corpus, is followed by a VACUUM."""
+"""The share of the corpus that a load must have for a VACUUM."""
 ANALYZE_DOCUMENTS = 100
-"""A load of so many documents into a corpus that has no statistics yet is followed by ANALYZE."""
+"""ANALYZE follows a load of at least this many documents into a corpus without statistics."""
 
 
 def settle(
@@ -32,10 +33,10 @@ def settle(
     added: int,
     vacuums: Sequence[LiteralString] = (statements.VACUUM_DOCUMENTS, statements.VACUUM_BAND_ROWS),
 ) -> None:
-    """Vacuum or analyze the tables of a corpus after a load, if the load was large.
+    """Vacuum or analyze the tables of a corpus, if the load was large.
 
-    Nothing depends on it: the server only warns a role that does not own the tables, and a failure
-    is left to autovacuum.
+    A failure is ignored, because autovacuum does the same later. If the role does not own the tables,
+    the server skips them with a warning.
     """
     if added < ANALYZE_DOCUMENTS:
         return
@@ -47,6 +48,6 @@ def settle(
             if estimated < 0 and statements.VACUUM_BAND_ROWS in vacuums:
                 connection.execute(corpus.statement(statements.ANALYZE))
         elif estimated < added / VACUUM_SHARE:
-            log.info("vacuum of corpus %s after a load", corpus.name, extra={"corpus": corpus.name})
+            log.info("vacuuming corpus %s after a load", corpus.name, extra={"corpus": corpus.name})
             for vacuum in vacuums:
                 connection.execute(corpus.statement(vacuum))

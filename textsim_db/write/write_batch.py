@@ -1,4 +1,4 @@
-"""One transaction of the write path: documents with their band rows, written and removed."""
+"""Writes and removes documents with their band rows, inside one transaction of the caller."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ from textsim_db.write.prepared_batch import Batch
 Cursor = psycopg.Cursor[Any]
 
 NO_SOURCE = -1
-"""The source of a document that comes from no attached table."""
+"""Stands for the source of a document that comes from no attached table."""
 MAX_ID = 2**31 - 1
-"""The largest id of a document: it is an int4 in each band row."""
+"""The largest id of a document, because band rows store it as int4."""
 
 
 def find(cursor: Cursor, corpus: StoredCorpus, keys: Sequence[str]) -> Existing:
-    """Return the stored documents of several keys, for outcomes(): without signatures."""
+    """Return the stored documents of several keys without their signatures, for outcomes()."""
     return _fetch(cursor, corpus.statement(statements.FIND_DOCUMENTS), keys)
 
 
@@ -57,9 +57,9 @@ def lock(cursor: Cursor, corpus: StoredCorpus, keys: Sequence[str]) -> Existing:
 def lock_free(
     cursor: Cursor, corpus: StoredCorpus, keys: Sequence[str]
 ) -> tuple[Existing, set[str]]:
-    """Lock the documents that no other transaction holds; return them and the keys of those held.
+    """Lock the documents that no other transaction has locked; return them and the other keys.
 
-    A transaction that holds locks and waits for none cannot be part of a deadlock.
+    A transaction that never waits for a lock cannot be part of a deadlock.
     """
     locked = _fetch(cursor, corpus.statement(statements.LOCK_FREE_DOCUMENTS), keys)
     stored = cursor.execute(corpus.statement(statements.STORED_KEYS), [list(keys)]).fetchall()
@@ -80,9 +80,9 @@ def write(
 ) -> Outcomes:
     """Write a batch and return the outcome of each document: int8 of shape (documents,).
 
-    source_id is the attached table that the documents come from; None leaves it as it is. existing:
-    the stored documents, if they are locked already; then a document that was added since is a
-    unique violation.
+    source_id: the attached table that the documents come from; None leaves it as it is. existing: the
+    stored documents, if the caller has locked them. Then a document that was added since raises
+    UniqueViolation.
     """
     if not batch.keys:
         return np.empty(0, np.int8)
@@ -109,7 +109,7 @@ def write(
 
 
 def next_ids(cursor: Cursor, corpus: StoredCorpus, count: int) -> Int64Array:
-    """Take ids for so many documents: (count,), in order; raises DatabaseError if none are left."""
+    """Take new ids from the sequence: (count,), sorted; raises DatabaseError if too few are left."""
     try:
         row = cursor.execute(corpus.statement(statements.NEXT_IDS), [count]).fetchone()
     except pg.SequenceGeneratorLimitExceeded as error:
@@ -129,12 +129,12 @@ def _no_ids_left(corpus: StoredCorpus) -> DatabaseError:
 
 
 def remove(cursor: Cursor, corpus: StoredCorpus, keys: Sequence[str]) -> int:
-    """Remove documents with their band rows and return how many there were."""
+    """Remove documents with their band rows, and return how many were removed."""
     return remove_locked(cursor, corpus, list(lock(cursor, corpus, keys).values()))
 
 
 def remove_locked(cursor: Cursor, corpus: StoredCorpus, documents: Sequence[Stored]) -> int:
-    """Remove documents that are locked already."""
+    """Remove documents that the caller has locked, and return how many were removed."""
     if documents:
         parameter = Array(_ids(documents).astype(np.int32))
         cursor.execute(corpus.statement(statements.DELETE_DOCUMENTS), [parameter])
@@ -150,10 +150,10 @@ def insert(
     ids: Int64Array,
     source_ids: Int64Array,
 ) -> None:
-    """Insert documents of a batch under ids of their own, with their band rows.
+    """Insert documents of a batch under new ids, with their band rows.
 
-    numbers, ids, source_ids: (documents,), which documents of the batch, their ids, and the attached
-    tables that they come from, or NO_SOURCE.
+    numbers, ids, source_ids: (documents,), the places of the documents in the batch, their ids, and the
+    attached tables that they come from, or NO_SOURCE.
     """
     sketches, chosen = batch.sketches, numbers.tolist()
     languages = None
@@ -184,7 +184,7 @@ def _replace(
     documents: Sequence[Stored],
     source_id: int | None,
 ) -> None:
-    """Rewrite documents under the ids that they have, and only the band rows that differ."""
+    """Rewrite documents, which keep their ids, and only the band rows that differ."""
     updates = [
         (
             Array(batch.words_of(i)),
@@ -205,14 +205,14 @@ def _replace(
 
 
 def _stored_band_rows(corpus: StoredCorpus, documents: Sequence[Stored]) -> Int64Array:
-    """Return the band rows that stored documents have: those that their signatures give."""
+    """Return the band rows of stored documents, computed from their signatures."""
     num_hashes = corpus.config.num_hashes
     values, offsets = load_int2_arrays([document.signature for document in documents])
     sizes = np.diff(offsets)
     if len(damaged := np.flatnonzero((sizes != 0) & (sizes != num_hashes))):
         raise DatabaseError(
-            f"the signature of document {documents[damaged[0]].id} has {sizes[damaged[0]]} values; "
-            f"expected {num_hashes}: run textsim check"
+            f"the signature of document {documents[damaged[0]].id} has {sizes[damaged[0]]} values, "
+            f"expected {num_hashes}; run textsim check"
         )
     signatures = values.reshape(-1, num_hashes)
     buckets = band_buckets.ragged(band_buckets.buckets(signatures, corpus.config.banding))

@@ -1,0 +1,124 @@
+"""Write docs/reference/commands.md from the commands, and docs/reference/sql.md from the catalog."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import typer.main
+
+from textsim_db.cli import app, logs
+
+FOLDER = Path(__file__).resolve().parent.parent / "docs" / "reference"
+_EXAMPLES = re.compile(r"^Examples?:(.*)", re.S | re.M)
+_OPERATORS = {">", "|", "<", "&&", ";"}
+_COMMON = ("database_url", "log_json", "log_level", "help")
+_COMMANDS_INTRODUCTION = """\
+# Commands
+
+<!-- Written by python -m scripts.write_reference: change the help texts, not this page. -->
+
+Results go to standard output, messages to standard error. Exit status: 0 if everything was done; 1 if
+some records were refused or a check found something; 2 if nothing was done.
+
+Every command has these options:
+"""
+
+
+def each_command(group: Any = None, path: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield the name and the object of each command and group, such as "corpus" and "corpus list"."""
+    group = group or typer.main.get_command(app)
+    for name, command in group.commands.items():
+        yield path + name, command
+        if hasattr(command, "commands"):
+            yield from each_command(command, f"{path}{name} ")
+
+
+def examples(command: Any) -> list[str]:
+    """Return the command lines of the examples that a help text ends with."""
+    found = _EXAMPLES.search(command.help or "")
+    return re.findall(r"`([^`]+)`", found[1]) if found else []
+
+
+def command_words(example: str) -> list[str]:
+    """Return the words of a command line, without what the shell redirects or pipes."""
+    lexer = shlex.shlex(example, posix=True, punctuation_chars=True)
+    lexer.whitespace_split = True
+    lexer.commenters = ""
+    words: list[str] = []
+    for word in lexer:
+        if word in _OPERATORS:
+            break
+        words.append(word)
+    return words
+
+
+def commands_page() -> str:
+    """Return the page of the commands."""
+    commands = dict(each_command())
+    options = [*commands["query"].params, *logs.options()]
+    common = [option for option in options if option.name in _COMMON]
+    parts = [_COMMANDS_INTRODUCTION, _parameter_list(common)]
+    panels = dict.fromkeys(command.rich_help_panel for command in commands.values())
+    for panel in filter(None, panels):
+        parts.append(f"## {panel}\n")
+        for name, command in commands.items():
+            if commands[name.split()[0]].rich_help_panel == panel:
+                parts += _command_parts(name, command)
+    return "\n".join(parts)
+
+
+def _command_parts(name: str, command: Any) -> Iterator[str]:
+    level = "#" * (2 + len(name.split()))
+    yield f"{level} textsim {name}\n"
+    if hasattr(command, "commands"):
+        yield f"{command.help}\n"
+        return
+    words = ["textsim", name, "[OPTIONS]", *map(_argument_name, _arguments(command))]
+    yield f"`{' '.join(words)}`\n"
+    # A list needs an empty line before it.
+    yield command.help.replace("Examples:\n-", "Examples:\n\n-") + "\n"
+    own = [parameter for parameter in command.params if parameter.name not in _COMMON]
+    if own:
+        yield "Arguments and options:\n"
+        yield _parameter_list(own)
+
+
+def _arguments(command: Any) -> list[Any]:
+    return [parameter for parameter in command.params if parameter.param_type_name == "argument"]
+
+
+def _argument_name(argument: Any) -> str:
+    name = f"{argument.metavar}{'...' if argument.nargs == -1 else ''}"
+    return name if argument.required else f"[{name}]"
+
+
+def _parameter_list(parameters: Sequence[Any]) -> str:
+    arguments_first = sorted(parameters, key=lambda p: p.param_type_name != "argument")
+    return "".join(f"- {_parameter(parameter)}\n" for parameter in arguments_first)
+
+
+def _parameter(parameter: Any) -> str:
+    if parameter.param_type_name == "argument":
+        return f"`{_argument_name(parameter)}`: {parameter.help}"
+    value = "" if parameter.is_flag or parameter.name == "help" else f" {parameter.metavar}"
+    forms = ", ".join(f"`{form}{value}`" for form in parameter.opts)
+    default = "" if parameter.is_flag or parameter.default is None else parameter.default
+    shown = f" Default: `{getattr(default, 'value', default)}`." if default != "" else ""
+    return f"{forms}: {parameter.help}{shown}"
+
+
+def main() -> None:
+    """Write both pages."""
+    from scripts.sql_reference import temporary_page
+
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    (FOLDER / "commands.md").write_text(commands_page(), encoding="utf-8")
+    (FOLDER / "sql.md").write_text(temporary_page(), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,192 @@
+"""textsim doctor on real states of a machine, a server and a schema."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import Result
+
+from tests.support.commands import Textsim
+from tests.support.connections import Connection
+from tests.support.roles import as_role, new_role
+from tests.support.servers import Server
+from textsim_db.cli import doctor_machine
+from textsim_db.cli.doctor import examine as examine_database
+from textsim_db.database import URL_VARIABLE
+from textsim_db.db import embedded_server
+
+pytestmark = pytest.mark.one_server
+
+
+@pytest.fixture
+def examine(textsim: Textsim) -> Callable[..., dict[str, Any]]:
+    """Run textsim doctor --json and return what it prints."""
+
+    def run(*args: str, status: int = 0) -> dict[str, Any]:
+        result: Result = textsim("doctor", "--json", *args, status=status)
+        found: dict[str, Any] = json.loads(result.stdout)
+        assert found["status"] == status
+        return found
+
+    return run
+
+
+def _facts(found: dict[str, Any], section: str, level: str) -> str:
+    return "\n".join(
+        f"{each['fact']} | {each['remedy']}" for each in found[section] if each["level"] == level
+    )
+
+
+def test_all_is_well(textsim: Textsim, connection: Connection) -> None:
+    textsim("corpus", "create", "news")
+    result = textsim("doctor")
+    for expected in (
+        "ok    textsim-db ",
+        "from TEXTSIM_DATABASE_URL",
+        "encoding UTF8",
+        "owns the schema",
+        "no table needs a worker",
+        'corpus "news": 0 documents, 0 tables attached',
+        "all is well",
+    ):
+        assert expected in result.stdout
+
+
+def test_a_table_that_no_worker_indexes(
+    textsim: Textsim, examine: Callable[..., dict[str, Any]], connection: Connection
+) -> None:
+    connection.execute("CREATE TABLE article (id int PRIMARY KEY, text text)")
+    textsim("attach", "news", "article", "--create")
+    connection.execute("INSERT INTO article VALUES (1, 'one two three')")
+    found = examine()
+    assert "no worker is connected" in _facts(found, "running", "note")
+    assert "1 table attached, 1 pending" in _facts(found, "behind", "ok")
+    connection.execute("UPDATE textsim.pending SET created_at = now() - interval '1 hour'")
+    found = examine(status=1)
+    assert "the oldest change 3,6" in _facts(found, "behind", "fault")
+    assert "textsim worker" in _facts(found, "behind", "fault")
+    connection.execute("ALTER TABLE article DISABLE TRIGGER USER")
+    connection.execute("UPDATE textsim.pending SET error = 'a reason', created_at = now()")
+    found = examine(status=1)
+    assert "is disabled: changes are missed" in _facts(found, "behind", "fault")
+    assert "1 document set aside" in _facts(found, "behind", "fault")
+    assert "textsim pending news --retry" in _facts(found, "behind", "fault")
+
+
+def test_a_corpus_of_another_recipe(
+    textsim: Textsim, examine: Callable[..., dict[str, Any]], connection: Connection
+) -> None:
+    textsim("corpus", "create", "old")
+    connection.execute("UPDATE textsim.corpus SET recipe = 1")
+    assert "built by recipe 1" in _facts(examine(status=1), "behind", "fault")
+
+
+def test_no_schema_and_another_schema(
+    textsim: Textsim, examine: Callable[..., dict[str, Any]], connection: Connection
+) -> None:
+    connection.execute("UPDATE textsim.alembic_version SET version_num = '0001_other'")
+    found = examine(status=1)
+    assert "revision 0001_other; this version" in _facts(found, "reachable", "fault")
+    assert "textsim db install" in _facts(found, "reachable", "fault")
+    assert "behind" not in found
+    connection.execute("DROP SCHEMA textsim CASCADE")
+    found = examine(status=1)
+    assert "has no schema textsim | textsim db install" in _facts(found, "reachable", "fault")
+
+
+def test_the_rights_of_a_role(
+    examine: Callable[..., dict[str, Any]],
+    server: Server,
+    connection: Connection,
+    database_url: str,
+) -> None:
+    with new_role(server, f"reader_{random.randrange(10**9)}") as role:
+        address = as_role(database_url, role)
+        found = examine("--database-url", address, status=1)
+        assert f'role "{role}" has no right' in _facts(found, "reachable", "fault")
+        assert f"grant_reader('{role}')" in _facts(found, "reachable", "fault")
+        connection.execute(f"SELECT textsim.grant_reader('{role}')")
+        found = examine("--database-url", address)
+        assert "may search, not write" in _facts(found, "reachable", "note")
+        connection.execute(f"SELECT textsim.grant_writer('{role}')")
+        found = examine("--database-url", address)
+        assert "run workers" in _facts(found, "reachable", "ok")
+        assert "secret" not in json.dumps(found)
+        connection.execute(f"SELECT textsim.revoke_all('{role}')")
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "postgresql://user:secret@127.0.0.1:1/name",
+        "postgresql://127.0.0.1:1/name?password=secret&user=user",
+        "postgresql://user:4/secret@127.0.0.1:1:2/name",
+        "mysql://user:secret@127.0.0.1/name",
+    ],
+)
+def test_no_server_at_an_address(examine: Callable[..., dict[str, Any]], address: str) -> None:
+    found = examine("--database-url", address, status=2)
+    assert "--database-url" in _facts(found, "reachable", "fault")
+    assert "secret" not in json.dumps(found)
+
+
+@pytest.fixture
+def no_address(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """Name no database, and a folder for the embedded server, which does not exist."""
+    folder = tmp_path / "data"
+    monkeypatch.delenv(URL_VARIABLE, raising=False)
+    monkeypatch.setenv(embedded_server.DATA_DIR_VARIABLE, str(folder))
+    return folder
+
+
+def test_the_embedded_server_is_not_started(no_address: Path) -> None:
+    report = examine_database(None)
+    assert report.status == 0
+    assert any("is not running" in each.fact for each in report.sections["reachable"])
+    assert not no_address.exists()
+
+
+def test_the_embedded_server_runs_without_a_schema(no_address: Path) -> None:
+    embedded_server.start()
+    try:
+        report = examine_database(None)
+    finally:
+        embedded_server.stop()
+    facts = "\n".join(each.fact for each in report.sections["reachable"])
+    assert "is running" in facts
+    assert "the schema textsim is not installed" in facts
+    assert report.status == 0
+
+
+def test_no_address_and_no_embedded_server(
+    no_address: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(embedded_server, "is_installed", lambda: False)
+    report = examine_database(None)
+    assert report.status == 2
+    assert "pip install 'textsim-db[embedded]'" in str(report.faults[0].remedy)
+
+
+def test_a_full_disk_a_missing_extra_and_no_cache(
+    examine: Callable[..., dict[str, Any]],
+    database_url: str,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    usage = shutil.disk_usage(tmp_path)
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage._replace(free=10**6))
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    monkeypatch.setattr(doctor_machine, "find_spec", lambda name: None if name == "scipy" else name)
+    found = examine(status=1)
+    faults = _facts(found, "installed", "fault")
+    assert "0.0 GiB are free" in faults
+    assert "compiled kernels cannot be kept" in faults
+    assert "NUMBA_CACHE_DIR" in faults
+    assert "pip install 'textsim-db[measures]'" in _facts(found, "installed", "note")

@@ -1,0 +1,39 @@
+"""Every snippet of the README and the docs runs, and prints the output that the page shows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.docs.outputs import describe_difference, output_matches
+from tests.docs.page import PAGES, ROOT, place, read_snippets
+from tests.docs.session import SnippetFailed, page_session
+
+pytestmark = pytest.mark.one_server
+
+NAMES = [str(page.relative_to(ROOT)) for page in PAGES]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_page(
+    name: str, database_url: str, tmp_path: Path, record_property: Callable[[str, object], None]
+) -> None:
+    page = ROOT / name
+    snippets = read_snippets(page)
+    faults = []
+    with page_session(page, tmp_path, database_url) as session:
+        for snippet in snippets:
+            try:
+                output = session.run(snippet)
+            except SnippetFailed as error:
+                faults.append(f"{place(page, snippet.line)}: failed: {snippet.code}\n{error}")
+                continue
+            if not output_matches(snippet, output):
+                difference = describe_difference(snippet, output)
+                faults.append(f"{place(page, snippet.line)}: {snippet.code}\n{difference}")
+    record_property("snippets", len(snippets))
+    if faults:
+        command = f"python -m tests.docs.write_outputs {name}"
+        pytest.fail("\n\n".join([*faults, f"to accept the outputs: {command}"]), pytrace=False)

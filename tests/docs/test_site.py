@@ -1,0 +1,67 @@
+"""The documentation site: its build is strict, and a page of it loads nothing from a network."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from tests.docs.page import ROOT
+
+pytestmark = pytest.mark.one_server
+
+LOADED = {"script": "src", "img": "src", "iframe": "src", "source": "src", "link": "href"}
+REMOTE = re.compile(r"(https?:)?//")
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("site")
+    built = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", folder],
+        cwd=ROOT,
+        env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert built.returncode == 0, built.stdout + built.stderr
+    return folder
+
+
+class Resources(HTMLParser):
+    """The addresses that a browser loads by itself when it shows a page."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.addresses: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.addresses += [value for name, value in attrs if value and LOADED.get(tag) == name]
+
+
+def resources(site: Path) -> Iterator[str]:
+    for page in site.rglob("*.html"):
+        parser = Resources()
+        parser.feed(page.read_text("utf-8"))
+        yield from parser.addresses
+    for style in site.rglob("*.css"):
+        yield from re.findall(r"url\([\"']?([^\"')]+)", style.read_text("utf-8"))
+
+
+def test_no_page_loads_anything_from_a_network(site: Path) -> None:
+    addresses = list(resources(site))
+    assert len(addresses) > 20
+    assert [address for address in addresses if REMOTE.match(address)] == []
+
+
+def test_every_page_can_be_searched(site: Path) -> None:
+    index = (site / "search" / "search_index.json").read_text("utf-8")
+    for page in (ROOT / "docs").rglob("*.md"):
+        assert f'"{page.relative_to(ROOT / "docs").with_suffix(".html").as_posix()}' in index

@@ -1,0 +1,77 @@
+"""Run pages and write the outputs of their snippets into them.
+
+    python -m tests.docs.write_outputs README.md docs/quick-start.md
+
+An output that still matches stays as it is, with its `...`. To show the output of a block of Python or
+SQL, write an empty ```text block below it first.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from pathlib import Path
+
+from tests.docs.outputs import merge_outputs, output_matches, tidy
+from tests.docs.page import Snippet, place, read_snippets
+from tests.docs.session import SnippetFailed, page_session
+from tests.support.servers import Server, start_embedded
+from textsim_db.db import embedded_server
+
+
+def main() -> int:
+    """Rewrite the pages named; the exit status is 1 if a snippet failed."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("page", nargs="+", type=Path)
+    pages = parser.parse_args().page
+    with tempfile.TemporaryDirectory(prefix="ts-", ignore_cleanup_errors=True) as folder:
+        Path(folder).chmod(0o755)  # the embedded server of root runs as another user
+        server = Server(start_embedded(Path(folder), embedded_server.VERSION), "page_")
+        server.make_template()
+        try:
+            return max(write_page(page.resolve(), server) for page in pages)
+        finally:
+            embedded_server.stop(Path(folder))
+
+
+def write_page(page: Path, server: Server) -> int:
+    """Run a page and rewrite the outputs that differ; return 1 if a snippet failed."""
+    failed = 0
+    outputs: list[tuple[Snippet, str]] = []
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        server.database(f'TEMPLATE "{server.template}"') as url,
+        page_session(page, Path(folder), url) as session,
+    ):
+        for snippet in read_snippets(page):
+            try:
+                output = session.run(snippet)
+            except SnippetFailed as error:
+                print(f"{place(page, snippet.line)}: failed: {error}", file=sys.stderr)
+                failed = 1
+                continue
+            if not output_matches(snippet, output):
+                outputs.append((snippet, output))
+    lines = page.read_text("utf-8").splitlines()
+    for snippet, output in reversed(outputs):
+        write_output(lines, snippet, output)
+    if outputs:
+        page.write_text("\n".join(lines) + "\n", "utf-8")
+    print(f"{place(page, 1)}: {len(outputs)} outputs written", file=sys.stderr)
+    return failed
+
+
+def write_output(lines: list[str], snippet: Snippet, output: str) -> None:
+    """Put an output into the lines of a page."""
+    if snippet.expected is None:
+        print(f"line {snippet.line}: no ```text block for: {tidy(output)}", file=sys.stderr)
+        return
+    new = merge_outputs(snippet.expected, output).splitlines()
+    lines[snippet.first : snippet.last] = [f"{snippet.indent}{line}".rstrip() for line in new]
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

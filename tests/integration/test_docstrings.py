@@ -1,0 +1,34 @@
+"""The examples in the docstrings of Database and Corpus run, and print the output that they show."""
+
+import doctest
+from typing import Any
+
+import pytest
+
+from textsim_db import corpus, database
+
+EXAMPLES = [
+    example
+    for module in (corpus, database)
+    for example in doctest.DocTestFinder().find(module)
+    if example.examples
+]
+CORPUS = next(example for example in EXAMPLES if example.name.endswith(".Corpus"))
+"""The example of the class, which creates the corpus of the other examples."""
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.name)
+def test_example_of_a_docstring(
+    example: doctest.DocTest, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TEXTSIM_DATABASE_URL", database_url)
+    names: dict[str, Any] = {}
+    if example is not CORPUS and not example.name.endswith((".Database", ".connect")):
+        for line in CORPUS.examples:
+            exec(line.source, names)
+    example.globs = names
+    output: list[str] = []
+    runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
+    result = runner.run(example, out=output.append, clear_globs=False)
+    names["db"].close()
+    assert result.failed == 0, "".join(output)

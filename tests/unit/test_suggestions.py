@@ -1,0 +1,67 @@
+"""A misspelt name is answered with the name that is most like it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+import textsim_db as ts
+from textsim_db.cluster.keep_rule import Preference
+from textsim_db.errors import CorpusNotFound, InputError, suggest_arguments, suggestion
+from textsim_db.files.record_reader import expect_names
+from textsim_db.measures.by_name import measure_of
+from textsim_db.settings import CorpusSettings, Shingle, check_linkage
+
+
+@pytest.mark.parametrize(
+    ("name", "others", "expected"),
+    [
+        ("newz", ["blog", "news"], '; did you mean "news"?'),
+        ("NEWS", ["blog", "news"], '; did you mean "news"?'),
+        ("title\n", ["title\t"], '; did you mean "title\\t"?'),
+        ("recipes", ["blog", "news"], ""),
+        ("news", [], ""),
+    ],
+)
+def test_the_nearest_name(name: str, others: list[str], expected: str) -> None:
+    assert suggestion(name, others) == expected
+
+
+@pytest.mark.parametrize(
+    ("call", "expected"),
+    [
+        (lambda: Shingle.parse("words:3"), "word:3"),
+        (lambda: Shingle.parse("chars:5"), "char:5"),
+        (lambda: Preference.parse("longst"), "longest"),
+        (lambda: Preference.parse("maxx:score"), "max:score"),
+        (lambda: check_linkage("compleet"), "complete"),
+        (lambda: measure_of("cosine_distnace"), "cosine_distance"),
+        (lambda: CorpusSettings(language="atuo").complete(), "auto"),
+    ],
+)
+def test_settings(call: Callable[[], object], expected: str) -> None:
+    with pytest.raises(ts.TextsimError, match=f'; did you mean "{expected}"'):
+        call()
+
+
+def test_a_corpus() -> None:
+    error = CorpusNotFound("newz", ["news"])
+    assert str(error) == 'corpus "newz" does not exist; did you mean "news"?'
+
+
+def test_a_column() -> None:
+    with pytest.raises(InputError, match='did you mean "text"'):
+        expect_names(["id", "text"], {"--text": "txet"}, "column")
+
+
+def test_an_argument() -> None:
+    @suggest_arguments
+    def rebuild(corpus: str, threshold: float = 0.8) -> float:
+        return threshold
+
+    assert rebuild("news", threshold=0.7) == 0.7
+    with pytest.raises(
+        TypeError, match=r'rebuild\(\) has no argument "treshold"; did you mean "thr'
+    ):
+        rebuild("news", treshold=0.7)  # type: ignore[call-arg]

@@ -1,0 +1,146 @@
+"""textsim doctor: what is installed, reachable, running and behind, and what to do about it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from textsim_db.cli.findings import Finding, Level
+from textsim_db.cli.options import DatabaseUrl
+from textsim_db.cli.output import console
+from textsim_db.errors import ConfigurationError, DatabaseError
+
+if TYPE_CHECKING:
+    from rich.text import Text
+    from sqlalchemy import Engine
+
+_COLOURS = {Level.OK: "green", Level.NOTE: "yellow", Level.FAULT: "bold red"}
+
+
+class Report:
+    """The findings by section, and whether a database could be asked."""
+
+    def __init__(self) -> None:
+        self.sections: dict[str, list[Finding]] = {}
+        self.is_unreachable = False
+
+    def add(self, section: str, findings: Iterable[Finding]) -> None:
+        """Add findings to a section as they are found, so that an error keeps the earlier ones."""
+        kept = self.sections.setdefault(section, [])
+        for finding in findings:
+            kept.append(finding)
+
+    @property
+    def faults(self) -> list[Finding]:
+        """The findings that have to be mended."""
+        every = (finding for findings in self.sections.values() for finding in findings)
+        return [finding for finding in every if finding.level is Level.FAULT]
+
+    @property
+    def status(self) -> int:
+        """The exit status: 2 without a database, 1 with faults, 0 if all is well."""
+        return 2 if self.is_unreachable else 1 if self.faults else 0
+
+
+def doctor(
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    database_url: DatabaseUrl = None,
+) -> None:
+    """Report what is installed, reachable, running and behind, and what to do about each fault.
+
+    It prints one line for each fact, and below a fault the command that mends it. It starts nothing
+    and changes nothing. Exit status: 0 if all is well, 1 if there is something to do, 2 if no
+    database can be reached.
+
+    Examples: `textsim doctor`, `textsim doctor --json`
+    """
+    report = examine(database_url)
+    if as_json:
+        typer.echo(json.dumps(_as_object(report), ensure_ascii=False))
+    else:
+        _show(report)
+    if report.status:
+        raise typer.Exit(report.status)
+
+
+def examine(database_url: str | None) -> Report:
+    """Return what is found on this machine and in the database of an address."""
+    from textsim_db.cli import doctor_database, doctor_machine
+
+    report = Report()
+    report.add("installed", doctor_machine.find_installed())
+    place, findings = doctor_database.find_place(database_url)
+    report.add("installed", doctor_machine.find_disks(place.folders))
+    report.add("reachable", findings)
+    if place.address is None:
+        report.is_unreachable = bool(findings[0].level is Level.FAULT)
+        return report
+    try:
+        engine = doctor_database.open_place(place)
+        try:
+            report.add("reachable", doctor_database.find_server(engine, place))
+            if _has_schema(engine):
+                _examine_work(report, engine)
+        finally:
+            engine.dispose()
+    except (DatabaseError, ConfigurationError) as error:
+        report.add("reachable", [doctor_database.unreachable(error, place)])
+        report.is_unreachable = True
+    return report
+
+
+def _has_schema(engine: Engine) -> bool:
+    """Say whether the database has the schema of this version, and this role may use it."""
+    from textsim_db.db import schema
+
+    try:
+        schema.check_installed(engine)
+    except DatabaseError:
+        return False
+    return True
+
+
+def _examine_work(report: Report, engine: Engine) -> None:
+    from textsim_db.cli import doctor_sources
+    from textsim_db.database import Database
+
+    db = Database(engine, owned=False)
+    report.add("running", doctor_sources.find_workers(db))
+    report.add("behind", doctor_sources.find_behind(db))
+
+
+def _as_object(report: Report) -> dict[str, object]:
+    sections = {
+        name: [finding._asdict() for finding in findings]
+        for name, findings in report.sections.items()
+    }
+    return {"status": report.status, "faults": len(report.faults), **sections}
+
+
+def _show(report: Report) -> None:
+    from rich.text import Text
+
+    out = console()
+    for name, findings in report.sections.items():
+        out.print(Text(name, "bold"))
+        for finding in findings:
+            out.print(_lines(finding), soft_wrap=True)
+    faults = len(report.faults)
+    out.print(
+        "all is well" if not faults else f"{faults} {'fault' if faults == 1 else 'faults'} to mend",
+        style="bold",
+    )
+
+
+def _lines(finding: Finding) -> Text:
+    from rich.text import Text
+
+    text = Text("  ")
+    text.append(f"{finding.level:<6}", _COLOURS[finding.level])
+    text.append(finding.fact)
+    if finding.remedy is not None:
+        text.append(f"\n        do: {finding.remedy}")
+    return text

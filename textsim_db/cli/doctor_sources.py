@@ -1,0 +1,85 @@
+"""Checks of the work by textsim doctor: workers, corpora, changes of attached tables that wait."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final, LiteralString
+
+from textsim_db.cli.connections import skip_unreadable
+from textsim_db.cli.findings import Finding, fault, note, ok
+from textsim_db.cli.messages import count
+from textsim_db.errors import RecipeError, shown
+
+if TYPE_CHECKING:
+    from textsim_db.corpus import ManagedCorpus
+    from textsim_db.database import Database
+
+LATE_SECONDS = 60.0
+"""A change that has waited for longer is reported: workers index changes within seconds."""
+_WORKERS: Final[LiteralString] = """
+SELECT (
+    SELECT count(DISTINCT coalesce(a.client_addr::text, '') || a.application_name)
+    FROM pg_catalog.pg_stat_activity a
+    WHERE a.datname = current_database() AND a.application_name LIKE 'textsim-db worker%'
+), EXISTS (SELECT FROM textsim.pending p WHERE p.lease_until > now())
+"""
+
+
+def find_workers(db: Database) -> Iterator[Finding]:
+    """Yield whether a worker is connected, or has leased changes within the last minute."""
+    from textsim_db.db.engine import autocommit, database_errors
+
+    with database_errors(), autocommit(db.engine) as connection:
+        row = connection.execute(_WORKERS).fetchone()
+    connected, has_lease = row or (0, False)
+    if connected or has_lease:
+        yield ok("a worker is connected" if connected else "a worker has leased changes")
+    elif any(source.mode == "queue" for source in db.sources()):
+        yield note(
+            "no worker is connected: changes of attached tables wait",
+            "textsim worker, or from time to time: CALL textsim.index_pending('CORPUS')",
+        )
+    else:
+        yield ok("no worker is connected, and no table needs a worker")
+
+
+def find_behind(db: Database) -> Iterator[Finding]:
+    """Yield the state of each corpus and what keeps its attached tables from being indexed."""
+    names = db.corpora()
+    if not names:
+        yield note("there is no corpus", "textsim corpus create NAME")
+    tables = [source.corpus for source in db.sources()]
+    for name in names:
+        with skip_unreadable(db, name):
+            try:
+                yield from _corpus_findings(db.manage(name), tables.count(name))
+            except RecipeError as error:
+                yield fault(
+                    shown(str(error)),
+                    f"textsim corpus drop {shown(name)}, then create and index it again",
+                )
+
+
+def _corpus_findings(corpus: ManagedCorpus, tables: int) -> Iterator[Finding]:
+    name = shown(corpus.name)
+    status, lag = corpus.status(), corpus.activity().lag
+    about = "about " if status.is_estimate else ""
+    fact = (
+        f'corpus "{name}": {count(status.indexed, "document")}, {count(tables, "table")} attached'
+    )
+    if status.pending:
+        age = f", the oldest change {lag:,.0f} s old" if lag is not None else ""
+        fact += f", {about}{status.pending:,} pending{age}"
+    if lag is not None and lag > LATE_SECONDS:
+        yield fault(fact, "start a worker, or more of them: textsim worker")
+    else:
+        yield ok(fact)
+    for problem in status.problems:
+        yield fault(
+            f'corpus "{name}": {shown(problem)}', f"once that is mended: textsim reconcile {name}"
+        )
+    if status.failed:
+        yield fault(
+            f'corpus "{name}": {count(status.failed, "document")} set aside with an error',
+            f"textsim pending {name} shows why; textsim pending {name} --retry tries again",
+        )
