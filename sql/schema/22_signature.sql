@@ -146,8 +146,8 @@ BEGIN
         RETURN shingle_values;  -- one for each distinct shingle already
     END IF;
     distinct_values := array(SELECT DISTINCT unnest(shingle_values));
-    IF cardinality(distinct_values) IN (
-        cardinality(shingle_values), textsim._count_shingles(form, shingle_values, unit, n))
+    IF cardinality(distinct_values) = cardinality(shingle_values)
+        OR cardinality(distinct_values) = textsim._count_shingles(form, shingle_values, unit, n)
     THEN
         RETURN distinct_values;
     END IF;

@@ -62,14 +62,14 @@ def _take_rows(ordered: Int64Array, common: CommonValues, rows: Int32Array) -> N
     for value in ordered:
         if count == len(rows):
             return
-        class_ = _class_of(value, common)
-        highest = max(highest, int(class_))
+        class_ = int(_class_of(value, common))
+        highest = max(highest, class_)
         if class_ == 0:
             rows[count] = np.int32(value)
             count += 1
-    for class_ in range(1, highest + 1):
+    for wanted in range(1, highest + 1):
         for value in ordered:
-            if count < len(rows) and _class_of(value, common) == class_:
+            if count < len(rows) and _class_of(value, common) == wanted:
                 rows[count] = np.int32(value)
                 count += 1
 
