@@ -21,8 +21,10 @@ from psycopg import sql
 
 import textsim_db as ts
 from benchmarks.generate import documents
+from benchmarks.record import add_option, identifier, record, shown
 
 Connection = psycopg.Connection[Any]
+Figures = dict[str, float]
 TABLES = ("plain", "queue", "inline")
 
 
@@ -64,8 +66,8 @@ def insert_many(connection: Connection, table: str, first: int, texts: list[str]
     return milliseconds(lambda: connection.execute(statement.encode(), [numbers, texts]))
 
 
-def singles(connection: Connection, words: int, count: int) -> None:
-    """Print the cost of single inserts."""
+def singles(connection: Connection, words: int, count: int) -> Figures:
+    """Return the cost of single inserts."""
     texts = [text for _, text in documents(count, words, seed=words)]
     found: dict[str, list[float]] = {name: [] for name in TABLES}
     for number, text in enumerate(texts):
@@ -73,13 +75,15 @@ def singles(connection: Connection, words: int, count: int) -> None:
             key = words * 10**9 + number
             found[name].append(insert_one(connection, name, key, text))
     plain = statistics.median(found["plain"])
-    for name in TABLES[1:]:
-        extra = statistics.median(found[name]) - plain
-        print(f"one row of {words} words, {name}: {extra:.3f} ms on top of {plain:.3f} ms")
+    return {f"one row of {words} words, plain table, ms": plain} | {
+        f"one row of {words} words, {name}, ms on top": statistics.median(found[name]) - plain
+        for name in TABLES[1:]
+    }
 
 
-def multi_rows(connection: Connection) -> None:
-    """Print the cost of inserts and updates of 10,000 rows."""
+def multi_rows(connection: Connection) -> Figures:
+    """Return the cost of inserts and updates of 10,000 rows."""
+    figures = {}
     texts = [text for _, text in documents(10_000, 200, seed=7)]
     ratios = []
     for number in range(7):
@@ -89,8 +93,8 @@ def multi_rows(connection: Connection) -> None:
         ratios.append(queue / plain)
         if not number:
             inline = insert_many(connection, "inline", first, texts)
-            print(f"10,000 rows, inline: {(inline - plain) / 10_000:.3f} ms a row")
-    print(f"10,000 rows in one insert, queue: {statistics.median(ratios) * 100 - 100:.1f} % on top")
+            figures["10,000 rows, inline, ms a row on top"] = (inline - plain) / 10_000
+    figures["10,000 rows in one insert, queue, % on top"] = statistics.median(ratios) * 100 - 100
     ratios = []
     for _ in range(7):
         update = "UPDATE bench.{} SET other = coalesce(other, 0) + 1 WHERE id < 2000000100000"
@@ -99,7 +103,8 @@ def multi_rows(connection: Connection) -> None:
             for name in ("plain", "queue")
         )
         ratios.append(queue / plain)
-    print(f"update of another column, queue: {statistics.median(ratios) * 100 - 100:.1f} % on top")
+    figures["update of another column, queue, % on top"] = statistics.median(ratios) * 100 - 100
+    return figures
 
 
 @contextmanager
@@ -115,8 +120,9 @@ def working(db: ts.Database, **options: Any) -> Iterator[None]:
         thread.join()
 
 
-def latency(db: ts.Database, connection: Connection, count: int) -> None:
-    """Print the delay from the commit of a row until a query finds it, one row at a time."""
+def latency(db: ts.Database, connection: Connection, count: int) -> Figures:
+    """Return the delay from the commit of a row until a query finds it, one row at a time."""
+    figures = {}
     corpus = db.corpus("queue")
     texts = [text for _, text in documents(count, 200, seed=99, planted=0)]
     ways: tuple[dict[str, Any], ...] = ({}, {"listen": True, "poll": 1.0})
@@ -133,14 +139,14 @@ def latency(db: ts.Database, connection: Connection, count: int) -> None:
                 delays.append((time.perf_counter() - start) * 1000)
             connection.execute("SELECT set_config('textsim.notify', 'off', false)")
         how = "listening" if options else "polling"
-        print(
-            f"from commit to findable, {how}: median {statistics.median(delays):.1f} ms, "
-            f"p99 {sorted(delays)[int(len(delays) * 0.99)]:.1f} ms"
-        )
+        name = f"from commit to findable, {how}"
+        figures[f"{name}, median ms"] = statistics.median(delays)
+        figures[f"{name}, p99 ms"] = sorted(delays)[int(len(delays) * 0.99)]
+    return figures
 
 
-def throughput(db: ts.Database, connection: Connection, count: int) -> None:
-    """Print how fast workers index, and how fast reconcile compares."""
+def throughput(db: ts.Database, connection: Connection, count: int) -> Figures:
+    """Return how fast workers index, and how fast reconcile compares."""
     create_table(connection, "bulk")
     corpus = db.create_corpus("bulk")
     corpus.attach("bench.bulk", "id", "body")
@@ -154,15 +160,17 @@ def throughput(db: ts.Database, connection: Connection, count: int) -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    seconds = time.perf_counter() - start
+    indexed = time.perf_counter() - start
     assert len(corpus) == count
-    print(f"workers (two threads): {count / seconds:,.0f} documents/s")
-    seconds = milliseconds(lambda: corpus.reconcile()) / 1000
-    print(f"reconcile, nothing to mend: {count / seconds:,.0f} rows/s")
+    compared = milliseconds(lambda: corpus.reconcile()) / 1000
+    return {
+        "workers (two threads), documents/s": count / indexed,
+        "reconcile, nothing to mend, rows/s": count / compared,
+    }
 
 
-def index_pending(db: ts.Database, connection: Connection, count: int) -> None:
-    """Print how fast SQL alone indexes a table that was filled before."""
+def index_pending(db: ts.Database, connection: Connection, count: int) -> Figures:
+    """Return how fast SQL alone indexes a table that was filled before."""
     create_table(connection, "sql")
     texts = [text for _, text in documents(count, 200, seed=11)]
     insert_many(connection, "sql", 0, texts)
@@ -170,7 +178,7 @@ def index_pending(db: ts.Database, connection: Connection, count: int) -> None:
     connection.execute("SELECT textsim.attach('sql', 'bench.sql', 'id', 'body')")
     seconds = milliseconds(lambda: connection.execute("CALL textsim.index_pending('sql')")) / 1000
     assert len(corpus) == count
-    print(f"index_pending, {count:,} rows of 200 words: {count / seconds:,.0f} documents/s")
+    return {"index_pending, documents/s": count / seconds}
 
 
 def main() -> None:
@@ -178,20 +186,34 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
     parser.add_argument("--documents", type=int, default=100_000)
     parser.add_argument("--database-url")
+    add_option(parser)
     arguments = parser.parse_args()
     with (
         ts.connect(arguments.database_url) as db,
         psycopg.connect(db.url, autocommit=True) as connection,
     ):
-        make_tables(db, connection)
-        for words, count in ((50, 300), (200, 300), (1000, 100)):
-            singles(connection, words, count)
-        multi_rows(connection)
-        connection.execute("TRUNCATE bench.queue, bench.inline, bench.plain")
-        db.worker().run(until_idle=True)
-        latency(db, connection, 200)
-        throughput(db, connection, arguments.documents)
-        index_pending(db, connection, 5_000)
+        figures: Figures = {}
+        for measured in measure(db, connection, arguments.documents):
+            for name, value in measured.items():
+                print(f"{name}: {shown(value)}", flush=True)
+            figures |= measured
+    if arguments.record:
+        rows = [[name, shown(value)] for name, value in figures.items()]
+        named = {identifier(name): value for name, value in figures.items()}
+        record("attached", named, {"attached": [["", "median"], *rows]})
+
+
+def measure(db: ts.Database, connection: Connection, count: int) -> Iterator[Figures]:
+    """Yield the figures of each part; count: the rows that workers index."""
+    make_tables(db, connection)
+    for words, rows in ((50, 300), (200, 300), (1000, 100)):
+        yield singles(connection, words, rows)
+    yield multi_rows(connection)
+    connection.execute("TRUNCATE bench.queue, bench.inline, bench.plain")
+    db.worker().run(until_idle=True)
+    yield latency(db, connection, 200)
+    yield throughput(db, connection, count)
+    yield index_pending(db, connection, 5_000)
 
 
 if __name__ == "__main__":

@@ -76,7 +76,7 @@ if TYPE_CHECKING:
     from textsim_db.sketch.band_options import Option
     from textsim_db.sync import attach, drift
     from textsim_db.text import languages
-    from textsim_db.write import bulk_load, prepared_batch, rebuild
+    from textsim_db.write import bulk_load, learn_common, prepared_batch, rebuild
 else:
     verify = lazy("textsim_db.compare.verify", globals())
     explanation = lazy("textsim_db.diff.explanation", globals())
@@ -92,6 +92,7 @@ else:
     drift = lazy("textsim_db.sync.drift", globals())
     languages = lazy("textsim_db.text.languages", globals())
     bulk_load = lazy("textsim_db.write.bulk_load", globals())
+    learn_common = lazy("textsim_db.write.learn_common", globals())
     prepared_batch = lazy("textsim_db.write.prepared_batch", globals())
     rebuild = lazy("textsim_db.write.rebuild", globals())
 
@@ -203,6 +204,9 @@ class Corpus:
         check_callable(progress, "progress")
         stream = stream_documents(documents, key, text)
         with self._errors():
+            learned, stream = learn_common.learn_from_load(self._store, stream)
+            if learned is not None:
+                self._store = replace(self._store, corpus=learned)
             return bulk_load.add_many(self._store, stream, progress)
 
     def add(self, key: Key, text: str) -> AddReport:
@@ -777,6 +781,7 @@ class Corpus:
             config = self.config.changed(**settings)
             if config == self.config and any(value is not None for value in settings.values()):
                 return False
+            config = learn_common.learn_from_corpus(self._store, config)
             rebuilt = rebuild.rebuild(self._store, config, progress)
             self._store = replace(self._store, corpus=rebuilt)
         return True

@@ -127,6 +127,7 @@ class CorpusConfig:
     - `stop_words`: words that are left out of every text, in normal form.
     - `language`: "auto" if the language of each document is identified, else None.
     - `stop_words_by_language`: the lists of stop words if they follow each document's language.
+    - `common`: the common shingles that an exact corpus has learned, as CommonValues; no setting.
     """
 
     shingle: Shingle
@@ -140,6 +141,7 @@ class CorpusConfig:
     stop_words: tuple[str, ...] = ()
     language: str | None = None
     stop_words_by_language: WordsByLanguage = ()
+    common: Any = field(default=None, compare=False, repr=False)
 
     @property
     def is_exact(self) -> bool:
@@ -292,7 +294,9 @@ class CorpusSettings:
         """
         wanted = self.complete()
         names = [
-            f.name for f in fields(config) if getattr(config, f.name) != getattr(wanted, f.name)
+            f.name
+            for f in fields(config)
+            if f.compare and getattr(config, f.name) != getattr(wanted, f.name)
         ]
         following = {"bands", "rows"} if self.bands is None else {"recall"}
         differences = [

@@ -122,6 +122,20 @@ COMMENT ON COLUMN textsim.band.bucket
     'the number of the band. In an exact corpus: a value of the signature';
 COMMENT ON COLUMN textsim.band.document_id IS 'a document that has this bucket';
 
+-- Exact corpora: the keys that many documents have come last.
+CREATE TABLE textsim.common (
+    corpus_id integer NOT NULL REFERENCES textsim.corpus ON DELETE CASCADE,
+    value bigint NOT NULL,
+    class smallint NOT NULL CHECK (class > 0),
+    PRIMARY KEY (corpus_id, value)
+);
+COMMENT ON TABLE textsim.common
+    IS 'the common shingles of exact corpora, learned by the first load or by a rebuild';
+COMMENT ON COLUMN textsim.common.corpus_id IS 'the corpus that has learned the shingle';
+COMMENT ON COLUMN textsim.common.value IS 'the shingle value';
+COMMENT ON COLUMN textsim.common.class
+    IS 'logarithm to base 2 of the number of documents with the shingle, in a sample';
+
 -- Attached tables, and the log of their changes.
 CREATE TABLE textsim.source (
     id integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,

@@ -146,8 +146,8 @@ BEGIN
         RETURN shingle_values;  -- one for each distinct shingle already
     END IF;
     distinct_values := array(SELECT DISTINCT unnest(shingle_values));
-    IF cardinality(distinct_values) IN (
-        cardinality(shingle_values), textsim._count_shingles(form, shingle_values, unit, n))
+    IF cardinality(distinct_values) = cardinality(shingle_values)
+        OR cardinality(distinct_values) = textsim._count_shingles(form, shingle_values, unit, n)
     THEN
         RETURN distinct_values;
     END IF;
@@ -201,16 +201,34 @@ COMMENT ON FUNCTION textsim._is_candidate(bigint, integer, integer, double preci
     IS 'whether documents of a and b shingles share enough buckets; the threshold is NULL for bands, of '
     'which one is enough';
 
-CREATE FUNCTION textsim._smallest_values(shingle_values bigint[], threshold double precision)
+CREATE FUNCTION textsim._smallest_values(
+    corpus_id integer, shingle_values bigint[], threshold double precision)
 RETURNS integer[]
-LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql STABLE PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan
+AS $$
+DECLARE
+    rows integer := textsim._count_rows(cardinality(shingle_values), threshold);
+    smallest integer[] := array(
+        SELECT ((s.x << 32) >> 32)::integer
+        FROM (SELECT x FROM unnest(shingle_values) x ORDER BY x) s
+        -- Looked up one by one, and only until there are enough.
+        WHERE (SELECT k.class FROM textsim.common k
+            WHERE k.corpus_id = _smallest_values.corpus_id AND k.value = s.x) IS NULL
+        LIMIT rows);
 BEGIN
+    IF cardinality(smallest) = rows THEN
+        RETURN smallest;
+    END IF;
     RETURN array(
         SELECT ((x << 32) >> 32)::integer FROM unnest(shingle_values) x
-        ORDER BY x LIMIT textsim._count_rows(cardinality(shingle_values), threshold));
+        ORDER BY coalesce((SELECT k.class FROM textsim.common k
+            WHERE k.corpus_id = _smallest_values.corpus_id AND k.value = x), 0), x
+        LIMIT rows);
 END $$;
-COMMENT ON FUNCTION textsim._smallest_values(bigint[], double precision)
-    IS 'the signature in an exact corpus: the low 32 bits of the smallest values, in their order';
+COMMENT ON FUNCTION textsim._smallest_values(integer, bigint[], double precision)
+    IS 'the signature in an exact corpus: the low 32 bits of the smallest values in their order, with those '
+    'of common shingles last';
 
 CREATE FUNCTION textsim._query_values(c textsim.corpus, form text) RETURNS bigint[]
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -227,10 +245,11 @@ COMMENT ON FUNCTION textsim._query_values(textsim.corpus, text)
 CREATE FUNCTION textsim._query_buckets(
     c textsim.corpus, shingle_values bigint[], threshold double precision)
 RETURNS integer[]
-LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF c.bands IS NULL THEN
-        RETURN textsim._smallest_values(shingle_values, coalesce(threshold, c.threshold));
+        RETURN textsim._smallest_values(
+            c.id, shingle_values, coalesce(threshold, c.threshold));
     END IF;
     RETURN textsim._buckets(
         textsim._sketch(shingle_values, c.num_hashes, c.base), c.bands, c.rows);
@@ -240,12 +259,12 @@ COMMENT ON FUNCTION textsim._query_buckets(textsim.corpus, bigint[], double prec
     'where each distinct shingle gives one value';
 
 CREATE FUNCTION textsim._signature(c textsim.corpus, form text) RETURNS integer[]
-LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     shingle_values bigint[] := textsim._query_values(c, form);
 BEGIN
     IF c.bands IS NULL THEN
-        RETURN textsim._smallest_values(shingle_values, c.threshold);
+        RETURN textsim._smallest_values(c.id, shingle_values, c.threshold);
     END IF;
     RETURN textsim._sketch(shingle_values, c.num_hashes, c.base);
 END $$;

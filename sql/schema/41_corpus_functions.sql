@@ -207,7 +207,7 @@ CREATE FUNCTION textsim._sketch_part(is_exact boolean) RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN CASE WHEN is_exact THEN
     'shingle_values := textsim._distinct_values(form, shingle_values, {unit}, {n});
-            new_signature := textsim._smallest_values(shingle_values, {threshold});
+            new_signature := textsim._smallest_values({id}, shingle_values, {threshold});
             new_count := cardinality(shingle_values);'
     ELSE 'new_signature := textsim._sketch(shingle_values, {num_hashes}, {base});
             new_count := textsim._count_shingles(form, shingle_values, {unit}, {n});'

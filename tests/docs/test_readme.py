@@ -1,4 +1,4 @@
-"""What the README and the docs say about the project is true; test_pages.py runs their examples."""
+"""The README and the docs state facts of the project; test_pages.py runs their examples."""
 
 from __future__ import annotations
 

@@ -12,7 +12,9 @@ from pathlib import Path
 
 import pytest
 
+import textsim_db
 from tests.docs.page import ROOT
+from textsim_db import measures
 
 pytestmark = pytest.mark.one_server
 
@@ -65,3 +67,11 @@ def test_every_page_can_be_searched(site: Path) -> None:
     index = (site / "search" / "search_index.json").read_text("utf-8")
     for page in (ROOT / "docs").rglob("*.md"):
         assert f'"{page.relative_to(ROOT / "docs").with_suffix(".html").as_posix()}' in index
+
+
+def test_every_public_name_is_in_the_reference(site: Path) -> None:
+    reference = (site / "reference" / "python.html").read_text("utf-8")
+    for module in (textsim_db, measures):
+        for name in module.__all__:
+            owners = (module.__name__, "textsim_db.errors")
+            assert any(f'id="{owner}.{name}"' in reference for owner in owners), name

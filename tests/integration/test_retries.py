@@ -1,4 +1,4 @@
-"""Interrupts, deadlocks and conflicts of keys: what is repeated, and what is not."""
+"""Deadlocks and conflicts of keys are repeated; interrupts and errors of documents are not."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.one_server
 
 
 @pytest.mark.long
-def test_an_interrupt_ends_a_load(
+def test_an_interrupt_ends_a_load_and_leaves_a_consistent_corpus(
     db: ts.Database, corpus: ts.Corpus, connection: Connection, rng: random.Random
 ) -> None:
     program = (
@@ -55,10 +55,12 @@ def test_an_interrupt_ends_a_load(
         )
 
 
-def test_a_deadlock(db: ts.Database, corpus: ts.Corpus, connection: Connection) -> None:
-    """The load has waited for longer, so it is the one that the server ends, and repeats."""
+def test_a_load_that_the_server_ends_for_a_deadlock_is_repeated(
+    db: ts.Database, corpus: ts.Corpus, connection: Connection
+) -> None:
+    """The load has the shorter deadlock_timeout, so the server ends the load's transaction."""
     corpus.add_many([("a", "one"), ("b", "two")])
-    before = deadlocks(connection)
+    before = count_deadlocks(connection)
     with (
         psycopg.connect(with_option(db.url, "deadlock_timeout=60000")) as other,
         ts.connect(with_option(db.url, "deadlock_timeout=200")) as database,
@@ -70,12 +72,14 @@ def test_a_deadlock(db: ts.Database, corpus: ts.Corpus, connection: Connection) 
             other.execute("SELECT textsim.add('c', 'a', 'one changed')")
             other.commit()
     assert failures == []
-    wait_for(lambda: deadlocks(connection) > before)  # the statistics come later
+    wait_for(
+        lambda: count_deadlocks(connection) > before
+    )  # the server updates its statistics later
     assert stored_forms(connection) == {"a": "one more", "b": "two more"}
     index_all_pending(db, corpus)
 
 
-def deadlocks(connection: Connection) -> int:
+def count_deadlocks(connection: Connection) -> int:
     connection.execute("SELECT pg_stat_clear_snapshot()")
     row = connection.execute(
         "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()"
@@ -84,10 +88,10 @@ def deadlocks(connection: Connection) -> int:
     return int(row[0])
 
 
-def test_a_serialization_failure(
+def test_a_write_that_meets_a_serialization_failure_is_repeated(
     db: ts.Database, corpus: ts.Corpus, connection: Connection
 ) -> None:
-    """With REPEATABLE READ for a default, a word that another one adds at the same time is one."""
+    """Under REPEATABLE READ a word that another session adds meanwhile causes the failure."""
     url = with_option(db.url, "default_transaction_isolation=repeatable\\ read")
     with psycopg.connect(db.url) as other, ts.connect(url) as strict:
         insert = "INSERT INTO textsim.word (hash, word) VALUES (hashtextextended('new', 0), 'new')"
@@ -95,7 +99,7 @@ def test_a_serialization_failure(
         same = strict.corpus("c")
         with in_thread(lambda: same.add("a", "something new")) as failures:
             wait_until(connection, CLIENT_WAITS_FOR_A_LOCK)
-            # What the load will be told, which it does not tell us.
+            # The load hides the error that it repeats, so a third session shows the error.
             with (
                 psycopg.connect(url) as third,
                 in_thread(
@@ -112,7 +116,7 @@ def test_a_serialization_failure(
     index_all_pending(db, corpus)
 
 
-def test_a_document_that_is_removed_while_it_is_replaced(
+def test_replacing_a_document_that_is_removed_meanwhile_adds_it(
     db: ts.Database, corpus: ts.Corpus, connection: Connection
 ) -> None:
     corpus.add("a", "one")

@@ -1,4 +1,4 @@
-"""Statements that take too long are halved and tried again; statements that a user cancels are not."""
+"""Batches that time out are halved and repeated; statements that a user cancels are not."""
 
 from __future__ import annotations
 
@@ -30,22 +30,22 @@ WHERE datname = current_database() AND pid <> pg_backend_pid() AND query LIKE %s
 """
 
 
-def be_slow(connection: Connection, table: str = "textsim.document_1") -> None:
+def slow_down_inserts(connection: Connection, table: str = "textsim.document_1") -> None:
     connection.execute(SLOW.encode())
     connection.execute(
         f"CREATE TRIGGER slow BEFORE INSERT ON {table} FOR EACH ROW EXECUTE FUNCTION slow()".encode()
     )
 
 
-def transactions(connection: Connection) -> int:
-    """Return how many transactions have written the documents that there are."""
+def count_transactions(connection: Connection) -> int:
+    """Return the number of transactions that have written the stored documents."""
     row = connection.execute("SELECT count(DISTINCT xmin::text) FROM textsim.document_1").fetchone()
     assert row is not None
     return int(row[0])
 
 
-def german(data: bytes) -> bytes:
-    """Translate as a server with another lc_messages would."""
+def translate_to_german(data: bytes) -> bytes:
+    """Translate messages as a server with German messages does."""
     for english, other in (
         (
             b"canceling statement due to statement timeout",
@@ -61,22 +61,22 @@ def german(data: bytes) -> bytes:
     "translate",
     [
         pytest.param(lambda data: data, id="english"),
-        pytest.param(german, id="german", marks=pytest.mark.long),
+        pytest.param(translate_to_german, id="german", marks=pytest.mark.long),
     ],
 )
-def test_a_batch_that_takes_too_long(
+def test_a_batch_that_times_out_is_written_in_parts(
     corpus: ts.Corpus, connection: Connection, proxy: Proxy, translate: Callable[[bytes], bytes]
 ) -> None:
-    """1,200 documents take over 600 ms, where a statement may take 300: they are stored in parts."""
-    be_slow(connection)
+    """1,200 documents take over 600 ms, and a statement may take 300 ms."""
+    slow_down_inserts(connection)
     proxy.replies = translate
     with ts.connect(with_option(proxy.url, "statement_timeout=300")) as hasty:
         same = hasty.corpus("c")
         report = same.add_many(documents(1200))
         assert report.added == 1200
-        assert 4 <= transactions(connection) <= 64
+        assert 4 <= count_transactions(connection) <= 64
         assert corpus.check() == []
-        # Down to the one that is to blame; what comes before it is stored.
+        # The batch is halved down to the slow document; the documents before it are stored.
         with pytest.raises(
             ts.DatabaseError, match='document "slow": the database refused: '
         ) as raised:
@@ -89,7 +89,9 @@ def test_a_batch_that_takes_too_long(
 
 
 @pytest.mark.long
-def test_a_removal_that_takes_too_long(corpus: ts.Corpus, connection: Connection) -> None:
+def test_a_removal_that_times_out_is_done_in_parts(
+    corpus: ts.Corpus, connection: Connection
+) -> None:
     corpus.add_many(documents(2000))
     connection.execute(SLOW.replace("NEW", "OLD").encode())
     connection.execute(
@@ -102,26 +104,26 @@ def test_a_removal_that_takes_too_long(corpus: ts.Corpus, connection: Connection
 
 
 @pytest.mark.long
-def test_sessions_that_are_ended_for_their_time(
+def test_a_batch_whose_session_times_out_is_written_in_parts(
     db: ts.Database, corpus: ts.Corpus, connection: Connection
 ) -> None:
-    """The server ends the session, not the statement; a smaller batch will do all the same."""
+    """The server ends the session instead of the statement, and smaller parts are fast enough."""
     if connection.info.server_version < 170000:
-        pytest.skip("this server has no transaction_timeout")
-    be_slow(connection)
+        pytest.skip("needs PostgreSQL 17: transaction_timeout")
+    slow_down_inserts(connection)
     with ts.connect(with_option(db.url, "transaction_timeout=300")) as hasty:
         assert hasty.corpus("c").add_many(documents(2000)).added == 2000
-    assert 4 <= transactions(connection) <= 64
+    assert 4 <= count_transactions(connection) <= 64
     assert corpus.check() == []
 
 
 @pytest.mark.long
-def test_a_worker_whose_batch_takes_too_long(
+def test_a_worker_writes_a_batch_that_times_out_in_parts(
     db: ts.Database, corpus: ts.Corpus, connection: Connection
 ) -> None:
     connection.execute("CREATE TABLE t (id text PRIMARY KEY, body text)")
     corpus.attach("t", "id", "body")
-    be_slow(connection)
+    slow_down_inserts(connection)
     connection.execute(
         "INSERT INTO t SELECT i, 'text number ' || i FROM generate_series(1, 2000) i"
     )
@@ -129,7 +131,7 @@ def test_a_worker_whose_batch_takes_too_long(
     with ts.connect(with_option(db.url, "statement_timeout=300")) as hasty:
         hasty.worker().run(until_idle=True)
         assert len(corpus) == 2000
-        assert 4 <= transactions(connection) <= 64
+        assert 4 <= count_transactions(connection) <= 64
         while not corpus.failures():
             connection.execute("UPDATE textsim.pending SET lease_until = NULL")
             hasty.worker().run(until_idle=True)
@@ -158,11 +160,13 @@ def test_a_lock_timeout_names_the_document(
         assert corpus.check() == []
 
 
-@pytest.mark.parametrize("translate", [lambda data: data, german], ids=["english", "german"])
+@pytest.mark.parametrize(
+    "translate", [lambda data: data, translate_to_german], ids=["english", "german"]
+)
 def test_a_cancelled_statement_is_not_repeated(
     corpus: ts.Corpus, connection: Connection, proxy: Proxy, translate: Callable[[bytes], bytes]
 ) -> None:
-    be_slow(connection)
+    slow_down_inserts(connection)
     proxy.replies = translate
     with ts.connect(with_option(proxy.url, "statement_timeout=60000")) as patient:
         same = patient.corpus("c")
@@ -177,12 +181,12 @@ def test_a_cancelled_statement_is_not_repeated(
     assert (len(corpus), corpus.check()) == (0, [])
 
 
-def test_a_worker_goes_on_after_a_cancel(
+def test_a_worker_goes_on_after_a_statement_was_cancelled(
     db: ts.Database, corpus: ts.Corpus, connection: Connection
 ) -> None:
     connection.execute("CREATE TABLE t (id text PRIMARY KEY, body text)")
     corpus.attach("t", "id", "body")
-    be_slow(connection)
+    slow_down_inserts(connection)
     with running_worker(db, lease=2.0):
         connection.execute("INSERT INTO t VALUES ('slow', 'it takes its time')")
         wait_until(connection, CANCEL.encode(), ["%COPY%"])
@@ -195,7 +199,7 @@ def test_a_worker_goes_on_after_a_cancel(
 
 
 @pytest.mark.long
-def test_a_dictionary_that_takes_too_long(
+def test_words_whose_insert_times_out_are_added_in_parts(
     db: ts.Database, corpus: ts.Corpus, connection: Connection
 ) -> None:
     connection.execute(SLOW.replace("NEW.key", "NEW.word").encode())

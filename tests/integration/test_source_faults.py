@@ -1,4 +1,4 @@
-"""What goes wrong with an attached table: it is set aside, reported and mended."""
+"""Faults of attached tables are set aside, reported and mended."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.one_server
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_changes_that_cannot_be_indexed_are_set_aside(
+def test_changes_that_cannot_be_indexed_are_set_aside_and_can_be_retried(
     db: ts.Database, corpus: ts.Corpus, connection: Connection, mode: str
 ) -> None:
     connection.execute("CREATE TABLE t (id text PRIMARY KEY, body text)")
@@ -40,7 +40,7 @@ def test_changes_that_cannot_be_indexed_are_set_aside(
     assert len(corpus) == 3
 
 
-def test_reconcile_mends_what_triggers_missed(
+def test_reconcile_mends_changes_that_triggers_missed(
     db: ts.Database, corpus: ts.Corpus, connection: Connection
 ) -> None:
     make_table(connection, 20)
@@ -71,7 +71,7 @@ def test_reconcile_mends_what_triggers_missed(
     index_all_pending(db, corpus)
 
 
-def test_row_security_that_blinds_a_worker(
+def test_a_worker_refuses_a_table_whose_rows_it_cannot_all_see(
     db: ts.Database, corpus: ts.Corpus, connection: Connection, caplog: pytest.LogCaptureFixture
 ) -> None:
     make_table(connection)
@@ -105,7 +105,7 @@ def test_row_security_that_blinds_a_worker(
         connection.execute(f"DROP OWNED BY {role}; DROP ROLE {role}".encode())
 
 
-def test_a_table_that_is_renamed_altered_or_dropped(
+def test_a_worker_follows_a_table_that_is_renamed_altered_or_dropped(
     db: ts.Database, corpus: ts.Corpus, connection: Connection
 ) -> None:
     make_table(connection)
@@ -132,13 +132,13 @@ def test_a_table_that_is_renamed_altered_or_dropped(
     corpus.drop()
 
 
-def test_a_change_that_ends_each_worker_is_set_aside(
+def test_a_change_that_crashes_every_worker_is_set_aside(
     db: ts.Database, corpus: ts.Corpus, connection: Connection
 ) -> None:
     make_table(connection)
     corpus.attach("t", "id", "body")
     connection.execute("INSERT INTO t VALUES (10, 'bad'), (11, 'good')")
-    # As if workers had died over it.
+    # The counter of tries looks as if workers had died over the change.
     connection.execute("UPDATE textsim.pending SET tries = 4")
     db.worker().run(until_idle=True)
     assert "10" in corpus
@@ -153,10 +153,10 @@ def test_a_change_that_ends_each_worker_is_set_aside(
 
 
 @pytest.mark.parametrize("state", ["disk_full", "out_of_memory", "read_only_sql_transaction"])
-def test_a_server_in_trouble(
+def test_changes_are_retried_until_a_fault_of_the_server_is_over(
     db: ts.Database, corpus: ts.Corpus, connection: Connection, state: str
 ) -> None:
-    """What no document is to blame for is tried again until it is over."""
+    """The error concerns no document, so it does not count against the change."""
     make_table(connection)
     corpus.attach("t", "id", "body")
     connection.execute(
@@ -185,7 +185,7 @@ def test_a_server_in_trouble(
     index_all_pending(db, corpus)
 
 
-def test_a_worker_ends_where_the_schema_becomes_another(
+def test_a_worker_ends_when_the_schema_changes_its_version(
     db: ts.Database, corpus: ts.Corpus, connection: Connection
 ) -> None:
     make_table(connection)

@@ -1,4 +1,4 @@
-"""Which tables can be attached, how they are named, and what their keys may be."""
+"""Tables of every kind, name and key type are attached, or refused with a reason."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ KEYS: dict[str, tuple[str, list[object]]] = {
 @pytest.mark.sampled
 @pytest.mark.parametrize("kind", KEYS)
 @pytest.mark.parametrize("mode", MODES)
-def test_keys(
+def test_keys_of_every_supported_type_are_indexed(
     db: ts.Database, corpus: ts.Corpus, connection: Connection, mode: str, kind: str
 ) -> None:
     definition, keys = KEYS[kind]
@@ -59,7 +59,7 @@ def test_keys(
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_partitioned_tables(
+def test_changes_of_a_partitioned_table_are_indexed(
     db: ts.Database, corpus: ts.Corpus, connection: Connection, mode: str
 ) -> None:
     connection.execute(
@@ -92,7 +92,9 @@ def test_partitioned_tables(
         assert stored_forms(connection) == expected_forms(connection, "t"), statement
 
 
-def test_a_partition_alone(db: ts.Database, corpus: ts.Corpus, connection: Connection) -> None:
+def test_a_single_partition_can_be_attached(
+    db: ts.Database, corpus: ts.Corpus, connection: Connection
+) -> None:
     connection.execute(
         """
         CREATE TABLE t (id int PRIMARY KEY, body text) PARTITION BY RANGE (id);
@@ -116,7 +118,9 @@ NAMES = ['a "table"; DROP TABLE x; --', "per%cent %s", "ORDER", "漢" * 20]
 @pytest.mark.sampled
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("name", NAMES)
-def test_awkward_names(db: ts.Database, connection: Connection, name: str, mode: str) -> None:
+def test_tables_with_names_that_need_quotes_are_indexed(
+    db: ts.Database, connection: Connection, name: str, mode: str
+) -> None:
     corpus = db.create_corpus(f"{name}'s")
     table = sql.Identifier(AWKWARD, name)
     key, text = f"{name[:15]} key"[:60], 'te"xt %d'
@@ -163,7 +167,7 @@ REFUSED: dict[str, tuple[LiteralString, str]] = {
 
 
 @pytest.mark.parametrize("kind", REFUSED)
-def test_tables_that_cannot_be_attached(
+def test_tables_that_cannot_be_attached_are_refused_with_a_reason(
     corpus: ts.Corpus, connection: Connection, kind: str
 ) -> None:
     definition, reason = REFUSED[kind]
@@ -180,7 +184,9 @@ def test_tables_that_cannot_be_attached(
     ).fetchone() == (0,)
 
 
-def test_wrong_calls(db: ts.Database, corpus: ts.Corpus, connection: Connection) -> None:
+def test_wrong_calls_of_attach_and_detach_are_refused(
+    db: ts.Database, corpus: ts.Corpus, connection: Connection
+) -> None:
     make_table(connection)
     with pytest.raises(ts.ConfigurationError, match="there is no table 'none'"):
         corpus.attach("none", "id", "body")
@@ -212,7 +218,7 @@ def test_wrong_calls(db: ts.Database, corpus: ts.Corpus, connection: Connection)
     corpus.drop()
 
 
-def test_attach_again_takes_the_documents_over(
+def test_attaching_again_takes_over_the_stored_documents(
     db: ts.Database, corpus: ts.Corpus, connection: Connection
 ) -> None:
     make_table(connection)
@@ -227,7 +233,7 @@ def test_attach_again_takes_the_documents_over(
     assert set(stored_forms(connection)) == {"1", "2", "3", "4", "by hand"}
 
 
-def test_two_tables_in_one_corpus(
+def test_two_tables_in_one_corpus_cannot_share_a_key(
     db: ts.Database, corpus: ts.Corpus, connection: Connection
 ) -> None:
     for name in ("x", "y"):
@@ -242,8 +248,8 @@ def test_two_tables_in_one_corpus(
     assert failure[:2] == ("b", "y")
     assert failure.error == "the corpus has this key from the table x"
     connection.execute("DELETE FROM y WHERE id = 'b'")
-    settle_y = db.worker().run(until_idle=True)
-    assert settle_y.removed == 0
+    report = db.worker().run(until_idle=True)
+    assert report.removed == 0
     assert "b" in corpus
     connection.execute("INSERT INTO y VALUES ('b', 'now it may be'); DELETE FROM x WHERE id = 'b'")
     db.worker().run(until_idle=True)
@@ -264,10 +270,12 @@ class Article(Base):
 
 
 @pytest.mark.parametrize("way", ["class", "columns", "table"])
-def test_sqlalchemy(db: ts.Database, corpus: ts.Corpus, way: str) -> None:
-    with db.engine.begin() as begun:
-        begun.exec_driver_sql('CREATE SCHEMA "Blog"')
-        Base.metadata.create_all(begun)
+def test_tables_of_sqlalchemy_are_attached_and_joined(
+    db: ts.Database, corpus: ts.Corpus, way: str
+) -> None:
+    with db.engine.begin() as connection:
+        connection.exec_driver_sql('CREATE SCHEMA "Blog"')
+        Base.metadata.create_all(connection)
     if way == "class":
         corpus.attach(Article, key="number", text="content")
     elif way == "columns":

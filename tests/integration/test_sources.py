@@ -1,4 +1,4 @@
-"""Changes of attached tables: whatever statement makes them, the corpus becomes equal to the table."""
+"""After every kind of statement the corpus becomes equal to its attached table."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ STATEMENTS: dict[str, list[LiteralString]] = {
 }
 
 
-def run(connection: Connection, statements: list[LiteralString]) -> None:
+def run_statements(connection: Connection, statements: list[LiteralString]) -> None:
     for statement in statements:
         if statement == "COPY":
             with connection.cursor().copy("COPY t (id, body) FROM STDIN") as copy:
@@ -108,16 +108,16 @@ def run(connection: Connection, statements: list[LiteralString]) -> None:
 @pytest.mark.sampled
 @pytest.mark.parametrize("name", STATEMENTS)
 @pytest.mark.parametrize("mode", MODES)
-def test_statements(
+def test_changes_by_every_kind_of_statement_are_indexed(
     db: ts.Database, corpus: ts.Corpus, connection: Connection, mode: str, name: str
 ) -> None:
     if name == "merge" and connection.info.server_version < 150000:
         pytest.skip("MERGE came with PostgreSQL 15")
     make_table(connection)
     corpus.attach("t", "id", "body", mode)
-    run(connection, STATEMENTS[name])
+    run_statements(connection, STATEMENTS[name])
     if mode == "inline" and name != "a chain of keys":
-        # Found at once, in the very transaction, and gone at once.
+        # Mode inline indexes a change within its transaction.
         assert stored_forms(connection) == expected_forms(connection, "t")
         assert corpus.check() == []
     index_all_pending(db, corpus)
@@ -136,7 +136,7 @@ def test_an_update_of_other_columns_is_not_logged(
     assert corpus.status().pending == 0
 
 
-def test_texts_that_a_users_trigger_changes(
+def test_texts_are_indexed_as_a_users_trigger_changes_them(
     db: ts.Database, corpus: ts.Corpus, connection: Connection
 ) -> None:
     make_table(connection)
@@ -154,7 +154,9 @@ def test_texts_that_a_users_trigger_changes(
     assert stored_forms(connection)["1"] == text_of(1) + " 7"
 
 
-def test_inline_in_the_transaction_itself(corpus: ts.Corpus, connection: Connection) -> None:
+def test_a_transaction_finds_its_own_rows_in_mode_inline(
+    corpus: ts.Corpus, connection: Connection
+) -> None:
     make_table(connection)
     corpus.attach("t", "id", "body", "inline")
     search = "SELECT key FROM textsim.matches('c', 'a text that nobody else can see yet')"

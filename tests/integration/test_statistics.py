@@ -1,4 +1,4 @@
-"""Statistics against plain counting, and the command that shows them."""
+"""Statistics equal plain counts, and a command shows them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.one_server
 
 
 @pytest.mark.parametrize("shingle", sample(["char:5", "word:1"], 2))
-def test_against_plain_counting(
+def test_statistics_equal_plain_counts(
     db: ts.Database, rng: random.Random, shingle: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(corpus_statistics, "DOCUMENTS_AT_ONCE", 37)
@@ -38,44 +38,49 @@ def test_against_plain_counting(
         for key, text in {"sql": "unheard of words words", "more": "unheard again"}.items():
             connection.exec_driver_sql("SELECT textsim.add('c', %s, %s)", (key, text))
             texts[key] = text
-    done: list[tuple[int, int]] = []
-    found = corpus.statistics(5, progress=lambda *counts: done.append(counts))
+    progress: list[tuple[int, int]] = []
+    statistics = corpus.statistics(5, progress=lambda *counts: progress.append(counts))
     with db.engine.connect() as connection:
         order = connection.exec_driver_sql("SELECT key FROM textsim.document_1 ORDER BY id")
-        every = [words(texts[key]) for (key,) in order]
-    counts = Counter(word for document in every for word in document)
-    assert done[-1] == (len(texts), len(texts))
-    assert (found.documents, found.empty) == (len(texts), 1)
-    assert found.words == counts.total()
-    assert found.vocabulary == len(counts) == found.growth[-1].vocabulary
-    assert found.growth[-1][:2] == (len(texts), counts.total())
-    assert len(found.growth) == 20
-    assert [step.vocabulary for step in found.growth] == [
-        len(set().union(*every[: step.documents])) for step in found.growth
+        words_of_documents = [words(texts[key]) for (key,) in order]
+    counts = Counter(word for document in words_of_documents for word in document)
+    assert progress[-1] == (len(texts), len(texts))
+    assert (statistics.documents, statistics.empty) == (len(texts), 1)
+    assert statistics.words == counts.total()
+    assert statistics.vocabulary == len(counts) == statistics.growth[-1].vocabulary
+    assert statistics.growth[-1][:2] == (len(texts), counts.total())
+    assert len(statistics.growth) == 20
+    assert [step.vocabulary for step in statistics.growth] == [
+        len(set().union(*words_of_documents[: step.documents])) for step in statistics.growth
     ]
-    assert [word.occurrences for word in found.frequent] == [n for _, n in counts.most_common(5)]
-    for word in found.frequent:
+    assert [word.occurrences for word in statistics.frequent] == [
+        n for _, n in counts.most_common(5)
+    ]
+    for word in statistics.frequent:
         assert counts[word.word] == word.occurrences
-        assert word.documents == sum(word.word in document for document in every)
-    assert found.lengths[0] == 0
-    assert found.lengths[100] == max(map(len, every))
+        assert word.documents == sum(word.word in document for document in words_of_documents)
+    assert statistics.lengths[0] == 0
+    assert statistics.lengths[100] == max(map(len, words_of_documents))
     weights = corpus.idf_weights()
-    frequencies = document_frequencies(every)
-    assert weights == idf_weights(frequencies, len(every))
-    near = [
+    frequencies = document_frequencies(words_of_documents)
+    assert weights == idf_weights(frequencies, len(words_of_documents))
+    similarities = [
         jaccard(shingles(text, shingle), shingles(texts[candidate.key], shingle))
         for key, text in texts.items()
         for candidate in corpus.candidates(text)
         if candidate.key != key
     ]
-    assert (found.sampled, found.candidates) == (len(texts) - 1, len(near))
-    expected = Counter(min(int(value * 100 + 1e-9), 99) for value in near)
-    assert sum(found.similarities) == len(near)
-    assert sum(abs(n - expected[i]) for i, n in enumerate(found.similarities)) <= len(near) / 10
+    assert (statistics.sampled, statistics.candidates) == (len(texts) - 1, len(similarities))
+    expected = Counter(min(int(value * 100 + 1e-9), 99) for value in similarities)
+    assert sum(statistics.similarities) == len(similarities)
+    assert (
+        sum(abs(n - expected[i]) for i, n in enumerate(statistics.similarities))
+        <= len(similarities) / 10
+    )
     buckets = Counter(bucket for text in texts.values() for bucket in corpus.buckets(text).tolist())
-    assert dict(found.buckets) == Counter(buckets.values())
-    assert all(size > 0 for size in found.storage.values())
-    assert set(found.storage) == {
+    assert dict(statistics.buckets) == Counter(buckets.values())
+    assert all(size > 0 for size in statistics.storage.values())
+    assert set(statistics.storage) == {
         "documents",
         "documents, indexes",
         "band rows",
@@ -83,17 +88,23 @@ def test_against_plain_counting(
     }
 
 
-def test_an_empty_corpus(db: ts.Database) -> None:
+def test_statistics_of_an_empty_corpus_are_zero(db: ts.Database) -> None:
     corpus = db.create_corpus("c")
     for texts in ([], [("empty", "")]):
         corpus.add_many(texts)
-        found = corpus.statistics()
-        assert (found.documents, found.words, found.vocabulary) == (len(texts), 0, 0)
+        statistics = corpus.statistics()
+        assert (statistics.documents, statistics.words, statistics.vocabulary) == (len(texts), 0, 0)
         assert corpus.idf_weights() == {}
-        assert (found.frequent, found.buckets, sum(found.similarities)) == ([], [], 0)
+        assert (statistics.frequent, statistics.buckets, sum(statistics.similarities)) == (
+            [],
+            [],
+            0,
+        )
 
 
-def test_the_command(textsim: Textsim, database_url: str, tmp_path: Path) -> None:
+def test_the_command_shows_and_plots_statistics(
+    textsim: Textsim, database_url: str, tmp_path: Path
+) -> None:
     with ts.connect(database_url) as db:
         db.create_corpus("news").add_many(documents(200, 40, 0.5))
     plot = tmp_path / "plot.svg"

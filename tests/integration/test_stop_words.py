@@ -1,4 +1,4 @@
-"""Stop words: left out of texts in Python and in SQL alike, whichever way a document comes in."""
+"""Stop words are removed alike in Python and SQL, from documents of every origin."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from textsim_db.text.utf8 import to_bytes
 pytestmark = pytest.mark.one_server
 
 
-def test_lists() -> None:
+def test_lists_of_stop_words_are_normalised() -> None:
     assert stop_words(["The", "don't", "A", "a"]) == ("a", "don", "t", "the")
     assert stop_words([]) == ()
     assert {"the", "of", "and"} <= set(stop_words("en"))
@@ -33,20 +33,25 @@ def test_lists() -> None:
         stop_words([5])  # type: ignore[list-item]
 
 
-def test_what_is_left(rng: random.Random) -> None:
+def test_texts_without_stop_words_keep_all_other_words(rng: random.Random) -> None:
     texts = ["", "the", "a b the c", "漢字 the 漢", *(text for _, text in documents(300, 60))]
-    some = stop_words(rng.sample([w for text in texts for w in text.split()], 30))
-    made = without(tokenize([to_bytes(text) for text in texts]), some)
+    words_to_remove = stop_words(rng.sample([w for text in texts for w in text.split()], 30))
+    remaining = without(tokenize([to_bytes(text) for text in texts]), words_to_remove)
     for i, text in enumerate(texts):
-        expected = without_stop_words(text, some)
-        first, last = made.word_offsets[i : i + 2].tolist()
-        found = [made.span(int(made.starts[k]), int(made.ends[k])) for k in range(first, last)]
-        assert found == expected
-        assert made.span(*made.normal_offsets[i : i + 2].tolist()) == " ".join(expected)
+        expected = without_stop_words(text, words_to_remove)
+        first, last = remaining.word_offsets[i : i + 2].tolist()
+        words_of_text = [
+            remaining.span(int(remaining.starts[k]), int(remaining.ends[k]))
+            for k in range(first, last)
+        ]
+        assert words_of_text == expected
+        assert remaining.span(*remaining.normal_offsets[i : i + 2].tolist()) == " ".join(expected)
 
 
 @pytest.mark.parametrize("shingle", sample(["word:2", "char:5"], 2))
-def test_every_way_in(db: ts.Database, rng: random.Random, shingle: str) -> None:
+def test_stop_words_are_removed_from_documents_of_every_origin(
+    db: ts.Database, rng: random.Random, shingle: str
+) -> None:
     texts = dict(documents(200, 40, planted=0.5, seed=rng.randrange(10**6)))
     frequent = [word for _, word in zip(range(12), " ".join(texts.values()).split(), strict=False)]
     texts |= {"nothing": " ".join(frequent), "empty": ""}
@@ -64,8 +69,8 @@ def test_every_way_in(db: ts.Database, rng: random.Random, shingle: str) -> None
         assert db.corpus("sql").config == corpus.config
         connection.execute("CREATE TABLE story (id text PRIMARY KEY, body text)")
         for name, mode in (("inline", "inline"), ("queue", "queue")):
-            made = db.create_corpus(name, shingle=shingle, stop_words=[*frequent, "the"])
-            made.attach("story", "id", "body", mode)
+            source_corpus = db.create_corpus(name, shingle=shingle, stop_words=[*frequent, "the"])
+            source_corpus.attach("story", "id", "body", mode)
         with connection.cursor() as cursor:
             cursor.executemany("INSERT INTO story VALUES (%s, %s)", list(texts.items()))
         db.worker().run(until_idle=True)
@@ -82,22 +87,24 @@ def test_every_way_in(db: ts.Database, rng: random.Random, shingle: str) -> None
         assert corpus.check() == []
         assert list(db.corpus("queue").drift()) == []
         for text in rng.sample(sorted(texts.values()), 10):
-            found = corpus.query(text, 0.3, 10)
-            assert found == plain.query(" ".join(without_stop_words(text, frequent)), 0.3, 10)
-            matches = connection.execute("SELECT * FROM textsim.matches('python', %s, 0.3)", [text])
-            assert matches.fetchall() == [match[:2] for match in found]
+            matches = corpus.query(text, 0.3, 10)
+            assert matches == plain.query(" ".join(without_stop_words(text, frequent)), 0.3, 10)
+            rows_of_sql = connection.execute(
+                "SELECT * FROM textsim.matches('python', %s, 0.3)", [text]
+            )
+            assert rows_of_sql.fetchall() == [match[:2] for match in matches]
             signature = connection.execute("SELECT textsim.signature('python', %s)", [text])
             assert signature.fetchall() == [(corpus.signature(text).tolist(),)]
     assert sorted(corpus.pairs(0.5)) == sorted(plain.pairs(0.5))
     report = corpus.add_many(texts.items())
     assert report.unchanged == len(texts)
     corpus.rebuild(threshold=0.5)
-    again = db.corpus("python")
-    assert again.config.stop_words == corpus.config.stop_words
-    assert again.check() == []
+    rebuilt = db.corpus("python")
+    assert rebuilt.config.stop_words == corpus.config.stop_words
+    assert rebuilt.check() == []
 
 
-def test_settings(db: ts.Database) -> None:
+def test_the_list_of_stop_words_is_a_setting(db: ts.Database) -> None:
     corpus = db.create_corpus("c", stop_words="en")
     assert db.create_corpus("c", stop_words="en", exist_ok=True).config == corpus.config
     with pytest.raises(ts.CorpusExists, match=r"stop words is \d+ words .* there, not none"):
@@ -106,6 +113,6 @@ def test_settings(db: ts.Database) -> None:
         db.create_corpus("c", stop_words=["x"], exist_ok=True)
     assert sketches.signature("the of and", corpus.config).tolist() == []
     assert corpus.query("the of and") == []
-    everything = sketches.GOLDEN_TEXT
-    nothing = db.create_corpus("nothing", stop_words=[everything])
-    assert db.corpus("nothing").config == nothing.config
+    golden_text = sketches.GOLDEN_TEXT
+    without_words = db.create_corpus("nothing", stop_words=[golden_text])
+    assert db.corpus("nothing").config == without_words.config

@@ -1,4 +1,4 @@
-"""statement_timeout and lock_timeout, in the address or of the role, hold for all that is done here."""
+"""statement_timeout and lock_timeout of an address or a role limit every call."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ READS: dict[str, Callable[[ts.Corpus], object]] = {
 def limited(
     request: pytest.FixtureRequest, db: ts.Database
 ) -> Iterator[Callable[..., ts.Database]]:
-    """Open the database with settings in the address, or as a role that has them."""
+    """A function that opens the database with settings in the address or of the role."""
     opened: list[ts.Database] = []
     roles: list[sql.Identifier] = []
     connection = psycopg.connect(db.url, autocommit=True)
@@ -57,7 +57,7 @@ def limited(
         else:
             name = f"{connection.info.dbname}_limited"
             roles.append(sql.Identifier(name))
-            # The owner of everything, by SET ROLE when it connects.
+            # A superuser may use everything.
             connection.execute(sql.SQL("CREATE ROLE {} LOGIN SUPERUSER").format(roles[0]))
             for setting, value in settings.items():
                 connection.execute(
@@ -70,8 +70,8 @@ def limited(
         return opened[-1]
 
     yield open_
-    for one in opened:
-        one.close()
+    for database in opened:
+        database.close()
     for role in roles:
         connection.execute(sql.SQL("DROP OWNED BY {}").format(role))
         connection.execute(sql.SQL("DROP ROLE {}").format(role))
@@ -79,8 +79,8 @@ def limited(
 
 
 @contextmanager
-def held(db: ts.Database, mode: str) -> Iterator[None]:
-    """Hold all documents and band rows of a corpus."""
+def lock_corpus(db: ts.Database, mode: str) -> Iterator[None]:
+    """Lock all documents and band rows of a corpus."""
     with psycopg.connect(db.url) as connection:
         connection.execute(f"LOCK textsim.document_1, textsim.band_1 IN {mode} MODE".encode())
         yield
@@ -102,7 +102,7 @@ def corpus(db: ts.Database) -> ts.Corpus:
     ],
 )
 @pytest.mark.parametrize("limited", ["address"], indirect=True)
-def test_clients(
+def test_time_limits_end_every_call_of_a_client(
     db: ts.Database,
     corpus: ts.Corpus,
     limited: Callable[..., ts.Database],
@@ -110,21 +110,21 @@ def test_clients(
     message: str,
 ) -> None:
     hasty = limited(**settings).corpus("c")
-    # Readers pass where others only read, so that a writer is what the lock is about.
+    # SHARE does not block readers, so writers are tested with SHARE, and readers with both locks.
     for mode, calls in (("SHARE", WRITES), ("ACCESS EXCLUSIVE", READS | WRITES)):
         for call in calls.values():
-            with held(db, mode), pytest.raises(ts.DatabaseError, match=message):
+            with lock_corpus(db, mode), pytest.raises(ts.DatabaseError, match=message):
                 call(hasty)
     assert stored_corpus.names(db.engine) == ["c"]
     assert (len(corpus), corpus.check()) == (1, [])
-    # Without limits: what takes 200 ms depends on the machine.
+    # The calls run again without limits, because their duration depends on the machine.
     for call in (READS | WRITES).values():
         call(corpus)
     assert stored_corpus.names(db.engine) == []
 
 
 @pytest.mark.parametrize("settings", [LOCK, STATEMENT])
-def test_a_worker(
+def test_a_worker_with_time_limits_goes_on_with_other_tables(
     db: ts.Database,
     corpus: ts.Corpus,
     limited: Callable[..., ts.Database],
@@ -147,7 +147,7 @@ def test_a_worker(
             thread = threading.Thread(target=worker.run)
             thread.start()
             try:
-                # It has waited for the one table, and goes on with the other.
+                # The worker has given up the locked table, and goes on with the other table.
                 wait_for(lambda: "timeout" in worker.unusable.get("public.taken", ""))
                 connection.execute("INSERT INTO free VALUES ('f', 'a row of the other table')")
                 wait_for(lambda: "f" in corpus)
@@ -162,7 +162,7 @@ def test_a_worker(
     assert list(corpus.drift()) == []
 
 
-def test_a_worker_that_cannot_read_its_log(
+def test_a_worker_that_cannot_read_its_log_ends_with_an_error(
     db: ts.Database, corpus: ts.Corpus, limited: Callable[..., ts.Database]
 ) -> None:
     worker = limited(**STATEMENT).worker()
@@ -172,7 +172,7 @@ def test_a_worker_that_cannot_read_its_log(
             worker.run()
 
 
-def test_the_shorter_one_counts(
+def test_the_shorter_of_two_lock_timeouts_applies(
     db: ts.Database, corpus: ts.Corpus, limited: Callable[..., ts.Database]
 ) -> None:
     with psycopg.connect(db.url, autocommit=True) as connection:
@@ -187,7 +187,7 @@ def test_the_shorter_one_counts(
 
     assert waits(hasty) == "50ms"
     assert waits(db) == source_rows.READING_PATIENCE
-    for given, before, after in (
+    for setting, before, after in (
         ("50ms", ("50ms", 0.05), "50ms"),
         ("100ms", ("100ms", 0.1), "100ms"),
         ("101ms", ("101ms", 0.101), "100ms"),
@@ -196,16 +196,16 @@ def test_the_shorter_one_counts(
         ("0", ("0", None), "100ms"),
     ):
         with transaction(db.engine) as connection:
-            connection.execute(f"SET LOCAL lock_timeout = '{given}'".encode())
+            connection.execute(f"SET LOCAL lock_timeout = '{setting}'".encode())
             assert wait_at_most(connection, apply_row_changes.PATIENCE) == before
             assert connection.execute("SHOW lock_timeout").fetchone() == (after,)
 
 
 @pytest.mark.parametrize("limited", ["address"], indirect=True)
-def test_a_reader_of_documents_alone(
+def test_dropping_a_corpus_gives_up_if_its_documents_are_being_read(
     db: ts.Database, corpus: ts.Corpus, limited: Callable[..., ts.Database]
 ) -> None:
-    """Dropping has the one lock, and waits for the other no longer than for the first."""
+    """The drop gets one of its two locks, and its wait for the other lock is limited, too."""
     hasty = limited(**LOCK)
     with psycopg.connect(db.url) as reader:
         reader.execute("SELECT FROM textsim.status('c')")
@@ -222,7 +222,7 @@ def test_a_reader_of_documents_alone(
 
 @pytest.mark.parametrize("setting", ["statement_timeout", "transaction_timeout"])
 @pytest.mark.parametrize("limited", ["address"], indirect=True)
-def test_the_index_is_built_however_long_it_takes(
+def test_building_the_index_ignores_time_limits(
     db: ts.Database, corpus: ts.Corpus, limited: Callable[..., ts.Database], setting: str
 ) -> None:
     with psycopg.connect(db.url, autocommit=True) as connection:
@@ -252,14 +252,16 @@ def test_a_search_does_not_wait_for_the_index(db: ts.Database, corpus: ts.Corpus
     with psycopg.connect(db.url) as holder:
         holder.execute("DROP INDEX textsim.band_1_bucket")
         holder.commit()
-        holder.execute("LOCK TABLE textsim.band_1 IN ROW EXCLUSIVE MODE")  # as a load does
+        holder.execute(
+            "LOCK TABLE textsim.band_1 IN ROW EXCLUSIVE MODE"
+        )  # the lock that a load takes
         matches = db.corpus("c").query("some words of a text")
         assert [match.key for match in matches] == ["a"]
 
 
 @pytest.mark.long
-def test_a_host_that_says_nothing() -> None:
-    """Takes ten seconds, where that of the driver takes two minutes."""
+def test_a_host_that_does_not_answer_is_given_up_after_seconds() -> None:
+    """The package waits ten seconds; the driver's default is two minutes."""
     with socket.create_server(("127.0.0.1", 0)) as silent:
         port = silent.getsockname()[1]
         start = time.monotonic()

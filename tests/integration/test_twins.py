@@ -1,4 +1,4 @@
-"""Near-duplicates that are written at the same moment: each finds the other once both are there."""
+"""Near-duplicates that are written at once find each other after both commits."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from tests.support.workers import running_worker
 pytestmark = pytest.mark.one_server
 
 LONG = float(os.environ.get("TEXTSIM_TEST_SECONDS", "10")) >= 60
-PAIRS = 3000 if LONG else 300  # in each of three ways
+PAIRS = 3000 if LONG else 300  # for each kind of writer
 LANES = 2
-"""Couples of clients that work side by side; the two of a couple meet before each write."""
+"""Pairs of clients at work; the two clients of a pair wait for each other before each write."""
 
-Put = Callable[[int, str, str], None]
+Write = Callable[[int, str, str], None]
 
 
 def twins(number: int, seed: int) -> tuple[str, str]:
@@ -34,11 +34,11 @@ def twins(number: int, seed: int) -> tuple[str, str]:
 
 @contextmanager
 def writer(kind: str, url: str, meet: Callable[[], object]) -> Iterator[Callable[[str, str], None]]:
-    """Lend what writes one document, at the same moment as the other client of the couple."""
+    """Yield a function that writes one document at the same moment as the other client of the pair."""
     with psycopg.connect(url) as connection, ts.connect(url) as db:
         corpus = db.corpus("c")
 
-        def put(key: str, text: str) -> None:
+        def write(key: str, text: str) -> None:
             if kind == "python":
                 meet()
                 corpus.add(key, text)
@@ -47,15 +47,15 @@ def writer(kind: str, url: str, meet: Callable[[], object]) -> Iterator[Callable
                 connection.execute("SELECT textsim.add('c', %s, %s)", [key, text])
             else:
                 connection.execute("INSERT INTO t VALUES (%s, %s)", [key, text])
-            # Neither has seen the other when both commit.
+            # Before both commit, no transaction sees the other.
             meet()
             connection.commit()
 
-        yield put
+        yield write
 
 
 @pytest.mark.parametrize("kind", ["python", "sql", "table"])
-def test_twins(db: ts.Database, seed: int, kind: str) -> None:
+def test_documents_written_at_once_find_each_other(db: ts.Database, seed: int, kind: str) -> None:
     corpus = db.create_corpus("c", "word:2", threshold=0.8)
     with psycopg.connect(db.url, autocommit=True) as connection:
         connection.execute("CREATE TABLE t (id text PRIMARY KEY, body text)")
@@ -65,9 +65,9 @@ def test_twins(db: ts.Database, seed: int, kind: str) -> None:
 
     def write(lane: int, side: int, barrier: threading.Barrier) -> None:
         try:
-            with writer(kind, db.url, lambda: barrier.wait(30)) as put:
+            with writer(kind, db.url, lambda: barrier.wait(30)) as write_document:
                 for number in range(lane, PAIRS, LANES):
-                    put(f"{number}{'ab'[side]}", texts[number][side])
+                    write_document(f"{number}{'ab'[side]}", texts[number][side])
         except BaseException:
             barrier.abort()
             raise
@@ -79,23 +79,25 @@ def test_twins(db: ts.Database, seed: int, kind: str) -> None:
         ThreadPoolExecutor(2 * LANES) as pool,
     ):
         barriers = [threading.Barrier(2) for _ in range(LANES)]
-        written = [
+        futures = [
             pool.submit(write, lane, side, barrier)
             for lane, barrier in enumerate(barriers)
             for side in (0, 1)
         ]
-        for future in written:
+        for future in futures:
             future.result()
     index_all_pending(db, corpus)
     missed = {(f"{number}a", f"{number}b") for number in range(PAIRS)}
     missed -= {(pair.a, pair.b) for pair in corpus.pairs()}
     matches = corpus.query_many([text for text, _ in texts])
-    blind = [
+    unmatched = [
         number
-        for number, found in enumerate(matches)
-        if {match.key for match in found} != {f"{number}a", f"{number}b"}
+        for number, matches_of_text in enumerate(matches)
+        if {match.key for match in matches_of_text} != {f"{number}a", f"{number}b"}
     ]
     numbers = random.Random(seed).sample(range(PAIRS), 100)
-    blind += [n for n in numbers if [m.key for m in corpus.neighbours(f"{n}b")] != [f"{n}a"]]
-    print(f"--seed {seed}: {PAIRS} pairs, {len(missed)} missed by pairs(), {len(blind)} by query()")
-    assert (missed, blind) == (set(), [])
+    unmatched += [n for n in numbers if [m.key for m in corpus.neighbours(f"{n}b")] != [f"{n}a"]]
+    print(
+        f"--seed {seed}: {PAIRS} pairs, {len(missed)} missed by pairs(), {len(unmatched)} by query()"
+    )
+    assert (missed, unmatched) == (set(), [])

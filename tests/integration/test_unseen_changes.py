@@ -1,7 +1,7 @@
 """Changes that bypass triggers: partitions, dropped tables, disabled triggers, crashes.
 
-Afterwards documents would match whose rows are gone. A worker, reconcile and index_pending each mend
-it, and until then status and check report it.
+After such changes documents would match whose rows are deleted. A worker, reconcile and index_pending
+each mend that; until then status and check report the change.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.one_server
 
 ROWS = 40
 FIRST_LATE = 100
-"""From this key on, rows are in a partition that was created after the table was attached."""
+"""First key of the partition that is created after the table was attached."""
 
 
 def run_worker(db: ts.Database, corpus: ts.Corpus, connection: Connection) -> None:
@@ -59,7 +59,7 @@ def make_table(connection: Connection) -> None:
 
 
 def make_partitions(db: ts.Database, connection: Connection, corpus: ts.Corpus, mode: str) -> None:
-    """Attach a partitioned table, and then create the partition t_late and fill it."""
+    """Attach a partitioned table, then create and fill the partition t_late."""
     connection.execute("CREATE TABLE t (id bigint PRIMARY KEY, body text) PARTITION BY RANGE (id)")
     connection.execute("CREATE TABLE t_early PARTITION OF t FOR VALUES FROM (0) TO (100)")
     insert_rows(connection)
@@ -71,7 +71,7 @@ def make_partitions(db: ts.Database, connection: Connection, corpus: ts.Corpus, 
 
 
 def check_equal(corpus: ts.Corpus, keys: set[int]) -> None:
-    """See that a corpus has the documents of these keys, and that nothing is left to report."""
+    """Assert that a corpus has the documents of these keys, and that no problem is reported."""
     assert {int(key) for key in stored_keys(corpus)} == keys
     assert list(corpus.drift()) == []
     assert corpus.check() == []
@@ -84,7 +84,7 @@ def stored_keys(corpus: ts.Corpus) -> list[str]:
 
 
 def check_reported(corpus: ts.Corpus, message: str) -> None:
-    """See that both status and check report a problem of the table."""
+    """Assert that both status and check report a problem of the table."""
     assert any(message in problem for problem in corpus.status().problems)
     assert any(message in problem.detail for problem in corpus.check())
 
@@ -101,7 +101,7 @@ def check_reported(corpus: ts.Corpus, message: str) -> None:
     ],
     ids=["truncate", "drop", "detach"],
 )
-def test_partition_created_after_attach(
+def test_changes_of_a_partition_created_later_are_mended(
     db: ts.Database,
     corpus: ts.Corpus,
     connection: Connection,
@@ -120,10 +120,10 @@ def test_partition_created_after_attach(
 @pytest.mark.sampled
 @mending
 @in_both_modes
-def test_partition_attached_with_rows(
+def test_rows_of_a_partition_attached_later_are_indexed(
     db: ts.Database, corpus: ts.Corpus, connection: Connection, mode: str, mend: Mender
 ) -> None:
-    """Only the rows of the new partition are read, not the whole table."""
+    """Only the rows of the new partition are logged, not the whole table."""
     make_partitions(db, connection, corpus, mode)
     connection.execute("CREATE TABLE t_other (id bigint PRIMARY KEY, body text)")
     connection.execute(
@@ -143,7 +143,7 @@ def test_partition_attached_with_rows(
 @pytest.mark.sampled
 @mending
 @in_both_modes
-def test_rows_deleted_while_detached(
+def test_rows_deleted_while_detached_lose_their_documents(
     db: ts.Database, corpus: ts.Corpus, connection: Connection, mode: str, mend: Mender
 ) -> None:
     make_table(connection)
@@ -160,7 +160,7 @@ def test_rows_deleted_while_detached(
 @mending
 @in_both_modes
 @pytest.mark.parametrize("at_once", [False, True])
-def test_trigger_disabled(
+def test_changes_while_a_trigger_is_disabled_are_mended(
     db: ts.Database,
     corpus: ts.Corpus,
     connection: Connection,
@@ -168,7 +168,7 @@ def test_trigger_disabled(
     at_once: bool,
     mend: Mender,
 ) -> None:
-    """Also one that was enabled again before anybody looked, as a restore does it."""
+    """The trigger may be enabled again before any check, as after a restore."""
     make_table(connection)
     corpus.attach("t", "id", "body", mode)
     connection.execute("ALTER TABLE t DISABLE TRIGGER USER")
@@ -189,7 +189,7 @@ def test_trigger_disabled(
 @mending
 @in_both_modes
 @pytest.mark.parametrize("created_again", [False, True])
-def test_table_dropped(
+def test_documents_of_a_dropped_table_are_removed(
     db: ts.Database,
     corpus: ts.Corpus,
     connection: Connection,
@@ -220,7 +220,7 @@ def test_table_dropped(
 
 
 @in_both_modes
-def test_corpus_of_a_dropped_table_can_be_dropped(
+def test_a_corpus_of_a_dropped_table_can_be_dropped(
     db: ts.Database, corpus: ts.Corpus, connection: Connection, mode: str
 ) -> None:
     make_table(connection)
@@ -235,7 +235,7 @@ def test_corpus_of_a_dropped_table_can_be_dropped(
 
 
 @in_both_modes
-def test_unlogged_table(
+def test_an_unlogged_table_is_refused_or_reported(
     db: ts.Database, corpus: ts.Corpus, connection: Connection, mode: str
 ) -> None:
     make_table(connection)
@@ -251,10 +251,10 @@ def test_unlogged_table(
 @pytest.mark.sampled
 @mending
 @in_both_modes
-def test_unlogged_table_after_a_crash(
+def test_documents_of_an_unlogged_table_are_removed_after_a_crash(
     monkeypatch: pytest.MonkeyPatch, mode: str, mend: Mender
 ) -> None:
-    """A table that was altered after it was attached is empty after a crash of the server."""
+    """The table was made unlogged after it was attached, so a crash of the server empties it."""
     with server_folder() as folder:
         monkeypatch.setenv(embedded_server.DATA_DIR_VARIABLE, str(folder))
         with ts.connect() as db, psycopg.connect(db.url, autocommit=True) as connection:
@@ -277,7 +277,7 @@ def test_unlogged_table_after_a_crash(
 @pytest.mark.sampled
 @mending
 @in_both_modes
-def test_trigger_disabled_by_the_transaction_that_attaches(
+def test_rows_inserted_with_disabled_triggers_while_attaching_are_indexed(
     db: ts.Database, corpus: ts.Corpus, connection: Connection, mode: str, mend: Mender
 ) -> None:
     connection.execute("CREATE TABLE t (id bigint PRIMARY KEY, body text)")
@@ -293,10 +293,10 @@ def test_trigger_disabled_by_the_transaction_that_attaches(
 @pytest.mark.sampled
 @mending
 @in_both_modes
-def test_attached_again_by_another_key(
+def test_a_table_can_be_attached_again_by_another_key(
     db: ts.Database, corpus: ts.Corpus, connection: Connection, mode: str, mend: Mender
 ) -> None:
-    """The documents of the old keys stay, as after any detach."""
+    """The documents of the old keys stay, as after every detach."""
     connection.execute(
         "CREATE TABLE t (id bigint PRIMARY KEY, name text UNIQUE NOT NULL, body text)"
     )
@@ -312,7 +312,7 @@ def test_attached_again_by_another_key(
 
 
 @in_both_modes
-def test_columns_that_changed_their_names(
+def test_columns_that_exchange_their_names_are_reported(
     db: ts.Database, corpus: ts.Corpus, connection: Connection, mode: str
 ) -> None:
     connection.execute("CREATE TABLE t (id bigint PRIMARY KEY, body text, title text)")
@@ -325,7 +325,9 @@ def test_columns_that_changed_their_names(
     assert list(corpus.drift()) == []
 
 
-def test_table_that_becomes_a_partition(corpus: ts.Corpus, connection: Connection) -> None:
+def test_a_table_that_becomes_a_partition_is_reported(
+    corpus: ts.Corpus, connection: Connection
+) -> None:
     make_table(connection)
     corpus.attach("t", "id", "body")
     connection.execute("CREATE TABLE parent (id bigint, body text) PARTITION BY RANGE (id)")
@@ -333,21 +335,21 @@ def test_table_that_becomes_a_partition(corpus: ts.Corpus, connection: Connectio
     check_reported(corpus, "it has become a partition")
 
 
-def test_index_that_keys_need_is_dropped(corpus: ts.Corpus, connection: Connection) -> None:
+def test_a_dropped_index_of_the_keys_is_reported(corpus: ts.Corpus, connection: Connection) -> None:
     make_table(connection)
     corpus.attach("t", "id", "body")
     connection.execute("ALTER TABLE t DROP CONSTRAINT t_pkey")
     check_reported(corpus, 'its column "id" is not unique by itself')
 
 
-def test_new_partition_that_is_locked(
+def test_a_locked_new_partition_does_not_stop_a_worker(
     db: ts.Database,
     corpus: ts.Corpus,
     connection: Connection,
     database_url: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """It holds up neither a worker nor the owner of the table."""
+    """The worker skips the table, and goes on with another table."""
     monkeypatch.setattr(source_rows, "READING_PATIENCE", "100ms")
     make_partitions(db, connection, corpus, "queue")
     connection.execute("CREATE TABLE other (id bigint PRIMARY KEY, body text)")

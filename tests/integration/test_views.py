@@ -1,4 +1,4 @@
-"""Views over the candidate pairs of a corpus, when it is rebuilt, dropped or removed."""
+"""Views of candidate pairs when their corpus is rebuilt or dropped, or the schema is removed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from textsim_db.db import schema, stored_corpus
 TEXTS = dict(documents(300, words=40, planted=0.3, seed=8))
 
 
-def test_a_view_follows(db: ts.Database) -> None:
+def test_a_view_of_candidate_pairs_follows_a_rebuild(db: ts.Database) -> None:
     corpus = db.create_corpus("c", threshold=0.5)
     corpus.add_many(TEXTS.items())
     with psycopg.connect(db.url, autocommit=True) as connection:
@@ -54,8 +54,8 @@ def test_a_view_follows(db: ts.Database) -> None:
     corpus.drop()
 
 
-def test_removing_the_schema_names_the_view(db: ts.Database) -> None:
-    """It refuses before the first corpus is gone."""
+def test_removing_the_schema_is_refused_while_a_view_reads_it(db: ts.Database) -> None:
+    """The refusal comes before the first corpus is dropped."""
     for name in ("a", "b"):
         db.create_corpus(name).add_many(TEXTS.items())
     with psycopg.connect(db.url, autocommit=True) as connection:

@@ -1,4 +1,4 @@
-"""Documents added by SQL, whose words wait for their ids, are stored and searched like all others."""
+"""Documents whose words wait for ids are stored and searched like all others."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from tests.support.sources import text_of
 pytestmark = pytest.mark.one_server
 
 
-def test_searches_find_documents_whose_words_wait(db: ts.Database, connection: Connection) -> None:
+def test_searches_find_documents_whose_words_wait_for_ids(
+    db: ts.Database, connection: Connection
+) -> None:
     for shingle in ("word:2", "char:5"):
         corpus = db.create_corpus(shingle, shingle=shingle, threshold=0.5)
         texts = {f"k{i}": f"{text_of(i % 7)} nothing{i} but this{i % 2}" for i in range(40)}
@@ -44,13 +46,15 @@ def test_searches_find_documents_whose_words_wait(db: ts.Database, connection: C
         assert waiting == answers(reference)
         assert corpus.status().pending == 20
         assert corpus.check() == []
-        settle_all = db.worker().run(until_idle=True)
-        assert settle_all.completed == 20
+        report = db.worker().run(until_idle=True)
+        assert report.completed == 20
         assert answers(corpus) == waiting
         assert corpus.check() == []
 
 
-def test_check_finds_forgotten_documents(corpus: ts.Corpus, connection: Connection) -> None:
+def test_check_reports_documents_without_ids_and_log_entry(
+    corpus: ts.Corpus, connection: Connection
+) -> None:
     connection.execute("SELECT textsim.add('c', 'a', 'one two three')")
     assert corpus.check() == []
     connection.execute("DELETE FROM textsim.pending")
@@ -58,8 +62,10 @@ def test_check_finds_forgotten_documents(corpus: ts.Corpus, connection: Connecti
     assert problem[:2] == ("words", "a")
 
 
-def test_round_trips(db: ts.Database, connection: Connection) -> None:
-    """However a document comes in, the same rows are stored in the end."""
+def test_documents_of_every_origin_are_stored_as_the_same_rows(
+    db: ts.Database, connection: Connection
+) -> None:
+    """Documents come from Python, from SQL, or from a table in either mode."""
     texts = {
         "1": text_of(1),
         "2": "Быстрая ЛИСА, 素早い狐が跳ぶ, สุนัข ½ ﬁne e\u0301",

@@ -1,4 +1,4 @@
-"""Workers that run on: they are woken, killed, and kept waiting by locks."""
+"""Running workers: they are woken, killed, and skip locked tables and rows."""
 
 from __future__ import annotations
 
@@ -28,7 +28,9 @@ from textsim_db.sync.claim_entries import GIVE_UP_TRIES
 pytestmark = pytest.mark.one_server
 
 
-def test_a_running_worker(db: ts.Database, corpus: ts.Corpus, connection: Connection) -> None:
+def test_a_running_worker_indexes_changes_and_reconnects(
+    db: ts.Database, corpus: ts.Corpus, connection: Connection
+) -> None:
     make_table(connection, 0)
     reports: list[Any] = []
     with running_worker(db, report=reports.append):
@@ -49,7 +51,9 @@ def test_a_running_worker(db: ts.Database, corpus: ts.Corpus, connection: Connec
     assert {(report.corpus, report.table) for report in reports} == {("c", "public.t")}
 
 
-def test_a_worker_that_listens(db: ts.Database, corpus: ts.Corpus, connection: Connection) -> None:
+def test_a_listening_worker_is_woken_by_changes(
+    db: ts.Database, corpus: ts.Corpus, connection: Connection
+) -> None:
     make_table(connection)
     corpus.attach("t", "id", "body")
     with running_worker(db, poll=10 * PATIENCE_SECONDS, listen=True):
@@ -57,11 +61,13 @@ def test_a_worker_that_listens(db: ts.Database, corpus: ts.Corpus, connection: C
         connection.execute("SET textsim.notify = on")
         connection.execute("INSERT INTO t VALUES (10, 'it is woken up by this one')")
         wait_for(lambda: "10" in corpus)
-        # The thread is to end now, and not at the end of the poll.
+        # This change wakes the worker, so that it stops before the end of the poll.
         connection.execute("INSERT INTO t VALUES (11, 'and by this one')")
 
 
-def test_a_killed_worker(db: ts.Database, corpus: ts.Corpus, connection: Connection) -> None:
+def test_changes_of_killed_workers_are_indexed(
+    db: ts.Database, corpus: ts.Corpus, connection: Connection
+) -> None:
     connection.execute("CREATE TABLE t (id int PRIMARY KEY, body text)")
     corpus.attach("t", "id", "body")
     program = "import sys, textsim_db as ts; ts.connect(sys.argv[1]).worker(lease=2).run()"
@@ -83,12 +89,12 @@ def test_a_killed_worker(db: ts.Database, corpus: ts.Corpus, connection: Connect
             worker.wait()
         interrupted += count_leased(connection) > 0
         wait_for(lambda: not count_leased(connection))
-    assert interrupted, "no worker had anything in hand when it was killed"
+    assert interrupted, "no worker had leased changes when it was killed"
     index_all_pending(db, corpus)
     assert stored_forms(connection) == expected_forms(connection, "t")
 
 
-def test_a_locked_table_does_not_stop_the_others(
+def test_a_worker_skips_a_locked_table(
     db: ts.Database,
     corpus: ts.Corpus,
     connection: Connection,
@@ -101,49 +107,49 @@ def test_a_locked_table_does_not_stop_the_others(
     connection.execute("CREATE TABLE fine (id int PRIMARY KEY, body text)")
     other.attach("fine", "id", "body")
     connection.execute("INSERT INTO t SELECT i, 'row ' || i FROM generate_series(100, 200) i")
-    with psycopg.connect(db.url) as busy, running_worker(db, lease=3):
-        busy.execute("LOCK TABLE t")
+    with psycopg.connect(db.url) as holder, running_worker(db, lease=3):
+        holder.execute("LOCK TABLE t")
         wait_until(connection, CLIENT_WAITS_FOR_A_LOCK)
         connection.execute("INSERT INTO fine VALUES (1, 'goes on')")
         wait_for(lambda: len(other))
         assert len(corpus) == 5
-        busy.rollback()
+        holder.rollback()
         wait_for(lambda: len(corpus) == 106)
     index_all_pending(db, corpus)
 
 
-def test_a_table_that_is_locked_for_long(
+def test_waiting_for_a_locked_table_does_not_count_as_a_try(
     db: ts.Database,
     corpus: ts.Corpus,
     connection: Connection,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """However often its changes are taken in vain, no worker has ended over them."""
+    """A worker claims the changes often, and none of them is set aside."""
     monkeypatch.setattr(source_rows, "READING_PATIENCE", "10ms")
     make_table(connection)
     corpus.attach("t", "id", "body")
     connection.execute("INSERT INTO t SELECT i, 'row ' || i FROM generate_series(100, 200) i")
-    taken = 0
+    claims = 0
     cut_keys = pieces.cut_keys
 
-    def counted(*arguments: Any) -> Iterator[pieces.Piece]:
-        nonlocal taken
-        taken += 1
+    def count_claims(*arguments: Any) -> Iterator[pieces.Piece]:
+        nonlocal claims
+        claims += 1
         return cut_keys(*arguments)
 
-    monkeypatch.setattr(pieces, "cut_keys", counted)
-    with psycopg.connect(db.url) as busy:
-        busy.execute("LOCK TABLE t")
+    monkeypatch.setattr(pieces, "cut_keys", count_claims)
+    with psycopg.connect(db.url) as holder:
+        holder.execute("LOCK TABLE t")
         with running_worker(db, lease=0.05):
-            wait_for(lambda: taken > 2 * GIVE_UP_TRIES)
-            busy.rollback()
+            wait_for(lambda: claims > 2 * GIVE_UP_TRIES)
+            holder.rollback()
             wait_for(lambda: len(corpus) == 106)
     assert corpus.failures() == []
     index_all_pending(db, corpus)
 
 
-def test_a_locked_partition_does_not_stop_the_others(
+def test_a_worker_skips_a_table_with_a_locked_partition(
     db: ts.Database,
     corpus: ts.Corpus,
     connection: Connection,
@@ -160,28 +166,28 @@ def test_a_locked_partition_does_not_stop_the_others(
     corpus.attach("t", "id", "body")
     other = db.create_corpus("other")
     other.attach("fine", "id", "body")
-    with psycopg.connect(db.url) as busy, running_worker(db, lease=0.5):
-        busy.execute("LOCK TABLE ONLY t1")
-        time.sleep(1.2)  # what is known of the tables is read again
+    with psycopg.connect(db.url) as holder, running_worker(db, lease=0.5):
+        holder.execute("LOCK TABLE ONLY t1")
+        time.sleep(1.2)  # until the worker reads the sources again
         connection.execute("INSERT INTO fine VALUES (1, 'goes on')")
         wait_for(lambda: len(other))
-        busy.execute("INSERT INTO t VALUES (1, 'in the partition')")
-        busy.commit()
+        holder.execute("INSERT INTO t VALUES (1, 'in the partition')")
+        holder.commit()
         wait_for(lambda: len(corpus))
     index_all_pending(db, corpus)
 
 
-def test_rows_that_a_transaction_holds_are_indexed_later(
+def test_rows_that_a_transaction_has_locked_are_indexed_later(
     db: ts.Database, corpus: ts.Corpus, connection: Connection
 ) -> None:
     make_table(connection, 50)
     corpus.attach("t", "id", "body", "inline")
-    with psycopg.connect(db.url) as busy:
-        busy.execute("UPDATE t SET body = body || ' changed' WHERE id IN (3, 7)")
+    with psycopg.connect(db.url) as holder:
+        holder.execute("UPDATE t SET body = body || ' changed' WHERE id IN (3, 7)")
         connection.execute("UPDATE t SET body = body || ' more' WHERE id NOT IN (3, 7)")
         db.worker().run(until_idle=True)
         waiting = "SELECT key FROM textsim.document_1 WHERE word_ids IS NULL ORDER BY key"
-        busy.commit()
+        holder.commit()
     assert [row[0] for row in connection.execute(waiting)] in ([], ["3", "7"])
     connection.execute("UPDATE textsim.pending SET lease_until = NULL")
     index_all_pending(db, corpus)

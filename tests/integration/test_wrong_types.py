@@ -1,4 +1,4 @@
-"""Values of wrong types: refused by name, and before any work is done."""
+"""Values of wrong types are refused by name, before any work is done."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import textsim_db as ts
 
 pytestmark = pytest.mark.one_server
 
-WRONG: list[Any] = [
+WRONG_VALUES: list[Any] = [
     True,
     b"x",
     -1,
@@ -57,8 +57,8 @@ NUMBERS: dict[str, Callable[[ts.Corpus, Any], object]] = {
 
 
 @pytest.mark.parametrize("name", NUMBERS)
-def test_numbers(corpus: ts.Corpus, name: str) -> None:
-    for value in WRONG:
+def test_numbers_of_wrong_types_are_refused_by_name(corpus: ts.Corpus, name: str) -> None:
+    for value in WRONG_VALUES:
         with pytest.raises(
             (ts.ConfigurationError, ts.MeasureError), match=f"{name.split()[0]}|is "
         ):
@@ -76,7 +76,7 @@ def test_limits_are_checked_before_the_search(corpus: ts.Corpus, name: str) -> N
         NUMBERS[name](corpus, 1)
 
 
-def test_numbers_of_numpy_and_fractions(corpus: ts.Corpus, db: ts.Database) -> None:
+def test_numbers_of_numpy_and_fractions_are_accepted(corpus: ts.Corpus, db: ts.Database) -> None:
     thresholds: list[Any] = [np.float32(0.5), np.float64(0.5), Fraction(1, 2)]
     for threshold in thresholds:
         assert [m.key for m in corpus.query("one two three", threshold)] == ["a", "b"]
@@ -101,20 +101,22 @@ FUNCTIONS: dict[str, Callable[[ts.Corpus, Any], object]] = {
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_functions(corpus: ts.Corpus, name: str) -> None:
+def test_values_that_are_no_functions_are_refused_by_name(corpus: ts.Corpus, name: str) -> None:
     for value in NO_FUNCTIONS:
         with pytest.raises(ts.ConfigurationError, match=f"^{name.split()[0]} is .* a function"):
             FUNCTIONS[name](corpus, value)
     assert len(corpus) == 2
 
 
-def test_a_report_of_a_worker(db: ts.Database) -> None:
+def test_a_report_that_is_no_function_is_refused(db: ts.Database) -> None:
     with pytest.raises(ts.ConfigurationError, match="report is 'x'"):
         db.worker(report="x")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("value", [None, True, 5, b"ab", Path("a"), object()])
-def test_several_are_expected(corpus: ts.Corpus, db: ts.Database, value: Any) -> None:
+def test_one_value_instead_of_several_is_refused(
+    corpus: ts.Corpus, db: ts.Database, value: Any
+) -> None:
     for function in (
         corpus.remove,
         corpus.query_many,
@@ -126,13 +128,15 @@ def test_several_are_expected(corpus: ts.Corpus, db: ts.Database, value: Any) ->
 
 
 @pytest.mark.parametrize("value", [{"a": "one"}, {"one"}])
-def test_texts_have_an_order(corpus: ts.Corpus, value: Any) -> None:
+def test_queries_without_an_order_are_refused(corpus: ts.Corpus, value: Any) -> None:
     with pytest.raises(ts.ConfigurationError, match=f"got a {type(value).__name__}"):
         corpus.query_many(value)
 
 
 @pytest.mark.parametrize("value", ["\udc00", "a\0b"])
-def test_names_of_tables_that_cannot_be(corpus: ts.Corpus, db: ts.Database, value: str) -> None:
+def test_impossible_names_of_tables_and_columns_are_refused(
+    corpus: ts.Corpus, db: ts.Database, value: str
+) -> None:
     with db.engine.begin() as connection:
         connection.exec_driver_sql("CREATE TABLE t (id int PRIMARY KEY, body text)")
     for function in (
@@ -146,13 +150,13 @@ def test_names_of_tables_that_cannot_be(corpus: ts.Corpus, db: ts.Database, valu
 
 
 @pytest.mark.parametrize("value", [0, False, [], {}, b"", Path("a"), object()])
-def test_addresses_of_other_types(value: Any) -> None:
+def test_addresses_of_wrong_types_are_refused(value: Any) -> None:
     for function in (ts.connect, ts.install):
         with pytest.raises(ts.ConfigurationError, match="the address is of type"):
             function(value)
 
 
-def test_an_address_as_a_url_of_sqlalchemy(database_url: str) -> None:
+def test_an_address_may_be_a_url_of_sqlalchemy(database_url: str) -> None:
     url = sqlalchemy.make_url(database_url)
     with ts.connect(url) as db:
         assert db.corpora() == []

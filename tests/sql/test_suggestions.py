@@ -19,7 +19,9 @@ from tests.support.connections import Connection
         ("", None),
     ],
 )
-def test_the_nearest_name(connection: Connection, name: str, expected: str | None) -> None:
+def test_the_nearest_name_is_suggested(
+    connection: Connection, name: str, expected: str | None
+) -> None:
     names = ["news", "recipes_texts", "漢字"]
     row = connection.execute("SELECT textsim._nearest(%s, %s)", [name, names]).fetchone()
     assert row == (expected,)
@@ -32,14 +34,16 @@ def test_the_nearest_name(connection: Connection, name: str, expected: str | Non
         ("blog", "SELECT name FROM textsim.corpus lists the corpora."),
     ],
 )
-def test_the_hint_for_an_unknown_corpus(connection: Connection, name: str, hint: str) -> None:
+def test_the_hint_for_an_unknown_corpus_names_the_nearest_one(
+    connection: Connection, name: str, hint: str
+) -> None:
     connection.execute("SELECT textsim.create_corpus('news')")
     with pytest.raises(pg.UndefinedObject, match=f'corpus "{name}" does not exist') as error:
         connection.execute("SELECT textsim.matches(%s, 'a text')", [name])
     assert error.value.diag.message_hint == hint
 
 
-def test_the_column_of_a_table(connection: Connection) -> None:
+def test_the_hint_for_an_unknown_column_names_the_nearest_one(connection: Connection) -> None:
     connection.execute("SELECT textsim.create_corpus('news')")
     connection.execute("CREATE TABLE article (id int PRIMARY KEY, body text)")
     with pytest.raises(pg.Error, match='column "bdy" does not exist; did you mean "body"'):

@@ -24,7 +24,7 @@ from textsim_db.settings import CorpusSettings, Shingle, check_linkage
         ("news", [], ""),
     ],
 )
-def test_the_nearest_name(name: str, others: list[str], expected: str) -> None:
+def test_the_nearest_name_is_suggested(name: str, others: list[str], expected: str) -> None:
     assert suggestion(name, others) == expected
 
 
@@ -40,22 +40,24 @@ def test_the_nearest_name(name: str, others: list[str], expected: str) -> None:
         (lambda: CorpusSettings(language="atuo").complete(), "auto"),
     ],
 )
-def test_settings(call: Callable[[], object], expected: str) -> None:
+def test_a_misspelt_setting_is_reported_with_the_nearest_one(
+    call: Callable[[], object], expected: str
+) -> None:
     with pytest.raises(ts.TextsimError, match=f'; did you mean "{expected}"'):
         call()
 
 
-def test_a_corpus() -> None:
+def test_a_misspelt_corpus_is_reported_with_the_nearest_one() -> None:
     error = CorpusNotFound("newz", ["news"])
     assert str(error) == 'corpus "newz" does not exist; did you mean "news"?'
 
 
-def test_a_column() -> None:
+def test_a_misspelt_column_is_reported_with_the_nearest_one() -> None:
     with pytest.raises(InputError, match='did you mean "text"'):
         expect_names(["id", "text"], {"--text": "txet"}, "column")
 
 
-def test_an_argument() -> None:
+def test_a_misspelt_argument_is_reported_with_the_nearest_one() -> None:
     @suggest_arguments
     def rebuild(corpus: str, threshold: float = 0.8) -> float:
         return threshold

@@ -64,7 +64,11 @@ HASH_BANDS: Final[LiteralString] = (
 _COLUMNS: Final[LiteralString] = (
     "id, name, unit, shingle_length, threshold, recall, num_hashes, bands, rows, seed, recipe, "
     "golden_signature, golden_buckets, coalesce(origin, id) AS origin, stop_words, language, "
-    "stop_words_by_language"
+    "stop_words_by_language, "
+    "(SELECT pg_catalog.array_send(pg_catalog.array_agg(k.value ORDER BY k.value)) "
+    "FROM textsim.common k WHERE k.corpus_id = corpus.id) AS common_values, "
+    "(SELECT pg_catalog.array_send(pg_catalog.array_agg(k.class ORDER BY k.value)) "
+    "FROM textsim.common k WHERE k.corpus_id = corpus.id) AS common_classes"
 )
 CORPUS_BY_NAME: Final[LiteralString] = f"SELECT {_COLUMNS} FROM textsim.corpus WHERE name = %s"
 CORPUS_BY_ID: Final[LiteralString] = f"SELECT {_COLUMNS} FROM textsim.corpus WHERE id = %s"
@@ -76,6 +80,10 @@ INSERT INTO textsim.corpus (
 ) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
 ON CONFLICT (name) DO NOTHING
 RETURNING id
+"""
+INSERT_COMMON: Final[LiteralString] = """
+INSERT INTO textsim.common (corpus_id, value, class)
+SELECT %s, value, class FROM unnest(%s::bigint[], %s::smallint[]) q (value, class)
 """
 CREATE_RELATIONS: Final[LiteralString] = "SELECT textsim._create_relations(%s)"
 LOCK_CORPUS_BY_NAME: Final[LiteralString] = (

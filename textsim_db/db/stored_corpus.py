@@ -24,8 +24,10 @@ from textsim_db.lazy_imports import lazy
 from textsim_db.settings import CorpusConfig, Shingle
 
 if TYPE_CHECKING:
+    from textsim_db.db import stored_signatures
     from textsim_db.sketch import fast_similarity, sketches
 else:
+    stored_signatures = lazy("textsim_db.db.stored_signatures", globals())
     fast_similarity = lazy("textsim_db.sketch.fast_similarity", globals())
     sketches = lazy("textsim_db.sketch.sketches", globals())
 
@@ -95,14 +97,16 @@ def create(engine: Engine, name: str, config: CorpusConfig) -> StoredCorpus:
         config.language,
         Jsonb(dict(config.stop_words_by_language)),
         fast_similarity.base(config.seed),
-        sketches.signature(sketches.GOLDEN_TEXT, config).tolist(),
-        sketches.buckets(sketches.GOLDEN_TEXT, config).tolist(),
+        *(array.tolist() for array in sketches.golden(config)),
     ]
     with database_errors(), transaction(engine) as connection:
         row = connection.execute(statements.INSERT_CORPUS, values).fetchone()
         if row is None:
             raise CorpusExists(f'corpus "{name}" exists already')
         connection.execute(statements.CREATE_RELATIONS, row)
+        if config.common:
+            lists = [column.tolist() for column in config.common]
+            connection.execute(statements.INSERT_COMMON, [row[0], *lists])
     return StoredCorpus(int(row[0]), name, config, int(row[0]))
 
 
@@ -228,6 +232,9 @@ def _corpus(row: dict[str, Any]) -> StoredCorpus:
         ),
         **{name: row[name] for name in _PLAIN_SETTINGS},
     )
+    if row["common_values"] is not None:
+        columns = row["common_values"], row["common_classes"]
+        config = replace(config, common=stored_signatures.load_common(*columns))
     return StoredCorpus(row["id"], row["name"], config, row["origin"])
 
 

@@ -1,4 +1,4 @@
-"""Signatures as they are stored, read back."""
+"""Signatures and common shingles as they are stored, read back."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from textsim_db.db.binary_format import load_int8_array
 from textsim_db.db.binary_rows import load_int2_arrays, load_int4_arrays
 from textsim_db.errors import DatabaseError
 from textsim_db.settings import CorpusConfig
+from textsim_db.sketch.common_values import CommonValues
 from textsim_db.sketch.ragged import Ragged, Signatures
 
 
@@ -31,3 +33,8 @@ def load_signatures(
             f"expected {config.num_hashes}: run textsim check"
         )
     return signatures
+
+
+def load_common(values: bytes, classes: bytes) -> CommonValues:
+    """Read the common shingles of a corpus from two arrays, as array_send gives them."""
+    return CommonValues(load_int8_array(values), load_int2_arrays([classes])[0])

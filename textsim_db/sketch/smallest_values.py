@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from textsim_db.sketch.common_values import NO_COMMON, CommonValues
 from textsim_db.sketch.ragged import Buckets, Ragged, Signatures
 from textsim_db.text.array_types import BoolArray, HashArray, Int32Array, Int64Array, longest
 from textsim_db.text.numba_compiler import inlined_kernel, kernel
@@ -23,19 +24,22 @@ MOST_SHARED = 3
 _LARGEST_INT4 = 2**31 - 1
 
 
-def smallest_values(values: HashArray, offsets: Int64Array, threshold: float) -> Buckets:
+def smallest_values(
+    values: HashArray, offsets: Int64Array, threshold: float, common: CommonValues = NO_COMMON
+) -> Buckets:
     """Return the low 32 bits of the smallest shingle values of each document, in their order.
 
     values: the values of the distinct shingles, uint64 of shape (shingles,), which are ordered as signed
     integers; if two shingles have one value, it counts twice. offsets: (documents + 1,). A document of n
     shingles has n - o + 3 rows, or n if that is less; o is the smallest integer with o / n >= threshold.
+    Common values come last, in the order of their classes.
     """
-    return Ragged(*_smallest_values(values.view(np.int64), offsets, threshold))
+    return Ragged(*_smallest_values(values.view(np.int64), offsets, threshold, common))
 
 
 @kernel
 def _smallest_values(
-    values: Int64Array, offsets: Int64Array, threshold: float
+    values: Int64Array, offsets: Int64Array, threshold: float, common: CommonValues
 ) -> tuple[Int32Array, Int64Array]:
     row_offsets = np.zeros(len(offsets), np.int64)
     for i in range(len(offsets) - 1):
@@ -47,9 +51,37 @@ def _smallest_values(
         size = offsets[i + 1] - offsets[i]
         ordered[:size] = values[offsets[i] : offsets[i + 1]]
         ordered[:size].sort()
-        for k in range(row_offsets[i + 1] - row_offsets[i]):
-            result[row_offsets[i] + k] = np.int32(ordered[k])
+        _take_rows(ordered[:size], common, result[row_offsets[i] : row_offsets[i + 1]])
     return result, row_offsets
+
+
+@inlined_kernel
+def _take_rows(ordered: Int64Array, common: CommonValues, rows: Int32Array) -> None:
+    """Write the first values by class and then by value; ordered: those of a document, in order."""
+    count = 0
+    highest = 0
+    for value in ordered:
+        if count == len(rows):
+            return
+        class_ = int(_class_of(value, common))
+        highest = max(highest, class_)
+        if class_ == 0:
+            rows[count] = np.int32(value)
+            count += 1
+    for wanted in range(1, highest + 1):
+        for value in ordered:
+            if count < len(rows) and _class_of(value, common) == wanted:
+                rows[count] = np.int32(value)
+                count += 1
+
+
+@inlined_kernel
+def _class_of(value: np.int64, common: CommonValues) -> np.int16:
+    if len(common.values) == 0:
+        return np.int16(0)
+    place = np.searchsorted(common.values, value)
+    is_listed = place < len(common.values) and common.values[place] == value
+    return common.classes[place] if is_listed else np.int16(0)
 
 
 def smallest_of(stored: Signatures, shingle_counts: Int64Array, threshold: float) -> Buckets:

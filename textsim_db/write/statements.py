@@ -91,6 +91,20 @@ TRY_TO_LOCK_NAME: Final[LiteralString] = """
 SELECT pg_catalog.pg_try_advisory_xact_lock(pg_catalog.hashtextextended(%s, 0))
 """
 
+# Common shingles of an exact corpus.
+
+IS_EMPTY_AND_OWN: Final[LiteralString] = """
+SELECT NOT EXISTS (SELECT FROM {document}) AND pg_catalog.pg_has_role(relowner, 'USAGE')
+FROM pg_catalog.pg_class WHERE oid = {document_name}::regclass
+"""
+COUNT_DOCUMENTS: Final[LiteralString] = """
+/* textsim-db: count the documents of corpus {id} */ SELECT count(*) FROM {document}
+"""
+SAMPLE_OF_WORDS: Final[LiteralString] = """
+/* textsim-db: rebuild corpus {id}: sample of documents */
+SELECT pg_catalog.array_send(word_ids), normal_form FROM {document} TABLESAMPLE BERNOULLI (%s)
+"""
+
 # Rebuilding a corpus.
 
 # Each version of a row has a new xmin.

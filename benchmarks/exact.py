@@ -1,0 +1,176 @@
+"""What an exact corpus costs beside a corpus of bands: storage, load, queries and pairs.
+
+    python -m benchmarks.exact [--documents 100000] [--words 200] [--threshold 0.8] [--record]
+
+Both corpora hold the same documents. Processor times are those of the client and the server together.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import time
+from collections.abc import Callable
+from typing import Any
+
+import psycopg
+
+import textsim_db as ts
+from benchmarks.against_side import (
+    Server,
+    milliseconds,
+    own_seconds,
+    peak_mb,
+    shuffled,
+    stored_bytes,
+)
+from benchmarks.generate import documents
+from benchmarks.record import Table, add_option, markdown, record
+
+CORPORA = {"bands": 0.95, "exact": 1.0}
+"""The recall of each corpus."""
+QUERIES = 1000
+LABELS = {
+    "rows": "keys of a document",
+    "bytes": "stored, bytes a document",
+    "load_s": "load, s",
+    "load_us": "load, processor us a document",
+    "query_ms": "one query, median ms",
+    "p99_ms": "one query, p99 ms",
+    "candidates": "candidates of a query, mean",
+    "batch_rate": "query_many, queries/s",
+    "sql_match_ms": "matches() with a match, ms",
+    "sql_none_ms": "matches() without a match, ms",
+    "write_ms": "add() in SQL, processor ms",
+    "pairs": "pairs",
+    "pairs_s": "all pairs, s",
+    "pairs_processor_s": "all pairs, processor s",
+    "clusters_s": "all clusters, s",
+    "peak_mb": "client, peak MB",
+}
+
+
+class Measured:
+    """The figures of one corpus."""
+
+    def __init__(self, db: ts.Database, connection: psycopg.Connection[Any], name: str) -> None:
+        self.db, self.connection, self.name = db, connection, name
+        self.server = Server(connection)
+        self.figures: dict[str, float] = {}
+
+    def load(self, count: int, words: int, threshold: float) -> None:
+        """Load the documents into a new corpus."""
+        if self.name in self.db.corpora():
+            self.db.drop_corpus(self.name)
+        self.corpus = self.db.create_corpus(
+            self.name, threshold=threshold, recall=CORPORA[self.name]
+        )
+        texts = list(documents(count, words))
+        seconds, processor = self._timed(lambda: self.corpus.add_many(texts))
+        self.figures |= {"load_s": seconds, "load_us": processor * 1e6 / count}
+        self.figures["bytes"] = stored_bytes(self.connection, self.name) / count
+        row = self.connection.execute(
+            "SELECT (SELECT reltuples FROM pg_class WHERE relname = 'band_' || id) "
+            "FROM textsim.corpus WHERE name = %s",
+            [self.name],
+        ).fetchone()
+        self.figures["rows"] = (row or (0,))[0] / count
+
+    def queries(self, texts: list[str]) -> None:
+        """Query indexed texts one at a time, in batches, and from SQL."""
+        for text in texts[:5]:
+            self.corpus.query(text)
+        times = sorted(milliseconds(self.corpus.query, text) for text in texts)
+        self.figures |= {
+            "query_ms": statistics.median(times),
+            "p99_ms": times[int(len(times) * 0.99)],
+        }
+        seconds = statistics.median(milliseconds(self.corpus.query_many, texts) for _ in range(3))
+        self.figures["batch_rate"] = 1000 * len(texts) / seconds
+        found = [len(self.corpus.candidates(text)) for text in texts[:200]]
+        self.figures["candidates"] = statistics.mean(found)
+        self.figures["sql_match_ms"] = self._sql("SELECT textsim.matches(%s, %s)", texts[:300])
+        unlike = shuffled(texts[:300], "unlike")
+        self.figures["sql_none_ms"] = self._sql("SELECT textsim.matches(%s, %s)", unlike)
+
+    def _sql(self, statement: str, texts: list[str]) -> float:
+        def run(text: str) -> None:
+            self.connection.execute(statement.encode(), [self.name, text], prepare=True).fetchall()
+
+        for text in texts[:6]:
+            run(text)
+        return statistics.median(milliseconds(run, text) for text in texts)
+
+    def writes(self, texts: list[str]) -> None:
+        """Add documents in SQL, and roll them back."""
+        rows = list(enumerate(shuffled(texts[:200], "write")))
+
+        def write() -> None:
+            with self.connection.transaction(force_rollback=True):
+                for number, text in rows:
+                    self.connection.execute(
+                        "SELECT textsim.add(%s, %s, %s)",
+                        [self.name, f"new {number}", text],
+                        prepare=True,
+                    )
+
+        write()
+        _, processor = self._timed(write)
+        self.figures["write_ms"] = 1000 * processor / len(rows)
+
+    def pairs(self) -> None:
+        """List all pairs and all clusters."""
+        found: list[ts.Pair] = []
+        seconds, processor = self._timed(lambda: found.extend(self.corpus.pairs()))
+        self.figures |= {"pairs_s": seconds, "pairs_processor_s": processor, "pairs": len(found)}
+        self.figures["clusters_s"], _ = self._timed(lambda: list(self.corpus.clusters()))
+        self.figures["peak_mb"] = peak_mb()
+
+    def _timed(self, function: Callable[[], object]) -> tuple[float, float]:
+        """Return the seconds that a call takes, and the seconds of processor time."""
+        before, start = own_seconds() + self.server.seconds(), time.perf_counter()
+        function()
+        return time.perf_counter() - start, own_seconds() + self.server.seconds() - before
+
+
+def table(figures: dict[str, dict[str, float]]) -> Table:
+    """Return the figures of both corpora and their ratio."""
+    bands, exact = figures["bands"], figures["exact"]
+    rows = [["", "bands", "exact", "exact / bands"]]
+    for name, label in LABELS.items():
+        ratio = f"{exact[name] / bands[name]:.2f}" if bands[name] else ""
+        rows.append([label, _shown(bands[name]), _shown(exact[name]), ratio])
+    return rows
+
+
+def _shown(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 or value == int(value) else f"{value:.3g}"
+
+
+def main() -> None:
+    """Measure both corpora and print a table."""
+    parser = argparse.ArgumentParser(description="what an exact corpus costs beside bands")
+    parser.add_argument("--documents", type=int, default=100_000)
+    parser.add_argument("--words", type=int, default=200)
+    parser.add_argument("--threshold", type=float, default=0.8)
+    add_option(parser)
+    arguments = parser.parse_args()
+    with ts.connect() as db, psycopg.connect(db.url, autocommit=True) as connection:
+        sides = [Measured(db, connection, name) for name in CORPORA]
+        texts = [text for _, text in documents(arguments.documents, arguments.words)]
+        chosen = texts[:: max(1, len(texts) // QUERIES)][:QUERIES]
+        del texts
+        for side in sides:
+            side.load(arguments.documents, arguments.words, arguments.threshold)
+        for side in sides:
+            side.queries(chosen)
+            side.writes(chosen)
+            side.pairs()
+    figures = {side.name: side.figures for side in sides}
+    print(markdown(table(figures)))
+    if arguments.record:
+        record("exact", figures, {"exact": table(figures)})
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,98 @@
+"""Learns the common shingles of an exact corpus: from its first load, or from what it holds.
+
+The list is frozen with the corpus, because the keys of all documents depend on it. So an empty corpus that
+learns a list is rebuilt, which gives it another number: other sessions notice that, and read the list.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import chain
+from typing import Any
+
+from textsim_db.db.binary_rows import load_int4_arrays
+from textsim_db.db.engine import autocommit
+from textsim_db.db.store import Store
+from textsim_db.db.stored_corpus import StoredCorpus
+from textsim_db.read.stored_documents import normal_forms
+from textsim_db.settings import CorpusConfig
+from textsim_db.sketch.common_values import FEWEST_DOCUMENTS, learn_common
+from textsim_db.text.tokens import tokens_of
+from textsim_db.write import statements
+from textsim_db.write.prepared_batch import BATCH_DOCUMENTS, prepare
+from textsim_db.write.rebuild import rebuild
+
+log = logging.getLogger(__name__)
+
+SAMPLE_DOCUMENTS = 50_000
+"""The documents of a corpus from which a rebuild learns. More show rarer shingles, and take memory."""
+
+
+def learn_from_load(
+    store: Store, documents: Iterator[Any]
+) -> tuple[StoredCorpus | None, Iterator[Any]]:
+    """Let an empty exact corpus learn from the first documents of a load.
+
+    Returns the corpus that takes the place of this one, or None, and all the documents. Only the owner of
+    a corpus can rebuild it, so another role's first load teaches it nothing.
+    """
+    corpus = store.corpus
+    if not corpus.config.is_exact or corpus.config.common or not _can_learn(store):
+        return None, documents
+    head, documents = _peek(documents, BATCH_DOCUMENTS)
+    if len(head) < FEWEST_DOCUMENTS:
+        return None, documents
+    tokens = prepare(head, corpus.config).sketches.tokens
+    common = learn_common(tokens, corpus.config.shingle)
+    if not len(common.values):
+        return None, documents
+    log.info(
+        "corpus %s: learned %s common shingles",
+        *(corpus.name, len(common.values)),
+        extra={"corpus": corpus.name, "shingles": len(common.values)},
+    )
+    return rebuild(store, replace(corpus.config, common=common)), documents
+
+
+def learn_from_corpus(store: Store, config: CorpusConfig) -> CorpusConfig:
+    """Return a configuration for a rebuild, if it is exact with the common shingles of the corpus."""
+    if not config.is_exact:
+        return replace(config, common=None)
+    with autocommit(store.engine) as connection:
+        cursor = connection.cursor(binary=True)
+        ((count,),) = cursor.execute(store.corpus.statement(statements.COUNT_DOCUMENTS)).fetchall()
+        percent = min(100.0, 100.0 * SAMPLE_DOCUMENTS / max(count, 1))
+        statement = store.corpus.statement(statements.SAMPLE_OF_WORDS)
+        rows = cursor.execute(statement, [percent]).fetchall()
+    word_ids, offsets = load_int4_arrays([row[0] or b"" for row in rows])
+    composed = normal_forms(word_ids, offsets, store.dictionary)
+    forms = [form if row[1] is None else row[1] for row, form in zip(rows, composed, strict=True)]
+    tokens = tokens_of([form.encode() for form in forms])
+    common = learn_common(tokens, config.shingle)
+    return replace(config, common=common if len(common.values) else None)
+
+
+def _can_learn(store: Store) -> bool:
+    with autocommit(store.engine) as connection:
+        row = connection.execute(store.corpus.statement(statements.IS_EMPTY_AND_OWN)).fetchone()
+        return row == (True,)
+
+
+def _peek(documents: Iterator[Any], count: int) -> tuple[list[Any], Iterator[Any]]:
+    """Return the first documents, and an iterator over all; an error of the iterator comes at its place."""
+    head: list[Any] = []
+    try:
+        for document in documents:
+            head.append(document)
+            if len(head) == count:
+                break
+    except Exception as error:
+        return head, chain(head, _raising(error))
+    return head, chain(head, documents)
+
+
+def _raising(error: Exception) -> Iterator[Any]:
+    raise error
+    yield
