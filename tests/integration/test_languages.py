@@ -252,7 +252,7 @@ def test_stop_words_follow_the_language_of_each_document(
             )
             assert rows.fetchall() == [match[:2] for match in matches]
             rows = connection.execute(
-                "SELECT d.signature = textsim.signature('follow', %(text)s, d.language), "
+                "SELECT d.signature::integer[] = textsim.signature('follow', %(text)s, d.language), "
                 "textsim.jaccard('follow', %(text)s, %(text)s, d.language) "
                 f"FROM {documents_of_follow} d WHERE d.key = %(key)s".encode(),
                 {"text": texts[key], "key": key},

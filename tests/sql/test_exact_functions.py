@@ -13,6 +13,7 @@ import pytest
 import textsim_db as ts
 from tests.support import reference
 from tests.support.connections import Connection
+from textsim_db.sketch.common_values import CommonValues
 from textsim_db.sketch.smallest_values import count_rows, share_enough, smallest_values
 
 THRESHOLDS = [1e-9, 0.07, 1 / 3, 0.5, 0.55, 0.58, 0.8, nextafter(0.8, 1), 0.95, 1.0]
@@ -44,7 +45,8 @@ def test_the_number_of_rows_is_that_of_python(
 def test_candidates_are_those_of_python(shared_connection: Connection, rng: random.Random) -> None:
     query: LiteralString = (
         "SELECT textsim._is_candidate(shared, a, b, %s) "
-        "FROM unnest(%s::bigint[], %s::integer[], %s::integer[]) WITH ORDINALITY u (shared, a, b, place) "
+        "FROM unnest(%s::bigint[], %s::integer[], %s::integer[]) "
+        "WITH ORDINALITY u (shared, a, b, place) "
         "ORDER BY place"
     )
     for threshold in random_quotients(rng, 30):
@@ -53,8 +55,9 @@ def test_candidates_are_those_of_python(shared_connection: Connection, rng: rand
         ]
         columns = [list(values) for values in zip(*pairs, strict=True)]
         candidates = column(shared_connection, query, threshold, *columns)
-        arrays = [np.array(values) for values in columns]
-        assert candidates == share_enough(*arrays, threshold).tolist(), threshold
+        shared, a_sizes, b_sizes = (np.array(values) for values in columns)
+        expected = share_enough(shared, a_sizes, b_sizes, threshold).tolist()
+        assert candidates == expected, threshold
 
 
 def test_the_needed_rows_are_those_of_the_definition(shared_connection: Connection) -> None:
@@ -71,20 +74,30 @@ def test_the_needed_rows_are_those_of_the_definition(shared_connection: Connecti
 
 
 @pytest.mark.parametrize("bits", [3, 63])
+@pytest.mark.parametrize("common", [0, 5])
 def test_the_smallest_values_are_those_of_python(
-    shared_connection: Connection, rng: random.Random, bits: int
+    db: ts.Database, connection: Connection, rng: random.Random, bits: int, common: int
 ) -> None:
+    """With and without a list of common values."""
+    db.create_corpus("c", recall=1)
     for threshold in THRESHOLDS:
         values = [rng.getrandbits(bits) - 2 ** (bits - 1) for _ in range(rng.randrange(40))]
-        hashes = np.array(values, np.int64).view(np.uint64)
-        expected = smallest_values(hashes, np.array([0, len(values)]), threshold).values.tolist()
-        (row,) = column(
-            shared_connection,
-            "SELECT textsim._smallest_values(%s::bigint[], %s)",
-            values,
-            threshold,
+        classes = {value: rng.randrange(1, 5) for value in values[:common]}
+        connection.execute("TRUNCATE textsim.common")
+        connection.execute(
+            "INSERT INTO textsim.common SELECT 1, * FROM unnest(%s::bigint[], %s::smallint[])",
+            [list(classes), list(classes.values())],
         )
-        assert row == expected == reference.exact_signature(values, threshold)
+        listed = CommonValues(
+            np.array(sorted(classes), np.int64),
+            np.array([classes[value] for value in sorted(classes)], np.int16),
+        )
+        hashes = np.array(values, np.int64).view(np.uint64)
+        rows = smallest_values(hashes, np.array([0, len(values)]), threshold, listed)
+        expected = reference.exact_signature(values, threshold, classes)
+        assert rows.values.tolist() == expected
+        query: LiteralString = "SELECT textsim._smallest_values(1, %s::bigint[], %s)"
+        assert column(connection, query, values, threshold) == [expected]
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 4])

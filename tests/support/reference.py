@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from functools import cache
 
 import unicodedataplus
@@ -211,6 +211,9 @@ def count_rows(size: int, threshold: float) -> int:
     return min(size, size - overlap + 3)
 
 
-def exact_signature(values: Sequence[int], threshold: float) -> list[int]:
-    """Return the signature of shingle values in an exact corpus."""
-    return [signed(x, 32) for x in sorted(values)[: count_rows(len(values), threshold)]]
+def exact_signature(
+    values: Sequence[int], threshold: float, classes: Mapping[int, int] | None = None
+) -> list[int]:
+    """Return the signature of shingle values in an exact corpus; classes: those of common values."""
+    in_order = sorted(values, key=lambda value: ((classes or {}).get(value, 0), value))
+    return [signed(x, 32) for x in in_order[: count_rows(len(values), threshold)]]
