@@ -182,7 +182,8 @@ def _write_options(options: list[Option], threshold: float, every: bool, form: F
         if option.banding is None and form is Format.TABLE:
             bands = "exact"
         costs = (option.band_rows, option.storage, candidates)
-        rows.append((bands, option.rows, *probabilities, *costs, mark))
+        of_band = "" if option.rows is None and form is Format.TABLE else option.rows
+        rows.append((bands, of_band, *probabilities, *costs, mark))
     write(columns, rows, form)
 
 
