@@ -272,6 +272,7 @@ class Frequency(NamedTuple):
 class Statistics:
     """Statistics of a corpus: documents, words, languages, candidates, buckets and storage.
 
+    - `recall`: the probability of finding a pair at the threshold; 1 in an exact corpus.
     - `documents`, `empty`: all documents, and the documents without words.
     - `words`, `vocabulary`: all words, and the distinct words.
     - `growth`: the vocabulary after each twentieth of the documents, in the order of their ids.
@@ -285,6 +286,7 @@ class Statistics:
     - `storage`: bytes by part.
     """
 
+    recall: float
     documents: int
     empty: int
     words: int

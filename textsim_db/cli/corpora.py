@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 app = typer.Typer(no_args_is_help=True, help="Create, list, show and drop corpora.")
 
 _SHOWN_WORDS = 10
+_OF_BANDS = {"num_hashes", "bands", "rows", "seed"}
+"""Settings that mean nothing in an exact corpus."""
 
 
 @app.command()
@@ -49,6 +51,7 @@ def create(
 
     Examples:
     - `textsim corpus create news`
+    - `textsim corpus create news --recall 1`
     - `textsim corpus create titles --shingle char:4 --threshold 0.6 --recall 0.99`
 
     """
@@ -122,7 +125,10 @@ def rebuild(
     Until then the disk holds both. Without settings, rebuild numbers the documents from 1. It prints
     the settings of the new corpus.
 
-    Example: `textsim rebuild news --threshold 0.7 --num-hashes 256`
+    Examples:
+    - `textsim rebuild news --threshold 0.7 --num-hashes 256`
+    - `textsim rebuild news --recall 1`
+
     """
     with connect(database_url) as db:
         opened = db.corpus(corpus)
@@ -151,7 +157,10 @@ def _show(corpus: ManagedCorpus) -> None:
     out = console()
     out.print(Text("\n".join(f"{name:<12}{value}" for name, value in _lines(corpus))))
     out.print()
-    out.print(table(("similarity", "found with probability"), _probabilities(corpus.config)))
+    if corpus.config.is_exact:
+        out.print(f"exact: every pair of similarity {corpus.config.threshold:g} or more is found")
+    else:
+        out.print(table(("similarity", "found with probability"), _probabilities(corpus.config)))
 
 
 def _lines(corpus: ManagedCorpus) -> list[tuple[str, str]]:
@@ -162,6 +171,8 @@ def _lines(corpus: ManagedCorpus) -> list[tuple[str, str]]:
         settings["stop_words"] = f"{' '.join(words[:_SHOWN_WORDS])} and {rest:,} more"
     for name in ("stop_words", "language"):
         settings[name] = settings[name] or "none"
+    if corpus.config.is_exact:
+        settings = {name: value for name, value in settings.items() if name not in _OF_BANDS}
     settings["documents"] = f"{len(corpus):,}"
     return [(name.replace("_", " "), _plain(value)) for name, value in settings.items()]
 

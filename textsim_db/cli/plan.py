@@ -182,7 +182,8 @@ def _write_options(options: list[Option], threshold: float, every: bool, form: F
         if option.banding is None and form is Format.TABLE:
             bands = "exact"
         costs = (option.band_rows, option.storage, candidates)
-        rows.append((bands, option.rows, *probabilities, *costs, mark))
+        of_band = "" if option.rows is None and form is Format.TABLE else option.rows
+        rows.append((bands, of_band, *probabilities, *costs, mark))
     write(columns, rows, form)
 
 
@@ -260,6 +261,10 @@ def _lines(report: RecallReport, banding: Bands | None) -> list[str]:
         lines.append("the sample has no pair of similar documents, so the recall is unknown")
         return lines
     low, high = report.interval
+    if banding is None:
+        found = f"{report.candidate_pairs:,} of {count(report.pairs, 'pair')} found"
+        lines.append(f"recall: exact, no pair can be missed; {found}")
+        return lines
     lines.append(
         f"recall: {report.recall:.4f} ({report.candidate_pairs:,} of {count(report.pairs, 'pair')}; "
         f"95 % confidence: {low:.4f} to {high:.4f}); the formula gives for these similarities: "

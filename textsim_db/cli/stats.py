@@ -86,7 +86,9 @@ def _show(statistics: Statistics) -> None:
 def _totals(statistics: Statistics) -> list[tuple[str, str]]:
     total = sum(statistics.storage.values())
     each = total / statistics.documents if statistics.documents else 0.0
+    recall = "exact" if statistics.recall == 1 else f"{statistics.recall:.4g}"
     return [
+        ("recall at the threshold", recall),
         ("documents", f"{statistics.documents:,}"),
         ("documents without words", f"{statistics.empty:,}"),
         ("words", f"{statistics.words:,}"),

@@ -55,6 +55,7 @@ def statistics(
         chosen = reader.fetch(statements.RANDOM_DOCUMENTS, seed=sample.seed, sample=sample.size)
     similarities = _similarities(store, chosen, language)
     return Statistics(
+        recall=store.corpus.config.recall,
         documents=len(counts.lengths),
         empty=int((counts.lengths == 0).sum()),
         words=int(counts.lengths.sum()),

@@ -23,6 +23,8 @@ _LONGEST_ROW = 4080  # bytes; the words of a longer row are stored out of line
 _FULL = 0.9  # how full the server packs the pages of a B-tree
 _KEY = 12  # bytes of an average key
 _BUCKETS = 2**32
+UNRELATED = 0.1
+"""Documents below this similarity share only shingles that many documents have."""
 
 
 class Option(NamedTuple):
@@ -90,7 +92,8 @@ class Distribution(NamedTuple):
         """Return the expected number of candidates for one document of an exact corpus.
 
         A shared shingle is a shared row if it is among the smallest values of both documents, so the
-        shared rows of unrelated documents follow a Poisson distribution; three make a candidate.
+        shared rows of dissimilar documents follow a Poisson distribution; three make a candidate.
+        Documents below UNRELATED share common shingles only, which come last.
         """
         share = count_rows_of(shingles, threshold) / max(shingles, 1)
         return sum(
@@ -101,6 +104,7 @@ class Distribution(NamedTuple):
                 else _three_or_more(share * shingles * 2 * similarity / (1 + similarity))
             )
             for similarity, count in zip(self.similarities, self.documents, strict=True)
+            if similarity >= UNRELATED
         )
 
 

@@ -1,7 +1,7 @@
 """The values of common shingles, which an exact corpus puts last among the keys of a document; pure.
 
-A look-up reads all documents that have a key, so a key that few documents have is cheap. Any order of the
-values finds the same pairs, if all documents of a corpus have the same order.
+A look-up reads all documents that have a key, so a key that few documents have is cheap. Any order of
+the values finds the same pairs, if all documents of a corpus have the same order.
 """
 
 from __future__ import annotations

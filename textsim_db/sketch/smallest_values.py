@@ -22,6 +22,8 @@ from textsim_db.text.numba_compiler import inlined_kernel, kernel
 MOST_SHARED = 3
 """The rows that two documents must share, unless they are too small to share as many."""
 _LARGEST_INT4 = 2**31 - 1
+SPARE = 1.25
+"""How many more values than rows are sorted first, in case that some are common."""
 
 
 def smallest_values(
@@ -48,40 +50,66 @@ def _smallest_values(
     result = np.empty(row_offsets[-1], np.int32)
     ordered = np.empty(longest(offsets), np.int64)
     for i in range(len(offsets) - 1):
-        size = offsets[i + 1] - offsets[i]
-        ordered[:size] = values[offsets[i] : offsets[i + 1]]
+        all_values = values[offsets[i] : offsets[i + 1]]
+        taken = result[row_offsets[i] : row_offsets[i + 1]]
+        size = _copy_smallest(all_values, len(taken), ordered)
         ordered[:size].sort()
-        _take_rows(ordered[:size], common, result[row_offsets[i] : row_offsets[i + 1]])
+        if not _take_rare(ordered[:size], common, taken):
+            ordered[: len(all_values)] = all_values
+            ordered[: len(all_values)].sort()
+            _take_by_class(ordered[: len(all_values)], common, taken)
     return result, row_offsets
 
 
 @inlined_kernel
-def _take_rows(ordered: Int64Array, common: CommonValues, rows: Int32Array) -> None:
-    """Write the first values by class and then by value; ordered: those of a document, in order."""
+def _copy_smallest(values: Int64Array, rows: int, copied: Int64Array) -> int:
+    """Copy the values among which the rows very likely are; return how many.
+
+    Values are hashes, so their smallest part has a bound that is known in advance.
+    """
+    likely = SPARE * (rows + 3 * np.sqrt(rows) + 5)
+    bound = np.int64(2**63 - 1)
+    if likely < len(values):
+        bound = np.int64(-(2.0**63) + 2.0**64 * likely / len(values))
     count = 0
-    highest = 0
+    for value in values:
+        copied[count] = value
+        count += value <= bound
+    return count
+
+
+@inlined_kernel
+def _take_rare(ordered: Int64Array, common: CommonValues, rows: Int32Array) -> bool:
+    """Write the first values that are not common, and return whether there are enough."""
+    count = 0
     for value in ordered:
         if count == len(rows):
-            return
-        class_ = int(_class_of(value, common))
-        highest = max(highest, class_)
-        if class_ == 0:
+            break
+        if _class_of(value, common) == 0:
             rows[count] = np.int32(value)
             count += 1
-    for wanted in range(1, highest + 1):
+    return count == len(rows)
+
+
+@inlined_kernel
+def _take_by_class(ordered: Int64Array, common: CommonValues, rows: Int32Array) -> None:
+    """Write the first values by class and then by value; ordered: all values of a document, in order."""
+    count = wanted = 0
+    while count < len(rows):
         for value in ordered:
             if count < len(rows) and _class_of(value, common) == wanted:
                 rows[count] = np.int32(value)
                 count += 1
+        wanted += 1
 
 
 @inlined_kernel
-def _class_of(value: np.int64, common: CommonValues) -> np.int16:
+def _class_of(value: np.int64, common: CommonValues) -> int:
     if len(common.values) == 0:
-        return np.int16(0)
+        return 0
     place = np.searchsorted(common.values, value)
     is_listed = place < len(common.values) and common.values[place] == value
-    return common.classes[place] if is_listed else np.int16(0)
+    return int(common.classes[place]) if is_listed else 0
 
 
 def smallest_of(stored: Signatures, shingle_counts: Int64Array, threshold: float) -> Buckets:

@@ -1,7 +1,8 @@
 """Learns the common shingles of an exact corpus: from its first load, or from what it holds.
 
-The list is frozen with the corpus, because the keys of all documents depend on it. So an empty corpus that
-learns a list is rebuilt, which gives it another number: other sessions notice that, and read the list.
+The list is frozen with the corpus, because the keys of all documents depend on it. So an empty corpus
+that learns a list is rebuilt, which gives it another number. Other sessions notice the number, and read
+the list.
 """
 
 from __future__ import annotations
@@ -35,8 +36,8 @@ def learn_from_load(
 ) -> tuple[StoredCorpus | None, Iterator[Any]]:
     """Let an empty exact corpus learn from the first documents of a load.
 
-    Returns the corpus that takes the place of this one, or None, and all the documents. Only the owner of
-    a corpus can rebuild it, so another role's first load teaches it nothing.
+    Returns the corpus that takes the place of this one, or None, and all the documents. Only the owner
+    of a corpus can rebuild it, so a corpus learns nothing from the first load of another role.
     """
     corpus = store.corpus
     if not corpus.config.is_exact or corpus.config.common or not _can_learn(store):
@@ -81,7 +82,7 @@ def _can_learn(store: Store) -> bool:
 
 
 def _peek(documents: Iterator[Any], count: int) -> tuple[list[Any], Iterator[Any]]:
-    """Return the first documents, and an iterator over all; an error of the iterator comes at its place."""
+    """Return the first documents, and an iterator over all; it raises an error where it occurred."""
     head: list[Any] = []
     try:
         for document in documents:
