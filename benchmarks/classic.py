@@ -23,6 +23,7 @@ from textsim_db.db import array_dumper
 from textsim_db.db.binary_rows import COPY_HEADER, COPY_TRAILER, copy_bands, load_int2_arrays
 from textsim_db.settings import Bands, CorpusSettings
 from textsim_db.sketch import band_buckets
+from textsim_db.sketch.ragged import Ragged
 from textsim_db.sketch.sketches import sketch
 from textsim_db.write.band_rows import band_rows
 
@@ -44,7 +45,7 @@ def make_signatures(connection: Connection, count: int, hashes: int) -> None:
     connection.execute("CREATE TABLE classic_signature (id integer, signature smallint[])")
     with connection.cursor().copy("COPY classic_signature FROM STDIN (FORMAT binary)") as copy:
         copy.set_types(["int4", "int2[]"])
-        for number, signature in enumerate(made.tolist()):
+        for number, signature in enumerate(made.values.reshape(-1, hashes).tolist()):
             copy.write_row((number, signature))
 
 
@@ -57,7 +58,7 @@ def store_buckets(connection: Connection, banding: Bands) -> float:
     rows = cursor.execute("SELECT id, array_send(signature) FROM classic_signature").fetchall()
     values, offsets = load_int2_arrays([row[1] for row in rows])
     signatures = values.reshape(len(offsets) - 1, -1)
-    buckets = band_buckets.ragged(band_buckets.buckets(signatures, banding))
+    buckets = band_buckets.buckets_of(Ragged(values, offsets), signatures.shape[1], banding)
     new_rows = band_rows(buckets, np.array([row[0] for row in rows], np.int64))
     with connection.transaction():
         with cursor.copy("COPY classic_band FROM STDIN (FORMAT binary)") as copy:

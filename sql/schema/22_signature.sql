@@ -169,13 +169,13 @@ COMMENT ON FUNCTION textsim._distinct_values(text, bigint[], text, integer)
 CREATE FUNCTION textsim._count_rows(shingles integer, threshold double precision) RETURNS integer
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 RETURN (
-    -- The smallest o with o / n >= threshold, in doubles: the product may be rounded up or down.
+    -- The smallest o with o / n >= threshold, in doubles: the product may be rounded up or down. A planner
+    -- that knows n computes the quotients, so nullif() must hide a division by zero.
     SELECT least(shingles, shingles + 3 - CASE
-        WHEN (o.overlap - 1) / shingles >= threshold THEN o.overlap - 1
-        WHEN o.overlap / shingles >= threshold THEN o.overlap
+        WHEN (o.overlap - 1) / nullif(shingles, 0) >= threshold THEN o.overlap - 1
+        WHEN o.overlap / nullif(shingles, 0) >= threshold THEN o.overlap
         ELSE o.overlap + 1 END)::integer
-    FROM (SELECT ceil(threshold * shingles) AS overlap) o WHERE shingles > 0
-    UNION ALL SELECT 0 WHERE shingles = 0
+    FROM (SELECT ceil(threshold * shingles) AS overlap) o
 );
 COMMENT ON FUNCTION textsim._count_rows(integer, double precision)
     IS 'how many rows a document of n shingles has in an exact corpus: n - ceil(threshold n) + 3 at most';

@@ -27,8 +27,7 @@ from tests.fuzz.text_checks import (
     check_words,
 )
 from textsim_db.settings import CorpusSettings, Shingle
-from textsim_db.sketch.band_buckets import buckets
-from textsim_db.sketch.sketches import sketch_tokens
+from textsim_db.sketch.sketches import buckets_of, sketch_tokens
 from textsim_db.text import hashing, shingles, stop_words
 from textsim_db.text.numba_compiler import kernel
 from textsim_db.text.shingles import find_shingles
@@ -40,6 +39,7 @@ CONFIGS = (
     CorpusSettings("word:1", threshold=0.5, num_hashes=32).complete(),
     CorpusSettings("word:3", threshold=0.8, num_hashes=128).complete(),
     CorpusSettings("char:5", threshold=0.7, num_hashes=64).complete(),
+    CorpusSettings("word:2", threshold=0.55, recall=1).complete(),
 )
 STOP_WORDS = stop_words.stop_words(["the", "a", "of", "é", "漢", "ı", "1", "ⱥ", "x" * 40])
 DOCUMENTS = 96
@@ -88,10 +88,10 @@ class Checks:
         check_words(tokens, hashes, numbers, texts)
         for config in CONFIGS:
             sketches = sketch_tokens(tokens, config)
-            matrix = buckets(sketches.signatures, config.banding)[sketches.shingle_counts > 0]
-            assert np.array_equal(sketches.buckets.values, matrix.ravel())
+            expected = buckets_of(sketches.signatures, config)
+            assert np.array_equal(sketches.buckets.values, expected.values)
             for i in sample:
-                check_sketch(tokens, i, sketches.signatures[i], config)
+                check_sketch(tokens, i, sketches.signatures.of(i), config)
         chosen = np.sort(rng.sample(range(count), min(DOCUMENTS, count)))
         check_documents(rng, tokens, numbers, chosen)
         arrays = generate.arrays(rng, count // 2)

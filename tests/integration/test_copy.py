@@ -28,6 +28,7 @@ from textsim_db.db.binary_rows import (
     copy_bands,
     copy_documents,
 )
+from textsim_db.sketch.ragged import of_rows
 
 ROOT = Path(__file__).parents[2]
 INT4 = [0, 1, -1, 2**31 - 1, -(2**31), 255, -256, 65536]
@@ -73,8 +74,9 @@ def check_bands(connection: psycopg.Connection[Any]) -> None:
 def check_documents(connection: psycopg.Connection[Any], source_id: int | None) -> None:
     keys = ["", "plain", "ü漢\U0001f98a" * 10, "k" * 1000]
     words = [INT4, [], [5], list(range(1000))]
-    signatures = np.array([INT2, INT2[::-1], INT2, [7] * len(INT2)], np.int16)
+    matrix = np.array([INT2, INT2[::-1], INT2, [7] * len(INT2)], np.int16)
     counts = np.array([2**31 - 1, 0, 1, 998], np.int64)
+    signatures = of_rows(matrix, counts > 0)
     ids = [2**31 - 1, 0, 1, 65535]
     chosen = [3, 0, 1]
     connection.execute("CREATE TEMP TABLE d (LIKE textsim.document) ON COMMIT DROP")
@@ -91,7 +93,8 @@ def check_documents(connection: psycopg.Connection[Any], source_id: int | None) 
             counts,
             np.array([word for words_of_document in words for word in words_of_document], np.int32),
             np.cumsum([0, *map(len, words)], dtype=np.int64),
-            signatures,
+            signatures.values,
+            signatures.offsets,
         ),
         np.array(chosen, np.int64),
     )
@@ -104,7 +107,7 @@ def check_documents(connection: psycopg.Connection[Any], source_id: int | None) 
             counts.tolist()[i],
             languages[i],
             words[i],
-            signatures[i].tolist() if counts[i] else [],
+            signatures.of(i).tolist(),
         )
         for i in chosen
     ]

@@ -225,15 +225,15 @@ def test_neighbours_equal_a_query_with_the_stored_text(corpus: ts.Corpus) -> Non
         corpus.neighbours("zz")
 
 
-def test_candidates_count_shared_bands(corpus: ts.Corpus) -> None:
+def test_candidates_count_shared_buckets(corpus: ts.Corpus) -> None:
     candidates = corpus.candidates(TEXTS["a"])
     assert candidates[0] == ts.Candidate("a", 1024)
     assert all(isinstance(c, ts.Candidate) for c in candidates)
-    assert [c.bands for c in candidates] == sorted((c.bands for c in candidates), reverse=True)
+    assert [c.shared for c in candidates] == sorted((c.shared for c in candidates), reverse=True)
     buckets = corpus.buckets(TEXTS["a"])
     for candidate in candidates:
         shared = buckets == corpus.buckets(TEXTS[candidate.key])
-        assert candidate.bands == np.count_nonzero(shared)
+        assert candidate.shared == np.count_nonzero(shared)
     assert corpus.candidates("") == []
 
 

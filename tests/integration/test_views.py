@@ -27,7 +27,7 @@ def test_a_view_of_candidate_pairs_follows_a_rebuild(db: ts.Database) -> None:
         before = connection.execute(settings).fetchall()
         assert corpus.rebuild(shingle="char:4")
         assert connection.execute(settings).fetchall() == before
-        rows = connection.execute('SELECT a, b, bands FROM mine."Near" WHERE a < b').fetchall()
+        rows = connection.execute('SELECT a, b, shared FROM mine."Near" WHERE a < b').fetchall()
         expected = connection.execute("SELECT * FROM textsim.candidate_pairs('c')").fetchall()
         assert len(rows) == len(expected) > 0
         assert connection.execute("SELECT count(*) > 0 FROM counted").fetchone() == (True,)

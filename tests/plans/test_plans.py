@@ -170,9 +170,9 @@ def test_candidate_pairs_of_a_few_documents_read_few_pages(
         connection.execute("VACUUM ANALYZE")
         listed = connection.execute("SELECT * FROM textsim.candidate_pairs('plans')").fetchall()
         partners = [
-            (key, b, bands)
+            (key, b, shared)
             for pair in listed
-            for key, b, bands in (pair, swapped(pair))
+            for key, b, shared in (pair, swapped(pair))
             if key in keys
         ]
         assert partners
@@ -199,8 +199,8 @@ def test_candidate_pairs_of_a_few_documents_read_few_pages(
 
 
 def swapped(pair: tuple[Any, ...]) -> tuple[Any, ...]:
-    a, b, bands = pair
-    return b, a, bands
+    a, b, shared = pair
+    return b, a, shared
 
 
 JOINS = {
@@ -224,10 +224,10 @@ def check_join(connection: psycopg.Connection[Any], join: str, most: int) -> Non
 
 
 def check_one(url: str, corpus: ts.Corpus, statement: str, texts: list[str]) -> None:
-    bands = corpus.config.bands
     for text in texts:
         buckets = corpus.buckets(text).tolist()
-        plan, shown = explain(url, statement, [buckets])
+        bands = len(buckets)
+        plan, shown = explain(url, statement, [buckets, 1])
         read = scans(plan)
         print(f"{read} rows and {pages(plan)} pages read for {plan['Actual Rows']} documents")
         assert plan["Actual Rows"] >= 1, shown
@@ -244,16 +244,16 @@ def check_one(url: str, corpus: ts.Corpus, statement: str, texts: list[str]) -> 
 
 
 def check_many(url: str, corpus: ts.Corpus, statement: str, texts: list[str]) -> None:
-    bands = corpus.config.bands
-    parameters: list[list[int]] = [[], []]
+    parameters: list[list[int]] = [[], [], [1] * len(texts)]
     for number, text in enumerate(texts):
-        parameters[0] += [number] * bands
-        parameters[1] += corpus.buckets(text).tolist()
+        buckets = corpus.buckets(text).tolist()
+        parameters[0] += [number] * len(buckets)
+        parameters[1] += buckets
     plan, shown = explain(url, statement, parameters)
     read = scans(plan)
     assert not any(name.startswith("Seq Scan") for name in read), shown
     assert any(name.endswith("band bucket") for name in read), shown
-    probes = len(texts) * bands
+    probes = len(parameters[1])
     assert sum(read.values()) <= 20 * probes, f"{read} rows read by {probes} probes: {shown}"
     limit = 6 * probes + 8 * plan["Actual Rows"]
     assert pages(plan) <= limit, f"{pages(plan)} pages read, at most {limit}: {shown}"

@@ -157,7 +157,7 @@ def check_similarities(reported: Pairs, sets: dict[str, set[str]]) -> None:
 
 def check_recall(reported: Pairs, expected: Pairs, corpus: ts.Corpus) -> None:
     assert reported.items() <= expected.items()
-    chances = [corpus.config.banding.probability(s) for s in expected.values()]
+    chances = [corpus.config.probability(s) for s in expected.values()]
     mean = sum(chances)
     spread = math.sqrt(sum(p * (1 - p) for p in chances))
     text = (

@@ -66,6 +66,7 @@ def test_a_corpus_is_created_and_dropped_with_its_functions(
         {},
         {"shingle": "char:5", "threshold": 0.55, "num_hashes": 64, "seed": 9},
         {"shingle": "word:1", "bands": 20, "rows": 5, "language": "auto"},
+        {"shingle": "word:2", "threshold": 0.7, "recall": 1.0},
     ],
     ids=str,
 )
@@ -95,9 +96,24 @@ def test_the_functions_contain_the_settings(db: ts.Database, connection: Connect
     texts_by_name = {name.partition("(")[0][9:]: text for name, text, *_ in functions(connection)}
     for text in texts_by_name.values():
         assert "{" not in text.replace("'{}'", "")
-        assert f", {config.bands}, {config.rows})" in text
+    for name in ("write_1", "remove_1"):
+        assert f", {config.bands}, {config.rows})" in texts_by_name[name]
     assert f"{config.num_hashes}, {reference.base(5)})" in texts_by_name["write_1"]
-    assert "coalesce(threshold, '0.625'::double precision)" in texts_by_name["search_1"]
+    assert "'word', 2)" in texts_by_name["search_1"]
+
+
+def test_the_functions_of_an_exact_corpus_contain_its_threshold(
+    db: ts.Database, connection: Connection
+) -> None:
+    db.create_corpus("c", "char:4", threshold=0.55, recall=1)
+    texts_by_name = {name.partition("(")[0][9:]: text for name, text, *_ in functions(connection)}
+    for text in texts_by_name.values():
+        assert "{" not in text.replace("'{}'", "")
+        assert "_sketch(" not in text
+    for name in ("write_1", "remove_1"):
+        assert ", NULL, NULL)" in texts_by_name[name]
+    assert "_smallest_values(shingle_values, '0.55'::double precision)" in texts_by_name["write_1"]
+    assert "textsim._needed_rows(" in texts_by_name["search_1"]
 
 
 def test_the_functions_state_volatility_settings_and_rights(
@@ -136,7 +152,7 @@ def test_a_rebuilt_corpus_has_new_functions(db: ts.Database, connection: Connect
     corpus.rebuild(shingle="word:2", threshold=0.5)
     assert [name.rpartition("_")[2] for name in names(connection)] == ["2"] * 3
     text = {name.partition("(")[0]: text for name, text, *_ in functions(connection)}
-    assert "'0.5'::double precision" in text["textsim._search_2"]
+    assert "'word', 2)" in text["textsim._search_2"]
     query = "SELECT key FROM textsim.matches('c', 'one two three')"
     assert connection.execute(query).fetchall() == [("a",)]
 

@@ -28,8 +28,8 @@ PUBLIC = {
     "words(body text)": "immutable strict",
     "shingles(body text, unit text, n integer)": "immutable strict",
     "signature(corpus text, body text, language text)": "stable",
-    "buckets(corpus text, signature smallint[])": "stable strict",
-    "estimate(a smallint[], b smallint[])": "immutable strict",
+    "buckets(corpus text, signature integer[])": "stable strict",
+    "estimate(a integer[], b integer[])": "immutable strict",
     "jaccard(corpus text, a text, b text, language text)": "stable",
     "candidates(corpus text, body text, language text)": "stable",
     "matches(corpus text, body text, threshold double precision, max_results integer, "
@@ -118,15 +118,17 @@ def test_searches_in_sql_equal_those_in_python(
     pairs = connection.execute("SELECT * FROM textsim.pairs('c', 0.3)").fetchall()
     assert sorted(pairs) == sorted(map(tuple, corpus.pairs(0.3)))
     candidate_pairs = connection.execute(
-        "SELECT a, b, bands FROM textsim.candidate_pairs('c')"
+        "SELECT a, b, shared FROM textsim.candidate_pairs('c')"
     ).fetchall()
     assert len(candidate_pairs) == len({row[:2] for row in candidate_pairs}) >= len(pairs)
-    for a, b, bands in candidate_pairs[:20]:
+    for a, b, shared in candidate_pairs[:20]:
         assert a < b
-        assert bands == len({*corpus.buckets(texts[a])} & {*corpus.buckets(texts[b])})
-    in_both_orders = sorted([*candidate_pairs, *((b, a, bands) for a, b, bands in candidate_pairs)])
+        assert shared == len({*corpus.buckets(texts[a])} & {*corpus.buckets(texts[b])})
+    in_both_orders = sorted(
+        [*candidate_pairs, *((b, a, shared) for a, b, shared in candidate_pairs)]
+    )
     connection.execute("SELECT textsim.create_view('c', 'v')")
-    assert sorted(connection.execute("SELECT a, b, bands FROM v").fetchall()) == in_both_orders
+    assert sorted(connection.execute("SELECT a, b, shared FROM v").fetchall()) == in_both_orders
     query = "SELECT p.* FROM textsim.candidate_pairs('c', %s) p"
     for key in texts:
         expected = [pair for pair in in_both_orders if pair[0] == key]
@@ -282,7 +284,10 @@ SETTINGS: list[dict[str, Any]] = [
     {"num_hashes": 4096, "threshold": 0.05, "recall": 0.5, "seed": 2**63 - 1},
     {"num_hashes": 2, "threshold": 0.95, "recall": 0.9, "seed": 0},
     {"num_hashes": 200, "bands": 20, "rows": 10, "seed": 2**40 + 77},
+    {"recall": 1.0},
     {"threshold": 1.0, "recall": 1.0},
+    {"shingle": "word:1", "threshold": 1e-9, "recall": 1.0, "num_hashes": 2},
+    {"shingle": "char:5", "threshold": 0.55, "recall": 1.0, "seed": 9},
     {"threshold": 1.0, "bands": 18, "rows": 7},
     {"bands": 64, "rows": 2},
     {"bands": 64, "rows": 2, "threshold": 0.999},
@@ -325,7 +330,8 @@ def test_a_corpus_created_by_sql_equals_one_created_by_python(
         ("'d', 'word:0'", "shingle is 'word:0'; expected"),
         ("'d', threshold => 1.5", "threshold is '1.5'; expected above 0, at most 1"),
         ("'d', threshold => 'nan'", "threshold is 'NaN'; expected above 0, at most 1"),
-        ("'d', recall => 1", "no bands of 128 hashes reach recall 1 at threshold 0.8"),
+        ("'d', recall => 1.1", "recall is '1.1'; expected above 0, at most 1"),
+        ("'d', recall => 0", "recall is '0'; expected above 0, at most 1"),
         ("'d', num_hashes => 1", "num_hashes is '1'; expected 2 to 4096"),
         ("'d', seed => -1", "seed is '-1'; expected 0 or more"),
         ("'d', bands => 3", "bands and rows go together"),

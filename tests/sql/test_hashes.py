@@ -78,7 +78,7 @@ def signature_in_sql(
 
 
 def buckets_in_sql(
-    connection: Connection, signature: list[int], bands: int, rows: int
+    connection: Connection, signature: list[int], bands: int | None, rows: int | None
 ) -> list[int]:
     parameters = {"signature": signature, "bands": bands, "rows": rows}
     return [int(b) for b in value(connection, BUCKETS, parameters)]

@@ -29,13 +29,15 @@ from textsim_db.text.tokens import normal_form
 from textsim_db.text.utf8 import to_bytes
 
 CORPORA = ("word:1", "word:3", "char:5")
+EXACT = ("word:2", "char:5")
 STOP_WORDS = ("the", "a", "of", "é", "漢", "ı", "1", "don't")
 STOP_WORDS_CORPUS = "word:2, stop words"
 
 # The normal form takes longest, so it is computed once for all corpora without stop words.
 _COMPARISON = """
 SELECT t.body, t.form, c.name, textsim._shingles_of_form(f.form, c.unit, c.shingle_length),
-    s.signature, textsim._buckets(s.signature, c.bands, c.rows)
+    s.signature, CASE WHEN c.bands IS NULL THEN s.signature
+        ELSE textsim._buckets(s.signature::smallint[], c.bands, c.rows) END
 FROM (
     SELECT u.body, textsim.normal_form(u.body) AS form, u.place
     FROM unnest(%s::text[]) WITH ORDINALITY u (body, place)
@@ -51,8 +53,12 @@ ORDER BY c.name, t.place
 
 
 def create_corpora(db: ts.Database) -> dict[str, CorpusConfig]:
-    """Create a corpus for each kind of shingle, and return the configurations by name."""
+    """Create corpora with bands and exact corpora, and return the configurations by name."""
     configs = {name: db.create_corpus(name, shingle=name, exist_ok=True).config for name in CORPORA}
+    for shingle in EXACT:
+        name = f"{shingle}, exact"
+        corpus = db.create_corpus(name, shingle, threshold=0.55, recall=1, exist_ok=True)
+        configs[name] = corpus.config
     # The list of stop words goes through SQL, to compare how SQL and Python normalise it.
     if STOP_WORDS_CORPUS not in db.corpora():
         with db.engine.begin() as connection:

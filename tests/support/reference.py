@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from functools import cache
 
 import unicodedataplus
@@ -195,3 +195,25 @@ def signature(values: Sequence[int], seed: int, t: int, every_round: bool = Fals
 def buckets(signature: Sequence[int], bands: int, rows: int) -> list[int]:
     """Return the bucket of each band."""
     return [signed(array_hash(signature[j * rows : (j + 1) * rows], j), 32) for j in range(bands)]
+
+
+def needed_overlap(a: int, b: int, threshold: float) -> int:
+    """Return the fewest shingles that sets of a and b shingles share if they reach the threshold.
+
+    The result may be more than a or b; then no such sets reach it.
+    """
+    return next(o for o in range(1, a + b + 1) if o >= a + b - o or o / (a + b - o) >= threshold)
+
+
+def count_rows(size: int, threshold: float) -> int:
+    """Return the band rows of a document of an exact corpus."""
+    overlap = next(o for o in range(size + 1) if o >= size or o / size >= threshold)
+    return min(size, size - overlap + 3)
+
+
+def exact_signature(
+    values: Sequence[int], threshold: float, classes: Mapping[int, int] | None = None
+) -> list[int]:
+    """Return the signature of shingle values in an exact corpus; classes: those of common values."""
+    in_order = sorted(values, key=lambda value: ((classes or {}).get(value, 0), value))
+    return [signed(x, 32) for x in in_order[: count_rows(len(values), threshold)]]

@@ -8,13 +8,13 @@ from collections import Counter
 import numpy as np
 import numpy.typing as npt
 
-from textsim_db.sketch.band_buckets import ragged
+from textsim_db.sketch.ragged import of_rows
 from textsim_db.write.band_rows import band_rows, changed_rows
 
 
 def rows_of(buckets: list[list[int]], ids: list[int]) -> npt.NDArray[np.int64]:
     matrix = np.array(buckets, np.int32).reshape(len(ids), -1)
-    return band_rows(ragged(matrix), np.array(ids, np.int64))
+    return band_rows(of_rows(matrix, np.ones(len(ids), np.bool_)), np.array(ids, np.int64))
 
 
 def pairs(rows: npt.NDArray[np.int64]) -> list[tuple[int, int]]:

@@ -16,9 +16,7 @@ def test_the_defaults_give_18_bands_of_7_rows() -> None:
     assert choose_bands(0.8, 0.95, 128) == Bands(18, 7)
     assert (CorpusSettings().complete().bands, CorpusSettings().complete().rows) == (18, 7)
     assert CorpusSettings().complete().shingle == Shingle("word", 3)
-    assert CorpusSettings().complete().banding.probability(0.8) == pytest.approx(
-        0.98554, abs=0.00001
-    )
+    assert CorpusSettings().complete().probability(0.8) == pytest.approx(0.98554, abs=0.00001)
 
 
 @pytest.mark.parametrize(
@@ -85,15 +83,30 @@ def test_a_band_has_at_least_two_rows() -> None:
         CorpusSettings(num_hashes=1).complete()
     # A single row would reach the recall: 1 - (1 - 0.1)^128 is above 0.99999.
     with pytest.raises(
-        ConfigurationError, match="with 2 rows a band: use more hashes, a lower rec"
+        ConfigurationError, match="with 2 rows a band: use recall 1, which makes an exact corpus"
     ):
         CorpusSettings(threshold=0.1).complete()
 
 
-def test_recall_1_is_for_copies_only() -> None:
-    with pytest.raises(ConfigurationError, match="expected a recall below 1"):
-        CorpusSettings(recall=1).complete()
-    assert CorpusSettings(threshold=1, recall=1).complete().banding == Bands(1, 128)
+@pytest.mark.parametrize("threshold", [0.01, 0.8, 1])
+@pytest.mark.parametrize("num_hashes", [2, 128])
+def test_recall_1_without_bands_makes_an_exact_corpus(threshold: float, num_hashes: int) -> None:
+    settings = CorpusSettings(threshold=threshold, recall=1, num_hashes=num_hashes)
+    config = settings.complete()
+    assert config.is_exact
+    assert (config.bands, config.rows, config.banding) == (None, None, None)
+    assert config.recall == 1
+    assert config.probability(threshold) == config.probability(1) == 1
+    assert config.probability(0.999 * threshold) == 0
+    assert config.changed(seed=5).is_exact
+    assert config.changed(threshold=0.9).is_exact
+    assert config.changed(recall=0.9, threshold=0.8, num_hashes=128).banding == choose_bands(
+        0.8, 0.9, 128
+    )
+    assert CorpusSettings().complete().changed(recall=1).is_exact
+
+
+def test_explicit_bands_make_no_exact_corpus() -> None:
     assert CorpusSettings(recall=1, bands=18, rows=7).complete().recall < 1
     # The formula in floating point rounds to 1 for these bands.
     assert CorpusSettings(bands=64, rows=2).complete().recall < 1

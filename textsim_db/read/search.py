@@ -184,8 +184,9 @@ def _estimates(
     """Return the similarities that signatures suggest; None in an exact corpus."""
     if documents.config.is_exact:
         return [None] * len(left)
-    own = signatures.take(left).values.reshape(len(left), -1)
-    others = documents.signatures(right).values.reshape(len(left), -1)
+    shape = (-1, documents.config.num_hashes)
+    own = signatures.take(left).values.reshape(shape)
+    others = documents.signatures(right).values.reshape(shape)
     shares: list[float] = estimates(own, others).tolist()
     return shares
 

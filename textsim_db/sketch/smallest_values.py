@@ -23,6 +23,7 @@ MOST_SHARED = 3
 """The rows that two documents must share, unless they are too small to share as many."""
 SPARE = 1.25
 """How many more values than rows are sorted first, in case that some are common."""
+_LARGEST_INT4 = 2**31 - 1
 
 
 def smallest_values(
@@ -183,5 +184,5 @@ def _needed(a: int, b: int, threshold: float) -> int:
 
 
 def most_of_small(threshold: float) -> int:
-    """Return the sum of the sizes of two documents up to which fewer rows are needed."""
-    return int(np.ceil((MOST_SHARED - 1) / threshold)) + MOST_SHARED
+    """Return the sum of the sizes of two documents up to which fewer rows are needed, an int4."""
+    return int(min(_LARGEST_INT4, np.ceil((MOST_SHARED - 1) / threshold) + MOST_SHARED))

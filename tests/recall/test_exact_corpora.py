@@ -1,0 +1,339 @@
+"""Exact corpora find every pair at or above the threshold, and no pair below it."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import random
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable
+from functools import cache
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import networkx
+import numpy as np
+import pytest
+
+import textsim_db as ts
+from benchmarks.generate import documents
+from tests.support import reference
+from tests.support.connections import Connection
+from tests.support.truth import Pairs, brute_force
+from textsim_db.sketch import sketches
+from textsim_db.sketch.smallest_values import smallest_values
+from textsim_db.text.shingles import shingles
+
+pytestmark = pytest.mark.one_server
+
+DATA = Path(__file__).parents[2].parent / "shared" / "data"
+THRESHOLDS = [0.5, 0.55, 0.7, 0.8, 0.9]
+SHINGLES = ["word:3", "word:1", "char:5"]
+Texts = dict[str, str]
+
+
+def generated() -> Texts:
+    """Return invented texts, in which most words are rare and a few are in almost every text."""
+    texts = dict(documents(1500, words=40, planted=0.4, identical=30, boilerplate=60, seed=11))
+    return texts | {f"cut {key}": text[:120] for key, text in list(texts.items())[:100]}
+
+
+def tiny() -> Texts:
+    """Return texts of 0 to 12 words of a small vocabulary; many pairs are exactly at a threshold."""
+    rng = random.Random(3)
+    words = [f"w{i}" for i in range(14)]
+    return {f"{i}": " ".join(rng.sample(words, rng.randrange(13))) for i in range(700)}
+
+
+def real(name: str) -> Callable[[], Texts]:
+    def read() -> Texts:
+        path = DATA / f"{name}.jsonl.gz"
+        if not path.exists():
+            pytest.skip(f"needs {path.name} in ../shared/data")
+        with gzip.open(path, "rt", encoding="utf-8") as file:
+            return {f"{i} {row['id']}": row["text"] for i, row in enumerate(map(json.loads, file))}
+
+    return read
+
+
+REAL = ("arxiv", "arxiv_revisions", "licences", "articles", "scripture", "languages")
+CORPORA = {"generated": generated, "tiny": tiny} | {name: real(name) for name in REAL}
+
+
+@cache
+def texts_of(name: str) -> Texts:
+    return CORPORA[name]()
+
+
+def some_texts(name: str, rng: random.Random) -> Texts:
+    """Return a few neighbouring texts, and copies of them with 1 to 40 % of their words removed."""
+    rows = [(key, text[:6000]) for key, text in texts_of(name).items()]
+    start = rng.randrange(max(1, len(rows) - 150))
+    texts = dict(rows[start : start + 150])
+    for key, text in list(texts.items())[:60]:
+        words = text.split()
+        removed = set(rng.sample(range(len(words)), int(len(words) * rng.uniform(0.01, 0.4))))
+        texts[f"copy {key}"] = " ".join(w for i, w in enumerate(words) if i not in removed)
+    return texts | {"empty": "", "one word": "word", "one word again": "word"}
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("name", list(CORPORA))
+@pytest.mark.parametrize("shingle", SHINGLES)
+@pytest.mark.parametrize("threshold", THRESHOLDS)
+def test_every_search_finds_every_pair(
+    db: ts.Database,
+    connection: Connection,
+    name: str,
+    shingle: str,
+    threshold: float,
+    rng: random.Random,
+) -> None:
+    texts = some_texts(name, rng)
+    truth = brute_force(texts, shingle, threshold)
+    corpus = load(db, texts, shingle, threshold)
+    assert len(truth) > 0
+    check_lists(corpus, truth)
+    check_searches(corpus, texts, truth, rng.sample(sorted(texts), 25))
+    check_sql_lists(connection, truth)
+    check_sql_searches(connection, texts, truth, rng.sample(sorted(texts), 8))
+    check_candidates(corpus, connection, texts, rng.sample(sorted(texts), 8))
+    assert corpus.check() == []
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", list(CORPORA))
+@pytest.mark.parametrize("shingle", SHINGLES)
+def test_whole_corpora_have_no_missing_pair(
+    db: ts.Database, connection: Connection, name: str, shingle: str, rng: random.Random
+) -> None:
+    texts = whole_texts(name, shingle, rng)
+    every_pair = brute_force(texts, shingle, THRESHOLDS[0])
+    corpus = load(db, texts, shingle, THRESHOLDS[-1])
+    for threshold in sorted(THRESHOLDS, reverse=True):
+        truth = reaching(every_pair, threshold)
+        if threshold != corpus.config.threshold:
+            corpus.rebuild(threshold=threshold)
+        found = check_lists(corpus, truth)
+        check_searches(corpus, texts, truth, rng.sample(sorted(texts), 100))
+        in_sql = check_sql_lists(connection, truth)
+        check_sql_searches(connection, texts, truth, rng.sample(sorted(texts), 20))
+        print(
+            f"{name} {shingle} {threshold:g}: {len(texts)} texts, {len(truth)} pairs by brute force, "
+            f"{found} found by Python, {in_sql} by SQL"
+        )
+
+
+def whole_texts(name: str, shingle: str, rng: random.Random) -> Texts:
+    """Return a whole corpus, or a sample where counting the shared shingles of all would take hours."""
+    texts = texts_of(name)
+    if name == "arxiv":
+        return dict(rng.sample(sorted(texts.items()), 60_000 if shingle == "word:3" else 8000))
+    return texts
+
+
+def load(db: ts.Database, texts: Texts, shingle: str, threshold: float) -> ts.Corpus:
+    corpus = db.create_corpus("c", shingle, threshold=threshold, recall=1)
+    assert corpus.config.is_exact
+    assert corpus.add_many(texts.items()).added == len(texts)
+    return corpus
+
+
+def reaching(pairs: Pairs, threshold: float) -> Pairs:
+    return {pair: similarity for pair, similarity in pairs.items() if similarity >= threshold}
+
+
+def dictionary(pairs: Iterable[Any]) -> Pairs:
+    """Return pairs of a search by their keys; each pair is there once."""
+    rows = [tuple(pair) for pair in pairs]
+    result = {(a, b): similarity for a, b, similarity in rows}
+    assert len(result) == len(rows)
+    return result
+
+
+def neighbours_of(pairs: Pairs) -> dict[str, dict[str, float]]:
+    result: defaultdict[str, dict[str, float]] = defaultdict(dict)
+    for (a, b), similarity in pairs.items():
+        result[a][b] = result[b][a] = similarity
+    return result
+
+
+def check_lists(corpus: ts.Corpus, truth: Pairs) -> int:
+    """Check pairs, clusters and duplicates, also at a higher threshold; return the number of pairs."""
+    found = dictionary(corpus.pairs())
+    assert found == truth
+    higher = 1 - 0.6 * (1 - corpus.config.threshold)
+    assert dictionary(corpus.pairs(higher)) == reaching(truth, higher)
+    graph: Any = networkx.Graph()
+    graph.add_weighted_edges_from((a, b, s) for (a, b), s in truth.items())
+    clusters = list(corpus.clusters())
+    assert len(clusters) == networkx.number_connected_components(graph)
+    assert {cluster.keys for cluster in clusters} == {
+        tuple(sorted(keys)) for keys in networkx.connected_components(graph)
+    }
+    for cluster in clusters:
+        tree: Any = networkx.maximum_spanning_tree(graph.subgraph(cluster.keys))
+        assert cluster.weakest == min(data["weight"] for _, _, data in tree.edges(data=True))
+    check_duplicates(corpus, neighbours_of(truth))
+    return len(found)
+
+
+def check_duplicates(corpus: ts.Corpus, neighbours: dict[str, dict[str, float]]) -> None:
+    """A document is removed if it is similar to a kept document whose key comes first."""
+    kept: set[str] = set()
+    best: dict[str, float] = {}
+    for key in sorted(neighbours):
+        similarities = [s for other, s in neighbours[key].items() if other in kept]
+        if similarities:
+            best[key] = max(similarities)
+        else:
+            kept.add(key)
+    duplicates = list(corpus.duplicates())
+    assert {d.key: d.similarity for d in duplicates} == best
+    assert all(d.kept in kept and neighbours[d.key][d.kept] == d.similarity for d in duplicates)
+
+
+def check_searches(corpus: ts.Corpus, texts: Texts, truth: Pairs, keys: list[str]) -> None:
+    neighbours = neighbours_of(truth)
+    expected = [neighbours[key] | ({key: 1.0} if has_words(texts[key]) else {}) for key in keys]
+    many = corpus.query_many([texts[key] for key in keys])
+    assert [{m.key: m.similarity for m in matches} for matches in many] == expected
+    assert all(match.estimate is None for matches in many for match in matches)
+    higher = 1 - 0.6 * (1 - corpus.config.threshold)
+    for key, matches in zip(keys, many, strict=True):
+        assert corpus.query(texts[key]) == matches
+        assert corpus.query(texts[key], higher) == [m for m in matches if m.similarity >= higher]
+        own = corpus.neighbours(key)
+        assert {m.key: m.similarity for m in own} == neighbours[key]
+        assert corpus.neighbours(key, higher) == [m for m in own if m.similarity >= higher]
+        assert [m.similarity for m in own] == sorted(neighbours[key].values(), reverse=True)
+
+
+def has_words(text: str) -> bool:
+    return bool(shingles(text, "word:1"))
+
+
+def check_sql_lists(connection: Connection, truth: Pairs) -> int:
+    """Check the pairs and the candidate pairs in SQL; return the number of pairs."""
+    pairs = dictionary(connection.execute("SELECT * FROM textsim.pairs('c')").fetchall())
+    assert pairs == truth
+    rows = connection.execute("SELECT * FROM textsim.candidate_pairs('c')").fetchall()
+    shared = dictionary(rows)
+    assert truth.keys() <= shared.keys()
+    connection.execute("DROP VIEW IF EXISTS v; SELECT textsim.create_view('c', 'v')")
+    in_both_orders = shared | {(b, a): count for (a, b), count in shared.items()}
+    assert dictionary(connection.execute("SELECT * FROM v").fetchall()) == in_both_orders
+    return len(pairs)
+
+
+def check_sql_searches(connection: Connection, texts: Texts, truth: Pairs, keys: list[str]) -> None:
+    neighbours = neighbours_of(truth)
+    for key in keys:
+        expected = neighbours[key]
+        rows = connection.execute("SELECT * FROM textsim.neighbours('c', %s)", [key]).fetchall()
+        assert dict(rows) == expected
+        rows = connection.execute("SELECT * FROM textsim.matches('c', %s)", [texts[key]]).fetchall()
+        assert dict(rows) == expected | ({key: 1.0} if has_words(texts[key]) else {})
+
+
+def check_candidates(
+    corpus: ts.Corpus, connection: Connection, texts: Texts, keys: list[str]
+) -> None:
+    """Check that candidates are the documents that share enough rows, no more and no less."""
+    buckets = {key: Counter(corpus.buckets(text).tolist()) for key, text in texts.items()}
+    sizes = {key: len(shingles(text, str(corpus.config.shingle))) for key, text in texts.items()}
+
+    def candidate_pair(a: str, b: str) -> int:
+        """Return the rows that two documents share, 0 if they are too few."""
+        shared = sum(n * buckets[b][bucket] for bucket, n in buckets[a].items())
+        needed = reference.needed_overlap(sizes[a], sizes[b], corpus.config.threshold)
+        return shared if needed <= min(sizes[a], sizes[b]) and shared >= min(3, needed) else 0
+
+    expected = {
+        (a, b): candidate_pair(a, b)
+        for a, b in combinations(sorted(texts), 2)
+        if sizes[a] and sizes[b] and candidate_pair(a, b)
+    }
+    rows = connection.execute("SELECT * FROM textsim.candidate_pairs('c')").fetchall()
+    assert dictionary(rows) == expected
+    for key in keys:
+        of_key = {b if a == key else a: n for (a, b), n in expected.items() if key in (a, b)}
+        query = "SELECT b, shared FROM textsim.candidate_pairs('c', %s)"
+        assert dict(connection.execute(query, [key]).fetchall()) == of_key
+        assert dict(connection.execute("SELECT b, shared FROM v WHERE a = %s", [key])) == of_key
+        if sizes[key]:
+            of_key[key] = candidate_pair(key, key)
+        candidates = corpus.candidates(texts[key])
+        assert dict(candidates) == of_key
+        rows = connection.execute(
+            "SELECT * FROM textsim.candidates('c', %s)", [texts[key]]
+        ).fetchall()
+        assert rows == [tuple(candidate) for candidate in candidates]
+
+
+MASK = """
+CREATE OR REPLACE FUNCTION textsim._shingle_values(form text, unit text, n integer) RETURNS bigint[]
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
+RETURN array(
+    SELECT x & {mask} FROM unnest(textsim._unmasked(form, unit, n)) WITH ORDINALITY u (x, place)
+    ORDER BY place)
+"""
+
+
+@pytest.mark.parametrize("bits", [2, 4, 6])
+@pytest.mark.parametrize("shingle", ["word:1", "word:2"])
+def test_values_that_collide_lose_no_pair(
+    db: ts.Database,
+    connection: Connection,
+    shingle: str,
+    bits: int,
+    rng: random.Random,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """In a space of a few bits, documents have a bucket several times, and share it by chance."""
+    mask = 2**bits - 1
+
+    def masked(values: np.ndarray[Any, Any], *arguments: Any) -> Any:
+        return smallest_values(values & np.uint64(mask), *arguments)
+
+    monkeypatch.setattr(sketches, "smallest_values", masked)
+    connection.execute("ALTER FUNCTION textsim._shingle_values RENAME TO _unmasked")
+    connection.execute(MASK.replace("{mask}", str(mask)).encode())
+    texts = dict(list(tiny().items())[:120])
+    for threshold in rng.sample([0.07, 0.2, 1 / 3, 0.5, 0.55, 0.6, 2 / 3, 0.75, 0.8, 0.9, 1.0], 3):
+        truth = brute_force(texts, shingle, threshold)
+        corpus = db.create_corpus("c", shingle, threshold=threshold, recall=1)
+        corpus.add_many(list(texts.items())[::2])
+        for key, text in list(texts.items())[1::2]:
+            connection.execute("SELECT textsim.add('c', %s, %s)", [key, text])
+        check_lists(corpus, truth)
+        check_searches(corpus, texts, truth, rng.sample(sorted(texts), 20))
+        check_sql_lists(connection, truth)
+        check_sql_searches(connection, texts, truth, rng.sample(sorted(texts), 10))
+        check_candidates(corpus, connection, texts, rng.sample(sorted(texts), 10))
+        connection.execute("DROP VIEW v")
+        db.drop_corpus("c")
+
+
+@pytest.mark.parametrize("threshold", [1e-300, 0.001, 0.05, 1.0])
+def test_thresholds_that_no_bands_reach_are_possible(
+    db: ts.Database, connection: Connection, threshold: float, rng: random.Random
+) -> None:
+    texts = dict(rng.sample(sorted(tiny().items()), 60))
+    truth = brute_force(texts, "word:1", threshold)
+    corpus = load(db, texts, "word:1", threshold)
+    check_lists(corpus, truth)
+    check_searches(corpus, texts, truth, rng.sample(sorted(texts), 20))
+    check_sql_lists(connection, truth)
+    check_sql_searches(connection, texts, truth, rng.sample(sorted(texts), 10))
+
+
+def test_brute_force_counts_what_sets_share(rng: random.Random) -> None:
+    texts = {"empty": "", "again": ""} | dict(rng.sample(sorted(tiny().items()), 50))
+    sets = {key: set(text.split()) for key, text in texts.items()}
+    assert brute_force(texts, "word:1", 0.3) == {
+        (a, b): reference.jaccard(sets[a], sets[b])
+        for a, b in combinations(sorted(texts), 2)
+        if reference.jaccard(sets[a], sets[b]) >= 0.3
+    }

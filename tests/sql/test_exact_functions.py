@@ -1,0 +1,159 @@
+"""The functions of exact corpora compute in SQL what Python computes."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from math import nextafter
+from typing import Any, LiteralString
+
+import numpy as np
+import pytest
+
+import textsim_db as ts
+from tests.support import reference
+from tests.support.connections import Connection
+from textsim_db.sketch.common_values import CommonValues
+from textsim_db.sketch.smallest_values import count_rows, share_enough, smallest_values
+
+THRESHOLDS = [1e-9, 0.07, 1 / 3, 0.5, 0.55, 0.58, 0.8, nextafter(0.8, 1), 0.95, 1.0]
+
+
+def column(connection: Connection, query: LiteralString, *parameters: Any) -> list[Any]:
+    return [row[0] for row in connection.execute(query, parameters).fetchall()]
+
+
+def random_quotients(rng: random.Random, count: int) -> list[float]:
+    sizes = [rng.randrange(1, 3000) for _ in range(count)]
+    quotients = [rng.randrange(1, size + 1) / size for size in sizes]
+    return [*THRESHOLDS, *quotients, *(nextafter(q, rng.random()) for q in quotients)]
+
+
+def test_the_number_of_rows_is_that_of_python(
+    shared_connection: Connection, rng: random.Random
+) -> None:
+    query: LiteralString = (
+        "SELECT textsim._count_rows(n, %s) FROM unnest(%s::integer[]) WITH ORDINALITY u (n, place) "
+        "ORDER BY place"
+    )
+    for threshold in random_quotients(rng, 50):
+        sizes = [*range(30), *(rng.randrange(3000) for _ in range(60)), 10_000_000]
+        rows = column(shared_connection, query, threshold, sizes)
+        assert rows == count_rows(np.array(sizes), threshold).tolist(), threshold
+
+
+def test_candidates_are_those_of_python(shared_connection: Connection, rng: random.Random) -> None:
+    query: LiteralString = (
+        "SELECT textsim._is_candidate(shared, a, b, %s) "
+        "FROM unnest(%s::bigint[], %s::integer[], %s::integer[]) "
+        "WITH ORDINALITY u (shared, a, b, place) "
+        "ORDER BY place"
+    )
+    for threshold in random_quotients(rng, 30):
+        pairs = [
+            (rng.randrange(1, 5), rng.randrange(1, 50), rng.randrange(1, 50)) for _ in range(200)
+        ]
+        columns = [list(values) for values in zip(*pairs, strict=True)]
+        candidates = column(shared_connection, query, threshold, *columns)
+        shared, a_sizes, b_sizes = (np.array(values) for values in columns)
+        expected = share_enough(shared, a_sizes, b_sizes, threshold).tolist()
+        assert candidates == expected, threshold
+
+
+def test_the_needed_rows_are_those_of_the_definition(shared_connection: Connection) -> None:
+    query: LiteralString = (
+        "SELECT textsim._needed_rows(a, b, %s) FROM generate_series(1, 25) a, generate_series(1, 25) b "
+        "ORDER BY a, b"
+    )
+    for threshold in THRESHOLDS:
+        assert column(shared_connection, query, threshold) == [
+            min(3, reference.needed_overlap(a, b, threshold))
+            for a in range(1, 26)
+            for b in range(1, 26)
+        ]
+
+
+@pytest.mark.parametrize("bits", [3, 63])
+@pytest.mark.parametrize("common", [0, 5])
+def test_the_smallest_values_are_those_of_python(
+    db: ts.Database, connection: Connection, rng: random.Random, bits: int, common: int
+) -> None:
+    """With and without a list of common values."""
+    db.create_corpus("c", recall=1)
+    for threshold in THRESHOLDS:
+        values = [rng.getrandbits(bits) - 2 ** (bits - 1) for _ in range(rng.randrange(40))]
+        classes = {value: rng.randrange(1, 5) for value in values[:common]}
+        connection.execute("TRUNCATE textsim.common")
+        connection.execute(
+            "INSERT INTO textsim.common SELECT 1, * FROM unnest(%s::bigint[], %s::smallint[])",
+            [list(classes), list(classes.values())],
+        )
+        listed = CommonValues(
+            np.array(sorted(classes), np.int64),
+            np.array([classes[value] for value in sorted(classes)], np.int16),
+        )
+        hashes = np.array(values, np.int64).view(np.uint64)
+        rows = smallest_values(hashes, np.array([0, len(values)]), threshold, listed)
+        expected = reference.exact_signature(values, threshold, classes)
+        assert rows.values.tolist() == expected
+        query: LiteralString = "SELECT textsim._smallest_values(1, %s::bigint[], %s)"
+        assert column(connection, query, values, threshold) == [expected]
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 4])
+@pytest.mark.parametrize("bits", [2, 4, 63])
+def test_a_value_counts_once_for_each_distinct_shingle(
+    shared_connection: Connection, rng: random.Random, n: int, bits: int
+) -> None:
+    for _ in range(20):
+        words = rng.choices(["a", "ab", "é", "漢", "1"], k=rng.randrange(1, 30))
+        shingles = [tuple(words[i : i + n]) for i in range(max(1, len(words) - n + 1))]
+        value_of = {shingle: rng.getrandbits(bits) for shingle in shingles}
+        values = [value_of[shingle] for shingle in shingles]
+        (distinct,) = column(
+            shared_connection,
+            "SELECT textsim._distinct_values(%s, %s::bigint[], 'word', %s)",
+            *(" ".join(words), values, n),
+        )
+        assert Counter(distinct) == Counter(value_of.values())
+        (count,) = column(
+            shared_connection,
+            "SELECT textsim._count_shingles(%s, %s::bigint[], 'word', %s)",
+            *(" ".join(words), values, n),
+        )
+        assert count == len(value_of)
+
+
+@pytest.mark.parametrize("shingle", ["word:1", "word:2", "word:5", "char:1", "char:4"])
+def test_sql_and_python_write_the_same_rows(
+    db: ts.Database, connection: Connection, rng: random.Random, shingle: str
+) -> None:
+    texts = {
+        f"{n} {i}": " ".join(rng.choices(["ab", "Çd", "漢字", "e", "g h", "İ"], k=n))
+        for n in (0, 1, 2, 3, 10, 100)
+        for i in range(3)
+    }
+    db.create_corpus("python", shingle, threshold=0.55, recall=1).add_many(texts.items())
+    corpus = db.create_corpus("sql", shingle, threshold=0.55, recall=1)
+    for key, text in texts.items():
+        assert connection.execute("SELECT textsim.add('sql', %s, %s)", [key, text]).fetchone()
+    rows = [
+        connection.execute(
+            f"""
+            SELECT d.key, d.shingle_count, d.signature,
+                array(SELECT b.bucket FROM textsim.band_{number} b WHERE b.document_id = d.id ORDER BY 1)
+            FROM textsim.document_{number} d ORDER BY d.key
+            """.encode()
+        ).fetchall()
+        for number in (1, 2)
+    ]
+    assert rows[0] == rows[1]
+    for key, count, signature, buckets in rows[0]:
+        values = reference.shingle_values(texts[key], *corpus.config.shingle)
+        assert count == len(values)
+        assert signature == reference.exact_signature(values, 0.55)
+        assert buckets == sorted(signature)
+        assert column(connection, "SELECT textsim.signature('sql', %s)", texts[key]) == [signature]
+        query: LiteralString = "SELECT bucket FROM textsim.buckets('sql', %s) ORDER BY band"
+        assert column(connection, query, signature) == signature
+    assert corpus.check() == []

@@ -1,0 +1,278 @@
+"""Smallest values: pairs that reach the threshold share as many rows as their sizes require."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from fractions import Fraction
+from math import inf, nextafter
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from tests.support import reference
+from textsim_db.read.packed_pairs import count_shared
+from textsim_db.settings import CorpusSettings
+from textsim_db.sketch.ragged import Ragged, joined
+from textsim_db.sketch.sketches import buckets, signature
+from textsim_db.sketch.smallest_values import (
+    MOST_SHARED,
+    count_rows,
+    least_needed,
+    most_of_small,
+    share_enough,
+    smallest_of,
+    smallest_values,
+)
+
+THRESHOLDS = (1e-9, 0.07, 0.1, 1 / 3, 0.5, 0.55, 0.58, 0.7, 0.8, 0.9, 0.95, 1.0)
+Sets = list[tuple[int, int, int]]
+"""Pairs of sets: the number of elements in both, only in the left, and only in the right set."""
+
+
+def thresholds_around(overlap: int, size: int) -> list[float]:
+    """Return the thresholds at a similarity of two sets, and just below and above it."""
+    similarity = overlap / size
+    near = [nextafter(similarity, 0), similarity, nextafter(similarity, inf)]
+    return [t for t in near if 0 < t <= 1]
+
+
+def rounded(overlap: int, size: int) -> float:
+    """Return the double that is nearest to the exact quotient."""
+    return float(Fraction(overlap, size))
+
+
+def ragged(rows: Sequence[Sequence[int]]) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]:
+    values = np.array([value for row in rows for value in row], np.int64)
+    return values.view(np.uint64), np.cumsum([0, *map(len, rows)], dtype=np.int64)
+
+
+def signatures_of(rows: Sequence[Sequence[int]], threshold: float) -> Ragged:
+    return smallest_values(*ragged(rows), threshold)
+
+
+def sizes_of(rows: Sequence[Sequence[int]]) -> npt.NDArray[np.int64]:
+    return np.array([len(row) for row in rows], np.int64)
+
+
+def test_the_number_of_rows_follows_from_exact_division() -> None:
+    sizes = np.arange(301)
+    for threshold in THRESHOLDS:
+        rows = count_rows(sizes, threshold).tolist()
+        for n in range(301):
+            overlap = next((o for o in range(n) if rounded(o, n) >= threshold), n)
+            assert rows[n] == min(n, n - overlap + 3), (n, threshold)
+            assert rows[n] == reference.count_rows(n, threshold)
+
+
+@given(st.integers(1, 2000), st.data())
+@example(100, None)
+def test_the_number_of_rows_is_exact_at_every_quotient(
+    size: int, data: st.DataObject | None
+) -> None:
+    overlap = 55 if data is None else data.draw(st.integers(1, size))
+    for threshold in thresholds_around(overlap, size):
+        (rows,) = count_rows(np.array([size]), threshold).tolist()
+        assert rows == reference.count_rows(size, threshold)
+
+
+def test_products_of_doubles_would_lose_pairs() -> None:
+    """These sizes are why the kernels divide: the product is rounded up, and asks for one too many."""
+    assert np.ceil(0.55 * 100) == 56
+    assert 55 / 100 >= 0.55
+    assert np.ceil(0.07 * 100) == 8
+    assert 7 / 100 >= 0.07
+    assert count_rows(np.array([100]), 0.55).tolist() == [100 - 55 + 3]
+    assert count_rows(np.array([100]), 0.07).tolist() == [100 - 7 + 3]
+
+
+@pytest.mark.parametrize("threshold", THRESHOLDS)
+def test_a_candidate_shares_what_its_sizes_require(threshold: float) -> None:
+    sides = np.array([(a, b) for a in range(1, 31) for b in range(1, 31)])
+    a_sizes, b_sizes = sides.T.copy()
+    for shared in range(5):
+        enough = share_enough(np.full(len(sides), shared), a_sizes, b_sizes, threshold).tolist()
+        for (a, b), is_candidate in zip(sides.tolist(), enough, strict=True):
+            overlap = reference.needed_overlap(a, b, threshold)
+            allowed = overlap <= min(a, b)
+            assert is_candidate == (allowed and shared >= min(MOST_SHARED, overlap)), (a, b, shared)
+
+
+@pytest.mark.parametrize("threshold", THRESHOLDS)
+def test_the_fewest_rows_hold_for_every_size_of_the_other_document(threshold: float) -> None:
+    largest = 60
+    fewest = least_needed(np.arange(largest), threshold).tolist()
+    for a in range(1, largest):
+        needed = [
+            min(MOST_SHARED, reference.needed_overlap(a, b, threshold))
+            for b in range(1, 4 * largest)
+            if min(a, b) / max(a, b) >= threshold
+        ]
+        assert fewest[a] <= min(needed)
+
+
+@pytest.mark.parametrize("threshold", THRESHOLDS[1:])
+def test_documents_that_need_fewer_rows_are_small(threshold: float) -> None:
+    limit = most_of_small(threshold)
+    for a in range(1, limit + 3):
+        b = max(1, limit + 1 - a)
+        assert reference.needed_overlap(a, b, threshold) >= MOST_SHARED or a + b <= limit
+
+
+def test_a_threshold_next_to_0_is_possible() -> None:
+    for threshold in (nextafter(0, 1), 1e-300, 1e-9):
+        assert count_rows(np.array([0, 1, 5]), threshold).tolist() == [0, 1, 5]
+        assert most_of_small(threshold) <= 2**31 - 1
+
+
+@pytest.mark.parametrize("threshold", THRESHOLDS)
+def test_signatures_equal_the_definition(threshold: float, rng: random.Random) -> None:
+    rows = [
+        [
+            rng.randrange(-(2**63), 2**63) if rng.random() < 0.7 else rng.randrange(-4, 4)
+            for _ in range(n)
+        ]
+        for n in (0, 1, 2, 3, 4, 5, 10, 100, 1000, 0)
+    ]
+    signatures = signatures_of(rows, threshold)
+    for i, row in enumerate(rows):
+        assert signatures.of(i).tolist() == reference.exact_signature(row, threshold)
+    shuffled = signatures_of([rng.sample(row, len(row)) for row in rows], threshold)
+    assert np.array_equal(signatures.values, shuffled.values)
+
+
+@pytest.mark.parametrize("threshold", [0.07, 0.5, 0.55])
+def test_the_rows_of_a_higher_threshold_are_the_first_rows(
+    threshold: float, rng: random.Random
+) -> None:
+    rows = [[rng.randrange(-(2**63), 2**63) for _ in range(n)] for n in (0, 1, 5, 0, 40, 100, 3)]
+    stored = signatures_of(rows, threshold)
+    for higher in (threshold, nextafter(threshold, 1), 0.58, 0.8, 1.0):
+        expected = signatures_of(rows, higher)
+        first = smallest_of(stored, sizes_of(rows), higher)
+        assert first.offsets.tolist() == expected.offsets.tolist()
+        assert first.values.tolist() == expected.values.tolist()
+
+
+def missed(sets: Sets, threshold: float, asked: float, bits: int, rng: random.Random) -> int:
+    """Return how many pairs that reach `asked` are no candidates; values have that many bits.
+
+    The left documents are stored in a corpus with this threshold; the right ones are the queries.
+    """
+    lefts, rights = [], []
+    for common, only_left, only_right in sets:
+        values = [
+            rng.randrange(-(2 ** (bits - 1)), 2 ** (bits - 1))
+            for _ in range(sum((common, only_left, only_right)))
+        ]
+        lefts.append(values[: common + only_left])
+        rights.append(values[:common] + values[common + only_left :])
+    stored, queries = signatures_of(lefts, threshold), signatures_of(rights, asked)
+    numbers = np.arange(len(sets))
+    shared = count_shared(stored, queries, numbers, numbers)
+    enough = share_enough(shared, sizes_of(lefts), sizes_of(rights), asked)
+    enough &= shared >= least_needed(sizes_of(rights), asked)
+    reach = np.array([c / (c + a + b) >= asked for c, a, b in sets])
+    assert reach.any()
+    return int((reach & ~enough).sum())
+
+
+def sets_at(similarity: tuple[int, int]) -> Sets:
+    """Return all pairs of sets, large and small, whose similarity is a quotient."""
+    common, union = similarity
+    return [
+        (common * k, left, (union - common) * k - left)
+        for k in range(1, 1 + max(1, 100 // union))
+        for left in range((union - common) * k + 1)
+    ]
+
+
+@pytest.mark.parametrize("bits", [2, 4, 6, 63])
+@pytest.mark.parametrize(
+    "similarity", [(55, 100), (7, 100), (1, 3), (1, 2), (4, 5), (9, 10), (29, 50), (1, 1), (57, 58)]
+)
+def test_no_pair_at_the_threshold_is_missed(
+    similarity: tuple[int, int], bits: int, rng: random.Random
+) -> None:
+    sets = sets_at(similarity)
+    threshold = similarity[0] / similarity[1]
+    assert all(c / (c + a + b) >= threshold for c, a, b in sets)
+    assert missed(sets, threshold, threshold, bits, rng) == 0
+    assert missed(sets, 0.8 * threshold, threshold, bits, rng) == 0
+    assert missed(sets, nextafter(threshold, 0), nextafter(threshold, 0), bits, rng) == 0
+
+
+@pytest.mark.parametrize("bits", [2, 3, 4, 6])
+def test_no_pair_of_tiny_sets_with_colliding_values_is_missed(
+    bits: int, rng: random.Random
+) -> None:
+    """All pairs of sets of 1 to 10 elements, at each similarity that they can have."""
+    every = [
+        (common, left, right)
+        for common in range(1, 11)
+        for left in range(11 - common)
+        for right in range(11 - common)
+    ]
+    for threshold in sorted({c / (c + a + b) for c, a, b in every}):
+        sets = [s for s in every if s[0] / sum(s) >= threshold]
+        assert missed(sets * 3, threshold, threshold, bits, rng) == 0
+
+
+sizes = st.integers(0, 12)
+
+
+@given(
+    st.integers(1, 12),
+    sizes,
+    sizes,
+    st.integers(1, 6),
+    st.floats(0.01, 1),
+    st.randoms(use_true_random=False),
+)
+def test_candidates_of_any_pair_follow_from_what_it_shares(
+    common: int, left: int, right: int, bits: int, lower: float, rng: random.Random
+) -> None:
+    for threshold in thresholds_around(common, common + left + right)[:2]:
+        sets = [(common, left, right)] * 5
+        assert missed(sets, threshold, threshold, bits, rng) == 0
+        assert missed(sets, lower * threshold, threshold, bits, rng) == 0
+
+
+def test_values_are_counted_with_multiplicity() -> None:
+    """Two documents of the same three shingles share three rows, even if their values are equal."""
+    signatures = signatures_of([[5, 5, 5], [5, 5, 5], [5, 7, 9]], 0.9)
+    assert [signatures.of(i).tolist() for i in range(3)] == [[5, 5, 5], [5, 5, 5], [5, 7, 9]]
+    numbers = np.array([0, 0])
+    assert count_shared(signatures, signatures, numbers, np.array([1, 2])).tolist() == [9, 3]
+
+
+@given(
+    st.text("ab é漢", max_size=60),
+    st.sampled_from(["word:1", "word:2", "word:3", "char:2"]),
+    st.sampled_from(THRESHOLDS),
+)
+def test_the_signature_of_a_text_equals_the_reference(
+    text: str, shingle: str, threshold: float
+) -> None:
+    config = CorpusSettings(shingle, threshold=threshold, recall=1).complete()
+    values = reference.shingle_values(text, *config.shingle)
+    expected = reference.exact_signature(values, threshold)
+    assert signature(text, config).tolist() == expected
+    assert buckets(text, config).tolist() == expected
+    assert signature(text, config).dtype == np.int32
+
+
+def test_ragged_arrays_can_be_cut_and_joined(rng: random.Random) -> None:
+    rows = [[rng.randrange(9) for _ in range(rng.randrange(4))] for _ in range(30)]
+    whole = Ragged(*ragged(rows))
+    assert [whole.of(i).tolist() for i in range(30)] == rows
+    again = joined([whole.part(slice(0, 7)), whole.part(slice(7, 7)), whole.part(slice(7, 30))])
+    assert again.values.tolist() == whole.values.tolist()
+    assert again.offsets.tolist() == whole.offsets.tolist()
+    chosen = [rng.randrange(30) for _ in range(50)]
+    taken = whole.take(np.array(chosen))
+    assert [taken.of(i).tolist() for i in range(50)] == [rows[i] for i in chosen]
+    assert whole.owners().tolist() == [i for i, row in enumerate(rows) for _ in row]
