@@ -1,6 +1,7 @@
 """What an exact corpus costs beside a corpus of bands: storage, load, queries and pairs.
 
     python -m benchmarks.exact [--documents 100000] [--words 200] [--threshold 0.8] [--record]
+    python -m benchmarks.exact --corpora FOLDER [--record]    # each .jsonl.gz of a folder
 
 Both corpora hold the same documents. Processor times are those of the client and the server together.
 """
@@ -8,9 +9,12 @@ Both corpora hold the same documents. Processor times are those of the client an
 from __future__ import annotations
 
 import argparse
+import gzip
+import json
 import statistics
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -58,14 +62,14 @@ class Measured:
         self.server = Server(connection)
         self.figures: dict[str, float] = {}
 
-    def load(self, count: int, words: int, threshold: float) -> None:
+    def load(self, texts: list[tuple[str, str]], threshold: float) -> None:
         """Load the documents into a new corpus."""
         if self.name in self.db.corpora():
             self.db.drop_corpus(self.name)
         self.corpus = self.db.create_corpus(
             self.name, threshold=threshold, recall=CORPORA[self.name]
         )
-        texts = list(documents(count, words))
+        count = len(texts)
         seconds, processor = self._timed(lambda: self.corpus.add_many(texts))
         self.figures |= {"load_s": seconds, "load_us": processor * 1e6 / count}
         self.figures["bytes"] = stored_bytes(self.connection, self.name) / count
@@ -133,6 +137,20 @@ class Measured:
         return time.perf_counter() - start, own_seconds() + self.server.seconds() - before
 
 
+def measure(texts: list[tuple[str, str]], threshold: float) -> dict[str, dict[str, float]]:
+    """Return the figures of both corpora."""
+    with ts.connect() as db, psycopg.connect(db.url, autocommit=True) as connection:
+        sides = [Measured(db, connection, name) for name in CORPORA]
+        chosen = [text for _, text in texts[:: max(1, len(texts) // QUERIES)]][:QUERIES]
+        for side in sides:
+            side.load(texts, threshold)
+        for side in sides:
+            side.queries(chosen)
+            side.writes(chosen)
+            side.pairs()
+    return {side.name: side.figures for side in sides}
+
+
 def table(figures: dict[str, dict[str, float]]) -> Table:
     """Return the figures of both corpora and their ratio."""
     bands, exact = figures["bands"], figures["exact"]
@@ -154,22 +172,33 @@ def main() -> None:
     parser.add_argument("--words", type=int, default=200)
     parser.add_argument("--threshold", type=float, default=0.8)
     add_option(parser)
+    parser.add_argument("--corpora", type=Path, help="folder of .jsonl.gz files with id and text")
     arguments = parser.parse_args()
-    with ts.connect() as db, psycopg.connect(db.url, autocommit=True) as connection:
-        sides = [Measured(db, connection, name) for name in CORPORA]
-        texts = [text for _, text in documents(arguments.documents, arguments.words)]
-        chosen = texts[:: max(1, len(texts) // QUERIES)][:QUERIES]
-        del texts
-        for side in sides:
-            side.load(arguments.documents, arguments.words, arguments.threshold)
-        for side in sides:
-            side.queries(chosen)
-            side.writes(chosen)
-            side.pairs()
-    figures = {side.name: side.figures for side in sides}
+    if arguments.corpora:
+        measure_corpora(arguments.corpora, arguments.threshold, arguments.record)
+        return
+    texts = list(documents(arguments.documents, arguments.words))
+    figures = measure(texts, arguments.threshold)
     print(markdown(table(figures)))
     if arguments.record:
         record("exact", figures, {"exact": table(figures)})
+
+
+def measure_corpora(folder: Path, threshold: float, is_recorded: bool) -> None:
+    """Measure each file of a folder, and print the ratios of exact to bands."""
+    names = ("bytes", "load_us", "query_ms", "batch_rate", "sql_match_ms", "pairs_processor_s")
+    rows = [["exact / bands", *(LABELS[name] for name in names), "pairs: bands, exact"]]
+    for path in sorted(folder.glob("*.jsonl.gz")):
+        with gzip.open(path, "rt", encoding="utf-8") as file:
+            texts = list({row["id"]: row["text"] for row in map(json.loads, file)}.items())
+        figures = measure(texts, threshold)
+        bands, exact = figures["bands"], figures["exact"]
+        label = f"{path.name.removesuffix('.jsonl.gz')}, {len(texts):,}"
+        ratios = [f"{exact[name] / bands[name]:.2f}" for name in names]
+        rows.append([label, *ratios, f"{bands['pairs']:,.0f}, {exact['pairs']:,.0f}"])
+        print(markdown(rows[:1] + rows[-1:]), flush=True)
+    if is_recorded:
+        record("exact_corpora", {}, {"exact_corpora": rows})
 
 
 if __name__ == "__main__":

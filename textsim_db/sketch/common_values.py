@@ -15,7 +15,7 @@ from textsim_db.text.array_types import Int16Array, Int64Array
 from textsim_db.text.shingles import find_shingles
 from textsim_db.text.tokens import Tokens
 
-FEWEST_DOCUMENTS = 1000
+FEWEST_DOCUMENTS = 100
 """A sample of fewer documents does not show which shingles are common."""
 COMMON_SHARE = 1 / 2500
 """A shingle is common if this share of the documents of a sample has it, and at least two have."""
