@@ -97,6 +97,7 @@ def texts(seed: int) -> dict[str, str]:
 def loaded(server: Server, shared_db: ts.Database, texts: dict[str, str]) -> str:
     """The name of a database with a corpus of the texts; nobody is connected to the database."""
     shared_db.create_corpus("plans").add_many(texts.items())
+    shared_db.create_corpus("exact", recall=1).add_many(texts.items())
     with psycopg.connect(shared_db.url, autocommit=True) as connection:
         connection.execute("VACUUM ANALYZE")
     shared_db.close()
@@ -136,6 +137,45 @@ def test_lookups_use_the_index_and_read_few_rows_and_pages(
         for join, most in JOINS.items():
             filled = join.format(text=sql.quote(texts[keys[0]]), key=sql.quote(keys[0]))
             check_join(connection, filled, most)
+
+
+def test_lookups_in_an_exact_corpus_use_the_index_and_read_few_rows_and_pages(
+    loaded_db: ts.Database, texts: dict[str, str], rng: random.Random
+) -> None:
+    corpus = loaded_db.corpus("exact")
+    assert corpus.config.is_exact
+    stored = load(loaded_db.engine, "exact")
+    keys = rng.sample(sorted(texts), 200)
+    chosen = [texts[key] for key in keys]
+    check_one(loaded_db.url, corpus, stored.statement(statements.CANDIDATES_OF_ONE), chosen[:20])
+    check_many(loaded_db.url, corpus, stored.statement(statements.CANDIDATES_OF_MANY), chosen)
+    with psycopg.connect(loaded_db.url, autocommit=True) as connection:
+        connection.execute(
+            "CREATE TABLE mine (key text PRIMARY KEY, owner int, padding text);"
+            "INSERT INTO mine SELECT key, length(key) % 7, repeat('x', 100) FROM textsim.document_1"
+        )
+        connection.execute("VACUUM ANALYZE mine")
+        for join, most in JOINS.items():
+            filled = join.format(text=sql.quote(texts[keys[0]]), key=sql.quote(keys[0]))
+            filled = filled.replace("'plans'", "'exact'").replace("0.5", "0.8")
+            # Each shingle of a text is looked up among the common shingles.
+            check_join(connection, filled, most + 150)
+        connection.execute("SELECT textsim.create_view('exact', 'candidate')")
+        connection.execute("CREATE TABLE few (key text PRIMARY KEY)")
+        connection.execute("INSERT INTO few SELECT unnest(%s::text[])", [keys[:5]])
+        connection.execute("VACUUM ANALYZE")
+        for statement, most in (
+            (f"SELECT * FROM candidate WHERE a = '{keys[0]}'", 300),
+            ("SELECT p.* FROM few m JOIN candidate p ON p.a = m.key", 1200),
+            (
+                "SELECT p.* FROM few m CROSS JOIN LATERAL textsim.candidate_pairs('exact', m.key) p",
+                1200,
+            ),
+        ):
+            connection.execute(statement.encode())
+            plan, shown = explain_statement(connection, statement)
+            assert pages(plan) <= most, f"{pages(plan)} pages read, at most {most}: {shown}"
+            assert not any(name.startswith("Seq Scan band") for name in scans(plan)), shown
 
 
 def test_check_joins_documents_and_log_by_hash_or_merge(db: ts.Database) -> None:
