@@ -10,7 +10,7 @@ BEGIN ATOMIC
     SELECT v.oid::regclass,
         -- Only the views of create_view use this function and have these columns.
         bool_or(d.refobjid = to_regprocedure(
-            'textsim._shared_buckets(integer[], integer[])'))
+            'textsim._is_candidate(bigint, integer, integer, double precision)'))
         AND v.relkind = 'v'
         AND '{a,b,shared}' = array(
             SELECT a.attname::text FROM pg_attribute a WHERE a.attrelid = v.oid AND a.attnum > 0
@@ -48,40 +48,56 @@ COMMENT ON FUNCTION textsim._refuse_views(integer, boolean)
     IS 'raise an error if a view reads a corpus; except_movable: only for views that a rebuild '
     'cannot move';
 
+CREATE FUNCTION textsim._view_query(is_exact boolean) RETURNS text
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN CASE WHEN is_exact THEN $query$
+        -- Documents share many rows, so each document counts those of its candidates.
+        SELECT d.key AS a, e.key AS b, p.shared
+        FROM textsim.%1$I d
+        CROSS JOIN LATERAL (
+            SELECT r.document_id, count(*)::integer AS shared
+            FROM unnest(d.signature) q (bucket)
+            JOIN textsim.%2$I r ON r.bucket = q.bucket AND r.document_id <> d.id
+            GROUP BY r.document_id
+        ) p
+        JOIN textsim.%1$I e ON e.id = p.document_id
+        WHERE textsim._is_candidate(p.shared, d.shingle_count, e.shingle_count, %5$L)
+        $query$
+    ELSE $query$
+        -- A pair meets in each bucket that it shares, and is listed in the smallest of them. It is listed
+        -- twice if a document has this bucket in two bands, which happens to one document in 28 million.
+        -- The condition with # makes the planner expect one row in 200, about one pair for eleven
+        -- documents. For an equality it would expect only a few rows in all.
+        SELECT d.key AS a, e.key AS b, cardinality(s.shared) AS shared
+        FROM textsim.%1$I d
+        CROSS JOIN generate_series(0, %3$L - 1) q (band)
+        JOIN textsim.%2$I r
+            ON r.bucket = textsim._bucket(d.signature, %4$L, q.band) AND r.document_id <> d.id
+        JOIN textsim.%1$I e ON e.id = r.document_id
+        CROSS JOIN LATERAL (
+            SELECT textsim._shared_buckets(
+                textsim._buckets(d.signature, %3$L, %4$L), textsim._buckets(e.signature, %3$L, %4$L)
+            ) AS shared
+        ) s
+        WHERE r.bucket # s.shared[1] = 0 AND d.signature <> '{}'
+            AND textsim._is_candidate(
+                cardinality(s.shared), d.shingle_count, e.shingle_count, NULL)
+        $query$
+END;
+COMMENT ON FUNCTION textsim._view_query(boolean)
+    IS 'the query of a view of candidate pairs, as a format for the relations and the settings';
+
 CREATE FUNCTION textsim._write_view(
     c textsim.corpus, view_schema name, view_name name, replaced regclass)
 RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    -- A pair meets in each bucket that it shares, and is listed in the smallest of them. It is listed twice
-    -- if a document has this bucket in two bands, which happens to one document in 28 million. The condition
-    -- with # makes the planner expect one row in 200, about one pair for eleven documents. For an equality
-    -- it would expect only a few rows in all.
-    EXECUTE format($query$
-        CREATE %1$s VIEW %2$s %3$s AS
-        SELECT d.key AS a, e.key AS b, cardinality(s.shared) AS shared
-        FROM textsim.%4$I d
-        CROSS JOIN %6$s
-        JOIN textsim.%5$I r ON r.bucket = %7$s AND r.document_id <> d.id
-        JOIN textsim.%4$I e ON e.id = r.document_id
-        CROSS JOIN LATERAL (
-            SELECT textsim._shared_buckets(
-                textsim._buckets(d.signature, %8$L, %9$L), textsim._buckets(e.signature, %8$L, %9$L)
-            ) AS shared
-        ) s
-        WHERE r.bucket # s.shared[1] = 0 AND d.signature <> '{}'
-            AND textsim._is_candidate(
-                cardinality(s.shared), d.shingle_count, e.shingle_count, %10$L)
-        $query$, CASE WHEN replaced IS NULL THEN '' ELSE 'OR REPLACE' END,
-        format('%I.%I', view_schema, view_name),
-        (SELECT 'WITH (' || array_to_string(r.reloptions, ', ') || ')' FROM pg_class r
-         WHERE r.oid = replaced),
-        'document_' || c.id, 'band_' || c.id,
-        CASE WHEN c.bands IS NULL THEN 'unnest(d.signature) q (bucket)'
-            ELSE format('generate_series(0, %s - 1) q (band)', c.bands) END,
-        CASE WHEN c.bands IS NULL THEN 'q.bucket'
-            ELSE format('textsim._bucket(d.signature, %s, q.band)', c.rows) END,
-        c.bands, c.rows, CASE WHEN c.bands IS NULL THEN c.threshold END);
+    EXECUTE format('CREATE %s VIEW %s %s AS ', CASE WHEN replaced IS NULL THEN '' ELSE 'OR REPLACE' END,
+            format('%I.%I', view_schema, view_name),
+            (SELECT 'WITH (' || array_to_string(r.reloptions, ', ') || ')' FROM pg_class r
+             WHERE r.oid = replaced))
+        || format(textsim._view_query(c.bands IS NULL),
+            'document_' || c.id, 'band_' || c.id, c.bands, c.rows, c.threshold);
 END $$;
 COMMENT ON FUNCTION textsim._write_view(textsim.corpus, name, name, regclass)
     IS 'create the view of the candidate pairs of a corpus, or replace the given view by it';
