@@ -181,7 +181,8 @@ def main() -> None:
     figures = measure(texts, arguments.threshold)
     print(markdown(table(figures)))
     if arguments.record:
-        record("exact", figures, {"exact": table(figures)})
+        name = f"exact_{arguments.documents}"
+        record(name, figures, {name: table(figures)})
 
 
 def measure_corpora(folder: Path, threshold: float, is_recorded: bool) -> None:
