@@ -52,7 +52,7 @@ def test_create_again(textsim: Textsim) -> None:
         (["--shingle", "word:0"], "shingle length is 0; expected 1 to 1000"),
         (["--bands", "40", "--rows", "4"], "40 bands of 4 rows need 160 hashes"),
         (["--bands", "40"], "bands and rows go together"),
-        (["--recall", "1"], "no bands of 128 hashes reach recall 1.0 at threshold 0.8"),
+        (["--recall", "0.99", "--threshold", "0.1"], "no bands of 128 hashes reach recall 0.99"),
         (
             ["--bands", "1", "--rows", "128", "--threshold", "1e-9"],
             "1 bands of 128 rows find nothing at threshold 1e-09",

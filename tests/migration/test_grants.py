@@ -99,7 +99,7 @@ def test_rights_on_one_corpus_give_no_access_to_another(stage: Stage) -> None:
     ]
     assert stage.allowed(stage.writer, ids) == ids[:1]
     assert stage.allowed(stage.other, ids) == []
-    listed = "SELECT a, b, bands FROM textsim.candidate_pairs('news')"
+    listed = "SELECT a, b, shared FROM textsim.candidate_pairs('news')"
     assert stage.run(stage.other, listed) == stage.run(stage.owner, listed) != []
     assert stage.run(stage.other, listed.replace("'news'", "'news', 'a'")) != []
     assert stage.allowed(stage.other, ["SELECT textsim.create_view('secret', 'hidden')"]) == []

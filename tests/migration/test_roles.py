@@ -52,6 +52,33 @@ def test_a_reader_searches_like_the_owner(stage: Stage) -> None:
     assert stage.run(stage.reader, "SELECT indexed FROM textsim.status('news')") == [(3,)]
 
 
+def test_a_reader_and_a_writer_use_an_exact_corpus(stage: Stage) -> None:
+    stage.run(stage.owner, "SELECT textsim.create_corpus('exact', threshold => 0.5, recall => 1)")
+    text = TEXTS[0][1]
+    with stage.connect(stage.writer) as db:
+        db.corpus("exact").add_many(TEXTS)
+    stage.run(stage.writer, f"SELECT textsim.add('exact', 'd', '{text} eight')")
+    with stage.connect(stage.reader) as db:
+        corpus = db.corpus("exact")
+        assert [match.key for match in corpus.query(text)] == ["a", "b", "d"]
+        assert [match.key for match in corpus.neighbours("a")] == ["b", "d"]
+        assert len(list(corpus.pairs())) == 3
+        assert corpus.check() == []
+    for statement in (
+        "SELECT * FROM textsim.pairs('exact')",
+        "SELECT * FROM textsim.candidate_pairs('exact')",
+        f"SELECT * FROM textsim.matches('exact', '{text}')",
+        f"SELECT textsim.signature('exact', '{text}')",
+    ):
+        assert stage.run(stage.reader, statement) == stage.run(stage.owner, statement) != []
+    for statement in (
+        "INSERT INTO textsim.common VALUES (1, 1, 1)",
+        "DELETE FROM textsim.common",
+        "SELECT textsim.add('exact', 'e', 'text')",
+    ):
+        assert stage.allowed(stage.reader, [statement]) == []
+
+
 def test_a_reader_changes_nothing(stage: Stage) -> None:
     with stage.connect(stage.owner) as db:
         db.create_corpus("later").add_many(TEXTS)

@@ -68,7 +68,7 @@ def texts_of(name: str) -> Texts:
 
 def some_texts(name: str, rng: random.Random) -> Texts:
     """Return a few neighbouring texts, and copies of them with 1 to 40 % of their words removed."""
-    rows = [(key, text[:6000]) for key, text in texts_of(name).items()]
+    rows = [(key, text[:1500]) for key, text in texts_of(name).items()]
     start = rng.randrange(max(1, len(rows) - 150))
     texts = dict(rows[start : start + 150])
     for key, text in list(texts.items())[:60]:

@@ -14,7 +14,14 @@ import pytest
 import textsim_db as ts
 from tests.support import reference
 from tests.support.connections import Connection, value
-from tests.support.golden import GOLDEN, Golden, golden_config
+from tests.support.golden import (
+    EXACT_GOLDEN,
+    EXACT_THRESHOLD,
+    GOLDEN,
+    Golden,
+    exact_golden_config,
+    golden_config,
+)
 from textsim_db.settings import Shingle
 from textsim_db.sketch import fast_similarity, sketches
 from textsim_db.sketch.sketches import GOLDEN_TEXT
@@ -108,6 +115,23 @@ def test_golden_values_follow_from_the_servers_hash_functions(
         signature, _ = signature_in_sql(shared_connection, values, c.seed, c.num_hashes)
         assert signature == golden.signature
         assert buckets_in_sql(shared_connection, signature, c.bands, c.rows) == golden.buckets
+
+
+@pytest.mark.parametrize(("name", "shingle"), EXACT_GOLDEN)
+def test_golden_values_of_exact_corpora_are_those_of_sql(
+    shared_connection: Connection, name: str, shingle: str
+) -> None:
+    (text,) = [g.text for g in GOLDEN if (g.name, g.shingle) == (name, shingle)]
+    unit, n = exact_golden_config(shingle).shingle
+    query = """
+        SELECT textsim._smallest_values(0, textsim._distinct_values(form, x, %(unit)s, %(n)s), %(t)s)
+        FROM (
+            SELECT form, textsim._shingle_values(form, %(unit)s, %(n)s) AS x
+            FROM (SELECT textsim.normal_form(%(text)s) AS form OFFSET 0) f
+        ) v
+    """
+    parameters = {"text": text, "unit": unit, "n": n, "t": EXACT_THRESHOLD}
+    assert value(shared_connection, query, parameters) == EXACT_GOLDEN[name, shingle]
 
 
 @pytest.mark.parametrize("seed_of_corpus", [0, 1, 2**63 - 1])

@@ -26,6 +26,61 @@ def golden_config(shingle: str) -> CorpusConfig:
     return CorpusSettings(shingle, num_hashes=8, bands=2, rows=3, seed=7).complete()
 
 
+EXACT_THRESHOLD = 0.55
+EXACT_GOLDEN = {
+    ("latin", "word:2"): [
+        -2041050947,
+        430814353,
+        1190191285,
+        -154638289,
+        2029661022,
+        915059521,
+        1520853906,
+    ],
+    ("han", "word:2"): [
+        1188882129,
+        -1955014738,
+        1411659613,
+        1303310916,
+        -1790861488,
+        1606965642,
+        -115800192,
+        -1338049319,
+        1875320694,
+    ],
+    ("one word", "word:2"): [1600571873],
+    ("no words", "word:2"): [],
+    ("arabic", "char:4"): [
+        -186260025,
+        -712989130,
+        1959315010,
+        366485856,
+        -1469467738,
+        -124491067,
+        -2062901321,
+        1955435904,
+        179497517,
+        -1881333815,
+        1770167120,
+        -274337928,
+        -784598795,
+        66084989,
+        -755139748,
+        1425949210,
+        260344534,
+        -106051094,
+        1043585873,
+        146449063,
+        -697050501,
+    ],
+}
+"""Signatures of golden texts in an exact corpus, by name and shingle."""
+
+
+def exact_golden_config(shingle: str) -> CorpusConfig:
+    return CorpusSettings(shingle, threshold=EXACT_THRESHOLD, recall=1).complete()
+
+
 MANY_MARKS = (
     "a" + "\u0316\u0301" * 40 + "b \u0301ｶ" + "\uff9e" * 33 + "\u0378" + "\u0903" * 31 + "x"
 )

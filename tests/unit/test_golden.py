@@ -6,7 +6,14 @@ import numpy as np
 import pytest
 
 from tests.support import reference
-from tests.support.golden import GOLDEN, Golden, golden_config
+from tests.support.golden import (
+    EXACT_GOLDEN,
+    EXACT_THRESHOLD,
+    GOLDEN,
+    Golden,
+    exact_golden_config,
+    golden_config,
+)
 from textsim_db.settings import Shingle
 from textsim_db.sketch import sketches
 from textsim_db.sketch.fast_similarity import base
@@ -43,6 +50,17 @@ def test_the_signature_is_the_golden_value(golden: Golden) -> None:
 def test_the_buckets_are_the_golden_values(golden: Golden) -> None:
     config = golden_config(golden.shingle)
     assert sketches.buckets(golden.text, config).tolist() == golden.buckets
+
+
+@pytest.mark.parametrize(("name", "shingle"), EXACT_GOLDEN)
+def test_the_signature_of_an_exact_corpus_is_the_golden_value(name: str, shingle: str) -> None:
+    (text,) = [g.text for g in GOLDEN if (g.name, g.shingle) == (name, shingle)]
+    config = exact_golden_config(shingle)
+    signature = EXACT_GOLDEN[name, shingle]
+    assert sketches.signature(text, config).tolist() == signature
+    assert sketches.buckets(text, config).tolist() == signature
+    values = reference.shingle_values(text, *config.shingle)
+    assert reference.exact_signature(values, EXACT_THRESHOLD) == signature
 
 
 def test_the_base_is_a_number_of_splitmix64() -> None:

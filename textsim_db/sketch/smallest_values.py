@@ -21,9 +21,9 @@ from textsim_db.text.numba_compiler import inlined_kernel, kernel
 
 MOST_SHARED = 3
 """The rows that two documents must share, unless they are too small to share as many."""
-_LARGEST_INT4 = 2**31 - 1
 SPARE = 1.25
 """How many more values than rows are sorted first, in case that some are common."""
+_LARGEST_INT4 = 2**31 - 1
 
 
 def smallest_values(

@@ -1,0 +1,345 @@
+"""Exact corpora: writes, attached tables, rebuilds, damage, and queries that are refused."""
+
+from __future__ import annotations
+
+import json
+import random
+import time
+from pathlib import Path
+from typing import Any, LiteralString
+
+import psycopg
+import pytest
+
+import textsim_db as ts
+from benchmarks.generate import documents
+from tests.support.commands import Textsim
+from tests.support.connections import Connection
+from tests.support.rebuilds import stored_rows
+from tests.support.sources import MODES, index_all_pending
+from tests.support.threads import repeating
+from tests.support.truth import brute_force
+from textsim_db.write import copy_corpus, rebuild
+
+pytestmark = pytest.mark.one_server
+
+TEXTS = dict(documents(150, words=25, planted=0.6, seed=21)) | {
+    "empty": "",
+    "one word": "Word!",
+    "the same word": "word",
+    "two words": "two words",
+}
+
+
+def exact_corpus(db: ts.Database, name: str = "c", **settings: Any) -> ts.Corpus:
+    corpus = db.create_corpus(name, **({"threshold": 0.6, "recall": 1} | settings))
+    assert corpus.config.is_exact
+    return corpus
+
+
+def assert_complete(db: ts.Database, corpus: ts.Corpus, texts: dict[str, str]) -> None:
+    """Assert that a corpus lists exactly the similar pairs of these texts, and that it is sound."""
+    truth = brute_force(texts, str(corpus.config.shingle), corpus.config.threshold)
+    assert {(a, b): similarity for a, b, similarity in corpus.pairs()} == truth
+    assert truth
+    assert corpus.check() == []
+    with db.engine.connect() as connection:
+        rows = connection.exec_driver_sql("SELECT * FROM textsim.pairs(%s)", (corpus.name,)).all()
+    assert {(a, b): similarity for a, b, similarity in rows} == truth
+
+
+def test_documents_are_added_replaced_and_removed(
+    db: ts.Database, connection: Connection, rng: random.Random
+) -> None:
+    corpus = exact_corpus(db)
+    texts = dict(TEXTS)
+    corpus.add_many(list(texts.items())[:100])
+    for key, text in list(texts.items())[100:]:
+        assert connection.execute("SELECT textsim.add('c', %s, %s)", [key, text]).fetchall() == [
+            (True,)
+        ]
+    assert_complete(db, corpus, texts)
+    for turn, key in enumerate(rng.sample(sorted(texts), 60)):
+        text = rng.choice([*texts.values(), f"entirely new {turn}", "", "word"])
+        if turn % 4 == 0:
+            del texts[key]
+            assert corpus.remove([key]) == 1
+        elif turn % 4 == 1:
+            del texts[key]
+            connection.execute("SELECT textsim.remove('c', %s)", [key])
+        elif turn % 4 == 2:
+            texts[key] = text
+            corpus.add(key, text)
+        else:
+            texts[key] = text
+            connection.execute("SELECT textsim.add('c', %s, %s)", [key, text])
+    assert_complete(db, corpus, texts)
+    connection.execute("CALL textsim.index_pending('c')")
+    assert_complete(db, corpus, texts)
+    fresh = exact_corpus(db, "fresh")
+    fresh.add_many(texts.items())
+    # The two corpora learned different lists of common shingles, so their signatures differ.
+    rows, fresh_rows = (stored_rows(db, name)[0] for name in ("c", "fresh"))
+    assert [(*row[:4], len(row[4])) for row in rows] == [
+        (*row[:4], len(row[4])) for row in fresh_rows
+    ]
+    statistics = corpus.statistics()
+    assert sum(size * n for size, n in statistics.buckets) == len(stored_rows(db, "c")[1])
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_an_attached_table_is_indexed(
+    db: ts.Database, connection: Connection, mode: str, rng: random.Random
+) -> None:
+    corpus = exact_corpus(db, shingle="word:2")
+    connection.execute("CREATE TABLE t (id text PRIMARY KEY, body text)")
+    texts = dict(TEXTS)
+    with connection.cursor() as cursor:
+        cursor.executemany("INSERT INTO t VALUES (%s, %s)", list(texts.items())[:80])
+    corpus.attach("t", "id", "body", mode)
+    with connection.cursor() as cursor:
+        cursor.executemany("INSERT INTO t VALUES (%s, %s)", list(texts.items())[80:])
+    for key in rng.sample(sorted(texts), 20):
+        texts[key] = rng.choice(list(TEXTS.values()))
+        connection.execute("UPDATE t SET body = %s WHERE id = %s", [texts[key], key])
+    removed = rng.sample(sorted(texts), 10)
+    connection.execute("DELETE FROM t WHERE id = ANY (%s)", [removed])
+    texts = {key: text for key, text in texts.items() if key not in removed}
+    index_all_pending(db, corpus)
+    assert_complete(db, corpus, texts)
+
+
+@pytest.mark.parametrize("shingle", ["word:1", "char:4"])
+def test_a_rebuild_makes_a_corpus_exact_and_back(
+    db: ts.Database, textsim: Textsim, connection: Connection, shingle: str
+) -> None:
+    corpus = db.create_corpus("c", shingle, threshold=0.7)
+    corpus.add_many(TEXTS.items())
+    connection.execute("SELECT textsim.create_view('c', 'v')")
+    connection.execute("SELECT textsim.add('c', 'by sql', 'word word')")
+    texts = TEXTS | {"by sql": "word word"}
+    textsim("rebuild", "c", "--recall", "1")
+    corpus = db.corpus("c")
+    assert corpus.config.is_exact
+    assert_complete(db, corpus, texts)
+    pairs = {(p.a, p.b) for p in corpus.pairs()}
+    assert pairs <= {row[:2] for row in connection.execute("SELECT a, b FROM v").fetchall()}
+    textsim("rebuild", "c", "--threshold", "0.5")
+    corpus = db.corpus("c")
+    assert corpus.config.is_exact
+    assert_complete(db, corpus, texts)
+    textsim("rebuild", "c", "--recall", "0.9", "--threshold", "0.7")
+    corpus = db.corpus("c")
+    assert corpus.config.banding is not None
+    assert corpus.check() == []
+    assert {(p.a, p.b) for p in corpus.pairs()} <= pairs
+    fresh = db.create_corpus("fresh", shingle, threshold=0.7, recall=0.9)
+    fresh.add_many(texts.items())
+    connection.execute("CALL textsim.index_pending('c')")
+    assert stored_rows(db, "c") == stored_rows(db, "fresh")
+
+
+def test_writers_go_on_while_a_corpus_becomes_exact(
+    db: ts.Database, rng: random.Random, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(copy_corpus, "DOCUMENTS_AT_ONCE", 50)
+    monkeypatch.setattr(rebuild, "FEW", 5)
+    corpus = db.create_corpus("c", threshold=0.6)
+    corpus.add_many(TEXTS.items())
+    model, writing = dict(TEXTS), db.corpus("c")
+
+    def write() -> None:
+        key, text = rng.choice(sorted(TEXTS)), rng.choice(sorted(TEXTS.values())) + " more"
+        for _ in range(3):
+            try:
+                writing.add(key, text)
+                model[key] = text
+                return
+            except ts.CorpusChanged:
+                pass
+        raise AssertionError("a repeated write was refused")
+
+    with repeating(write):
+        for settings in ({"recall": 1}, {"recall": 0.9}, {"recall": 1, "shingle": "word:2"}):
+            corpus.rebuild(**settings)
+            time.sleep(0.2)
+    assert corpus.config.is_exact
+    assert_complete(db, corpus, model)
+
+
+def test_a_file_is_deduplicated_exactly(textsim: Textsim) -> None:
+    lines = [json.dumps({"id": key, "text": text}) for key, text in sorted(TEXTS.items())]
+    Path("in.jsonl").write_text("\n".join(lines))
+    textsim("dedupe", "in.jsonl", "-o", "out.jsonl", "--recall", "1", "--threshold", "0.6")
+    left = {json.loads(line)["id"] for line in Path("out.jsonl").read_text().splitlines()}
+    truth = brute_force(TEXTS, "word:3", 0.6)
+    kept: set[str] = set()
+    for key in sorted(TEXTS):
+        if not any((other, key) in truth for other in kept):
+            kept.add(key)
+    assert left == kept
+
+
+def test_stop_words_and_languages(db: ts.Database, connection: Connection) -> None:
+    corpus = exact_corpus(db, stop_words=["the", "of"], language="auto")
+    text = "the name of the quick brown fox of the north is not known"
+    corpus.add("a", text)
+    connection.execute("SELECT textsim.add('c', 'b', 'name quick brown fox north is not known')")
+    connection.execute("SELECT textsim.add('c', 'only stop words', 'the of the')")
+    db.worker().run(until_idle=True)
+    assert [(p.a, p.b, p.similarity) for p in corpus.pairs()] == [("a", "b", 1.0)]
+    assert [m.key for m in corpus.query(text, language="en")] == ["a", "b"]
+    assert corpus.query(text, language="de") == []
+    assert corpus.query("the of") == []
+    assert corpus.neighbours("only stop words") == []
+    assert corpus.check() == []
+
+
+def test_long_and_short_texts(db: ts.Database, connection: Connection, rng: random.Random) -> None:
+    words = [f"w{rng.randrange(5000)}" for _ in range(20_000)]
+    changed = [f"x{i}" if rng.random() < 0.02 else word for i, word in enumerate(words)]
+    texts = TEXTS | {"long": " ".join(words), "changed": " ".join(changed)}
+    texts |= {"by sql": " ".join(words[:10_000])}
+    corpus = exact_corpus(db, threshold=0.8)
+    corpus.add_many(list(texts.items())[:-1])
+    connection.execute("SELECT textsim.add('c', 'by sql', %s)", [texts["by sql"]])
+    assert_complete(db, corpus, texts)
+    assert [m.key for m in corpus.query(texts["long"])] == ["long", "changed"]
+    query = "SELECT key FROM textsim.matches('c', %s)"
+    assert connection.execute(query, [texts["long"]]).fetchall() == [("long",), ("changed",)]
+    for text in ("", "...", "unseen"):
+        assert corpus.query(text) == []
+        assert connection.execute(query, [text]).fetchall() == []
+    assert [m.key for m in corpus.query("WORD")] == ["one word", "the same word"]
+    assert corpus.neighbours("empty") == []
+    assert corpus.candidates("") == []
+
+
+A: LiteralString = "(SELECT id FROM textsim.document_1 WHERE key = 'a')"
+
+
+@pytest.mark.parametrize(
+    ("damage", "expected"),
+    [
+        (f"DELETE FROM textsim.band_1 WHERE document_id = {A}", {("missing band row", "a")}),
+        (
+            "DELETE FROM textsim.band_1 WHERE ctid = (SELECT max(ctid) FROM textsim.band_1 "
+            f"WHERE document_id = {A})",
+            {("missing band row", "a")},
+        ),
+        (
+            f"INSERT INTO textsim.band_1 SELECT * FROM textsim.band_1 WHERE document_id = {A}",
+            {("extra band row", "a")},
+        ),
+        (f"INSERT INTO textsim.band_1 SELECT 42, {A}", {("extra band row", "a")}),
+        (
+            "UPDATE textsim.document_1 SET signature[2] = signature[2] # 1 WHERE key = 'a'",
+            {("signature", "a"), ("missing band row", "a"), ("extra band row", "a")},
+        ),
+        (
+            "UPDATE textsim.document_1 SET signature = signature[2:] WHERE key = 'a'",
+            {("signature", "a"), ("extra band row", "a")},
+        ),
+        (
+            "UPDATE textsim.document_1 SET signature = signature[2:] || signature[1] WHERE key = 'a'",
+            {("signature", "a")},
+        ),
+        (
+            "UPDATE textsim.document_1 SET signature = '{}' WHERE key = 'a'",
+            {("signature", "a"), ("extra band row", "a")},
+        ),
+        (
+            "UPDATE textsim.document_1 SET signature = '{7}' WHERE key = 'empty'",
+            {("signature", "empty"), ("missing band row", "empty")},
+        ),
+        (
+            "UPDATE textsim.document_1 SET shingle_count = shingle_count + 1 WHERE key = 'a'",
+            {("shingle count", "a")},
+        ),
+    ],
+)
+def test_check_finds_damage(
+    db: ts.Database, connection: Connection, damage: LiteralString, expected: set[tuple[str, str]]
+) -> None:
+    corpus = exact_corpus(db)
+    corpus.add_many(
+        {"a": "the quick brown fox jumps over the lazy dog", "b": "no", "empty": ""}.items()
+    )
+    assert corpus.check() == []
+    connection.execute(damage)
+    assert {(problem.kind, problem.subject) for problem in corpus.check()} == expected
+    # Searches of a damaged corpus end without an error of the program.
+    corpus.query("the quick brown fox jumps over the lazy dog")
+    corpus.neighbours("a")
+    list(corpus.pairs())
+    list(corpus.duplicates())
+
+
+def test_a_threshold_below_that_of_the_corpus_is_refused(
+    db: ts.Database, connection: Connection, textsim: Textsim
+) -> None:
+    corpus = exact_corpus(db)
+    corpus.add_many(TEXTS.items())
+    message = 'threshold is 0.5.*the exact corpus "c"'
+    for search in (
+        lambda: corpus.query("text", 0.5),
+        lambda: corpus.query_many(["text"], 0.5),
+        lambda: corpus.neighbours("empty", 0.5),
+        lambda: list(corpus.pairs(0.5)),
+        lambda: list(corpus.clusters(0.5)),
+        lambda: list(corpus.duplicates(0.5)),
+    ):
+        with pytest.raises(ts.ConfigurationError, match=message):
+            search()
+    for statement in (
+        "SELECT * FROM textsim.matches('c', 'text', 0.5)",
+        "SELECT * FROM textsim.neighbours('c', 'empty', 0.5)",
+        "SELECT * FROM textsim.pairs('c', 0.5)",
+    ):
+        with pytest.raises(psycopg.errors.InvalidParameterValue, match=message):
+            connection.execute(statement.encode())
+    for arguments in (
+        ["query", "c", "text", "--threshold", "0.5"],
+        ["pairs", "c", "--threshold", "0.5"],
+        ["clusters", "c", "--threshold", "0.5"],
+    ):
+        assert 'the exact corpus "c"' in textsim(*arguments, status=2).stderr
+    # Measures other than Jaccard have thresholds of their own.
+    assert corpus.query(TEXTS["two words"], 0.1, measure="containment")[0].key == "two words"
+    assert [m.key for m in corpus.query("word", 1.0)] == ["one word", "the same word"]
+
+
+def test_a_plan_and_the_recall_of_an_exact_corpus(db: ts.Database, textsim: Textsim) -> None:
+    corpus = exact_corpus(db)
+    corpus.add_many(TEXTS.items())
+    report = corpus.measure_recall()
+    truth = brute_force(TEXTS, "word:3", 0.6)
+    assert (report.pairs, report.candidate_pairs) == (len(truth), len(truth))
+    assert (report.missed, report.lost) == ([], [])
+    assert report.recall == report.promised == 1
+    (chosen,) = [option for option in corpus.plan() if option.chosen]
+    assert (chosen.banding, chosen.recall) == (None, 1.0)
+    assert "exact" in textsim("plan", "c").stdout
+    assert "exact" in textsim("stats", "c").stdout + textsim("corpus", "show", "c").stdout
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"recall": 1.01}, "recall is 1.01; expected above 0, at most 1"),
+        ({"recall": 1, "bands": 18}, "bands and rows go together"),
+        ({"recall": 1, "threshold": 0}, "threshold is 0"),
+        ({"recall": 1, "num_hashes": 1}, "num_hashes is 1; expected 2 to"),
+    ],
+)
+def test_wrong_settings_are_refused(
+    db: ts.Database, settings: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ts.ConfigurationError, match=message):
+        db.create_corpus("c", **settings)
+    corpus = exact_corpus(db)
+    with pytest.raises(ts.ConfigurationError, match=message):
+        corpus.rebuild(**settings)
+    with pytest.raises(ts.CorpusExists, match="recall is 1"):
+        db.create_corpus("c", threshold=0.6, exist_ok=True)
+    assert exact_corpus(db, exist_ok=True).config == corpus.config
