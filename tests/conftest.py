@@ -45,6 +45,7 @@ from tests.support.servers import (
 from textsim_db.cli import app
 from textsim_db.database import URL_VARIABLE as DATABASE_URL_VARIABLE
 from textsim_db.db import embedded_server
+from textsim_db.text import tokens
 
 hypothesis.settings.register_profile("textsim", deadline=None, database=None, print_blob=True)
 hypothesis.settings.load_profile("textsim")
@@ -98,6 +99,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     mark_repetitions(items)
     if not config.getoption("--long"):
         items[:] = [item for item in items if not item.get_closest_marker("long")]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def compiled_kernels() -> None:
+    """Compile the kernel that every command begins with: a command that compiles it prints so."""
+    tokens.words("a text")
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:

@@ -216,6 +216,8 @@ class RecallReport(NamedTuple):
     - `interval`: the 95 % confidence interval of the recall.
     - `promised`: the recall that bands and rows promise for pairs of these similarities.
     - `histogram`: the pairs that share a shingle, by hundredths of similarity; similarity 1 is last.
+      Each pair counts once.
+    - `sampled_histogram`: the part of `histogram` whose two documents are both in the sample.
     - `candidates`: the number of candidates of each sampled document.
     - `missed`: the matching pairs that share no bucket, the most similar first.
     - `lost`: the sampled documents that share a bucket with none of their matches.
@@ -231,6 +233,7 @@ class RecallReport(NamedTuple):
     interval: tuple[float, float]
     promised: float | None
     histogram: list[int]
+    sampled_histogram: list[int]
     candidates: list[int]
     missed: list[Pair]
     lost: list[str]

@@ -108,8 +108,9 @@ def _examine_work(report: Report, engine: Engine) -> None:
     from textsim_db.database import Database
 
     db = Database(engine, owned=False)
-    report.add("running", doctor_sources.find_workers(db))
-    report.add("behind", doctor_sources.find_behind(db))
+    workers = doctor_sources.read_workers(db)
+    report.add("running", doctor_sources.find_workers(db, workers))
+    report.add("behind", doctor_sources.find_behind(db, workers))
 
 
 def _as_object(report: Report) -> dict[str, object]:
