@@ -12,7 +12,8 @@ PARALLEL := -n auto --dist loadfile --no-loadscope-reorder
 .PHONY: help demo test test-all test-postgres soak soak-crash soak-clients soak-tests soak-fuzz soak-short soak-long check format benchmark compare against scale figures docs clean
 
 help:
-	@echo 'make demo       index the Python standard library and list its near-duplicates'
+	@echo 'make demo       index the Python standard library and list its near-duplicates; the first time takes'
+	@echo '                one to two minutes, of which most is installation'
 	@echo 'make test       run the tests (one part of them: make test TESTS=tests/unit)'
 	@echo 'make test-all   run all of them on every PostgreSQL that comes with the package'
 	@echo 'make test-postgres PG_BIN=/usr/lib/postgresql/15/bin   run them on a server of these programs'

@@ -1,4 +1,4 @@
-"""What an exact corpus costs beside a corpus of bands: storage, load, queries and pairs.
+"""Storage, load, queries and pairs of an exact corpus, compared with a corpus of bands.
 
     python -m benchmarks.exact [--documents 100000] [--words 200] [--threshold 0.8] [--record]
     python -m benchmarks.exact --corpora FOLDER [--record]    # each .jsonl.gz of a folder
@@ -181,7 +181,8 @@ def main() -> None:
     figures = measure(texts, arguments.threshold)
     print(markdown(table(figures)))
     if arguments.record:
-        record("exact", figures, {"exact": table(figures)})
+        name = f"exact_{arguments.documents}"
+        record(name, figures, {name: table(figures)})
 
 
 def measure_corpora(folder: Path, threshold: float, is_recorded: bool) -> None:

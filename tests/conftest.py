@@ -3,8 +3,8 @@
 Tests that use a database run on the embedded PostgreSQL 16 and on 18. `--postgres` chooses one of
 them, and `--postgres-image` names an image for Docker. TEXTSIM_TEST_DATABASE_URL names any other
 server; its role must be allowed to create databases. Tests marked one_server run on the newest server
-only: those of the command line, of recall and of Python's side. With `--every-server` they run on all.
-Tests marked long run with `--long` only, as `make soak` does.
+only: the tests of the command line, of recall, and of code that runs in Python. With `--every-server`
+they run on all servers. Tests marked long run only with `--long`, which `make soak` uses.
 """
 
 from __future__ import annotations
@@ -45,6 +45,7 @@ from tests.support.servers import (
 from textsim_db.cli import app
 from textsim_db.database import URL_VARIABLE as DATABASE_URL_VARIABLE
 from textsim_db.db import embedded_server
+from textsim_db.text import tokens
 
 hypothesis.settings.register_profile("textsim", deadline=None, database=None, print_blob=True)
 hypothesis.settings.load_profile("textsim")
@@ -98,6 +99,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     mark_repetitions(items)
     if not config.getoption("--long"):
         items[:] = [item for item in items if not item.get_closest_marker("long")]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def compiled_kernels() -> None:
+    """Compile the kernel that every command begins with: a command that compiles it prints so."""
+    tokens.words("a text")
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:

@@ -216,6 +216,8 @@ class RecallReport(NamedTuple):
     - `interval`: the 95 % confidence interval of the recall.
     - `promised`: the recall that bands and rows promise for pairs of these similarities.
     - `histogram`: the pairs that share a shingle, by hundredths of similarity; similarity 1 is last.
+      Each pair counts once.
+    - `sampled_histogram`: the part of `histogram` whose two documents are both in the sample.
     - `candidates`: the number of candidates of each sampled document.
     - `missed`: the matching pairs that share no bucket, the most similar first.
     - `lost`: the sampled documents that share a bucket with none of their matches.
@@ -231,6 +233,7 @@ class RecallReport(NamedTuple):
     interval: tuple[float, float]
     promised: float | None
     histogram: list[int]
+    sampled_histogram: list[int]
     candidates: list[int]
     missed: list[Pair]
     lost: list[str]
@@ -275,15 +278,16 @@ class Statistics:
     - `recall`: the probability of finding a pair at the threshold; 1 in an exact corpus.
     - `documents`, `empty`: all documents, and the documents without words.
     - `words`, `vocabulary`: all words, and the distinct words.
-    - `growth`: the vocabulary after each twentieth of the documents, in the order of their ids.
+    - `growth`: the numbers of words and distinct words in the first 5 % of the documents, the first
+      10 %, and so on. The documents are in the order of their ids.
     - `frequent`: the most frequent words.
-    - `languages`: the documents by language, if languages are identified.
-    - `lengths`: the words of a document by percentile, 0 to 100.
-    - `sampled`, `candidates`: the sampled documents, and the number of all their candidates.
-    - `similarities`: the number of these candidates by hundredths of similarity, 100 counts. The last
-      count includes similarity 1.
-    - `buckets`: pairs (documents in a bucket, buckets of this size).
-    - `storage`: bytes by part.
+    - `languages`: the number of documents in each language, if languages are identified.
+    - `lengths`: the percentiles of the number of words in a document: 0, 5, 25, 50, 75, 95 and 100.
+    - `sampled`, `candidates`: the number of sampled documents, and the number of all their candidates.
+    - `similarities`: a histogram of these candidates with 100 counts. The first count is for
+      similarities below 0.01; the last count includes similarity 1.
+    - `buckets`: pairs (documents in a bucket, number of buckets of this size).
+    - `storage`: bytes of the documents, of the band rows, and of the indexes of each.
     """
 
     recall: float

@@ -66,10 +66,16 @@ RETURNS text
 LANGUAGE sql STABLE STRICT PARALLEL SAFE
 BEGIN ATOMIC
     SELECT CASE
-        WHEN a.attnum IS NULL THEN 'does not exist' || coalesce('; did you mean "' || textsim._nearest(
-                column_name::text, ARRAY(
-                    SELECT o.attname::text FROM pg_attribute o
-                    WHERE o.attrelid = relation AND o.attnum > 0 AND NOT o.attisdropped)) || '"?', '')
+        WHEN a.attnum IS NULL THEN 'does not exist; the table has ' || (
+                SELECT coalesce(string_agg(format('"%s"', o.name), ', ' ORDER BY o.place)
+                    FILTER (WHERE o.place <= 12), 'no columns')
+                    || coalesce('; did you mean "' || textsim._nearest(
+                        column_name::text, array_agg(o.name)) || '"?', '')
+                FROM (
+                    SELECT o.attname::text, row_number() OVER (ORDER BY o.attnum)
+                    FROM pg_attribute o
+                    WHERE o.attrelid = relation AND o.attnum > 0 AND NOT o.attisdropped
+                ) o (name, place))
         WHEN a.attgenerated = 'v' THEN 'is a virtual generated column; expected a stored column'
         WHEN NOT is_key THEN CASE WHEN textsim._base_type(a.atttypid) NOT IN (
                 'text'::regtype, 'varchar'::regtype, 'bpchar'::regtype)

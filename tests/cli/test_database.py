@@ -91,6 +91,7 @@ def test_no_database() -> None:
         "error: no connection to the database: connection failed: connection to server at "
         '"127.0.0.1", port 1 failed: Connection refused. '
         "Is the server running on that host and accepting TCP/IP connections?\n"
+        "the address comes from TEXTSIM_DATABASE_URL\n"
     )
 
 
@@ -113,7 +114,9 @@ def test_an_impossible_data_directory(tmp_path: Path) -> None:
         ("postgresql://\ud800/x", "cannot be read: 'utf-8' codec can't encode"),
         ("postgresql://h/\ud800", "cannot be read: 'utf-8' codec can't encode"),
         ("postgresql://a..b/x", "'idna' codec"),
-        ("postgresql://h:p/x", "cannot be read: invalid literal"),
+        ("postgresql://h:p/x", 'cannot be read: the port "p" of the host "h" is not a number'),
+        ("postgresql://u:secret@h:p/x", 'the port "p" of the host "h"'),
+        ("postgresql://u:se@cr:et@h:p/x?password=secret", 'the port "p" of the host "h"'),
         ("postgresql://h/x?port=p", "cannot be read: Received non-integer port"),
     ],
 )
@@ -121,7 +124,9 @@ def test_not_an_address(address: str, message: str) -> None:
     result = CliRunner().invoke(app, ["corpus", "list", "--database-url", address])
     assert result.exit_code == 2
     assert message in result.stderr
-    assert result.stderr.count("\n") == 1
+    assert result.stderr.endswith("\nthe address comes from --database-url\n")
+    assert result.stderr.count("\n") == 2
+    assert "secret" not in result.stderr
 
 
 def test_install_upgrade_and_downgrade(empty_database_url: str) -> None:

@@ -82,7 +82,10 @@ def test_a_refused_target_is_reported_first(
     for into, message in [
         ("nowhere.x", 'nowhere.x cannot be created: schema "nowhere" does not exist'),
         ("pg_catalog.x", "pg_catalog.x cannot be created: permission denied"),
-        ("there", 'there cannot be created: relation "there" already exists'),
+        (
+            "there",
+            'there cannot be created: relation "there" already exists; choose another --into',
+        ),
         ("a.b.c.d", "a.b.c.d cannot be created"),
     ]:
         result = textsim("dedupe", "--table", "post", "--into", into, status=2)

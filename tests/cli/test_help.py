@@ -128,7 +128,7 @@ def test_version() -> None:
 def test_demo_twice(textsim: Textsim) -> None:
     for _ in range(2):
         result = textsim("demo")
-    for step in ("connect", "index", "clusters", "query", "check"):
+    for step in ("connect", "compile", "index", "clusters", "query", "check"):
         assert any(line.startswith(f"{step} ") for line in result.stdout.splitlines())
     assert "Clusters of near-duplicates" in result.stdout
     assert "encodings/cp1252.py" in result.stdout

@@ -23,6 +23,7 @@ from tests.support.commands import Textsim, process
 from tests.support.waiting import PATIENCE_SECONDS, wait_for
 from textsim_db.cli import app, logs, progress
 from textsim_db.db.engine import plain_url, sqlalchemy_url
+from textsim_db.text import numba_compiler
 
 pytestmark = pytest.mark.one_server
 COMMANDS = [
@@ -48,6 +49,18 @@ COMMANDS = [
     ("detach", "news", "article"),
     ("corpus", "drop", "news", "--yes"),
 ]
+
+
+def test_commands_announce_that_kernels_are_compiled(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(numba_compiler, "_is_first_kernel", True)
+    with logs.log_to_stderr():
+        for is_cached in (False, False, True):
+            numba_compiler._announce_compilation(is_cached)
+    message = "compiling once for this installation; this takes about half a minute\n"
+    assert capsys.readouterr().err == message
+    assert numba_compiler.log.name == logs.COMPILER
 
 
 def records(told: str) -> list[dict[str, Any]]:

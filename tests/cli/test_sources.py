@@ -62,7 +62,12 @@ def test_attach_status_and_detach(textsim: Textsim, connection: Connection) -> N
 def test_wrong_usage(textsim: Textsim, connection: Connection) -> None:
     textsim("corpus", "create", "news")
     result = textsim("attach", "news", "article", "--key", "nr", status=2)
-    assert 'column "nr" does not exist' in result.stderr
+    assert result.stderr == (
+        'error: table public.article cannot be attached: column "nr" does not exist; '
+        'the table has "id", "text"\n'
+    )
+    result = textsim("attach", "news", "article", "--text", "txt", status=2)
+    assert 'the table has "id", "text"; did you mean "text"?' in result.stderr
     result = textsim("attach", "news", "article", "--mode", "later", status=2)
     assert '"later" is not one of queue, inline' in result.stderr
     result = textsim("worker", "--poll", "0", status=2)

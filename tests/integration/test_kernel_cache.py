@@ -111,6 +111,13 @@ def test_a_full_disk_ends_no_process_and_leaves_no_outdated_code(tmp_path: Path)
     assert run_kernel(tmp_path, 2) == ("5\n", "")
 
 
+def test_the_first_process_announces_that_it_compiles(tmp_path: Path) -> None:
+    setup = "import logging\nlogging.basicConfig(level=logging.INFO)\n"
+    _, errors = run_kernel(tmp_path, 1, setup)
+    assert errors.count("compiling once for this installation") == errors.count("\n") == 1
+    assert run_kernel(tmp_path, 1, setup) == ("4\n", "")
+
+
 def test_a_child_can_compile_after_a_fork_during_compilation(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

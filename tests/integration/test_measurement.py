@@ -11,6 +11,7 @@ import pytest
 import textsim_db as ts
 from benchmarks.generate import documents
 from tests.support.sampling import sample
+from textsim_db.read.measure_recall import distribution
 from textsim_db.text.shingles import shingles
 
 pytestmark = pytest.mark.one_server
@@ -52,9 +53,10 @@ def test_measured_recall_equals_a_brute_force(
     assert len(missed) > 5
     assert report.recall == len(reported) / len(expected)
     assert report.promised == pytest.approx(mean(map(corpus.config.probability, expected.values())))
-    assert sum(report.histogram) == 2 * len(similarities)
-    assert report.histogram[100] == 2 * sum(value == 1 for value in similarities)
-    assert sum(report.histogram[50:]) == 2 * len(expected)
+    assert sum(report.histogram) == len(similarities)
+    assert report.histogram[100] == sum(value == 1 for value in similarities)
+    assert sum(report.histogram[50:]) == len(expected)
+    assert report.sampled_histogram == report.histogram
     reached = {key for pair in reported for key in pair}
     assert report.lost == sorted({key for pair in missed for key in pair} - reached)
     candidates = [len(corpus.candidates(text)) - 1 for key, text in texts.items() if text]
@@ -73,6 +75,10 @@ def test_a_sample_measures_the_recall_of_some_documents(
     expected, _ = brute_force(texts, "word:3", 0.5)
     assert report.sampled == len(report.candidates) == 200
     assert 0 < report.pairs < len(expected)
+    assert sum(report.histogram[50:]) == report.pairs
+    within, pairs = sum(report.sampled_histogram), sum(report.histogram)
+    assert 0 < within < pairs
+    assert sum(distribution(report).documents) * 200 == pytest.approx(pairs + within)
     assert {pair[:2] for pair in report.missed} <= expected.keys()
     other = corpus.measure_recall(0.9, sample=200, seed=seed)
     assert other.pairs < report.pairs

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
 from textsim_db.cli.logs import log_options
 from textsim_db.cli.messages import print_message
-from textsim_db.errors import CorpusNotFound, DatabaseError, RecipeError, shown
+from textsim_db.errors import (
+    ConfigurationError,
+    CorpusNotFound,
+    DatabaseError,
+    DatabaseUnavailable,
+    RecipeError,
+    shown,
+)
 
 if TYPE_CHECKING:
     from textsim_db.corpus import Corpus, ManagedCorpus
@@ -24,7 +32,23 @@ def connect(database_url: str | None) -> Database:
     """Open the database of the options; pg_stat_activity shows the name of the command."""
     from textsim_db.database import connect
 
-    return connect(database_url, f"textsim-db {log_options.command}".rstrip())
+    with name_origin(database_url, ConfigurationError, DatabaseUnavailable):
+        return connect(database_url, f"textsim-db {log_options.command}".rstrip())
+
+
+@contextmanager
+def name_origin(database_url: str | None, *errors: type[Exception]) -> Iterator[None]:
+    """Add to these errors where the address of the database comes from."""
+    from textsim_db.database import URL_VARIABLE
+
+    try:
+        yield
+    except errors as error:
+        if database_url:
+            error.add_note("the address comes from --database-url")
+        elif os.environ.get(URL_VARIABLE):
+            error.add_note(f"the address comes from {URL_VARIABLE}")
+        raise
 
 
 def open_corpus(db: Database, name: str, create: bool) -> Corpus | None:

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from textsim_db.cli.connections import connect, skip_unreadable
+from textsim_db.cli.connections import connect, name_origin, skip_unreadable
 from textsim_db.cli.logs import log_options
 from textsim_db.cli.messages import confirm, count, print_message
 from textsim_db.cli.options import DatabaseUrl, OptionalCorpus, Yes
 from textsim_db.cli.output import Format, FormatOption, write
 from textsim_db.cli.progress import progress
-from textsim_db.errors import RecipeError
+from textsim_db.errors import ConfigurationError, DatabaseUnavailable, RecipeError
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -151,9 +151,11 @@ def stop() -> None:
 def _engine(database_url: str | None) -> Iterator[Engine]:
     from textsim_db.database import resolve
 
-    engine, _, _ = resolve(database_url, f"textsim-db {log_options.command}")
+    with name_origin(database_url, ConfigurationError):
+        engine, _, _ = resolve(database_url, f"textsim-db {log_options.command}")
     try:
-        yield engine
+        with name_origin(database_url, DatabaseUnavailable):
+            yield engine
     finally:
         engine.dispose()
 

@@ -1,4 +1,4 @@
-"""textsim doctor: what is installed, reachable, running and behind, and what to do about it."""
+"""textsim doctor: check the installation, the database, the corpora and the workers."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def doctor(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
     database_url: DatabaseUrl = None,
 ) -> None:
-    """Report what is installed, reachable, running and behind, and what to do about each fault.
+    """Check the installation, the database, the corpora and the workers.
 
     It prints one line for each fact, and below a fault the command that mends it. It starts nothing
     and changes nothing. Exit status: 0 if all is well, 1 if there is something to do, 2 if no
@@ -108,8 +108,9 @@ def _examine_work(report: Report, engine: Engine) -> None:
     from textsim_db.database import Database
 
     db = Database(engine, owned=False)
-    report.add("running", doctor_sources.find_workers(db))
-    report.add("behind", doctor_sources.find_behind(db))
+    workers = doctor_sources.read_workers(db)
+    report.add("running", doctor_sources.find_workers(db, workers))
+    report.add("behind", doctor_sources.find_behind(db, workers))
 
 
 def _as_object(report: Report) -> dict[str, object]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final, LiteralString
+from typing import TYPE_CHECKING, Final, LiteralString, NamedTuple
 
 from textsim_db.cli.connections import skip_unreadable
 from textsim_db.cli.findings import Finding, fault, note, ok
@@ -25,14 +25,26 @@ SELECT (
 """
 
 
-def find_workers(db: Database) -> Iterator[Finding]:
-    """Yield whether a worker is connected, or has leased changes within the last minute."""
+class Workers(NamedTuple):
+    """Whether a worker is connected, and whether one has leased changes within the last minute."""
+
+    are_connected: bool
+    have_lease: bool
+
+
+def read_workers(db: Database) -> Workers:
+    """Return whether workers are connected or have leased changes."""
     from textsim_db.db.engine import autocommit, database_errors
 
     with database_errors(), autocommit(db.engine) as connection:
         row = connection.execute(_WORKERS).fetchone()
-    connected, has_lease = row or (0, False)
-    if connected or has_lease:
+    return Workers(*map(bool, row or (0, False)))
+
+
+def find_workers(db: Database, workers: Workers) -> Iterator[Finding]:
+    """Yield whether a worker runs."""
+    if any(workers):
+        connected = workers.are_connected
         yield ok("a worker is connected" if connected else "a worker has leased changes")
     elif any(source.mode == "queue" for source in db.sources()):
         yield note(
@@ -43,7 +55,7 @@ def find_workers(db: Database) -> Iterator[Finding]:
         yield ok("no worker is connected, and no table needs a worker")
 
 
-def find_behind(db: Database) -> Iterator[Finding]:
+def find_behind(db: Database, workers: Workers) -> Iterator[Finding]:
     """Yield the state of each corpus and what keeps its attached tables from being indexed."""
     names = db.corpora()
     if not names:
@@ -52,7 +64,7 @@ def find_behind(db: Database) -> Iterator[Finding]:
     for name in names:
         with skip_unreadable(db, name):
             try:
-                yield from _corpus_findings(db.manage(name), tables.count(name))
+                yield from _corpus_findings(db.manage(name), tables.count(name), any(workers))
             except RecipeError as error:
                 yield fault(
                     shown(str(error)),
@@ -60,7 +72,8 @@ def find_behind(db: Database) -> Iterator[Finding]:
                 )
 
 
-def _corpus_findings(corpus: ManagedCorpus, tables: int) -> Iterator[Finding]:
+def _corpus_findings(corpus: ManagedCorpus, tables: int, has_worker: bool) -> Iterator[Finding]:
+    """Yield a fault if changes wait and no worker runs, because nothing would index them."""
     name = shown(corpus.name)
     status, lag = corpus.status(), corpus.activity().lag
     about = "about " if status.is_estimate else ""
@@ -70,7 +83,12 @@ def _corpus_findings(corpus: ManagedCorpus, tables: int) -> Iterator[Finding]:
     if status.pending:
         age = f", the oldest change {lag:,.0f} s old" if lag is not None else ""
         fact += f", {about}{status.pending:,} pending{age}"
-    if lag is not None and lag > LATE_SECONDS:
+    if status.pending and not has_worker:
+        yield fault(
+            f"{fact}, and no worker is connected",
+            f"textsim worker, or: CALL textsim.index_pending('{name}')",
+        )
+    elif lag is not None and lag > LATE_SECONDS:
         yield fault(fact, "start a worker, or more of them: textsim worker")
     else:
         yield ok(fact)

@@ -23,6 +23,7 @@ from textsim_db.errors import shown, suggestion
 
 LEVELS = ("debug", "info", "warning", "error")
 COMMANDS = "textsim_db.cli"
+COMPILER = "textsim_db.text.numba_compiler"
 LIBRARY = "textsim_db"
 _STANDARD = {*vars(logging.makeLogRecord({})), "message", "asctime", "taskName"}
 
@@ -62,7 +63,8 @@ class PlainFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the message."""
-        if record.name != COMMANDS:
+        is_for_the_user = record.name == COMPILER and record.levelno == logging.INFO
+        if record.name != COMMANDS and not is_for_the_user:
             return _harmless(super().format(record))
         mark = "error: " if record.levelno >= logging.ERROR else ""
         return _harmless(mark + record.getMessage())
@@ -84,7 +86,7 @@ def log_to_stderr() -> Iterator[None]:
     log_options.json, log_options.level, log_options.command = False, None, ""
     handler = _Handler()
     library = logging.getLogger(LIBRARY)
-    levels = {name: logging.getLogger(name).level for name in (LIBRARY, COMMANDS)}
+    levels = {name: logging.getLogger(name).level for name in (LIBRARY, COMMANDS, COMPILER)}
     library.addHandler(handler)
     try:
         _configure()
@@ -102,6 +104,7 @@ def _configure(default: int | None = None) -> None:
             handler.setFormatter(JsonFormatter() if log_options.json else plain)
     library = logging.INFO if log_options.json else logging.WARNING
     levels = {LIBRARY: default or library, COMMANDS: default or logging.INFO}
+    levels[COMPILER] = levels[COMMANDS]
     for name, level in levels.items():
         logging.getLogger(name).setLevel(log_options.level or level)
 

@@ -48,7 +48,8 @@ def _message(error: BaseException) -> str:
     if isinstance(error, OSError) and error.strerror:
         place = f"{error.filename}: " if error.filename else ""
         return shown(place + error.strerror)
-    text = str(error) or type(error).__name__
+    # A check of the schema says everything in its message; the lines that follow name our functions.
+    text = str(error).partition("\nCONTEXT:  PL/pgSQL function textsim.")[0] or type(error).__name__
     if isinstance(error, EmbeddedServerError):  # its message ends with lines of the server's log
         return text
     return shown(text) if type(error).__module__.startswith("textsim") else _sentences(text)

@@ -255,7 +255,7 @@ def _lines(report: RecallReport, banding: Bands | None) -> list[str]:
         f"{report.words:.0f} words on average",
         f"{keys}, threshold {report.threshold:g}",
         f"candidates of a document: {mean:.3g} on average, "
-        f"{candidates[len(candidates) // 2]:,} in the middle, {candidates[-1]:,} at most",
+        f"median {candidates[len(candidates) // 2]:,}, {candidates[-1]:,} at most",
     ]
     if report.recall is None:
         lines.append("the sample has no pair of similar documents, so the recall is unknown")

@@ -68,8 +68,24 @@ def sqlalchemy_url(address: str) -> URL:
             if not host.startswith(("/", "@")):
                 host.encode("idna")
     except (sqlalchemy.exc.ArgumentError, ValueError) as error:
-        raise ConfigurationError(f"the address of the database cannot be read: {error}") from error
+        # The error itself may quote a part of a password, so it is not kept as the cause.
+        raise ConfigurationError(_reason(rest, error)) from None
     return url
+
+
+def _reason(rest: str, error: Exception) -> str:
+    """Return why an address cannot be read. It names the host and port, and never a password.
+
+    The user and the password end at the last "@". Parameters after a "?" may hold a password too.
+    """
+    place = rest.rpartition("@")[2].partition("?")[0]
+    host, colon, port = place.partition("/")[0].rpartition(":")
+    if colon and "]" not in port and not port.isdecimal():
+        return (
+            f'the address of the database cannot be read: the port "{port}" of the host "{host}" is not '
+            "a number; expected an address such as postgresql://user@host:5432/name"
+        )
+    return f"the address of the database cannot be read: {error}"
 
 
 def plain_url(url: URL) -> str:

@@ -141,7 +141,8 @@ def _create(connection: Connection, table: Table, into: str) -> sql.Identifier:
     except pg.InvalidParameterValue as error:
         raise ConfigurationError(f"{into!r} is not the name of a table: {error}") from error
     except psycopg.ProgrammingError as error:  # the table exists, or the role may not create it
+        way_out = "; choose another --into" if isinstance(error, pg.DuplicateTable) else ""
         raise ConfigurationError(
-            f"{into} cannot be created: {error.diag.message_primary}"
+            f"{into} cannot be created: {error.diag.message_primary}{way_out}"
         ) from error
     return name

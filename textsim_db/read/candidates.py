@@ -25,7 +25,7 @@ Numbers = npt.NDArray[np.int64]
 
 
 class Keys(NamedTuple):
-    """What several queries are looked up by.
+    """The keys by which several queries are looked up.
 
     buckets: those of each; needed: int32 of shape (queries,), how many a candidate shares at least.
     """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -62,6 +63,8 @@ class _Comparison:
         self._sample = StoredDocuments(self._corpus, self._vocabulary, rows)
         self._sample_rows = self._sample.rows()
         self._keys = self._keys_of(self._sample, np.arange(len(rows)))
+        self._index = make_index(self._sample_rows)
+        # It counts a pair of two documents of the sample from both sides.
         self._histogram = np.zeros(BINS + 1, np.int64)
         self._pairs: list[tuple[Pair, bool]] = []
         self._is_reached: dict[str, bool] = {}
@@ -70,6 +73,7 @@ class _Comparison:
         """Compare the sample with all documents and return the report."""
         ((documents, words),) = self._execute(statements.COUNT_AND_MEAN_WORDS, [])
         self._compare_all(documents, progress)
+        sampled_histogram = self._histogram_of_sample()
         count = len(self._pairs)
         shared = sum(1 for _, shares_bucket in self._pairs if shares_bucket)
         promised = [self._config.probability(pair.similarity) for pair, _ in self._pairs]
@@ -84,20 +88,27 @@ class _Comparison:
             recall=shared / count if count else None,
             interval=wilson(shared, count),
             promised=sum(promised) / count if count else None,
-            histogram=self._histogram.tolist(),
+            histogram=(self._histogram - sampled_histogram).tolist(),
+            sampled_histogram=sampled_histogram.tolist(),
             candidates=self._candidates(),
             missed=sorted(missed, key=lambda pair: -pair.similarity),
             lost=sorted(key for key, is_reached in self._is_reached.items() if not is_reached),
         )
 
     def _compare_all(self, total: int, progress: Progress | None) -> None:
-        index = make_index(self._sample_rows)
+        index = self._index
         done = 0
         for chunk in self._chunks():
             self._compare(index, StoredDocuments(self._corpus, self._vocabulary, chunk))
             done += len(chunk)
             if progress is not None:
                 progress(done, total)
+
+    def _histogram_of_sample(self) -> npt.NDArray[np.int64]:
+        """Return the numbers of pairs within the sample, each pair once, by similarity."""
+        histogram = overlaps(self._index, self._sample_rows, math.inf).histogram
+        histogram[BINS] -= len(self._sample.ids)  # each document with itself
+        return histogram // 2
 
     def _chunks(self) -> Iterator[list[Row]]:
         with self._connection.cursor(self._corpus.label("measure recall"), binary=True) as cursor:
@@ -166,4 +177,6 @@ def distribution(report: RecallReport) -> Distribution:
     """
     share = max(report.sampled, 1)
     middles = [min((i + 0.5) / BINS, 1.0) for i in range(BINS + 1)]
-    return Distribution(middles, [pairs / share for pairs in report.histogram], report.documents)
+    # A pair of two sampled documents gives each of them a similar document.
+    counts = zip(report.histogram, report.sampled_histogram, strict=True)
+    return Distribution(middles, [sum(pairs) / share for pairs in counts], report.documents)

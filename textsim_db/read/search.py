@@ -53,7 +53,7 @@ QUERIES_AT_ONCE = 500
 
 
 class Queries(NamedTuple):
-    """What is compared with stored documents: the rows and the signatures of the queries."""
+    """The rows and the signatures of queries, which are compared with stored documents."""
 
     rows: Rows
     signatures: Signatures

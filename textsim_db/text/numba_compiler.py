@@ -73,12 +73,14 @@ class _Cache(_FunctionCache):  # type: ignore[misc]
     """Numba's cache of one kernel; it warns if a file cannot be read or written."""
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """Return the compiled code, or None if it cannot be read."""
+        """Return the compiled code, or None if it is not cached or cannot be read."""
         try:
-            return super().load_overload(sig, target_context)
+            cached = super().load_overload(sig, target_context)
         except OSError as error:
             _warn_once(str(error))
-            return None
+            cached = None
+        _announce_compilation(cached is not None)
+        return cached
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Save the compiled code; warn if it cannot be saved."""
@@ -91,7 +93,20 @@ class _Cache(_FunctionCache):  # type: ignore[misc]
             _warn_once(str(error))
 
 
+_is_first_kernel = True
 _has_warned = False
+
+
+def _announce_compilation(is_cached: bool) -> None:
+    """Log that kernels are compiled, if the first kernel of this process is not cached.
+
+    Every use of a corpus begins with the same kernel. If that kernel is cached, only few others can be
+    missing, and compiling them takes a moment.
+    """
+    global _is_first_kernel
+    if _is_first_kernel and not is_cached and not _has_warned:
+        log.info("compiling once for this installation; this takes about half a minute")
+    _is_first_kernel = False
 
 
 def _warn_once(reason: str) -> None:
