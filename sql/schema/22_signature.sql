@@ -195,7 +195,7 @@ CREATE FUNCTION textsim._is_candidate(
 RETURNS boolean
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN threshold IS NULL OR (
-    least(a, b)::double precision / greatest(a, b) >= threshold
+    least(a, b)::double precision / nullif(greatest(a, b), 0) >= threshold
     AND shared >= textsim._needed_rows(a, b, threshold));
 COMMENT ON FUNCTION textsim._is_candidate(bigint, integer, integer, double precision)
     IS 'whether documents of a and b shingles share enough buckets; the threshold is NULL for bands, of '
