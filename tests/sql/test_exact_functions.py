@@ -73,6 +73,19 @@ def test_the_needed_rows_are_those_of_the_definition(shared_connection: Connecti
         ]
 
 
+def test_a_planner_that_knows_the_sizes_meets_no_division_by_zero(connection: Connection) -> None:
+    connection.execute("SET plan_cache_mode = force_custom_plan")
+    assert column(connection, "SELECT textsim._count_rows(0, 0.8)") == [0]
+    assert column(connection, "SELECT textsim._is_candidate(3, 0, 0, 0.8)") != [True]
+    connection.execute("SELECT textsim.create_corpus('c', recall => 1)")
+    connection.execute(
+        "SELECT textsim.add('c', 'empty', ''), textsim.add('c', 'a', 'one two three')"
+    )
+    assert connection.execute("SELECT * FROM textsim.candidates('c', '')").fetchall() == []
+    assert connection.execute("SELECT * FROM textsim.matches('c', '')").fetchall() == []
+    assert connection.execute("SELECT * FROM textsim.neighbours('c', 'empty')").fetchall() == []
+
+
 @pytest.mark.parametrize("bits", [3, 63])
 @pytest.mark.parametrize("common", [0, 5])
 def test_the_smallest_values_are_those_of_python(
