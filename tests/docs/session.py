@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+import re
 import selectors
 import signal
 import subprocess
@@ -24,6 +25,8 @@ from textsim_db.database import URL_VARIABLE
 
 SECONDS = 180.0
 _END = "end of the output:"
+_COMPILING = re.compile(r"^compiling once for this installation.*\n", re.MULTILINE)
+"""Only the first command of an installation prints this line, on whatever page that is."""
 
 
 class SnippetFailed(Exception):
@@ -113,7 +116,7 @@ class Session:
         self.shell.stdin.write(script.encode())
         self.shell.stdin.flush()
         output, _, status = self._read_to_end().rpartition(f"\n{_END} ")
-        return output, int(status)
+        return _COMPILING.sub("", output), int(status)
 
     def _read_to_end(self) -> str:
         assert self.shell.stdout
