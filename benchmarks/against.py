@@ -172,7 +172,10 @@ def medians(blocks: list[Figures]) -> Figures:
 
 
 def ratio(name: str, this: float, other: float) -> float:
-    """Return how many times as fast this checkout is, or its share of the other's memory."""
+    """Return how many times as fast this checkout is.
+
+    For memory and bytes, return the value of this checkout divided by the value of the other checkout.
+    """
     return other / this if MEASURES[name][1] == SHORTER else this / other
 
 

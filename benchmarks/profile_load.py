@@ -3,8 +3,8 @@
     python -m benchmarks.profile_load [--documents 200000]
 
 First each stage runs alone on the same documents: the kernels, looking up words, COPY, the index. Then
-the whole load runs, with the processor time of client and server. A load cannot be faster than all cores
-busy all the time.
+the whole load runs, and the processor time of client and server is measured. A load cannot take less
+than this time divided by the number of cores.
 """
 
 from __future__ import annotations

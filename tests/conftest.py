@@ -3,8 +3,8 @@
 Tests that use a database run on the embedded PostgreSQL 16 and on 18. `--postgres` chooses one of
 them, and `--postgres-image` names an image for Docker. TEXTSIM_TEST_DATABASE_URL names any other
 server; its role must be allowed to create databases. Tests marked one_server run on the newest server
-only: those of the command line, of recall and of Python's side. With `--every-server` they run on all.
-Tests marked long run with `--long` only, as `make soak` does.
+only: the tests of the command line, of recall, and of code that runs in Python. With `--every-server`
+they run on all servers. Tests marked long run only with `--long`, which `make soak` uses.
 """
 
 from __future__ import annotations

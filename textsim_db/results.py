@@ -277,15 +277,16 @@ class Statistics:
 
     - `documents`, `empty`: all documents, and the documents without words.
     - `words`, `vocabulary`: all words, and the distinct words.
-    - `growth`: the vocabulary after each twentieth of the documents, in the order of their ids.
+    - `growth`: the numbers of words and distinct words in the first 5 % of the documents, the first
+      10 %, and so on. The documents are in the order of their ids.
     - `frequent`: the most frequent words.
-    - `languages`: the documents by language, if languages are identified.
-    - `lengths`: the words of a document by percentile, 0 to 100.
-    - `sampled`, `candidates`: the sampled documents, and the number of all their candidates.
-    - `similarities`: the number of these candidates by hundredths of similarity, 100 counts. The last
-      count includes similarity 1.
-    - `buckets`: pairs (documents in a bucket, buckets of this size).
-    - `storage`: bytes by part.
+    - `languages`: the number of documents in each language, if languages are identified.
+    - `lengths`: the percentiles of the number of words in a document: 0, 5, 25, 50, 75, 95 and 100.
+    - `sampled`, `candidates`: the number of sampled documents, and the number of all their candidates.
+    - `similarities`: a histogram of these candidates with 100 counts. The first count is for
+      similarities below 0.01; the last count includes similarity 1.
+    - `buckets`: pairs (documents in a bucket, number of buckets of this size).
+    - `storage`: bytes of the documents, of the band rows, and of the indexes of each.
     """
 
     documents: int

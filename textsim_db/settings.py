@@ -44,11 +44,11 @@ class Mode(StrEnum):
 
 
 class Linkage(StrEnum):
-    """Which verified pairs make a cluster.
+    """How verified pairs make clusters.
 
-    - `single`: chains of pairs connect the members.
+    - `single`: a chain of pairs connects every two members.
     - `complete`: every two members are a pair.
-    - `kept`: every member is a pair with the member that is kept.
+    - `kept`: one member is kept, and each other member makes a pair with it.
     """
 
     SINGLE = "single"
@@ -184,7 +184,7 @@ class CorpusSettings:
     shingle: str = _setting(
         "word:3",
         'The unit of comparison: N words ("word:N") or N characters ("char:N") in a row. "word:1" '
-        "compares bags of words.",
+        "compares sets of words.",
     )
     threshold: float = _setting(0.8, "The Jaccard similarity from which documents match.")
     recall: float = _setting(

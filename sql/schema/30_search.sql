@@ -290,5 +290,5 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION textsim.pairs(text, double precision, text)
     IS 'Returns each pair of similar documents with its exact similarity. Each pair is listed once, '
-    'with a < b in byte order. threshold is as in matches(); with language, both documents are in '
-    'this language.';
+    'with a < b in byte order. threshold is as in matches(). If language is set, both documents '
+    'are in this language.';

@@ -170,7 +170,7 @@ BEGIN ATOMIC
     WHERE a.attrelid = relation AND a.attname = column_name;
 END;
 COMMENT ON FUNCTION textsim._is_changed(regclass, name)
-    IS 'the condition of a trigger that an update changed a column';
+    IS 'a condition for the WHEN clause of a trigger: the update changes this column';
 
 CREATE FUNCTION textsim._create_triggers(source textsim.source) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$

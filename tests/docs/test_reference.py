@@ -1,4 +1,4 @@
-"""The reference pages are what the commands and the catalog say now."""
+"""The reference pages agree with the help of the commands and with the catalog."""
 
 from __future__ import annotations
 

@@ -227,7 +227,7 @@ def _unpacked(value: int) -> tuple[int, int]:
 def check_rows(
     rng: random.Random, tokens: Tokens, numbers: npt.NDArray[np.int32], chosen: Numbers
 ) -> None:
-    """Check that a plain reader of the COPY format finds the rows that were written."""
+    """Check that a simple parser of the COPY format reads the rows that were written."""
     keys = [rng.randbytes(rng.choice((0, 1, 30, prepared_batch.MAX_KEY_BYTES))) for _ in chosen]
     ids = np.array([rng.randrange(2**31) for _ in chosen], np.int64)
     counts = np.diff(tokens.word_offsets)

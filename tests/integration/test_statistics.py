@@ -117,5 +117,5 @@ def test_the_command_shows_and_plots_statistics(
     assert len(data["similarities"]) == 100
     textsim("corpus", "create", "empty")
     assert "documents" in textsim("stats", "empty").stdout
-    assert "take --format jsonl" in textsim("stats", "news", "--format", "csv", status=2).stderr
+    assert "use --format jsonl" in textsim("stats", "news", "--format", "csv", status=2).stderr
     assert "words is -1" in textsim("stats", "news", "--words", "-1", status=2).stderr

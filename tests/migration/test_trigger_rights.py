@@ -1,4 +1,4 @@
-"""Triggers and functions gain no rights by names and objects that other roles create."""
+"""A role cannot make triggers and functions run its code with the rights of another role."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ _PARAMETERS = type(pytest.param())
 
 
 def sample(values: Iterable[Any], every: int) -> list[Any]:
-    """Return parameters, all marked long except the first of each `every`."""
+    """Return a parameter for each value. Of every `every` values, all but the first are marked long."""
     return [
         pytest.param(value, marks=pytest.mark.long if number % every else ())
         for number, value in enumerate(values)

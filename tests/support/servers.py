@@ -83,7 +83,7 @@ class Server:
         return f"{self.prefix}template"
 
     def make_template(self) -> None:
-        """Create the database with the schema that tests clone, unless it exists."""
+        """Create the template, a database with the schema, if it does not exist. Tests clone it."""
         with psycopg.connect(self.url) as connection:
             template = connection.execute(
                 "SELECT FROM pg_database WHERE datname = %s", [self.template]

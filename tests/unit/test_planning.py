@@ -1,4 +1,4 @@
-"""Options of bands and rows: their probabilities, the chosen option, and refused arguments."""
+"""plan() lists bands and rows with their probabilities, and marks the chosen option."""
 
 from __future__ import annotations
 

@@ -111,7 +111,7 @@ def drop(corpus: CorpusName, yes: Yes = False, database_url: DatabaseUrl = None)
     print_message(f'removed the corpus "{corpus}"{documents}')
 
 
-@with_settings(*SKETCH, default="as it is")
+@with_settings(*SKETCH, default="unchanged")
 def rebuild(
     corpus: CorpusName, settings: PartialSettings, database_url: DatabaseUrl = None
 ) -> None:

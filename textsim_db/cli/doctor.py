@@ -1,4 +1,4 @@
-"""textsim doctor: what is installed, reachable, running and behind, and what to do about it."""
+"""textsim doctor: check the installation, the database, the corpora and the workers."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def doctor(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
     database_url: DatabaseUrl = None,
 ) -> None:
-    """Report what is installed, reachable, running and behind, and what to do about each fault.
+    """Check the installation, the database, the corpora and the workers.
 
     It prints one line for each fact, and below a fault the command that mends it. It starts nothing
     and changes nothing. Exit status: 0 if all is well, 1 if there is something to do, 2 if no

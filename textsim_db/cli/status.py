@@ -47,9 +47,10 @@ def status(
 ) -> None:
     """Show the attached tables, and how many documents wait for a worker.
 
-    It prints for each corpus: indexed documents; pending documents, which wait for a worker ("about"
-    marks an estimate, while a table is compared); the age of the oldest change; and failed documents,
-    which were set aside. Then it prints the tables, the last errors, and warnings.
+    It prints for each corpus: indexed documents; pending documents, which wait for a worker; the age
+    of the oldest change; and failed documents, which were set aside. "about" marks an estimated number,
+    which is shown while a table is compared with its documents. Then it prints the tables, the last
+    errors, and warnings.
 
     Examples:
     - `textsim status`

@@ -89,7 +89,7 @@ def _distinct(rows: Rows, odd_base: int) -> tuple[HashArray, Int64Array]:
 
 @inlined_kernel
 def _remove_repeated(hashes: HashArray, start: int, end: int) -> int:
-    """Move the distinct values of sorted hashes to the front, and return their end."""
+    """Move the distinct values of sorted hashes to the front, and return the place after the last."""
     last = start
     for k in range(start, end):
         if k == start or hashes[k] != hashes[last - 1]:

@@ -153,7 +153,7 @@ def unknown_word(word_id: int) -> DatabaseError:
 
 
 def _part(tokens: Tokens, chosen: slice | Int64Array) -> Tokens:
-    """Return some of the words, without their division into documents."""
+    """Return the chosen words. The result does not tell which document has which words."""
     return tokens._replace(
         starts=tokens.starts[chosen], ends=tokens.ends[chosen], hashes=tokens.hashes[chosen]
     )

@@ -121,7 +121,7 @@ def _locked(cluster: Path) -> Iterator[None]:
 
 
 class _Server:
-    """The server of one cluster, run by the wheel; used only while the cluster's lock is held."""
+    """Starts, stops and asks the server of one cluster. The caller holds the lock of the cluster."""
 
     def __init__(self, cluster: Path, version: int) -> None:
         # If this folder does not exist when the wheel is imported, the wheel puts its lock into a folder

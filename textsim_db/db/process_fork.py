@@ -28,7 +28,7 @@ def renew_after_fork(engine: Engine) -> None:
 
 
 def cut_after_fork(connection: psycopg.Connection[Any]) -> None:
-    """Cut the connection in every child process that is forked while it is open."""
+    """Cut the connection in each child process, if the process forks while the connection is open."""
     _connections.add(connection)
 
 

@@ -36,8 +36,8 @@ def lr_norm(a: Counted, b: Counted, r: float) -> float:
 def euclidean(a: Counted, b: Counted) -> float:
     """Return the Euclidean distance of two count vectors, L_2, in counts, 0 or more.
 
-    The result is 0 if both are empty. Raises `MeasureError` for items that cannot be hashed and counts
-    below 0. Leskovec, Rajaraman and Ullman, "Mining of Massive Datasets", section 3.5.2.
+    The result is 0 if both are empty. Raises `MeasureError` for items that cannot be hashed and for
+    counts below 0. Leskovec, Rajaraman and Ullman, "Mining of Massive Datasets", section 3.5.2.
 
         >>> euclidean("aaab", "bbbbb")
         5.0
@@ -48,8 +48,8 @@ def euclidean(a: Counted, b: Counted) -> float:
 def manhattan(a: Counted, b: Counted) -> float:
     """Return the Manhattan distance of two count vectors, L_1, in counts, 0 or more.
 
-    The result is 0 if both are empty. Raises `MeasureError` for items that cannot be hashed and counts
-    below 0. Leskovec, Rajaraman and Ullman, "Mining of Massive Datasets", section 3.5.2.
+    The result is 0 if both are empty. Raises `MeasureError` for items that cannot be hashed and for
+    counts below 0. Leskovec, Rajaraman and Ullman, "Mining of Massive Datasets", section 3.5.2.
 
         >>> manhattan("aab", "b")
         2.0
@@ -60,8 +60,8 @@ def manhattan(a: Counted, b: Counted) -> float:
 def cosine_similarity(a: Counted, b: Counted) -> float:
     """Return the cosine of the angle between two count vectors: from 0 to 1.
 
-    The result is 0 if a or b is empty. Raises `MeasureError` for items that cannot be hashed and counts
-    below 0. Salton, Wong and Yang, "A vector space model for automatic indexing", 1975.
+    The result is 0 if a or b is empty. Raises `MeasureError` for items that cannot be hashed and for
+    counts below 0. Salton, Wong and Yang, "A vector space model for automatic indexing", 1975.
 
         >>> cosine_similarity("ab", "abb")
         0.9486832980505138
@@ -74,8 +74,8 @@ def cosine_distance(a: Counted, b: Counted) -> float:
     """Return the angle between two count vectors, from 0 to 90 degrees.
 
     Vectors in the same direction give 0. Vectors that share no item give 90, and so does an empty one.
-    Raises `MeasureError` for items that cannot be hashed and counts below 0. Leskovec, Rajaraman and
-    Ullman, "Mining of Massive Datasets", section 3.5.4.
+    Raises `MeasureError` for items that cannot be hashed and for counts below 0. Leskovec, Rajaraman
+    and Ullman, "Mining of Massive Datasets", section 3.5.4.
 
         >>> round(cosine_distance("ab", "abb"), 2)
         18.43

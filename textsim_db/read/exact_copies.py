@@ -64,7 +64,7 @@ class Copies:
         return ~(represented | is_among(right_of(pairs), self._represented))
 
     def class_of(self, representative: int) -> Ids:
-        """Return all documents that a document represents, itself first."""
+        """Return the representative, and then the documents that it represents."""
         ids = self.by_representative.get(representative)
         return np.array([representative], np.int64) if ids is None else ids
 

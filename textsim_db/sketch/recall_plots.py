@@ -24,8 +24,8 @@ def s_curve(
 ) -> None:
     """Draw the probability of becoming a candidate over the similarity, for each banding.
 
-    The first banding has a thick line. With a report, its measured pairs are drawn behind the lines.
-    Raises ConfigurationError if matplotlib is missing, or for a file that is neither SVG nor PNG.
+    The first banding has a thick line. If there is a report, its measured pairs are drawn behind the
+    lines. Raises ConfigurationError if matplotlib is missing, or if the file is neither SVG nor PNG.
     """
     check_file(path)
     figure = _figure_class()(figsize=(7, 4.5), layout="constrained")

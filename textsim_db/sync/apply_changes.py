@@ -23,7 +23,7 @@ from textsim_db.sync.pieces import Piece
 
 MAX_TRIES = 3
 QUEUE_PATIENCE = "10s"
-"""How long a piece queues behind other writers of its corpus, while it holds no other lock."""
+"""How long a piece waits for other writers of its corpus. It holds no other lock meanwhile."""
 
 CONFLICTS = (*PASSING, pg.LockNotAvailable, pg.ObjectNotInPrerequisiteState)
 """Errors that another transaction causes."""

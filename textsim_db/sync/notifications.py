@@ -15,7 +15,7 @@ from textsim_db.sync.worker_settings import POLL_SECONDS, WorkerSettings
 log = logging.getLogger(__name__)
 
 SOON_SECONDS = 1.0
-"""For this time after a change a worker polls at the default rate, even if its own rate is slower.
+"""For this many seconds after a change, a worker polls as often as by default, even if poll is longer.
 
 Not every commit sends a notification, so the next change may come without a notification.
 """

@@ -42,7 +42,7 @@ from textsim_db.write.vacuum_after_load import settle
 log = logging.getLogger(__name__)
 
 DRAINED_POLLS = 2
-"""After this many empty polls in a row, everything that was claimed before has been written."""
+"""After this many empty polls in a row, every change that was claimed before them is written."""
 KEPT_REFUSALS = 1000
 """The report of run() keeps only the last refused documents, because run() may take months."""
 RECONNECT_SECONDS = (0.1, 30.0)

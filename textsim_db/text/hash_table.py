@@ -64,7 +64,7 @@ def emptied(table: HashTable, hashes: HashArray, first: int, entries: int) -> Ha
 
 @inlined_kernel
 def shift_for(entries: int) -> int:
-    """Return the shift of a table for this many entries; it falls as entries grow.
+    """Return by how many bits a hash is shifted right to give its slot in a table for this many entries.
 
     Most slots of a small table are free, so the processor predicts the branches of a look-up well. A
     large table is at most half full.

@@ -103,7 +103,7 @@ def _cached_table(words: tuple[str, ...]) -> WordTable:
 
 
 def word_table(words: Sequence[bytes]) -> WordTable:
-    """Return a table of distinct words."""
+    """Return a hash table of distinct words."""
     return _table_of_words(concatenate(words), SPREAD)
 
 

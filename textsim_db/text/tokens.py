@@ -140,7 +140,7 @@ def words(text: str) -> list[str]:
 
 
 def split_texts(texts: Utf8, table: Tables) -> Tokens:
-    """Fold case and split texts in NFKC into words."""
+    """Fold the case of texts that are in NFKC, and split them into words."""
     # Two bytes become at most three bytes and a space. A spaceless character, of three bytes or more,
     # gains one space.
     out = _room_for_tokens(

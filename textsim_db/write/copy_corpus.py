@@ -110,7 +110,7 @@ def _places(sorted_ids: Int32Array, ids: Int32Array) -> Int64Array:
 
 
 class OldRow(NamedTuple):
-    """A document of the old corpus: word_ids in the format of array_send, or else a normal form."""
+    """A document of the old corpus. It has word_ids, in the format of array_send, or a normal form."""
 
     id: int
     key: str

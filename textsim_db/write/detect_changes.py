@@ -11,7 +11,10 @@ from textsim_db.db.binary_format import load_int4_array
 from textsim_db.write.prepared_batch import Batch
 
 ADDED, REPLACED, UNCHANGED, COMPLETED = range(4)
-"""The outcome of a document; COMPLETED: it was stored unchanged, but its words had no ids yet."""
+"""The outcome of writing a document.
+
+COMPLETED: the stored document has the same words, and the words get their ids.
+"""
 
 Outcomes = npt.NDArray[np.int8]
 

@@ -39,7 +39,7 @@ from textsim_db.write.vacuum_after_load import settle
 log = logging.getLogger(__name__)
 
 FEW = 2000
-"""If fewer documents changed, they are copied while writers wait."""
+"""If fewer documents than this changed, they are copied while writers wait."""
 MAX_ROUNDS = 10
 PATIENCE = "100ms"
 """How long we queue for the lock. Meanwhile new writers wait behind us, so a longer wait delays them."""
