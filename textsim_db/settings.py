@@ -176,7 +176,8 @@ class CorpusConfig:
         settings = CorpusSettings(
             str(self.shingle),
             self.threshold,
-            self.recall,
+            # Bands have recall 1 at threshold 1, which must not make an exact corpus of them.
+            DEFAULTS.recall if self.recall == 1 and not self.is_exact else self.recall,
             self.num_hashes,
             self.seed,
             stop_words=self.stop_words,

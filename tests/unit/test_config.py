@@ -126,3 +126,11 @@ def test_bands_that_can_find_nothing_are_refused(threshold: float, rows: int) ->
 def test_a_shingle_setting_is_parsed_and_printed(text: str, shingle: tuple[str, int]) -> None:
     assert Shingle.parse(text) == shingle
     assert str(Shingle.parse(text)) == text
+
+
+def test_bands_at_threshold_1_stay_bands_in_a_rebuild() -> None:
+    config = CorpusSettings(threshold=1.0, bands=18, rows=7).complete()
+    assert config.recall == 1
+    assert not config.changed(threshold=0.8).is_exact
+    assert CorpusSettings(recall=1.0).complete().changed(threshold=0.7).is_exact
+    assert not CorpusSettings(recall=1.0).complete().changed(recall=0.95).is_exact

@@ -6,6 +6,7 @@ the values finds the same pairs, if all documents of a corpus have the same orde
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -17,7 +18,7 @@ from textsim_db.text.tokens import Tokens
 
 FEWEST_DOCUMENTS = 100
 """A sample of fewer documents does not show which shingles are common."""
-COMMON_SHARE = 1 / 2500
+COMMON_SHARE = 1 / 20_000
 """A shingle is common if this share of the documents of a sample has it, and at least two have."""
 
 
@@ -35,13 +36,19 @@ class CommonValues(NamedTuple):
 NO_COMMON = CommonValues(np.empty(0, np.int64), np.empty(0, np.int16))
 
 
-def learn_common(tokens: Tokens, shingle: Shingle) -> CommonValues:
-    """Return the common shingles of a sample of documents; none of fewer than FEWEST_DOCUMENTS."""
-    documents = len(tokens.word_offsets) - 1
+def learn_common(samples: Iterable[Tokens], shingle: Shingle) -> CommonValues:
+    """Return the common shingles of a sample of documents, which comes in parts.
+
+    Returns none if there are fewer than FEWEST_DOCUMENTS documents.
+    """
+    hashes = [np.empty(0, np.int64)]
+    documents = 0
+    for tokens in samples:
+        documents += len(tokens.word_offsets) - 1
+        hashes.append(find_shingles(tokens, shingle).hashes.view(np.int64))
     if documents < FEWEST_DOCUMENTS:
         return NO_COMMON
-    hashes = find_shingles(tokens, shingle).hashes.view(np.int64)
-    values, counts = np.unique(hashes, return_counts=True)
+    values, counts = np.unique(np.concatenate(hashes), return_counts=True)
     is_common = counts >= max(2, documents * COMMON_SHARE)
     classes = np.log2(counts[is_common]).astype(np.int16)
     return CommonValues(values[is_common], classes)

@@ -22,13 +22,13 @@ from textsim_db.settings import CorpusConfig
 from textsim_db.sketch.common_values import FEWEST_DOCUMENTS, learn_common
 from textsim_db.text.tokens import tokens_of
 from textsim_db.write import statements
-from textsim_db.write.prepared_batch import BATCH_DOCUMENTS, prepare
+from textsim_db.write.prepared_batch import in_batches, prepare
 from textsim_db.write.rebuild import rebuild
 
 log = logging.getLogger(__name__)
 
 SAMPLE_DOCUMENTS = 50_000
-"""The documents of a corpus from which a rebuild learns. More show rarer shingles, and take memory."""
+"""The documents from which a corpus learns. More documents show rarer shingles, and take memory."""
 
 
 def learn_from_load(
@@ -42,11 +42,11 @@ def learn_from_load(
     corpus = store.corpus
     if not corpus.config.is_exact or corpus.config.common or not _can_learn(store):
         return None, documents
-    head, documents = _peek(documents, BATCH_DOCUMENTS)
+    head, documents = _peek(documents, SAMPLE_DOCUMENTS)
     if len(head) < FEWEST_DOCUMENTS:
         return None, documents
-    tokens = prepare(head, corpus.config).sketches.tokens
-    common = learn_common(tokens, corpus.config.shingle)
+    batches = (prepare(batch, corpus.config) for batch in in_batches(head))
+    common = learn_common((batch.sketches.tokens for batch in batches), corpus.config.shingle)
     if not len(common.values):
         return None, documents
     log.info(
@@ -71,7 +71,7 @@ def learn_from_corpus(store: Store, config: CorpusConfig) -> CorpusConfig:
     composed = normal_forms(word_ids, offsets, store.dictionary)
     forms = [form if row[1] is None else row[1] for row, form in zip(rows, composed, strict=True)]
     tokens = tokens_of([form.encode() for form in forms])
-    common = learn_common(tokens, config.shingle)
+    common = learn_common([tokens], config.shingle)
     return replace(config, common=common if len(common.values) else None)
 
 
