@@ -208,6 +208,7 @@ class RecallReport(NamedTuple):
 
     - `threshold`: the threshold of the measurement.
     - `documents`: the documents in the corpus.
+    - `empty`: the documents without words, which are left out.
     - `words`: the mean number of words in a document.
     - `sampled`: the documents that were compared with all documents.
     - `pairs`: the matching pairs of a sampled document and another document.
@@ -225,6 +226,7 @@ class RecallReport(NamedTuple):
 
     threshold: float
     documents: int
+    empty: int
     words: float
     sampled: int
     pairs: int

@@ -79,6 +79,8 @@ def test_bands_that_find_nearly_everything(textsim: Textsim) -> None:
 def test_a_corpus_without_pairs(textsim: Textsim) -> None:
     textsim("corpus", "create", "c")
     assert "the recall is unknown" in textsim("plan", "c").stdout
+    textsim("index", "c", "-", "--kind", "jsonl", input='{"id": 1, "text": "..."}\n')
+    assert "; 1 without words left out\n" in textsim("plan", "c").stdout
 
 
 @pytest.mark.parametrize("suffix", ["svg", "png"])

@@ -122,7 +122,8 @@ def test_a_worker_follows_a_table_that_is_renamed_altered_or_dropped(
     connection.execute("INSERT INTO fine VALUES (2, 'goes on still')")
     worker = db.worker()
     worker.run(until_idle=True)
-    assert worker.unusable == {"public.renamed": 'its column "body" does not exist'}
+    fault = 'its column "body" does not exist; the table has "id", "content", "other"'
+    assert worker.unusable == {"public.renamed": fault}
     connection.execute("DROP TABLE renamed")
     worker = db.worker()
     worker.run(until_idle=True)

@@ -46,5 +46,5 @@ def test_the_hint_for_an_unknown_corpus_names_the_nearest_one(
 def test_the_hint_for_an_unknown_column_names_the_nearest_one(connection: Connection) -> None:
     connection.execute("SELECT textsim.create_corpus('news')")
     connection.execute("CREATE TABLE article (id int PRIMARY KEY, body text)")
-    with pytest.raises(pg.Error, match='column "bdy" does not exist; did you mean "body"'):
+    with pytest.raises(pg.Error, match='the table has "id", "body"; did you mean "body"'):
         connection.execute("SELECT textsim.attach('news', 'article', 'id', 'bdy')")

@@ -250,9 +250,10 @@ def _lines(report: RecallReport, banding: Bands | None) -> list[str]:
     candidates = report.candidates or [0]
     mean = sum(candidates) / len(candidates)
     keys = "exact" if banding is None else f"{banding.bands} bands of {banding.rows} rows"
+    left_out = f"; {report.empty:,} without words left out" if report.empty else ""
     lines = [
         f"{count(report.sampled, 'document')} of {report.documents:,}, compared with all documents; "
-        f"{report.words:.0f} words on average",
+        f"{report.words:.0f} words on average{left_out}",
         f"{keys}, threshold {report.threshold:g}",
         f"candidates of a document: {mean:.3g} on average, "
         f"median {candidates[len(candidates) // 2]:,}, {candidates[-1]:,} at most",

@@ -45,7 +45,7 @@ def measure_recall(
         size = min(sample, len(ids))
         chosen = np.sort(np.random.default_rng(seed).choice(ids, size, replace=False))
         comparison = _Comparison(connection, store, threshold, chosen)
-        return comparison.report(progress)
+        return comparison.report(len(ids), progress)
 
 
 class _Comparison:
@@ -69,8 +69,11 @@ class _Comparison:
         self._pairs: list[tuple[Pair, bool]] = []
         self._is_reached: dict[str, bool] = {}
 
-    def report(self, progress: Progress | None) -> RecallReport:
-        """Compare the sample with all documents and return the report."""
+    def report(self, with_words: int, progress: Progress | None) -> RecallReport:
+        """Compare the sample with all documents and return the report.
+
+        with_words: the number of documents that have words.
+        """
         ((documents, words),) = self._execute(statements.COUNT_AND_MEAN_WORDS, [])
         self._compare_all(documents, progress)
         sampled_histogram = self._histogram_of_sample()
@@ -81,6 +84,7 @@ class _Comparison:
         return RecallReport(
             threshold=self._threshold,
             documents=int(documents),
+            empty=int(documents) - with_words,
             words=float(words),
             sampled=len(self._sample.ids),
             pairs=count,
