@@ -190,6 +190,16 @@ END;
 COMMENT ON FUNCTION textsim._needed_rows(integer, integer, double precision)
     IS 'how many rows two documents of a and b shingles share in an exact corpus if they are similar';
 
+CREATE FUNCTION textsim._least_needed_rows(shingles integer, threshold double precision)
+RETURNS integer
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN CASE WHEN threshold IS NULL THEN 1
+    ELSE textsim._needed_rows(
+        shingles, greatest(1, floor(threshold * shingles))::integer, threshold) END;
+COMMENT ON FUNCTION textsim._least_needed_rows(integer, double precision)
+    IS 'how many rows a document shares at least with any candidate, the smallest one included; 1 for '
+    'bands, which have no threshold here';
+
 CREATE FUNCTION textsim._is_candidate(
     shared bigint, a integer, b integer, threshold double precision)
 RETURNS boolean

@@ -144,6 +144,7 @@ BEGIN
             SELECT b.document_id, count(*) AS shared
             FROM unnest($1) q (bucket) JOIN textsim.%I b ON b.bucket = q.bucket
             GROUP BY b.document_id
+            HAVING count(*) >= textsim._least_needed_rows($3, $4)
         ) f
         JOIN textsim.%I d ON d.id = f.document_id
         WHERE ($2 IS NULL OR d.language = $2)
@@ -154,7 +155,7 @@ BEGIN
         CASE WHEN c.bands IS NULL THEN c.threshold END;
 END $$;
 COMMENT ON FUNCTION textsim.candidates(text, text, text)
-    IS 'Returns the documents that share a bucket with a text, and how many buckets (bands), most '
+    IS 'Returns the documents that share a bucket with a text, and how many buckets (shared), most '
     'first. Nothing is verified: matches() returns the documents that are similar. With language, '
     'only documents in this language are returned.';
 
@@ -230,7 +231,7 @@ BEGIN
     USING CASE WHEN c.bands IS NULL THEN c.threshold END;
 END $$;
 COMMENT ON FUNCTION textsim.candidate_pairs(text)
-    IS 'Returns each pair of documents that share a bucket, and how many buckets (bands). Each pair '
+    IS 'Returns each pair of documents that share a bucket, and how many buckets (shared). Each pair '
     'is listed once, with a < b in byte order; nothing is verified.';
 
 -- A second function, not a default for key: a NULL key in a LATERAL join must not list the whole corpus.

@@ -194,8 +194,7 @@ RETURN CASE WHEN is_exact THEN $part$
             OFFSET 0  -- looked up bucket by bucket, whatever the size of the table was
         ) b
         GROUP BY b.document_id
-        HAVING count(*) >= textsim._needed_rows(
-            own_count, greatest(1, floor(threshold * own_count))::integer, threshold)$part$
+        HAVING count(*) >= textsim._least_needed_rows(own_count, threshold)$part$
     ELSE $part$
         SELECT DISTINCT b.document_id FROM textsim.band_{id} b WHERE b.bucket = ANY (own_buckets)$part$
 END;

@@ -115,7 +115,7 @@ def test_the_functions_of_an_exact_corpus_contain_its_threshold(
     assert (
         "_smallest_values(1, shingle_values, '0.55'::double precision)" in texts_by_name["write_1"]
     )
-    assert "textsim._needed_rows(" in texts_by_name["search_1"]
+    assert "textsim._least_needed_rows(" in texts_by_name["search_1"]
 
 
 def test_the_functions_state_volatility_settings_and_rights(
