@@ -91,8 +91,8 @@ class Measured:
         }
         seconds = statistics.median(milliseconds(self.corpus.query_many, texts) for _ in range(3))
         self.figures["batch_rate"] = 1000 * len(texts) / seconds
-        found = [len(self.corpus.candidates(text)) for text in texts[:200]]
-        self.figures["candidates"] = statistics.mean(found)
+        counts = [len(self.corpus.candidates(text)) for text in texts[:200]]
+        self.figures["candidates"] = statistics.mean(counts)
         self.figures["sql_match_ms"] = self._sql("SELECT textsim.matches(%s, %s)", texts[:300])
         unlike = shuffled(texts[:300], "unlike")
         self.figures["sql_none_ms"] = self._sql("SELECT textsim.matches(%s, %s)", unlike)
@@ -124,9 +124,9 @@ class Measured:
 
     def pairs(self) -> None:
         """List all pairs and all clusters."""
-        found: list[ts.Pair] = []
-        seconds, processor = self._timed(lambda: found.extend(self.corpus.pairs()))
-        self.figures |= {"pairs_s": seconds, "pairs_processor_s": processor, "pairs": len(found)}
+        pairs: list[ts.Pair] = []
+        seconds, processor = self._timed(lambda: pairs.extend(self.corpus.pairs()))
+        self.figures |= {"pairs_s": seconds, "pairs_processor_s": processor, "pairs": len(pairs)}
         self.figures["clusters_s"], _ = self._timed(lambda: list(self.corpus.clusters()))
         self.figures["peak_mb"] = peak_mb()
 

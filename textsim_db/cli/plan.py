@@ -263,8 +263,8 @@ def _lines(report: RecallReport, banding: Bands | None) -> list[str]:
         return lines
     low, high = report.interval
     if banding is None:
-        found = f"{report.candidate_pairs:,} of {count(report.pairs, 'pair')} found"
-        lines.append(f"recall: exact, no pair can be missed; {found}")
+        pairs = f"{report.candidate_pairs:,} of {count(report.pairs, 'pair')}"
+        lines.append(f"recall: exact, no pair can be missed; {pairs} found")
         return lines
     lines.append(
         f"recall: {report.recall:.4f} ({report.candidate_pairs:,} of {count(report.pairs, 'pair')}; "
