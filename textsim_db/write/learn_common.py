@@ -20,15 +20,18 @@ from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.read.stored_documents import normal_forms
 from textsim_db.settings import CorpusConfig
 from textsim_db.sketch.common_values import FEWEST_DOCUMENTS, learn_common
+from textsim_db.text.streams import cut
 from textsim_db.text.tokens import tokens_of
 from textsim_db.write import statements
-from textsim_db.write.prepared_batch import in_batches, prepare
+from textsim_db.write.prepared_batch import in_batches, length_of, prepare
 from textsim_db.write.rebuild import rebuild
 
 log = logging.getLogger(__name__)
 
 SAMPLE_DOCUMENTS = 50_000
 """The documents from which a corpus learns. More documents show rarer shingles, and take memory."""
+SAMPLE_BYTES = 256 * 1024 * 1024
+"""The size of the stored documents from which a rebuild learns, unless a single page has more."""
 
 
 def learn_from_load(
@@ -42,7 +45,10 @@ def learn_from_load(
     corpus = store.corpus
     if not corpus.config.is_exact or corpus.config.common or not _can_learn(store):
         return None, documents
-    head, documents = _peek(documents, SAMPLE_DOCUMENTS)
+    pieces = cut(documents, SAMPLE_DOCUMENTS, _weight)
+    head = next(pieces, [])
+    # The pieces end with the error that the documents raised, if they did.
+    documents = chain(head, documents, chain.from_iterable(pieces))
     if len(head) < FEWEST_DOCUMENTS:
         return None, documents
     batches = (prepare(batch, corpus.config) for batch in in_batches(head))
@@ -63,10 +69,12 @@ def learn_from_corpus(store: Store, config: CorpusConfig) -> CorpusConfig:
         return replace(config, common=None)
     with autocommit(store.engine) as connection:
         cursor = connection.cursor(binary=True)
-        ((count,),) = cursor.execute(store.corpus.statement(statements.COUNT_DOCUMENTS)).fetchall()
-        percent = min(100.0, 100.0 * SAMPLE_DOCUMENTS / max(count, 1))
+        ((count, size),) = cursor.execute(
+            store.corpus.statement(statements.SIZE_OF_CORPUS)
+        ).fetchall()
+        share = min(1.0, SAMPLE_DOCUMENTS / max(count, 1), SAMPLE_BYTES / max(size, 1))
         statement = store.corpus.statement(statements.SAMPLE_OF_WORDS)
-        rows = cursor.execute(statement, [percent]).fetchall()
+        rows = cursor.execute(statement, [100 * share]).fetchall()
     word_ids, offsets = load_int4_arrays([row[0] or b"" for row in rows])
     composed = normal_forms(word_ids, offsets, store.dictionary)
     forms = [form if row[1] is None else row[1] for row, form in zip(rows, composed, strict=True)]
@@ -75,25 +83,12 @@ def learn_from_corpus(store: Store, config: CorpusConfig) -> CorpusConfig:
     return replace(config, common=common if len(common.values) else None)
 
 
+def _weight(document: Any) -> int:
+    """Return the weight of a document in a sample, which may have eight times the text of a batch."""
+    return length_of(document) // 8
+
+
 def _can_learn(store: Store) -> bool:
     with autocommit(store.engine) as connection:
         row = connection.execute(store.corpus.statement(statements.IS_EMPTY_AND_OWN)).fetchone()
         return row == (True,)
-
-
-def _peek(documents: Iterator[Any], count: int) -> tuple[list[Any], Iterator[Any]]:
-    """Return the first documents, and an iterator over all; it raises an error where it occurred."""
-    head: list[Any] = []
-    try:
-        for document in documents:
-            head.append(document)
-            if len(head) == count:
-                break
-    except Exception as error:
-        return head, chain(head, _raising(error))
-    return head, chain(head, documents)
-
-
-def _raising(error: Exception) -> Iterator[Any]:
-    raise error
-    yield

@@ -53,7 +53,7 @@ class Batch:
 
 def in_batches(documents: Iterable[Any]) -> Iterator[list[Any]]:
     """Cut a stream of (key, text) into lists, by number of documents and of characters."""
-    return cut(documents, BATCH_DOCUMENTS, _length)
+    return cut(documents, BATCH_DOCUMENTS, length_of)
 
 
 def prepare(items: list[Any], config: CorpusConfig) -> Batch:
@@ -161,7 +161,8 @@ def without_words(batch: Batch, hidden: npt.NDArray[np.int64], config: CorpusCon
     )
 
 
-def _length(item: Any) -> int:
+def length_of(item: Any) -> int:
+    """Return the characters of the text of a document, 0 if it is none."""
     with suppress(TypeError, IndexError, KeyError):  # refused when the batch is prepared
         return len(item[1])
     return 0

@@ -97,8 +97,9 @@ IS_EMPTY_AND_OWN: Final[LiteralString] = """
 SELECT NOT EXISTS (SELECT FROM {document}) AND pg_catalog.pg_has_role(relowner, 'USAGE')
 FROM pg_catalog.pg_class WHERE oid = {document_name}::regclass
 """
-COUNT_DOCUMENTS: Final[LiteralString] = """
-/* textsim-db: count the documents of corpus {id} */ SELECT count(*) FROM {document}
+SIZE_OF_CORPUS: Final[LiteralString] = """
+/* textsim-db: rebuild corpus {id}: size */
+SELECT count(*), pg_catalog.pg_table_size({document_name}::regclass) FROM {document}
 """
 SAMPLE_OF_WORDS: Final[LiteralString] = """
 /* textsim-db: rebuild corpus {id}: sample of documents */
