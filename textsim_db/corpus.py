@@ -259,7 +259,7 @@ class Corpus:
             text: the text to compare; it is not stored.
             threshold: the lowest similarity of a match; by default the threshold of the corpus. A lower
                 threshold is allowed, but lowers the recall: a document of similarity s is found
-                with probability 1 - (1 - s**rows)**bands.
+                with probability 1 - (1 - s**rows)**bands. An exact corpus refuses a lower threshold.
             limit: the largest number of matches; None returns all.
             measure: a name of textsim_db.measures.MEASURES. The candidates stay the same; the measure
                 verifies and orders them. `containment` (of the text in the document), `overlap` and
@@ -359,7 +359,8 @@ class Corpus:
     def candidates(self, text: str, language: str | None = None) -> list[Candidate]:
         """Return the documents that share a bucket with a text, without verifying them.
 
-        The documents that share most buckets come first. language is that of query().
+        In an exact corpus they share as many buckets as the sizes of both texts require. The documents
+        that share most buckets come first. language is that of query().
 
         Raises:
             DocumentError: the text could not be stored.
@@ -510,7 +511,7 @@ class Corpus:
         sample: int = 1000,
         seed: int | None = None,
     ) -> list[Option]:
-        """Return the possible numbers of bands and rows, with their cost in this corpus.
+        """Return the options, an exact corpus or bands and rows, with their cost in this corpus.
 
         A sample shows how similar the documents are. `chosen` marks the option that create_corpus()
         and rebuild() take. By default threshold, recall and num_hashes are those of the corpus.

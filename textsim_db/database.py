@@ -109,7 +109,8 @@ class Database:
             shingle: the unit of comparison, `"word:N"` or `"char:N"`: N consecutive words or characters.
             threshold: the Jaccard similarity from which two documents match, above 0 and at most 1.
             recall: the probability that a search finds a document exactly at the threshold. Bands and
-                rows are chosen by threshold and recall.
+                rows are chosen by threshold and recall. 1 makes an exact corpus, which has no bands and
+                finds every document at or above the threshold.
             num_hashes: the number of values in a signature. More values take more disk space, and leave
                 fewer candidates to verify.
             seed: the seed of the hash functions.

@@ -128,3 +128,14 @@ def test_wrong_usage(textsim: Textsim, monkeypatch: pytest.MonkeyPatch) -> None:
     assert (
         "plots need matplotlib, which is not installed: pip install 'textsim-db[plot]'" in message
     )
+
+
+def test_an_exact_corpus_promises_nothing_below_its_threshold(textsim: Textsim) -> None:
+    texts = {f"{i}": f"one two three four five six seven eight nine {i % 2}" for i in range(6)}
+    lines = "".join(f'{{"id": "{key}", "text": "{text}"}}\n' for key, text in texts.items())
+    Path("exact.jsonl").write_text(lines)
+    textsim("index", "exact", "exact.jsonl", "--create", "--recall", "1", "--threshold", "0.9")
+    assert "exact, no pair can be missed" in textsim("plan", "exact").stdout
+    below = textsim("plan", "exact", "--threshold", "0.5").stdout
+    assert "no pair can be missed" not in below
+    assert "exact: every pair at 0.9 or more is found" in below

@@ -101,18 +101,22 @@ def plan(
         _write_report(result.report, result.banding, form)
     _write_options(result.options, result.threshold, every, form)
     if form is Format.TABLE:
-        _show_curve(result.banding, result.threshold)
+        _show_curve(result)
     _write_caution(result.banding, result.threshold)
     if plot is not None:
         _draw_curves(plot, result)
 
 
 class _Plan(NamedTuple):
-    """The possible bandings, the banding in use or recommended, and its measured recall if any."""
+    """The possible bandings, the banding in use or recommended, and its measured recall if any.
+
+    exact_from: without a banding, the similarity from which every pair is found.
+    """
 
     options: list[Option]
     banding: Bands | None
     threshold: float
+    exact_from: float
     report: RecallReport | None = None
 
 
@@ -124,7 +128,7 @@ def _plan_corpus_to_come(
     options = band_options.plan(**settings, words=words, documents=documents, background=background)
     best = next(option for option in options if option.chosen)
     threshold = settings.get("threshold", DEFAULTS.threshold)
-    return _Plan(options, best.banding, threshold)
+    return _Plan(options, best.banding, threshold, threshold)
 
 
 def _plan_existing_corpus(
@@ -145,7 +149,7 @@ def _plan_existing_corpus(
     options = band_options.options(
         threshold, recall, num_hashes, report.words, distribution(report)
     )
-    return _Plan(options, opened.config.banding, threshold, report)
+    return _Plan(options, opened.config.banding, threshold, opened.config.threshold, report)
 
 
 def _draw_curves(path: str, result: _Plan) -> None:
@@ -187,11 +191,12 @@ def _write_options(options: list[Option], threshold: float, every: bool, form: F
     write(columns, rows, form)
 
 
-def _show_curve(banding: Bands | None, threshold: float) -> None:
+def _show_curve(result: _Plan) -> None:
     from rich.text import Text
 
+    banding, threshold = result.banding, result.threshold
     if banding is None:
-        console().print(f"\nexact: every pair at {threshold:g} or more is found")
+        console().print(f"\nexact: every pair at {result.exact_from:g} or more is found")
         return
     lines = [f"probability of becoming a candidate, {banding.bands} bands of {banding.rows} rows"]
     for step in range(20):
@@ -262,7 +267,7 @@ def _lines(report: RecallReport, banding: Bands | None) -> list[str]:
         lines.append("the sample has no pair of similar documents, so the recall is unknown")
         return lines
     low, high = report.interval
-    if banding is None:
+    if banding is None and report.promised == 1:  # no pair is below the threshold of the corpus
         pairs = f"{report.candidate_pairs:,} of {count(report.pairs, 'pair')}"
         lines.append(f"recall: exact, no pair can be missed; {pairs} found")
         return lines

@@ -145,7 +145,7 @@ class _Comparison:
                 self._pairs.append((Pair(min(a, b), max(a, b), value), shares_bucket))
 
     def _keys_of(self, documents: StoredDocuments, numbers: Ids) -> Keys:
-        """Return what documents are looked up by."""
+        """Return the keys by which documents are looked up."""
         signatures = documents.signatures(numbers)
         buckets = buckets_of(signatures, self._config)
         return keys_of(buckets, documents.shingle_counts[numbers], self._config)
