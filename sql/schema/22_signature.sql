@@ -343,7 +343,8 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION textsim.buckets(text, integer[])
     IS 'Returns the bucket of a signature in each band of a corpus; no rows for an empty signature. In '
-    'an exact corpus, the values of a signature are its buckets. Raises an error if the signature has another length than the signatures of the corpus.';
+    'an exact corpus, the values of a signature are its buckets. Raises an error if the signature '
+    'has another length than the signatures of the corpus.';
 
 CREATE FUNCTION textsim.estimate(a integer[], b integer[]) RETURNS double precision
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$

@@ -156,8 +156,9 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION textsim.candidates(text, text, text)
     IS 'Returns the documents that share a bucket with a text, and how many buckets (shared), most '
-    'first. Nothing is verified: matches() returns the documents that are similar. With language, '
-    'only documents in this language are returned.';
+    'first. In an exact corpus they share as many as the sizes of both texts require. Nothing is '
+    'verified: matches() returns the documents that are similar. With language, only documents in '
+    'this language are returned.';
 
 CREATE FUNCTION textsim.matches(
     corpus text, body text,
@@ -185,8 +186,8 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION textsim.matches(text, text, double precision, integer, text)
     IS 'Returns the documents similar to a text and their exact similarity, best first. threshold is '
-    'the least similarity, by default the threshold of the corpus; below that, some matches are '
-    'not found. max_results limits the rows (NULL: no limit). With language, only documents in '
+    'the least similarity, by default the threshold of the corpus. Below that, some matches are '
+    'not found, and an exact corpus raises an error. max_results limits the rows (NULL: no limit). With language, only documents in '
     'this language are returned.';
 
 CREATE FUNCTION textsim.neighbours(
