@@ -24,7 +24,7 @@ from textsim_db.spark import find_candidates
             'key="ID" names no column .* expected one of "id", "text"; did you mean "id"',
         ),
         ({"text": "texts"}, 'text="texts" names no column .*did you mean "text"'),
-        ({"treshold": 0.5}, '"treshold" is not a setting; .*did you mean "threshold"'),
+        ({"treshold": 0.5}, '"treshold" is not a setting .*did you mean "threshold"'),
         ({"threshold": 2}, "threshold is 2; expected above 0"),
         ({"partitions": 0}, "partitions is 0; expected 1 to"),
     ],

@@ -40,6 +40,10 @@ log = logging.getLogger(__name__)
 
 SETTINGS = ("shingle", "threshold", "recall", "num_hashes", "seed", "bands", "rows", "stop_words")
 """The settings of a corpus that decide which documents are similar."""
+PARTITION_BYTES = 128 * 1024 * 1024
+"""The bytes of the source for each partition of buckets. More make fewer tasks, with more memory."""
+MOST_TASKS = 50
+MOST_PARTITIONS = 100_000
 _SHOWN_KEYS = 3
 _REMOVED = "textsim_removed_key"
 
@@ -194,8 +198,8 @@ def find_candidates(
             result; both times it must have the same rows.
         key: the column with the keys: strings or integers, which are unique.
         text: the column with the texts.
-        partitions: the partitions of the buckets. By default two for each core, and at least as many
-            as the DataFrame has.
+        partitions: the partitions of the buckets. By default two for each core, and more if Spark
+            expects more than 128 MB of the source for each.
         settings: the settings of a corpus: shingle, threshold, recall, num_hashes, bands, rows, seed,
             stop_words.
 
@@ -203,13 +207,12 @@ def find_candidates(
         ConfigurationError: a setting or a column is not possible, two rows have the same key, or the
             candidates are too many.
     """
-    columns = Columns(key, text)
+    config, columns = _config(settings), Columns(key, text)
     columns.check(df)
     if partitions is None:
-        parallelism = df.sparkSession.sparkContext.defaultParallelism
-        partitions = max(2 * parallelism, df.rdd.getNumPartitions())
-    check_count(partitions, "partitions", 1, 100_000)
-    return Candidates(df, columns, _config(settings), partitions)
+        partitions = _partitions_for(df)
+    check_count(partitions, "partitions", 1, MOST_PARTITIONS)
+    return Candidates(df, columns, config, partitions)
 
 
 def pairs(df: DataFrame, key: str = "id", text: str = "text", **settings: Any) -> DataFrame:
@@ -264,6 +267,18 @@ def dedupe(
     linkage and rank are those of Candidates.dedupe(), the other arguments those of find_candidates().
     """
     return find_candidates(df, key, text, **settings).dedupe(linkage, rank)
+
+
+def _partitions_for(df: DataFrame) -> int:
+    """Return how many partitions the buckets need by Spark's estimate of the source, without a job.
+
+    The estimate of a join may be far too large, so a core gets at most MOST_TASKS partitions.
+    """
+    cores = df.sparkSession.sparkContext.defaultParallelism
+    plan: Any = df
+    size = int(plan._jdf.queryExecution().optimizedPlan().stats().sizeInBytes().toString())
+    wanted = min(size // PARTITION_BYTES, MOST_TASKS * cores)
+    return min(max(2 * cores, wanted), MOST_PARTITIONS)
 
 
 def _config(settings: dict[str, Any]) -> CorpusConfig:

@@ -139,12 +139,15 @@ def _print_refusals(found: Candidates) -> None:
 
 @contextlib.contextmanager
 def _session(master: str | None) -> Iterator[SparkSession]:
-    """Lend a session: the one of spark-submit, or one of this process."""
+    """Lend the session of this process, or a new one: with spark-submit's master, or this machine."""
     from pyspark.sql import SparkSession
 
+    active = SparkSession.getActiveSession()
+    if active is not None:
+        yield active
+        return
     builder = SparkSession.builder.appName("textsim dedupe")
-    is_submitted = "PYSPARK_GATEWAY_PORT" in os.environ
-    if master is None and not is_submitted:
+    if master is None and "PYSPARK_GATEWAY_PORT" not in os.environ:
         master = "local[*]"
     if master is not None:
         builder = builder.master(master)

@@ -18,7 +18,7 @@ _FORMATS = {"jsonl": "json", "ndjson": "json", "json": "json", "csv": "csv", "pa
 
 
 class Place(NamedTuple):
-    """Where Spark reads or writes rows: a folder, a file, or a table of its catalog."""
+    """A folder, a file, or a table of the catalog, that Spark reads or writes."""
 
     name: str
     format: str
@@ -68,7 +68,7 @@ class Place(NamedTuple):
 
 
 class Counts(NamedTuple):
-    """What was removed and what stays; documents: without the refused rows."""
+    """The counts of a deduplication; documents: without the refused rows."""
 
     documents: int
     refused: int
