@@ -60,6 +60,18 @@ COPY_BAND_ROWS: Final[LiteralString] = """
 COPY {band} (bucket, document_id) FROM STDIN (FORMAT binary)
 """
 
+# Keeping twins out of a unique corpus.
+
+LOCK_BUCKETS: Final[LiteralString] = """
+/* textsim-db: lock the buckets of documents of a unique corpus */
+SELECT textsim._lock_buckets(%s::integer, %s::integer[])
+"""
+LOCK_STANDING: Final[LiteralString] = """
+/* textsim-db: lock the matches of documents of corpus {id} */
+SELECT id, pg_catalog.array_send(word_ids), normal_form
+FROM {document} WHERE id = ANY (%s::integer[]) ORDER BY id FOR SHARE
+"""
+
 # After a load.
 
 ESTIMATED_DOCUMENTS: Final[LiteralString] = """
