@@ -767,6 +767,7 @@ class Corpus:
         seed: int | None = None,
         bands: int | None = None,
         rows: int | None = None,
+        unique: bool | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> bool:
         """Build the corpus anew with other settings while it stays in use; return whether it was built.
@@ -786,7 +787,8 @@ class Corpus:
             progress: called with the number of documents copied so far, and the number to copy.
 
         Raises:
-            ConfigurationError: a setting is out of range, or a view cannot be moved.
+            ConfigurationError: a setting is out of range, or a view cannot be moved; or the corpus is
+                to be unique, but its documents match each other, or workers index an attached table.
             CorpusBusy: another session rebuilds the corpus or creates a view of it.
 
         Examples:
@@ -804,6 +806,7 @@ class Corpus:
             "seed": seed,
             "bands": bands,
             "rows": rows,
+            "unique": unique,
         }
         with self._current():
             config = self.config.changed(**settings)

@@ -87,6 +87,7 @@ class _Comparison:
         self.keys: Keys = keys_of(buckets, sketches.shingle_counts, config)
         self._corpus = store.corpus
         self._batch = batch
+        self._numbers = numbers
         self._vocabulary = Vocabulary(store.dictionary)
         self._rows = rows_of_tokens(
             sketches.tokens, sketches.shingle_counts, self._vocabulary, config.shingle, True
@@ -129,10 +130,13 @@ class _Comparison:
         return left_out, deciding[deciding < settled].tolist()
 
     def _replaced(self, stored_keys: list[str]) -> Int64Array:
-        """Return the place of the stored document that each document replaces, or -1."""
+        """Return the place of the stored document that each compared document replaces, or -1."""
         places = {key: place for place, key in enumerate(stored_keys)}
-        own = [places.get(key, -1) for key in self._batch.keys]
-        return np.array([-1] * len(stored_keys) + own, np.int64)
+        replaced = np.full(len(stored_keys) + len(self._batch.keys), -1, np.int64)
+        for number in self._numbers.tolist():
+            key = self._batch.keys[number]
+            replaced[len(stored_keys) + number] = places.get(key, -1)
+        return replaced
 
 
 class _Compared(NamedTuple):
