@@ -41,6 +41,8 @@ PUBLIC = {
     "create_view(corpus text, view_name text)": "volatile",
     "pairs(corpus text, threshold double precision, language text)": "volatile",
     "add(corpus text, key text, body text)": "volatile",
+    "add_unique(corpus text, key text, body text)": "volatile",
+    "lock_corpus(corpus text)": "volatile",
     "remove(corpus text, key text)": "volatile",
     "attach(corpus text, relation regclass, key_column name, text_column name, mode text)": "volatile",
     "detach(corpus text, relation regclass)": "volatile",
@@ -48,7 +50,7 @@ PUBLIC = {
     "index_pending(IN corpus text)": "volatile",
     "create_corpus(name text, shingle text, threshold double precision, recall double precision, "
     "num_hashes integer, seed bigint, bands integer, rows integer, stop_words text[], "
-    "language text)": "volatile",
+    "language text, is_unique boolean)": "volatile",
     "drop_corpus(name text)": "volatile",
     "containment(a text, b text, unit text, n integer)": "immutable strict",
     "cosine(a text, b text)": "immutable strict",
