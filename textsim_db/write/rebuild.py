@@ -60,12 +60,12 @@ def rebuild(store: Store, config: CorpusConfig, progress: Progress | None = None
     corpus.
     """
     engine, old = store.engine, store.corpus
-    with _lock_of_rebuilds(store), temporary_name(engine) as name:
+    with lock_of_rebuilds(store), temporary_name(engine) as name:
         new = stored_corpus.create(engine, name, config)
         try:
             copier = CorpusCopier(old, replace(store, corpus=new))
             _copy(store, copier, progress)
-            _replace(store, copier)
+            replace_corpus(store, copier)
         except BaseException as error:
             is_uncertain = isinstance(error, psycopg.Error) and is_lost(error)
             if not (is_uncertain and _is_in_place(engine, old.name, new)):
@@ -73,13 +73,12 @@ def rebuild(store: Store, config: CorpusConfig, progress: Progress | None = None
                 with suppress(TextsimError):
                     stored_corpus.drop_named(engine, name)
                 raise
-        _wait_for_readers(engine)
-        _drop_replaced(engine, old)
+        drop_replaced(engine, old)
     return StoredCorpus(new.id, old.name, config, old.origin)
 
 
 @contextmanager
-def _lock_of_rebuilds(store: Store) -> Iterator[None]:
+def lock_of_rebuilds(store: Store) -> Iterator[None]:
     """Hold the lock against other rebuilds of a corpus; sessions that create a view share it."""
     corpus = store.corpus
     with locked(store.engine, f"textsim rebuild of corpus {corpus.id}") as name:
@@ -120,7 +119,7 @@ def _copy(store: Store, copier: CorpusCopier, progress: Progress | None) -> None
             return
 
 
-def _replace(store: Store, copier: CorpusCopier) -> None:
+def replace_corpus(store: Store, copier: CorpusCopier) -> None:
     """Copy the last changes while writers wait, and replace the corpus, in one transaction.
 
     If the lock is not free, the transaction is tried again, until the user's lock_timeout is over.
@@ -174,8 +173,9 @@ def _open_transactions(engine: Engine) -> set[str]:
         return {number for (number,) in connection.execute(statements.OPEN_TRANSACTIONS)}
 
 
-def _drop_replaced(engine: Engine, old: StoredCorpus) -> None:
+def drop_replaced(engine: Engine, old: StoredCorpus) -> None:
     """Drop the replaced corpus; if transactions still read it, the next rebuild drops it."""
+    _wait_for_readers(engine)
     try:
         stored_corpus.drop(engine, old, DROP_PATIENCE)
     except CorpusNotFound:
