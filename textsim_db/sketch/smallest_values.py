@@ -23,7 +23,6 @@ MOST_SHARED = 3
 """The rows that two documents must share, unless they are too small to share as many."""
 SPARE = 1.25
 """How many more values than rows are sorted first, in case that some are common."""
-_LARGEST_INT4 = 2**31 - 1
 
 
 def smallest_values(
@@ -154,10 +153,16 @@ def share_enough(
     """
     result = np.empty(len(shared), np.bool_)
     for i in range(len(shared)):
-        a, b = a_sizes[i], b_sizes[i]
-        allows = min(a, b) / max(a, b) >= threshold
-        result[i] = allows and shared[i] >= _needed(a, b, threshold)
+        result[i] = shares_enough(shared[i], a_sizes[i], b_sizes[i], threshold)
     return result
+
+
+@inlined_kernel
+def shares_enough(shared: int, a: int, b: int, threshold: float) -> bool:
+    """Say whether documents of a and b shingles are candidates; see share_enough()."""
+    if shared < MOST_SHARED and shared < _needed(a, b, threshold):
+        return False
+    return min(a, b) / max(a, b, 1) >= threshold
 
 
 @kernel
@@ -181,8 +186,3 @@ def _needed(a: int, b: int, threshold: float) -> int:
         if overlap >= a + b - overlap or overlap / (a + b - overlap) >= threshold:
             return overlap
     return MOST_SHARED
-
-
-def most_of_small(threshold: float) -> int:
-    """Return the sum of the sizes of two documents up to which fewer rows are needed, an int4."""
-    return int(min(_LARGEST_INT4, np.ceil((MOST_SHARED - 1) / threshold) + MOST_SHARED))
