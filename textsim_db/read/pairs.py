@@ -39,7 +39,8 @@ ComponentsOf = Callable[[Ids], Ids]
 def pairs(store: Store, criterion: Criterion) -> Generator[Pair, None, None]:
     """Yield every candidate pair that passes the criterion, each once, in one snapshot.
 
-    Memory is bounded. The candidates of one round, at most 50 million pairs, take 1.2 GB at most.
+    Memory is bounded. The band rows of one round, at most 100 million, take 2 GB at most. If a corpus
+    is exact, a document takes 8 bytes more.
     Documents are read in chunks, which take at most 1 GB together with the cached documents. A
     document in a crowded bucket takes 4 bytes for each such bucket, or 16 bytes if it is a copy.
     Two kinds of documents are read together however long they are: those of one pair, and those of
