@@ -26,13 +26,13 @@ SETTINGS = {
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """Two executors' threads in one JVM; a task may fail three times."""
+    """Two executors' threads in one JVM; a task may fail once."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         sql = pytest.importorskip("pyspark.sql", reason="PySpark is not installed")
         os.environ["PYSPARK_PYTHON"] = sys.executable
         os.environ["PYTHONPATH"] = str(Path(__file__).parents[2])
-        builder = sql.SparkSession.builder.master("local[2,4]").config(map=SETTINGS)
+        builder = sql.SparkSession.builder.master("local[2,2]").config(map=SETTINGS)
         folder = tmp_path_factory.mktemp("spark")
         session = builder.config("spark.sql.warehouse.dir", str(folder)).getOrCreate()
     yield session

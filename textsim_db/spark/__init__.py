@@ -3,6 +3,7 @@
 Never holds the documents of a DataFrame on the driver.
 """
 
+from textsim_db.spark.read_corpus import read
 from textsim_db.spark.write_corpus import write
 
-__all__ = ["write"]
+__all__ = ["read", "write"]

@@ -7,6 +7,8 @@ An existing corpus with documents gets them directly.
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -19,7 +21,7 @@ from textsim_db.db.dictionary import Dictionary
 from textsim_db.db.engine import database_errors
 from textsim_db.db.store import Store
 from textsim_db.db.stored_corpus import StoredCorpus
-from textsim_db.errors import CorpusNotFound, DocumentError, suggestion
+from textsim_db.errors import CorpusNotFound, InputError, suggestion
 from textsim_db.results import AddReport, Refusal
 from textsim_db.settings import CorpusConfig, CorpusSettings, check_count
 from textsim_db.sketch.common_values import FEWEST_DOCUMENTS, learn_common
@@ -82,7 +84,7 @@ def write(
             have the same settings, unless none are given.
 
     Raises:
-        DocumentError: two rows have the same key, or the DataFrame had other rows when it was computed
+        InputError: two rows have the same key, or the DataFrame had other rows when it was computed
             again.
         ConfigurationError: a column is missing or has another type, or a setting is out of range.
         CorpusExists: the corpus exists with other settings, or was created meanwhile.
@@ -123,6 +125,19 @@ def _existing(engine: Engine, name: str, wanted: CorpusSettings | None) -> Store
     return existing
 
 
+@contextmanager
+def _noting_how_to_go_on(name: str) -> Iterator[None]:
+    """Note in an error of Spark what it leaves behind."""
+    try:
+        yield
+    except Exception as error:
+        error.add_note(
+            f'corpus "{name}" has none of the documents; a second write() with the same arguments goes '
+            "on where this one stopped"
+        )
+        raise
+
+
 @dataclass(frozen=True, slots=True)
 class _Load:
     """The documents of one call of write(), and where they go."""
@@ -153,8 +168,8 @@ class _Load:
                 *(self.survey.rows, hidden.id),
                 extra={"corpus": self.name, "documents": self.survey.rows},
             )
-            target = Target(self.address, hidden_name)
-            report = self._run(task_into_hidden(target, is_resumed))
+            with _noting_how_to_go_on(self.name):
+                report = self._run(task_into_hidden(Target(self.address, hidden_name), is_resumed))
             store = Store(self.engine, Dictionary(self.engine), hidden)
             stored_corpus.build_band_index(self.engine, hidden)
             settle(store, report.added)
@@ -191,12 +206,12 @@ class _Load:
         return report
 
     def _check(self, report: AddReport, hidden: StoredCorpus) -> None:
-        """Drop the hidden corpus and raise DocumentError, if the DataFrame gave other rows later."""
+        """Drop the hidden corpus and raise InputError, if the DataFrame gave other rows later."""
         stored = count_documents(self.engine, hidden)
         if report.received == self.survey.rows and stored == report.added:
             return
         stored_corpus.drop_named(self.engine, hidden.name)
-        raise DocumentError(
+        raise InputError(
             f"the DataFrame had {self.survey.rows} rows when they were counted, and then "
             f"{report.received} rows, of which {stored} documents were stored: it gives other rows or "
             "keys each time it is computed; save it as a table first, and write the table"

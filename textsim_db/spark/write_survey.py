@@ -14,7 +14,7 @@ from pyspark.sql.types import (
     StringType,
 )
 
-from textsim_db.errors import ConfigurationError, DocumentError, suggestion
+from textsim_db.errors import ConfigurationError, InputError, suggestion
 
 SHOWN_KEYS = 5
 _WHOLE_NUMBERS = (ByteType, ShortType, IntegerType, LongType)
@@ -62,7 +62,7 @@ def _check_type(df: DataFrame, column: str, types: tuple[type, ...], expected: s
 def survey(documents: DataFrame) -> Survey:
     """Survey the documents that documents_of() returned, in one job that shuffles only their keys.
 
-    Raises DocumentError with some keys, if two rows have the same key: a DataFrame has no order, so
+    Raises InputError with some keys, if two rows have the same key: a DataFrame has no order, so
     neither of them is the last.
     """
     by_key = documents.groupBy("key").agg(
@@ -80,7 +80,7 @@ def survey(documents: DataFrame) -> Survey:
     assert row is not None
     if row[3]:
         doubled = by_key.filter(is_doubled).orderBy("key").limit(SHOWN_KEYS).collect()
-        raise DocumentError(_several_rows([found["key"] for found in doubled], row[3]))
+        raise InputError(_several_rows([found["key"] for found in doubled], row[3]))
     return Survey(row[0] or 0, row[1] or 0, row[2] or 0)
 
 
