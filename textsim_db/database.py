@@ -101,6 +101,7 @@ class Database:
         rows: int | None = DEFAULTS.rows,
         stop_words: str | Iterable[str] = DEFAULTS.stop_words,
         language: str | None = DEFAULTS.language,
+        unique: bool = DEFAULTS.unique,
     ) -> Corpus:
         """Create a corpus and return it.
 
@@ -121,6 +122,8 @@ class Database:
                 the stop words of that language. `"auto"` takes those of the document's language.
             language: `"auto"` identifies and stores the language of each document, so that searches can
                 be limited to a language.
+            unique: keep near-duplicates out: a document that matches another document of the corpus is
+                refused. If the corpus is exact, no match is overlooked.
 
         Raises:
             CorpusExists: there is a corpus of this name; with exist_ok, if it has other settings.
@@ -134,7 +137,8 @@ class Database:
         check_not_reserved(name)
         settings = stop_word_lists.with_lists(
             CorpusSettings(
-                shingle, threshold, recall, num_hashes, seed, bands, rows, stop_words, language
+                *(shingle, threshold, recall, num_hashes, seed, bands, rows, stop_words, language),
+                unique=unique,
             )
         )
         load_rooms()

@@ -127,6 +127,7 @@ class CorpusConfig:
     - `stop_words`: words that are left out of every text, in normal form.
     - `language`: "auto" if the language of each document is identified, else None.
     - `stop_words_by_language`: the lists of stop words if they follow each document's language.
+    - `unique`: whether no document may match another document of the corpus.
     - `common`: the common shingles that an exact corpus has learned, as CommonValues; no setting.
     """
 
@@ -141,6 +142,7 @@ class CorpusConfig:
     stop_words: tuple[str, ...] = ()
     language: str | None = None
     stop_words_by_language: WordsByLanguage = ()
+    unique: bool = False
     common: Any = field(default=None, compare=False, repr=False)
 
     @property
@@ -183,6 +185,7 @@ class CorpusConfig:
             stop_words=self.stop_words,
             language=self.language,
             stop_words_by_language=self.stop_words_by_language,
+            unique=self.unique,
         )
         if changes.keys() & {"threshold", "recall", "num_hashes", "bands", "rows"}:
             return replace(settings, **changes).complete()
@@ -228,6 +231,10 @@ class CorpusSettings:
         None,
         '"auto" identifies the language of each document, so that searches can be limited to it.',
     )
+    unique: bool = _setting(
+        False,
+        "Keep near-duplicates out: a document that matches another document of the corpus is refused.",
+    )
     stop_words_by_language: WordsByLanguage = ()
 
     def complete(self) -> CorpusConfig:
@@ -240,6 +247,11 @@ class CorpusSettings:
             raise ConfigurationError(
                 f'language is {self.language!r}; expected "{AUTO}" or none'
                 + suggestion(str(self.language), (AUTO,))
+            )
+        if self.unique and self.stop_words_by_language:
+            raise ConfigurationError(
+                "a unique corpus cannot remove stop words by language: only a worker identifies "
+                "languages, after the document is written; choose the stop words of one language"
             )
         checked = replace(
             self,
@@ -259,6 +271,7 @@ class CorpusSettings:
             stop_words=tuple(self.stop_words),
             language=self.language,
             stop_words_by_language=self.stop_words_by_language,
+            unique=check_flag(self.unique, "unique"),
         )
 
     def _banding_and_recall(self) -> tuple[Bands | None, float]:
@@ -351,6 +364,13 @@ def check_linkage(linkage: str) -> Linkage:
         raise ConfigurationError(
             f"linkage is {linkage!r}; expected one of {expected}{near}"
         ) from None
+
+
+def check_flag(value: bool, name: str) -> bool:
+    """Return the value; raise ConfigurationError unless it is True or False."""
+    if not isinstance(value, bool):
+        raise ConfigurationError(f"{name} is {value!r}; expected True or False")
+    return value
 
 
 def check_count(value: int, name: str, low: int, high: int) -> int:

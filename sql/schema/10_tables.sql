@@ -20,6 +20,7 @@ CREATE TABLE textsim.corpus (
     stop_words text[] NOT NULL DEFAULT '{}',
     language text CHECK (language = 'auto'),
     stop_words_by_language jsonb NOT NULL DEFAULT '{}',
+    is_unique boolean NOT NULL DEFAULT false,
     base bigint NOT NULL CHECK (base >= 0),
     golden_signature integer[] NOT NULL,
     golden_buckets integer[] NOT NULL,
@@ -27,7 +28,8 @@ CREATE TABLE textsim.corpus (
     created_at timestamptz NOT NULL DEFAULT now(),
     CHECK (bands * rows <= num_hashes),
     CHECK ((bands IS NULL) = (rows IS NULL) AND (bands IS NOT NULL OR recall = 1)),
-    CHECK (stop_words_by_language = '{}' OR language = 'auto' AND stop_words = '{}')
+    CHECK (stop_words_by_language = '{}' OR language = 'auto' AND stop_words = '{}'),
+    CHECK (NOT is_unique OR stop_words_by_language = '{}')
 );
 COMMENT ON TABLE textsim.corpus
     IS 'The corpora: named collections of documents, each with its settings.';
@@ -50,6 +52,8 @@ COMMENT ON COLUMN textsim.corpus.language
     IS 'auto: the language of each document is identified; NULL: languages are not identified';
 COMMENT ON COLUMN textsim.corpus.stop_words_by_language
     IS 'words that are removed from the texts of each language, if stop_words is empty';
+COMMENT ON COLUMN textsim.corpus.is_unique
+    IS 'true: no document may match another document of the corpus';
 COMMENT ON COLUMN textsim.corpus.base IS 'seed of the first round of hashing, computed from seed';
 COMMENT ON COLUMN textsim.corpus.golden_signature
     IS 'signature of a fixed text, computed again whenever the corpus is opened';

@@ -48,7 +48,7 @@ PUBLIC = {
     "index_pending(IN corpus text)": "volatile",
     "create_corpus(name text, shingle text, threshold double precision, recall double precision, "
     "num_hashes integer, seed bigint, bands integer, rows integer, stop_words text[], "
-    "language text)": "volatile",
+    "language text, is_unique boolean)": "volatile",
     "drop_corpus(name text)": "volatile",
     "containment(a text, b text, unit text, n integer)": "immutable strict",
     "cosine(a text, b text)": "immutable strict",

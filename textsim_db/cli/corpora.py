@@ -171,6 +171,7 @@ def _lines(corpus: ManagedCorpus) -> list[tuple[str, str]]:
         settings["stop_words"] = f"{' '.join(words[:_SHOWN_WORDS])} and {rest:,} more"
     for name in ("stop_words", "language"):
         settings[name] = settings[name] or "none"
+    settings["unique"] = "yes" if corpus.config.unique else "no"
     if corpus.config.is_exact:
         settings = {name: value for name, value in settings.items() if name not in _OF_BANDS}
     settings["documents"] = f"{len(corpus):,}"

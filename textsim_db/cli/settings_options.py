@@ -19,7 +19,7 @@ PartialSettings = dict[str, Any]
 """The settings that the user typed, by name; CorpusSettings has the defaults."""
 
 SKETCH = ("shingle", "threshold", "recall", "num_hashes", "seed", "bands", "rows")
-ALL = (*SKETCH, "stop_words", "language")
+ALL = (*SKETCH, "stop_words", "language", "unique")
 NEW_CORPUS = "Configuration of a new corpus"
 _PARSERS: dict[type, Callable[[str], object]] = {float: number, int: whole_number}
 _METAVARS = {"shingle": "word:N|char:N", "stop_words": "LANGUAGE|auto|PATH", "language": "auto"}
@@ -76,6 +76,7 @@ def settings_of(corpus_config: CorpusConfig) -> dict[str, Any]:
         **{name: getattr(corpus_config, name) for name in names},
         "stop_words": words,
         "language": corpus_config.language,
+        "unique": corpus_config.unique,
     }
 
 
@@ -97,11 +98,11 @@ def _present(settings: dict[str, Any]) -> PartialSettings:
 
 def _option(name: str, default: str, panel: str | None) -> inspect.Parameter:
     hint = get_type_hints(CorpusSettings)[name]
-    kind = next((k for k in _PARSERS if k in (hint, *get_args(hint))), str)
+    kind = next((k for k in (bool, *_PARSERS) if k in (hint, *get_args(hint))), str)
     option = typer.Option(
         f"--{name.replace('_', '-')}",
         parser=_PARSERS.get(kind),
-        metavar=_METAVARS.get(name, "NUMBER"),
+        metavar=None if kind is bool else _METAVARS.get(name, "NUMBER"),
         help=meaning(name) + _default_text(name, default),
         rich_help_panel=panel,
     )
@@ -116,6 +117,8 @@ def _option(name: str, default: str, panel: str | None) -> inspect.Parameter:
 def _default_text(name: str, default: str) -> str:
     value = getattr(DEFAULTS, name)
     if value is None:
+        return ""
+    if value is False:
         return ""
     shown_value = "none" if value == () else f'"{value}"' if isinstance(value, str) else str(value)
     return f" Default: {default.format(shown_value)}."

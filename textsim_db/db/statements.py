@@ -64,7 +64,7 @@ HASH_BANDS: Final[LiteralString] = (
 _COLUMNS: Final[LiteralString] = (
     "id, name, unit, shingle_length, threshold, recall, num_hashes, bands, rows, seed, recipe, "
     "golden_signature, golden_buckets, coalesce(origin, id) AS origin, stop_words, language, "
-    "stop_words_by_language, "
+    "stop_words_by_language, is_unique, "
     "(SELECT pg_catalog.array_send(pg_catalog.array_agg(k.value ORDER BY k.value)) "
     "FROM textsim.common k WHERE k.corpus_id = corpus.id) AS common_values, "
     "(SELECT pg_catalog.array_send(pg_catalog.array_agg(k.class ORDER BY k.value)) "
@@ -76,8 +76,8 @@ CORPUS_NAMES: Final[LiteralString] = 'SELECT name FROM textsim.corpus ORDER BY n
 INSERT_CORPUS: Final[LiteralString] = """
 INSERT INTO textsim.corpus (
     name, unit, shingle_length, threshold, recall, num_hashes, bands, rows, seed, recipe,
-    stop_words, language, stop_words_by_language, base, golden_signature, golden_buckets
-) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
+    stop_words, language, stop_words_by_language, is_unique, base, golden_signature, golden_buckets
+) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
 ON CONFLICT (name) DO NOTHING
 RETURNING id
 """

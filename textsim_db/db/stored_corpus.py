@@ -96,6 +96,7 @@ def create(engine: Engine, name: str, config: CorpusConfig) -> StoredCorpus:
         list(config.stop_words),
         config.language,
         Jsonb(dict(config.stop_words_by_language)),
+        config.unique,
         fast_similarity.base(config.seed),
         *(array.tolist() for array in sketches.golden(config)),
     ]
@@ -230,6 +231,7 @@ def _corpus(row: dict[str, Any]) -> StoredCorpus:
         stop_words_by_language=tuple(
             (code, tuple(words)) for code, words in sorted(row["stop_words_by_language"].items())
         ),
+        unique=row["is_unique"],
         **{name: row[name] for name in _PLAIN_SETTINGS},
     )
     if row["common_values"] is not None:

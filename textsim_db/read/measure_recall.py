@@ -164,8 +164,8 @@ class _Comparison:
 
     def _candidates(self) -> list[int]:
         """Return how many others share enough buckets with each document of the sample."""
-        buckets, needed = self._keys
-        parameters = [Array(buckets.owners()), Array(buckets.values), Array(needed)]
+        buckets, sizes, threshold = self._keys
+        parameters = [Array(buckets.owners()), Array(buckets.values), Array(sizes), threshold]
         rows = self._execute(statements.COUNT_CANDIDATES, parameters)
         return sorted(count for (count,) in rows)
 
