@@ -10,7 +10,7 @@ import pytest
 import textsim_db as ts
 from textsim_db.text.tokens import normal_form
 
-pytest.importorskip("pyspark", reason="PySpark is not installed")
+pytest.importorskip("pyspark")
 from pyspark.errors import PythonException
 
 from textsim_db.spark import read
@@ -19,11 +19,7 @@ from textsim_db.spark.read_corpus import PAGE
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [
-    pytest.mark.one_server,
-    pytest.mark.filterwarnings("ignore::FutureWarning"),
-    pytest.mark.filterwarnings("ignore::ResourceWarning"),
-]
+pytestmark = pytest.mark.one_server
 
 TEXTS = {f"k{i}": f"The Text {i} of {i % 7}, ÀÉ!" for i in range(2 * PAGE + 10)} | {"empty": ""}
 
@@ -69,7 +65,7 @@ def test_languages_are_read(spark: SparkSession, db: ts.Database) -> None:
 def test_the_plan_shows_no_password(spark: SparkSession, db: ts.Database) -> None:
     db.create_corpus("c")
     df = read(spark, db.url, "c")
-    plan = df._jdf.queryExecution().toString()  # type: ignore[operator]
+    plan = df._jdf.queryExecution().toString()
     assert "MapInArrow" in plan
     assert db.url not in plan
     assert db.url.split("/")[-1] not in plan

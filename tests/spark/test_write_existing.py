@@ -12,18 +12,15 @@ from tests.support.rebuilds import TEXTS, stored_rows
 from textsim_db.db import stored_corpus
 from textsim_db.write.temporary_corpora import temporary_name
 
-pytest.importorskip("pyspark", reason="PySpark is not installed")
+pytest.importorskip("pyspark")
 
 from textsim_db.spark import write, write_corpus
+from textsim_db.spark.write_hidden import count_documents
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [
-    pytest.mark.one_server,
-    pytest.mark.filterwarnings("ignore::FutureWarning"),
-    pytest.mark.filterwarnings("ignore::ResourceWarning"),
-]
+pytestmark = pytest.mark.one_server
 
 COLUMNS = "id string, text string"
 
@@ -58,7 +55,7 @@ def test_a_table_stays_attached_to_an_empty_corpus_that_is_filled(
             db.worker().run(until_idle=True)
             return stored_count(*arguments)
 
-        stored_count = write_corpus.count_documents
+        stored_count = count_documents
         monkeypatch.setattr(write_corpus, "count_documents", count)
         df = spark.createDataFrame(
             [(1, "other words"), (3, "words of Spark")], "n long, body string"

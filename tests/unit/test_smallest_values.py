@@ -14,7 +14,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.support import reference
-from textsim_db.read.packed_pairs import count_shared
+from textsim_db.compare.packed_pairs import count_shared
 from textsim_db.settings import CorpusSettings
 from textsim_db.sketch.ragged import Ragged, joined
 from textsim_db.sketch.sketches import buckets, signature
