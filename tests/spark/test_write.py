@@ -24,11 +24,15 @@ TEXTS = [*documents(2000, words=30, planted=0.3, seed=8), ("empty", ""), ("long"
 
 
 @pytest.mark.parametrize(
-    "settings",
-    [{}, {"shingle": "char:5", "threshold": 0.7}, {"recall": 1.0, "threshold": 0.5}],
+    ("settings", "partitions"),
+    [
+        ({}, 1),
+        ({"shingle": "char:5", "threshold": 0.7}, 7),
+        ({"recall": 1.0, "threshold": 0.5}, 7),
+        ({"language": "auto", "stop_words": "en"}, 2),
+    ],
     ids=str,
 )
-@pytest.mark.parametrize("partitions", [1, 7])
 def test_a_written_corpus_equals_an_added_one(
     spark: SparkSession, db: ts.Database, settings: dict[str, Any], partitions: int
 ) -> None:

@@ -83,6 +83,16 @@ def test_a_corpus_with_other_settings_is_refused(spark: SparkSession, db: ts.Dat
     assert write(df, db.url, "c", threshold=0.6) == ts.AddReport(added=1)
 
 
+def test_a_unique_corpus_is_refused(spark: SparkSession, db: ts.Database) -> None:
+    df = spark.createDataFrame([("1", "a text")], COLUMNS)
+    with pytest.raises(ts.ConfigurationError, match='corpus "c" is unique'):
+        write(df, db.url, "c", unique=True)
+    db.create_corpus("c", unique=True)
+    with pytest.raises(ts.ConfigurationError, match='corpus "c" is unique'):
+        write(df, db.url, "c")
+    assert len(db.corpus("c")) == 0
+
+
 def test_a_name_that_is_taken_meanwhile_is_refused(
     spark: SparkSession, db: ts.Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:

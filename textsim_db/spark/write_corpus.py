@@ -21,7 +21,7 @@ from textsim_db.db.dictionary import Dictionary
 from textsim_db.db.engine import database_errors
 from textsim_db.db.store import Store
 from textsim_db.db.stored_corpus import StoredCorpus
-from textsim_db.errors import CorpusNotFound, InputError, suggestion
+from textsim_db.errors import ConfigurationError, CorpusNotFound, InputError, suggestion
 from textsim_db.results import AddReport, Refusal
 from textsim_db.settings import CorpusConfig, CorpusSettings, check_count
 from textsim_db.sketch.common_values import FEWEST_DOCUMENTS, learn_common
@@ -93,36 +93,44 @@ def write(
     check_not_reserved(corpus)
     stored_corpus.check_name(corpus)
     check_count(writers, "writers", 1, MAX_WRITERS)
-    wanted = _settings(settings)
     documents = documents_of(df, key, text)
     with connect(url) as database, database_errors():
-        existing = _existing(database.engine, corpus, wanted if settings else None)
-        found = survey(documents)
-        load = _Load(database.engine, database.url, corpus, documents, found, writers)
+        existing, config = _target(database.engine, corpus, settings)
+        load = _Load(database.engine, database.url, corpus, documents, survey(documents), writers)
         if existing is None:
-            return load.into_hidden(with_lists(wanted).complete(), None)
+            return load.into_hidden(config, None)
         if has_documents(database.engine, existing):
             return load.into_existing(existing)
         with lock_of_rebuilds(Store(database.engine, Dictionary(database.engine), existing)):
-            return load.into_hidden(existing.config, existing)
+            return load.into_hidden(config, existing)
 
 
-def _settings(settings: dict[str, Any]) -> CorpusSettings:
+def _target(
+    engine: Engine, name: str, settings: dict[str, Any]
+) -> tuple[StoredCorpus | None, CorpusConfig]:
+    """Return the corpus of this name if it exists, and the configuration to write with."""
+    wanted = with_lists(_checked(settings))
+    try:
+        existing = stored_corpus.load(engine, name)
+    except CorpusNotFound:
+        existing = None
+    if existing is not None and settings:
+        wanted.check_same(name, existing.config)
+    config = wanted.complete() if existing is None else existing.config
+    if config.unique:
+        raise ConfigurationError(
+            f'corpus "{name}" is unique, and write() keeps no near-duplicates out: add the documents '
+            "with Corpus.add_many()"
+        )
+    return existing, config
+
+
+def _checked(settings: dict[str, Any]) -> CorpusSettings:
     names = [field.name for field in fields(CorpusSettings)]
     for name in settings:
         if name not in names:
             raise TypeError(f'write() has no argument "{name}"{suggestion(name, names)}')
     return CorpusSettings(**settings)
-
-
-def _existing(engine: Engine, name: str, wanted: CorpusSettings | None) -> StoredCorpus | None:
-    try:
-        existing = stored_corpus.load(engine, name)
-    except CorpusNotFound:
-        return None
-    if wanted is not None:
-        with_lists(wanted).check_same(name, existing.config)
-    return existing
 
 
 @contextmanager
