@@ -14,7 +14,7 @@ pytest.importorskip("pyspark")
 from pyspark.errors import PythonException
 
 from textsim_db.spark import read
-from textsim_db.spark.read_corpus import PAGE
+from textsim_db.spark.read_task import PAGE
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -110,13 +110,8 @@ def test_a_name_that_is_taken_meanwhile_is_refused(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"key": "ID"}, "key='ID' names 0 columns of the DataFrame; expected one of id, text; did"),
-        (
-            {"text": "body"},
-            "text='body' names 0 columns of the DataFrame; expected one of id, text",
-        ),
-        ({"key": "score"}, "the column 'score' is of type double; expected a string or a whole"),
-        ({"text": "number"}, "the column 'number' is of type int; expected a string: cast it"),
+        ({"key": "ID"}, 'key="ID" names no column of the DataFrame; expected one of "id", "text"'),
+        ({"text": "score"}, 'text="score" is a column of type double; expected strings'),
         ({"writers": 0}, "writers is 0; expected 1 to 10000"),
         ({"threshold": 2}, "threshold is 2; expected above 0"),
     ],
@@ -132,7 +127,7 @@ def test_wrong_arguments_are_refused(
 
 def test_wrong_names_are_refused(spark: SparkSession, db: ts.Database) -> None:
     df = spark.sql("SELECT 'a' AS id, 'b' AS text")
-    with pytest.raises(TypeError, match='no argument "treshold"; did you mean "threshold"'):
+    with pytest.raises(ts.ConfigurationError, match=r'"treshold" is not a setting.* "threshold"'):
         write(df, db.url, "c", treshold=0.5)
     with pytest.raises(ts.ConfigurationError, match="reserved"):
         write(df, db.url, "textsim temporary c")

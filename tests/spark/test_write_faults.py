@@ -217,7 +217,7 @@ def test_a_data_frame_that_changes_is_refused(spark: SparkSession, db: ts.Databa
 
 def test_two_rows_of_one_key_are_refused_and_named(spark: SparkSession, db: ts.Database) -> None:
     rows = [*MANY[:20], ("k7", "another text"), ("k3", MANY[3][1]), (None, "a"), (None, "b")]
-    with pytest.raises(ts.InputError, match='2 keys have several rows: "k3", "k7";'):
+    with pytest.raises(ts.ConfigurationError, match='2 keys have several rows: "k3", "k7";'):
         write(spark.createDataFrame(rows, COLUMNS), db.url, "c")
     assert stored_corpus.names(db.engine) == []
 

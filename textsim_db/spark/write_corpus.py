@@ -84,9 +84,9 @@ def write(
             have the same settings, unless none are given.
 
     Raises:
-        InputError: two rows have the same key, or the DataFrame had other rows when it was computed
-            again.
-        ConfigurationError: a column is missing or has another type, or a setting is out of range.
+        ConfigurationError: a column is missing or has another type, two rows have the same key, or a
+            setting is out of range.
+        InputError: the DataFrame had other rows when it was computed again.
         CorpusExists: the corpus exists with other settings, or was created meanwhile.
         CorpusBusy: another session writes the same documents, or rebuilds the corpus.
     """
@@ -126,10 +126,13 @@ def _target(
 
 
 def _checked(settings: dict[str, Any]) -> CorpusSettings:
-    names = [field.name for field in fields(CorpusSettings)]
+    names = [field.name for field in fields(CorpusSettings) if field.metadata]
     for name in settings:
         if name not in names:
-            raise TypeError(f'write() has no argument "{name}"{suggestion(name, names)}')
+            raise ConfigurationError(
+                f'"{name}" is not a setting of a corpus; expected one of {", ".join(names)}'
+                + suggestion(name, names)
+            )
     return CorpusSettings(**settings)
 
 

@@ -1,4 +1,4 @@
-"""What a task of write() does: it stores the documents of its partition, in batches.
+"""A task of write(): it stores the documents of its partition, in batches.
 
 Spark may run a task again, or twice at the same time. A batch is one transaction with its documents
 and their band rows, and the keys of documents are unique. So a task that runs again finds what is
