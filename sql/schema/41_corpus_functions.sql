@@ -58,7 +58,7 @@ CREATE FUNCTION textsim._write_template() RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN $template$
 CREATE OR REPLACE FUNCTION textsim._write_{id}(
-    source integer, document_key text, form text, is_stored boolean)
+    source integer, document_key text, form text, is_stored boolean, keeps_twins boolean)
 RETURNS boolean
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
@@ -73,15 +73,26 @@ DECLARE
     new_id bigint;
     new_buckets integer[];
     changed integer[];
+    has_locks boolean := NOT {is_unique};
+    twins text[];
+    waited_for text[];
 BEGIN
     WHILE new_id IS NULL LOOP
-        SELECT d.* INTO stored FROM textsim.document_{id} d WHERE d.key = document_key FOR UPDATE;
+        -- Buckets are locked before documents: who has locked buckets waits for the documents of others.
+        IF has_locks THEN
+            SELECT d.* INTO stored FROM textsim.document_{id} d WHERE d.key = document_key FOR UPDATE;
+        ELSE
+            SELECT d.* INTO stored FROM textsim.document_{id} d WHERE d.key = document_key;
+        END IF;
         IF NOT is_stored AND stored.id IS NOT NULL THEN
             RAISE EXCEPTION 'another transaction has just added document "%"', document_key
                 USING ERRCODE = 'unique_violation';
         END IF;
         IF stored.id IS NOT NULL THEN
             IF source <> stored.source_id AND textsim._is_attached(stored.source_id) THEN
+                IF {is_unique} THEN
+                    PERFORM textsim._raise_taken_key({id}, stored.source_id, document_key);
+                END IF;
                 -- The caller's transaction must not fail, so a worker sets the key aside with an error.
                 INSERT INTO textsim.pending (corpus_id, source_id, keys)
                 VALUES ({id}, source, ARRAY[document_key]);
@@ -100,6 +111,7 @@ BEGIN
             {sketch}
             new_buckets := textsim._buckets(new_signature, {bands}, {rows});
         END IF;
+        {keep_out}
         -- The language stays NULL until the worker that gives word ids identifies it. A text without words
         -- needs no worker.
         IF stored.id IS NULL THEN
@@ -136,8 +148,8 @@ BEGIN
     END IF;
     RETURN true;
 END $$;
-COMMENT ON FUNCTION textsim._write_{id}(integer, text, text, boolean)
-    IS 'add or replace a document of a corpus; false if its words have not changed; is_stored is NULL, or from a caller that has locked the documents and logs the words itself: whether this document is stored';
+COMMENT ON FUNCTION textsim._write_{id}(integer, text, text, boolean, boolean)
+    IS 'add or replace a document of a corpus; false if its words have not changed; NULL if documents of a unique corpus match it, unless keeps_twins; is_stored is NULL, or from a caller that has locked the documents and logs the words itself: whether this document is stored';
 $template$;
 COMMENT ON FUNCTION textsim._write_template()
     IS 'the write function of a corpus, with names in braces for its settings';
@@ -219,6 +231,33 @@ END;
 COMMENT ON FUNCTION textsim._sketch_part(boolean)
     IS 'the statements for signature and number of shingles in the write template';
 
+CREATE FUNCTION textsim._keep_out_part(is_unique boolean, is_exact boolean) RETURNS text
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN CASE WHEN is_unique THEN format(
+        $part$IF NOT has_locks THEN
+            PERFORM textsim._lock_buckets({id}, %s);
+            has_locks := true;
+            CONTINUE;  -- another transaction may have changed the document before we had the locks
+        END IF;
+        -- A later statement than the locks: its snapshot has what their last holders have written.
+        LOOP
+            twins := array(
+                SELECT m.key FROM textsim._search_{id}(new_buckets, shingle_values, form, NULL,
+                    new_count, document_key, {threshold}, NULL, NULL) m);
+            EXIT WHEN twins = '{}' OR twins <@ waited_for;
+            -- Another transaction may be removing or changing a twin. When it has ended, look again.
+            PERFORM FROM textsim.document_{id} d WHERE d.key = ANY (twins) ORDER BY d.key FOR SHARE;
+            waited_for := twins;
+        END LOOP;
+        IF twins <> '{}' AND keeps_twins IS NOT TRUE THEN
+            RETURN NULL;
+        END IF;$part$,
+        CASE WHEN is_exact THEN 'new_buckets[1:textsim._count_locks(new_count, {threshold})]'
+            ELSE 'new_buckets' END)
+    ELSE '' END;
+COMMENT ON FUNCTION textsim._keep_out_part(boolean, boolean)
+    IS 'the statements that look for twins in the write template of a unique corpus';
+
 CREATE FUNCTION textsim._filled(template text, c textsim.corpus) RETURNS text
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -229,6 +268,8 @@ BEGIN
         SELECT * FROM (VALUES
             ('candidates', textsim._candidates_part(c.bands IS NULL)),
             ('sketch', textsim._sketch_part(c.bands IS NULL)),
+            ('keep_out', textsim._keep_out_part(c.is_unique, c.bands IS NULL)),
+            ('is_unique', c.is_unique::text),
             ('id', c.id::text), ('unit', quote_literal(c.unit)), ('n', c.shingle_length::text),
             ('threshold', format('%L::double precision', c.threshold)),
             ('num_hashes', c.num_hashes::text), ('base', c.base::text), 

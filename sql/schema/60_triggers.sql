@@ -72,7 +72,7 @@ BEGIN
         -- The user's transaction must not fail, so a worker sets the key aside with an error.
         PERFORM textsim._enqueue(c.id, source, ARRAY[new_key]);
     ELSE
-        PERFORM textsim._write_document(c, source, new_key, body);
+        PERFORM textsim._write_or_raise(c, source, new_key, body);
     END IF;
 END $$;
 COMMENT ON FUNCTION textsim._index_change(integer, integer, text, oid, text, text, text)

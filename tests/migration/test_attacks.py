@@ -42,6 +42,7 @@ VALUES = {
     "integer[]": ["'{1,2}'"],
     "smallint[]": ["'{1,2}'"],
     "bigint[]": ["'{1,2}'"],
+    "double precision[]": ["'{0.5,1}'"],
     "textsim.corpus": ["(SELECT c FROM textsim.corpus c LIMIT 1)"],
     "textsim.source": ["(SELECT s FROM textsim.source s LIMIT 1)"],
 }

@@ -41,6 +41,8 @@ PUBLIC = {
     "create_view(corpus text, view_name text)": "volatile",
     "pairs(corpus text, threshold double precision, language text)": "volatile",
     "add(corpus text, key text, body text)": "volatile",
+    "add_unique(corpus text, key text, body text)": "volatile",
+    "lock_corpus(corpus text)": "volatile",
     "remove(corpus text, key text)": "volatile",
     "attach(corpus text, relation regclass, key_column name, text_column name, mode text)": "volatile",
     "detach(corpus text, relation regclass)": "volatile",

@@ -16,13 +16,13 @@ import numpy as np
 
 from textsim_db.cluster import large_buckets
 from textsim_db.cluster.spanning_forest import Ids, Links
+from textsim_db.compare.packed_pairs import left_of, pack, right_of
 from textsim_db.compare.verify import Criterion, values_of_pairs
 from textsim_db.db.engine import Connection
 from textsim_db.db.store import Store
 from textsim_db.measures.by_name import JACCARD
 from textsim_db.read.bucket_pairs import CandidatePairs, documents_of
 from textsim_db.read.document_cache import DocumentCache
-from textsim_db.read.packed_pairs import left_of, pack, right_of
 from textsim_db.read.snapshot import snapshot
 from textsim_db.read.stored_documents import StoredDocuments
 from textsim_db.results import Pair
@@ -39,7 +39,8 @@ ComponentsOf = Callable[[Ids], Ids]
 def pairs(store: Store, criterion: Criterion) -> Generator[Pair, None, None]:
     """Yield every candidate pair that passes the criterion, each once, in one snapshot.
 
-    Memory is bounded. The candidates of one round, at most 50 million pairs, take 1.2 GB at most.
+    Memory is bounded. The band rows of one round, at most 100 million, take 2 GB at most. If a corpus
+    is exact, a document takes 8 bytes more.
     Documents are read in chunks, which take at most 1 GB together with the cached documents. A
     document in a crowded bucket takes 4 bytes for each such bucket, or 16 bytes if it is a copy.
     Two kinds of documents are read together however long they are: those of one pair, and those of

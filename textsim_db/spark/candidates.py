@@ -1,0 +1,291 @@
+"""The candidates of a DataFrame, and the pairs, clusters and duplicates among them."""
+
+from __future__ import annotations
+
+import json
+import logging
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
+
+from textsim_db.errors import ConfigurationError, suggestion
+from textsim_db.results import Refusal
+from textsim_db.settings import (
+    CorpusConfig,
+    CorpusSettings,
+    check_count,
+    check_linkage,
+)
+from textsim_db.spark import result_rows
+from textsim_db.spark.bucket_edges import (
+    Edges,
+    count_shared_rows,
+    find_edges,
+    find_shared_rows,
+    sort_by_kind,
+)
+from textsim_db.spark.columns import Columns, Rank
+from textsim_db.spark.components import find_components
+from textsim_db.spark.learn_common import with_common
+from textsim_db.spark.messages import SCHEMA, from_arrow, unpack_numbers
+from textsim_db.spark.result_rows import CLUSTERS, DUPLICATES, PAIRS, Task
+from textsim_db.spark.send_buckets import MOST_NAMED, send_buckets
+from textsim_db.text.array_types import Int64Array
+from textsim_db.text.stop_words import with_lists
+
+log = logging.getLogger(__name__)
+
+SETTINGS = ("shingle", "threshold", "recall", "num_hashes", "seed", "bands", "rows", "stop_words")
+"""The settings of a corpus that decide which documents are similar."""
+PARTITION_BYTES = 128 * 1024 * 1024
+"""The bytes of the source for each partition of buckets. More make fewer tasks, with more memory."""
+MOST_TASKS = 50
+MOST_PARTITIONS = 100_000
+_SHOWN_KEYS = 3
+_REMOVED = "textsim_removed_key"
+
+
+class Candidates:
+    """The documents of a DataFrame that share buckets, which find_candidates() returns.
+
+    The methods return DataFrames that Spark computes when they are used; each use reads the source
+    again. Cache a result if you use it twice.
+
+    - `config`: the settings, complete.
+    - `documents`: the number of documents that were compared.
+    - `refused`: the number of rows that cannot be compared.
+    - `refusals`: the first thousand of these rows by key, with the reasons.
+    - `candidates`: the number of documents that share a bucket with another document.
+    """
+
+    def __init__(
+        self, source: DataFrame, columns: Columns, config: CorpusConfig, partitions: int
+    ) -> None:
+        self._source = source
+        self._columns = columns
+        self.config = with_common(columns.numbered(source), config)
+        inbox = sort_by_kind(from_arrow(self._edges(partitions).toArrow().to_batches()))
+        self.documents = sum(int(unpack_numbers(data)[0][0]) for data in inbox["documents"])
+        refused = [json.loads(data) for data in inbox.get("refused", [])]
+        self.refused = sum(count for count, _ in refused)
+        self.refusals = sorted(Refusal(*row) for _, rows in refused for row in rows)[:MOST_NAMED]
+        repeated = np.concatenate([unpack_numbers(data)[0] for data in inbox["repeated"]])
+        self._check_keys(repeated)
+        columns_of_edges = zip(*(unpack_numbers(data, 2) for data in inbox["edges"]), strict=True)
+        edges = Edges(*(np.concatenate(column) for column in columns_of_edges))
+        self._components = find_components(edges, repeated)
+        self.candidates = len(self._components.numbers)
+        log.info(
+            "%s of %s documents are candidates",
+            *(self.candidates, self.documents),
+            extra={"candidates": self.candidates, "documents": self.documents},
+        )
+
+    def pairs(self) -> DataFrame:
+        """Return all pairs of similar documents: (a, b, similarity), with a < b.
+
+        The rows are those of Corpus.pairs(), in any order.
+        """
+        return self._result(result_rows.pairs, PAIRS)
+
+    def clusters(
+        self,
+        linkage: str = "single",
+        rank: str | Column | None = None,
+        descending: bool = False,
+    ) -> DataFrame:
+        """Return the clusters of similar documents: (keys, weakest, kept).
+
+        The rows are those of Corpus.clusters(), in any order; the keys of a cluster are in order.
+        """
+        return self._result(result_rows.clusters, CLUSTERS, linkage, Rank(rank, descending))
+
+    def duplicates(
+        self, linkage: str = "kept", rank: str | Column | None = None, descending: bool = False
+    ) -> DataFrame:
+        """Return the documents to remove so that each cluster keeps one: (key, kept, similarity).
+
+        The rows are those of Corpus.duplicates(), in any order. The document with the lowest rank
+        stays, with descending the one with the highest. Ties go to the lowest key in C order. A
+        document whose rank is null or NaN comes last.
+        """
+        return self._result(result_rows.duplicates, DUPLICATES, linkage, Rank(rank, descending))
+
+    def dedupe(
+        self, linkage: str = "kept", rank: str | Column | None = None, descending: bool = False
+    ) -> DataFrame:
+        """Return the rows of the DataFrame without the documents that duplicates() returns.
+
+        Rows that cannot be compared stay.
+        """
+        return self.without(self.duplicates(linkage, rank, descending))
+
+    def without(self, duplicates: DataFrame) -> DataFrame:
+        """Return the rows of the DataFrame without the documents that duplicates() returned."""
+        removed = F.broadcast(duplicates.select(F.col("key").alias(_REMOVED)))
+        is_removed = self._columns.key_column() == F.col(_REMOVED)
+        return self._source.join(removed, is_removed, "left_anti")
+
+    def _edges(self, partitions: int) -> DataFrame:
+        """Return messages with the edges between candidates, and the counts of documents."""
+        config = self.config
+        log.info("computing the buckets of all documents")
+        messages = (
+            self._columns.numbered(self._source)
+            .mapInArrow(lambda batches: send_buckets(batches, config, partitions), SCHEMA)
+            .repartitionById(partitions, "partition")
+        )
+        if not config.is_exact:
+            return messages.mapInArrow(find_edges, SCHEMA)
+        return (
+            messages.mapInArrow(lambda batches: find_shared_rows(batches, partitions), SCHEMA)
+            .repartitionById(partitions, "partition")
+            .mapInArrow(count_shared_rows, SCHEMA)
+        )
+
+    def _check_keys(self, repeated: Int64Array) -> None:
+        """Raise ConfigurationError if two rows have one key; different keys may have one number."""
+        if not len(repeated):
+            return
+        numbers = self._frame(number=repeated)
+        rows = self._columns.numbered(self._source).join(F.broadcast(numbers), "number")
+        counted = rows.groupBy("key").count().where("count > 1").orderBy("key")
+        keys = [row["key"] for row in counted.limit(_SHOWN_KEYS + 1).collect()]
+        if keys:
+            shown = ", ".join(f'"{key}"' for key in keys[:_SHOWN_KEYS])
+            more = ", ..." if len(keys) > _SHOWN_KEYS else ""
+            raise ConfigurationError(
+                f'the column "{self._columns.key}" has several rows with the key {shown}{more}; keys '
+                "must be unique: remove the other rows, for example with dropDuplicates()"
+            )
+
+    def _result(
+        self, function: Any, schema: str, linkage: str = "kept", rank: Rank | None = None
+    ) -> DataFrame:
+        """Return the results of a function over the texts of candidates, component by component."""
+        rank = rank or Rank()
+        numbers, partitions, sizes = self._components
+        task = Task(self.config, sizes, check_linkage(linkage), rank.descending)
+        chosen = F.broadcast(self._frame(number=numbers, partition=partitions))
+        return (
+            self._columns.numbered(self._source, rank.column)
+            .join(chosen, "number")
+            .select("key", "text", "number", "partition", "rank")
+            .repartitionById(max(1, len(sizes)), "partition")
+            .mapInArrow(lambda batches: function(batches, task), schema)
+        )
+
+    def _frame(self, **columns: Any) -> DataFrame:
+        return self._source.sparkSession.createDataFrame(pa.table(columns))
+
+
+def find_candidates(
+    df: DataFrame,
+    key: str = "id",
+    text: str = "text",
+    partitions: int | None = None,
+    **settings: Any,
+) -> Candidates:
+    """Compute the buckets of all documents of a DataFrame, and return the documents that share any.
+
+    Use it to get several results from one computation: pairs(), clusters(), duplicates(), dedupe().
+
+    Args:
+        df: a DataFrame with one row for each document. It is read once here, and once for each
+            result; both times it must have the same rows.
+        key: the column with the keys: strings or integers, which are unique.
+        text: the column with the texts.
+        partitions: the partitions of the buckets. By default two for each core, and more if Spark
+            expects more than 128 MB of the source for each.
+        settings: the settings of a corpus: shingle, threshold, recall, num_hashes, bands, rows, seed,
+            stop_words.
+
+    Raises:
+        ConfigurationError: a setting or a column is not possible, two rows have the same key, or the
+            candidates are too many.
+    """
+    config, columns = _config(settings), Columns(key, text)
+    columns.check(df)
+    if partitions is None:
+        partitions = _partitions_for(df)
+    check_count(partitions, "partitions", 1, MOST_PARTITIONS)
+    return Candidates(df, columns, config, partitions)
+
+
+def pairs(df: DataFrame, key: str = "id", text: str = "text", **settings: Any) -> DataFrame:
+    """Return all pairs of similar documents of a DataFrame: (a, b, similarity), with a < b.
+
+    The arguments are those of find_candidates().
+    """
+    return find_candidates(df, key, text, **settings).pairs()
+
+
+def clusters(
+    df: DataFrame,
+    key: str = "id",
+    text: str = "text",
+    linkage: str = "single",
+    rank: str | Column | None = None,
+    **settings: Any,
+) -> DataFrame:
+    """Return the clusters of similar documents of a DataFrame: (keys, weakest, kept).
+
+    linkage and rank are those of Candidates.clusters(), the other arguments those of find_candidates().
+    """
+    return find_candidates(df, key, text, **settings).clusters(linkage, rank)
+
+
+def duplicates(
+    df: DataFrame,
+    key: str = "id",
+    text: str = "text",
+    linkage: str = "kept",
+    rank: str | Column | None = None,
+    **settings: Any,
+) -> DataFrame:
+    """Return the documents of a DataFrame to remove: (key, kept, similarity).
+
+    linkage and rank are those of Candidates.duplicates(), the other arguments those of
+    find_candidates().
+    """
+    return find_candidates(df, key, text, **settings).duplicates(linkage, rank)
+
+
+def dedupe(
+    df: DataFrame,
+    key: str = "id",
+    text: str = "text",
+    linkage: str = "kept",
+    rank: str | Column | None = None,
+    **settings: Any,
+) -> DataFrame:
+    """Return the rows of a DataFrame without near-duplicates, with all columns.
+
+    linkage and rank are those of Candidates.dedupe(), the other arguments those of find_candidates().
+    """
+    return find_candidates(df, key, text, **settings).dedupe(linkage, rank)
+
+
+def _partitions_for(df: DataFrame) -> int:
+    """Return how many partitions the buckets need by Spark's estimate of the source, without a job.
+
+    The estimate of a join may be far too large, so a core gets at most MOST_TASKS partitions.
+    """
+    cores = df.sparkSession.sparkContext.defaultParallelism
+    plan: Any = df
+    size = int(plan._jdf.queryExecution().optimizedPlan().stats().sizeInBytes().toString())
+    wanted = min(size // PARTITION_BYTES, MOST_TASKS * cores)
+    return min(max(2 * cores, wanted), MOST_PARTITIONS)
+
+
+def _config(settings: dict[str, Any]) -> CorpusConfig:
+    for name in settings:
+        if name not in SETTINGS:
+            raise ConfigurationError(
+                f'"{name}" is not a setting of Spark; expected one of {", ".join(SETTINGS)}'
+                + suggestion(name, SETTINGS)
+            )
+    return with_lists(CorpusSettings(**settings)).complete()
