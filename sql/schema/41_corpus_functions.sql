@@ -199,20 +199,25 @@ COMMENT ON FUNCTION textsim._checked_id(bigint, integer)
 CREATE FUNCTION textsim._candidates_part(is_exact boolean) RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN CASE WHEN is_exact THEN $part$
-        SELECT b.document_id
-        FROM unnest(own_buckets) q (bucket)
-        CROSS JOIN LATERAL (
-            SELECT r.document_id FROM textsim.band_{id} r WHERE r.bucket = q.bucket
-            OFFSET 0  -- looked up bucket by bucket, whatever the size of the table was
-        ) b
-        GROUP BY b.document_id
-        HAVING count(*) >= textsim._least_needed_rows(own_count, threshold)$part$
+        SELECT f.document_id
+        FROM (
+            SELECT b.document_id, count(*) AS shared
+            FROM unnest(own_buckets) q (bucket)
+            CROSS JOIN LATERAL (
+                SELECT r.document_id FROM textsim.band_{id} r WHERE r.bucket = q.bucket
+                OFFSET 0  -- looked up bucket by bucket, whatever the size of the table was
+            ) b
+            GROUP BY b.document_id
+            HAVING count(*) >= textsim._least_needed_rows(own_count, threshold)
+        ) f
+        JOIN textsim.document_{id} d ON d.id = f.document_id
+        WHERE textsim._is_candidate(f.shared, d.shingle_count, own_count, threshold)$part$
     ELSE $part$
         SELECT DISTINCT b.document_id FROM textsim.band_{id} b WHERE b.bucket = ANY (own_buckets)$part$
 END;
 COMMENT ON FUNCTION textsim._candidates_part(boolean)
     IS 'the query for candidates in the search template; in an exact corpus, as many shared buckets are '
-    'needed as the smallest document that can be similar shares';
+    'needed as the sizes of both documents require';
 
 CREATE FUNCTION textsim._sketch_part(is_exact boolean) RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE

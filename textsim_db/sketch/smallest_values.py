@@ -20,7 +20,7 @@ from textsim_db.text.array_types import BoolArray, HashArray, Int32Array, Int64A
 from textsim_db.text.numba_compiler import inlined_kernel, kernel
 
 MOST_SHARED = 3
-"""The rows that two documents must share, unless they are too small to share as many."""
+"""The rows that two documents share at least, unless they are too small to share as many."""
 SPARE = 1.25
 """How many more values than rows are sorted first, in case that some are common."""
 _LARGEST_INT4 = 2**31 - 1
@@ -123,6 +123,26 @@ def smallest_of(stored: Signatures, shingle_counts: Int64Array, threshold: float
     return Ragged(stored.values[is_kept], np.concatenate((np.zeros(1, np.int64), np.cumsum(rows))))
 
 
+def first_rows(rows: Buckets, shingle_counts: Int64Array, threshold: float) -> Buckets:
+    """Return the first n - o + 1 rows of documents; two that reach the threshold share one of them.
+
+    rows: those of the documents at this threshold; shingle_counts: (documents,), n of each.
+    """
+    sizes = np.minimum(rows.sizes, _count_first_rows(shingle_counts, threshold))
+    places = np.arange(len(rows.values)) - np.repeat(rows.offsets[:-1], rows.sizes)
+    is_kept = places < np.repeat(sizes, rows.sizes)
+    return Ragged(rows.values[is_kept], np.concatenate((np.zeros(1, np.int64), np.cumsum(sizes))))
+
+
+@kernel
+def _count_first_rows(sizes: Int64Array, threshold: float) -> Int64Array:
+    counts = np.zeros(len(sizes), np.int64)
+    for i in range(len(sizes)):
+        if sizes[i] > 0:
+            counts[i] = sizes[i] - _least_overlap(sizes[i], threshold) + 1
+    return counts
+
+
 @kernel
 def count_rows(sizes: Int64Array, threshold: float) -> Int64Array:
     """Return how many rows documents of these numbers of shingles have: int64 of shape (documents,)."""
@@ -136,27 +156,41 @@ def count_rows(sizes: Int64Array, threshold: float) -> Int64Array:
 def _count_rows(size: int, threshold: float) -> int:
     if size == 0:
         return 0
+    overlap = _least_overlap(size, threshold)
+    return size if overlap < MOST_SHARED else size - overlap + MOST_SHARED
+
+
+@inlined_kernel
+def _least_overlap(size: int, threshold: float) -> int:
+    """Return the smallest number of shared shingles with which the smaller of two sets can match."""
     overlap = int(np.ceil(threshold * size))
     while overlap > 1 and (overlap - 1) / size >= threshold:
         overlap -= 1
     while overlap / size < threshold:
         overlap += 1
-    return size if overlap < MOST_SHARED else size - overlap + MOST_SHARED
+    return overlap
 
 
 @kernel
 def share_enough(
     shared: Int64Array, a_sizes: Int64Array, b_sizes: Int64Array, threshold: float
 ) -> BoolArray:
-    """Say which pairs are candidates: their sizes allow the threshold, and they share enough rows.
+    """Say which pairs are candidates: the rows that they share allow the threshold.
 
     shared: (pairs,), equal rows of both; a_sizes, b_sizes: (pairs,), the shingles of both.
+
+    Past the last row of one of the two documents, only its own other shingles can be shared. The larger
+    document has more of these. So the pair has at most as many shingles in common as shared rows and
+    shingles of the larger document without a row. Documents of equal size need far more than
+    MOST_SHARED rows: Xiao, Wang, Lin and Yu, "Efficient Similarity Joins for Near Duplicate Detection",
+    WWW 2008, section 4, without the positions.
     """
     result = np.empty(len(shared), np.bool_)
     for i in range(len(shared)):
         a, b = a_sizes[i], b_sizes[i]
-        allows = min(a, b) / max(a, b) >= threshold
-        result[i] = allows and shared[i] >= _needed(a, b, threshold)
+        larger = max(a, b)
+        common = min(min(a, b), shared[i] + larger - _count_rows(larger, threshold))
+        result[i] = common / (a + b - common) >= threshold
     return result
 
 
@@ -176,7 +210,7 @@ def least_needed(sizes: Int64Array, threshold: float) -> Int32Array:
 
 @inlined_kernel
 def _needed(a: int, b: int, threshold: float) -> int:
-    """Return how many rows documents of a and b shingles share if they reach the threshold."""
+    """Return how many rows, at most 3, documents of a and b shingles share if they are similar."""
     for overlap in range(1, MOST_SHARED):
         if overlap >= a + b - overlap or overlap / (a + b - overlap) >= threshold:
             return overlap
