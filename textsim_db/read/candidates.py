@@ -5,15 +5,17 @@ One shared bucket makes a candidate; in an exact corpus, as many as the sizes of
 
 from __future__ import annotations
 
-from typing import Any, LiteralString, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import psycopg
 
 from textsim_db.db.binary_format import Array
 from textsim_db.db.binary_rows import load_int4_arrays
 from textsim_db.db.engine import autocommit
 from textsim_db.db.store import Store
+from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.read import statements
 from textsim_db.settings import CorpusConfig
 from textsim_db.sketch.ragged import Buckets
@@ -60,15 +62,32 @@ class Candidates(NamedTuple):
 
 def find_candidates(store: Store, keys: Keys, language: str | None) -> Candidates:
     """Return the documents that share enough buckets with any of several queries."""
-    buckets, needed = keys
-    if not len(buckets.values):
+    if not len(keys.buckets.values):
         return Candidates.of_one_query([])
+    with autocommit(store.engine) as connection:
+        cursor = connection.cursor(binary=True)
+        return read_candidates(cursor, store.corpus, keys, language)
+
+
+def read_candidates(
+    cursor: psycopg.Cursor[Any],
+    corpus: StoredCorpus,
+    keys: Keys,
+    language: str | None = None,
+    prepare: bool = True,
+) -> Candidates:
+    """Return the candidates that a transaction sees; not prepared, the plan fits the tables' sizes."""
+    buckets, needed = keys
+    statement = statements.CANDIDATES_OF_MANY
+    parameters: list[Any] = [Array(buckets.owners()), Array(buckets.values), Array(needed)]
     if len(needed) == 1:  # without the numbers of the queries the join is a tenth quicker
+        statement = statements.CANDIDATES_OF_ONE
         parameters = [Array(buckets.values), int(needed[0])]
-        rows = _fetch(store, statements.CANDIDATES_OF_ONE, parameters, language)
+    if language is not None:
+        statement, parameters = statement + statements.OF_LANGUAGE, [*parameters, language]
+    rows = cursor.execute(corpus.statement(statement), parameters, prepare=prepare).fetchall()
+    if len(needed) == 1:
         return Candidates.of_one_query(rows)
-    parameters = [Array(buckets.owners()), Array(buckets.values), Array(needed)]
-    rows = _fetch(store, statements.CANDIDATES_OF_MANY, parameters, language)
     queries, offsets = load_int4_arrays([row[-1] for row in rows])
     documents = np.repeat(np.arange(len(rows)), np.diff(offsets))
     order = np.argsort(queries, kind="stable")
@@ -80,23 +99,18 @@ def count_shared_buckets(
 ) -> list[tuple[str, int]]:
     """Return the keys of one text's candidates, each with the number of buckets that it shares."""
     config = store.corpus.config
-    parameters = [Array(sketches.buckets.values)]
-    rows = _fetch(store, statements.COUNT_SHARED_BUCKETS, parameters, language)
+    statement = statements.COUNT_SHARED_BUCKETS
+    parameters: list[Any] = [Array(sketches.buckets.values)]
+    if language is not None:
+        statement, parameters = statement + statements.OF_LANGUAGE, [*parameters, language]
+    with autocommit(store.engine) as connection:
+        cursor = connection.cursor(binary=True)
+        rows = cursor.execute(
+            store.corpus.statement(statement), parameters, prepare=True
+        ).fetchall()
     if not config.is_exact or not rows:
         return [(key, shared) for key, shared, _ in rows]
     shared, sizes = (np.array([row[i] for row in rows], np.int64) for i in (1, 2))
     own_sizes = np.full(len(rows), sketches.shingle_counts[0])
     enough = share_enough(shared, own_sizes, sizes, config.threshold)
     return [rows[i][:2] for i in np.flatnonzero(enough).tolist()]
-
-
-def _fetch(
-    store: Store, statement: LiteralString, parameters: list[Any], language: str | None
-) -> list[Any]:
-    if language is not None:
-        statement, parameters = statement + statements.OF_LANGUAGE, [*parameters, language]
-    with autocommit(store.engine) as connection:
-        cursor = connection.cursor(binary=True)
-        return cursor.execute(
-            store.corpus.statement(statement), parameters, prepare=True
-        ).fetchall()

@@ -123,6 +123,26 @@ def smallest_of(stored: Signatures, shingle_counts: Int64Array, threshold: float
     return Ragged(stored.values[is_kept], np.concatenate((np.zeros(1, np.int64), np.cumsum(rows))))
 
 
+def first_rows(rows: Buckets, shingle_counts: Int64Array, threshold: float) -> Buckets:
+    """Return the first n - o + 1 rows of documents; two that reach the threshold share one of them.
+
+    rows: those of the documents at this threshold; shingle_counts: (documents,), n of each.
+    """
+    sizes = np.minimum(rows.sizes, _count_first_rows(shingle_counts, threshold))
+    places = np.arange(len(rows.values)) - np.repeat(rows.offsets[:-1], rows.sizes)
+    is_kept = places < np.repeat(sizes, rows.sizes)
+    return Ragged(rows.values[is_kept], np.concatenate((np.zeros(1, np.int64), np.cumsum(sizes))))
+
+
+@kernel
+def _count_first_rows(sizes: Int64Array, threshold: float) -> Int64Array:
+    counts = np.zeros(len(sizes), np.int64)
+    for i in range(len(sizes)):
+        if sizes[i] > 0:
+            counts[i] = sizes[i] - _least_overlap(sizes[i], threshold) + 1
+    return counts
+
+
 @kernel
 def count_rows(sizes: Int64Array, threshold: float) -> Int64Array:
     """Return how many rows documents of these numbers of shingles have: int64 of shape (documents,)."""
@@ -136,12 +156,19 @@ def count_rows(sizes: Int64Array, threshold: float) -> Int64Array:
 def _count_rows(size: int, threshold: float) -> int:
     if size == 0:
         return 0
+    overlap = _least_overlap(size, threshold)
+    return size if overlap < MOST_SHARED else size - overlap + MOST_SHARED
+
+
+@inlined_kernel
+def _least_overlap(size: int, threshold: float) -> int:
+    """Return the smallest number of shared shingles with which the smaller of two sets can match."""
     overlap = int(np.ceil(threshold * size))
     while overlap > 1 and (overlap - 1) / size >= threshold:
         overlap -= 1
     while overlap / size < threshold:
         overlap += 1
-    return size if overlap < MOST_SHARED else size - overlap + MOST_SHARED
+    return overlap
 
 
 @kernel

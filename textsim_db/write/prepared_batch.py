@@ -26,7 +26,10 @@ MAX_KEY_BYTES = 1000
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Documents to be written, sorted by key, with distinct keys."""
+    """Documents to be written, with distinct keys.
+
+    They are sorted by key; those for a unique corpus are in the order in which they came.
+    """
 
     keys: list[str]
     texts: list[bytes]
@@ -69,6 +72,7 @@ def prepare(items: list[Any], config: CorpusConfig) -> Batch:
         except DocumentError as error:
             refused.append(Refusal(_shown_key(item), str(error)))
         else:
+            accepted.pop(key, None)
             accepted[key] = data
     duplicates = len(items) - len(refused) - len(accepted)
     try:
@@ -83,8 +87,9 @@ def prepare(items: list[Any], config: CorpusConfig) -> Batch:
 def _sketch(
     accepted: dict[str, bytes], config: CorpusConfig, refused: list[Refusal], duplicates: int
 ) -> Batch:
-    # All writers lock documents in the order of the keys, so that they cannot deadlock.
-    keys = sorted(accepted)
+    # All writers lock documents in the order of the keys, so that they cannot deadlock. In a unique
+    # corpus the buckets are locked first, and of several twins the first one stays.
+    keys = list(accepted) if config.unique else sorted(accepted)
     texts = [accepted[key] for key in keys]
     tokens, languages = tokens_and_languages(texts, config)
     return Batch(keys, texts, sketch_tokens(tokens, config), refused, duplicates, languages)
