@@ -11,7 +11,7 @@ import multiprocessing
 import random
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import psycopg
@@ -253,7 +253,7 @@ def _session(
     results.put((left_out, failures))
 
 
-def _stored(connection: Connection, race: Race) -> Iterable[int]:
+def _stored(connection: Connection, race: Race) -> list[int]:
     """Return the numbers of the stored documents; of an attached table, those of its rows."""
     relation = "race"
     if not race.way.startswith("table"):
