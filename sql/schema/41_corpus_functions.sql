@@ -58,8 +58,8 @@ CREATE FUNCTION textsim._write_template() RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN $template$
 CREATE OR REPLACE FUNCTION textsim._write_{id}(
-    source integer, document_key text, form text, is_stored boolean, keeps_twins boolean,
-    OUT is_written boolean, OUT twins text[], OUT similarities double precision[])
+    source integer, document_key text, form text, is_stored boolean, keeps_twins boolean)
+RETURNS boolean
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
 SET plan_cache_mode = force_generic_plan
@@ -74,9 +74,9 @@ DECLARE
     new_buckets integer[];
     changed integer[];
     has_locks boolean := NOT {is_unique};
+    twins text[];
     waited_for text[];
 BEGIN
-    is_written := false;
     WHILE new_id IS NULL LOOP
         -- Buckets are locked before documents: who has locked buckets waits for the documents of others.
         IF has_locks THEN
@@ -96,14 +96,14 @@ BEGIN
                 -- The caller's transaction must not fail, so a worker sets the key aside with an error.
                 INSERT INTO textsim.pending (corpus_id, source_id, keys)
                 VALUES ({id}, source, ARRAY[document_key]);
-                RETURN;
+                RETURN false;
             END IF;
             IF form COLLATE "C" = coalesce(stored.normal_form, textsim._normal_form_of(stored.word_ids))
             THEN
                 IF source IS NOT NULL AND source IS DISTINCT FROM stored.source_id THEN
                     UPDATE textsim.document_{id} SET source_id = source WHERE id = stored.id;
                 END IF;
-                RETURN;
+                RETURN false;
             END IF;
         END IF;
         IF new_signature IS NULL THEN
@@ -146,10 +146,10 @@ BEGIN
         INSERT INTO textsim.pending (corpus_id, source_id, keys)
         VALUES ({id}, source, ARRAY[document_key]);
     END IF;
-    is_written := true;
+    RETURN true;
 END $$;
 COMMENT ON FUNCTION textsim._write_{id}(integer, text, text, boolean, boolean)
-    IS 'add or replace a document of a corpus, and return whether it was written: not if its words have not changed, or if the corpus is unique and has twins of it. keeps_twins: write it all the same. is_stored is NULL, or from a caller that has locked the documents and logs the words itself: whether this document is stored';
+    IS 'add or replace a document of a corpus; false if its words have not changed; NULL if documents of a unique corpus match it, unless keeps_twins; is_stored is NULL, or from a caller that has locked the documents and logs the words itself: whether this document is stored';
 $template$;
 COMMENT ON FUNCTION textsim._write_template()
     IS 'the write function of a corpus, with names in braces for its settings';
@@ -229,24 +229,24 @@ COMMENT ON FUNCTION textsim._sketch_part(boolean)
 CREATE FUNCTION textsim._keep_out_part(is_unique boolean, is_exact boolean) RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN CASE WHEN is_unique THEN format(
-        'IF NOT has_locks THEN
+        $part$IF NOT has_locks THEN
             PERFORM textsim._lock_buckets({id}, %s);
             has_locks := true;
             CONTINUE;  -- another transaction may have changed the document before we had the locks
         END IF;
         -- A later statement than the locks: its snapshot has what their last holders have written.
         LOOP
-            SELECT array_agg(m.key), array_agg(m.similarity) INTO twins, similarities
-            FROM textsim._search_{id}(new_buckets, shingle_values, form, NULL, new_count,
-                document_key, {threshold}, NULL, NULL) m;
-            EXIT WHEN twins IS NULL OR twins <@ waited_for;
+            twins := array(
+                SELECT m.key FROM textsim._search_{id}(new_buckets, shingle_values, form, NULL,
+                    new_count, document_key, {threshold}, NULL, NULL) m);
+            EXIT WHEN twins = '{}' OR twins <@ waited_for;
             -- Another transaction may be removing or changing a twin. When it has ended, look again.
             PERFORM FROM textsim.document_{id} d WHERE d.key = ANY (twins) ORDER BY d.key FOR SHARE;
             waited_for := twins;
         END LOOP;
-        IF twins IS NOT NULL AND keeps_twins IS NOT TRUE THEN
-            RETURN;
-        END IF;',
+        IF twins <> '{}' AND keeps_twins IS NOT TRUE THEN
+            RETURN NULL;
+        END IF;$part$,
         CASE WHEN is_exact THEN 'new_buckets[1:textsim._count_locks(new_count, {threshold})]'
             ELSE 'new_buckets' END)
     ELSE '' END;

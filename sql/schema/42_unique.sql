@@ -7,14 +7,21 @@
 -- Private functions
 
 CREATE FUNCTION textsim._count_locks(shingles integer, threshold double precision) RETURNS integer
-LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-RETURN CASE
-    WHEN textsim._count_rows(shingles, threshold) < shingles
-        THEN textsim._count_rows(shingles, threshold) - 2
-    WHEN shingles = 0 OR 1::double precision / nullif(shingles, 0) >= threshold THEN shingles
-    WHEN 2::double precision / nullif(shingles, 0) >= threshold THEN shingles - 1
-    ELSE shingles - 2
-END;
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    overlap double precision := ceil(threshold * shingles);
+BEGIN
+    IF shingles = 0 THEN
+        RETURN 0;
+    END IF;
+    -- The smallest overlap with overlap / n >= threshold, in doubles, as in _count_rows().
+    IF (overlap - 1) / shingles >= threshold THEN
+        overlap := overlap - 1;
+    ELSIF overlap / shingles < threshold THEN
+        overlap := overlap + 1;
+    END IF;
+    RETURN shingles - overlap + 1;
+END $$;
 COMMENT ON FUNCTION textsim._count_locks(integer, double precision)
     IS 'how many of its first rows a document of n shingles locks in an exact corpus: n - ceil(threshold n) '
     '+ 1, of which similar documents share at least one';
@@ -90,28 +97,44 @@ COMMENT ON FUNCTION textsim._lock_buckets(integer, integer[])
     IS 'lock buckets of a unique corpus until the end of the transaction, or the whole corpus if the '
     'transaction would lock more than textsim.max_bucket_locks; look for twins in a later statement';
 
-CREATE FUNCTION textsim._raise_twins(
-    c textsim.corpus, source integer, key text, twins text[], similarities double precision[])
+CREATE FUNCTION textsim._twins(c textsim.corpus, document_key text, body text)
+RETURNS TABLE (key text, similarity double precision)
+LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 1 SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    form text := textsim._form(c, body);
+    shingle_values bigint[] := textsim._query_values(c, form);
+BEGIN
+    RETURN QUERY EXECUTE format(
+        'SELECT * FROM textsim.%I($1, $2, $3, NULL, $4, $5, $6, NULL, NULL)', '_search_' || c.id)
+    USING textsim._query_buckets(c, shingle_values, c.threshold), shingle_values, form,
+        CASE WHEN c.bands IS NULL THEN cardinality(shingle_values) END, document_key, c.threshold;
+END $$;
+COMMENT ON FUNCTION textsim._twins(textsim.corpus, text, text)
+    IS 'the documents that match a text, without the document that has its key, best first';
+
+CREATE FUNCTION textsim._raise_twins(c textsim.corpus, source integer, document_key text, body text)
 RETURNS void
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     relation record;
+    twin record;
 BEGIN
     SELECT n.nspname, r.relname INTO relation
     FROM pg_class r JOIN pg_namespace n ON n.oid = r.relnamespace
     WHERE r.oid = coalesce((SELECT s.relation FROM textsim.source s WHERE s.id = source),
         format('textsim.%I', 'document_' || c.id)::regclass);
+    SELECT t.key, t.similarity, count(*) OVER () AS count INTO twin
+    FROM textsim._twins(c, document_key, body) t LIMIT 1;
     RAISE EXCEPTION 'near-duplicate text violates unique corpus "%": document "%" matches document "%" '
-        'with similarity %', c.name, left(key, 100), left(twins[1], 100), similarities[1]
+        'with similarity %', c.name, left(document_key, 100), left(twin.key, 100), twin.similarity
         USING ERRCODE = 'unique_violation', CONSTRAINT = c.name,
             SCHEMA = relation.nspname, TABLE = relation.relname,
-            DETAIL = format('Key (%s) has similarity %s; the threshold is %s.%s', twins[1], similarities[1],
-                c.threshold, CASE WHEN cardinality(twins) > 1
-                    THEN format(' %s documents match.', cardinality(twins)) END);
+            DETAIL = format('Key (%s) has similarity %s; the threshold is %s.%s', twin.key,
+                twin.similarity, c.threshold,
+                CASE WHEN twin.count > 1 THEN format(' %s documents match.', twin.count) END);
 END $$;
-COMMENT ON FUNCTION textsim._raise_twins(
-    textsim.corpus, integer, text, text[], double precision[])
-    IS 'raise unique_violation: documents of a unique corpus match the new document';
+COMMENT ON FUNCTION textsim._raise_twins(textsim.corpus, integer, text, text)
+    IS 'raise unique_violation: documents of a unique corpus match a new document';
 
 CREATE FUNCTION textsim._raise_taken_key(corpus_id integer, source integer, key text) RETURNS void
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -130,13 +153,12 @@ CREATE FUNCTION textsim._write_or_raise(c textsim.corpus, source integer, key te
 RETURNS boolean
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    result record;
+    is_written boolean := textsim._write_document(c, source, key, body);
 BEGIN
-    result := textsim._write_document(c, source, key, body);
-    IF result.twins IS NOT NULL THEN
-        PERFORM textsim._raise_twins(c, source, key, result.twins, result.similarities);
+    IF is_written IS NULL THEN
+        PERFORM textsim._raise_twins(c, source, key, body);
     END IF;
-    RETURN result.is_written;
+    RETURN is_written;
 END $$;
 COMMENT ON FUNCTION textsim._write_or_raise(textsim.corpus, integer, text, text)
     IS 'add or replace a document; false if its words have not changed; an error if it has twins in a '
@@ -162,11 +184,11 @@ RETURNS TABLE (key text, similarity double precision)
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE ROWS 1 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     c textsim.corpus := textsim._required_unique(corpus);
-    result record;
 BEGIN
     PERFORM textsim._check_document(document_key, body);
-    result := textsim._write_document(c, NULL, document_key, body);
-    RETURN QUERY SELECT t.key, t.similarity FROM unnest(result.twins, result.similarities) t (key, similarity);
+    IF textsim._write_document(c, NULL, document_key, body) IS NULL THEN
+        RETURN QUERY SELECT * FROM textsim._twins(c, document_key, body);
+    END IF;
 END $$;
 COMMENT ON FUNCTION textsim._add_unique(text, text, text)
     IS 'the work of add_unique(), because a plpgsql parameter and column cannot both be named key';

@@ -69,6 +69,32 @@ def test_settings_are_refused_before_the_measurement(
         db.corpus("c").plan(recall=0.99, threshold=0.1)
 
 
+@pytest.mark.parametrize(
+    ("arguments", "messages"),
+    [
+        (["--recall", "1"], ["200 words takes 40 locks;", "to 71 or more", "to 105 or more"]),
+        (["--recall", "1", "--words", "20000"], ["20000 words takes 4,000 locks;"]),
+        ([], ["200 words takes 18 locks;", "to 67 or more"]),
+    ],
+)
+def test_locks_of_a_unique_corpus_to_come(
+    arguments: list[str], messages: list[str], textsim: Textsim
+) -> None:
+    output = textsim("plan", "--clients", "16", *arguments).stderr
+    for message in [*messages, "wait for one lock"]:
+        assert message in output
+    assert "locks" not in textsim("plan", *arguments).stderr
+    assert "clients is 0; expected" in textsim("plan", "--clients", "0", status=2).stderr
+
+
+def test_locks_of_a_unique_corpus(textsim: Textsim) -> None:
+    textsim("corpus", "create", "c", "--unique", "--recall", "1")
+    textsim("index", "c", "-", input='{"id": 1, "text": "one two three four five"}')
+    output = textsim("plan", "c").stderr
+    assert "unique: a document of 5 words takes 1 lock;" in output
+    assert "16 clients: set max_locks_per_transaction to 6" in output
+
+
 def test_bands_that_find_nearly_everything(textsim: Textsim) -> None:
     textsim("corpus", "create", "c", "--bands", "64", "--rows", "2")
     shown = textsim("plan", "c").stdout

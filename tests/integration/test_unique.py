@@ -192,6 +192,26 @@ def test_documents_that_wait_for_word_ids_stand_in_the_way(
     assert titles.add_unique("waiting", NEAR) == []
 
 
+def test_rows_that_bypass_the_triggers_are_set_aside_if_they_are_twins(
+    db: ts.Database, connection: Connection
+) -> None:
+    titles = unique_corpus(db)
+    connection.execute("CREATE TABLE title (id int PRIMARY KEY, body text)")
+    titles.attach("title", "id", "body", "inline")
+    connection.execute("INSERT INTO title VALUES (1, %s), (2, %s)", [TEXT, OTHER])
+    connection.execute("SET session_replication_role = replica")
+    connection.execute("INSERT INTO title VALUES (3, %s), (4, 'four')", [NEAR])
+    connection.execute("UPDATE title SET body = %s WHERE id = 2", [NEAR])
+    report = titles.reconcile()
+    assert (report.added, [refusal.key for refusal in report.refused]) == (1, ["2", "3"])
+    reason = (
+        'the text matches document "1" with similarity 0.933, and the corpus keeps near-duplicates'
+    )
+    assert all(failure.error.startswith(reason) for failure in titles.failures())
+    assert [match.key for match in titles.query(OTHER)] == ["2"]
+    assert list(titles.pairs()) == []
+
+
 def test_a_large_load_leaves_out_twins_of_all_batches(
     db: ts.Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -100,9 +100,11 @@ class TwinCheck:
             for (a, b), similarity in sorted(twins.items())[:_SHOWN]
         )
         more = f" and {count - _SHOWN:,} more" if count > _SHOWN else ""
+        command = f"textsim pairs {shlex.quote(name)} --threshold {threshold:g}"
+        can_list = threshold >= self.old.config.threshold
         return ConfigurationError(
             f'corpus "{shown(name)}" cannot be unique at threshold {threshold:g}: '
             f"{count:,} {'pair' if count == 1 else 'pairs'} of its documents match: {listed}{more}; "
-            "nothing was changed: remove the documents that "
-            f"textsim duplicates {shlex.quote(name)} lists, or choose a higher threshold"
+            "nothing was changed: remove one document of each pair, or choose a higher threshold"
+            + (f"; to list all pairs: {command}" if can_list else "")
         )
