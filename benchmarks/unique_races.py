@@ -43,7 +43,7 @@ class Race(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What a race left.
+    """The result of a race.
 
     twins: matches among all stored documents; in a corpus of bands, those that share a bucket. none:
     pairs of which no document is stored.
