@@ -93,7 +93,7 @@ def stages(db: ts.Database, some: Documents, report: Report) -> None:
     def write() -> None:
         for batch in ready:
             with transaction(db.engine) as connection:
-                write_batch.write(connection.cursor(binary=True), stored, batch)
+                write_batch.write(connection.cursor(binary=True), store, batch)
 
     _, seconds = timed(write)
     report.line("COPY of documents and band rows, durable", seconds)

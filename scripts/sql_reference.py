@@ -51,6 +51,7 @@ class Group(NamedTuple):
 
 GROUPS = (
     Group("Corpora and documents", ("create_corpus", "add", "remove", "drop_corpus")),
+    Group("Unique corpora", ("add_unique", "lock_corpus")),
     Group(
         "Searches",
         ("matches", "neighbours", "pairs", "candidates", "candidate_pairs", "create_view"),
@@ -78,6 +79,17 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "remove": ("SELECT textsim.remove('news', 'd');",),
     "drop_corpus": (
         "SELECT textsim.create_corpus('drafts');\nSELECT textsim.drop_corpus('drafts');",
+    ),
+    "add_unique": (
+        "SELECT textsim.create_corpus('titles', recall => 1, is_unique => true);\n"
+        "SELECT textsim.add('titles', '1', 'a bridge over the old river');",
+        "SELECT * FROM textsim.add_unique('titles', '2', 'A bridge over the old river!');",
+    ),
+    "lock_corpus": (
+        "BEGIN;\n"
+        "SELECT textsim.lock_corpus('titles');\n"
+        "SELECT textsim.add('titles', '3', 'the library opens today');\n"
+        "COMMIT;",
     ),
     "matches": (
         "SELECT * FROM textsim.matches('news', 'Old bridge over the river reopens on Monday');",

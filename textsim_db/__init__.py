@@ -15,6 +15,7 @@ from textsim_db.errors import (
     DatabaseUnavailable,
     DocumentError,
     DocumentNotFound,
+    DuplicateError,
     EmbeddedServerError,
     InputError,
     MeasureError,
@@ -39,6 +40,7 @@ from textsim_db.results import (
     Source,
     Statistics,
     Status,
+    Twin,
 )
 from textsim_db.settings import CorpusConfig, Linkage, Mode
 from textsim_db.sketch.band_options import Option, plan
@@ -84,6 +86,7 @@ __all__ = [
     "DocumentNotFound",
     "Drift",
     "Duplicate",
+    "DuplicateError",
     "EmbeddedServerError",
     "Explanation",
     "Failure",
@@ -103,6 +106,7 @@ __all__ = [
     "Statistics",
     "Status",
     "TextsimError",
+    "Twin",
     "WorkReport",
     "Worker",
     "connect",

@@ -18,8 +18,8 @@ from textsim_db.errors import (
     ConfigurationError,
     CorpusChanged,
     CorpusNotFound,
-    DocumentError,
     DocumentNotFound,
+    DuplicateError,
     MeasureError,
     suggest_arguments,
 )
@@ -138,7 +138,7 @@ class Corpus:
         ...     "recipe": "Whisk two eggs with sugar and fold in the sifted flour.",
         ... })
         >>> report
-        AddReport(added=3, replaced=0, unchanged=0, duplicates=0, refused=[])
+        AddReport(added=3, replaced=0, unchanged=0, duplicates=0, refused=[], twins=[])
     """
 
     def __init__(self, store: Store) -> None:
@@ -199,7 +199,7 @@ class Corpus:
 
         Examples:
             >>> corpus.add_many([{"id": 7, "body": "Rain is expected."}], key="id", text="body")
-            AddReport(added=1, replaced=0, unchanged=0, duplicates=0, refused=[])
+            AddReport(added=1, replaced=0, unchanged=0, duplicates=0, refused=[], twins=[])
         """
         check_callable(progress, "progress")
         stream = stream_documents(documents, key, text)
@@ -216,15 +216,42 @@ class Corpus:
 
         Raises:
             DocumentError: the document cannot be stored; add_many() lists the reasons.
+            DuplicateError: the corpus is unique and has documents that match this one.
 
         Examples:
             >>> corpus.add("weather", "Rain is expected in the north.")
-            AddReport(added=1, replaced=0, unchanged=0, duplicates=0, refused=[])
+            AddReport(added=1, replaced=0, unchanged=0, duplicates=0, refused=[], twins=[])
         """
-        report = self.add_many([(key, text)])
-        if report.refused:
-            raise DocumentError(f'document "{report.refused[0].key}": {report.refused[0].reason}')
+        with self._errors():
+            report, matches = bulk_load.add(self._store, key, text)
+        if matches:
+            raise DuplicateError(self.name, report.twins[0].key, matches)
         return report
+
+    def add_unique(self, key: Key, text: str) -> list[Match]:
+        """Add or replace one document of a unique corpus, unless other documents match it.
+
+        Returns the documents that match it, best first. If the list is empty, the document was added
+        or replaced; otherwise nothing was written.
+
+        Raises:
+            DocumentError: the document cannot be stored; add_many() lists the reasons.
+            ConfigurationError: the corpus is not unique.
+
+        Examples:
+            >>> titles = db.create_corpus("titles", threshold=0.6, recall=1, unique=True)
+            >>> titles.add_unique("a", "The city council approved the new budget for schools.")
+            []
+            >>> titles.add_unique("b", "The city council approved the new budget for schools today.")
+            [Match(key='a', similarity=0.875, estimate=None)]
+        """
+        if not self.config.unique:
+            raise ConfigurationError(
+                f'corpus "{self.name}" accepts near-duplicates; to keep them out: '
+                f"textsim rebuild {shlex.quote(self.name)} --unique"
+            )
+        with self._errors():
+            return bulk_load.add(self._store, key, text)[1]
 
     def remove(self, keys: Iterable[Key]) -> int:
         """Remove documents by key, and return how many were removed; unknown keys are skipped.
@@ -664,7 +691,11 @@ class Corpus:
         check_callable(progress, "progress")
         with self._current():
             names = names_of(table, key, text)
-            return attach.attach_and_index(self._store, names, mode, progress)
+            changes = attach.attach_and_index(self._store, names, mode, progress)
+        if self.config.is_exact:  # it may have learned its common shingles
+            with self._errors():
+                self._refresh()
+        return changes
 
     def detach(self, table: TableName) -> None:
         """Detach a table: its later changes are not indexed; the documents stay in the corpus.
@@ -740,6 +771,7 @@ class Corpus:
         seed: int | None = None,
         bands: int | None = None,
         rows: int | None = None,
+        unique: bool | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> bool:
         """Build the corpus anew with other settings while it stays in use; return whether it was built.
@@ -759,7 +791,8 @@ class Corpus:
             progress: called with the number of documents copied so far, and the number to copy.
 
         Raises:
-            ConfigurationError: a setting is out of range, or a view cannot be moved.
+            ConfigurationError: a setting is out of range, or a view cannot be moved. With
+                `unique` also if documents match each other, or if workers index an attached table.
             CorpusBusy: another session rebuilds the corpus or creates a view of it.
 
         Examples:
@@ -777,6 +810,7 @@ class Corpus:
             "seed": seed,
             "bands": bands,
             "rows": rows,
+            "unique": unique,
         }
         with self._current():
             config = self.config.changed(**settings)

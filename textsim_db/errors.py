@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import difflib
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import wraps
 from typing import ParamSpec, TypeVar
+
+from textsim_db.results import Match
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
@@ -22,6 +24,23 @@ class ConfigurationError(TextsimError, ValueError):
 
 class MeasureError(TextsimError, ValueError):
     """A measure is unknown or cannot be computed, for example because the texts are too long."""
+
+
+class DuplicateError(TextsimError):
+    """A unique corpus has a document that matches a new one; `key` is the key of the new one.
+
+    `matches` are the documents that stand in its way, best first.
+    """
+
+    def __init__(self, corpus: str, key: str, matches: Sequence[Match]) -> None:
+        best = matches[0]
+        super().__init__(
+            f'document "{shown(key[:100])}" was not added: it matches document '
+            f'"{shown(best.key[:100])}" with similarity {best.similarity:.3f}, and the corpus '
+            f'"{shown(corpus)}" keeps near-duplicates out; remove or change one of the two'
+        )
+        self.key = key
+        self.matches = list(matches)
 
 
 class DocumentError(TextsimError, ValueError):

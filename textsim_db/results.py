@@ -61,6 +61,19 @@ class Duplicate(NamedTuple):
     similarity: float
 
 
+class Twin(NamedTuple):
+    """A document that a unique corpus left out, because it matches a document of the corpus.
+
+    - `key`: the key of the document that was left out.
+    - `standing`: the key of the most similar document that stays.
+    - `similarity`: their exact similarity.
+    """
+
+    key: str
+    standing: str
+    similarity: float
+
+
 class Refusal(NamedTuple):
     """A document that was not stored, and the reason."""
 
@@ -89,6 +102,7 @@ class AddReport:
     - `duplicates`: documents whose key came again in the same call. The last document with a key is
       stored.
     - `refused`: the documents that were not stored, with the reason.
+    - `twins`: the documents that a unique corpus left out, each with the document that it matches.
 
     If the connection is lost during COMMIT, the batch is written again. Its documents count by their
     first outcome, except documents that another client has changed in between.
@@ -99,6 +113,7 @@ class AddReport:
     unchanged: int = 0
     duplicates: int = 0
     refused: list[Refusal] = field(default_factory=list)
+    twins: list[Twin] = field(default_factory=list)
 
     @property
     def stored(self) -> int:
@@ -108,7 +123,7 @@ class AddReport:
     @property
     def received(self) -> int:
         """The documents that the call has read so far."""
-        return self.stored + self.duplicates + len(self.refused)
+        return self.stored + self.duplicates + len(self.refused) + len(self.twins)
 
 
 @dataclass(slots=True)

@@ -17,6 +17,19 @@ END;
 COMMENT ON FUNCTION textsim._document_fault(text, text)
     IS 'the reason why a document cannot be stored, or NULL';
 
+CREATE FUNCTION textsim._check_document(key text, body text) RETURNS void
+LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    fault text := textsim._document_fault(key, body);
+BEGIN
+    IF fault IS NOT NULL THEN
+        RAISE EXCEPTION 'document "%": %', left(key, 100), fault
+            USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+END $$;
+COMMENT ON FUNCTION textsim._check_document(text, text)
+    IS 'raise an error if a document cannot be stored';
+
 CREATE FUNCTION textsim._is_attached(source integer) RETURNS boolean
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -38,18 +51,20 @@ COMMENT ON FUNCTION textsim._changed_buckets(integer[], integer[])
     IS 'the buckets whose number of occurrences differs between two arrays';
 
 CREATE FUNCTION textsim._write_document(
-    c textsim.corpus, source integer, key text, body text, is_stored boolean DEFAULT NULL)
+    c textsim.corpus, source integer, key text, body text, is_stored boolean DEFAULT NULL,
+    policy text DEFAULT 'refuse')
 RETURNS boolean
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     is_written boolean;
 BEGIN
-    EXECUTE format('SELECT textsim.%I($1, $2, $3, $4)', '_write_' || c.id)
-    INTO is_written USING source, key, textsim._form(c, body), is_stored;
+    EXECUTE format('SELECT textsim.%I($1, $2, $3, $4, $5)', '_write_' || c.id)
+    INTO is_written USING source, key, textsim._form(c, body), is_stored, policy;
     RETURN is_written;
 END $$;
-COMMENT ON FUNCTION textsim._write_document(textsim.corpus, integer, text, text, boolean)
-    IS 'add or replace a document; false if its words have not changed; is_stored is as in _write_N';
+COMMENT ON FUNCTION textsim._write_document(textsim.corpus, integer, text, text, boolean, text)
+    IS 'add or replace a document; false if its words have not changed; NULL if documents of a unique corpus '
+    'match it; is_stored and policy are as in _write_N';
 
 CREATE FUNCTION textsim._remove_document(c textsim.corpus, source integer, key text)
 RETURNS boolean
@@ -92,20 +107,16 @@ CREATE FUNCTION textsim.add(corpus text, key text, body text) RETURNS boolean
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan
 AS $$
-DECLARE
-    fault text := textsim._document_fault(key, body);
 BEGIN
-    IF fault IS NOT NULL THEN
-        RAISE EXCEPTION 'document "%": %', left(key, 100), fault
-            USING ERRCODE = 'invalid_parameter_value';
-    END IF;
-    RETURN textsim._write_document(textsim._required_corpus(corpus), NULL, key, body);
+    PERFORM textsim._check_document(key, body);
+    RETURN textsim._write_or_raise(textsim._required_corpus(corpus), NULL, key, body);
 END $$;
 COMMENT ON FUNCTION textsim.add(text, text, text)
     IS 'Adds a document, or replaces the document with this key, in the transaction of the caller; '
     'searches find it at once. Returns false if the words have not changed. Raises an error if '
     'the key or the text is NULL, the key longer than 1,000 bytes, or the text longer than 128 '
-    'MiB.';
+    'MiB. If the corpus is unique and another document matches, raises unique_violation, with the '
+    'name of the corpus as that of the constraint.';
 
 CREATE FUNCTION textsim.remove(corpus text, key text) RETURNS boolean
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$

@@ -167,6 +167,7 @@ DECLARE
     fault text := textsim._document_fault(document_key, body);
     other regclass := (
         SELECT s.relation FROM textsim.source s WHERE s.id = owner AND s.id <> source AND s.active);
+    twin record;
 BEGIN
     IF body IS NULL THEN
         PERFORM textsim._remove_document(c, source, document_key);
@@ -176,7 +177,12 @@ BEGIN
         PERFORM textsim._set_aside(
             c, source, document_key, 'the corpus has this key from the table ' || other);
     ELSE
-        PERFORM textsim._write_document(c, source, document_key, body, owner IS NOT NULL);
+        IF textsim._write_document(c, source, document_key, body, owner IS NOT NULL) IS NULL THEN
+            SELECT * INTO twin FROM textsim._twins(c, document_key, body) LIMIT 1;
+            PERFORM textsim._set_aside(c, source, document_key, format(
+                'it matches document "%s" with similarity %s, and the corpus is unique',
+                left(twin.key, 100), twin.similarity));
+        END IF;
     END IF;
 END $$;
 COMMENT ON FUNCTION textsim._index_row(textsim.corpus, integer, text, text, integer)

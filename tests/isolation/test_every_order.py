@@ -114,8 +114,8 @@ class Writer:
         if write.text is None:
             return write_batch.remove(cursor, corpus, [write.key])
         batch = prepare([(write.key, write.text)], corpus.config)
-        batch = bulk_load.with_word_ids(batch, Store(engine, Dictionary(engine), corpus))
-        return write_batch.write(cursor, corpus, batch)
+        store = Store(engine, Dictionary(engine), corpus)
+        return write_batch.write(cursor, store, bulk_load.with_word_ids(batch, store))
 
 
 def orders(steps: list[int]) -> Iterator[list[int]]:

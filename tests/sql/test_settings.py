@@ -25,6 +25,7 @@ def test_the_defaults_in_sql_equal_those_in_python(db: ts.Database) -> None:
         for name, expression in arguments.items():
             row = connection.execute(f"SELECT {expression}".encode()).fetchone()
             assert row is not None
+            name = "unique" if name == "is_unique" else name  # a reserved word of SQL
             defaults[name] = tuple(row[0]) if isinstance(row[0], list) else row[0]
     names = [f.name for f in fields(CorpusSettings) if f.name != "stop_words_by_language"]
     assert {n: float(v) if n in ("threshold", "recall") else v for n, v in defaults.items()} == {

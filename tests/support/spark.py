@@ -28,8 +28,8 @@ def missing() -> str | None:
     return None
 
 
-def open_session(folder: Path, master: str = "local[2]") -> Iterator[SparkSession]:
-    """Lend a session whose driver only this machine reaches."""
+def open_session(folder: Path, master: str = "local[2,2]") -> Iterator[SparkSession]:
+    """Lend a session whose driver only this machine reaches; a task that fails runs once more."""
     from pyspark.sql import SparkSession
 
     os.environ["PYSPARK_PYTHON"] = sys.executable

@@ -15,6 +15,7 @@ from textsim_db.cli.progress import progress
 from textsim_db.cli.settings_options import (
     ALL,
     SKETCH,
+    UNCHANGED,
     PartialSettings,
     check_existing,
     settings_of,
@@ -114,7 +115,7 @@ def drop(corpus: CorpusName, yes: Yes = False, database_url: DatabaseUrl = None)
     print_message(f'removed the corpus "{corpus}"{documents}')
 
 
-@with_settings(*SKETCH, default="unchanged")
+@with_settings(*SKETCH, "unique", default=UNCHANGED)
 def rebuild(
     corpus: CorpusName, settings: PartialSettings, database_url: DatabaseUrl = None
 ) -> None:
@@ -123,11 +124,13 @@ def rebuild(
     Settings that are not given stay as they are. Searches and writers use the old corpus until the new
     corpus is complete; then the new corpus replaces it in one transaction, attached tables included.
     Until then the disk holds both. Without settings, rebuild numbers the documents from 1. It prints
-    the settings of the new corpus.
+    the settings of the new corpus. If the settings make a unique corpus, but its documents match each
+    other, rebuild changes nothing and lists them.
 
     Examples:
     - `textsim rebuild news --threshold 0.7 --num-hashes 256`
     - `textsim rebuild news --recall 1`
+    - `textsim rebuild titles --unique`
 
     """
     with connect(database_url) as db:

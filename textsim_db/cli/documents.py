@@ -21,7 +21,7 @@ from textsim_db.cli.settings_options import (
     check_settings,
     with_settings,
 )
-from textsim_db.errors import DatabaseError, InputError
+from textsim_db.errors import DatabaseError, InputError, shown
 from textsim_db.files.file_kinds import Kind
 from textsim_db.results import AddReport
 
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 _MANY = 1000
 """From this many documents on, the message shows the speed."""
+_SHOWN_TWINS = 20
 
 
 @with_settings(*ALL)
@@ -72,7 +73,8 @@ def index(
     """Add documents to a corpus; a document with a known key replaces the stored document.
 
     A plain text file is one document, with its path as the key. Unchanged documents are not written
-    again. It prints how many documents were added, replaced, unchanged and refused.
+    again. It prints how many documents were added, replaced, unchanged and refused. A unique corpus
+    leaves out documents that match others. Then the command lists them, and exits with status 1.
 
     Examples:
     - `textsim index news articles.jsonl.gz --create`
@@ -98,8 +100,9 @@ def index(
     refusals.add_documents(report.refused)
     _print_report(corpus, report, refusals.count, seconds)
     refusals.show()
-    if refusals.count:
-        raise typer.Exit(1 if report.stored else 2)
+    _show_twins(report)
+    if refusals.count or report.twins:
+        raise typer.Exit(1 if report.stored or report.twins else 2)
 
 
 def remove(
@@ -185,9 +188,22 @@ def _print_report(corpus: str, report: AddReport, refused: int, seconds: float) 
         replaced=report.replaced,
         unchanged=report.unchanged,
         refused=refused,
+        twins=len(report.twins),
         seconds=round(seconds, 3),
         rate=round(report.received / max(seconds, 1e-9), 1),
     )
+
+
+def _show_twins(report: AddReport) -> None:
+    """Print the first documents that were left out, and how many others there are."""
+    for key, standing, similarity in report.twins[:_SHOWN_TWINS]:
+        message = (
+            f'left out: document "{key}" matches "{standing}" with similarity {similarity:.3f}'
+        )
+        fields = {"key": key, "standing": standing, "similarity": similarity}
+        print_message(shown(message), logging.WARNING, **fields)
+    if len(report.twins) > _SHOWN_TWINS:
+        print_message(f"... and {len(report.twins) - _SHOWN_TWINS:,} more", logging.WARNING)
 
 
 def _summary(report: AddReport, refused: int, seconds: float) -> str:
@@ -198,6 +214,8 @@ def _summary(report: AddReport, refused: int, seconds: float) -> str:
     ]
     if report.duplicates:
         parts.append(f"{report.duplicates:,} with a repeated key (the last document stays)")
+    if report.twins:
+        parts.append(f"{len(report.twins):,} left out")
     if refused:
         parts.append(f"{refused:,} refused")
     speed = f", {report.received / seconds:,.0f} documents/s" if report.received >= _MANY else ""

@@ -20,6 +20,8 @@ PartialSettings = dict[str, Any]
 
 SKETCH = ("shingle", "threshold", "recall", "num_hashes", "seed", "bands", "rows")
 ALL = (*SKETCH, "stop_words", "language", "unique")
+UNCHANGED = "unchanged"
+"""The default of settings that a command changes."""
 NEW_CORPUS = "Configuration of a new corpus"
 _PARSERS: dict[type, Callable[[str], object]] = {float: number, int: whole_number}
 _METAVARS = {"shingle": "word:N|char:N", "stop_words": "LANGUAGE|auto|PATH", "language": "auto"}
@@ -99,8 +101,11 @@ def _present(settings: dict[str, Any]) -> PartialSettings:
 def _option(name: str, default: str, panel: str | None) -> inspect.Parameter:
     hint = get_type_hints(CorpusSettings)[name]
     kind = next((k for k in (bool, *_PARSERS) if k in (hint, *get_args(hint))), str)
+    flag = f"--{name.replace('_', '-')}"
+    if kind is bool and default == UNCHANGED:
+        flag += f"/--no-{name.replace('_', '-')}"
     option = typer.Option(
-        f"--{name.replace('_', '-')}",
+        flag,
         parser=_PARSERS.get(kind),
         metavar=None if kind is bool else _METAVARS.get(name, "NUMBER"),
         help=meaning(name) + _default_text(name, default),
@@ -116,9 +121,7 @@ def _option(name: str, default: str, panel: str | None) -> inspect.Parameter:
 
 def _default_text(name: str, default: str) -> str:
     value = getattr(DEFAULTS, name)
-    if value is None:
-        return ""
-    if value is False:
+    if value is None or (value is False and default != UNCHANGED):
         return ""
     shown_value = "none" if value == () else f'"{value}"' if isinstance(value, str) else str(value)
     return f" Default: {default.format(shown_value)}."

@@ -43,7 +43,8 @@ class _Chains(NamedTuple):
 
     An entry is one bucket of one document. table: the last entry that was added to each bucket.
     previous: by entry, the entry that was added to the same bucket before it, or -1. documents: the
-    document of each entry. met_by: by document, the last document that had it as a candidate.
+    document of each entry. met_by: by document, the last document that had it as a candidate; a
+    document is no candidate up to that one.
     """
 
     table: HashTable
@@ -52,19 +53,33 @@ class _Chains(NamedTuple):
     met_by: Int64Array
 
 
-def keep_representatives(rows: Rows, buckets: Buckets, settled: int, threshold: float) -> Kept:
+def keep_representatives(
+    rows: Rows,
+    buckets: Buckets,
+    settled: int,
+    threshold: float,
+    replaced: Int64Array | None = None,
+) -> Kept:
     """Go through documents in order, and keep each document that matches no kept document.
 
     buckets: only documents that share a bucket are compared. The first settled documents are all kept.
     A document that is not kept is assigned to the most similar kept document; ties go to the document
-    that comes first.
+    that comes first. replaced: (documents,), the settled document that each document replaces if it is
+    kept, or -1. It is not compared with it, and neither is any later document.
     """
-    return Kept(*_keep(rows, buckets, settled, threshold, SPREAD))
+    if replaced is None:
+        replaced = np.full(len(rows.shingle_counts), -1, np.int64)
+    return Kept(*_keep(rows, buckets, settled, replaced, threshold, SPREAD))
 
 
 @kernel
 def _keep(
-    rows: Rows, buckets: Buckets, settled: int, threshold: float, spread: int
+    rows: Rows,
+    buckets: Buckets,
+    settled: int,
+    replaced: Int64Array,
+    threshold: float,
+    spread: int,
 ) -> tuple[Int64Array, FloatArray]:
     documents = len(rows.shingle_counts)
     kept = Kept(np.arange(documents), np.ones(documents))
@@ -73,11 +88,13 @@ def _keep(
     candidates = np.empty(documents, np.int64)
     for document in range(documents):
         if document >= settled:
+            _take_out(chains, replaced[document], document)
             count = _find_candidates(chains, buckets, rows, document, threshold, candidates)
             if count:
                 shingles = set_of(shingles, rows, document)
                 _choose_kept(shingles, rows, candidates[:count], threshold, kept)
         if kept.kept_by[document] == document:
+            _take_out(chains, replaced[document], documents)
             _add_to_chains(chains, buckets, document)
     return kept.kept_by, kept.similarity
 
@@ -102,6 +119,13 @@ def _add_to_chains(chains: _Chains, buckets: Buckets, document: int) -> None:
 
 
 @inlined_kernel
+def _take_out(chains: _Chains, replaced: int, until: int) -> None:
+    """Let a document, if it is not -1, be no candidate up to the document until."""
+    if replaced >= 0:
+        chains.met_by[replaced] = max(chains.met_by[replaced], until)
+
+
+@inlined_kernel
 def _entry_in(chains: _Chains, slot: np.uint64) -> int:
     return number_at(chains.table, slot) if is_taken(chains.table, slot) else -1
 
@@ -123,7 +147,7 @@ def _find_candidates(
         while entry >= 0:
             other = chains.documents[entry]
             entry = chains.previous[entry]
-            if chains.met_by[other] == document:
+            if chains.met_by[other] >= document:
                 continue
             chains.met_by[other] = document
             if may_reach(threshold, counts[document], counts[other]):

@@ -5,15 +5,17 @@ One shared bucket makes a candidate. In an exact corpus, the sizes of both docum
 
 from __future__ import annotations
 
-from typing import Any, LiteralString, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import psycopg
 
 from textsim_db.db.binary_format import Array
 from textsim_db.db.binary_rows import load_int4_arrays
 from textsim_db.db.engine import autocommit
 from textsim_db.db.store import Store
+from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.read import statements
 from textsim_db.settings import CorpusConfig
 from textsim_db.sketch.ragged import Buckets
@@ -68,39 +70,56 @@ class Candidates(NamedTuple):
 
 def find_candidates(store: Store, keys: Keys, language: str | None) -> Candidates:
     """Return the documents that share enough buckets with any of several queries."""
+    if not len(keys.buckets.values):
+        return Candidates.of_one_query([])
+    with autocommit(store.engine) as connection:
+        cursor = connection.cursor(binary=True)
+        return read_candidates(cursor, store.corpus, keys, language)
+
+
+def read_candidates(
+    cursor: psycopg.Cursor[Any],
+    corpus: StoredCorpus,
+    keys: Keys,
+    language: str | None = None,
+    prepare: bool = True,
+) -> Candidates:
+    """Return the candidates that a transaction sees; not prepared, the plan fits the tables' sizes."""
     buckets, sizes, threshold = keys
     is_exact = threshold is not None
-    if not len(buckets.values):
-        return Candidates.of_one_query([])
     if len(sizes) == 1:  # without the numbers of the queries the join is a tenth quicker
         statement = statements.EXACT_CANDIDATES_OF_ONE if is_exact else statements.CANDIDATES_OF_ONE
         parameters: list[Any] = [Array(buckets.values)]
         if is_exact:
             parameters += [int(keys.needed[0]), int(sizes[0]), threshold]
-        return Candidates.of_one_query(_fetch(store, statement, parameters, language))
-    statement = statements.EXACT_CANDIDATES_OF_MANY if is_exact else statements.CANDIDATES_OF_MANY
-    parameters = [Array(buckets.owners()), Array(buckets.values)]
-    if is_exact:
-        parameters += [Array(keys.needed), Array(sizes), threshold]
-    rows = _fetch(store, statement, parameters, language)
+    else:
+        statement = (
+            statements.EXACT_CANDIDATES_OF_MANY if is_exact else statements.CANDIDATES_OF_MANY
+        )
+        # In order, neighbouring look-ups read the same pages of the index, which are in the cache.
+        order = np.argsort(buckets.values)
+        parameters = [Array(buckets.owners()[order]), Array(buckets.values[order])]
+        if is_exact:
+            parameters += [Array(keys.needed), Array(sizes), threshold]
+    if language is not None:
+        statement, parameters = statement + statements.OF_LANGUAGE, [*parameters, language]
+    rows = cursor.execute(corpus.statement(statement), parameters, prepare=prepare).fetchall()
+    if len(sizes) == 1:
+        return Candidates.of_one_query(rows)
     queries, offsets = load_int4_arrays([row[-1] for row in rows])
     documents = np.repeat(np.arange(len(rows)), np.diff(offsets))
-    order = np.argsort(queries, kind="stable")
-    return Candidates(rows, queries[order].astype(np.int64), documents[order])
+    by_query = np.argsort(queries, kind="stable")
+    return Candidates(rows, queries[by_query].astype(np.int64), documents[by_query])
 
 
 def count_shared_buckets(
     store: Store, sketches: Sketches, language: str | None
 ) -> list[tuple[str, int]]:
     """Return the keys of one text's candidates, each with the number of buckets that it shares."""
-    keys = keys_of(sketches.buckets, sketches.shingle_counts, store.corpus.config)
-    parameters = [Array(keys.buckets.values), int(keys.sizes[0]), keys.threshold]
-    return _fetch(store, statements.COUNT_SHARED_BUCKETS, parameters, language)
-
-
-def _fetch(
-    store: Store, statement: LiteralString, parameters: list[Any], language: str | None
-) -> list[Any]:
+    config = store.corpus.config
+    keys = keys_of(sketches.buckets, sketches.shingle_counts, config)
+    statement = statements.COUNT_SHARED_BUCKETS
+    parameters: list[Any] = [Array(keys.buckets.values), int(keys.sizes[0]), keys.threshold]
     if language is not None:
         statement, parameters = statement + statements.OF_LANGUAGE, [*parameters, language]
     with autocommit(store.engine) as connection:

@@ -13,13 +13,16 @@ from typing import Any, LiteralString
 
 import numpy as np
 
+from textsim_db.compare.verify import Criterion
 from textsim_db.db.binary_format import Array
 from textsim_db.db.binary_rows import load_int2_arrays, load_int4_arrays
 from textsim_db.db.engine import Connection
 from textsim_db.db.store import Store
 from textsim_db.db.stored_corpus import StoredCorpus
+from textsim_db.measures.by_name import JACCARD
 from textsim_db.read import statements
 from textsim_db.read.normal_forms import compose_forms
+from textsim_db.read.pairs import pairs
 from textsim_db.read.snapshot import on_each, snapshot, with_second
 from textsim_db.results import Problem
 from textsim_db.sketch.ragged import Ragged, Signatures
@@ -37,15 +40,22 @@ Row = tuple[Any, ...]
 
 
 def check(store: Store, progress: Callable[[int], None] | None = None) -> list[Problem]:
-    """Return every problem of a corpus, in one snapshot."""
+    """Return every problem of a corpus, in one snapshot.
+
+    The twins of a unique corpus are looked for only if nothing else is wrong, in a snapshot of their
+    own: damaged documents cannot be compared.
+    """
     with snapshot(store.engine) as connection:
-        return [
+        problems = [
             *_word_problems(connection),
             *_document_problems(connection, store.corpus, progress),
             *_forgotten(connection, store.corpus),
             *_band_problems(connection, store),
             *_source_problems(connection, store.corpus),
         ]
+    if store.corpus.config.unique and not problems:
+        problems += _twin_problems(store)
+    return problems
 
 
 def _word_problems(connection: Connection) -> Iterator[Problem]:
@@ -161,6 +171,12 @@ def _forgotten(connection: Connection, corpus: StoredCorpus) -> Iterator[Problem
 def _source_problems(connection: Connection, corpus: StoredCorpus) -> Iterator[Problem]:
     for table, problem in connection.execute(statements.SOURCE_PROBLEMS, [corpus.id]):
         yield Problem("attached table", table, problem)
+
+
+def _twin_problems(store: Store) -> Iterator[Problem]:
+    for a, b, similarity in pairs(store, Criterion(JACCARD, store.corpus.config.threshold)):
+        detail = f'it matches document "{a[:100]}" with similarity {similarity:.3f}'
+        yield Problem("twin", b, detail)
 
 
 def _band_problems(connection: Connection, store: Store) -> Iterator[Problem]:

@@ -1,6 +1,7 @@
 """spark: DataFrames in; pairs, clusters and duplicates out, the same as a corpus finds.
 
-Tasks send messages of packed numbers, and only the texts of candidates are sent.
+Tasks send messages of packed numbers, and only the texts of candidates are sent. write() and read()
+move documents between DataFrames and a corpus of PostgreSQL.
 Never sends a row for each bucket, and never attaches sets or signatures to rows.
 """
 
@@ -18,11 +19,25 @@ if TYPE_CHECKING:
         find_candidates,
         pairs,
     )
+    from textsim_db.spark.read_corpus import read
+    from textsim_db.spark.write_corpus import write
 
-__all__ = ["Candidates", "clusters", "dedupe", "duplicates", "find_candidates", "pairs"]
+__all__ = [
+    "Candidates",
+    "clusters",
+    "dedupe",
+    "duplicates",
+    "find_candidates",
+    "pairs",
+    "read",
+    "write",
+]
 
 # Imported when first used: a task imports modules of this package, but not PySpark's DataFrames.
-_LAZY = dict.fromkeys(__all__, "textsim_db.spark.candidates")
+_LAZY = dict.fromkeys(__all__, "textsim_db.spark.candidates") | {
+    "read": "textsim_db.spark.read_corpus",
+    "write": "textsim_db.spark.write_corpus",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -16,14 +16,8 @@ import numpy as np
 import pyarrow as pa
 
 from textsim_db.cluster.spanning_forest import join
-from textsim_db.compare.packed_pairs import (
-    Members,
-    distinct,
-    left_of,
-    offsets_of,
-    pairs_of,
-    right_of,
-)
+from textsim_db.compare.packed_pairs import Members, left_of, offsets_of, right_of
+from textsim_db.compare.pair_counts import Listed, lists
 from textsim_db.sketch.smallest_values import MOST_SHARED
 from textsim_db.spark.messages import (
     Entries,
@@ -138,7 +132,8 @@ def pairs_of_buckets(entries: Entries) -> Shared:
     starts = np.flatnonzero(_begins_run(entries))
     sizes = np.diff(starts, append=len(entries.keys))
     members = Members(ids[order].astype(np.int32), offsets_of(sizes)).take(sizes > 1)
-    pairs, counts = distinct([pairs_of(members)])
+    none = Listed(np.empty(0, np.int64), np.empty(0, np.uint8))
+    pairs, counts = (np.concatenate(c) for c in zip(none, *lists(members), strict=True))
     return Shared(numbers[left_of(pairs)], numbers[right_of(pairs)], counts.astype(np.int64))
 
 

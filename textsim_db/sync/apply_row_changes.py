@@ -91,7 +91,7 @@ def write(connection: Connection, piece: Piece, changes: RowChanges) -> ChangeRe
     own_documents = {key: row for key, row in documents.items() if key not in owners}
     own_texts = {key: text for key, text in texts.items() if key not in owners}
     batch = changes.batch if own_texts == changes.texts else _batch(own_texts, piece.store)
-    outcomes = write_batch.write(cursor, piece.corpus, batch, source.id, own_documents)
+    outcomes, left_out = write_batch.write(cursor, piece.store, batch, source.id, own_documents)
     if source.mode == "inline":
         _check_added_rows(connection, source, texts, batch, outcomes)
     surplus = [own_documents[key] for key in own_documents.keys() - set(batch.keys)]
@@ -100,7 +100,15 @@ def write(connection: Connection, piece: Piece, changes: RowChanges) -> ChangeRe
         Refusal(key, f"the corpus has this key from the table {owners[key]}")
         for key in sorted(owners.keys() & texts.keys())
     ]
-    added, replaced, unchanged, completed = np.bincount(outcomes, minlength=4).tolist()
+    refused += [
+        Refusal(
+            batch.keys[number],
+            f'the text matches document "{matches[0].key[:100]}" with similarity '
+            f"{matches[0].similarity:.3f}, and the corpus keeps near-duplicates out",
+        )
+        for number, matches in left_out
+    ]
+    added, replaced, unchanged, completed, _ = np.bincount(outcomes, minlength=5).tolist()
     return ChangeReport(
         added=added,
         replaced=replaced,

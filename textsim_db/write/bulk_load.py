@@ -23,12 +23,13 @@ from typing import Any
 import numpy as np
 
 from textsim_db.db.store import Store
-from textsim_db.results import AddReport
+from textsim_db.errors import DocumentError
+from textsim_db.results import AddReport, Match, Twin
 from textsim_db.text.array_types import BoolArray
 from textsim_db.text.streams import ahead, cut
 from textsim_db.write import statements
 from textsim_db.write.deferred_index import DeferredIndex
-from textsim_db.write.detect_changes import ADDED, REPLACED, Outcomes
+from textsim_db.write.detect_changes import ADDED, LEFT_OUT, REPLACED
 from textsim_db.write.document_inputs import Key
 from textsim_db.write.loaded_keys import KeySet
 from textsim_db.write.prepared_batch import (
@@ -41,6 +42,7 @@ from textsim_db.write.prepared_batch import (
 )
 from textsim_db.write.retry_batch import remove_or_retry, write_or_retry
 from textsim_db.write.vacuum_after_load import settle
+from textsim_db.write.write_batch import Written
 
 log = logging.getLogger(__name__)
 
@@ -52,7 +54,7 @@ def add_many(store: Store, documents: Iterable[Any], progress: Progress | None =
     report = AddReport()
     written_keys = KeySet()
     with (
-        _ready_batches(store, documents) as batches,
+        ready_batches(store, documents) as batches,
         ThreadPoolExecutor(1) as executor,
         DeferredIndex(store) as index,
     ):
@@ -60,8 +62,8 @@ def add_many(store: Store, documents: Iterable[Any], progress: Progress | None =
             index.expect(len(batch.keys))
             again = written_keys.meet(batch.keys)
             are_new = index.is_dropped and not again.any()
-            outcome = write_or_retry(store, batch, are_new)
-            _count(report, batch, outcome, again)
+            written = write_or_retry(store, batch, are_new)
+            _count(report, batch, written, again)
             log.debug(
                 "corpus %s: stored a batch of %s documents",
                 *(store.corpus.name, len(batch.keys)),
@@ -74,6 +76,19 @@ def add_many(store: Store, documents: Iterable[Any], progress: Progress | None =
     vacuum.result()
     settle(store, report.added, [statements.VACUUM_BAND_ROWS])
     return report
+
+
+def add(store: Store, key: Key, text: str) -> tuple[AddReport, list[Match]]:
+    """Add or replace a document, and return the matches for which a unique corpus leaves it out.
+
+    Raises DocumentError if the document cannot be stored.
+    """
+    batch = with_word_ids(prepare([(key, text)], store.corpus.config), store)
+    if batch.refused:
+        raise DocumentError(f'document "{batch.refused[0].key}": {batch.refused[0].reason}')
+    report, written = AddReport(), write_or_retry(store, batch)
+    _count(report, batch, written, np.zeros(1, np.bool_))
+    return report, written.left_out[0].matches if written.left_out else []
 
 
 def remove(store: Store, keys: Iterable[Key]) -> int:
@@ -93,7 +108,7 @@ def with_word_ids(batch: Batch, store: Store) -> Batch:
 
 
 @contextmanager
-def _ready_batches(
+def ready_batches(
     store: Store, documents: Iterable[Any]
 ) -> Generator[Generator[Batch, None, None], None, None]:
     """Lend the batches with their word ids; later batches are computed while one is written."""
@@ -105,16 +120,20 @@ def _ready_batches(
         yield ready
 
 
-def _count(report: AddReport, batch: Batch, outcome: Outcomes, again: BoolArray) -> None:
+def _count(report: AddReport, batch: Batch, written: Written, again: BoolArray) -> None:
     """Add the outcomes of a batch to a report.
 
     again: (documents,), whether an earlier batch of this call wrote the key. Then the document counts
     as a duplicate, not as replaced.
     """
-    is_added = outcome == ADDED
-    is_replaced = outcome == REPLACED
+    outcome = written.outcomes
+    is_added, is_replaced, is_left_out = (outcome == o for o in (ADDED, REPLACED, LEFT_OUT))
+    is_unchanged = ~(is_added | is_replaced | is_left_out)
     report.added += int(np.count_nonzero(is_added))
     report.replaced += int(np.count_nonzero(is_replaced & ~again))
-    report.unchanged += int(np.count_nonzero(~is_added & ~is_replaced & ~again))
-    report.duplicates += batch.duplicates + int(np.count_nonzero(again & ~is_added))
+    report.unchanged += int(np.count_nonzero(is_unchanged & ~again))
+    report.duplicates += batch.duplicates
+    report.duplicates += int(np.count_nonzero(again & (is_replaced | is_unchanged)))
     report.refused += batch.refused
+    for number, matches in written.left_out:
+        report.twins.append(Twin(batch.keys[number], matches[0].key, matches[0].similarity))

@@ -136,6 +136,8 @@ class CorpusCopier:
         self.new = store.corpus
         self._engine = store.engine
         self._dictionary = store.dictionary
+        self.changed_keys: set[str] | None = None
+        """The keys of the documents that are copied from now on, if the caller sets an empty set."""
         empty = np.empty(0, np.int32)
         self._copied = Versions(empty, empty, empty)
         self._ids = NewIds(empty, empty)
@@ -176,6 +178,13 @@ class CorpusCopier:
         for ids in versions.changed_since(self._copied).parts():
             self._write(cursor, self._read(cursor, ids))
 
+    def batches_of(self, cursor: Cursor, keys: list[str]) -> Iterator[Batch]:
+        """Yield documents of the old corpus as batches of the new corpus, a part at a time."""
+        for start in range(0, len(keys), DOCUMENTS_AT_ONCE):
+            part = keys[start : start + DOCUMENTS_AT_ONCE]
+            rows = cursor.execute(self._old.statement(statements.IDS_OF_KEYS), [part]).fetchall()
+            yield self._read(cursor, np.array([row[0] for row in rows], np.int32)).batch
+
     def _versions(self, cursor: Cursor) -> Versions:
         data = bytearray()
         with cursor.copy(self._old.statement(statements.DOCUMENT_VERSIONS)) as copy:
@@ -215,6 +224,8 @@ class CorpusCopier:
     def _write(self, cursor: Cursor, copy: Copy) -> NewIds:
         """Write documents; return the ids of the documents that are new in the new corpus."""
         rows, batch = copy
+        if self.changed_keys is not None:
+            self.changed_keys.update(batch.keys)
         old = np.array([row.id for row in rows], np.int32)
         self._remove(cursor, old)
         new, is_there = self._ids.find(old)

@@ -35,7 +35,9 @@ class DeferredIndex:
         """Drop or build the index before a batch of this many documents, if that is due."""
         waited = time.monotonic() - self._last_batch
         if self._is_bulk is None:
-            self._is_bulk = documents >= BULK_DOCUMENTS
+            # A unique corpus looks up every document that it adds.
+            is_looked_up = self._store.corpus.config.unique
+            self._is_bulk = documents >= BULK_DOCUMENTS and not is_looked_up
             self.is_dropped = self._is_bulk and drop_band_index(
                 self._store.engine, self._store.corpus
             )

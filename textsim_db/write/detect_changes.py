@@ -10,10 +10,11 @@ import numpy.typing as npt
 from textsim_db.db.binary_format import load_int4_array
 from textsim_db.write.prepared_batch import Batch
 
-ADDED, REPLACED, UNCHANGED, COMPLETED = range(4)
+ADDED, REPLACED, UNCHANGED, COMPLETED, LEFT_OUT = range(5)
 """The outcome of writing a document.
 
-COMPLETED: the stored document has the same words, and the words get their ids.
+COMPLETED: the stored document has the same words, and the words get their ids. LEFT_OUT: it matches
+another document of a unique corpus.
 """
 
 Outcomes = npt.NDArray[np.int8]

@@ -15,8 +15,14 @@ import numpy.typing as npt
 from textsim_db.errors import DocumentError
 from textsim_db.results import Refusal
 from textsim_db.settings import CorpusConfig
-from textsim_db.sketch.sketches import Sketches, sketch_tokens, tokens_and_languages
+from textsim_db.sketch.sketches import (
+    Sketches,
+    sketch_tokens,
+    tokens_and_languages,
+    tokens_without,
+)
 from textsim_db.text.streams import cut
+from textsim_db.text.tokens import Tokens
 from textsim_db.text.utf8 import to_bytes
 
 BATCH_DOCUMENTS = 5000
@@ -26,7 +32,10 @@ MAX_KEY_BYTES = 1000
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Documents to be written, sorted by key, with distinct keys."""
+    """Documents to be written, with distinct keys.
+
+    They are sorted by key; those for a unique corpus are in the order in which they came.
+    """
 
     keys: list[str]
     texts: list[bytes]
@@ -61,15 +70,7 @@ def prepare(items: list[Any], config: CorpusConfig) -> Batch:
 
     If several documents have the same key, the last one counts, and the others are duplicates.
     """
-    accepted: dict[str, bytes] = {}
-    refused: list[Refusal] = []
-    for item in items:
-        try:
-            key, data = _accept(item)
-        except DocumentError as error:
-            refused.append(Refusal(_shown_key(item), str(error)))
-        else:
-            accepted[key] = data
+    accepted, refused = _accept_all(items)
     duplicates = len(items) - len(refused) - len(accepted)
     try:
         return _sketch(accepted, config, refused, duplicates)
@@ -80,11 +81,37 @@ def prepare(items: list[Any], config: CorpusConfig) -> Batch:
         return _sketch(accepted, config, refused, duplicates)
 
 
+def words_of(items: list[Any], config: CorpusConfig) -> Tokens:
+    """Return the words of documents, which prepare() also computes, without documents it refuses."""
+    accepted, _ = _accept_all(items)
+    try:
+        return tokens_without(list(accepted.values()), config)
+    except DocumentError:
+        _take_out_expanding(accepted, config)
+        return tokens_without(list(accepted.values()), config)
+
+
+def _accept_all(items: list[Any]) -> tuple[dict[str, bytes], list[Refusal]]:
+    """Return the texts by key, and the documents that cannot be stored."""
+    accepted: dict[str, bytes] = {}
+    refused: list[Refusal] = []
+    for item in items:
+        try:
+            key, data = _accept(item)
+        except DocumentError as error:
+            refused.append(Refusal(_shown_key(item), str(error)))
+        else:
+            accepted.pop(key, None)
+            accepted[key] = data
+    return accepted, refused
+
+
 def _sketch(
     accepted: dict[str, bytes], config: CorpusConfig, refused: list[Refusal], duplicates: int
 ) -> Batch:
-    # All writers lock documents in the order of the keys, so that they cannot deadlock.
-    keys = sorted(accepted)
+    # All writers lock documents in the order of the keys, so that they cannot deadlock. In a unique
+    # corpus the buckets are locked first, and of several twins the first one stays.
+    keys = list(accepted) if config.unique else sorted(accepted)
     texts = [accepted[key] for key in keys]
     tokens, languages = tokens_and_languages(texts, config)
     return Batch(keys, texts, sketch_tokens(tokens, config), refused, duplicates, languages)

@@ -34,6 +34,7 @@ from textsim_db.settings import CorpusConfig
 from textsim_db.write import statements
 from textsim_db.write.copy_corpus import CorpusCopier
 from textsim_db.write.temporary_corpora import locked, temporary_name
+from textsim_db.write.twin_check import TwinCheck
 from textsim_db.write.vacuum_after_load import settle
 
 log = logging.getLogger(__name__)
@@ -56,16 +57,19 @@ def rebuild(store: Store, config: CorpusConfig, progress: Progress | None = None
     """Build the corpus anew, replace the old corpus by the new one, and return the new one.
 
     If the rebuild fails or is interrupted, the old corpus stays as it is. Raises CorpusBusy while
-    another session rebuilds the corpus, and ConfigurationError if a view cannot be moved to the new
-    corpus.
+    another session rebuilds the corpus. Raises ConfigurationError if a view cannot be moved to the new
+    corpus, or if documents match each other and the settings make a unique corpus.
     """
     engine, old = store.engine, store.corpus
-    with _lock_of_rebuilds(store), temporary_name(engine) as name:
+    with lock_of_rebuilds(store), temporary_name(engine) as name:
         new = stored_corpus.create(engine, name, config)
         try:
-            copier = CorpusCopier(old, replace(store, corpus=new))
-            _copy(store, copier, progress)
-            _replace(store, copier)
+            built = replace(store, corpus=new)
+            copier = CorpusCopier(old, built)
+            check = TwinCheck(old, built, copier)
+            check.refuse_sources()
+            _copy(built, copier, check, progress)
+            replace_corpus(store, copier, check)
         except BaseException as error:
             is_uncertain = isinstance(error, psycopg.Error) and is_lost(error)
             if not (is_uncertain and _is_in_place(engine, old.name, new)):
@@ -73,13 +77,12 @@ def rebuild(store: Store, config: CorpusConfig, progress: Progress | None = None
                 with suppress(TextsimError):
                     stored_corpus.drop_named(engine, name)
                 raise
-        _wait_for_readers(engine)
-        _drop_replaced(engine, old)
+        drop_replaced(engine, old)
     return StoredCorpus(new.id, old.name, config, old.origin)
 
 
 @contextmanager
-def _lock_of_rebuilds(store: Store) -> Iterator[None]:
+def lock_of_rebuilds(store: Store) -> Iterator[None]:
     """Hold the lock against other rebuilds of a corpus; sessions that create a view share it."""
     corpus = store.corpus
     with locked(store.engine, f"textsim rebuild of corpus {corpus.id}") as name:
@@ -101,16 +104,17 @@ def _lock_of_rebuilds(store: Store) -> Iterator[None]:
         yield
 
 
-def _copy(store: Store, copier: CorpusCopier, progress: Progress | None) -> None:
+def _copy(built: Store, copier: CorpusCopier, check: TwinCheck, progress: Progress | None) -> None:
     """Copy everything, and then the changes made meanwhile, until they are few."""
-    name = store.corpus.name
-    stored_corpus.drop_band_index(store.engine, copier.new)
+    name = check.old.name
+    stored_corpus.drop_band_index(built.engine, built.corpus)
     for number in range(1, MAX_ROUNDS + 1):
         is_first = number == 1
         copied, removed = copier.copy_changes(progress if is_first else None)
         if is_first:
-            stored_corpus.build_band_index(store.engine, copier.new)
-            settle(replace(store, corpus=copier.new), copied)
+            stored_corpus.build_band_index(built.engine, built.corpus)
+            settle(built, copied)
+            check.compare_all()
         log.info(
             "corpus %s: round %s of the rebuild, %s documents copied, %s removed",
             *(name, number, copied, removed),
@@ -120,7 +124,7 @@ def _copy(store: Store, copier: CorpusCopier, progress: Progress | None) -> None
             return
 
 
-def _replace(store: Store, copier: CorpusCopier) -> None:
+def replace_corpus(store: Store, copier: CorpusCopier, check: TwinCheck) -> None:
     """Copy the last changes while writers wait, and replace the corpus, in one transaction.
 
     If the lock is not free, the transaction is tried again, until the user's lock_timeout is over.
@@ -132,11 +136,14 @@ def _replace(store: Store, copier: CorpusCopier) -> None:
         try:
             with transaction(store.engine) as connection:
                 lock_timeout, limit = wait_at_most(connection, PATIENCE)
+                if store.corpus.config.unique:
+                    connection.execute(statements.LOCK_UNIQUE, [store.corpus.id])
                 connection.execute(store.corpus.statement(statements.LOCK_AGAINST_WRITERS))
                 # This may wait for sessions that read a view, under the same limit as the lock.
                 connection.execute(statements.MOVE_VIEWS, ids)
                 connection.execute(statements.SET_LOCK_TIMEOUT, [lock_timeout])
                 copier.copy_rest(connection.cursor(binary=True))
+                check.refuse_twins(connection)
                 connection.execute(statements.REPLACE_CORPUS, ids)
             return
         except pg.LockNotAvailable:
@@ -174,8 +181,9 @@ def _open_transactions(engine: Engine) -> set[str]:
         return {number for (number,) in connection.execute(statements.OPEN_TRANSACTIONS)}
 
 
-def _drop_replaced(engine: Engine, old: StoredCorpus) -> None:
+def drop_replaced(engine: Engine, old: StoredCorpus) -> None:
     """Drop the replaced corpus; if transactions still read it, the next rebuild drops it."""
+    _wait_for_readers(engine)
     try:
         stored_corpus.drop(engine, old, DROP_PATIENCE)
     except CorpusNotFound:

@@ -14,8 +14,9 @@ from textsim_db.db.retries import in_parts, repeated
 from textsim_db.db.store import Store
 from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.write import statements, write_batch
-from textsim_db.write.detect_changes import UNCHANGED, Existing, Outcomes
+from textsim_db.write.detect_changes import LEFT_OUT, UNCHANGED, Existing
 from textsim_db.write.prepared_batch import Batch, part_of
+from textsim_db.write.write_batch import Written
 
 QUEUE_FROM = 2
 """From this attempt on, writers of the corpus queue, so that they no longer collide."""
@@ -24,18 +25,24 @@ Result = TypeVar("Result")
 Cursor = psycopg.Cursor[Any]
 
 
-def write_or_retry(store: Store, batch: Batch, are_new: bool = False) -> Outcomes:
+def write_or_retry(store: Store, batch: Batch, are_new: bool = False) -> Written:
     """Write a batch, in halves if it exceeds the server's time limit; return the outcomes.
 
     are_new: the keys are probably new, so the first attempt does not look them up. If another session
     has added one of them, the server reports a unique violation, and the next attempt looks them up.
     """
 
-    def write_part(part: slice) -> Outcomes:
-        write = partial(_write, corpus=store.corpus, batch=part_of(batch, part), are_new=are_new)
-        return repeated(_Attempts(store, write, _outcomes_of_both))
+    def write_part(part: slice) -> Written:
+        write = partial(_write, store=store, batch=part_of(batch, part), are_new=are_new)
+        outcomes, left_out = repeated(_Attempts(store, write, _outcomes_of_both))
+        numbered = [twin._replace(number=twin.number + part.start) for twin in left_out]
+        return Written(outcomes, numbered)
 
-    return np.concatenate(in_parts(store.engine, batch.keys, write_part))
+    parts = in_parts(store.engine, batch.keys, write_part)
+    return Written(
+        np.concatenate([part.outcomes for part in parts]),
+        [twin for part in parts for twin in part.left_out],
+    )
 
 
 def remove_or_retry(store: Store, keys: list[str]) -> int:
@@ -48,24 +55,23 @@ def remove_or_retry(store: Store, keys: list[str]) -> int:
     return sum(in_parts(store.engine, keys, remove_part))
 
 
-def _write(
-    cursor: Cursor, attempt: int, corpus: StoredCorpus, batch: Batch, are_new: bool
-) -> Outcomes:
+def _write(cursor: Cursor, attempt: int, store: Store, batch: Batch, are_new: bool) -> Written:
     existing: Existing | None = {} if are_new and attempt == 0 else None
-    return write_batch.write(cursor, corpus, batch, existing=existing)
+    return write_batch.write(cursor, store, batch, existing=existing)
 
 
 def _remove(cursor: Cursor, attempt: int, corpus: StoredCorpus, keys: list[str]) -> int:
     return write_batch.remove(cursor, corpus, keys)
 
 
-def _outcomes_of_both(before: Outcomes, now: Outcomes) -> Outcomes:
+def _outcomes_of_both(before: Written, now: Written) -> Written:
     """Return the outcomes of a batch that was attempted twice.
 
     If the second attempt finds a document unchanged, the first attempt was committed, or the document
-    was unchanged then too. So the first outcome is right.
+    was unchanged then too. So the first outcome is right, except that of a document that was left out.
     """
-    return np.where(now == UNCHANGED, before, now)
+    is_first = (now.outcomes == UNCHANGED) & (before.outcomes != LEFT_OUT)
+    return Written(np.where(is_first, before.outcomes, now.outcomes), now.left_out)
 
 
 class _Attempts(Generic[Result]):

@@ -60,6 +60,25 @@ COPY_BAND_ROWS: Final[LiteralString] = """
 COPY {band} (bucket, document_id) FROM STDIN (FORMAT binary)
 """
 
+# Keeping twins out of a unique corpus.
+
+LOCK_BUCKETS: Final[LiteralString] = """
+/* textsim-db: lock the buckets of documents of a unique corpus */
+SELECT textsim._lock_buckets(%s::integer, %s::integer[])
+"""
+LOCK_UNIQUE: Final[LiteralString] = """
+/* textsim-db: rebuild: lock a unique corpus */ SELECT textsim._lock_unique(%s, true)
+"""
+QUEUE_SOURCES: Final[LiteralString] = """
+SELECT relation::regclass::text FROM textsim.source
+WHERE corpus_id = %s AND active AND mode <> 'inline' ORDER BY 1
+"""
+LOCK_STANDING: Final[LiteralString] = """
+/* textsim-db: lock the matches of documents of corpus {id} */
+SELECT id, pg_catalog.array_send(word_ids), normal_form
+FROM {document} WHERE id = ANY (%s::integer[]) ORDER BY id FOR SHARE
+"""
+
 # After a load.
 
 ESTIMATED_DOCUMENTS: Final[LiteralString] = """
@@ -121,6 +140,10 @@ DOCUMENTS_TO_COPY: Final[LiteralString] = """
 /* textsim-db: rebuild corpus {id}: documents */
 SELECT id, key, source_id, pg_catalog.array_send(word_ids), normal_form, language
 FROM {document} WHERE id = ANY (%s::integer[]) ORDER BY id
+"""
+IDS_OF_KEYS: Final[LiteralString] = """
+/* textsim-db: rebuild corpus {id}: documents */
+SELECT id FROM {document} WHERE key = ANY (%s::text[]) ORDER BY id
 """
 STORED_SIGNATURES: Final[LiteralString] = """
 /* textsim-db: rebuild corpus {id}: changed documents */

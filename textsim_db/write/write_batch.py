@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import psycopg
@@ -18,6 +18,7 @@ from textsim_db.db.binary_rows import (
     Identities,
     copy_documents,
 )
+from textsim_db.db.store import Store
 from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.db.stored_signatures import load_signatures
 from textsim_db.errors import DatabaseError
@@ -28,12 +29,15 @@ from textsim_db.write.band_rows import band_rows, changed_rows, copy_band_rows, 
 from textsim_db.write.detect_changes import (
     ADDED,
     COMPLETED,
+    LEFT_OUT,
     REPLACED,
+    UNCHANGED,
     Existing,
     Outcomes,
     Stored,
     outcomes,
 )
+from textsim_db.write.keep_twins_out import LeftOut, find_twins, lock_buckets
 from textsim_db.write.prepared_batch import Batch
 
 Cursor = psycopg.Cursor[Any]
@@ -71,25 +75,45 @@ def _fetch(cursor: Cursor, statement: str, keys: Sequence[str]) -> Existing:
     return {key: Stored(*fields) for key, *fields in rows}
 
 
+class Written(NamedTuple):
+    """The outcome of each document of a batch, (documents,), and those that are left out."""
+
+    outcomes: Outcomes
+    left_out: list[LeftOut]
+
+
 def write(
     cursor: Cursor,
-    corpus: StoredCorpus,
+    store: Store,
     batch: Batch,
     source_id: int | None = None,
     existing: Existing | None = None,
-) -> Outcomes:
-    """Write a batch and return the outcome of each document: int8 of shape (documents,).
+) -> Written:
+    """Write a batch, except documents that a unique corpus leaves out.
 
     source_id: the attached table that the documents come from; None leaves it as it is. existing: the
     stored documents, if the caller has locked them. Then a document that was added since raises
     UniqueViolation.
     """
     if not batch.keys:
-        return np.empty(0, np.int8)
-    locked = existing
+        return Written(np.empty(0, np.int8), [])
+    corpus, locked = store.corpus, existing
     if existing is None:
         existing = find(cursor, corpus, batch.keys)
     outcome, adopted = outcomes(batch, existing, source_id)
+    left_out: list[LeftOut] = []
+    changing = np.flatnonzero(outcome != UNCHANGED)
+    if corpus.config.unique and len(changing):
+        lock_buckets(cursor, store, batch, changing)
+        if locked is None:
+            # Another transaction may have written these keys, while this one waited for the buckets.
+            locked = lock(cursor, corpus, [batch.keys[i] for i in changing.tolist()])
+            unchanged = [batch.keys[i] for i in np.flatnonzero(outcome == UNCHANGED).tolist()]
+            existing = {key: existing[key] for key in unchanged} | locked
+            outcome, adopted = outcomes(batch, existing, source_id)
+        new = np.flatnonzero((outcome == ADDED) | (outcome == REPLACED))
+        left_out = find_twins(cursor, store, batch, new)
+        outcome[[twin.number for twin in left_out]] = LEFT_OUT
     changed = np.flatnonzero((outcome == REPLACED) | (outcome == COMPLETED))
     if len(changed):
         keys = [batch.keys[i] for i in changed.tolist()]
@@ -105,7 +129,7 @@ def write(
         ids = next_ids(cursor, corpus, len(added))
         source_ids = np.full(len(added), NO_SOURCE if source_id is None else source_id)
         insert(cursor, corpus, batch, added, ids, source_ids)
-    return outcome
+    return Written(outcome, left_out)
 
 
 def next_ids(cursor: Cursor, corpus: StoredCorpus, count: int) -> Int64Array:

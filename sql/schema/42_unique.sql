@@ -1,0 +1,220 @@
+-- Unique corpora: no document may match another document of the corpus.
+--
+-- Two similar documents share a bucket. So a writer locks its buckets until the end of its transaction, looks
+-- for twins in a later statement, and only then writes. The later statement sees all that earlier holders
+-- of these locks have committed, if the transaction is READ COMMITTED.
+
+-- Private functions
+
+CREATE FUNCTION textsim._count_locks(shingles integer, threshold double precision) RETURNS integer
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    overlap double precision := ceil(threshold * shingles);
+BEGIN
+    IF shingles = 0 THEN
+        RETURN 0;
+    END IF;
+    -- The smallest overlap with overlap / n >= threshold, in doubles, as in _count_rows().
+    IF (overlap - 1) / shingles >= threshold THEN
+        overlap := overlap - 1;
+    ELSIF overlap / shingles < threshold THEN
+        overlap := overlap + 1;
+    END IF;
+    RETURN shingles - overlap + 1;
+END $$;
+COMMENT ON FUNCTION textsim._count_locks(integer, double precision)
+    IS 'how many of its first rows a document of n shingles locks in an exact corpus: n - ceil(threshold n) '
+    '+ 1, of which similar documents share at least one';
+
+CREATE FUNCTION textsim._max_bucket_locks() RETURNS integer
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    setting text := coalesce(nullif(current_setting('textsim.max_bucket_locks', true), ''), '256');
+BEGIN
+    IF setting !~ '^[0-9]{1,9}$' THEN
+        RAISE EXCEPTION 'textsim.max_bucket_locks is "%"; expected a whole number, 0 or more', setting
+            USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    RETURN setting;
+END $$;
+COMMENT ON FUNCTION textsim._max_bucket_locks()
+    IS 'how many buckets a transaction locks before it locks whole corpora: the setting '
+    'textsim.max_bucket_locks, by default 256';
+
+-- The corpus is locked by its first id, because a rebuilt corpus has another id, and its writers must exclude
+-- the writers of the old corpus.
+CREATE FUNCTION textsim._lock_unique(corpus_id integer, is_exclusive boolean) RETURNS integer
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    first_id integer := (
+        SELECT coalesce(k.origin, k.id) FROM textsim.corpus k WHERE k.id = _lock_unique.corpus_id);
+BEGIN
+    IF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
+        RAISE EXCEPTION 'a unique corpus cannot be written at the isolation level %',
+            current_setting('transaction_isolation')
+            USING ERRCODE = 'feature_not_supported',
+                DETAIL = 'The snapshot of the transaction may be older than its locks, and hide twins.',
+                HINT = 'Begin the transaction with: BEGIN ISOLATION LEVEL READ COMMITTED';
+    END IF;
+    IF is_exclusive THEN
+        PERFORM pg_advisory_xact_lock(hashtext('textsim-db unique corpus'), first_id);
+    ELSE
+        PERFORM pg_advisory_xact_lock_shared(hashtext('textsim-db unique corpus'), first_id);
+    END IF;
+    -- A later statement: a rebuild may have replaced the corpus while we waited.
+    IF NOT EXISTS (SELECT FROM textsim.corpus k WHERE k.id = _lock_unique.corpus_id) THEN
+        RAISE EXCEPTION 'the corpus was rebuilt while this transaction wrote to it; repeat the transaction'
+            USING ERRCODE = 'object_not_in_prerequisite_state';
+    END IF;
+    RETURN first_id;
+END $$;
+COMMENT ON FUNCTION textsim._lock_unique(integer, boolean)
+    IS 'lock a unique corpus until the end of the transaction, shared by writers that lock buckets; returns '
+    'its first id';
+
+-- The server's table of locks has room for some 12,800. If it is full, statements of other sessions fail too.
+-- So a transaction counts its bucket locks, in a setting that a rollback to a savepoint restores, as it
+-- releases the locks. A wrong count can only make it lock too many buckets, or the whole corpus.
+CREATE FUNCTION textsim._lock_buckets(corpus_id integer, buckets integer[]) RETURNS void
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    locks integer := coalesce(nullif(current_setting('textsim.bucket_locks', true), '')::integer, 0)
+        + cardinality(buckets);
+    first_id integer;
+BEGIN
+    IF locks > textsim._max_bucket_locks() THEN
+        PERFORM textsim._lock_unique(corpus_id, true);
+        RETURN;
+    END IF;
+    first_id := textsim._lock_unique(corpus_id, false);
+    -- Every transaction locks in this order, so two that lock once cannot deadlock. The exclusive or gives each
+    -- corpus its own class, so that class and bucket are one key of 64 bits that corpora never share.
+    PERFORM pg_advisory_xact_lock(hashtext('textsim-db buckets') # first_id, o.bucket)
+    FROM (SELECT DISTINCT b AS bucket FROM unnest(buckets) b ORDER BY b OFFSET 0) o;
+    PERFORM set_config('textsim.bucket_locks', locks::text, true);
+END $$;
+COMMENT ON FUNCTION textsim._lock_buckets(integer, integer[])
+    IS 'lock buckets of a unique corpus until the end of the transaction, or the whole corpus if the '
+    'transaction would lock more than textsim.max_bucket_locks; look for twins in a later statement';
+
+CREATE FUNCTION textsim._twins(c textsim.corpus, document_key text, body text)
+RETURNS TABLE (key text, similarity double precision)
+LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 1 SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    form text := textsim._form(c, body);
+    shingle_values bigint[] := textsim._query_values(c, form);
+BEGIN
+    RETURN QUERY EXECUTE format(
+        'SELECT * FROM textsim.%I($1, $2, $3, NULL, $4, $5, $6, NULL, NULL)', '_search_' || c.id)
+    USING textsim._query_buckets(c, shingle_values, c.threshold), shingle_values, form,
+        CASE WHEN c.bands IS NULL THEN cardinality(shingle_values) END, document_key, c.threshold;
+END $$;
+COMMENT ON FUNCTION textsim._twins(textsim.corpus, text, text)
+    IS 'the documents that match a text, without the document that has its key, best first';
+
+CREATE FUNCTION textsim._raise_twins(c textsim.corpus, source integer, document_key text, body text)
+RETURNS void
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    relation record;
+    twin record;
+BEGIN
+    SELECT n.nspname, r.relname INTO relation
+    FROM pg_class r JOIN pg_namespace n ON n.oid = r.relnamespace
+    WHERE r.oid = coalesce((SELECT s.relation FROM textsim.source s WHERE s.id = source),
+        format('textsim.%I', 'document_' || c.id)::regclass);
+    SELECT t.key, t.similarity, count(*) OVER () AS count INTO twin
+    FROM textsim._twins(c, document_key, body) t LIMIT 1;
+    RAISE EXCEPTION 'near-duplicate text violates unique corpus "%": document "%" matches document "%" '
+        'with similarity %', c.name, left(document_key, 100), left(twin.key, 100), twin.similarity
+        USING ERRCODE = 'unique_violation', CONSTRAINT = c.name,
+            SCHEMA = relation.nspname, TABLE = relation.relname,
+            DETAIL = format('Key (%s) has similarity %s; the threshold is %s.%s', twin.key,
+                twin.similarity, c.threshold,
+                CASE WHEN twin.count > 1 THEN format(' %s documents match.', twin.count) END);
+END $$;
+COMMENT ON FUNCTION textsim._raise_twins(textsim.corpus, integer, text, text)
+    IS 'raise unique_violation: documents of a unique corpus match a new document';
+
+CREATE FUNCTION textsim._raise_taken_key(corpus_id integer, source integer, key text) RETURNS void
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    c textsim.corpus := (SELECT k FROM textsim.corpus k WHERE k.id = corpus_id);
+BEGIN
+    RAISE EXCEPTION 'unique corpus "%" has document "%" from table % already', c.name, left(key, 100),
+        (SELECT s.relation FROM textsim.source s WHERE s.id = source)
+        USING ERRCODE = 'unique_violation', CONSTRAINT = c.name,
+            HINT = 'The tables of a unique corpus need different keys.';
+END $$;
+COMMENT ON FUNCTION textsim._raise_taken_key(integer, integer, text)
+    IS 'raise unique_violation: a document of a unique corpus belongs to another attached table';
+
+CREATE FUNCTION textsim._write_or_raise(c textsim.corpus, source integer, key text, body text)
+RETURNS boolean
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    is_written boolean := textsim._write_document(c, source, key, body);
+BEGIN
+    IF is_written IS NULL AND textsim._withdraw_proposals(c, source, key, body) THEN
+        is_written := textsim._write_document(c, source, key, body);
+    END IF;
+    IF is_written IS NULL THEN
+        PERFORM textsim._raise_twins(c, source, key, body);
+    END IF;
+    RETURN is_written;
+END $$;
+COMMENT ON FUNCTION textsim._write_or_raise(textsim.corpus, integer, text, text)
+    IS 'add or replace a document; false if its words have not changed; an error if it has twins in a '
+    'unique corpus';
+
+CREATE FUNCTION textsim._required_unique(corpus text) RETURNS textsim.corpus
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    c textsim.corpus := textsim._required_corpus(corpus);
+BEGIN
+    IF NOT c.is_unique THEN
+        RAISE EXCEPTION 'corpus "%" is not unique', corpus
+            USING ERRCODE = 'object_not_in_prerequisite_state',
+                HINT = 'Create a corpus with is_unique => true.';
+    END IF;
+    RETURN c;
+END $$;
+COMMENT ON FUNCTION textsim._required_unique(text)
+    IS 'the corpus with a name; an error if it is not unique';
+
+CREATE FUNCTION textsim._add_unique(corpus text, document_key text, body text)
+RETURNS TABLE (key text, similarity double precision)
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE ROWS 1 SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    c textsim.corpus := textsim._required_unique(corpus);
+BEGIN
+    PERFORM textsim._check_document(document_key, body);
+    IF textsim._write_document(c, NULL, document_key, body) IS NULL THEN
+        RETURN QUERY SELECT * FROM textsim._twins(c, document_key, body);
+    END IF;
+END $$;
+COMMENT ON FUNCTION textsim._add_unique(text, text, text)
+    IS 'the work of add_unique(), because a plpgsql parameter and column cannot both be named key';
+
+-- Public functions
+
+CREATE FUNCTION textsim.add_unique(corpus text, key text, body text)
+RETURNS TABLE (key text, similarity double precision)
+LANGUAGE sql VOLATILE PARALLEL UNSAFE ROWS 1
+BEGIN ATOMIC
+    SELECT a.key, a.similarity FROM textsim._add_unique($1, $2, $3) a;
+END;
+COMMENT ON FUNCTION textsim.add_unique(text, text, text)
+    IS 'Adds a document to a unique corpus as add() does, but returns the documents that match it, best '
+    'first, instead of an error. Then nothing is written. Returns no rows if the document was added, or '
+    'if its words have not changed. Raises an error if the corpus is not unique.';
+
+CREATE FUNCTION textsim.lock_corpus(corpus text) RETURNS void
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM textsim._lock_unique((textsim._required_unique(corpus)).id, true);
+END $$;
+COMMENT ON FUNCTION textsim.lock_corpus(text)
+    IS 'Locks a unique corpus against other writers until the end of the transaction. A transaction that '
+    'writes many documents calls it first, so that it cannot deadlock with another such transaction. '
+    'Raises an error if the corpus is not unique.';

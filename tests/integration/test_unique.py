@@ -1,0 +1,304 @@
+"""Unique corpora in Python: what is added, what is left out, and what the reports say."""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Iterable
+from typing import Any, LiteralString
+
+import psycopg
+import pytest
+
+import textsim_db as ts
+from tests.support.connections import Connection
+from tests.support.threads import in_thread
+from tests.support.waiting import CLIENT_WAITS_FOR_A_LOCK, wait_until
+from textsim_db.results import Twin
+from textsim_db.write import prepared_batch
+
+TEXT = "the quick brown fox jumps over the lazy dog and runs into the dark green forest"
+NEAR = TEXT + " again"
+OTHER = "rain is expected in the north while the south stays dry and warm until sunday"
+THRESHOLD = 0.6
+
+
+def unique_corpus(db: ts.Database, **settings: Any) -> ts.Corpus:
+    return db.create_corpus(
+        "c", **({"threshold": THRESHOLD, "recall": 1, "unique": True} | settings)
+    )
+
+
+@pytest.fixture(
+    params=[{}, {"recall": 0.95}, {"shingle": "char:5"}], ids=["exact", "bands", "char"]
+)
+def titles(request: pytest.FixtureRequest, db: ts.Database) -> ts.Corpus:
+    return unique_corpus(db, **request.param)
+
+
+def shingles(text: str) -> set[tuple[str, ...]]:
+    words = text.split()
+    return {tuple(words[i : i + 3]) for i in range(max(len(words) - 2, 1))} if words else set()
+
+
+def similarity(a: str, b: str) -> float:
+    x, y = shingles(a), shingles(b)
+    return len(x & y) / len(x | y) if x and y else 0.0
+
+
+def replay(documents: Iterable[tuple[str, str]]) -> tuple[dict[str, str], list[str]]:
+    """Add documents one after another, and return what stands and the keys that are left out."""
+    standing: dict[str, str] = {}
+    left_out = []
+    for key, text in documents:
+        others = (other for other in standing if other != key)
+        if any(similarity(text, standing[other]) >= THRESHOLD for other in others):
+            left_out.append(key)
+        else:
+            standing[key] = text
+    return standing, left_out
+
+
+def random_documents(rng: random.Random, count: int, keys: int) -> list[tuple[str, str]]:
+    """Return documents with few topics and repeated keys, so that they meet and replace each other."""
+    topics = [[f"w{rng.randrange(400)}" for _ in range(20)] for _ in range(keys // 3)]
+    documents = []
+    for _ in range(count):
+        words = list(rng.choice(topics))
+        for _ in range(rng.randrange(3)):
+            words[rng.randrange(len(words))] = f"w{rng.randrange(400)}"
+        documents.append((f"k{rng.randrange(keys)}", " ".join(words)))
+    return documents
+
+
+def test_add_raises_an_error_with_the_matches(titles: ts.Corpus) -> None:
+    assert titles.add("a", TEXT) == ts.AddReport(added=1)
+    with pytest.raises(ts.DuplicateError) as caught:
+        titles.add("b", NEAR)
+    assert caught.value.key == "b"
+    assert [match.key for match in caught.value.matches] == ["a"]
+    assert 'document "b" was not added: it matches document "a"' in str(caught.value)
+    assert "b" not in titles
+    assert titles.check() == []
+
+
+def test_add_unique_returns_the_matches_best_first(db: ts.Database) -> None:
+    titles = unique_corpus(db, threshold=0.5)
+    words = [f"w{i}" for i in range(30)]
+    first, second = words[:20], words[10:]  # 8 of 28 shingles in common
+    middle = words[3:25]
+    assert titles.add_unique("first", " ".join(first)) == []
+    assert titles.add_unique("second", " ".join(second)) == []
+    matches = titles.add_unique("middle", " ".join(middle))
+    assert matches == titles.query(" ".join(middle))
+    assert [match.key for match in matches] == ["first", "second"]
+    assert "middle" not in titles
+    assert titles.add_unique("other", OTHER) == []
+    assert "other" in titles
+
+
+def test_add_unique_needs_a_unique_corpus(db: ts.Database) -> None:
+    corpus = db.create_corpus("plain")
+    with pytest.raises(ts.ConfigurationError, match="textsim rebuild plain --unique"):
+        corpus.add_unique("a", TEXT)
+
+
+def test_a_document_is_replaced_and_not_compared_with_itself(titles: ts.Corpus) -> None:
+    titles.add("a", TEXT)
+    assert titles.add("a", NEAR) == ts.AddReport(replaced=1)
+    assert titles.add("a", NEAR) == ts.AddReport(unchanged=1)
+    assert titles.check() == []
+
+
+def test_a_replacement_that_would_be_a_twin_is_left_out(titles: ts.Corpus) -> None:
+    titles.add("a", TEXT)
+    titles.add("b", OTHER)
+    report = titles.add_many([("b", NEAR)])
+    assert report == ts.AddReport(twins=[Twin("b", "a", titles.query(NEAR)[0].similarity)])
+    assert [match.key for match in titles.query(OTHER)] == ["b"]
+    assert titles.check() == []
+
+
+def test_twins_within_a_call_are_left_out_in_the_order_of_the_documents(titles: ts.Corpus) -> None:
+    report = titles.add_many([("z", TEXT), ("a", NEAR), ("m", OTHER), ("b", TEXT)])
+    assert report.added == 2
+    assert [(twin.key, twin.standing) for twin in report.twins] == [("a", "z"), ("b", "z")]
+    assert report.twins[1].similarity == 1
+    assert report.received == 4
+    assert sorted(key for key in "zamb" if key in titles) == ["m", "z"]
+
+
+def test_documents_without_words_are_no_twins(titles: ts.Corpus) -> None:
+    assert titles.add_many([("a", ""), ("b", "!"), ("c", "")]) == ts.AddReport(added=3)
+
+
+def test_a_text_can_move_to_another_key_in_one_call(db: ts.Database) -> None:
+    titles = unique_corpus(db)
+    titles.add_many({"a": TEXT, "b": OTHER})
+    # The text of "a" moves to "b" after "a" has got a new one. "b" in front of "a" would be a twin.
+    moved = [("a", "whisk two eggs with sugar and fold in the sifted flour"), ("b", TEXT)]
+    assert titles.add_many(reversed(moved)).twins == [Twin("b", "a", 1.0)]
+    titles.add("a", TEXT)
+    assert titles.add_many(moved) == ts.AddReport(replaced=2)
+
+
+@pytest.mark.parametrize("batch", [7, 5000])
+def test_a_load_leaves_out_what_single_additions_would(
+    db: ts.Database, rng: random.Random, monkeypatch: pytest.MonkeyPatch, batch: int
+) -> None:
+    monkeypatch.setattr(prepared_batch, "BATCH_DOCUMENTS", batch)
+    titles = unique_corpus(db)
+    documents = random_documents(rng, 300, 60)
+    for start in range(0, len(documents), 100):
+        part = documents[start : start + 100]
+        # In a batch the last of several documents with one key counts, at its place.
+        lasts = {key: place for place, (key, _) in enumerate(part)}
+        kept = [part[place] for place in sorted(lasts.values())]
+        titles.add_many(kept)
+    expected, _ = replay(
+        document
+        for start in range(0, len(documents), 100)
+        for document in [
+            documents[place]
+            for place in sorted(
+                {
+                    key: start + i for i, (key, _) in enumerate(documents[start : start + 100])
+                }.values()
+            )
+        ]
+    )
+    assert {key for key, _ in documents if key in titles} == expected.keys()
+    for key, text in expected.items():
+        assert titles.query(text, threshold=1)[0].key == key
+    assert titles.check() == []
+    assert list(titles.pairs()) == []
+
+
+def test_the_similarities_of_a_report_are_exact(db: ts.Database, rng: random.Random) -> None:
+    titles = unique_corpus(db)
+    documents = [(str(i), text) for i, (_, text) in enumerate(random_documents(rng, 200, 60))]
+    texts = dict(documents)
+    report = titles.add_many(documents)
+    assert [twin.key for twin in report.twins] == replay(documents)[1]
+    for key, standing, value in report.twins:
+        before = [k for k in texts if k in titles and int(k) < int(key)]
+        assert value == similarity(texts[key], texts[standing])
+        assert value == max(similarity(texts[key], texts[k]) for k in before)
+
+
+def test_documents_that_wait_for_word_ids_stand_in_the_way(
+    db: ts.Database, connection: Connection
+) -> None:
+    titles = unique_corpus(db)
+    connection.execute("SELECT textsim.add('c', 'waiting', %s)", [TEXT])
+    assert [match.key for match in titles.add_unique("b", NEAR)] == ["waiting"]
+    assert titles.add_unique("waiting", NEAR) == []
+
+
+def test_rows_that_bypass_the_triggers_are_set_aside_if_they_are_twins(
+    db: ts.Database, connection: Connection
+) -> None:
+    titles = unique_corpus(db)
+    connection.execute("CREATE TABLE title (id int PRIMARY KEY, body text)")
+    titles.attach("title", "id", "body", "inline")
+    connection.execute("INSERT INTO title VALUES (1, %s), (2, %s)", [TEXT, OTHER])
+    connection.execute("SET session_replication_role = replica")
+    connection.execute("INSERT INTO title VALUES (3, %s), (4, 'four')", [NEAR])
+    connection.execute("UPDATE title SET body = %s WHERE id = 2", [NEAR])
+    report = titles.reconcile()
+    assert (report.added, [refusal.key for refusal in report.refused]) == (1, ["2", "3"])
+    reason = (
+        'the text matches document "1" with similarity 0.933, and the corpus keeps near-duplicates'
+    )
+    assert all(failure.error.startswith(reason) for failure in titles.failures())
+    assert [match.key for match in titles.query(OTHER)] == ["2"]
+    assert list(titles.pairs()) == []
+
+
+def test_a_large_load_leaves_out_twins_of_all_batches(
+    db: ts.Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(prepared_batch, "BATCH_DOCUMENTS", 1500)
+    titles = unique_corpus(db)
+    texts = [" ".join(f"w{i * 31 + k * k * 7}" for k in range(12)) for i in range(2000)]
+    documents = [(f"{round_}-{i}", text) for round_ in range(2) for i, text in enumerate(texts)]
+    report = titles.add_many(documents)
+    assert (report.added, len(report.twins)) == (2000, 2000)
+    assert all(twin.similarity == 1 for twin in report.twins)
+    assert titles.check() == []
+
+
+def test_racing_clients_add_one_of_each_pair(db: ts.Database, rng: random.Random) -> None:
+    unique_corpus(db)
+    pairs = 60
+    texts = [" ".join(f"w{rng.randrange(10**6)}" for _ in range(20)) for _ in range(pairs)]
+    outcomes: list[list[bool]] = [[] for _ in range(pairs)]
+    barrier = threading.Barrier(4)
+
+    def client(number: int) -> None:
+        corpus = db.corpus("c")
+        for i, text in enumerate(texts):
+            barrier.wait()
+            report = corpus.add_many(
+                [(f"{i}-{number}", f"{text} x{number}"), (f"n{i}-{number}", "")]
+            )
+            outcomes[i].append(report.added == 2)
+
+    threads = [threading.Thread(target=client, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [sum(added) for added in outcomes] == [1] * pairs
+    assert list(db.corpus("c").pairs()) == []
+
+
+@pytest.mark.parametrize("is_committed", [True, False])
+@pytest.mark.parametrize(
+    "change", ["SELECT textsim.remove('c', 'a')", "SELECT textsim.add('c', 'a', 'z')"]
+)
+def test_a_match_that_another_transaction_takes_away_is_waited_for(
+    db: ts.Database, connection: Connection, change: LiteralString, is_committed: bool
+) -> None:
+    titles = unique_corpus(db)
+    titles.add("a", TEXT)
+    reports: list[ts.AddReport] = []
+    with psycopg.connect(db.url) as other:
+        other.execute(change)
+        with in_thread(lambda: reports.append(titles.add_many([("b", NEAR)]))) as failures:
+            wait_until(connection, CLIENT_WAITS_FOR_A_LOCK)
+            other.commit() if is_committed else other.rollback()
+    assert failures == []
+    assert reports[0].added == is_committed
+    assert [twin.standing for twin in reports[0].twins] == ([] if is_committed else ["a"])
+    assert titles.check() == []
+
+
+def test_a_deadlock_with_another_transaction_is_repeated(
+    db: ts.Database, connection: Connection, rng: random.Random
+) -> None:
+    titles = unique_corpus(db)
+    connection.execute(
+        "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET deadlock_timeout = ''2s''', "
+        "current_database()); END $$"
+    )
+    # A batch locks in the order of the buckets. It holds a bucket of the lower text when it waits for
+    # one of the upper text.
+    texts = [" ".join(f"w{rng.randrange(10**6)}" for _ in range(20)) for _ in range(2)]
+    lower, upper = sorted(texts, key=lambda text: int(titles.buckets(text).min()))
+    reports: list[ts.AddReport] = []
+    with ts.connect(db.url) as client, psycopg.connect(db.url) as other:
+        other.execute("SET deadlock_timeout = '1min'")
+        other.execute("SELECT textsim.add('c', 'upper', %s)", [upper])
+        load = [("x", f"{upper} x"), ("y", f"{lower} y")]
+        corpus = client.corpus("c")
+        with in_thread(lambda: reports.append(corpus.add_many(load))) as failures:
+            wait_until(connection, CLIENT_WAITS_FOR_A_LOCK)
+            other.execute("SELECT textsim.add('c', 'lower', %s)", [lower])
+            other.commit()
+    assert failures == []
+    assert [twin.standing for twin in reports[0].twins] == ["upper", "lower"]
+    wait_until(
+        connection,
+        b"SELECT FROM pg_stat_database WHERE datname = current_database() AND deadlocks > 0",
+    )

@@ -1,0 +1,152 @@
+"""Unique corpora that are rebuilt and checked: a rebuild makes no twins, and check lists them."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any
+
+import pytest
+
+import textsim_db as ts
+from tests.support.connections import Connection
+from tests.support.threads import repeating
+from textsim_db.results import Problem
+from textsim_db.write import copy_corpus, twin_check
+
+pytestmark = pytest.mark.one_server
+
+TEXT = "the quick brown fox jumps over the lazy dog and runs into the dark green forest"
+NEAR = TEXT + " again"
+OTHER = "rain is expected in the north while the south stays dry and warm until sunday"
+
+
+def with_twins(db: ts.Database, count: int = 1, **settings: Any) -> ts.Corpus:
+    """Return a corpus in which pairs of documents match."""
+    corpus = db.create_corpus("c", threshold=0.6, recall=1, **settings)
+    for i in range(count):
+        words = " ".join(f"w{i}x{k}" for k in range(10))
+        corpus.add_many({f"{i:03d}a": words, f"{i:03d}b": words + " more"})
+    corpus.add("other", OTHER)
+    return corpus
+
+
+def test_rebuild_makes_a_corpus_unique_and_not_unique(db: ts.Database) -> None:
+    corpus = db.create_corpus("c", threshold=0.6)
+    corpus.add_many({"a": TEXT, "b": OTHER})
+    assert corpus.rebuild(unique=True)
+    assert db.corpus("c").config.unique
+    assert not corpus.rebuild(unique=True)
+    assert [match.key for match in corpus.add_unique("x", NEAR)] == ["a"]
+    assert corpus.rebuild(unique=False)
+    assert corpus.add("x", NEAR) == ts.AddReport(added=1)
+
+
+def test_rebuild_lists_the_twins_that_stand(db: ts.Database) -> None:
+    corpus = with_twins(db, 12)
+    with pytest.raises(ts.ConfigurationError) as caught:
+        corpus.rebuild(unique=True)
+    message = str(caught.value)
+    assert "12 pairs of its documents match" in message
+    assert '"000a" and "000b" (0.889), ' in message
+    assert '"009a" and "009b" (0.889) and 2 more; nothing was changed' in message
+    assert db.corpora() == ["c"]
+    assert not db.corpus("c").config.unique
+    assert corpus.remove([f"{i:03d}b" for i in range(12)]) == 12
+    assert corpus.rebuild(unique=True)
+
+
+def test_rebuild_with_very_many_twins_is_refused_at_once(
+    db: ts.Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(twin_check, "MANY", 5)
+    corpus = with_twins(db, 12)
+    with pytest.raises(ts.ConfigurationError, match="12 pairs of its documents match"):
+        corpus.rebuild(unique=True)
+
+
+def test_a_lower_threshold_that_makes_twins_is_refused(db: ts.Database) -> None:
+    corpus = db.create_corpus("c", threshold=0.95, recall=1, unique=True)
+    corpus.add_many({"a": TEXT, "b": NEAR})
+    with pytest.raises(ts.ConfigurationError, match=r'1 pair of its documents match: "a" and "b"'):
+        corpus.rebuild(threshold=0.6)
+    assert corpus.config.threshold == 0.95
+    assert corpus.rebuild(threshold=0.97)
+    assert corpus.config.unique
+
+
+def test_a_corpus_with_a_queue_cannot_become_unique(
+    db: ts.Database, connection: Connection
+) -> None:
+    corpus = db.create_corpus("c", recall=1)
+    connection.execute("CREATE TABLE article (id int PRIMARY KEY, body text)")
+    corpus.attach("article", "id", "body")
+    with pytest.raises(ts.ConfigurationError, match="workers index table article after"):
+        corpus.rebuild(unique=True)
+    corpus.detach("article")
+    assert corpus.rebuild(unique=True)
+
+
+def test_twins_that_writers_make_during_a_rebuild_are_seen(
+    db: ts.Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    corpus = db.create_corpus("c", threshold=0.6, recall=1)
+    corpus.add_many({"a": TEXT, "b": OTHER})
+    compare = twin_check.TwinCheck.compare_all
+
+    def compare_and_add(self: twin_check.TwinCheck) -> None:
+        compare(self)
+        db.corpus("c").add("late", NEAR)
+
+    monkeypatch.setattr(twin_check.TwinCheck, "compare_all", compare_and_add)
+    with pytest.raises(
+        ts.ConfigurationError, match=r'1 pair of its documents match: "a" and "late"'
+    ):
+        corpus.rebuild(unique=True)
+
+
+def test_documents_that_no_longer_match_at_the_end_are_no_twins(
+    db: ts.Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    corpus = with_twins(db, 2)
+    compare = twin_check.TwinCheck.compare_all
+
+    def compare_and_remove(self: twin_check.TwinCheck) -> None:
+        compare(self)
+        db.corpus("c").remove(["000b"])
+        db.corpus("c").add("001b", TEXT)
+
+    monkeypatch.setattr(twin_check.TwinCheck, "compare_all", compare_and_remove)
+    assert corpus.rebuild(unique=True)
+    assert corpus.check() == []
+
+
+def test_writers_race_with_rebuilds(db: ts.Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(copy_corpus, "DOCUMENTS_AT_ONCE", 20)
+    db.create_corpus("c", threshold=0.6, recall=1, unique=True)
+    texts = [" ".join(f"w{i}x{k}" for k in range(12)) for i in range(40)]
+    rounds = {"a": 0, "b": 0}
+
+    def write(client: str) -> None:
+        number = rounds[client] = rounds[client] + 1
+        documents = [(f"{client}{i}", f"{text} {client}{number}") for i, text in enumerate(texts)]
+        with suppress(ts.CorpusChanged):
+            db.corpus("c").add_many(documents)
+            db.corpus("c").remove(key for key, _ in documents[number % 2 :: 2])
+
+    with repeating(lambda: write("a"), lambda: write("b")):
+        for seed in range(3):
+            assert db.corpus("c").rebuild(seed=seed + 2)
+    assert min(rounds.values()) > 1
+    corpus = db.corpus("c")
+    assert list(corpus.pairs()) == []
+    assert corpus.check() == []
+
+
+def test_check_lists_twins(db: ts.Database, connection: Connection) -> None:
+    corpus = with_twins(db, 2)
+    assert corpus.check() == []
+    connection.execute("UPDATE textsim.corpus SET is_unique = true")
+    assert db.corpus("c").check() == [
+        Problem("twin", "000b", 'it matches document "000a" with similarity 0.889'),
+        Problem("twin", "001b", 'it matches document "001a" with similarity 0.889'),
+    ]

@@ -1,0 +1,69 @@
+"""Sessions that add similar texts to a unique corpus at the same moment: one of each pair gets in."""
+
+from __future__ import annotations
+
+import random
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from typing import LiteralString
+
+import psycopg
+import pytest
+
+import textsim_db as ts
+from tests.support.connections import Connection, value
+from tests.support.waiting import PATIENCE_SECONDS
+
+SESSIONS = 16
+ROUNDS = 40
+
+INSERTS: dict[str, LiteralString] = {
+    "add": "SELECT textsim.add('c', %s, %s)",
+    "add_unique": "SELECT * FROM textsim.add_unique('c', %s, %s)",
+    "inline": "INSERT INTO t VALUES (%s, %s)",
+}
+SETTINGS = {"exact": {"recall": 1.0}, "bands": {"num_hashes": 64, "bands": 32, "rows": 2}}
+
+
+def twins(rng: random.Random) -> list[str]:
+    """Return two texts that differ in their last word."""
+    words = [f"w{rng.randrange(10**6)}" for _ in range(60)]
+    return [" ".join([*words, last]) for last in ("red", "blue")]
+
+
+@pytest.mark.parametrize("settings", SETTINGS)
+@pytest.mark.parametrize("how", INSERTS)
+def test_of_two_similar_texts_one_gets_in(
+    db: ts.Database,
+    connection: Connection,
+    rng: random.Random,
+    seed: int,
+    how: str,
+    settings: str,
+) -> None:
+    db.create_corpus("c", unique=True, **SETTINGS[settings])  # type: ignore[arg-type]
+    if how == "inline":
+        connection.execute("CREATE TABLE t (id text PRIMARY KEY, body text)")
+        connection.execute("SELECT textsim.attach('c', 't', 'id', 'body', 'inline')")
+    pairs = [[twins(rng) for _ in range(SESSIONS // 2)] for _ in range(ROUNDS)]
+    barrier = threading.Barrier(SESSIONS)
+
+    def add_texts(session: int) -> int:
+        """Add one text of a pair in each round, and return how many got in."""
+        added = 0
+        with psycopg.connect(db.url, autocommit=True) as own:
+            for number, round_ in enumerate(pairs):
+                barrier.wait(PATIENCE_SECONDS)
+                key, text = f"{number} {session}", round_[session // 2][session % 2]
+                try:
+                    cursor = own.execute(INSERTS[how], [key, text])
+                except psycopg.errors.UniqueViolation:
+                    continue
+                added += how != "add_unique" or cursor.fetchall() == []
+        return added
+
+    with ThreadPoolExecutor(SESSIONS) as pool:
+        added = sum(pool.map(add_texts, range(SESSIONS)))
+    assert connection.execute("SELECT * FROM textsim.pairs('c')").fetchall() == [], f"--seed {seed}"
+    assert added == ROUNDS * SESSIONS // 2, f"--seed {seed}"
+    assert value(connection, "SELECT count(*) FROM textsim.document_1") == added

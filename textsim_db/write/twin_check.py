@@ -1,0 +1,110 @@
+"""Refuses a rebuild that would make a unique corpus of documents that match each other.
+
+compare all documents of the new corpus, while writers go on -> under the locks of the swap, compare
+the documents that matched, and those that were copied since, with all documents
+"""
+
+from __future__ import annotations
+
+import shlex
+
+import numpy as np
+
+from textsim_db.compare.verify import Criterion
+from textsim_db.db.engine import Connection, autocommit
+from textsim_db.db.store import Store
+from textsim_db.db.stored_corpus import StoredCorpus
+from textsim_db.errors import ConfigurationError, shown
+from textsim_db.measures.by_name import JACCARD
+from textsim_db.read.pairs import pairs
+from textsim_db.write import statements
+from textsim_db.write.copy_corpus import CorpusCopier
+from textsim_db.write.keep_twins_out import find_twins
+
+MANY = 10_000
+"""With more twins than this a rebuild is refused at once. With fewer, writers wait for another look."""
+_SHOWN = 10
+
+Twins = dict[tuple[str, str], float]
+"""The similarity of each pair of keys."""
+
+
+class TwinCheck:
+    """Finds the twins of a new unique corpus; of any other corpus it finds none."""
+
+    def __init__(self, old: StoredCorpus, built: Store, copier: CorpusCopier) -> None:
+        """Check the corpus of built, which the copier fills from the old corpus."""
+        self.old = old
+        self._built = built
+        self._copier = copier
+        self._is_unique = built.corpus.config.unique
+        self._suspects: set[str] = set()
+
+    def refuse_sources(self) -> None:
+        """Raise ConfigurationError if a worker indexes an attached table."""
+        with autocommit(self._built.engine) as connection:
+            self._refuse_sources(connection)
+
+    def compare_all(self) -> None:
+        """Find the documents of the new corpus that match; raise ConfigurationError if they are many.
+
+        The documents were copied at different moments. So two of them may match that were never in
+        the old corpus together.
+        """
+        if not self._is_unique:
+            return
+        self._copier.changed_keys = set()
+        criterion = Criterion(JACCARD, self._built.corpus.config.threshold)
+        twins: Twins = {}
+        count = 0
+        for a, b, similarity in pairs(self._built, criterion):
+            count += 1
+            if count <= MANY:
+                twins[a, b] = similarity
+        if count > MANY:
+            raise self._refusal(twins, count)
+        self._suspects = {key for pair in twins for key in pair}
+
+    def refuse_twins(self, connection: Connection) -> None:
+        """Raise ConfigurationError if documents match; the caller keeps other writers out."""
+        if not self._is_unique:
+            return
+        self._refuse_sources(connection)
+        keys = sorted(self._suspects | (self._copier.changed_keys or set()))
+        twins: Twins = {}
+        cursor = connection.cursor(binary=True)
+        for batch in self._copier.batches_of(cursor, keys):
+            everything = np.arange(len(batch.keys))
+            for number, matches in find_twins(cursor, self._built, batch, everything):
+                key = batch.keys[number]
+                for other, similarity, _ in matches:
+                    twins[min(key, other), max(key, other)] = similarity
+        if twins:
+            raise self._refusal(twins, len(twins))
+
+    def _refuse_sources(self, connection: Connection) -> None:
+        if not self._is_unique:
+            return
+        rows = connection.execute(statements.QUEUE_SOURCES, [self.old.id]).fetchall()
+        if rows:
+            raise ConfigurationError(
+                f'corpus "{shown(self.old.name)}" cannot be unique, because workers index table '
+                f"{shown(rows[0][0])} after its rows are committed; detach it, and attach it in "
+                "mode inline"
+            )
+
+    def _refusal(self, twins: Twins, count: int) -> ConfigurationError:
+        name, threshold = self.old.name, self._built.corpus.config.threshold
+        listed = ", ".join(
+            f'"{shown(a[:100])}" and "{shown(b[:100])}" ({similarity:.3f})'
+            for (a, b), similarity in sorted(twins.items())[:_SHOWN]
+        )
+        more = f" and {count - _SHOWN:,} more" if count > _SHOWN else ""
+        command = f"textsim pairs {shlex.quote(name)} --threshold {threshold:g}"
+        can_list = threshold >= self.old.config.threshold
+        return ConfigurationError(
+            f'corpus "{shown(name)}" cannot be unique at threshold {threshold:g}: '
+            f"{count:,} {'pair' if count == 1 else 'pairs'} of its documents match: {listed}{more}; "
+            "nothing was changed: remove one document of each pair, or choose a higher threshold"
+            + (f"; to list all pairs: {command}" if can_list else "")
+        )
