@@ -1,11 +1,12 @@
-"""What an exact corpus costs beside bands, by the shape of its documents.
+"""The cost of an exact corpus beside bands, by the shape of its documents.
 
     python -m benchmarks.exact_shapes [--threshold 0.8] [--shape NAME ...] [--record]
 
 The shapes are documents of 10 to 20,000 words, documents that fill the slots of one template, many
 copies of one text, and documents of paragraphs drawn from a pool. Each shape is loaded into a corpus of
 bands, with the defaults, and into an exact corpus. A figure of bands stands before that of the exact
-corpus.
+corpus. All times are processor times of client and server together, so that other work of the machine
+disturbs them little; both corpora are queried in turns.
 """
 
 from __future__ import annotations
@@ -14,14 +15,16 @@ import argparse
 import statistics
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import psycopg
 
 import textsim_db as ts
-from benchmarks.against_side import Server, milliseconds, own_seconds, stored_bytes
+from benchmarks.against_side import Server, stored_bytes
 from benchmarks.exact import CORPORA
 from benchmarks.generate import documents, vocabulary
 from benchmarks.record import Table, add_option, markdown, record, shown
@@ -30,17 +33,17 @@ Documents = list[tuple[str, str]]
 LENGTHS = {10: 50_000, 50: 50_000, 200: 20_000, 1000: 5000, 5000: 1000, 20_000: 250}
 """The number of documents of each number of words, so that most corpora have as many words."""
 QUERIES = 300
-SQL_QUERIES = 100
+SQL_QUERIES = 50
 LABELS = {
     "keys": "keys of a document",
     "bytes": "bytes a document",
-    "load_us": "load, processor us a document",
+    "load_us": "load, us a document",
     "median_ms": "query, median ms",
     "p99_ms": "query, p99 ms",
-    "sql_p99_ms": "matches(), p99 ms",
+    "sql_median_ms": "matches(), median ms",
     "rows_read": "rows read by a query",
     "candidates": "candidates of a query",
-    "clusters_s": "all clusters, processor s",
+    "clusters_s": "all clusters, s",
 }
 ROWS_READ = """
 SELECT coalesce(sum(b.rows), 0)::float8 FROM unnest(%s::integer[]) q (bucket)
@@ -85,10 +88,20 @@ def shuffled_paragraphs(count: int = 20_000, pool: int = 200, drawn: int = 10) -
 SHAPES: dict[str, Callable[[], Documents]] = {
     **{f"{words:,} words": partial(of_words, words) for words in LENGTHS},
     "template, 20 of 200 words differ": partial(templates, 20),
-    "template, 8 of 200 words differ": partial(templates, 8),
+    "template, 8 of 200 words differ": partial(templates, 8, 2000),
     "20,000 copies among 60,000": copies,
     "10 paragraphs of a pool of 200": shuffled_paragraphs,
 }
+
+
+def nanoseconds(processes: list[int]) -> int:
+    """Return the processor time of processes, of those that still run."""
+    total = 0
+    for number in processes:
+        with suppress(FileNotFoundError, ProcessLookupError):
+            line = Path(f"/proc/{number}/schedstat").read_text(encoding="utf-8")
+            total += int(line.split()[0])
+    return total
 
 
 class Measured:
@@ -100,6 +113,7 @@ class Measured:
         self.figures: dict[str, float] = {}
         self._times: list[float] = []
         self._sql_times: list[float] = []
+        self._backends: list[int] = []
 
     def load(self, texts: Documents, threshold: float) -> None:
         """Load the documents into a new corpus."""
@@ -123,23 +137,28 @@ class Measured:
     def _add(self, texts: Documents) -> None:
         self.corpus.add_many(texts)
 
-    def warm_up(self, text: str) -> None:
-        """Query without a measurement."""
-        self.corpus.query(text)
-        self._matches(text)
+    def warm_up(self, texts: list[str]) -> None:
+        """Query without a measurement, and find the processes that answer."""
+        for text in texts:
+            self.corpus.query(text)
+            self._matches(text)
+        rows = self._connection.execute(
+            "SELECT pid FROM pg_stat_activity WHERE backend_type = 'client backend'"
+        )
+        self._backends = [pid for (pid,) in rows]
 
     def query(self, text: str, in_sql: bool) -> None:
         """Measure a query in Python, and the same in SQL."""
-        self._times.append(milliseconds(self.corpus.query, text))
+        self._times.append(self._milliseconds_of(self.corpus.query, text))
         if in_sql:
-            self._sql_times.append(milliseconds(self._matches, text))
+            self._sql_times.append(self._milliseconds_of(self._matches, text))
 
     def end_queries(self) -> None:
-        """Take the median and the 99th percentile of the queries."""
-        times, of_sql = sorted(self._times), sorted(self._sql_times)
+        """Take the medians and the 99th percentile of the queries."""
+        times = sorted(self._times)
         self.figures["median_ms"] = statistics.median(times)
         self.figures["p99_ms"] = times[int(len(times) * 0.99)]
-        self.figures["sql_p99_ms"] = of_sql[int(len(of_sql) * 0.99)]
+        self.figures["sql_median_ms"] = statistics.median(self._sql_times)
 
     def reads(self, texts: list[str]) -> None:
         """Count the rows that queries read, and their candidates."""
@@ -164,16 +183,23 @@ class Measured:
 
     def _processor_of(self, function: Callable[..., object], *arguments: object) -> float:
         """Return the seconds of processor time of a call, those of the server included."""
-        before = own_seconds() + self._server.seconds()
+        before = time.process_time() + self._server.seconds()
         function(*arguments)
-        return own_seconds() + self._server.seconds() - before
+        return time.process_time() + self._server.seconds() - before
+
+    def _milliseconds_of(self, function: Callable[[str], object], text: str) -> float:
+        """Return the milliseconds of processor time of a query, those of the server included."""
+        before, start = nanoseconds(self._backends), time.process_time_ns()
+        function(text)
+        own = time.process_time_ns() - start
+        return (own + nanoseconds(self._backends) - before) / 1e6
 
 
-def measure(texts: Documents, threshold: float) -> dict[str, dict[str, float]]:
+def measure(texts: Documents, threshold: float, queries: int) -> dict[str, dict[str, float]]:
     """Return the figures of both corpora."""
     with ts.connect() as db, psycopg.connect(db.url, autocommit=True) as connection:
         sides = [Measured(db, connection, name) for name in CORPORA]
-        chosen = [text for _, text in texts[:: max(1, len(texts) // QUERIES)]][:QUERIES]
+        chosen = [text for _, text in texts[:: max(1, len(texts) // queries)]][:queries]
         for side in sides:
             side.load(texts, threshold)
         measure_queries(sides, chosen)
@@ -185,9 +211,8 @@ def measure(texts: Documents, threshold: float) -> dict[str, dict[str, float]]:
 
 def measure_queries(sides: list[Measured], texts: list[str]) -> None:
     """Query both corpora in turns, so that other work of the machine delays both alike."""
-    for text in texts[:5]:
-        for side in sides:
-            side.warm_up(text)
+    for side in sides:
+        side.warm_up(texts[:6])  # psycopg prepares a statement at its fifth execution
     for number, text in enumerate(texts):
         for side in sides:
             side.query(text, number < SQL_QUERIES)
@@ -196,13 +221,13 @@ def measure_queries(sides: list[Measured], texts: list[str]) -> None:
 
 
 def shape_rows(
-    names: list[str], threshold: float
+    names: list[str], threshold: float, queries: int
 ) -> Iterator[tuple[str, dict[str, dict[str, float]], list[str]]]:
     """Yield the name of each shape with its figures and its row of the table."""
     for name in names:
         texts = SHAPES[name]()
         start = time.perf_counter()
-        figures = measure(texts, threshold)
+        figures = measure(texts, threshold, queries)
         bands, exact = figures["bands"], figures["exact"]
         cells = [f"{shown(bands[label])} / {shown(exact[label])}" for label in LABELS]
         yield name, figures, [f"{name}; {len(texts):,} documents", *cells]
@@ -213,13 +238,14 @@ def main() -> None:
     """Measure each shape and print a table."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
     parser.add_argument("--threshold", type=float, default=0.8)
+    parser.add_argument("--queries", type=int, default=QUERIES)
     parser.add_argument("--shape", choices=list(SHAPES), nargs="+", default=list(SHAPES))
     add_option(parser)
     arguments = parser.parse_args()
-    measure(list(documents(2000, 30)), arguments.threshold)  # compiles the kernels
+    measure(list(documents(2000, 30)), arguments.threshold, 10)  # compiles the kernels
     table: Table = [["bands / exact", *LABELS.values()]]
     all_figures = {}
-    for name, figures, row in shape_rows(arguments.shape, arguments.threshold):
+    for name, figures, row in shape_rows(arguments.shape, arguments.threshold, arguments.queries):
         all_figures[name] = figures
         table = [*table, row]
         print(markdown([table[0], row]), flush=True)
