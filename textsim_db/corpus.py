@@ -691,7 +691,11 @@ class Corpus:
         check_callable(progress, "progress")
         with self._current():
             names = names_of(table, key, text)
-            return attach.attach_and_index(self._store, names, mode, progress)
+            changes = attach.attach_and_index(self._store, names, mode, progress)
+        if self.config.is_exact:  # it may have learned its common shingles
+            with self._errors():
+                self._refresh()
+        return changes
 
     def detach(self, table: TableName) -> None:
         """Detach a table: its later changes are not indexed; the documents stay in the corpus.
@@ -787,8 +791,8 @@ class Corpus:
             progress: called with the number of documents copied so far, and the number to copy.
 
         Raises:
-            ConfigurationError: a setting is out of range, or a view cannot be moved; or the corpus is
-                to be unique, but its documents match each other, or workers index an attached table.
+            ConfigurationError: a setting is out of range, or a view cannot be moved. With
+                `unique` also if documents match each other, or if workers index an attached table.
             CorpusBusy: another session rebuilds the corpus or creates a view of it.
 
         Examples:

@@ -48,6 +48,20 @@ def test_create_with_settings(news: Textsim) -> None:
     assert "'--kind': \"xml\" is not one of auto, text, jsonl, csv" in result.stderr
 
 
+def test_a_unique_corpus_leaves_twins_out(news: Textsim) -> None:
+    text = "the quick brown fox jumps over the lazy dog and runs into the dark green forest"
+    lines = [json.dumps({"id": i, "text": f"{text} {'x' * (i > 0)}"}) for i in range(30)]
+    Path("twins.jsonl").write_text("\n".join(lines))
+    result = news("index", "new", "twins.jsonl", "--create", "--unique", "--recall", "1", status=1)
+    first, *others = result.stderr.splitlines()
+    assert first.startswith("1 added, 0 replaced, 0 unchanged, 29 left out; ")
+    assert others[0] == 'left out: document "1" matches "0" with similarity 0.933'
+    assert (len(others), others[-1]) == (21, "... and 9 more")
+    result = news("index", "new", "twins.jsonl", status=1)
+    assert result.stderr.startswith("0 added, 0 replaced, 1 unchanged, 29 left out; ")
+    assert "unique      yes\n" in news("corpus", "show", "new").stdout
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -127,16 +128,10 @@ def test_writers_race_with_rebuilds(db: ts.Database, monkeypatch: pytest.MonkeyP
 
     def write(client: str) -> None:
         number = rounds[client] = rounds[client] + 1
-        corpus = db.corpus("c")
-        while True:
-            try:
-                corpus.add_many(
-                    (f"{client}{i}", f"{text} {client}{number}") for i, text in enumerate(texts)
-                )
-            except ts.CorpusChanged:
-                continue
-            corpus.remove(f"{client}{i}" for i in range(number % 2, 40, 2))
-            return
+        documents = [(f"{client}{i}", f"{text} {client}{number}") for i, text in enumerate(texts)]
+        with suppress(ts.CorpusChanged):
+            db.corpus("c").add_many(documents)
+            db.corpus("c").remove(key for key, _ in documents[number % 2 :: 2])
 
     with repeating(lambda: write("a"), lambda: write("b")):
         for seed in range(3):

@@ -27,6 +27,7 @@ FORMATS = sample(["custom", "plain"], 2)
 TABLES = (
     "CREATE TABLE article (id integer PRIMARY KEY, body text)",
     "CREATE TABLE note (id uuid PRIMARY KEY, body text)",
+    "CREATE TABLE offer (id integer PRIMARY KEY, body text)",
     # Schemas before and after "textsim" in the order of a dump, and names that need quotes.
     "CREATE SCHEMA zebra",
     'CREATE TABLE zebra."My ""own"" Table" ("Key" text PRIMARY KEY, "The Text" varchar)',
@@ -41,6 +42,7 @@ ATTACHED = (
     ('zebra."My ""own"" Table"', "Key", "The Text", "inline"),
     ("blog.article", "id", "body", "queue"),
 )
+OFFER = "Oak table for six people, two metres long, with a few scratches on one of its legs"
 NOTE = "00000000-0000-0000-0000-000000000001"
 
 
@@ -83,12 +85,15 @@ def fill(stage: Stage) -> None:
         db.corpus("news").rebuild(threshold=0.6)
         db.create_corpus("other", shingle="char:5").add_many(TEXTS)
         db.create_corpus("exact", threshold=0.4, recall=1).add_many(TEXTS)
+        db.create_corpus("unique", threshold=0.4, recall=1, unique=True).add_many(TEXTS)
     with stage.connect(stage.writer) as db:
         news = db.corpus("news")
         for table, key, text, mode in ATTACHED:
             news.attach(table, key, text, mode)
+        db.corpus("unique").attach("offer", "id", "body", "inline")
     stage.run(
         stage.writer,
+        f"INSERT INTO offer VALUES (1, '{OFFER}')",
         f"INSERT INTO note VALUES ('{NOTE}', '{FOX} note')",
         f"INSERT INTO note VALUES ('{NOTE[:-1]}2', repeat('{FOX} ', 2000))",
         f'INSERT INTO zebra."My ""own"" Table" VALUES (repeat(\'k\', 1001), \'{FOX}\')',
@@ -152,6 +157,7 @@ def use_everything(stage: Stage) -> None:
     )
     keys = stage.run(stage.writer, f"SELECT key FROM textsim.matches('news', '{FOX} in y', 0.99)")
     assert ("y",) in keys  # mode inline indexes a row at once
+    keep_out(stage)
     with stage.connect(stage.writer) as db:
         news = db.corpus("news")
         news.retry_failures()
@@ -175,6 +181,19 @@ def use_everything(stage: Stage) -> None:
     with stage.connect(stage.writer) as db:
         db.corpus("news").detach("blog.article")
         db.corpus("news").attach("blog.article", "id", "body")
+
+
+def keep_out(stage: Stage) -> None:
+    """Assert that no writer adds a near-duplicate to the unique corpus."""
+    twin = f"{OFFER} today"
+    for statement in (
+        f"SELECT textsim.add('unique', 'twin', '{twin}')",
+        f"INSERT INTO offer VALUES (2, '{twin}')",
+    ):
+        with pytest.raises(psycopg.errors.UniqueViolation, match='unique corpus "unique"'):
+            stage.run(stage.writer, statement)
+    with stage.connect(stage.writer) as db:
+        assert [match.key for match in db.corpus("unique").add_unique("twin", twin)] == ["1"]
 
 
 @pytest.fixture

@@ -102,7 +102,7 @@ def index(
     refusals.show()
     _show_twins(report)
     if refusals.count or report.twins:
-        raise typer.Exit(1 if report.stored else 2)
+        raise typer.Exit(1 if report.stored or report.twins else 2)
 
 
 def remove(

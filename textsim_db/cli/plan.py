@@ -24,15 +24,19 @@ from textsim_db.cli.output import similarity as shown_similarity
 from textsim_db.cli.progress import progress
 from textsim_db.cli.settings_options import PartialSettings, with_settings
 from textsim_db.errors import shown
-from textsim_db.settings import DEFAULTS, Bands
+from textsim_db.settings import DEFAULTS, Bands, check_count
 
 if TYPE_CHECKING:
     from textsim_db.results import RecallReport
     from textsim_db.sketch.band_options import Option
 
+_CLIENTS = 16
+"""The clients for which the locks of a unique corpus are shown by default."""
 _AROUND = 3
 """The table shows this many bandings before and after the chosen banding."""
 _SHOWN = 10
+_MANY_KEYS = 400
+"""An exact corpus with more keys of a document loads and answers several times slower than bands."""
 
 
 @with_settings("threshold", "recall", "num_hashes", default="{}, or the corpus's own", panel=None)
@@ -67,6 +71,13 @@ def plan(
         int | None,
         whole_number_option("With a corpus: seed of the sample. Default: a random seed."),
     ] = None,
+    clients: Annotated[
+        int | None,
+        whole_number_option(
+            "Show the locks for this many clients that write to a unique corpus at the same time. "
+            "Default: 16, if CORPUS is unique."
+        ),
+    ] = None,
     every: Annotated[
         bool,
         typer.Option("--all", help="Show every banding, not only those near the chosen banding."),
@@ -84,15 +95,21 @@ def plan(
     the bytes of a document, and the expected candidates. With CORPUS it compares a sample of the
     documents with all documents by brute force, and prints the recall and the missed pairs.
 
+    With --clients, or if CORPUS is unique, it prints how many locks a document takes, and the setting
+    of the server that the clients need.
+
     JSON lines and CSV hold every banding. The probabilities follow a formula. If the formula gives 20 to
     60 %, up to 1.3 percentage points fewer pairs are found.
 
     Examples:
     - `textsim plan --threshold 0.7 --recall 0.99 --plot curve.svg`
     - `textsim plan news --sample 2000`
+    - `textsim plan --recall 1 --clients 16`
 
     """
     check_plot(plot)
+    if clients is not None:
+        check_count(clients, "clients", 1, 1_000_000)
     if corpus is None:
         result = _plan_corpus_to_come(settings, words, documents, background)
     else:
@@ -103,6 +120,10 @@ def plan(
     if form is Format.TABLE:
         _show_curve(result)
     _write_caution(result.banding, result.threshold)
+    if result.banding is None:
+        _advise_bands(result.options)
+    if clients is not None or result.is_unique:
+        _write_locks(result, _CLIENTS if clients is None else clients)
     if plot is not None:
         _draw_curves(plot, result)
 
@@ -110,14 +131,18 @@ def plan(
 class _Plan(NamedTuple):
     """The possible bandings, the banding in use or recommended, and its measured recall if any.
 
-    exact_from: without a banding, the similarity from which every pair is found.
+    exact_from: without a banding, the similarity from which every pair is found. words: of a document.
+    connections: the largest number that the server allows, if it is known.
     """
 
     options: list[Option]
     banding: Bands | None
     threshold: float
     exact_from: float
+    words: float
     report: RecallReport | None = None
+    is_unique: bool = False
+    connections: int | None = None
 
 
 def _plan_corpus_to_come(
@@ -128,7 +153,7 @@ def _plan_corpus_to_come(
     options = band_options.plan(**settings, words=words, documents=documents, background=background)
     best = next(option for option in options if option.chosen)
     threshold = settings.get("threshold", DEFAULTS.threshold)
-    return _Plan(options, best.banding, threshold, threshold)
+    return _Plan(options, best.banding, threshold, threshold, words)
 
 
 def _plan_existing_corpus(
@@ -146,10 +171,22 @@ def _plan_existing_corpus(
         band_options.choose(threshold, recall, num_hashes)  # raises before the long comparison
         with progress("comparing", "documents") as show:
             report = opened.measure_recall(threshold, sample, seed, show)
+        with db.engine.connect() as connection:
+            connections = int(connection.exec_driver_sql("SHOW max_connections").scalar_one())
     options = band_options.options(
         threshold, recall, num_hashes, report.words, distribution(report)
     )
-    return _Plan(options, opened.config.banding, threshold, opened.config.threshold, report)
+    config = opened.config
+    return _Plan(
+        options,
+        config.banding,
+        threshold,
+        config.threshold,
+        report.words,
+        report,
+        config.unique,
+        connections,
+    )
 
 
 def _draw_curves(path: str, result: _Plan) -> None:
@@ -221,6 +258,45 @@ def _write_caution(banding: Bands | None, threshold: float) -> None:
             f"the formula gives {promised:.3f} at the threshold; if it gives 0.2 to 0.6, the share of "
             "pairs found is up to 0.013 lower: choose fewer rows if that matters"
         )
+
+
+def _advise_bands(options: list[Option]) -> None:
+    """Advise bands if documents are so long that an exact corpus stores many keys of each."""
+    exact, *bandings = options
+    likely = [option for option in bandings if option.recall >= DEFAULTS.recall]
+    if exact.band_rows <= _MANY_KEYS or not likely:
+        return
+    bands = likely[-1]
+    print_message(
+        f"an exact corpus stores {exact.band_rows:,} keys of a document of this length, "
+        f"{exact.storage:,} bytes in all; {bands.bands} bands of {bands.rows} rows take "
+        f"{bands.storage:,} bytes: use --recall {DEFAULTS.recall:g} if a few pairs may be missed"
+    )
+
+
+def _write_locks(result: _Plan, clients: int) -> None:
+    """Print the locks of a document in a unique corpus, and what the server needs for them."""
+    from textsim_db.sketch import lock_plan
+
+    locks = lock_plan.locks_of_document(result.banding, result.exact_from, result.words)
+    most, connections = lock_plan.MOST_LOCKS, result.connections or lock_plan.CONNECTIONS
+    print_message(
+        f"unique: a document of {result.words:.0f} words takes {count(locks, 'lock')}; a transaction "
+        f"that would take more than {most} locks the whole corpus instead"
+    )
+    single, several = (
+        lock_plan.needed_setting(clients, number, connections) for number in (locks, most)
+    )
+    if locks <= most:
+        print_message(
+            f"{count(clients, 'client')}: set max_locks_per_transaction to {single} or more if each "
+            f"transaction adds one document, to {several} or more if it adds several "
+            f"(max_connections is {connections})"
+        )
+    print_message(
+        "if many documents share a shingle that the corpus has not learned as common, their writers "
+        "wait for one lock"
+    )
 
 
 def _write_report(report: RecallReport, banding: Bands | None, form: Format) -> None:

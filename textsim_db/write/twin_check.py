@@ -1,4 +1,4 @@
-"""Refuses a rebuild whose new corpus is to be unique, but has documents that match each other.
+"""Refuses a rebuild that would make a unique corpus of documents that match each other.
 
 compare all documents of the new corpus, while writers go on -> under the locks of the swap, compare
 the documents that matched, and those that were copied since, with all documents
@@ -30,7 +30,7 @@ Twins = dict[tuple[str, str], float]
 
 
 class TwinCheck:
-    """Finds the twins of a new corpus; does nothing if the new corpus is not to be unique."""
+    """Finds the twins of a new unique corpus; of any other corpus it finds none."""
 
     def __init__(self, old: StoredCorpus, built: Store, copier: CorpusCopier) -> None:
         """Check the corpus of built, which the copier fills from the old corpus."""
@@ -100,9 +100,11 @@ class TwinCheck:
             for (a, b), similarity in sorted(twins.items())[:_SHOWN]
         )
         more = f" and {count - _SHOWN:,} more" if count > _SHOWN else ""
+        command = f"textsim pairs {shlex.quote(name)} --threshold {threshold:g}"
+        can_list = threshold >= self.old.config.threshold
         return ConfigurationError(
             f'corpus "{shown(name)}" cannot be unique at threshold {threshold:g}: '
             f"{count:,} {'pair' if count == 1 else 'pairs'} of its documents match: {listed}{more}; "
-            "nothing was changed: remove the documents that "
-            f"textsim duplicates {shlex.quote(name)} lists, or choose a higher threshold"
+            "nothing was changed: remove one document of each pair, or choose a higher threshold"
+            + (f"; to list all pairs: {command}" if can_list else "")
         )
