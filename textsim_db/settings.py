@@ -43,6 +43,28 @@ class Mode(StrEnum):
     INLINE = "inline"
 
 
+class OnDuplicate(StrEnum):
+    """What an INSERT of a near-duplicate does in a table that is attached to a unique corpus.
+
+    - `error`: it raises unique_violation.
+    - `skip`: it leaves the row out.
+    """
+
+    ERROR = "error"
+    SKIP = "skip"
+
+
+class Existing(StrEnum):
+    """What `attach` does if rows of the table match, and the corpus is unique.
+
+    - `refuse`: it raises an error that lists them.
+    - `keep`: it keeps them.
+    """
+
+    REFUSE = "refuse"
+    KEEP = "keep"
+
+
 class Linkage(StrEnum):
     """How verified pairs make clusters.
 
