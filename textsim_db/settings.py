@@ -44,7 +44,7 @@ class Mode(StrEnum):
 
 
 class OnDuplicate(StrEnum):
-    """What an INSERT of a near-duplicate does in a table that is attached to a unique corpus.
+    """How a table of a unique corpus takes an INSERT of a near-duplicate.
 
     - `error`: it raises unique_violation.
     - `skip`: it leaves the row out.
@@ -55,7 +55,7 @@ class OnDuplicate(StrEnum):
 
 
 class Existing(StrEnum):
-    """What `attach` does if rows of the table match, and the corpus is unique.
+    """How `attach` takes rows that match already, if the corpus is unique.
 
     - `refuse`: it raises an error that lists them.
     - `keep`: it keeps them.
