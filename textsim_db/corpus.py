@@ -702,7 +702,11 @@ class Corpus:
         with self._current():
             names = names_of(table, key, text)
             rules = sources.Rules(mode, on_duplicate, existing)
-            return attach.attach_and_index(self._store, names, rules, progress)
+            changes = attach.attach_and_index(self._store, names, rules, progress)
+        if self.config.is_exact:  # it may have learned its common shingles
+            with self._errors():
+                self._refresh()
+        return changes
 
     def detach(self, table: TableName) -> None:
         """Detach a table: its later changes are not indexed; the documents stay in the corpus.

@@ -165,3 +165,18 @@ def test_an_exact_corpus_promises_nothing_below_its_threshold(textsim: Textsim) 
     below = textsim("plan", "exact", "--threshold", "0.5").stdout
     assert "no pair can be missed" not in below
     assert "exact: every pair at 0.9 or more is found" in below
+
+
+def test_bands_are_advised_for_long_documents(textsim: Textsim) -> None:
+    advice = "an exact corpus stores 1,003 keys of a document of this length"
+    exact = ["--recall", "1", "--words"]
+    message = textsim("plan", *exact, "5000").stderr
+    assert advice in message
+    assert "18 bands of 7 rows take" in message
+    assert "use --recall 0.95" in message
+    for arguments in (
+        [*exact, "1000"],
+        ["--words", "5000"],
+        [*exact, "5000", "--threshold", "0.05"],  # which no bands reach
+    ):
+        assert "of this length" not in textsim("plan", *arguments).stderr

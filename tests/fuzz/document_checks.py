@@ -15,7 +15,7 @@ from tests.fuzz.text_checks import SAMPLE, Numbers
 from tests.support import reference
 from textsim_db.cluster import large_buckets, spanning_forest
 from textsim_db.cluster.keep_representatives import keep_representatives
-from textsim_db.compare import brute_force, packed_pairs
+from textsim_db.compare import brute_force, packed_pairs, pair_counts
 from textsim_db.compare.document_rows import Rows
 from textsim_db.compare.jaccard import jaccard_pairs
 from textsim_db.compare.verify import Criterion, values_of_pairs
@@ -66,8 +66,8 @@ def check_pairs(rng: random.Random) -> None:
     """Check pairs of buckets, whose rows a hostile role may have written, against sets."""
     ids = [-(2**31), -3, *range(20), 2**31 - 1]
     rows = [(rng.randrange(9), rng.choice(ids)) for _ in range(rng.choice((0, 5, 200)))]
-    places, documents = np.array(rows, np.int32).reshape(-1, 2).T
-    members = packed_pairs.members_of(places, documents, 9)
+    numbers = [(place << 32) + 2**31 + i for place, i in sorted(rows)]
+    members, _ = packed_pairs.grouped(np.array(numbers, np.int64), len(rows))
     expected = [
         pair
         for place in range(9)
@@ -76,17 +76,20 @@ def check_pairs(rng: random.Random) -> None:
     ]
     rounds = rng.randrange(1, 5)
     parts = [packed_pairs.Part(number, rounds) for number in range(rounds)]
-    pairs, counts = packed_pairs.distinct([packed_pairs.pairs_of(members, p) for p in parts])
+    lists = [each for p in parts for each in pair_counts.lists(packed_pairs.of_part(members, p), p)]
+    pairs = np.concatenate([np.empty(0, np.int64), *(pairs for pairs, _ in lists)])
+    counts = [count for _, counts in lists for count in counts.tolist()]
     left, right = packed_pairs.left_of(pairs), packed_pairs.right_of(pairs)
     found_pairs = list(zip(left.tolist(), right.tolist(), strict=True))
-    assert set(found_pairs) == set(expected)
-    assert counts.tolist() == [min(255, expected.count(pair)) for pair in found_pairs]
+    assert sorted(found_pairs) == sorted(set(expected))
+    assert counts == [min(255, expected.count(pair)) for pair in found_pairs]
     shared = packed_pairs.BucketsOfDocuments(members).least_shared(pairs)
     assert (shared >= 0).all()
     values = np.array([[rng.randrange(9) for _ in range(3)] for _ in ids], np.int16)
-    numbers = np.array([rng.randrange(len(ids)) for _ in ids])
-    same = packed_pairs.same_anywhere(values, numbers, numbers[::-1].copy())
-    assert same.tolist() == (values[numbers] == values[numbers[::-1]]).any(axis=1).tolist()
+    chosen = np.array([rng.randrange(len(ids)) for _ in ids])
+    same = packed_pairs.same_anywhere(values, chosen, chosen[::-1].copy())
+    assert same.tolist() == (values[chosen] == values[chosen[::-1]]).any(axis=1).tolist()
+    documents = np.array([i for _, i in rows], np.int32)
     every = Ragged(documents, np.array([0, len(rows)], np.int64))
     both = packed_pairs.count_shared(every, every, np.zeros(1, np.int64), np.zeros(1, np.int64))
     assert both.tolist() == [sum(n * n for n in Counter(documents.tolist()).values())]

@@ -69,10 +69,10 @@ def test_every_pair_is_listed_once(
     assert len(expected) > 3_000
     monkeypatch.setattr(bucket_pairs, "LARGE_BUCKET", large)
     monkeypatch.setattr(bucket_pairs, "CROWDED_BUCKET", min(large, 16))
-    monkeypatch.setattr(bucket_pairs, "MOST_PAIRS", most)
+    monkeypatch.setattr(bucket_pairs, "MOST_ROWS", most)
     monkeypatch.setattr(bucket_pairs, "FEW_PAIRS", 0)
     monkeypatch.setattr(bucket_scan, "RANGE_BYTES", 100_000)
-    monkeypatch.setattr(bucket_scan, "ROWS_AT_ONCE", 100)
+    monkeypatch.setattr(bucket_pairs, "ROWS_AT_ONCE", 100)
     monkeypatch.setattr(bucket_collisions, "DOCUMENTS_AT_ONCE", 50)
     monkeypatch.setattr(bucket_collisions, "VALUES_AT_ONCE", 4_000)
     monkeypatch.setattr(exact_copies, "DOCUMENTS_AT_ONCE", 50)

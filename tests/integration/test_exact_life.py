@@ -110,6 +110,35 @@ def test_an_attached_table_is_indexed(
     assert_complete(db, corpus, texts)
 
 
+@pytest.mark.parametrize("mode", MODES)
+def test_an_empty_corpus_learns_from_the_first_attached_table(
+    db: ts.Database, connection: Connection, mode: str
+) -> None:
+    corpus = exact_corpus(db)
+    connection.execute("CREATE TABLE few (id text PRIMARY KEY, body text)")
+    connection.execute("INSERT INTO few VALUES ('few', 'a single row'), ('null', NULL)")
+    corpus.attach("few", "id", "body", mode)
+    assert corpus.config.common is None
+    corpus.detach("few")
+    corpus.remove(["few"])
+    texts = dict(documents(200, words=25, planted=0.5, boilerplate=100, seed=5))
+    connection.execute("CREATE TABLE t (id text PRIMARY KEY, body text)")
+    with connection.cursor() as cursor:
+        cursor.executemany("INSERT INTO t VALUES (%s, %s)", list(texts.items()))
+    assert corpus.attach("t", "id", "body", mode).added == len(texts)
+    assert corpus.config.common is not None
+    learned = corpus.config.common
+    connection.execute(
+        "INSERT INTO t VALUES ('later', 'a later row of few words'), ('no text', NULL)"
+    )
+    connection.execute("DELETE FROM t WHERE id = %s", [min(texts)])
+    index_all_pending(db, corpus)
+    del texts[min(texts)]
+    assert_complete(db, corpus, texts | {"later": "a later row of few words"})
+    corpus.attach("few", "id", "body", mode)
+    assert corpus.config.common.values.tolist() == learned.values.tolist()
+
+
 @pytest.mark.parametrize("shingle", ["word:1", "char:4"])
 def test_a_rebuild_makes_a_corpus_exact_and_back(
     db: ts.Database, textsim: Textsim, connection: Connection, shingle: str

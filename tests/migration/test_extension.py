@@ -15,9 +15,11 @@ import pytest
 from psycopg import sql
 
 import textsim_db as ts
+from benchmarks.generate import documents
 from tests.support.catalog import CATALOG, fetch_sorted, schema_catalog
 from tests.support.roles import FOX, RIGHTS, TEXTS, Stage, as_role, new_stage
 from tests.support.servers import SYSTEM_PROGRAMS, Server, programs_of, run_server
+from tests.support.truth import brute_force
 from textsim_db.db import schema
 
 ROOT = Path(__file__).parents[2]
@@ -208,6 +210,33 @@ def test_a_dump_restores_everything(stage: Stage, extensible: Server, tmp_path: 
                 db.create_corpus("later").add_many(TEXTS)
         assert restored.similar_keys() == stage.similar_keys() == ["1", "2"]
         assert answers(restored) == answers(stage)
+
+
+def test_an_exact_corpus_is_dumped_with_its_common_shingles(
+    extensible: Server, tmp_path: Path
+) -> None:
+    texts = dict(documents(200, words=30, planted=0.3, boilerplate=100, seed=7))
+    with extensible.database(UTF8) as url, extensible.database(UTF8) as restored_url:
+        extend(url)
+        with ts.connect(url) as db:
+            corpus = db.create_corpus("c", threshold=0.6, recall=1)
+            corpus.add_many(texts)
+            assert corpus.config.common is not None
+            corpus.rebuild(threshold=0.5)
+            expected = sorted(corpus.pairs())
+            assert {(a, b): similarity for a, b, similarity in expected} == brute_force(
+                texts, "word:3", 0.5
+            )
+            dump = tmp_path / "dump.sql"
+            run_command(str(programs(extensible) / "pg_dump"), "-f", str(dump), url)
+        run_command(str(programs(extensible) / "psql"), "-X", "-q", "-f", str(dump), restored_url)
+        with ts.connect(restored_url) as db:
+            restored = db.corpus("c")
+            assert restored.config.common is not None
+            assert restored.config.common.values.tolist() == corpus.config.common.values.tolist()
+            assert restored.check() == []
+            assert sorted(restored.pairs()) == expected
+            assert restored.query(texts[expected[0].a], 0.5)
 
 
 def test_psql_creates_the_schema_from_the_script(

@@ -12,9 +12,19 @@ from tests.support.spark import Documents, frame, near_duplicates, rows
 
 pytest.importorskip("pyspark")
 
+from pyspark.sql import functions as F  # noqa: N812
+
+from textsim_db.errors import ConfigurationError
 from textsim_db.spark import candidates as engine
 
 pytestmark = pytest.mark.one_server
+
+SETTINGS: list[dict[str, Any]] = [
+    {"threshold": 0.7},
+    {"threshold": 0.5, "recall": 1},
+    {"threshold": 0.5, "recall": 1, "shingle": "word:1"},
+    {"threshold": 0.8, "shingle": "char:5", "stop_words": ["w1", "w2"]},
+]
 
 
 @pytest.fixture(scope="module")
@@ -22,13 +32,123 @@ def documents(seed: int) -> Documents:
     return near_duplicates(random.Random(seed), 600)
 
 
-@pytest.mark.parametrize("partitions", [1, 7])
-def test_pairs_do_not_depend_on_partitions(
-    spark: Any, db: ts.Database, documents: Documents, partitions: int
+@pytest.mark.parametrize("settings", SETTINGS, ids=str)
+def test_results_are_those_of_a_corpus(
+    spark: Any, db: ts.Database, documents: Documents, settings: dict[str, Any]
+) -> None:
+    corpus = db.create_corpus("c", **settings)
+    corpus.add_many(sorted(documents))
+    found = engine.find_candidates(frame(spark, documents), **settings)
+    assert found.documents == len(documents)
+    pairs = rows(found.pairs())
+    assert pairs == sorted(corpus.pairs())
+    assert len(pairs) > 50
+    assert rows(found.duplicates()) == sorted(corpus.duplicates())
+
+
+@pytest.mark.parametrize("linkage", ts.Linkage)
+def test_clusters_are_those_of_a_corpus(
+    spark: Any, db: ts.Database, documents: Documents, linkage: ts.Linkage
 ) -> None:
     corpus = db.create_corpus("c", threshold=0.7)
     corpus.add_many(documents)
+    found = engine.find_candidates(frame(spark, documents), threshold=0.7)
+    assert rows(found.clusters(linkage)) == sorted(corpus.clusters(linkage=linkage))
+    assert rows(found.duplicates(linkage)) == sorted(corpus.duplicates(linkage=linkage))
+
+
+@pytest.mark.parametrize("partitions", [1, 7])
+@pytest.mark.parametrize("recall", [0.95, 1])
+def test_pairs_do_not_depend_on_partitions(
+    spark: Any, db: ts.Database, documents: Documents, partitions: int, recall: float
+) -> None:
+    corpus = db.create_corpus("c", threshold=0.7, recall=recall)
+    corpus.add_many(documents)
     df = frame(spark, documents, partitions)
-    found = rows(engine.pairs(df, threshold=0.7, partitions=partitions))
+    found = rows(engine.pairs(df, threshold=0.7, recall=recall, partitions=partitions))
     assert found == sorted(corpus.pairs())
-    assert len(found) > 50
+
+
+@pytest.mark.parametrize("recall", [0.95, 1])
+def test_copies_and_templates_are_found_as_in_a_corpus(
+    spark: Any, db: ts.Database, rng: random.Random, recall: float
+) -> None:
+    model = [f"common{i}" for i in range(60)]
+    texts = [" ".join(model)] * 300
+    for number in range(300):
+        filled = model.copy()
+        filled[rng.randrange(60)] = f"name{number}"
+        texts.append(" ".join(filled))
+    documents = [(f"k{rng.randrange(10**9)}-{i}", text) for i, text in enumerate(texts)]
+    corpus = db.create_corpus("c", threshold=0.8, recall=recall)
+    corpus.add_many(sorted(documents))
+    found = engine.find_candidates(frame(spark, documents), recall=recall)
+    assert rows(found.duplicates()) == sorted(corpus.duplicates())
+    clusters = [keys for keys, _, _ in rows(found.clusters())]
+    assert clusters == sorted(cluster.keys for cluster in corpus.clusters())
+    pairs = rows(found.pairs())
+    assert pairs == sorted(corpus.pairs())
+    assert len(pairs) > 300 * 299 // 2
+
+
+def test_the_rank_decides_which_document_stays(
+    spark: Any, db: ts.Database, documents: Documents, rng: random.Random
+) -> None:
+    ranks: dict[str, float | None] = {
+        key: rng.choice([None, float("nan"), *map(float, range(20))]) for key, _ in documents
+    }
+    data = [(key, text, ranks[key]) for key, text in documents]
+    df = spark.createDataFrame(data, "id string, text string, score double")
+    found = engine.find_candidates(df, threshold=0.7)
+    corpus = db.create_corpus("c", threshold=0.7)
+    corpus.add_many(documents)
+
+    def ascending(key: str) -> float:
+        rank = ranks[key]
+        return rank if rank is not None and rank == rank else 1000.0
+
+    def descending(key: str) -> float:
+        rank = ranks[key]
+        return -rank if rank is not None and rank == rank else 1000.0
+
+    assert rows(found.duplicates(rank="score")) == sorted(corpus.duplicates(rank=ascending))
+    assert rows(found.duplicates(rank="score", descending=True)) == sorted(
+        corpus.duplicates(rank=descending)
+    )
+    longest = rows(found.duplicates(rank=F.length("text"), descending=True))
+    lengths = {key: -len(text) for key, text in documents}
+    assert longest == sorted(corpus.duplicates(rank=lengths.__getitem__))
+
+
+def test_dedupe_keeps_columns_and_rows_that_cannot_be_compared(spark: Any) -> None:
+    long = " ".join(f"w{i}" for i in range(30))
+    data = [(7, long, "a"), (8, long + " w30", "b"), (None, long, "c"), (9, None, "d")]
+    data += [(10, "a\0b", "e"), (11, "", "f")]
+    df = spark.createDataFrame(data, "id int, text string, other string")
+    found = engine.find_candidates(df)
+    assert rows(found.dedupe().select("other")) == [("a",), ("c",), ("d",), ("e",), ("f",)]
+    assert (found.documents, found.refused) == (3, 3)
+    assert [(key, reason.split(" at ")[0]) for key, reason in found.refusals] == [
+        ("10", "the text has a NUL character"),
+        ("9", "the text is null"),
+        ("null", "the key is null"),
+    ]
+
+
+def test_texts_that_are_not_utf8_are_refused(spark: Any) -> None:
+    df = spark.sql("SELECT 'a' AS id, CAST(X'61FF62' AS string) AS text")
+    found = engine.find_candidates(df)
+    assert [refusal.key for refusal in found.refusals] == ["a"]
+    assert "not UTF-8 at byte 2" in found.refusals[0].reason
+
+
+def test_two_rows_of_one_key_are_named(spark: Any) -> None:
+    documents = [("a", "one two three"), ("b", "four"), ("a", "five"), ("c", "six"), ("c", "six")]
+    with pytest.raises(ConfigurationError, match='several rows with the key "a", "c"; keys must'):
+        engine.pairs(frame(spark, documents))
+
+
+def test_an_empty_frame_has_no_pairs(spark: Any) -> None:
+    found = engine.find_candidates(frame(spark, []))
+    assert (found.documents, found.candidates) == (0, 0)
+    assert rows(found.pairs()) == rows(found.clusters()) == rows(found.duplicates()) == []

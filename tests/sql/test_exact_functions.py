@@ -13,7 +13,7 @@ import pytest
 import textsim_db as ts
 from tests.support import reference
 from tests.support.connections import Connection
-from textsim_db.sketch.common_values import CommonValues
+from textsim_db.sketch.common_values import common_values
 from textsim_db.sketch.smallest_values import count_rows, share_enough, smallest_values
 
 THRESHOLDS = [1e-9, 0.07, 1 / 3, 0.5, 0.55, 0.58, 0.8, nextafter(0.8, 1), 0.95, 1.0]
@@ -101,7 +101,7 @@ def test_the_smallest_values_are_those_of_python(
             "INSERT INTO textsim.common SELECT 1, * FROM unnest(%s::bigint[], %s::smallint[])",
             [list(classes), list(classes.values())],
         )
-        listed = CommonValues(
+        listed = common_values(
             np.array(sorted(classes), np.int64),
             np.array([classes[value] for value in sorted(classes)], np.int16),
         )

@@ -205,6 +205,12 @@ def needed_overlap(a: int, b: int, threshold: float) -> int:
     return next(o for o in range(1, a + b + 1) if o >= a + b - o or o / (a + b - o) >= threshold)
 
 
+def is_candidate(shared: int, a: int, b: int, threshold: float) -> bool:
+    """Say whether two documents of an exact corpus that share some rows may reach the threshold."""
+    overlap = needed_overlap(a, b, threshold)
+    return overlap <= min(a, b) and shared >= needed_rows(a, b, threshold)
+
+
 def count_rows(size: int, threshold: float) -> int:
     """Return the band rows of a document of an exact corpus."""
     overlap = next(o for o in range(size + 1) if o >= size or o / size >= threshold)

@@ -28,15 +28,18 @@ def missing() -> str | None:
     return None
 
 
-def open_session(folder: Path, master: str = "local[2,4]") -> Iterator[SparkSession]:
-    """Lend a session whose driver only this machine reaches; a task may fail three times."""
+def open_session(folder: Path, master: str = "local[2,2]") -> Iterator[SparkSession]:
+    """Lend a session whose driver only this machine reaches; a task that fails runs once more."""
     from pyspark.sql import SparkSession
 
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     settings = {
         "spark.driver.bindAddress": "127.0.0.1",
+        # Without the slower compiler a short test takes half the processor time.
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
         "spark.driver.host": "127.0.0.1",
+        "spark.driver.memory": "1g",
         "spark.local.dir": str(folder),
         "spark.log.level": "OFF",
         "spark.sql.execution.arrow.maxRecordsPerBatch": "100",

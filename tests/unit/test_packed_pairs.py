@@ -9,21 +9,21 @@ from itertools import combinations
 import numpy as np
 import pytest
 
+from tests.support import reference
+from textsim_db.compare import pair_counts
 from textsim_db.compare.packed_pairs import (
     ALL,
     BucketsOfDocuments,
     Members,
     Part,
-    count_pairs,
     count_shared,
-    distinct,
+    grouped,
     is_among,
     joined_members,
     left_of,
-    members_of,
+    of_part,
     offsets_of,
     pack,
-    pairs_of,
     right_of,
     same_anywhere,
 )
@@ -37,11 +37,23 @@ def random_buckets(rng: random.Random, count: int, ids: int = 60) -> list[list[i
     return [sorted(rng.choices(range(1, ids), k=rng.randrange(9))) for _ in range(count)]
 
 
-def members(rng: random.Random, buckets: list[list[int]]) -> Members:
-    rows = [(place, i) for place, ids in enumerate(buckets) for i in ids]
-    rng.shuffle(rows)
-    places, ids = np.array(rows, np.int32).reshape(-1, 2).T
-    return members_of(places, ids, len(buckets))
+def rows_of(buckets: list[list[int]]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """Return the rows of buckets as the server sends them."""
+    rows = [(place - 3) * 2**32 + 2**31 + i for place, ids in enumerate(buckets) for i in ids]
+    return np.array(rows, np.int64)
+
+
+def members(buckets: list[list[int]]) -> Members:
+    ids = np.array([i for bucket in buckets for i in bucket], np.int32)
+    return Members(ids, offsets_of(np.array([len(bucket) for bucket in buckets], np.int64)))
+
+
+def without_singles(buckets: list[list[int]]) -> list[list[int]]:
+    return [ids for ids in buckets if len(set(ids)) > 1]
+
+
+def to_lists(of_buckets: Members) -> list[list[int]]:
+    return [part.tolist() for part in np.split(of_buckets.ids, of_buckets.offsets[1:-1])]
 
 
 def to_list(pairs: np.ndarray[tuple[int], np.dtype[np.int64]]) -> list[Pair]:
@@ -53,51 +65,76 @@ def every_pair(buckets: list[list[int]]) -> Counter[Pair]:
     return Counter((a, b) for ids in buckets for a, b in combinations(ids, 2) if a != b)
 
 
+def test_rows_are_grouped_by_bucket_and_by_size(rng: random.Random) -> None:
+    buckets = random_buckets(rng, 300)
+    small, crowded = grouped(rows_of(buckets), 4)
+    expected = without_singles(buckets)
+    assert to_lists(small) == [ids for ids in expected if len(ids) <= 4]
+    assert to_lists(crowded) == [ids for ids in expected if len(ids) > 4]
+
+
 @pytest.mark.parametrize("rounds", [1, 2, 7])
+@pytest.mark.parametrize("spread", [1, 9_999])
+@pytest.mark.parametrize("at_once", [1, 10**6])
 def test_all_rounds_together_give_every_pair_of_every_bucket(
-    rng: random.Random, rounds: int
+    rng: random.Random, rounds: int, spread: int, at_once: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    buckets = random_buckets(rng, 200)
-    of_buckets = members(rng, buckets)
-    assert of_buckets.sizes.tolist() == [len(ids) for ids in buckets]
+    monkeypatch.setattr(pair_counts, "PAIRS_AT_ONCE", at_once)
+    buckets = [[i * spread for i in ids] for ids in random_buckets(rng, 200)]
+    of_buckets = members(without_singles(buckets))
     expected = every_pair(buckets)
-    assert count_pairs(of_buckets.sizes) >= expected.total()
-    parts = [ALL] if rounds == 1 else [Part(number, rounds) for number in range(rounds)]
     total_counts: Counter[Pair] = Counter()
-    for part in parts:
-        pairs = pairs_of(of_buckets, part)
-        once, numbers = distinct([pairs[:10], pairs[10:]])
-        counts = Counter(to_list(pairs))
-        assert to_list(once) == sorted(counts)
-        assert [min(255, counts[pair]) for pair in sorted(counts)] == numbers.tolist()
-        assert all(left % rounds == part.number for left, _ in counts)
-        total_counts += counts
+    for part in [ALL] if rounds == 1 else [Part(number, rounds) for number in range(rounds)]:
+        lists = list(pair_counts.lists(of_part(of_buckets, part), part))
+        pairs = [pair for pairs, _ in lists for pair in to_list(pairs)]
+        assert pairs == sorted(set(pairs))
+        assert all(left % rounds == part.number for left, _ in pairs)
+        assert at_once > 1 or len(lists) > 1
+        counts = [count for _, counts in lists for count in counts.tolist()]
+        total_counts += Counter(dict(zip(pairs, counts, strict=True)))
     assert total_counts == expected
 
 
+@pytest.mark.parametrize("threshold", [0.1, 0.5, 0.8])
+def test_pairs_of_an_exact_corpus_are_its_candidates(rng: random.Random, threshold: float) -> None:
+    buckets = random_buckets(rng, 200, ids=30)
+    sizes = {i: rng.randrange(1, 9) for i in range(1, 29)}
+    known = pair_counts.Sizes(
+        np.array(list(sizes), np.int32), np.array(list(sizes.values()), np.int32)
+    )
+    lists = pair_counts.lists(members(without_singles(buckets)), ALL, known, threshold)
+    assert [pair for pairs, _ in lists for pair in to_list(pairs)] == sorted(
+        (a, b)
+        for (a, b), shared in every_pair(buckets).items()
+        if a in sizes
+        and b in sizes
+        and reference.is_candidate(shared, sizes[a], sizes[b], threshold)
+    )
+
+
 def test_empty_buckets_give_no_pairs() -> None:
-    nothing = members_of(np.empty(0, np.int32), np.empty(0, np.int32), 3)
-    assert nothing.sizes.tolist() == [0, 0, 0]
-    assert len(pairs_of(nothing)) == 0
-    assert joined_members([]).sizes.tolist() == []
-    pairs, counts = distinct([])
-    assert len(pairs) == len(counts) == 0
-    assert BucketsOfDocuments(joined_members([])).least_shared(
+    assert [to_lists(part) for part in grouped(np.empty(0, np.int64), 4)] == [[[]], [[]]]
+    nothing = joined_members([])
+    assert nothing.sizes.tolist() == []
+    assert list(pair_counts.lists(nothing)) == []
+    assert BucketsOfDocuments(nothing).least_shared(
         pack(np.array([1]), np.array([2]))
     ).tolist() == [-1]
 
 
 def test_negative_ids_of_damaged_rows_are_packed_exactly() -> None:
-    ids = np.array([-(2**31), -5, 3, 2**31 - 1], np.int32)
-    of_buckets = members_of(np.zeros(4, np.int32), ids, 1)
-    assert of_buckets.ids.tolist() == ids.tolist()
-    assert to_list(pairs_of(of_buckets)) == list(combinations(ids.tolist(), 2))
-    assert to_list(pack(ids[:2], ids[2:])) == [(-(2**31), 3), (-5, 2**31 - 1)]
+    ids = [-(2**31), -5, 3, 2**31 - 1]
+    (of_buckets, _) = grouped(rows_of([ids, [7, 7]]), 4)
+    assert of_buckets.ids.tolist() == ids
+    ((pairs, _),) = pair_counts.lists(of_buckets)
+    assert sorted(to_list(pairs)) == list(combinations(ids, 2))
+    left, right = np.array(ids[:2], np.int32), np.array(ids[2:], np.int32)
+    assert to_list(pack(left, right)) == [(-(2**31), 3), (-5, 2**31 - 1)]
 
 
 def test_buckets_and_documents_can_be_selected(rng: random.Random) -> None:
     buckets = random_buckets(rng, 100)
-    of_buckets = members(rng, buckets)
+    of_buckets = members(buckets)
     chosen = of_buckets.sizes > 4
     large = [sorted(ids) for ids in buckets if len(ids) > 4]
     taken = of_buckets.take(chosen)
@@ -112,7 +149,7 @@ def test_buckets_and_documents_can_be_selected(rng: random.Random) -> None:
 
 def test_a_pair_counts_for_the_first_bucket_that_it_shares(rng: random.Random) -> None:
     buckets = random_buckets(rng, 40)
-    by_document = BucketsOfDocuments(members(rng, buckets))
+    by_document = BucketsOfDocuments(members(buckets))
     pairs = [(rng.randrange(70), rng.randrange(70)) for _ in range(2000)]
     left, right = np.array(pairs, np.int64).T
     shared = by_document.least_shared(pack(left, right)).tolist()
@@ -142,8 +179,7 @@ def test_shared_buckets_are_counted_as_a_join_counts_them(rng: random.Random) ->
 
 
 def test_more_than_255_shared_rows_count_as_255() -> None:
-    pairs = pack(np.array([1] * 1000 + [1]), np.array([2] * 1000 + [3]))
-    assert [part.tolist() for part in distinct([pairs])] == [
-        pack(np.array([1, 1]), np.array([2, 3])).tolist(),
-        [255, 1],
-    ]
+    of_buckets = members([[1, 2]] * 1000 + [[1, 3]])
+    ((pairs, counts),) = pair_counts.lists(of_buckets)
+    assert to_list(pairs) == [(1, 2), (1, 3)]
+    assert counts.tolist() == [255, 1]

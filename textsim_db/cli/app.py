@@ -35,17 +35,20 @@ from textsim_db.cli.options import DatabaseUrl
 from textsim_db.errors import TextsimError
 
 
-class _Textsim(TyperGroup):
+class CommandGroup(TyperGroup):
     """The root group: turns errors that a user can cause into messages and exit statuses."""
 
     def get_params(self, ctx: Any) -> list[Any]:
+        """Return the parameters and the log options."""
         return [*super().get_params(ctx), *logs.options()]
 
     def main(self, *args: Any, **options: Any) -> Any:
+        """Run the command line, and write log records to standard error."""
         with logs.log_to_stderr():
             return super().main(*args, **options)
 
     def invoke(self, ctx: Any) -> Any:
+        """Run a command, and end with the status of its error."""
         try:
             result = super().invoke(ctx)
             sys.stdout.flush()
@@ -72,7 +75,7 @@ class _Textsim(TyperGroup):
 
 
 app = typer.Typer(
-    cls=_Textsim,
+    cls=CommandGroup,
     name="textsim",
     invoke_without_command=True,
     add_completion=False,

@@ -35,6 +35,8 @@ _CLIENTS = 16
 _AROUND = 3
 """The table shows this many bandings before and after the chosen banding."""
 _SHOWN = 10
+_MANY_KEYS = 400
+"""An exact corpus with more keys of a document loads and answers several times slower than bands."""
 
 
 @with_settings("threshold", "recall", "num_hashes", default="{}, or the corpus's own", panel=None)
@@ -118,6 +120,8 @@ def plan(
     if form is Format.TABLE:
         _show_curve(result)
     _write_caution(result.banding, result.threshold)
+    if result.banding is None:
+        _advise_bands(result.options)
     if clients is not None or result.is_unique:
         _write_locks(result, _CLIENTS if clients is None else clients)
     if plot is not None:
@@ -254,6 +258,20 @@ def _write_caution(banding: Bands | None, threshold: float) -> None:
             f"the formula gives {promised:.3f} at the threshold; if it gives 0.2 to 0.6, the share of "
             "pairs found is up to 0.013 lower: choose fewer rows if that matters"
         )
+
+
+def _advise_bands(options: list[Option]) -> None:
+    """Advise bands if documents are so long that an exact corpus stores many keys of each."""
+    exact, *bandings = options
+    likely = [option for option in bandings if option.recall >= DEFAULTS.recall]
+    if exact.band_rows <= _MANY_KEYS or not likely:
+        return
+    bands = likely[-1]
+    print_message(
+        f"an exact corpus stores {exact.band_rows:,} keys of a document of this length, "
+        f"{exact.storage:,} bytes in all; {bands.bands} bands of {bands.rows} rows take "
+        f"{bands.storage:,} bytes: use --recall {DEFAULTS.recall:g} if a few pairs may be missed"
+    )
 
 
 def _write_locks(result: _Plan, clients: int) -> None:

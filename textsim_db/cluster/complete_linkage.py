@@ -4,20 +4,50 @@ from __future__ import annotations
 
 import numpy as np
 
-from textsim_db.cluster.spanning_forest import Ids, Links
+from textsim_db.cluster.spanning_forest import Ids, Links, join, roots
+from textsim_db.sketch.ragged import Ragged
+from textsim_db.text.array_types import Int64Array
 
 
 def complete(links: Links) -> list[tuple[Ids, float]]:
     """Return clusters in which every two members are linked, with their weakest link.
 
-    Links are added from the most similar pair downwards. Two clusters merge when all pairs of their
-    members are linked. Defays, "An efficient algorithm for a complete link method", 1977.
+    Links are added from the most similar pair downwards; ties go to the lowest numbers. Two clusters
+    merge when all pairs of their members are linked. Documents with equal sets count as one document,
+    so the result does not depend on how many of them there are. Defays, "An efficient algorithm for a
+    complete link method", 1977.
     """
-    order = np.lexsort((links.right, links.left, -links.similarity))
+    ids, ends = np.unique(np.concatenate(links[:2]), return_inverse=True)
+    left, right = ends[: len(links.left)], ends[len(links.left) :]
+    lowest = _lowest_equal(len(ids), left, right, links)
     clusters = _Clusters()
-    for a, b, similarity in zip(*(column[order].tolist() for column in links), strict=True):
+    for number in np.unique(lowest[lowest != np.arange(len(ids))]).tolist():
+        clusters.add(number)
+    for a, b, similarity in _between(lowest[left], lowest[right], links):
         clusters.link(a, b, similarity)
-    return clusters.of_several()
+    order = np.argsort(lowest, kind="stable")
+    equal = Ragged(order, np.searchsorted(lowest[order], np.arange(len(ids) + 1)))
+    expanded = ((np.sort(equal.take(numbers).values), w) for numbers, w in clusters.all())
+    return [(ids[members], weakest) for members, weakest in expanded if len(members) > 1]
+
+
+def _lowest_equal(count: int, left: Int64Array, right: Int64Array, links: Links) -> Int64Array:
+    """Return for each document the lowest document with an equal set."""
+    parents = np.arange(count)
+    is_equal = links.similarity == 1
+    join(parents, left[is_equal], right[is_equal])
+    return roots(parents)
+
+
+def _between(left: Int64Array, right: Int64Array, links: Links) -> list[tuple[int, int, float]]:
+    """Return the links between different sets, each once, the most similar first."""
+    triples = zip(
+        np.minimum(left, right).tolist(),
+        np.maximum(left, right).tolist(),
+        links.similarity.tolist(),
+        strict=True,
+    )
+    return sorted({t for t in triples if t[0] != t[1]}, key=lambda t: (-t[2], t[0], t[1]))
 
 
 class _Clusters:
@@ -32,7 +62,7 @@ class _Clusters:
 
     def link(self, a: int, b: int, similarity: float) -> None:
         """Add a link that is at most as similar as the links before it."""
-        x, y = self._find(a), self._find(b)
+        x, y = self.add(a), self.add(b)
         if x == y:
             return
         links = self._links[x].get(y, 0) + 1
@@ -41,19 +71,19 @@ class _Clusters:
         else:
             self._links[x][y] = self._links[y][x] = links
 
-    def of_several(self) -> list[tuple[Ids, float]]:
-        """Return the clusters of two members or more, with their weakest links."""
-        return [
-            (np.sort(np.array(members, np.int64)), self._weakest[x])
-            for x, members in self._members.items()
-            if len(members) > 1
-        ]
-
-    def _find(self, node: int) -> int:
+    def add(self, node: int) -> int:
+        """Add a node, if it is new, as a cluster of its own, and return its cluster."""
         if node not in self._cluster_of:
             self._cluster_of[node] = node
             self._members[node], self._links[node] = [node], {}
         return self._cluster_of[node]
+
+    def all(self) -> list[tuple[Ids, float]]:
+        """Return the members of each cluster, and its weakest link, or 1 if it has one member."""
+        return [
+            (np.array(members, np.int64), self._weakest.get(x, 1.0))
+            for x, members in self._members.items()
+        ]
 
     def _merge(self, x: int, y: int, similarity: float) -> None:
         """Merge the smaller of two clusters into the larger."""

@@ -6,18 +6,38 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from textsim_db.cluster.spanning_forest import Links, join, roots
+from textsim_db.cluster.spanning_forest import Ids, Links, join, roots
 from textsim_db.compare.document_rows import Rows
 from textsim_db.compare.jaccard import jaccard_pairs
 from textsim_db.compare.prefix_filter import promising_pairs
 from textsim_db.text.array_types import Int64Array
 
+SAME = 0.5
+"""The share of a bucket's documents that another bucket has if both are compared together."""
+_SPREAD = 0x9E3779B1
 MAX_STARS = 64
 """Documents that are each compared with all other documents, before the promising pairs are."""
 _POOR_STARS = 3
 """Stop these comparisons after this many that joined few documents."""
 _RICH = 0.02
 """The share of documents that such a comparison has to join to count as useful."""
+
+
+def groups_of(buckets: list[Ids]) -> list[list[int]]:
+    """Group the numbers of buckets that have mostly the same documents.
+
+    Documents that share boilerplate share many buckets, and comparing them once is enough. Buckets with
+    mostly the same ids very likely have the same smallest hash, so they are neighbours in its order.
+    """
+    smallest = [int((ids.astype(np.uint32) * np.uint32(_SPREAD)).min()) for ids in buckets]
+    groups: list[list[int]] = []
+    for number in sorted(range(len(buckets)), key=lambda number: (smallest[number], number)):
+        ids = buckets[number]
+        if groups and np.isin(ids, buckets[groups[-1][0]]).sum() > SAME * len(ids):
+            groups[-1].append(number)
+        else:
+            groups.append([number])
+    return groups
 
 
 def all_links(rows: Rows, threshold: float) -> Iterator[Links]:

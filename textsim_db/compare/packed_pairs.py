@@ -1,4 +1,4 @@
-"""Pairs of documents, each packed into one number: made from buckets, sorted, distinct; pure."""
+"""Buckets as lists of documents, and pairs of documents, each packed into one number; pure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from textsim_db.sketch.ragged import Ragged
-from textsim_db.text.array_types import BoolArray, ByteArray, Int16Array, Int32Array, Int64Array
+from textsim_db.text.array_types import BoolArray, Int16Array, Int32Array, Int64Array
 from textsim_db.text.numba_compiler import inlined_kernel, kernel
 
 Ids = npt.NDArray[np.signedinteger[Any]]
@@ -60,14 +60,82 @@ def offsets_of(sizes: npt.NDArray[np.integer[Any] | np.bool_]) -> Int64Array:
     return offsets
 
 
-def members_of(places: Int32Array, ids: Int32Array, buckets: int) -> Members:
-    """Return the members of buckets from band rows, in any order.
+def grouped(rows: Int64Array, crowded: int) -> tuple[Members, Members]:
+    """Return the buckets that several documents have: those with up to `crowded` rows, and larger ones.
 
-    places: (rows,), the number of the bucket of each row, from 0; ids: (rows,).
+    rows: band rows, sorted, each the bucket in the high half, and the id plus 2^31 in the low half.
     """
-    rows = np.sort((places.astype(np.int64) << 32) + (ids.astype(np.int64) + _SIGN))
-    bounds = np.searchsorted(rows, np.arange(buckets + 1, dtype=np.int64) << 32)
-    return Members(((rows & _LOW) - _SIGN).astype(np.int32), bounds)
+    small_ids, small_bounds, large_ids, large_bounds = _grouped(rows, crowded)
+    return Members(small_ids, small_bounds), Members(large_ids, large_bounds)
+
+
+@kernel
+def _grouped(
+    rows: Int64Array, crowded: int
+) -> tuple[Int32Array, Int64Array, Int32Array, Int64Array]:
+    sizes = _count_shared(rows, crowded)
+    small_ids, large_ids = np.empty(sizes[0], np.int32), np.empty(sizes[1], np.int32)
+    small_bounds, large_bounds = np.zeros(sizes[2] + 1, np.int64), np.zeros(sizes[3] + 1, np.int64)
+    small = large = start = 0
+    while start < len(rows):
+        end = _end_of_bucket(rows, start)
+        if rows[start] != rows[end - 1]:
+            if end - start <= crowded:
+                small += 1
+                small_bounds[small] = small_bounds[small - 1] + end - start
+                _copy_ids(rows, start, end, small_ids, small_bounds[small - 1])
+            else:
+                large += 1
+                large_bounds[large] = large_bounds[large - 1] + end - start
+                _copy_ids(rows, start, end, large_ids, large_bounds[large - 1])
+        start = end
+    return small_ids, small_bounds, large_ids, large_bounds
+
+
+@kernel
+def _count_shared(rows: Int64Array, crowded: int) -> Int64Array:
+    """Return the rows of small buckets and of crowded ones, and the number of both kinds of buckets."""
+    sizes = np.zeros(4, np.int64)
+    start = 0
+    while start < len(rows):
+        end = _end_of_bucket(rows, start)
+        if rows[start] != rows[end - 1]:
+            is_crowded = int(end - start > crowded)
+            sizes[is_crowded] += end - start
+            sizes[2 + is_crowded] += 1
+        start = end
+    return sizes
+
+
+@inlined_kernel
+def _end_of_bucket(rows: Int64Array, start: int) -> int:
+    end = start + 1
+    while end < len(rows) and rows[end] >> 32 == rows[start] >> 32:
+        end += 1
+    return end
+
+
+@inlined_kernel
+def _copy_ids(rows: Int64Array, start: int, end: int, ids: Int32Array, place: int) -> None:
+    for i in range(start, end):
+        ids[place + i - start] = np.int32((rows[i] & _LOW) - _SIGN)
+
+
+def of_part(members: Members, part: Part) -> Members:
+    """Return the buckets that have a pair of a part."""
+    if part.rounds == 1:
+        return members
+    return members.take(_has_left(members, part))
+
+
+@kernel
+def _has_left(members: Members, part: Part) -> BoolArray:
+    offsets = members.offsets
+    has_left = np.zeros(len(offsets) - 1, np.bool_)
+    for bucket in range(len(has_left)):
+        for i in range(offsets[bucket], offsets[bucket + 1] - 1):
+            has_left[bucket] |= members.ids[i] % part.rounds == part.number
+    return has_left
 
 
 def joined_members(parts: list[Members]) -> Members:
@@ -90,66 +158,6 @@ def left_of(pairs: Int64Array) -> Int64Array:
 def right_of(pairs: Int64Array) -> Int64Array:
     """Return the right document of each pair."""
     return pairs.astype(np.int32).astype(np.int64)
-
-
-def count_pairs(sizes: Int64Array) -> int:
-    """Return the number of pairs in buckets of these sizes."""
-    return int((sizes * (sizes - 1) // 2).sum())
-
-
-def pairs_of(members: Members, part: Part = ALL) -> Int64Array:
-    """Return the pairs of each bucket that belong to a part; a pair comes once for each bucket."""
-    return _pairs_of(members, part)
-
-
-@kernel
-def _pairs_of(members: Members, part: Part) -> Int64Array:
-    ids, offsets = members
-    pairs = np.empty(_count_pairs_of(ids, offsets, part.number, part.rounds), np.int64)
-    count = 0
-    for bucket in range(len(offsets) - 1):
-        for i in range(offsets[bucket], offsets[bucket + 1]):
-            if ids[i] % part.rounds == part.number:
-                for k in range(i + 1, offsets[bucket + 1]):
-                    pairs[count] = np.int64(ids[i]) << 32 | np.int64(ids[k]) & _LOW
-                    count += ids[i] != ids[k]
-    return pairs[:count]
-
-
-@inlined_kernel
-def _count_pairs_of(ids: Int32Array, offsets: Int64Array, number: int, rounds: int) -> int:
-    count = 0
-    for bucket in range(len(offsets) - 1):
-        for i in range(offsets[bucket], offsets[bucket + 1]):
-            if ids[i] % rounds == number:
-                count += offsets[bucket + 1] - i - 1
-    return count
-
-
-def distinct(parts: list[Int64Array]) -> tuple[Int64Array, ByteArray]:
-    """Return the distinct pairs of all parts, sorted, and how often each occurred: uint8, at most 255.
-
-    Empties the list of parts, so that their memory is free while the pairs are sorted.
-    """
-    pairs = np.concatenate([np.zeros(0, np.int64), *parts])
-    parts.clear()
-    pairs.sort()
-    counts = np.ones(len(pairs), np.uint8)
-    count = _remove_repeated(pairs, counts)
-    return pairs[:count], counts[:count]
-
-
-@kernel
-def _remove_repeated(pairs: Int64Array, counts: ByteArray) -> int:
-    """Move the distinct pairs of a sorted array to its front, and return their number."""
-    count = 0
-    for i in range(len(pairs)):
-        if count and pairs[i] == pairs[count - 1]:
-            counts[count - 1] += counts[count - 1] < 255
-        else:
-            pairs[count] = pairs[i]
-            count += 1
-    return count
 
 
 def is_among(ids: Ids, chosen: Ids) -> BoolArray:

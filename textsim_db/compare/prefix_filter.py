@@ -5,6 +5,10 @@ an element among their first few elements, the prefix. The order is from rare to
 rarely hold a shingle of boilerplate that most documents share. Chaudhuri, Ganti and Kaushik, "A
 primitive operator for similarity joins in data cleaning", 2006; Bayardo, Ma and Srikant, "Scaling up
 all pairs similarity search", 2007.
+
+Past the prefix of one document, only its own other shingles can be shared. So the elements that two
+prefixes share, and the larger number of other shingles, bound the similarity: Xiao, Wang, Lin and Yu,
+"Efficient similarity joins for near duplicate detection", 2008.
 """
 
 from __future__ import annotations
@@ -16,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from textsim_db.compare.document_rows import Rows, most_shingles, rolling_hashes
-from textsim_db.compare.jaccard import may_reach
+from textsim_db.compare.jaccard import similarity_of
 from textsim_db.text.array_types import HashArray, Int64Array, longest
 from textsim_db.text.numba_compiler import inlined_kernel, kernel
 
@@ -24,13 +28,19 @@ CHUNK_PAIRS = 200_000
 _FREQUENCY_BITS = 20
 _BASE = 0x9E3779B97F4A7C15
 """2^64 divided by the golden ratio. It is not secret, because the order of the pairs depends on it."""
+_ANY_NUMBER = np.int64(2**31)
+"""More shingles than a document has."""
 
 
 class _Prefixes(NamedTuple):
-    """The rarest shingles of each document: keys and the documents that own them, (entries,) each."""
+    """The rarest shingles of each document: keys and the documents that own them, (entries,) each.
+
+    others: (documents,), the shingles of each document that are not in its prefix.
+    """
 
     keys: HashArray
     owners: Int64Array
+    others: Int64Array
 
 
 class _Lists(NamedTuple):
@@ -38,7 +48,7 @@ class _Lists(NamedTuple):
 
     owners, starts: (entries,), the document of an entry, and the start of its key's list. by_owner:
     (entries,), the numbers of the entries sorted by document; bounds: (documents + 1,), the start of
-    each document in by_owner. groups, shingle_counts: (documents,).
+    each document in by_owner. groups, shingle_counts, others: (documents,).
     """
 
     owners: Int64Array
@@ -47,6 +57,7 @@ class _Lists(NamedTuple):
     bounds: Int64Array
     groups: Int64Array
     shingle_counts: Int64Array
+    others: Int64Array
 
 
 def promising_pairs(
@@ -61,7 +72,7 @@ def promising_pairs(
     place = np.empty(len(order), np.int64)
     place[order] = np.arange(len(order))
     prefixes = _Prefixes(*_prefixes(rows, threshold))
-    prefixes = prefixes._replace(owners=place[prefixes.owners])
+    prefixes = prefixes._replace(owners=place[prefixes.owners], others=prefixes.others[order])
     lists = _lists_of(prefixes, groups[order], rows.shingle_counts[order])
     start = 0
     while start < len(order):
@@ -83,7 +94,8 @@ def _lists_of(prefixes: _Prefixes, groups: Int64Array, shingle_counts: Int64Arra
     keys, owners = keys[kept], owners[kept]
     by_owner = np.argsort(owners, kind="stable")
     bounds = np.searchsorted(owners[by_owner], np.arange(len(groups) + 1))
-    return _Lists(owners, np.repeat(*_runs(keys)), by_owner, bounds, groups, shingle_counts)
+    starts = np.repeat(*_runs(keys))
+    return _Lists(owners, starts, by_owner, bounds, groups, shingle_counts, prefixes.others)
 
 
 def _runs(keys: HashArray) -> tuple[Int64Array, Int64Array]:
@@ -93,7 +105,7 @@ def _runs(keys: HashArray) -> tuple[Int64Array, Int64Array]:
 
 
 @kernel
-def _prefixes(rows: Rows, threshold: float) -> tuple[HashArray, Int64Array]:
+def _prefixes(rows: Rows, threshold: float) -> tuple[HashArray, Int64Array, Int64Array]:
     """Return the prefix of each document: the keys of its rarest shingles.
 
     The high bits of a key are the approximate frequency of the shingle, the low bits come from its
@@ -102,8 +114,9 @@ def _prefixes(rows: Rows, threshold: float) -> tuple[HashArray, Int64Array]:
     frequencies = np.zeros(1 << _FREQUENCY_BITS, np.uint32)
     hashes = np.empty(longest(rows.offsets), np.uint64)
     size = most_shingles(rows)
-    prefixes = _Prefixes(np.empty(size, np.uint64), np.empty(size, np.int64))
     documents = len(rows.shingle_counts)
+    others = np.empty(documents, np.int64)
+    prefixes = _Prefixes(np.empty(size, np.uint64), np.empty(size, np.int64), others)
     for document in range(documents):
         _count_frequencies(rows, document, hashes, frequencies)
     end = 0
@@ -114,7 +127,10 @@ def _prefixes(rows: Rows, threshold: float) -> tuple[HashArray, Int64Array]:
         shingles = rows.shingle_counts[document]
         wanted = shingles - np.int64(np.ceil(threshold * shingles - 1e-9)) + 1
         end = _append_distinct(hashes[:count], wanted, document, prefixes, end)
-    return prefixes.keys[:end], prefixes.owners[:end]
+        # If two shingles have one key, the shared keys are fewer than the shared shingles.
+        are_distinct = _count_distinct(hashes[:count]) == shingles
+        others[document] = shingles - wanted if are_distinct else _ANY_NUMBER
+    return prefixes.keys[:end], prefixes.owners[:end], others
 
 
 @inlined_kernel
@@ -158,6 +174,15 @@ def _append_distinct(
     return end
 
 
+@inlined_kernel
+def _count_distinct(keys: HashArray) -> int:
+    """Return the number of distinct keys, which are sorted."""
+    count = min(len(keys), 1)
+    for k in range(1, len(keys)):
+        count += keys[k] != keys[k - 1]
+    return count
+
+
 @kernel
 def _pair(lists: _Lists, start: int, threshold: float) -> tuple[Int64Array, Int64Array, int]:
     """Return pairs of documents from start on, and the document at which the next call starts."""
@@ -165,11 +190,11 @@ def _pair(lists: _Lists, start: int, threshold: float) -> tuple[Int64Array, Int6
     size = max(CHUNK_PAIRS, documents)
     left = np.empty(size, np.int64)
     right = np.empty(size, np.int64)
-    paired_with = np.full(documents, -1, np.int64)
+    shared = np.zeros(documents, np.int64)
     count = 0
     document = start
     while document < documents and count + document <= size:
-        end = _pair_document(lists, document, threshold, paired_with, left[count:])
+        end = _pair_document(lists, document, threshold, shared, left[count:])
         right[count : count + end] = document
         count += end
         document += 1
@@ -178,21 +203,36 @@ def _pair(lists: _Lists, start: int, threshold: float) -> tuple[Int64Array, Int6
 
 @inlined_kernel
 def _pair_document(
-    lists: _Lists, document: int, threshold: float, paired_with: Int64Array, left: Int64Array
+    lists: _Lists, document: int, threshold: float, shared: Int64Array, left: Int64Array
 ) -> int:
-    """Write the documents of earlier groups that pair with a document; return their number."""
-    counts = lists.shingle_counts
-    pairs = 0
+    """Write the documents of earlier groups that pair with a document; return their number.
+
+    shared: (documents,), zeros, which are zeros again afterwards.
+    """
+    met = pairs = 0
     for i in range(lists.bounds[document], lists.bounds[document + 1]):
         entry = lists.by_owner[i]
         for k in range(lists.starts[entry], entry):
             other = lists.owners[k]
             if lists.groups[other] == lists.groups[document]:
                 break  # all following entries of the list up to this entry belong to its group
-            if paired_with[other] == document:
-                continue
-            paired_with[other] = document
-            if may_reach(threshold, counts[document], counts[other]):
-                left[pairs] = other
-                pairs += 1
+            if shared[other] == 0:
+                left[met] = other
+                met += 1
+            shared[other] += 1
+    for i in range(met):
+        other = left[i]
+        if _is_promising(lists, document, other, shared[other], threshold):
+            left[pairs] = other
+            pairs += 1
+        shared[other] = 0
     return pairs
+
+
+@inlined_kernel
+def _is_promising(lists: _Lists, document: int, other: int, shared: int, threshold: float) -> bool:
+    """Say whether two documents may reach the threshold; shared: the keys that both prefixes have."""
+    count, other_count = lists.shingle_counts[document], lists.shingle_counts[other]
+    others = max(lists.others[document], lists.others[other])
+    common = max(1, min(count, other_count, shared + others))
+    return similarity_of(common, count, other_count) >= threshold

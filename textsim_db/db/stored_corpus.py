@@ -106,7 +106,7 @@ def create(engine: Engine, name: str, config: CorpusConfig) -> StoredCorpus:
             raise CorpusExists(f'corpus "{name}" exists already')
         connection.execute(statements.CREATE_RELATIONS, row)
         if config.common:
-            lists = [column.tolist() for column in config.common]
+            lists = stored_signatures.common_parameters(config.common)
             connection.execute(statements.INSERT_COMMON, [row[0], *lists])
     return StoredCorpus(int(row[0]), name, config, int(row[0]))
 

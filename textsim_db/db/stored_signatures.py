@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from textsim_db.db.binary_format import load_int8_array
+from textsim_db.db.binary_format import Array, load_int8_array
 from textsim_db.db.binary_rows import load_int2_arrays, load_int4_arrays
 from textsim_db.errors import DatabaseError
 from textsim_db.settings import CorpusConfig
-from textsim_db.sketch.common_values import CommonValues
+from textsim_db.sketch.common_values import CommonValues, common_values
 from textsim_db.sketch.ragged import Ragged, Signatures
 
 
@@ -37,4 +37,9 @@ def load_signatures(
 
 def load_common(values: bytes, classes: bytes) -> CommonValues:
     """Read the common shingles of a corpus from two arrays, as array_send gives them."""
-    return CommonValues(load_int8_array(values), load_int2_arrays([classes])[0])
+    return common_values(load_int8_array(values), load_int2_arrays([classes])[0])
+
+
+def common_parameters(common: CommonValues) -> tuple[Array, Array]:
+    """Return the common shingles of a corpus as parameters of a statement: values and classes."""
+    return Array(common.values), Array(common.classes)

@@ -117,13 +117,30 @@ def _complete_groups(finder: PairFinder) -> Iterator[tuple[Ids, float]]:
     empty = Links(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
     links = Links(*(np.concatenate(column) for column in zip(empty, *finder.links(), strict=True)))
     unlinked = dict(finder.copies.by_representative)
-    for ids, weakest in complete_linkage.complete(links):
-        representatives = ids.tolist()
+    ids, links = _numbered_by_key(finder, links)
+    for numbers, weakest in complete_linkage.complete(links):
+        representatives = ids[numbers].tolist()
         for number in representatives:
             unlinked.pop(number, None)
         yield np.concatenate([finder.copies.class_of(i) for i in representatives]), weakest
-    for ids in unlinked.values():
-        yield ids, 1.0
+    for copies in unlinked.values():
+        yield copies, 1.0
+
+
+def _numbered_by_key(finder: PairFinder, links: Links) -> tuple[Ids, Links]:
+    """Return documents in the order of the lowest keys of their copies, and the links between them.
+
+    So ties do not depend on the ids, which change with a rebuild.
+    """
+    ids, ends = np.unique(np.concatenate(links[:2]), return_inverse=True)
+    classes = [finder.copies.class_of(number) for number in ids.tolist()]
+    keys = finder.cache.keys(np.concatenate([np.empty(0, np.int64), *classes]))
+    lowest = [min(keys[number] for number in copies.tolist()) for copies in classes]
+    order = np.array(sorted(range(len(ids)), key=lowest.__getitem__), np.int64)
+    places = np.empty(len(ids), np.int64)
+    places[order] = np.arange(len(ids))
+    left, right = places[ends[: len(links.left)]], places[ends[len(links.left) :]]
+    return ids[order], Links(left, right, links.similarity)
 
 
 def _removals_by_rank(finder: PairFinder, rank: Rank | None) -> Iterator[Duplicate]:

@@ -39,11 +39,12 @@ ComponentsOf = Callable[[Ids], Ids]
 def pairs(store: Store, criterion: Criterion) -> Generator[Pair, None, None]:
     """Yield every candidate pair that passes the criterion, each once, in one snapshot.
 
-    Memory is bounded. The candidates of one round, at most 50 million pairs, take 1.2 GB at most.
+    Memory is bounded. The band rows of one round, at most 100 million, take 2 GB at most. If a corpus
+    is exact, a document takes 8 bytes more.
     Documents are read in chunks, which take at most 1 GB together with the cached documents. A
     document in a crowded bucket takes 4 bytes for each such bucket, or 16 bytes if it is a copy.
     Two kinds of documents are read together however long they are: those of one pair, and those of
-    one large bucket.
+    large buckets with mostly the same documents.
     """
     with snapshot(store.engine) as connection:
         finder = PairFinder(connection, store, criterion)
@@ -77,15 +78,22 @@ class PairFinder:
         """
         for pairs in self._candidates.lists():
             yield from self._verified(pairs)
-        for number, ids in enumerate(self._candidates.large):
-            if self.criterion.measure is not JACCARD:
-                # The short cut of cluster.large_buckets needs Jaccard similarity.
+        large = self._candidates.large
+        if self.criterion.measure is not JACCARD:
+            # The short cut of cluster.large_buckets needs Jaccard similarity.
+            for number in range(len(large)):
                 for pairs in self._candidates.of_large_bucket(number):
                     yield from self._verified(pairs)
-            elif components_of is None:
-                yield from self._all_of_large_bucket(number, ids)
-            else:
-                yield from self._joining_of_large_bucket(ids, components_of)
+        elif components_of is None:
+            for numbers in large_buckets.groups_of(large):
+                yield from self._all_of_large_buckets(numbers)
+        elif self.config.is_exact:
+            # Similar documents are candidates, so documents of different buckets may be linked.
+            for numbers in large_buckets.groups_of(large):
+                yield from self._joining(self._documents_of(numbers), components_of)
+        else:
+            for ids in large:
+                yield from self._joining(ids, components_of)
 
     def _verified(self, pairs: Int64Array) -> Iterator[Links]:
         """Yield the verified pairs in order; while pairs are verified, the next ones are read."""
@@ -117,14 +125,20 @@ class PairFinder:
         accepted = self.criterion.accepted(values)
         return Links(left[accepted], right[accepted], values[accepted])
 
-    def _all_of_large_bucket(self, number: int, ids: Ids) -> Iterator[Links]:
+    def _documents_of(self, numbers: list[int]) -> Ids:
+        """Return the documents of several large buckets."""
+        return np.unique(np.concatenate([self._candidates.large[number] for number in numbers]))
+
+    def _all_of_large_buckets(self, numbers: list[int]) -> Iterator[Links]:
+        """Yield the verified pairs whose first common large bucket is among these."""
+        ids = self._documents_of(numbers)
         rows = self.cache.documents(ids).rows()
         for left, right, values in large_buckets.all_links(rows, self.criterion.threshold):
             pairs = pack(ids[left], ids[right])
-            first = self._candidates.in_large.least_shared(pairs) == number
+            first = np.isin(self._candidates.in_large.least_shared(pairs), numbers)
             yield Links(ids[left[first]], ids[right[first]], values[first])
 
-    def _joining_of_large_bucket(self, ids: Ids, components_of: ComponentsOf) -> Iterator[Links]:
+    def _joining(self, ids: Ids, components_of: ComponentsOf) -> Iterator[Links]:
         components = components_of(ids)
         if (components == components[0]).all():
             return

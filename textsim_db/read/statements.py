@@ -105,50 +105,28 @@ DOCUMENT_OF_KEY: Final[LiteralString] = f"SELECT {_FIELDS} FROM {{document}} d W
 
 # If few pages of the table are marked as visible to all, the planner prefers to read the whole table
 # and sort it. We read one range of buckets after another, so it would read the table once a range.
-# Parallel workers are off: each would count its own part of a bucket, and the leader would add them
-# up. A second connection is faster.
+# Parallel workers are off, because they mix the order of the rows. A second connection is faster.
 READ_IN_INDEX_ORDER: Final[LiteralString] = """
 SELECT pg_catalog.set_config('enable_seqscan', 'off', true),
     pg_catalog.set_config('enable_bitmapscan', 'off', true),
     pg_catalog.set_config('max_parallel_workers_per_gather', '0', true)
 """
 SIZE_OF_BANDS: Final[LiteralString] = "SELECT pg_catalog.pg_relation_size({band_name}::regclass)"
-_ARRAYS_OF_BUCKETS: Final[LiteralString] = """
-/* textsim-db: pairs of corpus {id}: buckets */
-SELECT pg_catalog.array_send(pg_catalog.array_agg(s.bucket)),
-    pg_catalog.array_send(pg_catalog.array_agg(s.size)),
-    pg_catalog.array_send(pg_catalog.array_agg(s.lowest)),
-    pg_catalog.array_send(pg_catalog.array_agg(s.highest))
+# One number for each row, in the order of the index: the bucket, and then the id plus 2^31. To send
+# all rows is cheaper than a GROUP BY on the server, though most buckets have a single row.
+BAND_ROWS: Final[LiteralString] = """
+/* textsim-db: pairs of corpus {id}: band rows */
+SELECT pg_catalog.array_send(pg_catalog.array_agg(
+    (b.bucket::bigint << 32) + 2147483648 + b.document_id))
+FROM {band} b
+WHERE b.bucket BETWEEN %(low)s::integer AND %(high)s::integer
 """
-_COUNTS_OF_BUCKETS: Final[LiteralString] = """b.bucket, count(*)::integer AS size,
-        min(b.document_id) AS lowest, max(b.document_id) AS highest"""
-SHARED_BUCKETS: Final[LiteralString] = f"""{_ARRAYS_OF_BUCKETS}
-FROM (
-    SELECT {_COUNTS_OF_BUCKETS}
-    FROM {{band}} b
-    WHERE b.bucket BETWEEN %(low)s::integer AND %(high)s::integer
-    GROUP BY b.bucket HAVING count(*) > 1
-) s
-"""
-SHARED_BUCKETS_OF_LANGUAGE: Final[LiteralString] = f"""{_ARRAYS_OF_BUCKETS}
-FROM (
-    SELECT {_COUNTS_OF_BUCKETS}
-    FROM {{band}} b JOIN {{document}} d ON d.id = b.document_id
-    WHERE b.bucket BETWEEN %(low)s::integer AND %(high)s::integer AND d.language = %(language)s
-    GROUP BY b.bucket HAVING count(*) > 1
-) s
-"""
-_ARRAYS_OF_MEMBERS: Final[LiteralString] = """
-/* textsim-db: pairs of corpus {id}: documents of buckets */
-SELECT pg_catalog.array_send(pg_catalog.array_agg(q.place::integer)),
-    pg_catalog.array_send(pg_catalog.array_agg(b.document_id))
-FROM pg_catalog.unnest(%(buckets)s::integer[]) WITH ORDINALITY q (bucket, place)
-JOIN {band} b ON b.bucket = q.bucket
-"""
-MEMBERS: Final[LiteralString] = _ARRAYS_OF_MEMBERS
-MEMBERS_OF_LANGUAGE: Final[LiteralString] = f"""{_ARRAYS_OF_MEMBERS}
-JOIN {{document}} d ON d.id = b.document_id
-WHERE d.language = %(language)s
+BAND_ROWS_OF_LANGUAGE: Final[LiteralString] = """
+/* textsim-db: pairs of corpus {id}: band rows of a language */
+SELECT pg_catalog.array_send(pg_catalog.array_agg(
+    (b.bucket::bigint << 32) + 2147483648 + b.document_id))
+FROM {band} b JOIN {document} d ON d.id = b.document_id
+WHERE b.bucket BETWEEN %(low)s::integer AND %(high)s::integer AND d.language = %(language)s
 """
 # Different words may have the same hash, because hash_array_extended() folds the hash of each element
 # to 32 bits.
@@ -177,11 +155,11 @@ FROM (
     WHERE pg_catalog.cardinality(signature) = %s AND d.id = ANY (%s::integer[])
 ) s
 """
-SMALL_DOCUMENTS: Final[LiteralString] = """
-/* textsim-db: pairs of corpus {id}: small documents */
-SELECT pg_catalog.array_send(pg_catalog.array_agg(d.id ORDER BY d.id)),
-    pg_catalog.array_send(pg_catalog.array_agg(d.shingle_count ORDER BY d.id))
-FROM {document} d WHERE d.shingle_count BETWEEN 1 AND %s
+COUNTS_OF_SHINGLES: Final[LiteralString] = """
+/* textsim-db: pairs of corpus {id}: sizes of documents */
+SELECT pg_catalog.array_send(pg_catalog.array_agg(d.id)),
+    pg_catalog.array_send(pg_catalog.array_agg(d.shingle_count))
+FROM {document} d WHERE d.shingle_count > 0
 """
 DOCUMENTS_OF_IDS: Final[LiteralString] = f"""
 /* textsim-db: pairs of corpus {{id}}: documents */

@@ -7,12 +7,14 @@ the values finds the same pairs, if all documents of a corpus have the same orde
 from __future__ import annotations
 
 from collections.abc import Iterable
+from math import ceil
 from typing import NamedTuple
 
 import numpy as np
 
 from textsim_db.settings import Shingle
-from textsim_db.text.array_types import Int16Array, Int64Array
+from textsim_db.text.array_types import Int16Array, Int32Array, Int64Array
+from textsim_db.text.numba_compiler import inlined_kernel
 from textsim_db.text.shingles import find_shingles
 from textsim_db.text.tokens import Tokens
 
@@ -26,14 +28,36 @@ class CommonValues(NamedTuple):
     """The values of common shingles, sorted, and their classes: (values,) each.
 
     The class is the logarithm to base 2 of the number of documents that have the shingle in the sample,
-    rounded down, and at least 1. Values that are not listed have class 0.
+    rounded down, and at least 1. Values that are not listed have class 0. Values are hashes, so their
+    leading bits lead to the few values that may be equal. starts: the place of the first value with each
+    leading bits, and the end; shift: the number of the bits that follow.
     """
 
     values: Int64Array
     classes: Int16Array
+    starts: Int32Array
+    shift: int
 
 
-NO_COMMON = CommonValues(np.empty(0, np.int64), np.empty(0, np.int16))
+def common_values(values: Int64Array, classes: Int16Array) -> CommonValues:
+    """Return a list of common values; values: sorted, distinct."""
+    bits = max(1, len(values).bit_length())
+    first = np.arange(-(2 ** (bits - 1)), 2 ** (bits - 1)) << (64 - bits)
+    starts = np.append(np.searchsorted(values, first), len(values))
+    return CommonValues(values, classes, starts.astype(np.int32), 64 - bits)
+
+
+NO_COMMON = common_values(np.empty(0, np.int64), np.empty(0, np.int16))
+
+
+@inlined_kernel
+def class_of(value: np.int64, common: CommonValues) -> int:
+    """Return the class of a value, 0 if it is not listed."""
+    slot = (value >> common.shift) + (1 << (63 - common.shift))
+    for place in range(common.starts[slot], common.starts[slot + 1]):
+        if common.values[place] == value:
+            return int(common.classes[place])
+    return 0
 
 
 def learn_common(samples: Iterable[Tokens], shingle: Shingle) -> CommonValues:
@@ -48,7 +72,14 @@ def learn_common(samples: Iterable[Tokens], shingle: Shingle) -> CommonValues:
         hashes.append(find_shingles(tokens, shingle).hashes.view(np.int64))
     if documents < FEWEST_DOCUMENTS:
         return NO_COMMON
-    values, counts = np.unique(np.concatenate(hashes), return_counts=True)
-    is_common = counts >= max(2, documents * COMMON_SHARE)
-    classes = np.log2(counts[is_common]).astype(np.int16)
-    return CommonValues(values[is_common], classes)
+    return _values_with(np.concatenate(hashes), max(2, ceil(documents * COMMON_SHARE)))
+
+
+def _values_with(hashes: Int64Array, least: int) -> CommonValues:
+    """Return the values that occur at least so many times, at least twice; sorts the hashes."""
+    hashes.sort()
+    # A value that occurs n times is here n - least + 1 times.
+    repeated = hashes[: 1 - least][hashes[: 1 - least] == hashes[least - 1 :]]
+    starts = np.flatnonzero(np.append(True, repeated[1:] != repeated[:-1])[: len(repeated)])
+    counts = np.diff(starts, append=len(repeated)) + least - 1
+    return common_values(repeated[starts], np.log2(counts).astype(np.int16))

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from textsim_db.sketch.common_values import NO_COMMON, CommonValues
+from textsim_db.sketch.common_values import NO_COMMON, CommonValues, class_of
 from textsim_db.sketch.ragged import Buckets, Ragged, Signatures
 from textsim_db.text.array_types import BoolArray, HashArray, Int32Array, Int64Array, longest
 from textsim_db.text.numba_compiler import inlined_kernel, kernel
@@ -23,7 +23,10 @@ MOST_SHARED = 3
 """The rows that two documents share at least, unless they are too small to share as many."""
 SPARE = 1.25
 """How many more values than rows are sorted first, in case that some are common."""
-_LARGEST_INT4 = 2**31 - 1
+_MOST_BITS = 12
+"""The most leading bits by which values are grouped; the groups must stay in the cache."""
+_MOST_MOVES = 16
+"""The most moves for each value in an insertion sort; an enemy can choose hashes that need more."""
 
 
 def smallest_values(
@@ -49,11 +52,14 @@ def _smallest_values(
         row_offsets[i + 1] = row_offsets[i] + rows
     result = np.empty(row_offsets[-1], np.int32)
     ordered = np.empty(longest(offsets), np.int64)
+    likely, ends = np.empty_like(ordered), np.empty(2**_MOST_BITS + 1, np.int64)
     for i in range(len(offsets) - 1):
         all_values = values[offsets[i] : offsets[i + 1]]
         taken = result[row_offsets[i] : row_offsets[i + 1]]
-        size = _copy_smallest(all_values, len(taken), ordered)
-        ordered[:size].sort()
+        size = _copy_smallest(all_values, len(taken), likely)
+        _order_by_leading_bits(likely[:size], len(all_values), ends, ordered)
+        if not _insert_in_order(ordered, size):
+            ordered[:size].sort()
         if not _take_rare(ordered[:size], common, taken):
             ordered[: len(all_values)] = all_values
             ordered[: len(all_values)].sort()
@@ -79,13 +85,56 @@ def _copy_smallest(values: Int64Array, rows: int, copied: Int64Array) -> int:
 
 
 @inlined_kernel
+def _order_by_leading_bits(
+    values: Int64Array, size: int, ends: Int64Array, ordered: Int64Array
+) -> None:
+    """Write values of a document of this size by their leading bits, so that few are out of order."""
+    bits = 1
+    while bits < _MOST_BITS and 1 << bits < size:
+        bits += 1
+    for group in range(2**bits + 1):
+        ends[group] = 0
+    for value in values:
+        ends[_group(value, 64 - bits) + 1] += 1
+    for group in range(2**bits):
+        ends[group + 1] += ends[group]
+    for value in values:
+        group = _group(value, 64 - bits)
+        ordered[ends[group]] = value
+        ends[group] += 1
+
+
+@inlined_kernel
+def _group(value: np.int64, shift: int) -> int:
+    """Return the leading bits of a signed value, as a number from 0."""
+    return int((value >> shift) + (1 << (63 - shift)))
+
+
+@inlined_kernel
+def _insert_in_order(values: Int64Array, count: int) -> bool:
+    """Sort values that are almost in order; give up if they are not, and return whether they were."""
+    moves = 0
+    for i in range(1, count):
+        value = values[i]
+        place = i
+        while place > 0 and values[place - 1] > value:
+            values[place] = values[place - 1]
+            place -= 1
+        values[place] = value
+        moves += i - place
+        if moves > _MOST_MOVES * count:
+            return False
+    return True
+
+
+@inlined_kernel
 def _take_rare(ordered: Int64Array, common: CommonValues, rows: Int32Array) -> bool:
     """Write the first values that are not common, and return whether there are enough."""
     count = 0
     for value in ordered:
         if count == len(rows):
             break
-        if _class_of(value, common) == 0:
+        if class_of(value, common) == 0:
             rows[count] = np.int32(value)
             count += 1
     return count == len(rows)
@@ -97,19 +146,10 @@ def _take_by_class(ordered: Int64Array, common: CommonValues, rows: Int32Array) 
     count = wanted = 0
     while count < len(rows):
         for value in ordered:
-            if count < len(rows) and _class_of(value, common) == wanted:
+            if count < len(rows) and class_of(value, common) == wanted:
                 rows[count] = np.int32(value)
                 count += 1
         wanted += 1
-
-
-@inlined_kernel
-def _class_of(value: np.int64, common: CommonValues) -> int:
-    if len(common.values) == 0:
-        return 0
-    place = np.searchsorted(common.values, value)
-    is_listed = place < len(common.values) and common.values[place] == value
-    return int(common.classes[place]) if is_listed else 0
 
 
 def smallest_of(stored: Signatures, shingle_counts: Int64Array, threshold: float) -> Buckets:
@@ -187,11 +227,16 @@ def share_enough(
     """
     result = np.empty(len(shared), np.bool_)
     for i in range(len(shared)):
-        a, b = a_sizes[i], b_sizes[i]
-        larger = max(a, b)
-        common = min(min(a, b), shared[i] + larger - _count_rows(larger, threshold))
-        result[i] = common / (a + b - common) >= threshold
+        result[i] = shares_enough(shared[i], a_sizes[i], b_sizes[i], threshold)
     return result
+
+
+@inlined_kernel
+def shares_enough(shared: int, a: int, b: int, threshold: float) -> bool:
+    """Say whether documents of a and b shingles are candidates; see share_enough()."""
+    larger = max(a, b)
+    common = min(min(a, b), shared + larger - _count_rows(larger, threshold))
+    return common / max(a + b - common, 1) >= threshold
 
 
 @kernel
@@ -218,5 +263,5 @@ def _needed(a: int, b: int, threshold: float) -> int:
 
 
 def most_of_small(threshold: float) -> int:
-    """Return the sum of the sizes of two documents up to which fewer rows are needed, an int4."""
-    return int(min(_LARGEST_INT4, np.ceil((MOST_SHARED - 1) / threshold) + MOST_SHARED))
+    """Return the sum of the sizes of two documents up to which fewer than MOST_SHARED rows may do."""
+    return int(np.ceil((MOST_SHARED - 1) / threshold) + MOST_SHARED)

@@ -1,10 +1,46 @@
-"""spark: DataFrames in; pairs, clusters, duplicates or a corpus of PostgreSQL out.
+"""spark: DataFrames in; pairs, clusters and duplicates out, the same as a corpus finds.
 
-Tasks send messages of packed numbers, and only the texts of candidates are sent.
-Never sends a row for each bucket, never attaches sets or signatures to rows, and never holds the
-documents of a DataFrame on the driver.
+Tasks send messages of packed numbers, and only the texts of candidates are sent. write() and read()
+move documents between DataFrames and a corpus of PostgreSQL.
+Never sends a row for each bucket, and never attaches sets or signatures to rows.
 """
 
-from textsim_db.spark.write_corpus import write
+from __future__ import annotations
 
-__all__ = ["write"]
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from textsim_db.spark.candidates import (
+        Candidates,
+        clusters,
+        dedupe,
+        duplicates,
+        find_candidates,
+        pairs,
+    )
+    from textsim_db.spark.read_corpus import read
+    from textsim_db.spark.write_corpus import write
+
+__all__ = [
+    "Candidates",
+    "clusters",
+    "dedupe",
+    "duplicates",
+    "find_candidates",
+    "pairs",
+    "read",
+    "write",
+]
+
+# Imported when first used: a task imports modules of this package, but not PySpark's DataFrames.
+_LAZY = dict.fromkeys(__all__, "textsim_db.spark.candidates") | {
+    "read": "textsim_db.spark.read_corpus",
+    "write": "textsim_db.spark.write_corpus",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LAZY:
+        return getattr(import_module(_LAZY[name]), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

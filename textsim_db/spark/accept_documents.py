@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from textsim_db.errors import DocumentError
 from textsim_db.results import Refusal
 from textsim_db.text.utf8 import MAX_BYTES, to_bytes
-from textsim_db.write.prepared_batch import stored_key
+from textsim_db.write.prepared_batch import MAX_KEY_BYTES, stored_key
 
 
 class Accepted(NamedTuple):
@@ -28,7 +28,12 @@ class Accepted(NamedTuple):
 def accept(key: pa.Array, text: pa.Array) -> Accepted:
     """Return the documents of two columns of texts; refuse rows that a corpus would refuse."""
     keys, texts = (_as_bytes(column) for column in (key, text))
-    if _is_plain(keys, 1000) and _is_plain(texts, MAX_BYTES) and _is_utf8(key) and _is_utf8(text):
+    if (
+        _is_plain(keys, MAX_KEY_BYTES)
+        and _is_plain(texts, MAX_BYTES)
+        and _is_utf8(key)
+        and _is_utf8(text)
+    ):
         return Accepted(list(range(len(keys))), keys.to_pylist(), texts.to_pylist(), [])
     accepted = Accepted([], [], [], [])
     for place, row in enumerate(zip(keys.to_pylist(), texts.to_pylist(), strict=True)):
@@ -53,9 +58,13 @@ def _is_plain(column: pa.Array, most_bytes: int) -> bool:
     """Say whether no value is null, long, or has a NUL character, without looking at each value."""
     if column.null_count:
         return False
-    longest = pc.max(pc.binary_length(column)).as_py() or 0
-    data = column.buffers()[2]
-    return longest <= most_bytes and (data is None or b"\0" not in memoryview(data).tobytes())
+    wide = pa.types.is_large_binary(column.type)
+    offsets = np.frombuffer(column.buffers()[1], np.int64 if wide else np.int32)
+    offsets = offsets[column.offset : column.offset + len(column) + 1]
+    if len(offsets) < 2 or np.diff(offsets).max() > most_bytes:
+        return len(offsets) < 2
+    data = np.frombuffer(column.buffers()[2] or b"", np.uint8)[offsets[0] : offsets[-1]]
+    return bool(data.all())
 
 
 def _is_utf8(column: pa.Array) -> bool:

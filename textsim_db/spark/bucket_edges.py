@@ -2,16 +2,23 @@
 
 A bucket gives the edges from its first document to each other document, so the edges of a bucket are as
 many as its documents. Edges only say which documents are compared together: they claim nothing.
+
+In an exact corpus most documents share a row with some other document. So an edge needs as many shared
+rows as a match has. A third stage counts them, because the rows of a pair are in several partitions.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from textsim_db.cluster.spanning_forest import join
+from textsim_db.compare.packed_pairs import Members, left_of, offsets_of, right_of
+from textsim_db.compare.pair_counts import Listed, lists
+from textsim_db.sketch.smallest_values import MOST_SHARED
 from textsim_db.spark.messages import (
     Entries,
     Message,
@@ -22,24 +29,69 @@ from textsim_db.spark.messages import (
     unpack_entries,
     unpack_numbers,
 )
-from textsim_db.text.array_types import Int64Array
+from textsim_db.spark.send_buckets import SMALL
+from textsim_db.text.array_types import BoolArray, Int64Array
 
-Edges = tuple[Int64Array, Int64Array]
-"""The numbers of the two documents of each edge."""
+LARGE_BUCKET = 64
+"""A bucket of an exact corpus with more documents gives edges without counting shared rows.
+
+The pairs of a bucket grow with the square of its documents. A larger number sends more pairs, and makes
+components smaller.
+"""
+
+
+class Edges(NamedTuple):
+    """The numbers of the two documents of each edge: (edges,) each."""
+
+    left: Int64Array
+    right: Int64Array
+
+
+class Shared(NamedTuple):
+    """Pairs of documents, and how many rows they share at least: (pairs,) each."""
+
+    left: Int64Array
+    right: Int64Array
+    counts: Int64Array
+
+
+NO_EDGES = Edges(np.empty(0, np.int64), np.empty(0, np.int64))
 
 
 def find_edges(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield the edges of a partition of buckets, the numbers that occur twice, and the counts."""
+    """Yield the edges of a partition of buckets, and pass on the counts."""
     inbox = sort_by_kind(from_arrow(batches))
-    numbers = [unpack_numbers(data)[0] for data in inbox.get("numbers", [])]
     entries = joined([unpack_entries(data) for data in inbox.pop("entries", [])])
-    yield to_arrow(
-        [
-            *count_documents(numbers),
-            *(Message(0, "refused", data) for data in inbox.get("refused", [])),
-            Message(0, "edges", pack_numbers(*spanning_edges(stars(entries)))),
-        ]
+    yield to_arrow([*_counts(inbox), _edge_message(stars(entries))])
+
+
+def find_shared_rows(
+    batches: Iterable[pa.RecordBatch], partitions: int
+) -> Iterator[pa.RecordBatch]:
+    """Yield the pairs that share rows in a partition of the rows of an exact corpus."""
+    inbox = sort_by_kind(from_arrow(batches))
+    entries = joined([unpack_entries(data) for data in inbox.pop("entries", [])])
+    is_large = _run_sizes(entries) > LARGE_BUCKET
+    is_direct = is_large | (entries.keys & SMALL == SMALL)
+    messages = [*_counts(inbox), _edge_message(stars(_chosen(entries, is_direct)))]
+    shared = pairs_of_buckets(_chosen(entries, ~is_direct))
+    targets = (shared.left ^ shared.right).view(np.uint64) % np.uint64(partitions)
+    for partition in np.unique(targets).tolist():
+        columns = [column[targets == partition] for column in shared]
+        messages.append(Message(int(partition), "pairs", pack_numbers(*columns)))
+    yield to_arrow(messages)
+
+
+def count_shared_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield the edges of pairs that share enough rows in all partitions, and pass on the rest."""
+    messages = list(from_arrow(batches))
+    parts = [unpack_numbers(m.data, 3) for m in messages if m.kind == "pairs"]
+    shared = Shared(
+        *(np.concatenate([np.empty(0, np.int64), *c]) for c in zip(*parts, strict=True))
+        if parts
+        else (np.empty(0, np.int64),) * 3
     )
+    yield to_arrow([*(m for m in messages if m.kind != "pairs"), _edge_message(enough(shared))])
 
 
 def sort_by_kind(messages: Iterable[Message]) -> dict[str, list[bytes]]:
@@ -50,21 +102,51 @@ def sort_by_kind(messages: Iterable[Message]) -> dict[str, list[bytes]]:
     return inbox
 
 
-def count_documents(parts: list[Int64Array]) -> Iterator[Message]:
-    """Yield the count of documents, and the numbers that several documents have."""
+def _counts(inbox: dict[str, list[bytes]]) -> Iterator[Message]:
+    """Yield the count of documents, the numbers that several documents have, and the refused rows."""
+    parts = [unpack_numbers(data)[0] for data in inbox.get("numbers", [])]
     numbers = np.sort(np.concatenate([np.empty(0, np.int64), *parts]))
     repeated = np.unique(numbers[1:][numbers[1:] == numbers[:-1]])
     yield Message(0, "documents", pack_numbers(np.array([len(numbers)])))
     yield Message(0, "repeated", pack_numbers(repeated))
+    for data in inbox.get("refused", []):
+        yield Message(0, "refused", data)
+
+
+def _edge_message(edges: Edges) -> Message:
+    return Message(0, "edges", pack_numbers(*spanning_edges(edges)))
 
 
 def stars(entries: Entries) -> Edges:
     """Return the edges from the first document of each bucket to its other documents."""
-    keys, numbers = entries
-    is_first = np.append(True, keys[1:] != keys[:-1])[: len(keys)]
+    is_first = _begins_run(entries)
     others = np.flatnonzero(~is_first)
-    firsts = np.maximum.accumulate(np.where(is_first, np.arange(len(keys)), 0))[others]
-    return numbers[firsts], numbers[others]
+    firsts = np.maximum.accumulate(np.where(is_first, np.arange(len(is_first)), 0))[others]
+    return Edges(entries.numbers[firsts], entries.numbers[others])
+
+
+def pairs_of_buckets(entries: Entries) -> Shared:
+    """Return the pairs of all buckets, each once, with the number of buckets that the pair shares."""
+    numbers, ids = np.unique(entries.numbers, return_inverse=True)
+    order = np.lexsort((ids, entries.keys))
+    starts = np.flatnonzero(_begins_run(entries))
+    sizes = np.diff(starts, append=len(entries.keys))
+    members = Members(ids[order].astype(np.int32), offsets_of(sizes)).take(sizes > 1)
+    none = Listed(np.empty(0, np.int64), np.empty(0, np.uint8))
+    pairs, counts = (np.concatenate(c) for c in zip(none, *lists(members), strict=True))
+    return Shared(numbers[left_of(pairs)], numbers[right_of(pairs)], counts.astype(np.int64))
+
+
+def enough(shared: Shared) -> Edges:
+    """Return the pairs that share MOST_SHARED rows; a pair may come several times."""
+    left, right, counts = shared
+    order = np.lexsort((right, left))
+    left, right, counts = left[order], right[order], counts[order]
+    is_first = np.append(True, (left[1:] != left[:-1]) | (right[1:] != right[:-1]))[: len(left)]
+    starts = np.flatnonzero(is_first)
+    sums = np.add.reduceat(counts, starts) if len(starts) else counts
+    chosen = starts[sums >= MOST_SHARED]
+    return Edges(left[chosen], right[chosen])
 
 
 def spanning_edges(edges: Edges) -> Edges:
@@ -72,4 +154,22 @@ def spanning_edges(edges: Edges) -> Edges:
     left, right = edges
     _, ends = np.unique(np.concatenate(edges), return_inverse=True)
     joining = join(np.arange(ends.max(initial=-1) + 1), ends[: len(left)], ends[len(left) :])
-    return left[joining], right[joining]
+    return Edges(left[joining], right[joining])
+
+
+def _begins_run(entries: Entries) -> BoolArray:
+    """Say which entries are the first of their bucket."""
+    keys = entries.keys
+    begins: BoolArray = np.append(True, keys[1:] != keys[:-1])[: len(keys)]
+    return begins
+
+
+def _run_sizes(entries: Entries) -> Int64Array:
+    """Return the size of the bucket of each entry."""
+    starts = np.flatnonzero(_begins_run(entries))
+    sizes = np.diff(starts, append=len(entries.keys))
+    return np.repeat(sizes, sizes)
+
+
+def _chosen(entries: Entries, chosen: BoolArray) -> Entries:
+    return Entries(entries.keys[chosen], entries.numbers[chosen])

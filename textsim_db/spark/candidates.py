@@ -10,29 +10,49 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
-from pyspark.sql.types import IntegralType, StringType
 
 from textsim_db.errors import ConfigurationError, suggestion
 from textsim_db.results import Refusal
-from textsim_db.settings import CorpusConfig, CorpusSettings, check_count, check_linkage
+from textsim_db.settings import (
+    CorpusConfig,
+    CorpusSettings,
+    check_count,
+    check_linkage,
+)
 from textsim_db.spark import result_rows
-from textsim_db.spark.bucket_edges import find_edges, sort_by_kind
+from textsim_db.spark.bucket_edges import (
+    Edges,
+    count_shared_rows,
+    find_edges,
+    find_shared_rows,
+    sort_by_kind,
+)
+from textsim_db.spark.columns import Columns, Rank
 from textsim_db.spark.components import find_components
+from textsim_db.spark.learn_common import with_common
 from textsim_db.spark.messages import SCHEMA, from_arrow, unpack_numbers
 from textsim_db.spark.result_rows import CLUSTERS, DUPLICATES, PAIRS, Task
 from textsim_db.spark.send_buckets import MOST_NAMED, send_buckets
+from textsim_db.text.array_types import Int64Array
 from textsim_db.text.stop_words import with_lists
 
 log = logging.getLogger(__name__)
 
+SETTINGS = ("shingle", "threshold", "recall", "num_hashes", "seed", "bands", "rows", "stop_words")
+"""The settings of a corpus that decide which documents are similar."""
+PARTITION_BYTES = 128 * 1024 * 1024
+"""The bytes of the source for each partition of buckets. More make fewer tasks, with more memory."""
+MOST_TASKS = 50
+MOST_PARTITIONS = 100_000
 _SHOWN_KEYS = 3
+_REMOVED = "textsim_removed_key"
 
 
 class Candidates:
     """The documents of a DataFrame that share buckets, which find_candidates() returns.
 
-    The methods return DataFrames that Spark computes when they are used. Cache a DataFrame if you use
-    it twice.
+    The methods return DataFrames that Spark computes when they are used; each use reads the source
+    again. Cache a result if you use it twice.
 
     - `config`: the settings, complete.
     - `documents`: the number of documents that were compared.
@@ -41,11 +61,28 @@ class Candidates:
     - `candidates`: the number of documents that share a bucket with another document.
     """
 
-    def __init__(self, source: DataFrame, columns: _Columns, config: CorpusConfig) -> None:
+    def __init__(
+        self, source: DataFrame, columns: Columns, config: CorpusConfig, partitions: int
+    ) -> None:
         self._source = source
         self._columns = columns
-        self.config = config
-        self._find()
+        self.config = with_common(columns.numbered(source), config)
+        inbox = sort_by_kind(from_arrow(self._edges(partitions).toArrow().to_batches()))
+        self.documents = sum(int(unpack_numbers(data)[0][0]) for data in inbox["documents"])
+        refused = [json.loads(data) for data in inbox.get("refused", [])]
+        self.refused = sum(count for count, _ in refused)
+        self.refusals = sorted(Refusal(*row) for _, rows in refused for row in rows)[:MOST_NAMED]
+        repeated = np.concatenate([unpack_numbers(data)[0] for data in inbox["repeated"]])
+        self._check_keys(repeated)
+        columns_of_edges = zip(*(unpack_numbers(data, 2) for data in inbox["edges"]), strict=True)
+        edges = Edges(*(np.concatenate(column) for column in columns_of_edges))
+        self._components = find_components(edges, repeated)
+        self.candidates = len(self._components.numbers)
+        log.info(
+            "%s of %s documents are candidates",
+            *(self.candidates, self.documents),
+            extra={"candidates": self.candidates, "documents": self.documents},
+        )
 
     def pairs(self) -> DataFrame:
         """Return all pairs of similar documents: (a, b, similarity), with a < b.
@@ -54,57 +91,66 @@ class Candidates:
         """
         return self._result(result_rows.pairs, PAIRS)
 
-    def clusters(self, linkage: str = "single", rank: str | Column | None = None) -> DataFrame:
+    def clusters(
+        self,
+        linkage: str = "single",
+        rank: str | Column | None = None,
+        descending: bool = False,
+    ) -> DataFrame:
         """Return the clusters of similar documents: (keys, weakest, kept).
 
-        The rows are those of Corpus.clusters(), in any order.
+        The rows are those of Corpus.clusters(), in any order; the keys of a cluster are in order.
         """
-        return self._result(result_rows.clusters, CLUSTERS, linkage, rank)
+        return self._result(result_rows.clusters, CLUSTERS, linkage, Rank(rank, descending))
 
-    def duplicates(self, linkage: str = "kept", rank: str | Column | None = None) -> DataFrame:
+    def duplicates(
+        self, linkage: str = "kept", rank: str | Column | None = None, descending: bool = False
+    ) -> DataFrame:
         """Return the documents to remove so that each cluster keeps one: (key, kept, similarity).
 
-        The rows are those of Corpus.duplicates(), in any order.
+        The rows are those of Corpus.duplicates(), in any order. The document with the lowest rank
+        stays, with descending the one with the highest. Ties go to the lowest key in C order. A
+        document whose rank is null or NaN comes last.
         """
-        return self._result(result_rows.duplicates, DUPLICATES, linkage, rank)
+        return self._result(result_rows.duplicates, DUPLICATES, linkage, Rank(rank, descending))
 
-    def dedupe(self, linkage: str = "kept", rank: str | Column | None = None) -> DataFrame:
-        """Return the rows of the DataFrame without the documents to remove."""
-        removed = self.duplicates(linkage, rank).select(F.col("key").alias(_REMOVED))
+    def dedupe(
+        self, linkage: str = "kept", rank: str | Column | None = None, descending: bool = False
+    ) -> DataFrame:
+        """Return the rows of the DataFrame without the documents that duplicates() returns.
+
+        Rows that cannot be compared stay.
+        """
+        return self.without(self.duplicates(linkage, rank, descending))
+
+    def without(self, duplicates: DataFrame) -> DataFrame:
+        """Return the rows of the DataFrame without the documents that duplicates() returned."""
+        removed = F.broadcast(duplicates.select(F.col("key").alias(_REMOVED)))
         is_removed = self._columns.key_column() == F.col(_REMOVED)
-        return self._source.join(F.broadcast(removed), is_removed, "left_anti")
+        return self._source.join(removed, is_removed, "left_anti")
 
-    def _find(self) -> None:
-        config, partitions = self.config, self._columns.partitions
-        source = self._columns.numbered(self._source)
-        log.info("stage 1 of 2: computing the buckets of all documents")
-        messages = source.mapInArrow(
-            lambda batches: send_buckets(batches, config, partitions), SCHEMA
-        ).repartitionById(partitions, "partition")
-        edges = messages.mapInArrow(find_edges, SCHEMA)
-        inbox = sort_by_kind(from_arrow(edges.toArrow().to_batches()))
-        self.documents = sum(int(unpack_numbers(data)[0][0]) for data in inbox["documents"])
-        self._set_refused(inbox.get("refused", []))
-        repeated = np.concatenate([unpack_numbers(data)[0] for data in inbox["repeated"]])
-        self._check_keys(repeated)
-        columns = [unpack_numbers(data, 2) for data in inbox["edges"]]
-        left, right = (np.concatenate(column) for column in zip(*columns, strict=True))
-        self._components = find_components((left, right), repeated)
-        self.candidates = len(self._components.numbers)
-        log.info("stage 2 of 2: %s of %s documents are candidates", self.candidates, self.documents)
+    def _edges(self, partitions: int) -> DataFrame:
+        """Return messages with the edges between candidates, and the counts of documents."""
+        config = self.config
+        log.info("computing the buckets of all documents")
+        messages = (
+            self._columns.numbered(self._source)
+            .mapInArrow(lambda batches: send_buckets(batches, config, partitions), SCHEMA)
+            .repartitionById(partitions, "partition")
+        )
+        if not config.is_exact:
+            return messages.mapInArrow(find_edges, SCHEMA)
+        return (
+            messages.mapInArrow(lambda batches: find_shared_rows(batches, partitions), SCHEMA)
+            .repartitionById(partitions, "partition")
+            .mapInArrow(count_shared_rows, SCHEMA)
+        )
 
-    def _set_refused(self, parts: list[bytes]) -> None:
-        loaded = [json.loads(data) for data in parts]
-        self.refused = sum(count for count, _ in loaded)
-        named = sorted(Refusal(*row) for _, rows in loaded for row in rows)
-        self.refusals = named[:MOST_NAMED]
-
-    def _check_keys(self, repeated: Any) -> None:
+    def _check_keys(self, repeated: Int64Array) -> None:
         """Raise ConfigurationError if two rows have one key; different keys may have one number."""
         if not len(repeated):
             return
-        session = self._source.sparkSession
-        numbers = session.createDataFrame(pa.table({"number": repeated}))
+        numbers = self._frame(number=repeated)
         rows = self._columns.numbered(self._source).join(F.broadcast(numbers), "number")
         counted = rows.groupBy("key").count().where("count > 1").orderBy("key")
         keys = [row["key"] for row in counted.limit(_SHOWN_KEYS + 1).collect()]
@@ -117,69 +163,23 @@ class Candidates:
             )
 
     def _result(
-        self, function: Any, schema: str, linkage: str = "kept", rank: str | Column | None = None
+        self, function: Any, schema: str, linkage: str = "kept", rank: Rank | None = None
     ) -> DataFrame:
-        config, sizes = self.config, self._components.sizes
-        task = Task(config, sizes, check_linkage(linkage))
-        source = self._columns.numbered(self._source, rank)
-        session = self._source.sparkSession
-        chosen = session.createDataFrame(
-            pa.table({"number": self._components.numbers, "partition": self._components.partitions})
-        )
-        rows = source.join(F.broadcast(chosen), "number")
-        rows = rows.select("key", "text", "number", "partition", "rank")
-        rows = rows.repartitionById(max(1, len(sizes)), "partition")
-        return rows.mapInArrow(lambda batches: function(batches, task), schema)
-
-
-_REMOVED = "textsim_removed"
-
-
-class _Columns:
-    """The columns with the key and the text of a DataFrame, checked; partitions: of the buckets."""
-
-    def __init__(self, source: DataFrame, key: str, text: str, partitions: int | None) -> None:
-        _check_column(source, "key", key, (StringType, IntegralType))
-        _check_column(source, "text", text, (StringType,))
-        self.key = key
-        self.text = text
-        if partitions is None:
-            partitions = source.sparkSession.sparkContext.defaultParallelism * 2
-            partitions = max(partitions, source.rdd.getNumPartitions())
-        self.partitions = check_count(partitions, "partitions", 1, 100_000)
-
-    def key_column(self) -> Column:
-        """Return the key as a text."""
-        return F.col(f"`{self.key}`").cast("string")
-
-    def numbered(self, source: DataFrame, rank: str | Column | None = None) -> DataFrame:
-        """Return rows (key, text, number, rank); the number is a hash of the key, of 64 bits."""
-        key = self.key_column()
-        by = F.lit(None) if rank is None else F.col(rank) if isinstance(rank, str) else rank
-        return source.select(
-            key.alias("key"),
-            F.col(f"`{self.text}`").alias("text"),
-            F.xxhash64(key).alias("number"),
-            by.alias("rank"),
+        """Return the results of a function over the texts of candidates, component by component."""
+        rank = rank or Rank()
+        numbers, partitions, sizes = self._components
+        task = Task(self.config, sizes, check_linkage(linkage), rank.descending)
+        chosen = F.broadcast(self._frame(number=numbers, partition=partitions))
+        return (
+            self._columns.numbered(self._source, rank.column)
+            .join(chosen, "number")
+            .select("key", "text", "number", "partition", "rank")
+            .repartitionById(max(1, len(sizes)), "partition")
+            .mapInArrow(lambda batches: function(batches, task), schema)
         )
 
-
-def _check_column(source: DataFrame, option: str, name: str, types: tuple[Any, ...]) -> None:
-    there = [field for field in source.schema.fields if field.name == name]
-    if len(there) != 1:
-        count = f"{len(there)} columns" if there else "no column"
-        names = source.columns
-        shown = ", ".join(f'"{column}"' for column in names[:8]) + (", ..." if names[8:] else "")
-        near = "" if there else suggestion(name, names)
-        raise ConfigurationError(
-            f'{option}="{name}" names {count} of the DataFrame; expected one of {shown}{near}'
-        )
-    if not isinstance(there[0].dataType, types):
-        expected = "strings" if option == "text" else "strings or integers"
-        raise ConfigurationError(
-            f'{option}="{name}" is a column of type {there[0].dataType.simpleString()}; expected '
-            f'{expected}: cast the column, for example with col("{name}").cast("string")'
-        )
+    def _frame(self, **columns: Any) -> DataFrame:
+        return self._source.sparkSession.createDataFrame(pa.table(columns))
 
 
 def find_candidates(
@@ -189,15 +189,103 @@ def find_candidates(
     partitions: int | None = None,
     **settings: Any,
 ) -> Candidates:
-    """Compare the buckets of all documents of a DataFrame, and return the candidates."""
-    try:
-        chosen = CorpusSettings(**settings)
-    except TypeError as error:
-        raise ConfigurationError(str(error)) from None
-    config = with_lists(chosen).complete()
-    return Candidates(df, _Columns(df, key, text, partitions), config)
+    """Compute the buckets of all documents of a DataFrame, and return the documents that share any.
+
+    Use it to get several results from one computation: pairs(), clusters(), duplicates(), dedupe().
+
+    Args:
+        df: a DataFrame with one row for each document. It is read once here, and once for each
+            result; both times it must have the same rows.
+        key: the column with the keys: strings or integers, which are unique.
+        text: the column with the texts.
+        partitions: the partitions of the buckets. By default two for each core, and more if Spark
+            expects more than 128 MB of the source for each.
+        settings: the settings of a corpus: shingle, threshold, recall, num_hashes, bands, rows, seed,
+            stop_words.
+
+    Raises:
+        ConfigurationError: a setting or a column is not possible, two rows have the same key, or the
+            candidates are too many.
+    """
+    config, columns = _config(settings), Columns(key, text)
+    columns.check(df)
+    if partitions is None:
+        partitions = _partitions_for(df)
+    check_count(partitions, "partitions", 1, MOST_PARTITIONS)
+    return Candidates(df, columns, config, partitions)
 
 
 def pairs(df: DataFrame, key: str = "id", text: str = "text", **settings: Any) -> DataFrame:
-    """Return all pairs of similar documents of a DataFrame: (a, b, similarity), with a < b."""
+    """Return all pairs of similar documents of a DataFrame: (a, b, similarity), with a < b.
+
+    The arguments are those of find_candidates().
+    """
     return find_candidates(df, key, text, **settings).pairs()
+
+
+def clusters(
+    df: DataFrame,
+    key: str = "id",
+    text: str = "text",
+    linkage: str = "single",
+    rank: str | Column | None = None,
+    **settings: Any,
+) -> DataFrame:
+    """Return the clusters of similar documents of a DataFrame: (keys, weakest, kept).
+
+    linkage and rank are those of Candidates.clusters(), the other arguments those of find_candidates().
+    """
+    return find_candidates(df, key, text, **settings).clusters(linkage, rank)
+
+
+def duplicates(
+    df: DataFrame,
+    key: str = "id",
+    text: str = "text",
+    linkage: str = "kept",
+    rank: str | Column | None = None,
+    **settings: Any,
+) -> DataFrame:
+    """Return the documents of a DataFrame to remove: (key, kept, similarity).
+
+    linkage and rank are those of Candidates.duplicates(), the other arguments those of
+    find_candidates().
+    """
+    return find_candidates(df, key, text, **settings).duplicates(linkage, rank)
+
+
+def dedupe(
+    df: DataFrame,
+    key: str = "id",
+    text: str = "text",
+    linkage: str = "kept",
+    rank: str | Column | None = None,
+    **settings: Any,
+) -> DataFrame:
+    """Return the rows of a DataFrame without near-duplicates, with all columns.
+
+    linkage and rank are those of Candidates.dedupe(), the other arguments those of find_candidates().
+    """
+    return find_candidates(df, key, text, **settings).dedupe(linkage, rank)
+
+
+def _partitions_for(df: DataFrame) -> int:
+    """Return how many partitions the buckets need by Spark's estimate of the source, without a job.
+
+    The estimate of a join may be far too large, so a core gets at most MOST_TASKS partitions.
+    """
+    cores = df.sparkSession.sparkContext.defaultParallelism
+    plan: Any = df
+    size = int(plan._jdf.queryExecution().optimizedPlan().stats().sizeInBytes())
+    wanted = min(size // PARTITION_BYTES, MOST_TASKS * cores)
+    return min(max(2 * cores, wanted), MOST_PARTITIONS)
+
+
+def _config(settings: dict[str, Any]) -> CorpusConfig:
+    for name in settings:
+        if name not in SETTINGS:
+            raise ConfigurationError(
+                f'"{name}" is not a setting of Spark; expected one of {", ".join(SETTINGS)}'
+                + suggestion(name, SETTINGS)
+            )
+    return with_lists(CorpusSettings(**settings)).complete()

@@ -49,7 +49,7 @@ class Entries(NamedTuple):
 
 def sorted_entries(keys: HashArray, numbers: Int64Array) -> Entries:
     """Return entries in the order of their keys."""
-    order = np.argsort(keys, kind="stable")
+    order = np.argsort(keys)
     return Entries(keys[order], numbers[order])
 
 

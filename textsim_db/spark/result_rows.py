@@ -33,7 +33,7 @@ ROWS_AT_ONCE = 100_000
 
 @dataclass(frozen=True)
 class Task:
-    """What a task of the third stage knows.
+    """The settings of a task of the third stage.
 
     sizes: the number of candidates of each partition. descending: the highest rank is the best.
     """
@@ -91,7 +91,7 @@ def pairs(batches: Iterator[pa.RecordBatch], task: Task) -> Iterator[pa.RecordBa
 
 
 def duplicates(batches: Iterator[pa.RecordBatch], task: Task) -> Iterator[pa.RecordBatch]:
-    """Yield the documents of a partition that are to be removed, as rows of DUPLICATES."""
+    """Yield the documents of a partition to remove, as rows of DUPLICATES."""
     partition = _Partition(batches, task)
     for removed, kept, values in partition.duplicates():
         yield _batch(("key", "kept", "similarity"), partition.keys, (removed, kept), values)

@@ -67,7 +67,7 @@ def sketch_accepted(
 
 @dataclass
 class _Outbox:
-    """What a task has to send: entries, the numbers of its documents, and its refused rows."""
+    """The entries of a task, the numbers of its documents, and its refused rows, until they are sent."""
 
     partitions: int
     count: int = 0

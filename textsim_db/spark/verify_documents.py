@@ -16,26 +16,21 @@ from textsim_db.cluster.keep_representatives import Kept, keep_representatives
 from textsim_db.cluster.spanning_forest import Forest, Ids, Links
 from textsim_db.compare.jaccard import jaccard_pairs
 from textsim_db.compare.packed_pairs import (
+    ALL,
     BucketsOfDocuments,
     Members,
-    Part,
-    count_pairs,
-    distinct,
     left_of,
     offsets_of,
     pack,
-    pairs_of,
     right_of,
 )
+from textsim_db.compare.pair_counts import Sizes, lists
 from textsim_db.settings import CorpusConfig
-from textsim_db.sketch.smallest_values import MOST_SHARED, most_of_small
 from textsim_db.spark.loaded_documents import LoadedDocuments, take_rows
-from textsim_db.text.array_types import ByteArray, FloatArray, Int64Array
+from textsim_db.text.array_types import FloatArray, Int64Array
 
 LARGE_BUCKET = 256
 """A bucket with more texts than this is not listed pair by pair, as in a corpus."""
-PAIRS_AT_ONCE = 10_000_000
-"""Candidate pairs that are listed at once. A pair takes 16 bytes."""
 
 ComponentsOf = Callable[[Ids], Ids]
 
@@ -56,13 +51,8 @@ class Verifier:
 
         With components_of, a large bucket yields only links between different components.
         """
-        rounds = -(-count_pairs(self._small.sizes) // PAIRS_AT_ONCE) or 1
-        for number in range(rounds):
-            pairs, counts = distinct([pairs_of(self._small, Part(number, rounds))])
-            pairs, counts = self._outside_large(pairs, counts)
-            yield self._verified(
-                pairs if not self._config.is_exact else self._enough(pairs, counts)
-            )
+        for pairs, _ in lists(self._small, ALL, self._sizes(), self._config.threshold):
+            yield self._verified(self._outside_large(pairs))
         bounds = self._large.offsets.tolist()
         for number, (start, end) in enumerate(pairwise(bounds)):
             ids = self._large.ids[start:end].astype(np.int64)
@@ -75,19 +65,16 @@ class Verifier:
     def _in_large(self) -> BucketsOfDocuments:
         return BucketsOfDocuments(self._large)
 
-    def _outside_large(self, pairs: Int64Array, counts: ByteArray) -> tuple[Int64Array, ByteArray]:
-        if not len(self._large.ids):
-            return pairs, counts
-        outside = self._in_large.least_shared(pairs) < 0
-        return pairs[outside], counts[outside]
-
-    def _enough(self, pairs: Int64Array, counts: ByteArray) -> Int64Array:
-        """Return the pairs that share as many rows of an exact corpus as their sizes require."""
-        sizes = self.documents.rows.shingle_counts
-        are_small = sizes[left_of(pairs)] + sizes[right_of(pairs)] <= most_of_small(
-            self._config.threshold
+    def _sizes(self) -> Sizes | None:
+        counts = self.documents.rows.shingle_counts.astype(np.int32)
+        return (
+            Sizes(np.arange(len(counts), dtype=np.int32), counts) if self._config.is_exact else None
         )
-        return pairs[(counts >= MOST_SHARED) | are_small]
+
+    def _outside_large(self, pairs: Int64Array) -> Int64Array:
+        if not len(self._large.ids):
+            return pairs
+        return pairs[self._in_large.least_shared(pairs) < 0]
 
     def _verified(self, pairs: Int64Array) -> Links:
         left, right = left_of(pairs), right_of(pairs)

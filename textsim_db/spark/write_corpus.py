@@ -7,7 +7,8 @@ An existing corpus with documents gets them directly.
 from __future__ import annotations
 
 import logging
-import shlex
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -20,13 +21,7 @@ from textsim_db.db.dictionary import Dictionary
 from textsim_db.db.engine import database_errors
 from textsim_db.db.store import Store
 from textsim_db.db.stored_corpus import StoredCorpus
-from textsim_db.errors import (
-    ConfigurationError,
-    CorpusNotFound,
-    DocumentError,
-    shown,
-    suggestion,
-)
+from textsim_db.errors import ConfigurationError, CorpusNotFound, InputError, suggestion
 from textsim_db.results import AddReport, Refusal
 from textsim_db.settings import CorpusConfig, CorpusSettings, check_count
 from textsim_db.sketch.common_values import FEWEST_DOCUMENTS, learn_common
@@ -89,56 +84,69 @@ def write(
             have the same settings, unless none are given.
 
     Raises:
-        DocumentError: two rows have the same key, or the DataFrame had other rows when it was computed
-            again.
-        ConfigurationError: a column is missing or has another type, a setting is out of range, or the
-            corpus is unique.
+        ConfigurationError: a column is missing or has another type, two rows have the same key, or a
+            setting is out of range.
+        InputError: the DataFrame had other rows when it was computed again.
         CorpusExists: the corpus exists with other settings, or was created meanwhile.
         CorpusBusy: another session writes the same documents, or rebuilds the corpus.
     """
     check_not_reserved(corpus)
     stored_corpus.check_name(corpus)
     check_count(writers, "writers", 1, MAX_WRITERS)
-    wanted = _settings(settings)
     documents = documents_of(df, key, text)
     with connect(url) as database, database_errors():
-        existing = _existing(database.engine, corpus, wanted if settings else None)
-        _refuse_unique(corpus, wanted.unique if existing is None else existing.config.unique)
-        found = survey(documents)
-        load = _Load(database.engine, database.url, corpus, documents, found, writers)
+        existing, config = _target(database.engine, corpus, settings)
+        load = _Load(database.engine, database.url, corpus, documents, survey(documents), writers)
         if existing is None:
-            return load.into_hidden(with_lists(wanted).complete(), None)
+            return load.into_hidden(config, None)
         if has_documents(database.engine, existing):
             return load.into_existing(existing)
         with lock_of_rebuilds(Store(database.engine, Dictionary(database.engine), existing)):
-            return load.into_hidden(existing.config, existing)
+            return load.into_hidden(config, existing)
 
 
-def _settings(settings: dict[str, Any]) -> CorpusSettings:
-    names = [field.name for field in fields(CorpusSettings)]
-    for name in settings:
-        if name not in names:
-            raise TypeError(f'write() has no argument "{name}"{suggestion(name, names)}')
-    return CorpusSettings(**settings)
-
-
-def _refuse_unique(name: str, is_unique: bool) -> None:
-    if is_unique:
-        raise ConfigurationError(
-            f'Spark cannot write into the unique corpus "{shown(name)}": its tasks do not compare their '
-            "documents with those of other tasks; use Corpus.add_many(), or write into a corpus that is "
-            f"not unique, and then: textsim rebuild {shlex.quote(name)} --unique"
-        )
-
-
-def _existing(engine: Engine, name: str, wanted: CorpusSettings | None) -> StoredCorpus | None:
+def _target(
+    engine: Engine, name: str, settings: dict[str, Any]
+) -> tuple[StoredCorpus | None, CorpusConfig]:
+    """Return the corpus of this name if it exists, and the configuration to write with."""
+    wanted = with_lists(_checked(settings))
     try:
         existing = stored_corpus.load(engine, name)
     except CorpusNotFound:
-        return None
-    if wanted is not None:
-        with_lists(wanted).check_same(name, existing.config)
-    return existing
+        existing = None
+    if existing is not None and settings:
+        wanted.check_same(name, existing.config)
+    config = wanted.complete() if existing is None else existing.config
+    if config.unique:
+        raise ConfigurationError(
+            f'corpus "{name}" is unique, and write() keeps no near-duplicates out: add the documents '
+            "with Corpus.add_many()"
+        )
+    return existing, config
+
+
+def _checked(settings: dict[str, Any]) -> CorpusSettings:
+    names = [field.name for field in fields(CorpusSettings) if field.metadata]
+    for name in settings:
+        if name not in names:
+            raise ConfigurationError(
+                f'"{name}" is not a setting of a corpus; expected one of {", ".join(names)}'
+                + suggestion(name, names)
+            )
+    return CorpusSettings(**settings)
+
+
+@contextmanager
+def _noting_how_to_go_on(name: str) -> Iterator[None]:
+    """Note in an error of Spark what it leaves behind."""
+    try:
+        yield
+    except Exception as error:
+        error.add_note(
+            f'corpus "{name}" has none of the documents; a second write() with the same arguments goes '
+            "on where this one stopped"
+        )
+        raise
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,8 +179,8 @@ class _Load:
                 *(self.survey.rows, hidden.id),
                 extra={"corpus": self.name, "documents": self.survey.rows},
             )
-            target = Target(self.address, hidden_name)
-            report = self._run(task_into_hidden(target, is_resumed))
+            with _noting_how_to_go_on(self.name):
+                report = self._run(task_into_hidden(Target(self.address, hidden_name), is_resumed))
             store = Store(self.engine, Dictionary(self.engine), hidden)
             stored_corpus.build_band_index(self.engine, hidden)
             settle(store, report.added)
@@ -209,12 +217,12 @@ class _Load:
         return report
 
     def _check(self, report: AddReport, hidden: StoredCorpus) -> None:
-        """Drop the hidden corpus and raise DocumentError, if the DataFrame gave other rows later."""
+        """Drop the hidden corpus and raise InputError, if the DataFrame gave other rows later."""
         stored = count_documents(self.engine, hidden)
         if report.received == self.survey.rows and stored == report.added:
             return
         stored_corpus.drop_named(self.engine, hidden.name)
-        raise DocumentError(
+        raise InputError(
             f"the DataFrame had {self.survey.rows} rows when they were counted, and then "
             f"{report.received} rows, of which {stored} documents were stored: it gives other rows or "
             "keys each time it is computed; save it as a table first, and write the table"

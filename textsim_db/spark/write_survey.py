@@ -6,25 +6,18 @@ from typing import NamedTuple
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
-from pyspark.sql.types import (
-    ByteType,
-    IntegerType,
-    LongType,
-    ShortType,
-    StringType,
-)
 
-from textsim_db.errors import ConfigurationError, DocumentError, suggestion
+from textsim_db.errors import ConfigurationError
+from textsim_db.spark.columns import Columns, quoted
 
 SHOWN_KEYS = 5
-_WHOLE_NUMBERS = (ByteType, ShortType, IntegerType, LongType)
 
 
 class Survey(NamedTuple):
-    """What a DataFrame holds.
+    """The size of a DataFrame, and a number that its contents determine.
 
-    rows, characters: the number of rows, and the length of all texts. fingerprint: a number that all
-    keys and texts determine, whatever their order and partitions.
+    rows, characters: the number of rows, and the length of all texts. fingerprint: a hash of all keys
+    and texts, which does not depend on their order and partitions.
     """
 
     rows: int
@@ -37,32 +30,15 @@ def documents_of(df: DataFrame, key: str, text: str) -> DataFrame:
 
     Raises ConfigurationError if a column is missing or has another type.
     """
-    for option, name in (("key", key), ("text", text)):
-        if df.columns.count(name) != 1:
-            near = suggestion(name, df.columns)
-            expected = ", ".join(df.columns[:8])
-            raise ConfigurationError(
-                f"{option}={name!r} names {df.columns.count(name)} columns of the DataFrame; expected "
-                f"one of {expected}{near}"
-            )
-    _check_type(df, key, (StringType, *_WHOLE_NUMBERS), "a string or a whole number")
-    _check_type(df, text, (StringType,), "a string")
-    quoted = [F.col("`" + name.replace("`", "``") + "`") for name in (key, text)]
-    return df.select(quoted[0].cast("string").alias("key"), quoted[1].alias("text"))
-
-
-def _check_type(df: DataFrame, column: str, types: tuple[type, ...], expected: str) -> None:
-    type_ = df.schema[column].dataType
-    if not isinstance(type_, types):
-        raise ConfigurationError(
-            f"the column {column!r} is of type {type_.simpleString()}; expected {expected}: cast it"
-        )
+    columns = Columns(key, text)
+    columns.check(df)
+    return df.select(columns.key_column().alias("key"), F.col(quoted(text)).alias("text"))
 
 
 def survey(documents: DataFrame) -> Survey:
     """Survey the documents that documents_of() returned, in one job that shuffles only their keys.
 
-    Raises DocumentError with some keys, if two rows have the same key: a DataFrame has no order, so
+    Raises ConfigurationError with some keys, if two rows have the same key: a DataFrame has no order, so
     neither of them is the last.
     """
     by_key = documents.groupBy("key").agg(
@@ -80,7 +56,7 @@ def survey(documents: DataFrame) -> Survey:
     assert row is not None
     if row[3]:
         doubled = by_key.filter(is_doubled).orderBy("key").limit(SHOWN_KEYS).collect()
-        raise DocumentError(_several_rows([found["key"] for found in doubled], row[3]))
+        raise ConfigurationError(_several_rows([found["key"] for found in doubled], row[3]))
     return Survey(row[0] or 0, row[1] or 0, row[2] or 0)
 
 

@@ -1,4 +1,4 @@
-"""What a task of write() does: it stores the documents of its partition, in batches.
+"""A task of write(): it stores the documents of its partition, in batches.
 
 Spark may run a task again, or twice at the same time. A batch is one transaction with its documents
 and their band rows, and the keys of documents are unique. So a task that runs again finds what is
@@ -17,11 +17,12 @@ from pyspark import TaskContext
 from textsim_db.db.engine import autocommit
 from textsim_db.db.store import Store
 from textsim_db.results import AddReport
+from textsim_db.spark.accept_documents import accept
 from textsim_db.spark.task_store import Target
 from textsim_db.write import statements
 from textsim_db.write.bulk_load import ready_batches
 from textsim_db.write.detect_changes import ADDED, REPLACED
-from textsim_db.write.prepared_batch import in_batches, possible_key
+from textsim_db.write.prepared_batch import in_batches
 from textsim_db.write.retry_batch import write_or_retry
 
 Arrow = Iterator[pa.RecordBatch]
@@ -47,7 +48,7 @@ def task_into_hidden(target: Target, is_resumed: bool) -> Task:
     def write_partition(batches: Arrow) -> Arrow:
         report = AddReport()
         with target.opened() as store:
-            documents = _documents(batches)
+            documents = _documents(batches, report)
             is_first = not is_resumed and _attempt() == 0
             if not is_first:
                 documents = _missing(store, documents, report)
@@ -64,7 +65,7 @@ def task_into_existing(target: Target) -> Task:
     def write_partition(batches: Arrow) -> Arrow:
         report = AddReport()
         with target.opened() as store:
-            _add(store, _documents(batches), report, are_new=False)
+            _add(store, _documents(batches, report), report, are_new=False)
         yield _rows(report)
 
     return write_partition
@@ -76,7 +77,7 @@ def _attempt() -> int:
 
 
 def _add(
-    store: Store, documents: Iterable[tuple[Any, Any]], report: AddReport, are_new: bool
+    store: Store, documents: Iterable[tuple[str, str]], report: AddReport, are_new: bool
 ) -> None:
     with ready_batches(store, documents) as batches:
         for batch in batches:
@@ -88,30 +89,23 @@ def _add(
             report.refused += batch.refused
 
 
-def _documents(batches: Arrow) -> Iterator[tuple[Any, Any]]:
+def _documents(batches: Arrow, report: AddReport) -> Iterator[tuple[str, str]]:
+    """Yield the documents of rows (key, text), and report the rows that are refused."""
     for batch in batches:
-        yield from zip(_values(batch.column(0)), _values(batch.column(1)), strict=True)
-
-
-def _values(column: Any) -> list[Any]:
-    try:
-        return list(column.to_pylist())
-    except UnicodeDecodeError:
-        # Spark does not check the UTF-8 of its strings. Lone surrogates stand for the wrong bytes, and
-        # are refused later.
-        values = column.cast(pa.binary()).to_pylist()
-        return [value and value.decode("utf-8", "surrogateescape") for value in values]
+        accepted = accept(batch.column(0), batch.column(1))
+        report.refused += accepted.refused
+        for key, text in zip(accepted.keys, accepted.texts, strict=True):
+            yield key.decode(), text.decode()
 
 
 def _missing(
-    store: Store, documents: Iterator[tuple[Any, Any]], report: AddReport
-) -> Iterator[tuple[Any, Any]]:
+    store: Store, documents: Iterator[tuple[str, str]], report: AddReport
+) -> Iterator[tuple[str, str]]:
     """Yield the documents whose keys are not stored, and count the other documents."""
     statement = store.corpus.statement(statements.STORED_KEYS)
     for piece in in_batches(documents):
-        possible = [key for key, _ in piece if possible_key(key) is not None]
         with autocommit(store.engine) as connection:
-            stored = {key for (key,) in connection.execute(statement, [possible])}
+            stored = {key for (key,) in connection.execute(statement, [[key for key, _ in piece]])}
         report.unchanged += len(stored)
         yield from (document for document in piece if document[0] not in stored)
 
@@ -119,13 +113,9 @@ def _missing(
 def _rows(report: AddReport) -> pa.RecordBatch:
     """Return the rows of a report, as OUTPUT describes them."""
     rows: list[tuple[Any, ...]] = [
-        (_shown(refusal.key), refusal.reason, 0, 0, 0) for refusal in report.refused
+        (refusal.key, refusal.reason, 0, 0, 0) for refusal in report.refused
     ]
     rows.append((None, None, report.added, report.replaced, report.unchanged))
     columns = zip(zip(*rows, strict=True), _OUTPUT, strict=True)
     arrays = [pa.array(values, field.type) for values, field in columns]
     return pa.RecordBatch.from_arrays(arrays, schema=_OUTPUT)
-
-
-def _shown(key: str) -> str:
-    return key.encode("utf-8", "backslashreplace").decode()

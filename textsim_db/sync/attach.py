@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import logging
+from collections.abc import Callable, Generator
+from contextlib import closing
+
+import psycopg
 
 from textsim_db.db.engine import autocommit
 from textsim_db.db.store import Store
-from textsim_db.errors import ConfigurationError
+from textsim_db.errors import ConfigurationError, TextsimError
 from textsim_db.results import ChangeReport
-from textsim_db.sync import sources, statements
+from textsim_db.sync import source_rows, sources, statements
 from textsim_db.sync.worker import Worker
 from textsim_db.sync.worker_settings import WorkerSettings, WorkReport
+from textsim_db.write.learn_common import SAMPLE_DOCUMENTS, learn_from_load
+
+log = logging.getLogger(__name__)
+
+_ROWS_AT_ONCE = 1000
 
 
 def attach_and_index(
@@ -21,10 +30,13 @@ def attach_and_index(
 ) -> ChangeReport:
     """Attach a table and index its rows; names: table, key column, text column. See Corpus.attach.
 
-    If indexing is interrupted, another worker continues it. In a unique corpus the rows are indexed
-    when the table is attached; the worker only gives word ids.
+    If indexing is interrupted, another worker continues it. An empty exact corpus learns its common
+    shingles first. In a unique corpus the rows are indexed when the table is attached, so the worker
+    only gives word ids, and a rebuild learns.
     """
     number = sources.attach(store, *names, rules)
+    if store.corpus.config.is_exact and not store.corpus.config.unique:
+        _learn(store, number)
     report = None if progress is None else _Progress(progress).report
     worker = Worker(
         store.engine, store.dictionary, WorkerSettings(report=report, only_source=number)
@@ -47,6 +59,36 @@ def _count_documents(store: Store, number: int) -> int:
         row = connection.execute(statement, [number]).fetchone()
     assert row is not None
     return int(row[0])
+
+
+def _learn(store: Store, number: int) -> None:
+    """Let an empty exact corpus learn from the rows of a source.
+
+    Without a list it finds the same, so the table is indexed even if the corpus cannot learn.
+    """
+    try:
+        with closing(_rows(store, number)) as rows:
+            learn_from_load(store, rows)
+    except (psycopg.Error, TextsimError) as error:
+        log.warning(
+            "corpus %s has not learned its common shingles, which a rebuild learns: %s",
+            *(store.corpus.name, error),
+            extra={"corpus": store.corpus.name},
+        )
+
+
+def _rows(store: Store, number: int) -> Generator[tuple[str, str], None, None]:
+    """Yield the keys and texts of the first rows of a source; no transaction stays open meanwhile."""
+    (source,) = (each for each in source_rows.sources(store.engine) if each.id == number)
+    if source.fault is not None:
+        return
+    with source_rows.reading(store.engine, source) as connection:
+        page = source_rows.read_page(connection, source, None, SAMPLE_DOCUMENTS)
+    for start in range(0, len(page), _ROWS_AT_ONCE):
+        keys = [key for key, _ in page[start : start + _ROWS_AT_ONCE]]
+        with source_rows.reading(store.engine, source) as connection:
+            texts = source_rows.read_texts(connection, source, keys)
+        yield from texts.items()
 
 
 class _Progress:

@@ -23,7 +23,7 @@ from textsim_db.sketch.common_values import FEWEST_DOCUMENTS, learn_common
 from textsim_db.text.streams import cut
 from textsim_db.text.tokens import tokens_of
 from textsim_db.write import statements
-from textsim_db.write.prepared_batch import in_batches, length_of, prepare
+from textsim_db.write.prepared_batch import in_batches, length_of, words_of
 from textsim_db.write.rebuild import rebuild
 
 log = logging.getLogger(__name__)
@@ -51,8 +51,8 @@ def learn_from_load(
     documents = chain(head, documents, chain.from_iterable(pieces))
     if len(head) < FEWEST_DOCUMENTS:
         return None, documents
-    batches = (prepare(batch, corpus.config) for batch in in_batches(head))
-    common = learn_common((batch.sketches.tokens for batch in batches), corpus.config.shingle)
+    samples = (words_of(batch, corpus.config) for batch in in_batches(head))
+    common = learn_common(samples, corpus.config.shingle)
     if not len(common.values):
         return None, documents
     log.info(

@@ -15,8 +15,14 @@ import numpy.typing as npt
 from textsim_db.errors import DocumentError
 from textsim_db.results import Refusal
 from textsim_db.settings import CorpusConfig
-from textsim_db.sketch.sketches import Sketches, sketch_tokens, tokens_and_languages
+from textsim_db.sketch.sketches import (
+    Sketches,
+    sketch_tokens,
+    tokens_and_languages,
+    tokens_without,
+)
 from textsim_db.text.streams import cut
+from textsim_db.text.tokens import Tokens
 from textsim_db.text.utf8 import to_bytes
 
 BATCH_DOCUMENTS = 5000
@@ -64,6 +70,29 @@ def prepare(items: list[Any], config: CorpusConfig) -> Batch:
 
     If several documents have the same key, the last one counts, and the others are duplicates.
     """
+    accepted, refused = _accept_all(items)
+    duplicates = len(items) - len(refused) - len(accepted)
+    try:
+        return _sketch(accepted, config, refused, duplicates)
+    except DocumentError:
+        # NFKC can make a text eleven times as long, so that the batch is too large. Only the texts that
+        # are too long alone are refused.
+        refused += _take_out_expanding(accepted, config)
+        return _sketch(accepted, config, refused, duplicates)
+
+
+def words_of(items: list[Any], config: CorpusConfig) -> Tokens:
+    """Return the words of documents, which prepare() also computes, without documents it refuses."""
+    accepted, _ = _accept_all(items)
+    try:
+        return tokens_without(list(accepted.values()), config)
+    except DocumentError:
+        _take_out_expanding(accepted, config)
+        return tokens_without(list(accepted.values()), config)
+
+
+def _accept_all(items: list[Any]) -> tuple[dict[str, bytes], list[Refusal]]:
+    """Return the texts by key, and the documents that cannot be stored."""
     accepted: dict[str, bytes] = {}
     refused: list[Refusal] = []
     for item in items:
@@ -74,14 +103,7 @@ def prepare(items: list[Any], config: CorpusConfig) -> Batch:
         else:
             accepted.pop(key, None)
             accepted[key] = data
-    duplicates = len(items) - len(refused) - len(accepted)
-    try:
-        return _sketch(accepted, config, refused, duplicates)
-    except DocumentError:
-        # NFKC can make a text eleven times as long, so that the batch is too large. Only the texts that
-        # are too long alone are refused.
-        refused += _take_out_expanding(accepted, config)
-        return _sketch(accepted, config, refused, duplicates)
+    return accepted, refused
 
 
 def _sketch(

@@ -1,0 +1,314 @@
+"""Deduplicate generated documents with Spark and with `textsim dedupe`, in one run.
+
+    python -m benchmarks.spark [--documents 100000] [--record]
+    python -m benchmarks.spark --same 100000      # the results of four engines, as checksums
+    python -m benchmarks.spark --same articles --corpora FOLDER
+
+Both sides read one Parquet file, and start from nothing. The memory is the sum of the proportional
+set sizes of all processes, sampled every half second. The bytes of the shuffle come from Spark's event
+log. The machine may be busy, so compare processor times.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import hashlib
+import json
+import os
+import random
+import shutil
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import psutil
+import psycopg
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+import textsim_db as ts
+from benchmarks.against_side import Server
+from benchmarks.generate import documents
+from benchmarks.record import Table, add_option, markdown, record
+from textsim_db.text.streams import cut
+
+SAMPLE_SECONDS = 0.5
+LABELS = {
+    "seconds": "time, s",
+    "rate": "documents/s",
+    "processor_us": "processor, us a document",
+    "peak_mb": "all processes, peak MB",
+    "shuffle_bytes": "shuffle, bytes a document",
+    "kept": "documents kept",
+}
+
+
+class Watched:
+    """A command, with its time, the processor time and the peak memory of its processes.
+
+    The Java process and the Python processes of Spark do not wait for each other at the end, so their
+    times are sampled with their memory.
+    """
+
+    def __init__(self, command: list[str], environment: dict[str, str]) -> None:
+        self.peak = 0.0
+        self._times: dict[int, float] = {}
+        start = time.perf_counter()
+        self._process = psutil.Popen(command, env=os.environ | environment)
+        thread = threading.Thread(target=self._sample, daemon=True)
+        thread.start()
+        status = self._process.wait()
+        self.seconds = time.perf_counter() - start
+        thread.join()
+        if status:
+            raise SystemExit(f"the command ended with status {status}: {' '.join(command)}")
+
+    def _sample(self) -> None:
+        while True:
+            total = 0
+            try:
+                for process in [self._process, *self._process.children(recursive=True)]:
+                    total += process.memory_full_info().pss
+                    times = process.cpu_times()
+                    self._times[process.pid] = times.user + times.system
+            except psutil.Error:  # a process has just ended
+                if not self._process.is_running():
+                    return
+            self.peak = max(self.peak, total / 2**20)
+            time.sleep(SAMPLE_SECONDS)
+
+    @property
+    def processor(self) -> float:
+        """The seconds of processor time of all processes, without the last moment of each."""
+        return sum(self._times.values())
+
+
+def compare(count: int, folder: Path, master: str) -> dict[str, dict[str, float]]:
+    """Return the figures of both sides."""
+    source = folder / "documents.parquet"
+    _write_parquet(documents(count), source)
+    sides = {"textsim dedupe": _with_server(source), "Spark": _with_spark(source, master)}
+    for figures in sides.values():
+        figures["rate"] = count / figures["seconds"]
+        figures["processor_us"] = figures.pop("processor") * 1e6 / count
+    sides["Spark"]["shuffle_bytes"] /= count
+    if sides["Spark"].pop("checksum") != sides["textsim dedupe"].pop("checksum"):
+        raise SystemExit("Spark and textsim dedupe keep different documents")
+    return sides
+
+
+def _write_parquet(rows: Iterable[tuple[str, str]], path: Path) -> None:
+    schema = pa.schema([("id", pa.string()), ("text", pa.string())])
+    with pq.ParquetWriter(path, schema) as writer:
+        for batch in cut(rows, 50_000, lambda _: 0):
+            columns = [list(column) for column in zip(*batch, strict=True)]
+            writer.write_batch(pa.RecordBatch.from_arrays([*map(pa.array, columns)], schema=schema))
+
+
+def _with_server(source: Path) -> dict[str, float]:
+    output = source.with_suffix(".unique.parquet")
+    with ts.connect() as db, psycopg.connect(db.url, autocommit=True) as connection:
+        server = Server(connection)
+        before = server.seconds()
+        command = [sys.executable, "-m", "textsim_db.cli", "dedupe", str(source), "-o", str(output)]
+        watched = Watched(command, {})
+        processor = watched.processor + server.seconds() - before
+    return _figures(watched, [output]) | {"processor": processor}
+
+
+def _with_spark(source: Path, master: str) -> dict[str, float]:
+    output, log = source.with_suffix(".unique"), source.with_suffix(".log")
+    log.mkdir()
+    with _eventlog(log) as environment:
+        command = [sys.executable, "-m", "textsim_db.spark", "dedupe", str(source), str(output)]
+        options = ["--format", "parquet", "--master", master]
+        watched = Watched(command + options, environment)
+    figures = _figures(watched, sorted(output.glob("part-*.parquet")))
+    return figures | {"processor": watched.processor, "shuffle_bytes": shuffle_bytes(log)}
+
+
+@contextmanager
+def _eventlog(folder: Path) -> Iterator[dict[str, str]]:
+    options = {
+        "spark.eventLog.enabled": "true",
+        "spark.eventLog.dir": folder.as_uri(),
+        "spark.eventLog.compress": "false",
+        "spark.local.dir": str(folder.with_suffix(".tmp")),
+        "spark.log.level": "ERROR",
+        "spark.ui.enabled": "false",
+    }
+    words = [word for option in options.items() for word in ("--conf", "=".join(option))]
+    yield {"PYSPARK_SUBMIT_ARGS": " ".join([*words, "pyspark-shell"])}
+
+
+def _figures(watched: Watched, outputs: Iterable[Path]) -> dict[str, Any]:
+    keys = [key for path in outputs for key in pq.read_table(path)["id"].to_pylist()]
+    return {
+        "seconds": watched.seconds,
+        "peak_mb": watched.peak,
+        "kept": len(keys),
+        "checksum": checksum([key] for key in keys),
+    }
+
+
+def shuffle_bytes(log: Path) -> int:
+    """Return the bytes that all tasks wrote for other tasks, from Spark's event log."""
+    total = 0
+    for path in log.rglob("*"):
+        if not path.is_file():
+            continue
+        for line in path.open(encoding="utf-8"):
+            if '"SparkListenerTaskEnd"' in line:
+                metrics = json.loads(line).get("Task Metrics") or {}
+                written = metrics.get("Shuffle Write Metrics", {})
+                total += written.get("Shuffle Bytes Written", 0)
+    return total
+
+
+def checksum(rows: Iterable[Iterable[Any]]) -> str:
+    """Return a checksum of rows in any order; floats count with all their digits."""
+    lines = sorted("\t".join(map(repr, row)) for row in rows)
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16]
+
+
+def same(texts: list[tuple[str, str]], settings: dict[str, Any], masters: list[str]) -> Table:
+    """Return the checksums of pairs, clusters and duplicates by each engine."""
+    rows = [["engine", "pairs", "pairs found", "clusters", "duplicates"]]
+    with ts.connect() as db, psycopg.connect(db.url, autocommit=True) as connection:
+        name = "benchmark-spark"
+        if name in db.corpora():
+            db.drop_corpus(name)
+        corpus = db.create_corpus(name, **settings)
+        corpus.add_many(texts)
+        found = list(corpus.pairs())
+        clusters = ((c.keys, c.weakest) for c in corpus.clusters())
+        rows.append(_row("Python", found, clusters, corpus.duplicates()))
+        pairs = connection.execute("SELECT a, b, similarity FROM textsim.pairs(%s)", [name])
+        rows.append(["SQL", checksum(pairs.fetchall()), f"{len(found):,}", "", ""])
+        corpus.drop()
+    for master in masters:
+        rows.append(_row_of_spark(texts, settings, master))
+    return rows
+
+
+def _row(engine: str, pairs: Any, clusters: Any, duplicates: Any) -> list[str]:
+    pairs = list(pairs)
+    return [engine, checksum(pairs), f"{len(pairs):,}", checksum(clusters), checksum(duplicates)]
+
+
+def _row_of_spark(texts: list[tuple[str, str]], settings: dict[str, Any], master: str) -> list[str]:
+    """Compute with a new session; with a cluster, kill one of its executors at random moments."""
+    with tempfile.TemporaryDirectory() as folder, session(master, Path(folder)) as spark:
+        from textsim_db.spark import find_candidates
+
+        path = Path(folder, "documents.jsonl")
+        with path.open("w", encoding="utf-8") as file:
+            file.writelines(json.dumps({"id": k, "text": t}) + "\n" for k, t in texts)
+        rows = spark.read.schema("id string, text string").json(str(path)).repartition(7)
+        with _kill_executors(is_on=master.startswith("local-cluster")) as killed:
+            found = find_candidates(rows, **settings)
+            pairs = [tuple(row) for row in found.pairs().toLocalIterator()]
+            clusters = [(tuple(c["keys"]), c["weakest"]) for c in found.clusters().collect()]
+            duplicates = [tuple(row) for row in found.duplicates().collect()]
+        label = f"{master}, {len(killed)} executors killed" if killed else master
+        return _row(label, pairs, clusters, duplicates)
+
+
+@contextmanager
+def session(master: str, folder: Path) -> Iterator[Any]:
+    """Lend a Spark session that only this machine reaches."""
+    from pyspark.sql import SparkSession
+
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+    builder = SparkSession.builder.master(master).config("spark.driver.host", "127.0.0.1")
+    builder = builder.config("spark.ui.enabled", "false").config("spark.log.level", "OFF")
+    builder = builder.config("spark.local.dir", str(folder))
+    builder = builder.config("spark.executorEnv.PYTHONPATH", os.environ.get("PYTHONPATH", ""))
+    spark = builder.getOrCreate()
+    try:
+        yield spark
+    finally:
+        spark.stop()
+
+
+@contextmanager
+def _kill_executors(is_on: bool) -> Iterator[list[int]]:
+    """Kill an executor of this process's cluster every 5 to 15 seconds, at most four."""
+    killed: list[int] = []
+    done = threading.Event()
+
+    def kill() -> None:
+        while len(killed) < 4 and not done.wait(random.uniform(5, 15)):
+            executors = [
+                process
+                for process in psutil.Process().children(recursive=True)
+                if "CoarseGrainedExecutorBackend" in " ".join(process.cmdline())
+            ]
+            if executors:
+                victim = random.choice(executors)
+                victim.kill()
+                killed.append(victim.pid)
+
+    thread = threading.Thread(target=kill, daemon=True)
+    if is_on:
+        thread.start()
+    try:
+        yield killed
+    finally:
+        done.set()
+
+
+def _texts(name: str, corpora: Path | None) -> list[tuple[str, str]]:
+    if corpora is None:
+        return list(documents(int(name), planted=0.1))
+    with gzip.open(corpora / f"{name}.jsonl.gz", "rt", encoding="utf-8") as file:
+        return list({row["id"]: row["text"] for row in map(json.loads, file)}.items())
+
+
+def main() -> None:
+    """Measure, and print a table."""
+    parser = argparse.ArgumentParser(description="Spark beside textsim dedupe")
+    parser.add_argument("--documents", type=int, default=100_000)
+    parser.add_argument("--master", default="local[2]")
+    parser.add_argument("--same", help="number of documents, or the name of a corpus")
+    parser.add_argument("--corpora", type=Path, help="folder of .jsonl.gz files with id and text")
+    parser.add_argument("--threshold", type=float, default=0.8)
+    parser.add_argument("--shingle", default="word:3")
+    parser.add_argument("--recall", type=float, default=0.95)
+    add_option(parser)
+    arguments = parser.parse_args()
+    if arguments.same:
+        settings = {name: getattr(arguments, name) for name in ("threshold", "shingle", "recall")}
+        masters = ["local[2]", "local-cluster[2,1,2048]"]
+        print(markdown(same(_texts(arguments.same, arguments.corpora), settings, masters)))
+        return
+    folder = Path(tempfile.mkdtemp(prefix="textsim-spark-"))
+    try:
+        figures = compare(arguments.documents, folder, arguments.master)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    name = f"spark_{arguments.documents}"
+    print(markdown(table(figures)))
+    if arguments.record:
+        keyed = {label.replace(" ", "_").lower(): values for label, values in figures.items()}
+        record(name, keyed, {name: table(figures)})
+
+
+def table(figures: dict[str, dict[str, float]]) -> Table:
+    """Return the figures of both sides."""
+    rows = [["", *figures]]
+    for name, label in LABELS.items():
+        values = [side.get(name) for side in figures.values()]
+        rows.append([label, *("" if value is None else f"{value:,.0f}" for value in values)])
+    return rows
+
+
+if __name__ == "__main__":
+    main()

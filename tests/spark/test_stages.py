@@ -1,0 +1,142 @@
+"""The stages in this process, without Spark: what tasks send, and what they find."""
+
+from __future__ import annotations
+
+import random
+from itertools import combinations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from tests.support.spark import near_duplicates
+
+pytest.importorskip("pyspark")
+
+from tests.support.spark_stages import find, number_of, receive, results, rows_of
+from textsim_db.errors import ConfigurationError, InputError
+from textsim_db.settings import CorpusSettings
+from textsim_db.sketch.sketches import buckets
+from textsim_db.spark import components, result_rows, verify_documents
+from textsim_db.spark.bucket_edges import Edges, spanning_edges
+from textsim_db.spark.loaded_documents import load
+from textsim_db.spark.messages import (
+    pack_entries,
+    sorted_entries,
+    unpack_entries,
+    unpack_numbers,
+)
+from textsim_db.spark.result_rows import Task
+from textsim_db.text.shingles import shingles
+
+
+def _similarity(a: str, b: str, shingle: str) -> float:
+    one, other = (set(shingles(text, shingle)) for text in (a, b))
+    return len(one & other) / max(1, len(one | other))
+
+
+@pytest.mark.parametrize("shingle", ["word:1", "word:3", "char:5"])
+@pytest.mark.parametrize("recall", [0.95, 1])
+def test_pairs_are_all_similar_pairs_that_share_a_bucket(
+    rng: random.Random, monkeypatch: pytest.MonkeyPatch, shingle: str, recall: float
+) -> None:
+    monkeypatch.setattr(verify_documents, "LARGE_BUCKET", rng.choice((2, 5, 256)))
+    monkeypatch.setattr(components, "DOCUMENTS_AT_ONCE", 20)
+    monkeypatch.setattr(verify_documents, "PAIRS_AT_ONCE", rng.choice((3, 50, 10_000)))
+    threshold = rng.choice((0.5, 0.6, 0.75))
+    settings = CorpusSettings(shingle, threshold, recall, num_hashes=64)
+    config = settings.complete()
+    documents = near_duplicates(rng, 120, 30)
+    candidates = find(documents, config, rng.choice((1, 3, 16)))
+    rows = results(result_rows.pairs, documents, candidates, config)
+    found = {(a, b): similarity for a, b, similarity in rows}
+    texts, expected = dict(documents), {}
+    of = {key: set(buckets(text, config).tolist()) for key, text in documents}
+    for a, b in combinations(sorted(texts), 2):
+        similarity = _similarity(texts[a], texts[b], shingle)
+        if similarity >= threshold and of[a] & of[b]:
+            expected[a, b] = similarity
+    assert found == expected
+    assert len(found) > 5
+
+
+def test_numbers_that_occur_twice_are_reported() -> None:
+    config = CorpusSettings().complete()
+    inbox = receive([[("a", "one two three")], [("b", "four"), ("a", "six")]], config, 3)
+    repeated = np.concatenate([unpack_numbers(data)[0] for data in inbox["repeated"]])
+    assert repeated.tolist() == [number_of("a")]
+    assert sum(int(unpack_numbers(data)[0][0]) for data in inbox["documents"]) == 3
+
+
+def test_entries_are_packed_without_loss() -> None:
+    random_numbers = np.random.default_rng(1)
+    for count in (0, 1, 1000):
+        keys = random_numbers.integers(0, 2**48, count, np.uint64)
+        entries = sorted_entries(keys, random_numbers.integers(-(2**63), 2**63, count))
+        unpacked = unpack_entries(pack_entries(entries))
+        assert np.array_equal(unpacked.keys, entries.keys)
+        assert np.array_equal(unpacked.numbers, entries.numbers)
+
+
+def test_a_component_stays_in_one_partition(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(components, "DOCUMENTS_AT_ONCE", 10)
+    left = np.arange(0, 200, 2)
+    edges = Edges(np.append(left, np.zeros(30, np.int64)), np.append(left + 1, np.arange(200, 230)))
+    found = components.find_components(edges, np.array([999]))
+    partition_of = dict(zip(found.numbers.tolist(), found.partitions.tolist(), strict=True))
+    assert len(partition_of) == 231
+    assert all(partition_of[a] == partition_of[b] for a, b in zip(*map(list, edges), strict=True))
+    assert found.sizes.sum() == 231
+    assert found.sizes.max() <= 32 + 10
+    assert len(found.sizes) > 10
+
+
+def test_too_many_edges_are_refused_with_advice(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(components, "MOST_EDGES", 2)
+    edges = Edges(np.arange(3), np.arange(1, 4))
+    with pytest.raises(ConfigurationError, match=r"3 edges .*at most 2 .*use a higher threshold"):
+        components.find_components(edges, np.empty(0, np.int64))
+
+
+def test_edges_that_close_a_circle_are_left_out() -> None:
+    edges = spanning_edges(Edges(np.array([5, 5, 7, 1]), np.array([7, 9, 9, 2])))
+    assert sorted(zip(*map(list, edges), strict=True)) == [(1, 2), (5, 7), (5, 9)]
+
+
+def test_the_best_rank_is_kept_as_without_folding_copies(rng: random.Random) -> None:
+    config = CorpusSettings("word:1", 0.6).complete()
+    for _ in range(20):
+        documents = near_duplicates(rng, 60, 25)
+        documents += [(f"copy{i}", rng.choice(documents)[1]) for i in range(30)]
+        texts = [text.encode() for _, text in sorted(documents)]
+        loaded = load(texts, config)
+        order = np.array(rng.sample(range(len(texts)), len(texts)))
+        kept = verify_documents.keep_by_rank(loaded, order, config.threshold)
+        plain = verify_documents._keep(loaded, loaded.forms[order], config.threshold)
+        assert np.array_equal(kept.kept_by[order], order[plain.kept_by])
+        assert np.array_equal(kept.similarity[order], plain.similarity)
+
+
+def test_links_of_large_buckets_join_the_same_documents(
+    rng: random.Random, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(verify_documents, "LARGE_BUCKET", 3)
+    config = CorpusSettings("word:1", 0.6).complete()
+    texts = [text.encode() for _, text in near_duplicates(rng, 150, 25)]
+    verifier = verify_documents.Verifier(load(texts, config), config)
+    found = verify_documents.components(verifier)
+    monkeypatch.setattr(verify_documents, "LARGE_BUCKET", 10_000)
+    whole = verify_documents.Verifier(load(texts, config), config)
+    expected = verify_documents.components(whole)
+    assert len(np.unique(found[1])) > 5
+    assert np.array_equal(found[0], expected[0])
+    assert np.array_equal(found[1], expected[1])
+
+
+def test_a_frame_that_changes_between_readings_is_an_error() -> None:
+    rows = rows_of([("a", "one two three"), ("b", "one two three")])
+    columns = [*rows.columns, pa.array([0, 0], pa.int32()), pa.array([0, 0])]
+    batch = pa.RecordBatch.from_arrays(columns, ["key", "text", "number", "partition", "rank"])
+    task = Task(CorpusSettings().complete(), np.array([3]))
+    with pytest.raises(InputError, match="has 2 of 3 documents of the first reading; cache"):
+        list(result_rows.pairs(iter([batch]), task))

@@ -1,0 +1,258 @@
+"""write(): tasks that run again, calls that die, and rows that are refused."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import psycopg
+import pyarrow as pa
+import pytest
+
+import textsim_db as ts
+from tests.support.rebuilds import stored_rows
+from tests.support.waiting import wait_for
+from textsim_db.db import stored_corpus
+from textsim_db.settings import CorpusSettings
+from textsim_db.write.temporary_corpora import PREFIX, is_temporary, temporary_name
+
+pytest.importorskip("pyspark")
+from pyspark.errors import PythonException
+
+from textsim_db.spark import write
+from textsim_db.spark.task_store import Target
+from textsim_db.spark.write_hidden import open_hidden, take_name
+from textsim_db.spark.write_task import Task, task_into_hidden
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+pytestmark = pytest.mark.one_server
+
+COLUMNS = "id string, text string"
+MANY = [(f"k{i}", f"document {i} of many {i % 97} words") for i in range(24_000)]
+"""Enough documents of one partition that the first batches are stored before the last row is read."""
+
+
+def hidden_documents(url: str) -> int | None:
+    """Return the number of documents in the hidden corpus, None if there is none."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        rows = connection.execute("SELECT id, name FROM textsim.corpus").fetchall()
+        counts = [
+            connection.execute(
+                f"SELECT count(*) FROM textsim.document_{number}".encode()
+            ).fetchone()
+            for number, name in rows
+            if is_temporary(name)
+        ]
+    return sum(count for (count,) in filter(None, counts)) if counts else None
+
+
+def failing_after_a_commit(url: str, attempts: int) -> Task:
+    """Return a function that passes rows on.
+
+    Its first attempts fail when documents are stored. It passes the rows of the survey, which comes
+    before the hidden corpus.
+    """
+
+    def pass_on(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        assert context is not None
+        yield from batches
+        if context.attemptNumber() < attempts and hidden_documents(url) is not None:
+            wait_for(lambda: hidden_documents(url))
+            raise RuntimeError("a task that fails after a commit")
+
+    return pass_on
+
+
+def one_partition(spark: SparkSession, rows: list[tuple[Any, ...]]) -> DataFrame:
+    return spark.createDataFrame(rows, COLUMNS).coalesce(1)
+
+
+def test_a_task_that_runs_again_stores_no_document_twice(
+    spark: SparkSession, db: ts.Database
+) -> None:
+    df = one_partition(spark, MANY).mapInArrow(failing_after_a_commit(db.url, 1), COLUMNS)
+    assert write(df, db.url, "c", threshold=0.9) == ts.AddReport(added=len(MANY))
+    added = db.create_corpus("added", threshold=0.9)
+    added.add_many(MANY)
+    assert stored_rows(db, "c") == stored_rows(db, "added")
+    assert db.corpus("c").check() == []
+
+
+def test_two_attempts_at_once_store_no_document_twice(db: ts.Database) -> None:
+    name = PREFIX + "0" * 16
+    hidden, _ = open_hidden(db.engine, name, lambda: CorpusSettings().complete())
+    table = pa.table({"key": [key for key, _ in MANY], "text": [text for _, text in MANY]})
+    tasks = [task_into_hidden(Target(db.url, name), False) for _ in range(2)]
+    with ThreadPoolExecutor(2) as pool:
+        runs = [pool.submit(lambda task: list(task(iter(table.to_batches()))), t) for t in tasks]
+        reports = [run.result() for run in runs]
+    assert [rows[0].to_pylist()[-1]["added"] for rows in reports] == [len(MANY)] * 2
+    stored_corpus.build_band_index(db.engine, hidden)
+    take_name(db.engine, hidden, "c")
+    db.create_corpus("added").add_many(MANY)
+    assert stored_rows(db, "c") == stored_rows(db, "added")
+    assert db.corpus("c").check() == []
+
+
+def keys_and_ids(db: ts.Database, name: str) -> dict[str, int]:
+    number = stored_corpus.load(db.engine, name).id
+    with psycopg.connect(db.url) as connection:
+        query = f"SELECT key, id FROM textsim.document_{number}"
+        return dict(connection.execute(query.encode()).fetchall())
+
+
+def test_a_second_call_goes_on_where_the_first_one_failed(
+    spark: SparkSession, db: ts.Database
+) -> None:
+    failing = one_partition(spark, MANY).mapInArrow(failing_after_a_commit(db.url, 9), COLUMNS)
+    with pytest.raises(PythonException, match="a task that fails after a commit") as caught:
+        write(failing, db.url, "c")
+    assert "goes on where" in caught.value.__notes__[0]
+    assert db.corpora() == []
+    (hidden_name,) = stored_corpus.names(db.engine)
+    before = keys_and_ids(db, hidden_name)
+    assert before
+    report = write(spark.createDataFrame(MANY[::-1], COLUMNS).repartition(3), db.url, "c")
+    assert report == ts.AddReport(added=len(MANY))
+    after = keys_and_ids(db, "c")
+    assert after.items() >= before.items()
+    assert len(after) == len(MANY)
+    assert db.corpus("c").check() == []
+
+
+def leave_hidden_corpus(db: ts.Database) -> None:
+    """Store documents in a hidden corpus, and leave it as a call that died does."""
+    with temporary_name(db.engine, "0" * 16) as name:
+        open_hidden(db.engine, name, lambda: CorpusSettings().complete())
+        table = pa.table({"key": ["a", "b"], "text": ["a text", "another text"]})
+        list(task_into_hidden(Target(db.url, name), False)(iter(table.to_batches())))
+    assert stored_corpus.names(db.engine) == [name]
+
+
+def test_a_call_with_other_documents_drops_what_a_dead_call_left(
+    spark: SparkSession, db: ts.Database
+) -> None:
+    leave_hidden_corpus(db)
+    write(one_partition(spark, MANY[:9]), db.url, "c")
+    assert stored_corpus.names(db.engine) == ["c"]
+    assert len(db.corpus("c")) == 9
+
+
+def test_a_rebuild_drops_what_a_dead_call_left(db: ts.Database) -> None:
+    leave_hidden_corpus(db)
+    db.create_corpus("other").rebuild()
+    assert stored_corpus.names(db.engine) == ["other"]
+
+
+@pytest.mark.long
+def test_a_killed_call_leaves_nothing_visible(
+    spark: SparkSession, db: ts.Database, tmp_path: Path
+) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(PROGRAM)
+    driver = subprocess.Popen([sys.executable, program, db.url, tmp_path], start_new_session=True)
+    try:
+        wait_for(lambda: hidden_documents(db.url), 300)
+    finally:
+        os.killpg(driver.pid, signal.SIGKILL)
+        driver.wait()
+    assert db.corpora() == []
+    report = write(one_partition(spark, MANY), db.url, "c")
+    assert report == ts.AddReport(added=len(MANY))
+    assert db.corpus("c").check() == []
+    assert len(db.corpus("c")) == len(MANY)
+
+
+PROGRAM = """
+import sys
+from pathlib import Path
+from tests.spark.test_write_faults import COLUMNS, MANY, one_partition, waiting_for_ever
+from tests.support.spark import open_session
+from textsim_db.spark import write
+
+url, folder = sys.argv[1:]
+for spark in open_session(Path(folder), "local[1]"):
+    df = one_partition(spark, MANY).mapInArrow(waiting_for_ever(url), COLUMNS)
+    write(df, url, "c")
+"""
+
+
+def waiting_for_ever(url: str) -> Task:
+    """Return a function that passes rows on, and never ends while there is a hidden corpus."""
+
+    def pass_on(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield from batches
+        while hidden_documents(url) is not None:
+            time.sleep(0.1)
+
+    return pass_on
+
+
+def test_a_data_frame_that_changes_is_refused(spark: SparkSession, db: ts.Database) -> None:
+    url = db.url
+
+    def grow(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            yield batch
+            if hidden_documents(url) is not None:
+                yield pa.RecordBatch.from_pydict({"id": ["one more"], "text": ["its text"]})
+
+    df = one_partition(spark, MANY[:5]).mapInArrow(grow, COLUMNS)
+    with pytest.raises(ts.InputError, match="5 rows when they were counted, and then 6 rows"):
+        write(df, url, "c")
+    assert stored_corpus.names(db.engine) == []
+
+
+def test_two_rows_of_one_key_are_refused_and_named(spark: SparkSession, db: ts.Database) -> None:
+    rows = [*MANY[:20], ("k7", "another text"), ("k3", MANY[3][1]), (None, "a"), (None, "b")]
+    with pytest.raises(ts.ConfigurationError, match='2 keys have several rows: "k3", "k7";'):
+        write(spark.createDataFrame(rows, COLUMNS), db.url, "c")
+    assert stored_corpus.names(db.engine) == []
+
+
+def test_refused_rows_are_reported(spark: SparkSession, db: ts.Database) -> None:
+    rows = [
+        *MANY[:3],
+        ("no text", None),
+        (None, "no key"),
+        ("nul", "a\0b"),
+        ("k\0", "a NUL in the key"),
+        ("k" * 1001, "a long key"),
+    ]
+    df = spark.createDataFrame(rows, COLUMNS)
+    wrong = spark.sql("SELECT 'wrong' AS id, CAST(X'61FF62' AS STRING) AS text")
+    report = write(df.union(wrong), db.url, "c")
+    assert report.added == 3
+    reasons = dict(report.refused)
+    assert {key[:20]: reason.split(";")[0] for key, reason in reasons.items()} == {
+        "no text": "the text is null",
+        "null": "the key is null",
+        "nul": "the text has a NUL character at character 2, which PostgreSQL cannot store",
+        "k\0": "the key has a NUL character",
+        "k" * 20: "the key is 1001 bytes long",
+        "wrong": "the text is not UTF-8 at byte 2",
+    }
+    assert len(db.corpus("c")) == 3
+
+
+def test_too_long_a_text_is_reported(spark: SparkSession, db: ts.Database) -> None:
+    df = spark.createDataFrame([("short", "a b"), ("long", "a b")], COLUMNS).selectExpr(
+        "id", "CASE id WHEN 'long' THEN repeat(text, 50000000) ELSE text END AS text"
+    )
+    report = write(df, db.url, "c")
+    assert report.added == 1
+    ((key, reason),) = report.refused
+    assert key == "long"
+    assert reason.startswith("the text is 150000000 bytes long; at most 134217728")

@@ -1,0 +1,182 @@
+"""Counts the buckets that every two documents share, one document after another; pure.
+
+A document is compared with the later documents of its buckets, and each of these has a counter. So the
+pairs are neither listed once for each bucket nor sorted. The algorithm is ScanCount: Li, Lu and Lu,
+"Efficient Merging and Filtering Algorithms for Approximate String Searches", ICDE 2008, section 3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from textsim_db.compare.packed_pairs import ALL, Ids, Members, Part, pack
+from textsim_db.sketch.smallest_values import shares_enough
+from textsim_db.text.array_types import BoolArray, ByteArray, Int32Array, Int64Array
+from textsim_db.text.numba_compiler import inlined_kernel, kernel
+
+PAIRS_AT_ONCE = 1_000_000
+"""The pairs of a list; a list has more if a single document has more pairs."""
+_MOST_COUNTED = 255
+_SPARSE = 8
+"""If the ids leave more numbers unused, for each row, documents are numbered anew."""
+
+
+class Sizes(NamedTuple):
+    """The shingles of the documents of an exact corpus: int32 of shape (documents,), sorted by id."""
+
+    ids: Int32Array
+    counts: Int32Array
+
+
+class Listed(NamedTuple):
+    """Pairs, packed and sorted, each with the number of buckets that it shares: uint8, at most 255."""
+
+    pairs: Int64Array
+    counts: ByteArray
+
+
+class _Rows(NamedTuple):
+    """Band rows, bucket by bucket and document by document.
+
+    documents: (rows,), the number of the document of each row. is_last: (rows,), whether a row is the
+    last of its bucket. places: the places of the rows of each document of the part; offsets:
+    (documents + 1,). sizes: (documents,), the shingles of each document, in an exact corpus.
+    """
+
+    documents: Int32Array
+    is_last: BoolArray
+    places: Int32Array
+    offsets: Int64Array
+    sizes: Int32Array
+
+
+class _Output(NamedTuple):
+    """Arrays that the kernel writes: the pairs of documents by number, with their counts."""
+
+    left: Int32Array
+    right: Int32Array
+    counts: ByteArray
+
+
+def lists(
+    members: Members, part: Part = ALL, sizes: Sizes | None = None, threshold: float = 0.0
+) -> Iterator[Listed]:
+    """Yield the pairs of documents that share buckets, each pair once, in the order of the left id.
+
+    With sizes, only the candidates of an exact corpus with this threshold.
+    """
+    if not len(members.ids):
+        return
+    documents, ids = _numbered(members.ids)
+    is_left = ids % part.rounds == part.number
+    places, offsets = _by_document(documents, is_left)
+    rows = _Rows(documents, _is_last(members.offsets), places, offsets, _sizes_of(ids, sizes))
+    most = max(PAIRS_AT_ONCE, len(ids))
+    output = _Output(np.empty(most, np.int32), np.empty(most, np.int32), np.empty(most, np.uint8))
+    counters, met = np.zeros(len(ids), np.uint8), np.empty(len(ids), np.int32)
+    document = 0
+    while document < len(ids):
+        document, count = _next_pairs(rows, document, threshold, counters, met, output)
+        yield _sorted(ids, output, count)
+
+
+def _numbered(ids: Int32Array) -> tuple[Int32Array, Int64Array]:
+    """Return the number of the document of each row, and the ids by number, which are sorted."""
+    lowest, highest = int(ids.min()), int(ids.max())
+    if highest - lowest < _SPARSE * len(ids):
+        return ids - np.int32(lowest), np.arange(lowest, highest + 1)
+    distinct, numbers = np.unique(ids, return_inverse=True)
+    return numbers.astype(np.int32), distinct.astype(np.int64)
+
+
+def _sizes_of(ids: Int64Array, sizes: Sizes | None) -> Int32Array:
+    """Return the size of each document, 0 if it is not known."""
+    if sizes is None or not len(sizes.ids):
+        return np.zeros(0 if sizes is None else len(ids), np.int32)
+    places = np.minimum(np.searchsorted(sizes.ids, ids), len(sizes.ids) - 1)
+    return np.where(sizes.ids[places] == ids, sizes.counts[places], np.int32(0))
+
+
+def _is_last(offsets: Int64Array) -> BoolArray:
+    is_last = np.zeros(offsets[-1], np.bool_)
+    is_last[offsets[1:] - 1] = True
+    return is_last
+
+
+def _sorted(ids: Ids, output: _Output, count: int) -> Listed:
+    pairs = pack(ids[output.left[:count]], ids[output.right[:count]])
+    order = np.argsort(pairs)
+    return Listed(pairs[order], output.counts[:count][order])
+
+
+@kernel
+def _by_document(documents: Int32Array, is_left: BoolArray) -> tuple[Int32Array, Int64Array]:
+    """Return the places of the rows of each left document, and the bounds of each."""
+    ends = np.zeros(len(is_left) + 2, np.int64)
+    for document in documents:
+        ends[document + 2] += is_left[document]
+    for i in range(2, len(ends)):
+        ends[i] += ends[i - 1]
+    places = np.empty(ends[-1], np.int32)
+    for i in range(len(documents)):
+        document = documents[i]
+        if is_left[document]:
+            places[ends[document + 1]] = i
+            ends[document + 1] += 1
+    return places, ends[:-1]
+
+
+@kernel
+def _next_pairs(
+    rows: _Rows,
+    document: int,
+    threshold: float,
+    counters: ByteArray,
+    met: Int32Array,
+    output: _Output,
+) -> tuple[int, int]:
+    """Write pairs until they no longer fit; return the next document, and the number of pairs."""
+    count = 0
+    while document < len(counters):
+        others = _count_others(rows, document, counters, met)
+        fits = count + others <= len(output.left)
+        for i in range(others):
+            other = met[i]
+            if fits and _is_listed(rows, document, other, counters[other], threshold):
+                output.left[count], output.right[count] = document, other
+                output.counts[count] = counters[other]
+                count += 1
+            counters[other] = 0
+        if not fits:
+            break
+        document += 1
+    return document, count
+
+
+@inlined_kernel
+def _count_others(rows: _Rows, document: int, counters: ByteArray, met: Int32Array) -> int:
+    """Count the rows that later documents share with a document; return the number of documents."""
+    others = 0
+    for i in range(rows.offsets[document], rows.offsets[document + 1]):
+        place = rows.places[i]
+        while not rows.is_last[place]:
+            place += 1
+            other = rows.documents[place]
+            if other != document:
+                if counters[other] == 0:
+                    met[others] = other
+                    others += 1
+                counters[other] += counters[other] < _MOST_COUNTED
+    return others
+
+
+@inlined_kernel
+def _is_listed(rows: _Rows, left: int, right: int, shared: int, threshold: float) -> bool:
+    if len(rows.sizes) == 0:
+        return True
+    if shared == _MOST_COUNTED:  # or more
+        shared = rows.sizes[left]
+    return shares_enough(shared, rows.sizes[left], rows.sizes[right], threshold)

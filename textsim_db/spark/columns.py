@@ -1,0 +1,96 @@
+"""The columns of a DataFrame with the key, the text and the rank, checked before Spark reads a row."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
+from pyspark.sql import types as T  # noqa: N812
+
+from textsim_db.errors import ConfigurationError, suggestion
+
+_COMPARABLE = (
+    T.NumericType,
+    T.StringType,
+    T.BooleanType,
+    T.DateType,
+    T.TimestampType,
+    T.TimestampNTZType,
+)
+
+
+class Rank(NamedTuple):
+    """Which document of a cluster stays: the one with the lowest value of a column, or the highest."""
+
+    column: str | Column | None = None
+    descending: bool = False
+
+
+class Columns(NamedTuple):
+    """The names of the columns with the key and the text."""
+
+    key: str
+    text: str
+
+    def check(self, source: DataFrame) -> None:
+        """Raise ConfigurationError unless the columns exist and have types that can be compared."""
+        _check_column(source, "key", self.key, (T.StringType, T.IntegralType))
+        _check_column(source, "text", self.text, (T.StringType,))
+
+    def key_column(self) -> Column:
+        """Return the key as a text."""
+        return F.col(quoted(self.key)).cast("string")
+
+    def numbered(self, source: DataFrame, rank: str | Column | None = None) -> DataFrame:
+        """Return rows (key, text, number, rank); the number is a hash of the key, of 64 bits."""
+        key = self.key_column()
+        rows = source.select(
+            key.alias("key"),
+            F.col(quoted(self.text)).alias("text"),
+            F.xxhash64(key).alias("number"),
+            _rank_column(source, rank).alias("rank"),
+        )
+        kind = rows.schema["rank"].dataType
+        if rank is not None and not isinstance(kind, _COMPARABLE):
+            raise ConfigurationError(
+                f"rank has the type {kind.simpleString()}; expected numbers, strings, dates or times"
+            )
+        return rows
+
+
+def _rank_column(source: DataFrame, rank: str | Column | None) -> Column:
+    if rank is None:
+        return F.lit(None).cast("int")
+    if not isinstance(rank, str):
+        return rank
+    if rank in ("first", "last") and rank not in source.columns:
+        raise ConfigurationError(
+            f'rank is "{rank}", but a DataFrame has no first and last row; name a column that has the '
+            "order, such as a number or a time"
+        )
+    _check_column(source, "rank", rank, (T.DataType,))
+    return F.col(quoted(rank))
+
+
+def _check_column(source: DataFrame, option: str, name: str, types: tuple[Any, ...]) -> None:
+    there = [field for field in source.schema.fields if field.name == name]
+    if len(there) != 1:
+        count = f"{len(there)} columns" if there else "no column"
+        names = source.columns
+        shown = ", ".join(f'"{column}"' for column in names[:8]) + (", ..." if names[8:] else "")
+        near = "" if there else suggestion(name, names)
+        raise ConfigurationError(
+            f'{option}="{name}" names {count} of the DataFrame; expected one of {shown}{near}'
+        )
+    if not isinstance(there[0].dataType, types):
+        expected = "strings" if option == "text" else "strings or integers"
+        raise ConfigurationError(
+            f'{option}="{name}" is a column of type {there[0].dataType.simpleString()}; expected '
+            f'{expected}: cast the column, for example with col("{name}").cast("string")'
+        )
+
+
+def quoted(name: str) -> str:
+    """Return the name of a column as an expression that means only this column."""
+    return f"`{name.replace('`', '``')}`"

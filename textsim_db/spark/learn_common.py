@@ -1,0 +1,37 @@
+"""Learns the common shingles of a DataFrame for an exact corpus, from a sample of its texts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from textsim_db.settings import CorpusConfig
+from textsim_db.sketch.common_values import learn_common
+from textsim_db.sketch.sketches import tokens_without
+from textsim_db.spark.accept_documents import accept
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+SAMPLE_DOCUMENTS = 50_000
+"""The documents of the sample. More documents show rarer shingles, and take memory on the driver."""
+SAMPLE_CHARACTERS = 4_000
+"""The characters of each text of the sample."""
+
+
+def with_common(source: DataFrame, config: CorpusConfig) -> CorpusConfig:
+    """Return an exact configuration with the common shingles of rows (key, text).
+
+    Every list of common shingles finds the same pairs, so the sample may be any. A good list makes
+    buckets small. Without a list, texts with a frequent shingle would be one bucket.
+    """
+    if not config.is_exact:
+        return config
+    sample = source.limit(SAMPLE_DOCUMENTS).selectExpr(
+        "key", f"substring(text, 1, {SAMPLE_CHARACTERS}) AS text"
+    )
+    batches = sample.toArrow().combine_chunks().to_batches(max_chunksize=5_000)
+    texts = (accept(batch.column(0), batch.column(1)).texts for batch in batches)
+    parts = (tokens_without(part, config) for part in texts if part)
+    common = learn_common(parts, config.shingle)
+    return replace(config, common=common if len(common.values) else None)

@@ -1,0 +1,69 @@
+"""A task of read(): it reads the documents of its ranges of ids, page by page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pyarrow as pa
+
+from textsim_db.db.binary_rows import load_int4_arrays
+from textsim_db.db.engine import autocommit
+from textsim_db.db.store import Store
+from textsim_db.errors import CorpusChanged
+from textsim_db.read.stored_documents import normal_forms
+from textsim_db.spark import statements
+from textsim_db.spark.task_store import Target
+
+PAGE = 1000
+"""Documents that one statement reads."""
+
+DOCUMENTS = "key string, language string, shingle_count int, normal_form string"
+_DOCUMENTS = pa.schema(
+    [
+        *(("key", pa.string()), ("language", pa.string())),
+        *(("shingle_count", pa.int32()), ("normal_form", pa.string())),
+    ]
+)
+
+Arrow = Iterator[pa.RecordBatch]
+
+
+def task_of_ranges(target: Target, number: int, length: int) -> Callable[[Arrow], Arrow]:
+    """Return the task that reads ranges of ids; it gets their numbers.
+
+    number: that of the corpus, because a rebuild gives documents new ids. length: ids of a range.
+    """
+
+    def read_partition(batches: Arrow) -> Arrow:
+        ranges = [value for batch in batches for value in batch.column(0).to_pylist()]
+        with target.opened() as store:
+            if store.corpus.id != number:
+                raise CorpusChanged(
+                    f'corpus "{target.corpus}" was rebuilt since read() was called; call it again'
+                )
+            for value in ranges:
+                yield from _pages(store, value * length, (value + 1) * length)
+
+    return read_partition
+
+
+def _pages(store: Store, after: int, last: int) -> Arrow:
+    """Yield the documents with ids above one id, up to another."""
+    statement = store.corpus.statement(statements.PAGE_OF_DOCUMENTS)
+    while after < last:
+        with autocommit(store.engine) as connection:
+            cursor = connection.cursor(binary=True)
+            rows = cursor.execute(statement, [after, last, PAGE]).fetchall()
+        if rows:
+            yield _batch(store, rows)
+        after = last if len(rows) < PAGE else rows[-1][0]
+
+
+def _batch(store: Store, rows: list[tuple[Any, ...]]) -> pa.RecordBatch:
+    _, keys, languages, counts, word_ids, waiting = zip(*rows, strict=True)
+    forms = normal_forms(*load_int4_arrays([ids or b"" for ids in word_ids]), store.dictionary)
+    shown = [form if text is None else text for form, text in zip(forms, waiting, strict=True)]
+    columns = (keys, languages, counts, shown)
+    arrays = [pa.array(list(c), field.type) for c, field in zip(columns, _DOCUMENTS, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=_DOCUMENTS)
