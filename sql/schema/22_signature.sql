@@ -167,16 +167,13 @@ COMMENT ON FUNCTION textsim._distinct_values(text, bigint[], text, integer)
 -- Kaushik, A Primitive Operator for Similarity Joins in Data Cleaning, ICDE 2006; two longer, so that three
 -- are shared: Wang, Li and Feng, Can We Beat the Prefix Filtering?, SIGMOD 2012.
 CREATE FUNCTION textsim._count_rows(shingles integer, threshold double precision) RETURNS integer
-LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-RETURN (
-    -- The smallest o with o / n >= threshold, in doubles: the product may be rounded up or down. A planner
-    -- that knows n computes the quotients, so nullif() must hide a division by zero.
-    SELECT least(shingles, shingles + 3 - CASE
-        WHEN (o.overlap - 1) / nullif(shingles, 0) >= threshold THEN o.overlap - 1
-        WHEN o.overlap / nullif(shingles, 0) >= threshold THEN o.overlap
-        ELSE o.overlap + 1 END)::integer
-    FROM (SELECT ceil(threshold * shingles) AS overlap) o
-);
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+-- n - o + 3, where o is the smallest integer with o / n >= threshold, in doubles: the product may be rounded
+-- up or down. A planner that knows n computes the quotients, so nullif() must hide a division by zero.
+RETURN least(shingles, shingles + 3 - ceil(threshold * shingles) + CASE
+    WHEN (ceil(threshold * shingles) - 1) / nullif(shingles, 0) >= threshold THEN 1
+    WHEN ceil(threshold * shingles) / nullif(shingles, 0) >= threshold THEN 0
+    ELSE -1 END)::integer;
 COMMENT ON FUNCTION textsim._count_rows(integer, double precision)
     IS 'how many rows a document of n shingles has in an exact corpus: n - ceil(threshold n) + 3 at most';
 
@@ -188,7 +185,8 @@ RETURN CASE
     ELSE 3
 END;
 COMMENT ON FUNCTION textsim._needed_rows(integer, integer, double precision)
-    IS 'how many rows two documents of a and b shingles share in an exact corpus if they are similar';
+    IS 'how many rows two documents of a and b shingles share in an exact corpus if they are similar, at '
+    'most 3';
 
 CREATE FUNCTION textsim._least_needed_rows(shingles integer, threshold double precision)
 RETURNS integer
@@ -200,16 +198,25 @@ COMMENT ON FUNCTION textsim._least_needed_rows(integer, double precision)
     IS 'how many rows a document shares at least with any candidate, the smallest one included; 1 for '
     'bands, which have no threshold here';
 
+CREATE FUNCTION textsim._ratio(shared bigint, a_count integer, b_count integer)
+RETURNS double precision
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN CASE WHEN shared = 0 THEN 0 ELSE shared / (a_count + b_count - shared)::double precision END;
+COMMENT ON FUNCTION textsim._ratio(bigint, integer, integer)
+    IS 'the Jaccard similarity of two sets, from the number of shared members and the sizes';
+
 CREATE FUNCTION textsim._is_candidate(
     shared bigint, a integer, b integer, threshold double precision)
 RETURNS boolean
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
-RETURN threshold IS NULL OR (
-    least(a, b)::double precision / nullif(greatest(a, b), 0) >= threshold
-    AND shared >= textsim._needed_rows(a, b, threshold));
+-- Past the last row of one document, only its own other shingles can be shared, and the larger document has
+-- more of these: Xiao, Wang, Lin and Yu, Efficient Similarity Joins for Near Duplicate Detection, WWW 2008.
+RETURN threshold IS NULL OR textsim._ratio(
+    least(a, b, shared + greatest(a, b) - textsim._count_rows(greatest(a, b), threshold)), a, b)
+    >= threshold;
 COMMENT ON FUNCTION textsim._is_candidate(bigint, integer, integer, double precision)
-    IS 'whether documents of a and b shingles share enough buckets; the threshold is NULL for bands, of '
-    'which one is enough';
+    IS 'whether documents of a and b shingles share enough buckets to be similar; the threshold is NULL for '
+    'bands, of which one is enough';
 
 CREATE FUNCTION textsim._smallest_values(
     corpus_id integer, shingle_values bigint[], threshold double precision)
@@ -280,13 +287,6 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION textsim._signature(textsim.corpus, text)
     IS 'the signature of a normal form in a corpus';
-
-CREATE FUNCTION textsim._ratio(shared bigint, a_count integer, b_count integer)
-RETURNS double precision
-LANGUAGE sql IMMUTABLE PARALLEL SAFE
-RETURN CASE WHEN shared = 0 THEN 0 ELSE shared / (a_count + b_count - shared)::double precision END;
-COMMENT ON FUNCTION textsim._ratio(bigint, integer, integer)
-    IS 'the Jaccard similarity of two sets, from the number of shared members and the sizes';
 
 CREATE FUNCTION textsim._count_shared(a text[], b text[]) RETURNS bigint
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$

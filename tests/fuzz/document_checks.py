@@ -15,14 +15,14 @@ from tests.fuzz.text_checks import SAMPLE, Numbers
 from tests.support import reference
 from textsim_db.cluster import large_buckets, spanning_forest
 from textsim_db.cluster.keep_representatives import keep_representatives
-from textsim_db.compare import brute_force
+from textsim_db.compare import brute_force, packed_pairs
 from textsim_db.compare.document_rows import Rows
 from textsim_db.compare.jaccard import jaccard_pairs
 from textsim_db.compare.verify import Criterion, values_of_pairs
 from textsim_db.db import binary_format, binary_rows
 from textsim_db.measures import by_name, edits
 from textsim_db.measures.alignment import alignment
-from textsim_db.read import normal_forms, packed_pairs
+from textsim_db.read import normal_forms
 from textsim_db.sketch.ragged import Ragged, of_rows
 from textsim_db.text.tokens import Tokens
 from textsim_db.write import prepared_batch

@@ -15,6 +15,7 @@ import textsim_db as ts
 from tests.support.servers import Server, database_of
 from textsim_db.db.stored_corpus import load
 from textsim_db.read import statements
+from textsim_db.text.shingles import shingles
 
 DOCUMENTS = 20_000
 FAMILY = 5
@@ -147,8 +148,10 @@ def test_lookups_in_an_exact_corpus_use_the_index_and_read_few_rows_and_pages(
     stored = load(loaded_db.engine, "exact")
     keys = rng.sample(sorted(texts), 200)
     chosen = [texts[key] for key in keys]
-    check_one(loaded_db.url, corpus, stored.statement(statements.CANDIDATES_OF_ONE), chosen[:20])
-    check_many(loaded_db.url, corpus, stored.statement(statements.CANDIDATES_OF_MANY), chosen)
+    check_one(
+        loaded_db.url, corpus, stored.statement(statements.EXACT_CANDIDATES_OF_ONE), chosen[:20]
+    )
+    check_many(loaded_db.url, corpus, stored.statement(statements.EXACT_CANDIDATES_OF_MANY), chosen)
     with psycopg.connect(loaded_db.url, autocommit=True) as connection:
         connection.execute(
             "CREATE TABLE mine (key text PRIMARY KEY, owner int, padding text);"
@@ -267,7 +270,10 @@ def check_one(url: str, corpus: ts.Corpus, statement: str, texts: list[str]) -> 
     for text in texts:
         buckets = corpus.buckets(text).tolist()
         bands = len(buckets)
-        plan, shown = explain(url, statement, [buckets, 1])
+        parameters: list[Any] = [buckets]
+        if corpus.config.is_exact:
+            parameters += [1, size_of(corpus, text), corpus.config.threshold]
+        plan, shown = explain(url, statement, parameters)
         read = scans(plan)
         print(f"{read} rows and {pages(plan)} pages read for {plan['Actual Rows']} documents")
         assert plan["Actual Rows"] >= 1, shown
@@ -283,12 +289,19 @@ def check_one(url: str, corpus: ts.Corpus, statement: str, texts: list[str]) -> 
         assert pages(plan) <= limit, f"{pages(plan)} pages read, at most {limit}: {shown}"
 
 
+def size_of(corpus: ts.Corpus, text: str) -> int:
+    return len(shingles(text, str(corpus.config.shingle)))
+
+
 def check_many(url: str, corpus: ts.Corpus, statement: str, texts: list[str]) -> None:
-    parameters: list[list[int]] = [[], [], [1] * len(texts)]
+    parameters: list[Any] = [[], []]
     for number, text in enumerate(texts):
         buckets = corpus.buckets(text).tolist()
         parameters[0] += [number] * len(buckets)
         parameters[1] += buckets
+    if corpus.config.is_exact:
+        sizes = [size_of(corpus, text) for text in texts]
+        parameters += [[1] * len(texts), sizes, corpus.config.threshold]
     plan, shown = explain(url, statement, parameters)
     read = scans(plan)
     assert not any(name.startswith("Seq Scan") for name in read), shown

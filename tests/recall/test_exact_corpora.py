@@ -255,8 +255,9 @@ def check_candidates(
     def candidate_pair(a: str, b: str) -> int:
         """Return the rows that two documents share, 0 if they are too few."""
         shared = sum(n * buckets[b][bucket] for bucket, n in buckets[a].items())
-        needed = reference.needed_overlap(sizes[a], sizes[b], corpus.config.threshold)
-        return shared if needed <= min(sizes[a], sizes[b]) and shared >= min(3, needed) else 0
+        pair = sizes[a], sizes[b], corpus.config.threshold
+        is_possible = reference.needed_overlap(*pair) <= min(sizes[a], sizes[b])
+        return shared if is_possible and shared >= reference.needed_rows(*pair) else 0
 
     expected = {
         (a, b): candidate_pair(a, b)

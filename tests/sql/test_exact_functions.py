@@ -51,7 +51,7 @@ def test_candidates_are_those_of_python(shared_connection: Connection, rng: rand
     )
     for threshold in random_quotients(rng, 30):
         pairs = [
-            (rng.randrange(1, 5), rng.randrange(1, 50), rng.randrange(1, 50)) for _ in range(200)
+            (rng.randrange(1, 12), rng.randrange(1, 50), rng.randrange(1, 50)) for _ in range(500)
         ]
         columns = [list(values) for values in zip(*pairs, strict=True)]
         candidates = column(shared_connection, query, threshold, *columns)

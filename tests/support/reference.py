@@ -211,6 +211,15 @@ def count_rows(size: int, threshold: float) -> int:
     return min(size, size - overlap + 3)
 
 
+def needed_rows(a: int, b: int, threshold: float) -> int:
+    """Return how many rows documents of a and b shingles share in an exact corpus if they are similar.
+
+    The shingles of the larger document that have no row may all be shared as well.
+    """
+    larger = max(a, b)
+    return needed_overlap(a, b, threshold) - (larger - count_rows(larger, threshold))
+
+
 def exact_signature(
     values: Sequence[int], threshold: float, classes: Mapping[int, int] | None = None
 ) -> list[int]:

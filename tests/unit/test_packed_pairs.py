@@ -9,7 +9,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from textsim_db.read.packed_pairs import (
+from textsim_db.compare.packed_pairs import (
     ALL,
     BucketsOfDocuments,
     Members,

@@ -14,7 +14,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.support import reference
-from textsim_db.read.packed_pairs import count_shared
+from textsim_db.compare.packed_pairs import count_shared
 from textsim_db.settings import CorpusSettings
 from textsim_db.sketch.ragged import Ragged, joined
 from textsim_db.sketch.sketches import buckets, signature
@@ -96,9 +96,9 @@ def test_a_candidate_shares_what_its_sizes_require(threshold: float) -> None:
     for shared in range(5):
         enough = share_enough(np.full(len(sides), shared), a_sizes, b_sizes, threshold).tolist()
         for (a, b), is_candidate in zip(sides.tolist(), enough, strict=True):
-            overlap = reference.needed_overlap(a, b, threshold)
-            allowed = overlap <= min(a, b)
-            assert is_candidate == (allowed and shared >= min(MOST_SHARED, overlap)), (a, b, shared)
+            allowed = reference.needed_overlap(a, b, threshold) <= min(a, b)
+            needed = reference.needed_rows(a, b, threshold)
+            assert is_candidate == (allowed and shared >= needed), (a, b, shared)
 
 
 @pytest.mark.parametrize("threshold", THRESHOLDS)
@@ -107,11 +107,11 @@ def test_the_fewest_rows_hold_for_every_size_of_the_other_document(threshold: fl
     fewest = least_needed(np.arange(largest), threshold).tolist()
     for a in range(1, largest):
         needed = [
-            min(MOST_SHARED, reference.needed_overlap(a, b, threshold))
+            reference.needed_rows(a, b, threshold)
             for b in range(1, 4 * largest)
             if min(a, b) / max(a, b) >= threshold
         ]
-        assert fewest[a] <= min(needed)
+        assert fewest[a] <= min([*needed, MOST_SHARED])
 
 
 @pytest.mark.parametrize("threshold", THRESHOLDS[1:])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -32,6 +33,13 @@ def concatenated(rows: Rows, others: Rows) -> Rows:
         np.concatenate((rows.shingle_counts, others.shingle_counts)),
         rows.n,
     )
+
+
+def code_points(forms: Sequence[str]) -> tuple[Int32Array, Int64Array]:
+    """Return the code points of texts, one text after another, and their bounds."""
+    offsets = np.zeros(len(forms) + 1, np.int64)
+    np.cumsum(np.fromiter(map(len, forms), np.int64, len(forms)), out=offsets[1:])
+    return np.frombuffer("".join(forms).encode("utf-32-le"), "<i4").astype(np.int32), offsets
 
 
 @inlined_kernel

@@ -81,7 +81,7 @@ def _named(corpus_id: int, text: LiteralString) -> str:
 
 def create(engine: Engine, name: str, config: CorpusConfig) -> StoredCorpus:
     """Store a new corpus with its tables; raises CorpusExists and ConfigurationError."""
-    _check_name(name)
+    check_name(name)
     values = [
         name,
         config.shingle.unit,
@@ -240,7 +240,8 @@ def _corpus(row: dict[str, Any]) -> StoredCorpus:
     return StoredCorpus(row["id"], row["name"], config, row["origin"])
 
 
-def _check_name(name: str) -> None:
+def check_name(name: str) -> None:
+    """Raise ConfigurationError if a corpus cannot have this name."""
     if not isinstance(name, str) or not name.strip():
         raise ConfigurationError(f"the name of the corpus is {name!r}; expected some text")
     if name != _storable(name) or len(name.encode()) > 200:

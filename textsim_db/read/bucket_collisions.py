@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from textsim_db.compare.packed_pairs import left_of, right_of, same_anywhere
 from textsim_db.db.binary_format import Array, load_int4_array
 from textsim_db.db.engine import Connection
 from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.read import statements
-from textsim_db.read.packed_pairs import left_of, right_of, same_anywhere
 from textsim_db.read.snapshot import on_each
 from textsim_db.text.array_types import BoolArray, Int16Array, Int32Array, Int64Array
 

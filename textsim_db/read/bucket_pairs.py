@@ -13,14 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from textsim_db.cluster.spanning_forest import Ids
-from textsim_db.db.binary_format import load_int4_array
-from textsim_db.db.engine import Connection
-from textsim_db.db.store import Store
-from textsim_db.read import statements
-from textsim_db.read.bucket_collisions import FEW_PAIRS, has_equal_band
-from textsim_db.read.bucket_scan import BucketScan, Range
-from textsim_db.read.exact_copies import Copies
-from textsim_db.read.packed_pairs import (
+from textsim_db.compare.packed_pairs import (
     ALL,
     BucketsOfDocuments,
     Members,
@@ -34,6 +27,13 @@ from textsim_db.read.packed_pairs import (
     pairs_of,
     right_of,
 )
+from textsim_db.db.binary_format import load_int4_array
+from textsim_db.db.engine import Connection
+from textsim_db.db.store import Store
+from textsim_db.read import statements
+from textsim_db.read.bucket_collisions import FEW_PAIRS, has_equal_band
+from textsim_db.read.bucket_scan import BucketScan, Range
+from textsim_db.read.exact_copies import Copies
 from textsim_db.read.snapshot import on_each, with_second
 from textsim_db.sketch.smallest_values import MOST_SHARED, most_of_small, share_enough
 from textsim_db.text.array_types import BoolArray, ByteArray, Int32Array, Int64Array

@@ -12,11 +12,11 @@ from typing import Any, LiteralString, NamedTuple
 
 import numpy as np
 
+from textsim_db.compare.packed_pairs import Members, joined_members, members_of
 from textsim_db.db.binary_format import Array, load_int4_array
 from textsim_db.db.engine import Connection
 from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.read import statements
-from textsim_db.read.packed_pairs import Members, joined_members, members_of
 from textsim_db.text.array_types import Int32Array
 
 RANGE_BYTES = 96 * 1024 * 1024

@@ -1,6 +1,6 @@
 """Candidates: the documents that share buckets with a query, found by a join with the band index.
 
-One shared bucket makes a candidate; in an exact corpus, as many as the sizes of both require.
+One shared bucket makes a candidate. In an exact corpus, the sizes of both documents decide how many.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from textsim_db.read import statements
 from textsim_db.settings import CorpusConfig
 from textsim_db.sketch.ragged import Buckets
 from textsim_db.sketch.sketches import Sketches
-from textsim_db.sketch.smallest_values import least_needed, share_enough
+from textsim_db.sketch.smallest_values import least_needed
 from textsim_db.text.array_types import Int32Array, Int64Array
 
 Numbers = npt.NDArray[np.int64]
@@ -29,18 +29,26 @@ Numbers = npt.NDArray[np.int64]
 class Keys(NamedTuple):
     """The keys by which several queries are looked up.
 
-    buckets: those of each; needed: int32 of shape (queries,), how many a candidate shares at least.
+    buckets: those of each; sizes: int32 of shape (queries,), the shingles of each; threshold: of an
+    exact corpus, the similarity that a candidate must be able to reach; None with bands.
     """
 
     buckets: Buckets
-    needed: Int32Array
+    sizes: Int32Array
+    threshold: float | None
+
+    @property
+    def needed(self) -> Int32Array:
+        """How many buckets a candidate shares at least with each query: int32 of shape (queries,)."""
+        if self.threshold is None:
+            return np.ones(len(self.sizes), np.int32)
+        return least_needed(self.sizes.astype(np.int64), self.threshold)
 
 
 def keys_of(buckets: Buckets, shingle_counts: Int64Array, config: CorpusConfig) -> Keys:
     """Return the keys of queries, of which the configuration has the threshold that they ask for."""
-    if config.is_exact:
-        return Keys(buckets, least_needed(shingle_counts, config.threshold))
-    return Keys(buckets, np.ones(len(shingle_counts), np.int32))
+    threshold = config.threshold if config.is_exact else None
+    return Keys(buckets, shingle_counts.astype(np.int32), threshold)
 
 
 class Candidates(NamedTuple):
@@ -77,16 +85,24 @@ def read_candidates(
     prepare: bool = True,
 ) -> Candidates:
     """Return the candidates that a transaction sees; not prepared, the plan fits the tables' sizes."""
-    buckets, needed = keys
-    statement = statements.CANDIDATES_OF_MANY
-    parameters: list[Any] = [Array(buckets.owners()), Array(buckets.values), Array(needed)]
-    if len(needed) == 1:  # without the numbers of the queries the join is a tenth quicker
-        statement = statements.CANDIDATES_OF_ONE
-        parameters = [Array(buckets.values), int(needed[0])]
+    buckets, sizes, threshold = keys
+    is_exact = threshold is not None
+    if len(sizes) == 1:  # without the numbers of the queries the join is a tenth quicker
+        statement = statements.EXACT_CANDIDATES_OF_ONE if is_exact else statements.CANDIDATES_OF_ONE
+        parameters: list[Any] = [Array(buckets.values)]
+        if is_exact:
+            parameters += [int(keys.needed[0]), int(sizes[0]), threshold]
+    else:
+        statement = (
+            statements.EXACT_CANDIDATES_OF_MANY if is_exact else statements.CANDIDATES_OF_MANY
+        )
+        parameters = [Array(buckets.owners()), Array(buckets.values)]
+        if is_exact:
+            parameters += [Array(keys.needed), Array(sizes), threshold]
     if language is not None:
         statement, parameters = statement + statements.OF_LANGUAGE, [*parameters, language]
     rows = cursor.execute(corpus.statement(statement), parameters, prepare=prepare).fetchall()
-    if len(needed) == 1:
+    if len(sizes) == 1:
         return Candidates.of_one_query(rows)
     queries, offsets = load_int4_arrays([row[-1] for row in rows])
     documents = np.repeat(np.arange(len(rows)), np.diff(offsets))
@@ -99,18 +115,13 @@ def count_shared_buckets(
 ) -> list[tuple[str, int]]:
     """Return the keys of one text's candidates, each with the number of buckets that it shares."""
     config = store.corpus.config
+    keys = keys_of(sketches.buckets, sketches.shingle_counts, config)
     statement = statements.COUNT_SHARED_BUCKETS
-    parameters: list[Any] = [Array(sketches.buckets.values)]
+    parameters: list[Any] = [Array(keys.buckets.values), int(keys.sizes[0]), keys.threshold]
     if language is not None:
         statement, parameters = statement + statements.OF_LANGUAGE, [*parameters, language]
     with autocommit(store.engine) as connection:
         cursor = connection.cursor(binary=True)
-        rows = cursor.execute(
+        return cursor.execute(
             store.corpus.statement(statement), parameters, prepare=True
         ).fetchall()
-    if not config.is_exact or not rows:
-        return [(key, shared) for key, shared, _ in rows]
-    shared, sizes = (np.array([row[i] for row in rows], np.int64) for i in (1, 2))
-    own_sizes = np.full(len(rows), sketches.shingle_counts[0])
-    enough = share_enough(shared, own_sizes, sizes, config.threshold)
-    return [rows[i][:2] for i in np.flatnonzero(enough).tolist()]

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 
 from textsim_db.cluster.spanning_forest import Ids
+from textsim_db.compare.packed_pairs import Members, is_among, left_of, offsets_of, right_of
 from textsim_db.db.binary_format import Array, load_int4_array, load_int8_array
 from textsim_db.db.engine import Connection
 from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.read import statements
-from textsim_db.read.packed_pairs import Members, is_among, left_of, offsets_of, right_of
 from textsim_db.text.array_types import BoolArray, Int32Array, Int64Array
 
 DOCUMENTS_AT_ONCE = 50_000

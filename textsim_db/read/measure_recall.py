@@ -13,12 +13,12 @@ from textsim_db.cluster.spanning_forest import Ids
 from textsim_db.compare import jaccard
 from textsim_db.compare.brute_force import BINS, Index, make_index, overlaps
 from textsim_db.compare.document_rows import concatenated
+from textsim_db.compare.packed_pairs import count_shared
 from textsim_db.db.binary_format import Array
 from textsim_db.db.engine import Connection
 from textsim_db.db.store import Store
 from textsim_db.read import statements
 from textsim_db.read.candidates import Keys, keys_of
-from textsim_db.read.packed_pairs import count_shared
 from textsim_db.read.snapshot import snapshot
 from textsim_db.read.stored_documents import StoredDocuments, Vocabulary
 from textsim_db.results import Pair, RecallReport
@@ -164,8 +164,8 @@ class _Comparison:
 
     def _candidates(self) -> list[int]:
         """Return how many others share enough buckets with each document of the sample."""
-        buckets, needed = self._keys
-        parameters = [Array(buckets.owners()), Array(buckets.values), Array(needed)]
+        buckets, sizes, threshold = self._keys
+        parameters = [Array(buckets.owners()), Array(buckets.values), Array(sizes), threshold]
         rows = self._execute(statements.COUNT_CANDIDATES, parameters)
         return sorted(count for (count,) in rows)
 

@@ -16,13 +16,13 @@ import numpy as np
 
 from textsim_db.cluster import large_buckets
 from textsim_db.cluster.spanning_forest import Ids, Links
+from textsim_db.compare.packed_pairs import left_of, pack, right_of
 from textsim_db.compare.verify import Criterion, values_of_pairs
 from textsim_db.db.engine import Connection
 from textsim_db.db.store import Store
 from textsim_db.measures.by_name import JACCARD
 from textsim_db.read.bucket_pairs import CandidatePairs, documents_of
 from textsim_db.read.document_cache import DocumentCache
-from textsim_db.read.packed_pairs import left_of, pack, right_of
 from textsim_db.read.snapshot import snapshot
 from textsim_db.read.stored_documents import StoredDocuments
 from textsim_db.results import Pair

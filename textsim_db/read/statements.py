@@ -23,7 +23,7 @@ IMPORT_SNAPSHOT: Final[LiteralString] = "SET TRANSACTION SNAPSHOT {}"
 # Searches: the candidates of texts.
 
 COUNT_SHARED_BUCKETS: Final[LiteralString] = """
-SELECT d.key, c.shared, d.shingle_count
+SELECT d.key, c.shared
 FROM (
     SELECT b.document_id, count(*) AS shared
     FROM pg_catalog.unnest(%s::integer[]) q (bucket)
@@ -31,6 +31,7 @@ FROM (
     GROUP BY b.document_id
 ) c
 JOIN {document} d ON d.id = c.document_id
+WHERE textsim._is_candidate(c.shared, d.shingle_count, %s, %s)
 """
 CANDIDATES_OF_ONE: Final[LiteralString] = f"""
 SELECT {_FIELDS}
@@ -38,9 +39,10 @@ FROM (
     SELECT b.document_id
     FROM pg_catalog.unnest(%s::integer[]) q (bucket)
     JOIN {{band}} b ON b.bucket = q.bucket
-    GROUP BY b.document_id HAVING count(*) >= %s
+    GROUP BY b.document_id
 ) c
 JOIN {{document}} d ON d.id = c.document_id
+WHERE true
 """
 CANDIDATES_OF_MANY: Final[LiteralString] = f"""
 /* textsim-db: candidates of many texts in corpus {{id}} */
@@ -51,13 +53,50 @@ FROM (
         SELECT b.document_id, q.query
         FROM unnest(%s::integer[], %s::integer[]) q (query, bucket)
         JOIN {{band}} b ON b.bucket = q.bucket
-        GROUP BY b.document_id, q.query HAVING count(*) >= (%s::integer[])[q.query + 1]
+        GROUP BY b.document_id, q.query
     ) p
     GROUP BY p.document_id
 ) c
 JOIN {{document}} d ON d.id = c.document_id
+WHERE true
 """
-OF_LANGUAGE: Final[LiteralString] = "WHERE d.language = %s"
+# In an exact corpus, the first count keeps documents that share enough rows with any size, and then the
+# sizes of both decide.
+EXACT_CANDIDATES_OF_ONE: Final[LiteralString] = f"""
+SELECT {_FIELDS}
+FROM (
+    SELECT b.document_id, count(*) AS shared
+    FROM pg_catalog.unnest(%s::integer[]) q (bucket)
+    JOIN {{band}} b ON b.bucket = q.bucket
+    GROUP BY b.document_id HAVING count(*) >= %s
+) c
+JOIN {{document}} d ON d.id = c.document_id
+WHERE textsim._is_candidate(c.shared, d.shingle_count, %s, %s)
+"""
+_EXACT_PAIRS_OF_MANY: Final[LiteralString] = """
+        SELECT s.document_id, s.query
+        FROM (
+            SELECT b.document_id, q.query, count(*) AS shared
+            FROM unnest(%s::integer[], %s::integer[]) q (query, bucket)
+            JOIN {band} b ON b.bucket = q.bucket
+            GROUP BY b.document_id, q.query HAVING count(*) >= (%s::integer[])[q.query + 1]
+        ) s
+        JOIN {document} e ON e.id = s.document_id
+        WHERE textsim._is_candidate(
+            s.shared, e.shingle_count, (%s::integer[])[s.query + 1], %s)"""
+EXACT_CANDIDATES_OF_MANY: Final[LiteralString] = f"""
+/* textsim-db: candidates of many texts in corpus {{id}} */
+SELECT {_FIELDS}, pg_catalog.array_send(c.queries)
+FROM (
+    SELECT p.document_id, pg_catalog.array_agg(p.query) AS queries
+    FROM ({_EXACT_PAIRS_OF_MANY}
+    ) p
+    GROUP BY p.document_id
+) c
+JOIN {{document}} d ON d.id = c.document_id
+WHERE true
+"""
+OF_LANGUAGE: Final[LiteralString] = "AND d.language = %s"
 """Limits the statements above to the documents of one language."""
 
 DOCUMENT_OF_KEY: Final[LiteralString] = f"SELECT {_FIELDS} FROM {{document}} d WHERE d.key = %s"
@@ -188,11 +227,13 @@ COUNT_CANDIDATES: Final[LiteralString] = """
 /* textsim-db: measure recall of corpus {id}: candidates */
 SELECT count(*) - 1
 FROM (
-    SELECT q.query
+    SELECT b.document_id, q.query, count(*) AS shared
     FROM unnest(%s::integer[], %s::integer[]) q (query, bucket)
     JOIN {band} b ON b.bucket = q.bucket
-    GROUP BY q.query, b.document_id HAVING count(*) >= (%s::integer[])[q.query + 1]
+    GROUP BY b.document_id, q.query
 ) p
+JOIN {document} d ON d.id = p.document_id
+WHERE textsim._is_candidate(p.shared, d.shingle_count, (%s::integer[])[p.query + 1], %s)
 GROUP BY p.query
 """
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from textsim_db.compare.document_rows import Rows
+from textsim_db.compare.document_rows import Rows, code_points
 from textsim_db.db.binary_format import dump_array
 from textsim_db.db.binary_rows import load_int4_arrays
 from textsim_db.db.dictionary import Dictionary, unknown_word
@@ -101,7 +101,7 @@ class StoredDocuments:
         forms = normal_forms(*load_int4_arrays(word_ids), self._vocabulary.dictionary)
         for i, form in self._waiting.items():
             forms[i] = form
-        return _code_points(forms)
+        return code_points(forms)
 
     def signatures(self, numbers: npt.NDArray[np.int64]) -> Signatures:
         """Return the signatures of documents by number; raises DatabaseError for a damaged one."""
@@ -120,7 +120,7 @@ def rows_of_tokens(
     """Return texts that are not stored as rows that can be compared with stored documents."""
     if of_shingles and shingle.unit == "char":
         spans = pairwise(tokens.normal_offsets.tolist())
-        numbers, offsets = _code_points([tokens.span(start, end) for start, end in spans])
+        numbers, offsets = code_points([tokens.span(start, end) for start, end in spans])
     else:
         numbers, offsets = vocabulary.numbers(tokens), tokens.word_offsets
     return Rows(numbers, offsets, shingle_counts, shingle.n)
@@ -149,9 +149,3 @@ def normal_forms(
 ) -> list[str]:
     """Return the normal forms of documents, from word ids as load_int4_arrays returns them."""
     return [form.decode() for form in compose_forms(word_ids, offsets, dictionary.texts)]
-
-
-def _code_points(forms: Sequence[str]) -> Ragged:
-    offsets = np.zeros(len(forms) + 1, np.int64)
-    np.cumsum(np.fromiter(map(len, forms), np.int64, len(forms)), out=offsets[1:])
-    return np.frombuffer("".join(forms).encode("utf-32-le"), "<i4").astype(np.int32), offsets

@@ -20,7 +20,7 @@ from textsim_db.text.array_types import BoolArray, HashArray, Int32Array, Int64A
 from textsim_db.text.numba_compiler import inlined_kernel, kernel
 
 MOST_SHARED = 3
-"""The rows that two documents must share, unless they are too small to share as many."""
+"""The rows that two documents share at least, unless they are too small to share as many."""
 SPARE = 1.25
 """How many more values than rows are sorted first, in case that some are common."""
 _LARGEST_INT4 = 2**31 - 1
@@ -175,15 +175,22 @@ def _least_overlap(size: int, threshold: float) -> int:
 def share_enough(
     shared: Int64Array, a_sizes: Int64Array, b_sizes: Int64Array, threshold: float
 ) -> BoolArray:
-    """Say which pairs are candidates: their sizes allow the threshold, and they share enough rows.
+    """Say which pairs are candidates: the rows that they share allow the threshold.
 
     shared: (pairs,), equal rows of both; a_sizes, b_sizes: (pairs,), the shingles of both.
+
+    Past the last row of one of the two documents, only its own other shingles can be shared. The larger
+    document has more of these. So the pair has at most as many shingles in common as shared rows and
+    shingles of the larger document without a row. Documents of equal size need far more than
+    MOST_SHARED rows: Xiao, Wang, Lin and Yu, "Efficient Similarity Joins for Near Duplicate Detection",
+    WWW 2008, section 4, without the positions.
     """
     result = np.empty(len(shared), np.bool_)
     for i in range(len(shared)):
         a, b = a_sizes[i], b_sizes[i]
-        allows = min(a, b) / max(a, b) >= threshold
-        result[i] = allows and shared[i] >= _needed(a, b, threshold)
+        larger = max(a, b)
+        common = min(min(a, b), shared[i] + larger - _count_rows(larger, threshold))
+        result[i] = common / (a + b - common) >= threshold
     return result
 
 
@@ -203,7 +210,7 @@ def least_needed(sizes: Int64Array, threshold: float) -> Int32Array:
 
 @inlined_kernel
 def _needed(a: int, b: int, threshold: float) -> int:
-    """Return how many rows documents of a and b shingles share if they reach the threshold."""
+    """Return how many rows, at most 3, documents of a and b shingles share if they are similar."""
     for overlap in range(1, MOST_SHARED):
         if overlap >= a + b - overlap or overlap / (a + b - overlap) >= threshold:
             return overlap

@@ -54,7 +54,7 @@ def add_many(store: Store, documents: Iterable[Any], progress: Progress | None =
     report = AddReport()
     written_keys = KeySet()
     with (
-        _ready_batches(store, documents) as batches,
+        ready_batches(store, documents) as batches,
         ThreadPoolExecutor(1) as executor,
         DeferredIndex(store) as index,
     ):
@@ -108,7 +108,7 @@ def with_word_ids(batch: Batch, store: Store) -> Batch:
 
 
 @contextmanager
-def _ready_batches(
+def ready_batches(
     store: Store, documents: Iterable[Any]
 ) -> Generator[Generator[Batch, None, None], None, None]:
     """Lend the batches with their word ids; later batches are computed while one is written."""

@@ -61,7 +61,7 @@ def rebuild(store: Store, config: CorpusConfig, progress: Progress | None = None
     corpus, or if the new corpus is to be unique and has twins.
     """
     engine, old = store.engine, store.corpus
-    with _lock_of_rebuilds(store), temporary_name(engine) as name:
+    with lock_of_rebuilds(store), temporary_name(engine) as name:
         new = stored_corpus.create(engine, name, config)
         try:
             built = replace(store, corpus=new)
@@ -69,7 +69,7 @@ def rebuild(store: Store, config: CorpusConfig, progress: Progress | None = None
             check = TwinCheck(old, built, copier)
             check.refuse_sources()
             _copy(built, copier, check, progress)
-            _replace(store, copier, check)
+            replace_corpus(store, copier, check)
         except BaseException as error:
             is_uncertain = isinstance(error, psycopg.Error) and is_lost(error)
             if not (is_uncertain and _is_in_place(engine, old.name, new)):
@@ -77,13 +77,12 @@ def rebuild(store: Store, config: CorpusConfig, progress: Progress | None = None
                 with suppress(TextsimError):
                     stored_corpus.drop_named(engine, name)
                 raise
-        _wait_for_readers(engine)
-        _drop_replaced(engine, old)
+        drop_replaced(engine, old)
     return StoredCorpus(new.id, old.name, config, old.origin)
 
 
 @contextmanager
-def _lock_of_rebuilds(store: Store) -> Iterator[None]:
+def lock_of_rebuilds(store: Store) -> Iterator[None]:
     """Hold the lock against other rebuilds of a corpus; sessions that create a view share it."""
     corpus = store.corpus
     with locked(store.engine, f"textsim rebuild of corpus {corpus.id}") as name:
@@ -125,7 +124,7 @@ def _copy(built: Store, copier: CorpusCopier, check: TwinCheck, progress: Progre
             return
 
 
-def _replace(store: Store, copier: CorpusCopier, check: TwinCheck) -> None:
+def replace_corpus(store: Store, copier: CorpusCopier, check: TwinCheck) -> None:
     """Copy the last changes while writers wait, and replace the corpus, in one transaction.
 
     If the lock is not free, the transaction is tried again, until the user's lock_timeout is over.
@@ -182,8 +181,9 @@ def _open_transactions(engine: Engine) -> set[str]:
         return {number for (number,) in connection.execute(statements.OPEN_TRANSACTIONS)}
 
 
-def _drop_replaced(engine: Engine, old: StoredCorpus) -> None:
+def drop_replaced(engine: Engine, old: StoredCorpus) -> None:
     """Drop the replaced corpus; if transactions still read it, the next rebuild drops it."""
+    _wait_for_readers(engine)
     try:
         stored_corpus.drop(engine, old, DROP_PATIENCE)
     except CorpusNotFound:

@@ -1,0 +1,20 @@
+"""One Spark session for all tests of this folder; without Java or PySpark they are skipped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.support import spark as support
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    if reason := support.missing():
+        pytest.skip(reason)
+    yield from support.open_session(tmp_path_factory.mktemp("spark"))

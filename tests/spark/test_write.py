@@ -1,0 +1,46 @@
+"""write(): the corpus equals that of add_many(), and nobody sees it before it is complete."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import textsim_db as ts
+from benchmarks.generate import documents
+from tests.support.rebuilds import stored_rows
+from textsim_db import spark as textsim_spark
+from textsim_db.db import stored_corpus
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = [
+    pytest.mark.one_server,
+    pytest.mark.filterwarnings("ignore::FutureWarning"),
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+]
+
+TEXTS = [*documents(2000, words=30, planted=0.3, seed=8), ("empty", ""), ("long", "a b " * 5000)]
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{}, {"shingle": "char:5", "threshold": 0.7}, {"recall": 1.0, "threshold": 0.5}],
+    ids=str,
+)
+@pytest.mark.parametrize("partitions", [1, 7])
+def test_a_written_corpus_equals_an_added_one(
+    spark: SparkSession, db: ts.Database, settings: dict[str, Any], partitions: int
+) -> None:
+    df = spark.createDataFrame(TEXTS, "id string, text string").repartition(partitions)
+    report = textsim_spark.write(df, db.url, "c", **settings)
+    assert report == ts.AddReport(added=len(TEXTS))
+    added = db.create_corpus("added", **settings)
+    added.add_many(TEXTS)
+    corpus = db.corpus("c")
+    assert corpus.config == db.corpus("added").config
+    assert stored_rows(db, "c") == stored_rows(db, "added")
+    assert corpus.check() == []
+    assert stored_corpus.names(db.engine) == ["added", "c"]
+    assert sorted(corpus.pairs()) == sorted(db.corpus("added").pairs())

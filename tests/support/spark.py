@@ -1,0 +1,83 @@
+"""A Spark session in this process, and small generated documents to compare."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+Documents = list[tuple[str, str]]
+
+
+def missing() -> str | None:
+    """Return why Spark cannot run here, or None."""
+    home = os.environ.get("JAVA_HOME")
+    if not (shutil.which("java") or (home and Path(home, "bin", "java").exists())):
+        return "Spark needs Java 17 or newer: install OpenJDK"
+    try:
+        import pyspark  # noqa: F401
+    except ImportError:
+        return "Spark needs PySpark: pip install textsim-db[spark]"
+    return None
+
+
+def open_session(folder: Path, master: str = "local[2,4]") -> Iterator[SparkSession]:
+    """Lend a session whose driver only this machine reaches; a task may fail three times."""
+    from pyspark.sql import SparkSession
+
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+    settings = {
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": "127.0.0.1",
+        "spark.local.dir": str(folder),
+        "spark.log.level": "OFF",
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "100",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.warehouse.dir": str(folder / "warehouse"),
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+    }
+    builder = SparkSession.builder.master(master)
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    session = builder.getOrCreate()
+    yield session
+    session.stop()
+
+
+def frame(spark: SparkSession, documents: Documents, partitions: int = 2) -> DataFrame:
+    """Return documents as a DataFrame with the columns id and text."""
+    return spark.createDataFrame(documents, "id string, text string").repartition(partitions)
+
+
+def rows(result: DataFrame) -> list[Any]:
+    """Return the rows of a result in order; lists become tuples."""
+    return sorted(
+        tuple(tuple(value) if isinstance(value, list) else value for value in row)
+        for row in result.collect()
+    )
+
+
+def near_duplicates(rng: random.Random, count: int, words: int = 60) -> Documents:
+    """Return documents of which every third is a changed copy of an earlier one."""
+    texts: list[list[str]] = []
+    for number in range(count):
+        if number % 3 == 2:
+            text = list(rng.choice(texts))
+            for place in rng.sample(range(len(text)), rng.randrange(0, len(text) // 10 + 1)):
+                text[place] = f"new{rng.randrange(1000)}"
+        else:
+            text = [
+                f"w{int(rng.paretovariate(0.6)) % 5000}" for _ in range(rng.randrange(1, words))
+            ]
+        texts.append(text)
+    keys = rng.sample(range(10 * count), count)
+    return [(f"k{key}", " ".join(text)) for key, text in zip(keys, texts, strict=True)]

@@ -1,0 +1,149 @@
+"""First stage: documents in, their buckets out, packed into messages to the partitions of buckets."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+
+from textsim_db.errors import DocumentError
+from textsim_db.results import Refusal
+from textsim_db.settings import Bands, CorpusConfig
+from textsim_db.sketch.sketches import Sketches, sketch
+from textsim_db.sketch.smallest_values import most_of_small
+from textsim_db.spark.accept_documents import Accepted, accept
+from textsim_db.spark.messages import (
+    Entries,
+    Message,
+    pack_entries,
+    pack_numbers,
+    sorted_entries,
+    to_arrow,
+)
+from textsim_db.text.array_types import HashArray, Int64Array
+
+ENTRIES_AT_ONCE = 1_000_000
+"""The buckets that a task packs at once. More make larger messages, and take more memory."""
+MOST_NAMED = 1_000
+"""The refused rows that each task names; all are counted."""
+KEY_BITS = 48
+SMALL = np.uint64(1)
+"""The lowest bit of a key that only small documents of an exact corpus have."""
+
+
+def send_buckets(
+    batches: Iterator[pa.RecordBatch], config: CorpusConfig, partitions: int
+) -> Iterator[pa.RecordBatch]:
+    """Yield messages with the buckets of documents, which come as rows (key, text, number)."""
+    outbox = _Outbox(partitions)
+    for batch in batches:
+        accepted = accept(batch.column(0), batch.column(1))
+        numbers = batch.column(2).to_numpy()[accepted.places]
+        outbox.refuse(accepted.refused)
+        for sketches, chosen in sketch_accepted(accepted, config, outbox):
+            outbox.add(entries_of(sketches, numbers[chosen], config), numbers[chosen])
+            if outbox.count > ENTRIES_AT_ONCE:
+                yield outbox.flush()
+    yield outbox.flush()
+
+
+def sketch_accepted(
+    accepted: Accepted, config: CorpusConfig, outbox: _Outbox
+) -> Iterator[tuple[Sketches, Int64Array]]:
+    """Yield the sketches of documents, with their places; refuse texts whose normal form is too long."""
+    try:
+        yield sketch(accepted.texts, config), np.arange(len(accepted.texts))
+    except DocumentError:
+        for i, text in enumerate(accepted.texts):
+            try:
+                yield sketch([text], config), np.array([i])
+            except DocumentError as error:
+                outbox.refuse([Refusal(accepted.keys[i].decode(), str(error))])
+
+
+@dataclass
+class _Outbox:
+    """What a task has to send: entries, the numbers of its documents, and its refused rows."""
+
+    partitions: int
+    count: int = 0
+    entries: list[Entries] = field(default_factory=list)
+    numbers: list[Int64Array] = field(default_factory=list)
+    refused: list[Refusal] = field(default_factory=list)
+    refused_count: int = 0
+
+    def add(self, entries: Entries, numbers: Int64Array) -> None:
+        self.entries.append(entries)
+        self.numbers.append(numbers)
+        self.count += len(entries.keys) + len(numbers)
+
+    def refuse(self, refused: list[Refusal]) -> None:
+        self.refused_count += len(refused)
+        self.refused += refused[: MOST_NAMED - len(self.refused)]
+
+    def flush(self) -> pa.RecordBatch:
+        """Return all messages, and forget them."""
+        messages = [*self._entry_messages(), *self._number_messages()]
+        if self.refused_count:
+            data = json.dumps([self.refused_count, self.refused]).encode()
+            messages.append(Message(0, "refused", data))
+        for values in (self.entries, self.numbers, self.refused):
+            values.clear()
+        self.count = self.refused_count = 0
+        return to_arrow(messages)
+
+    def _entry_messages(self) -> Iterator[Message]:
+        keys = np.concatenate([np.empty(0, np.uint64), *(part.keys for part in self.entries)])
+        numbers = np.concatenate([np.empty(0, np.int64), *(part.numbers for part in self.entries)])
+        entries = sorted_entries(keys, numbers)
+        for partition, part in self._parts(entries.keys, KEY_BITS):
+            data = pack_entries(Entries(entries.keys[part], entries.numbers[part]))
+            yield Message(partition, "entries", data)
+
+    def _number_messages(self) -> Iterator[Message]:
+        numbers = np.concatenate([np.empty(0, np.int64), *self.numbers]).view(np.uint64)
+        numbers.sort()
+        for partition, part in self._parts(numbers, 64):
+            yield Message(partition, "numbers", pack_numbers(numbers[part].view(np.int64)))
+
+    def _parts(self, values: HashArray, bits: int) -> Iterator[tuple[int, slice]]:
+        """Yield each partition that has a part of the values, which are sorted and have these bits."""
+        # The integers of Python do not overflow.
+        starts = [(partition << bits) // self.partitions for partition in range(self.partitions)]
+        cuts = [*np.searchsorted(values, np.array(starts, np.uint64)).tolist(), len(values)]
+        for partition, (start, end) in enumerate(pairwise(cuts)):
+            if start < end:
+                yield partition, slice(start, end)
+
+
+def entries_of(sketches: Sketches, numbers: Int64Array, config: CorpusConfig) -> Entries:
+    """Return the buckets of documents as entries; numbers: the number of each document."""
+    buckets = sketches.buckets
+    keys = buckets.values.astype(np.uint32).astype(np.uint64) << np.uint64(16)
+    owners = numbers[buckets.owners()]
+    if config.banding is not None:
+        return Entries(keys | _check_bits(sketches, config.banding, config.num_hashes), owners)
+    is_small = sketches.shingle_counts < most_of_small(config.threshold)
+    of_small = np.repeat(is_small, buckets.sizes)
+    return Entries(
+        np.concatenate((keys, keys[of_small] | SMALL)),
+        np.concatenate((owners, owners[of_small])),
+    )
+
+
+def _check_bits(sketches: Sketches, banding: Bands, num_hashes: int) -> HashArray:
+    """Return 16 more bits for each bucket, a hash of the values of its band.
+
+    Buckets of 32 bits collide. In 100 million documents each document would have seven accidental
+    candidates, and all documents would be one component.
+    """
+    bands, rows = banding
+    matrix = sketches.signatures.values.reshape(-1, num_hashes)[:, : bands * rows]
+    values = matrix.astype(np.uint64).reshape(-1, bands, rows)
+    factors = np.random.default_rng(0).integers(0, 2**64, rows, np.uint64) | np.uint64(1)
+    hashed: HashArray = (values * factors).sum(axis=2, dtype=np.uint64) >> np.uint64(48)
+    return hashed.ravel()

@@ -1,0 +1,16 @@
+"""The SQL statements of this package."""
+
+from __future__ import annotations
+
+from typing import Final, LiteralString
+
+HAS_DOCUMENTS: Final[LiteralString] = "SELECT EXISTS (SELECT FROM {document})"
+COUNT_DOCUMENTS: Final[LiteralString] = """
+/* textsim-db: count the documents of corpus {id} */ SELECT count(*) FROM {document}
+"""
+TAKE_NAME: Final[LiteralString] = """
+UPDATE textsim.corpus c SET name = %(name)s
+WHERE c.id = %(id)s
+    AND NOT EXISTS (SELECT FROM textsim.corpus o WHERE o.name = %(name)s AND o.id <> c.id)
+RETURNING c.id
+"""

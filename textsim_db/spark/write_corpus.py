@@ -1,0 +1,221 @@
+"""Writes the documents of a DataFrame into a corpus of PostgreSQL.
+
+survey -> hidden corpus -> tasks store documents and band rows -> index -> the corpus takes its name.
+An existing corpus with documents gets them directly.
+"""
+
+from __future__ import annotations
+
+import logging
+import shlex
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from pyspark.sql import DataFrame
+from sqlalchemy import Engine
+
+from textsim_db.database import connect
+from textsim_db.db import stored_corpus
+from textsim_db.db.dictionary import Dictionary
+from textsim_db.db.engine import database_errors
+from textsim_db.db.store import Store
+from textsim_db.db.stored_corpus import StoredCorpus
+from textsim_db.errors import (
+    ConfigurationError,
+    CorpusNotFound,
+    DocumentError,
+    shown,
+    suggestion,
+)
+from textsim_db.results import AddReport, Refusal
+from textsim_db.settings import CorpusConfig, CorpusSettings, check_count
+from textsim_db.sketch.common_values import FEWEST_DOCUMENTS, learn_common
+from textsim_db.spark.task_store import Target
+from textsim_db.spark.write_hidden import (
+    count_documents,
+    digits_of,
+    has_documents,
+    open_hidden,
+    replace_empty,
+    take_name,
+)
+from textsim_db.spark.write_survey import Survey, documents_of, sample, survey
+from textsim_db.spark.write_task import OUTPUT, Task, task_into_existing, task_into_hidden
+from textsim_db.text.stop_words import with_lists
+from textsim_db.text.streams import MAX_WEIGHT
+from textsim_db.write.learn_common import SAMPLE_DOCUMENTS
+from textsim_db.write.prepared_batch import in_batches, prepare
+from textsim_db.write.rebuild import lock_of_rebuilds
+from textsim_db.write.temporary_corpora import check_not_reserved, temporary_name
+from textsim_db.write.vacuum_after_load import settle
+
+log = logging.getLogger(__name__)
+
+WRITERS = 32
+"""Tasks that write at once. More of them need more connections, and wait for the same server."""
+MAX_WRITERS = 10_000
+SAMPLE_CHARACTERS = 8 * MAX_WEIGHT
+"""The characters from which an exact corpus learns at most, as in Corpus.add_many()."""
+
+
+def write(
+    df: DataFrame,
+    url: str | None,
+    corpus: str,
+    key: str = "id",
+    text: str = "text",
+    *,
+    writers: int = WRITERS,
+    **settings: Any,
+) -> AddReport:
+    """Write the documents of a DataFrame into a corpus, with the result of Corpus.add_many().
+
+    If the corpus does not exist or is empty, the documents go into a hidden corpus, which takes the
+    name when it is complete. Until then nobody sees any of them. If the call fails or is killed, a
+    second call with the same arguments goes on where it stopped. An existing corpus with documents
+    gets them directly, in transactions of up to 5,000 documents: documents with stored keys are
+    replaced.
+
+    Args:
+        df: the documents. Spark may compute it several times, so it must have the same rows each time.
+        url: the address of the database, for the driver and for all executors. A password may stand in
+            the file that PGPASSFILE names on each of them, instead of the address. None takes
+            TEXTSIM_DATABASE_URL or the embedded PostgreSQL, which only executors of this machine reach.
+        corpus: the name of the corpus.
+        key: the column of the keys: strings or whole numbers.
+        text: the column of the texts.
+        writers: the tasks that write at once. Each has two connections to the server.
+        settings: the settings of a new corpus, as in Database.create_corpus(). An existing corpus must
+            have the same settings, unless none are given.
+
+    Raises:
+        DocumentError: two rows have the same key, or the DataFrame had other rows when it was computed
+            again.
+        ConfigurationError: a column is missing or has another type, a setting is out of range, or the
+            corpus is unique.
+        CorpusExists: the corpus exists with other settings, or was created meanwhile.
+        CorpusBusy: another session writes the same documents, or rebuilds the corpus.
+    """
+    check_not_reserved(corpus)
+    stored_corpus.check_name(corpus)
+    check_count(writers, "writers", 1, MAX_WRITERS)
+    wanted = _settings(settings)
+    documents = documents_of(df, key, text)
+    with connect(url) as database, database_errors():
+        existing = _existing(database.engine, corpus, wanted if settings else None)
+        _refuse_unique(corpus, wanted.unique if existing is None else existing.config.unique)
+        found = survey(documents)
+        load = _Load(database.engine, database.url, corpus, documents, found, writers)
+        if existing is None:
+            return load.into_hidden(with_lists(wanted).complete(), None)
+        if has_documents(database.engine, existing):
+            return load.into_existing(existing)
+        with lock_of_rebuilds(Store(database.engine, Dictionary(database.engine), existing)):
+            return load.into_hidden(existing.config, existing)
+
+
+def _settings(settings: dict[str, Any]) -> CorpusSettings:
+    names = [field.name for field in fields(CorpusSettings)]
+    for name in settings:
+        if name not in names:
+            raise TypeError(f'write() has no argument "{name}"{suggestion(name, names)}')
+    return CorpusSettings(**settings)
+
+
+def _refuse_unique(name: str, is_unique: bool) -> None:
+    if is_unique:
+        raise ConfigurationError(
+            f'Spark cannot write into the unique corpus "{shown(name)}": its tasks do not compare their '
+            "documents with those of other tasks; use Corpus.add_many(), or write into a corpus that is "
+            f"not unique, and then: textsim rebuild {shlex.quote(name)} --unique"
+        )
+
+
+def _existing(engine: Engine, name: str, wanted: CorpusSettings | None) -> StoredCorpus | None:
+    try:
+        existing = stored_corpus.load(engine, name)
+    except CorpusNotFound:
+        return None
+    if wanted is not None:
+        with_lists(wanted).check_same(name, existing.config)
+    return existing
+
+
+@dataclass(frozen=True, slots=True)
+class _Load:
+    """The documents of one call of write(), and where they go."""
+
+    engine: Engine
+    address: str
+    name: str
+    documents: DataFrame
+    survey: Survey
+    writers: int
+
+    def into_existing(self, corpus: StoredCorpus) -> AddReport:
+        """Add or replace documents in a corpus that others may use meanwhile."""
+        report = self._run(task_into_existing(Target(self.address, self.name)))
+        settle(Store(self.engine, Dictionary(self.engine), corpus), report.added)
+        return report
+
+    def into_hidden(self, config: CorpusConfig, old: StoredCorpus | None) -> AddReport:
+        """Fill a hidden corpus, and give it the name; old: the empty corpus that has the name."""
+        digits = digits_of(self.name, old, config, self.survey)
+        with temporary_name(self.engine, digits) as hidden_name:
+            hidden, is_resumed = open_hidden(
+                self.engine, hidden_name, lambda: self._learned(config)
+            )
+            log.info(
+                "corpus %s: %s %s documents in hidden corpus %s",
+                *(self.name, "going on with" if is_resumed else "writing"),
+                *(self.survey.rows, hidden.id),
+                extra={"corpus": self.name, "documents": self.survey.rows},
+            )
+            target = Target(self.address, hidden_name)
+            report = self._run(task_into_hidden(target, is_resumed))
+            store = Store(self.engine, Dictionary(self.engine), hidden)
+            stored_corpus.build_band_index(self.engine, hidden)
+            settle(store, report.added)
+            self._check(report, hidden)
+            if old is None:
+                take_name(self.engine, hidden, self.name)
+            else:
+                replace_empty(store, old)
+        return report
+
+    def _learned(self, config: CorpusConfig) -> CorpusConfig:
+        """Return the configuration with common shingles, if the corpus is exact and has none yet."""
+        if not config.is_exact or config.common or self.survey.rows < FEWEST_DOCUMENTS:
+            return config
+        share = min(
+            SAMPLE_DOCUMENTS / self.survey.rows,
+            SAMPLE_CHARACTERS / max(self.survey.characters, 1),
+        )
+        rows = sample(self.documents, share).collect()
+        batches = (prepare(batch, config) for batch in in_batches(map(tuple, rows)))
+        common = learn_common((batch.sketches.tokens for batch in batches), config.shingle)
+        return replace(config, common=common if len(common.values) else None)
+
+    def _run(self, task: Task) -> AddReport:
+        """Run a task on each partition, and return the sum of their reports."""
+        report = AddReport()
+        for row in self.documents.coalesce(self.writers).mapInArrow(task, OUTPUT).collect():
+            if row["reason"] is not None:
+                report.refused.append(Refusal(row["refused"], row["reason"]))
+            report.added += row["added"]
+            report.replaced += row["replaced"]
+            report.unchanged += row["unchanged"]
+        report.refused.sort()
+        return report
+
+    def _check(self, report: AddReport, hidden: StoredCorpus) -> None:
+        """Drop the hidden corpus and raise DocumentError, if the DataFrame gave other rows later."""
+        stored = count_documents(self.engine, hidden)
+        if report.received == self.survey.rows and stored == report.added:
+            return
+        stored_corpus.drop_named(self.engine, hidden.name)
+        raise DocumentError(
+            f"the DataFrame had {self.survey.rows} rows when they were counted, and then "
+            f"{report.received} rows, of which {stored} documents were stored: it gives other rows or "
+            "keys each time it is computed; save it as a table first, and write the table"
+        )

@@ -1,0 +1,131 @@
+"""What a task of write() does: it stores the documents of its partition, in batches.
+
+Spark may run a task again, or twice at the same time. A batch is one transaction with its documents
+and their band rows, and the keys of documents are unique. So a task that runs again finds what is
+stored, and adds what is missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark import TaskContext
+
+from textsim_db.db.engine import autocommit
+from textsim_db.db.store import Store
+from textsim_db.results import AddReport
+from textsim_db.spark.task_store import Target
+from textsim_db.write import statements
+from textsim_db.write.bulk_load import ready_batches
+from textsim_db.write.detect_changes import ADDED, REPLACED
+from textsim_db.write.prepared_batch import in_batches, possible_key
+from textsim_db.write.retry_batch import write_or_retry
+
+Arrow = Iterator[pa.RecordBatch]
+Task = Callable[[Arrow], Arrow]
+
+OUTPUT = "refused string, reason string, added long, replaced long, unchanged long"
+"""The columns that a task returns: a row for each refused document, and a row of counts."""
+_OUTPUT = pa.schema(
+    [
+        *((name, pa.string()) for name in ("refused", "reason")),
+        *((name, pa.int64()) for name in ("added", "replaced", "unchanged")),
+    ]
+)
+
+
+def task_into_hidden(target: Target, is_resumed: bool) -> Task:
+    """Return the task that fills a hidden corpus, which only this call of write() fills.
+
+    It skips documents that an earlier attempt has stored. is_resumed: an earlier call of write() may
+    have stored documents too.
+    """
+
+    def write_partition(batches: Arrow) -> Arrow:
+        report = AddReport()
+        with target.opened() as store:
+            documents = _documents(batches)
+            is_first = not is_resumed and _attempt() == 0
+            if not is_first:
+                documents = _missing(store, documents, report)
+            _add(store, documents, report, are_new=is_first)
+        # If another attempt stored a document first, the document is unchanged, and still new.
+        yield _rows(AddReport(report.stored, refused=report.refused))
+
+    return write_partition
+
+
+def task_into_existing(target: Target) -> Task:
+    """Return the task that adds or replaces documents of a corpus that others may use meanwhile."""
+
+    def write_partition(batches: Arrow) -> Arrow:
+        report = AddReport()
+        with target.opened() as store:
+            _add(store, _documents(batches), report, are_new=False)
+        yield _rows(report)
+
+    return write_partition
+
+
+def _attempt() -> int:
+    context = TaskContext.get()
+    return 0 if context is None else context.attemptNumber()
+
+
+def _add(
+    store: Store, documents: Iterable[tuple[Any, Any]], report: AddReport, are_new: bool
+) -> None:
+    with ready_batches(store, documents) as batches:
+        for batch in batches:
+            outcome = write_or_retry(store, batch, are_new).outcomes
+            added, replaced = (int(np.count_nonzero(outcome == kind)) for kind in (ADDED, REPLACED))
+            report.added += added
+            report.replaced += replaced
+            report.unchanged += len(outcome) - added - replaced
+            report.refused += batch.refused
+
+
+def _documents(batches: Arrow) -> Iterator[tuple[Any, Any]]:
+    for batch in batches:
+        yield from zip(_values(batch.column(0)), _values(batch.column(1)), strict=True)
+
+
+def _values(column: Any) -> list[Any]:
+    try:
+        return list(column.to_pylist())
+    except UnicodeDecodeError:
+        # Spark does not check the UTF-8 of its strings. Lone surrogates stand for the wrong bytes, and
+        # are refused later.
+        values = column.cast(pa.binary()).to_pylist()
+        return [value and value.decode("utf-8", "surrogateescape") for value in values]
+
+
+def _missing(
+    store: Store, documents: Iterator[tuple[Any, Any]], report: AddReport
+) -> Iterator[tuple[Any, Any]]:
+    """Yield the documents whose keys are not stored, and count the other documents."""
+    statement = store.corpus.statement(statements.STORED_KEYS)
+    for piece in in_batches(documents):
+        possible = [key for key, _ in piece if possible_key(key) is not None]
+        with autocommit(store.engine) as connection:
+            stored = {key for (key,) in connection.execute(statement, [possible])}
+        report.unchanged += len(stored)
+        yield from (document for document in piece if document[0] not in stored)
+
+
+def _rows(report: AddReport) -> pa.RecordBatch:
+    """Return the rows of a report, as OUTPUT describes them."""
+    rows: list[tuple[Any, ...]] = [
+        (_shown(refusal.key), refusal.reason, 0, 0, 0) for refusal in report.refused
+    ]
+    rows.append((None, None, report.added, report.replaced, report.unchanged))
+    columns = zip(zip(*rows, strict=True), _OUTPUT, strict=True)
+    arrays = [pa.array(values, field.type) for values, field in columns]
+    return pa.RecordBatch.from_arrays(arrays, schema=_OUTPUT)
+
+
+def _shown(key: str) -> str:
+    return key.encode("utf-8", "backslashreplace").decode()
