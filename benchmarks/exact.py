@@ -2,6 +2,7 @@
 
     python -m benchmarks.exact [--documents 100000] [--words 200] [--threshold 0.8] [--record]
     python -m benchmarks.exact --corpora FOLDER [--record]    # each .jsonl.gz of a folder
+    python -m benchmarks.exact --sets 1432693 [--record]      # load and pairs of small sets
 
 Both corpora hold the same documents. Processor times are those of the client and the server together.
 """
@@ -13,10 +14,11 @@ import gzip
 import json
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import psycopg
 
 import textsim_db as ts
@@ -34,6 +36,13 @@ from benchmarks.record import Table, add_option, markdown, record
 CORPORA = {"bands": 0.95, "exact": 1.0}
 """The recall of each corpus."""
 QUERIES = 1000
+ELEMENTS = 1_600_000
+"""The elements of generated sets."""
+SKEW = 0.6
+"""The exponent of the Zipf distribution of the elements; the most frequent one is in 3 % of the sets."""
+SET_SIZE, SPREAD = 26.5, 1.0
+"""The mean size of a generated set, and the standard deviation of the logarithm of its size."""
+SETS_THRESHOLD = 0.5
 LABELS = {
     "rows": "keys of a document",
     "bytes": "stored, bytes a document",
@@ -57,8 +66,14 @@ LABELS = {
 class Measured:
     """The figures of one corpus."""
 
-    def __init__(self, db: ts.Database, connection: psycopg.Connection[Any], name: str) -> None:
-        self.db, self.connection, self.name = db, connection, name
+    def __init__(
+        self,
+        db: ts.Database,
+        connection: psycopg.Connection[Any],
+        name: str,
+        shingle: str = "word:3",
+    ) -> None:
+        self.db, self.connection, self.name, self.shingle = db, connection, name, shingle
         self.server = Server(connection)
         self.figures: dict[str, float] = {}
 
@@ -67,7 +82,7 @@ class Measured:
         if self.name in self.db.corpora():
             self.db.drop_corpus(self.name)
         self.corpus = self.db.create_corpus(
-            self.name, threshold=threshold, recall=CORPORA[self.name]
+            self.name, self.shingle, threshold=threshold, recall=CORPORA[self.name]
         )
         count = len(texts)
         seconds, processor = self._timed(lambda: self.corpus.add_many(texts))
@@ -137,6 +152,37 @@ class Measured:
         return time.perf_counter() - start, own_seconds() + self.server.seconds() - before
 
 
+def sets(count: int, seed: int = 1) -> Iterator[tuple[str, str]]:
+    """Yield (key, text) of sets as texts whose words are the elements.
+
+    Sizes are log-normal, and every twentieth set is a copy of the set before it, with a fifth of its
+    elements drawn anew.
+    """
+    rng = np.random.default_rng(seed)
+    sizes = np.maximum(1, rng.lognormal(np.log(SET_SIZE) - SPREAD**2 / 2, SPREAD, count)).astype(
+        int
+    )
+    before = np.empty(0, np.int64)
+    for number, size in enumerate(sizes.tolist()):
+        elements = (ELEMENTS * rng.random(size) ** (1 / (1 - SKEW))).astype(np.int64)
+        if number % 20 == 19:
+            elements = np.append(before[len(before) // 5 :], elements[: len(before) // 5])
+        before = elements
+        yield f"set-{number:07d}", " ".join(map(str, elements.tolist()))
+
+
+def measure_sets(count: int, threshold: float) -> tuple[dict[str, dict[str, float]], Table]:
+    """Return the figures of both corpora of generated sets, and those of the load and the pairs."""
+    texts = list(sets(count))
+    with ts.connect() as db, psycopg.connect(db.url, autocommit=True) as connection:
+        sides = [Measured(db, connection, name, "word:1") for name in CORPORA]
+        for side in sides:
+            side.load(texts, threshold)
+            side.pairs()
+        figures = {side.name: side.figures for side in sides}
+    return figures, table(figures)
+
+
 def measure(texts: list[tuple[str, str]], threshold: float) -> dict[str, dict[str, float]]:
     """Return the figures of both corpora."""
     with ts.connect() as db, psycopg.connect(db.url, autocommit=True) as connection:
@@ -156,6 +202,8 @@ def table(figures: dict[str, dict[str, float]]) -> Table:
     bands, exact = figures["bands"], figures["exact"]
     rows = [["", "bands", "exact", "exact / bands"]]
     for name, label in LABELS.items():
+        if name not in exact:
+            continue
         ratio = f"{exact[name] / bands[name]:.2f}" if bands[name] else ""
         rows.append([label, _shown(bands[name]), _shown(exact[name]), ratio])
     return rows
@@ -170,15 +218,23 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="what an exact corpus costs beside bands")
     parser.add_argument("--documents", type=int, default=100_000)
     parser.add_argument("--words", type=int, default=200)
-    parser.add_argument("--threshold", type=float, default=0.8)
+    parser.add_argument("--threshold", type=float)
+    parser.add_argument("--sets", type=int, help="number of generated sets of a few elements")
     add_option(parser)
     parser.add_argument("--corpora", type=Path, help="folder of .jsonl.gz files with id and text")
     arguments = parser.parse_args()
+    threshold = arguments.threshold or (SETS_THRESHOLD if arguments.sets else 0.8)
     if arguments.corpora:
-        measure_corpora(arguments.corpora, arguments.threshold, arguments.record)
+        measure_corpora(arguments.corpora, threshold, arguments.record)
+        return
+    if arguments.sets:
+        figures, rows = measure_sets(arguments.sets, threshold)
+        print(markdown(rows))
+        if arguments.record:
+            record("exact_sets", figures, {"exact_sets": rows})
         return
     texts = list(documents(arguments.documents, arguments.words))
-    figures = measure(texts, arguments.threshold)
+    figures = measure(texts, threshold)
     print(markdown(table(figures)))
     if arguments.record:
         name = f"exact_{arguments.documents}"

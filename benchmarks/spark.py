@@ -4,7 +4,7 @@
     python -m benchmarks.spark --same 100000      # the results of four engines, as checksums
     python -m benchmarks.spark --same articles --corpora FOLDER
 
-Both sides read one file of JSON lines, and start from nothing. The memory is the sum of the proportional
+Both sides read one Parquet file, and start from nothing. The memory is the sum of the proportional
 set sizes of all processes, sampled every half second. The bytes of the shuffle come from Spark's event
 log. The machine may be busy, so compare processor times.
 """
@@ -29,11 +29,14 @@ from typing import Any
 
 import psutil
 import psycopg
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 import textsim_db as ts
 from benchmarks.against_side import Server
 from benchmarks.generate import documents
 from benchmarks.record import Table, add_option, markdown, record
+from textsim_db.text.streams import cut
 
 SAMPLE_SECONDS = 0.5
 LABELS = {
@@ -49,18 +52,20 @@ LABELS = {
 class Watched:
     """A command, with its time, the processor time and the peak memory of its processes.
 
-    server: the processor time and the memory of a database server count too, if it is given.
+    The Java process and the Python processes of Spark do not wait for each other at the end, so their
+    times are sampled with their memory.
     """
 
     def __init__(self, command: list[str], environment: dict[str, str]) -> None:
         self.peak = 0.0
+        self._times: dict[int, float] = {}
         start = time.perf_counter()
         self._process = psutil.Popen(command, env=os.environ | environment)
         thread = threading.Thread(target=self._sample, daemon=True)
         thread.start()
-        _, status, usage = os.wait4(self._process.pid, 0)
+        status = self._process.wait()
         self.seconds = time.perf_counter() - start
-        self.processor = usage.ru_utime + usage.ru_stime
+        thread.join()
         if status:
             raise SystemExit(f"the command ended with status {status}: {' '.join(command)}")
 
@@ -70,20 +75,25 @@ class Watched:
             try:
                 for process in [self._process, *self._process.children(recursive=True)]:
                     total += process.memory_full_info().pss
-            except psutil.Error:
+                    times = process.cpu_times()
+                    self._times[process.pid] = times.user + times.system
+            except psutil.Error:  # a process has just ended
                 if not self._process.is_running():
                     return
             self.peak = max(self.peak, total / 2**20)
             time.sleep(SAMPLE_SECONDS)
 
+    @property
+    def processor(self) -> float:
+        """The seconds of processor time of all processes, without the last moment of each."""
+        return sum(self._times.values())
+
 
 def compare(count: int, folder: Path, master: str) -> dict[str, dict[str, float]]:
     """Return the figures of both sides."""
-    source = folder / "documents.jsonl"
-    with source.open("w", encoding="utf-8") as file:
-        for key, text in documents(count):
-            file.write(json.dumps({"id": key, "text": text}) + "\n")
-    sides = {"textsim dedupe": _with_server(count, source), "Spark": _with_spark(source, master)}
+    source = folder / "documents.parquet"
+    _write_parquet(documents(count), source)
+    sides = {"textsim dedupe": _with_server(source), "Spark": _with_spark(source, master)}
     for figures in sides.values():
         figures["rate"] = count / figures["seconds"]
         figures["processor_us"] = figures.pop("processor") * 1e6 / count
@@ -93,8 +103,16 @@ def compare(count: int, folder: Path, master: str) -> dict[str, dict[str, float]
     return sides
 
 
-def _with_server(count: int, source: Path) -> dict[str, float]:
-    output = source.with_suffix(".unique.jsonl")
+def _write_parquet(rows: Iterable[tuple[str, str]], path: Path) -> None:
+    schema = pa.schema([("id", pa.string()), ("text", pa.string())])
+    with pq.ParquetWriter(path, schema) as writer:
+        for batch in cut(rows, 50_000, lambda _: 0):
+            columns = [list(column) for column in zip(*batch, strict=True)]
+            writer.write_batch(pa.RecordBatch.from_arrays([*map(pa.array, columns)], schema=schema))
+
+
+def _with_server(source: Path) -> dict[str, float]:
+    output = source.with_suffix(".unique.parquet")
     with ts.connect() as db, psycopg.connect(db.url, autocommit=True) as connection:
         server = Server(connection)
         before = server.seconds()
@@ -109,9 +127,9 @@ def _with_spark(source: Path, master: str) -> dict[str, float]:
     log.mkdir()
     with _eventlog(log) as environment:
         command = [sys.executable, "-m", "textsim_db.spark", "dedupe", str(source), str(output)]
-        options = ["--format", "json", "--master", master]
+        options = ["--format", "parquet", "--master", master]
         watched = Watched(command + options, environment)
-    figures = _figures(watched, sorted(output.glob("part-*")))
+    figures = _figures(watched, sorted(output.glob("part-*.parquet")))
     return figures | {"processor": watched.processor, "shuffle_bytes": shuffle_bytes(log)}
 
 
@@ -130,7 +148,7 @@ def _eventlog(folder: Path) -> Iterator[dict[str, str]]:
 
 
 def _figures(watched: Watched, outputs: Iterable[Path]) -> dict[str, Any]:
-    keys = [json.loads(line)["id"] for path in outputs for line in path.open(encoding="utf-8")]
+    keys = [key for path in outputs for key in pq.read_table(path)["id"].to_pylist()]
     return {
         "seconds": watched.seconds,
         "peak_mb": watched.peak,

@@ -134,6 +134,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
     parser.add_argument("--documents", type=int, default=1_000_000)
     parser.add_argument("--words", type=int, default=200)
+    parser.add_argument("--sides", nargs="+", choices=SIDES, default=list(SIDES))
     parser.add_argument("--run", nargs=3, metavar=("SIDE", "FILE", "URL"), help=argparse.SUPPRESS)
     add_option(parser)
     arguments = parser.parse_args()
@@ -145,7 +146,10 @@ def main() -> None:
         with path.open("w", encoding="utf-8") as file:
             for key, text in documents(arguments.documents, arguments.words):
                 file.write(json.dumps({"id": key, "text": text}) + "\n")
-        figures = {side: measure(side, path, arguments.documents, db.url) for side in SIDES}
+        figures = {}
+        for side in arguments.sides:
+            figures[side] = measure(side, path, arguments.documents, db.url)
+            print(side, figures[side], flush=True)
         db.drop_corpus(NAME)
         with temporary_name(db.engine):
             pass  # drops what a run that died has left

@@ -105,7 +105,7 @@ def _parameter(parameter: Any) -> str:
     if parameter.param_type_name == "argument":
         return f"`{_argument_name(parameter)}`: {parameter.help}"
     value = "" if parameter.is_flag or parameter.name == "help" else f" {parameter.metavar}"
-    forms = ", ".join(f"`{form}{value}`" for form in parameter.opts)
+    forms = ", ".join(f"`{form}{value}`" for form in [*parameter.opts, *parameter.secondary_opts])
     default = "" if parameter.is_flag or parameter.default is None else parameter.default
     shown = f" Default: `{getattr(default, 'value', default)}`." if default != "" else ""
     return f"{forms}: {parameter.help}{shown}"

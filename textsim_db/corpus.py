@@ -791,8 +791,8 @@ class Corpus:
             progress: called with the number of documents copied so far, and the number to copy.
 
         Raises:
-            ConfigurationError: a setting is out of range, or a view cannot be moved; or the corpus is
-                to be unique, but its documents match each other, or workers index an attached table.
+            ConfigurationError: a setting is out of range, or a view cannot be moved. With
+                `unique` also if documents match each other, or if workers index an attached table.
             CorpusBusy: another session rebuilds the corpus or creates a view of it.
 
         Examples:

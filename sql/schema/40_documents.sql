@@ -52,19 +52,19 @@ COMMENT ON FUNCTION textsim._changed_buckets(integer[], integer[])
 
 CREATE FUNCTION textsim._write_document(
     c textsim.corpus, source integer, key text, body text, is_stored boolean DEFAULT NULL,
-    keeps_twins boolean DEFAULT false)
+    policy text DEFAULT 'refuse')
 RETURNS boolean
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     is_written boolean;
 BEGIN
     EXECUTE format('SELECT textsim.%I($1, $2, $3, $4, $5)', '_write_' || c.id)
-    INTO is_written USING source, key, textsim._form(c, body), is_stored, keeps_twins;
+    INTO is_written USING source, key, textsim._form(c, body), is_stored, policy;
     RETURN is_written;
 END $$;
-COMMENT ON FUNCTION textsim._write_document(textsim.corpus, integer, text, text, boolean, boolean)
+COMMENT ON FUNCTION textsim._write_document(textsim.corpus, integer, text, text, boolean, text)
     IS 'add or replace a document; false if its words have not changed; NULL if documents of a unique corpus '
-    'match it, unless keeps_twins; is_stored is as in _write_N';
+    'match it; is_stored and policy are as in _write_N';
 
 CREATE FUNCTION textsim._remove_document(c textsim.corpus, source integer, key text)
 RETURNS boolean

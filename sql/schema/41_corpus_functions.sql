@@ -58,7 +58,7 @@ CREATE FUNCTION textsim._write_template() RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN $template$
 CREATE OR REPLACE FUNCTION textsim._write_{id}(
-    source integer, document_key text, form text, is_stored boolean, keeps_twins boolean)
+    source integer, document_key text, form text, is_stored boolean, policy text)
 RETURNS boolean
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
@@ -73,22 +73,20 @@ DECLARE
     new_id bigint;
     new_buckets integer[];
     changed integer[];
-    has_locks boolean := NOT {is_unique};
     twins text[];
     waited_for text[];
 BEGIN
+    {lock}
     WHILE new_id IS NULL LOOP
-        -- Buckets are locked before documents: who has locked buckets waits for the documents of others.
-        IF has_locks THEN
-            SELECT d.* INTO stored FROM textsim.document_{id} d WHERE d.key = document_key FOR UPDATE;
-        ELSE
-            SELECT d.* INTO stored FROM textsim.document_{id} d WHERE d.key = document_key;
-        END IF;
+        SELECT d.* INTO stored FROM textsim.document_{id} d WHERE d.key = document_key FOR UPDATE;
         IF NOT is_stored AND stored.id IS NOT NULL THEN
             RAISE EXCEPTION 'another transaction has just added document "%"', document_key
                 USING ERRCODE = 'unique_violation';
         END IF;
         IF stored.id IS NOT NULL THEN
+            IF policy = 'propose' THEN
+                RETURN false;
+            END IF;
             IF source <> stored.source_id AND textsim._is_attached(stored.source_id) THEN
                 IF {is_unique} THEN
                     PERFORM textsim._raise_taken_key({id}, stored.source_id, document_key);
@@ -107,9 +105,7 @@ BEGIN
             END IF;
         END IF;
         IF new_signature IS NULL THEN
-            shingle_values := textsim._shingle_values(form, {unit}, {n});
             {sketch}
-            new_buckets := textsim._buckets(new_signature, {bands}, {rows});
         END IF;
         {keep_out}
         -- The language stays NULL until the worker that gives word ids identifies it. A text without words
@@ -148,8 +144,8 @@ BEGIN
     END IF;
     RETURN true;
 END $$;
-COMMENT ON FUNCTION textsim._write_{id}(integer, text, text, boolean, boolean)
-    IS 'add or replace a document of a corpus; false if its words have not changed; NULL if documents of a unique corpus match it, unless keeps_twins; is_stored is NULL, or from a caller that has locked the documents and logs the words itself: whether this document is stored';
+COMMENT ON FUNCTION textsim._write_{id}(integer, text, text, boolean, text)
+    IS 'add or replace a document of a corpus. Returns false if its words have not changed, and NULL if documents of a unique corpus match it. policy is refuse; keep, to write it all the same; or propose, to change no document that is stored, and return false. is_stored is NULL, or from a caller that has locked the documents and logs the words itself: whether this document is stored';
 $template$;
 COMMENT ON FUNCTION textsim._write_template()
     IS 'the write function of a corpus, with names in braces for its settings';
@@ -221,24 +217,33 @@ COMMENT ON FUNCTION textsim._candidates_part(boolean)
 
 CREATE FUNCTION textsim._sketch_part(is_exact boolean) RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
-RETURN CASE WHEN is_exact THEN
-    'shingle_values := textsim._distinct_values(form, shingle_values, {unit}, {n});
+RETURN 'shingle_values := textsim._shingle_values(form, {unit}, {n});' || CASE WHEN is_exact THEN $part$
+            shingle_values := textsim._distinct_values(form, shingle_values, {unit}, {n});
             new_signature := textsim._smallest_values({id}, shingle_values, {threshold});
-            new_count := cardinality(shingle_values);'
-    ELSE 'new_signature := textsim._sketch(shingle_values, {num_hashes}, {base});
-            new_count := textsim._count_shingles(form, shingle_values, {unit}, {n});'
-END;
+            new_count := cardinality(shingle_values);$part$
+    ELSE $part$
+            new_signature := textsim._sketch(shingle_values, {num_hashes}, {base});
+            new_count := textsim._count_shingles(form, shingle_values, {unit}, {n});$part$
+    END || $part$
+            new_buckets := textsim._buckets(new_signature, {bands}, {rows});$part$;
 COMMENT ON FUNCTION textsim._sketch_part(boolean)
-    IS 'the statements for signature and number of shingles in the write template';
+    IS 'the statements for signature, number of shingles and buckets in the write template';
 
-CREATE FUNCTION textsim._keep_out_part(is_unique boolean, is_exact boolean) RETURNS text
+-- The locks come before the first look at a table. Else a rebuild, which holds the lock of the corpus, could
+-- wait for the writer that waits for this lock. And who holds bucket locks waits for documents, so no writer
+-- locks a document first.
+CREATE FUNCTION textsim._lock_part(is_unique boolean, is_exact boolean) RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
-RETURN CASE WHEN is_unique THEN format(
-        $part$IF NOT has_locks THEN
-            PERFORM textsim._lock_buckets({id}, %s);
-            has_locks := true;
-            CONTINUE;  -- another transaction may have changed the document before we had the locks
-        END IF;
+RETURN CASE WHEN is_unique THEN '{sketch}
+    PERFORM textsim._lock_buckets({id}, ' || CASE WHEN is_exact
+        THEN 'new_buckets[1:textsim._count_locks(new_count, {threshold})]' ELSE 'new_buckets' END || ');'
+    ELSE '' END;
+COMMENT ON FUNCTION textsim._lock_part(boolean, boolean)
+    IS 'the statements that lock buckets in the write template of a unique corpus';
+
+CREATE FUNCTION textsim._keep_out_part(is_unique boolean) RETURNS text
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN CASE WHEN is_unique THEN $part$
         -- A later statement than the locks: its snapshot has what their last holders have written.
         LOOP
             twins := array(
@@ -249,13 +254,11 @@ RETURN CASE WHEN is_unique THEN format(
             PERFORM FROM textsim.document_{id} d WHERE d.key = ANY (twins) ORDER BY d.key FOR SHARE;
             waited_for := twins;
         END LOOP;
-        IF twins <> '{}' AND keeps_twins IS NOT TRUE THEN
+        IF twins <> '{}' AND policy IS DISTINCT FROM 'keep' THEN
             RETURN NULL;
-        END IF;$part$,
-        CASE WHEN is_exact THEN 'new_buckets[1:textsim._count_locks(new_count, {threshold})]'
-            ELSE 'new_buckets' END)
+        END IF;$part$
     ELSE '' END;
-COMMENT ON FUNCTION textsim._keep_out_part(boolean, boolean)
+COMMENT ON FUNCTION textsim._keep_out_part(boolean)
     IS 'the statements that look for twins in the write template of a unique corpus';
 
 CREATE FUNCTION textsim._filled(template text, c textsim.corpus) RETURNS text
@@ -267,8 +270,9 @@ BEGIN
     FOR name, value IN
         SELECT * FROM (VALUES
             ('candidates', textsim._candidates_part(c.bands IS NULL)),
+            ('lock', textsim._lock_part(c.is_unique, c.bands IS NULL)),
+            ('keep_out', textsim._keep_out_part(c.is_unique)),
             ('sketch', textsim._sketch_part(c.bands IS NULL)),
-            ('keep_out', textsim._keep_out_part(c.is_unique, c.bands IS NULL)),
             ('is_unique', c.is_unique::text),
             ('id', c.id::text), ('unit', quote_literal(c.unit)), ('n', c.shingle_length::text),
             ('threshold', format('%L::double precision', c.threshold)),

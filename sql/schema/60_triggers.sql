@@ -28,11 +28,8 @@ END $$;
 COMMENT ON FUNCTION textsim._enqueue(integer, integer, text[])
     IS 'log that rows of an attached table changed: rows with these keys, or any row if keys is NULL';
 
-CREATE FUNCTION textsim._index_change(
-    corpus_id integer, source integer, operation text, changed_table oid,
-    old_key text, new_key text, body text)
-RETURNS void
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+CREATE FUNCTION textsim._attached_corpus(corpus_id integer) RETURNS textsim.corpus
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     c textsim.corpus;
 BEGIN
@@ -42,6 +39,19 @@ BEGIN
             USING ERRCODE = 'serialization_failure',
             HINT = 'Repeat the transaction. If it restores a data-only dump, use --disable-triggers.';
     END IF;
+    RETURN c;
+END $$;
+COMMENT ON FUNCTION textsim._attached_corpus(integer)
+    IS 'the corpus with an id, for a trigger; an error if a rebuild has replaced it';
+
+CREATE FUNCTION textsim._index_change(
+    corpus_id integer, source integer, operation text, changed_table oid,
+    old_key text, new_key text, body text)
+RETURNS void
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    c textsim.corpus := textsim._attached_corpus(corpus_id);
+BEGIN
     IF operation = 'TRUNCATE' THEN
         -- If only a partition was truncated, a worker removes the documents of its rows.
         IF changed_table = (SELECT s.relation FROM textsim.source s WHERE s.id = source) THEN
@@ -68,15 +78,39 @@ BEGIN
         IF NOT textsim._remove_document(c, source, new_key) AND operation = 'UPDATE' THEN
             PERFORM textsim._enqueue(c.id, source, ARRAY[new_key]);
         END IF;
+    ELSIF c.is_unique THEN
+        PERFORM textsim._check_document(new_key, body);
+        PERFORM textsim._write_or_raise(c, source, new_key, body);
     ELSIF textsim._document_fault(new_key, body) IS NOT NULL THEN
         -- The user's transaction must not fail, so a worker sets the key aside with an error.
         PERFORM textsim._enqueue(c.id, source, ARRAY[new_key]);
     ELSE
-        PERFORM textsim._write_or_raise(c, source, new_key, body);
+        PERFORM textsim._write_document(c, source, new_key, body);
     END IF;
 END $$;
 COMMENT ON FUNCTION textsim._index_change(integer, integer, text, oid, text, text, text)
     IS 'index a change of a table in mode inline; body is NULL if the row was deleted or has no text';
+
+CREATE FUNCTION textsim._check_transition_table(relation oid, trigger_name name) RETURNS void
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    has_table boolean := (
+        SELECT 'changed' IN (t.tgnewtable, t.tgoldtable) FROM pg_trigger t
+        WHERE t.tgrelid = relation AND t.tgname = trigger_name);
+BEGIN
+    IF has_table THEN
+        RETURN;
+    END IF;
+    IF has_table IS NOT NULL THEN
+        RAISE EXCEPTION 'trigger "%" has no transition table', trigger_name
+            USING ERRCODE = 'insufficient_privilege',
+                HINT = 'Drop this trigger: only textsim.attach creates triggers that work.';
+    END IF;
+    RAISE EXCEPTION 'the table was attached after this transaction began'
+        USING ERRCODE = 'serialization_failure', HINT = 'Repeat the transaction.';
+END $$;
+COMMENT ON FUNCTION textsim._check_transition_table(oid, name)
+    IS 'raise an error unless a trigger has the transition table "changed"';
 
 -- The bodies of trigger functions. They are static SQL that contains the names of columns, because planning
 -- dynamic SQL would double the time of a single insert.
@@ -89,7 +123,7 @@ COMMENT ON FUNCTION textsim._index_change(integer, integer, text, oid, text, tex
 -- NEW is NULL in DELETE, OLD is NULL in INSERT, and both are NULL in TRUNCATE.
 CREATE FUNCTION textsim._trigger_body(source textsim.source) RETURNS text
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-RETURN CASE source.mode WHEN 'queue' THEN format($body$
+RETURN CASE WHEN source.mode = 'queue' THEN format($body$
 BEGIN
     IF TG_LEVEL = 'ROW' OR TG_OP = 'TRUNCATE' THEN
         INSERT INTO textsim.pending (corpus_id, source_id, keys)
@@ -98,20 +132,7 @@ BEGIN
             WHEN 'UPDATE' THEN ARRAY[concat(OLD.%3$I), concat(NEW.%3$I)]
             WHEN 'DELETE' THEN ARRAY[concat(OLD.%3$I)] END);
     ELSE
-        IF NOT EXISTS (
-            SELECT FROM pg_trigger t WHERE t.tgrelid = TG_RELID AND t.tgname = TG_NAME
-                AND 'changed' IN (t.tgnewtable, t.tgoldtable))
-        THEN
-            IF EXISTS (
-                SELECT FROM pg_trigger t WHERE t.tgrelid = TG_RELID AND t.tgname = TG_NAME)
-            THEN
-                RAISE EXCEPTION 'trigger "%%" has no transition table', TG_NAME
-                    USING ERRCODE = 'insufficient_privilege',
-                        HINT = 'Drop this trigger: only textsim.attach creates triggers that work.';
-            END IF;
-            RAISE EXCEPTION 'the table was attached after this transaction began'
-                USING ERRCODE = 'serialization_failure', HINT = 'Repeat the transaction.';
-        END IF;
+        PERFORM textsim._check_transition_table(TG_RELID, TG_NAME);
         -- One log entry for up to 10,000 keys takes a tenth of the time of an entry for each key.
         INSERT INTO textsim.pending (corpus_id, source_id, keys)
         SELECT %1$s, %2$s, array_agg(part.key)
@@ -128,7 +149,42 @@ BEGIN
     RETURN NULL;
 END
 $body$, source.corpus_id, source.id, source.key_column, source.text_column)
-WHEN 'inline' THEN format($body$
+WHEN source.on_duplicate = 'skip' THEN format($body$
+DECLARE
+    unwritten text[];
+    change record;
+BEGIN
+    IF TG_OP = 'INSERT' AND TG_WHEN = 'BEFORE' AND TG_LEVEL = 'STATEMENT' THEN
+        PERFORM textsim._begin_insert(%2$s);
+    ELSIF TG_OP = 'INSERT' AND TG_LEVEL = 'ROW' THEN
+        IF textsim._propose_document(%1$s, %2$s, concat(NEW.%3$I),
+            CASE WHEN NEW.%4$I IS NOT NULL THEN concat(NEW.%4$I) END)
+        THEN
+            RETURN NEW;
+        END IF;
+    ELSIF TG_OP = 'INSERT' THEN
+        PERFORM textsim._check_transition_table(TG_RELID, TG_NAME);
+        -- A statement of its own: a join with an empty table would not call the function.
+        unwritten := textsim._end_insert(%1$s, %2$s, (
+            SELECT coalesce(jsonb_object_agg(concat(changed.%3$I), md5(concat(changed.%4$I))), '{}')
+            FROM changed WHERE changed.%4$I IS NOT NULL));
+        FOR change IN
+            SELECT concat(changed.%3$I) AS key, concat(changed.%4$I) AS body FROM changed
+            WHERE concat(changed.%3$I) = ANY (unwritten)
+        LOOP
+            PERFORM textsim._index_change(
+                %1$s, %2$s, TG_OP, TG_RELID, NULL, change.key, change.body);
+        END LOOP;
+    ELSE
+        PERFORM textsim._confirm_proposal(%2$s, concat(NEW.%3$I));
+        PERFORM textsim._index_change(
+            %1$s, %2$s, TG_OP, TG_RELID, concat(OLD.%3$I), concat(NEW.%3$I),
+            CASE WHEN NEW.%4$I IS NOT NULL THEN concat(NEW.%4$I) END);
+    END IF;
+    RETURN NULL;
+END
+$body$, source.corpus_id, source.id, source.key_column, source.text_column)
+ELSE format($body$
 BEGIN
     PERFORM textsim._index_change(%1$s, %2$s, TG_OP, TG_RELID, concat(OLD.%3$I), concat(NEW.%3$I),
         CASE WHEN NEW.%4$I IS NOT NULL THEN concat(NEW.%4$I) END);
@@ -172,35 +228,50 @@ END;
 COMMENT ON FUNCTION textsim._is_changed(regclass, name)
     IS 'a condition for the WHEN clause of a trigger: the update changes this column';
 
-CREATE FUNCTION textsim._create_triggers(source textsim.source) RETURNS void
-LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+CREATE FUNCTION textsim._trigger_events(source textsim.source)
+RETURNS TABLE (name text, timing text, clause text)
+LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE ROWS 4 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
+    skips boolean := source.on_duplicate = 'skip';
     -- Transition tables do not work here: partitions can be written directly, without their parent.
     by_row boolean := source.mode = 'inline' OR (
         SELECT c.relkind = 'p' OR c.relispartition FROM pg_class c WHERE c.oid = source.relation);
+BEGIN
+    IF skips THEN
+        RETURN QUERY VALUES
+            ('begin', 'BEFORE INSERT', 'FOR EACH STATEMENT'),
+            ('propose', 'BEFORE INSERT', 'FOR EACH ROW');
+    END IF;
+    RETURN QUERY VALUES
+        ('insert', 'AFTER INSERT', CASE WHEN by_row AND NOT skips THEN 'FOR EACH ROW'
+            ELSE 'REFERENCING NEW TABLE AS changed FOR EACH STATEMENT' END),
+        ('delete', 'AFTER DELETE', CASE WHEN by_row THEN 'FOR EACH ROW'
+            ELSE 'REFERENCING OLD TABLE AS changed FOR EACH STATEMENT' END),
+        -- FOR EACH ROW, because its condition skips updates that do not change the text. Without OF, because
+        -- another trigger may change the columns.
+        ('update', 'AFTER UPDATE', format('FOR EACH ROW WHEN (%s OR %s)',
+            textsim._is_changed(source.relation, source.key_column),
+            textsim._is_changed(source.relation, source.text_column))),
+        ('truncate', 'AFTER TRUNCATE', 'FOR EACH STATEMENT');
+END $$;
+COMMENT ON FUNCTION textsim._trigger_events(textsim.source)
+    IS 'the triggers that an attached table must have: the end of the name, the time and the clause';
+
+CREATE FUNCTION textsim._create_triggers(source textsim.source) RETURNS void
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
     trigger record;
 BEGIN
     FOR trigger IN
-        SELECT 'insert' AS event, source.relation,
-            CASE WHEN by_row THEN 'FOR EACH ROW'
-                ELSE 'REFERENCING NEW TABLE AS changed FOR EACH STATEMENT' END AS clause
-        UNION ALL
-        SELECT 'delete', source.relation,
-            CASE WHEN by_row THEN 'FOR EACH ROW'
-                ELSE 'REFERENCING OLD TABLE AS changed FOR EACH STATEMENT' END
-        UNION ALL
-        -- FOR EACH ROW, because its condition skips updates that do not change the text. Without OF, because
-        -- another trigger may change the columns.
-        SELECT 'update', source.relation, format('FOR EACH ROW WHEN (%s OR %s)',
-            textsim._is_changed(source.relation, source.key_column),
-            textsim._is_changed(source.relation, source.text_column))
-        UNION ALL
+        SELECT e.name, e.timing, e.clause, r.oid::regclass AS relation
+        FROM textsim._trigger_events(source) e
         -- Partitions do not inherit triggers on TRUNCATE, and can be truncated directly.
-        SELECT 'truncate', p.oid, 'FOR EACH STATEMENT' FROM textsim._partitions(source.relation) p (oid)
+        JOIN textsim._partitions(source.relation) r (oid)
+            ON r.oid = source.relation OR e.name = 'truncate'
     LOOP
-        EXECUTE format('CREATE TRIGGER %I AFTER %s ON %s %s EXECUTE FUNCTION %s',
-            format('textsim_%s_%s', source.id, trigger.event), trigger.event,
-            trigger.relation::regclass, trigger.clause, textsim._trigger_function(source.id));
+        EXECUTE format('CREATE TRIGGER %I %s ON %s %s EXECUTE FUNCTION %s',
+            format('textsim_%s_%s', source.id, trigger.name), trigger.timing, trigger.relation,
+            trigger.clause, textsim._trigger_function(source.id));
     END LOOP;
 END $$;
 COMMENT ON FUNCTION textsim._create_triggers(textsim.source)

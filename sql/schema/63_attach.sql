@@ -5,7 +5,7 @@
 -- Private functions
 
 CREATE FUNCTION textsim._prepare_source(
-    corpus text, relation regclass, key_column name, text_column name, mode text)
+    corpus text, relation regclass, key_column name, text_column name, mode text, on_duplicate text)
 RETURNS textsim.source
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -35,10 +35,12 @@ BEGIN
     DELETE FROM textsim.source s
     WHERE s.corpus_id = c.id AND s.relation = _prepare_source.relation AND NOT s.active
         AND (s.key_column, s.key_type) <> (_prepare_source.key_column, new_type);
-    INSERT INTO textsim.source AS s (corpus_id, relation, key_column, key_type, text_column, mode)
-    VALUES (c.id, relation, key_column, new_type, text_column, mode)
+    INSERT INTO textsim.source AS s (
+        corpus_id, relation, key_column, key_type, text_column, mode, on_duplicate)
+    VALUES (c.id, relation, key_column, new_type, text_column, mode, on_duplicate)
     ON CONFLICT ON CONSTRAINT source_corpus_relation_key DO UPDATE
-    SET text_column = excluded.text_column, mode = excluded.mode, attached_at = excluded.attached_at
+    SET text_column = excluded.text_column, mode = excluded.mode, on_duplicate = excluded.on_duplicate,
+        attached_at = excluded.attached_at
     WHERE NOT s.active
     RETURNING * INTO source;
     IF source.id IS NULL THEN
@@ -53,7 +55,7 @@ BEGIN
         textsim._trigger_function(source.id), table_owner);
     RETURN source;
 END $$;
-COMMENT ON FUNCTION textsim._prepare_source(text, regclass, name, name, text)
+COMMENT ON FUNCTION textsim._prepare_source(text, regclass, name, name, text, text)
     IS 'store a table that is being attached, and create its trigger function';
 
 CREATE FUNCTION textsim._activate_source(source integer, compare boolean) RETURNS void
@@ -62,7 +64,7 @@ DECLARE
     activated textsim.source;
 BEGIN
     UPDATE textsim.source s SET active = true, shape = textsim._shape(s)
-    WHERE s.id = source AND NOT s.active AND 4 = (
+    WHERE s.id = source AND NOT s.active AND (SELECT count(*) FROM textsim._trigger_events(s)) = (
         SELECT count(DISTINCT t.tgname) FROM pg_trigger t
         WHERE t.tgrelid = s.relation AND t.tgparentid = 0 AND t.tgenabled = 'O'
             AND t.tgfoid = textsim._trigger_function(s.id))
@@ -175,57 +177,189 @@ END $$;
 COMMENT ON FUNCTION textsim._lock_tree(regclass, boolean)
     IS 'lock a table with its partitions; while that fails, let waiting writers go first';
 
+CREATE FUNCTION textsim._check_choice(name text, value text, choices text[]) RETURNS void
+LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF (value = ANY (choices)) IS NOT TRUE THEN
+        RAISE EXCEPTION '% is "%"; expected "%"', name, value, array_to_string(choices, '" or "')
+            USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+END $$;
+COMMENT ON FUNCTION textsim._check_choice(text, text, text[])
+    IS 'raise an error unless an argument has one of some values';
+
+CREATE FUNCTION textsim._mode_fault(
+    c textsim.corpus, mode text, on_duplicate text, existing text)
+RETURNS text
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN CASE
+    WHEN mode = 'inline' AND c.stop_words_by_language <> '{}' THEN
+        format('corpus "%s" removes stop words by language, and only a worker identifies languages; use '
+            'mode queue', c.name)
+    WHEN mode = 'queue' AND c.is_unique THEN
+        format('corpus "%s" is unique, and in mode queue a row is committed before it is compared; use '
+            'mode inline', c.name)
+    WHEN NOT c.is_unique AND (on_duplicate <> 'error' OR existing <> 'refuse') THEN
+        format('corpus "%s" is not unique; leave out on_duplicate and existing', c.name)
+END;
+COMMENT ON FUNCTION textsim._mode_fault(textsim.corpus, text, text, text)
+    IS 'the reason why a corpus does not take a table in this way, or NULL';
+
+CREATE FUNCTION textsim._unique_table_fault(
+    relation regclass, key_column name, text_column name, on_duplicate text)
+RETURNS text
+LANGUAGE sql STABLE STRICT PARALLEL SAFE
+BEGIN ATOMIC
+    SELECT CASE
+        WHEN c.relkind = 'p' OR c.relispartition
+            THEN 'it is partitioned or a partition, and the corpus is unique; expected a plain table'
+        WHEN row_security_active(c.oid)
+            THEN 'row security hides rows of it from this role, and the corpus is unique: all rows must be '
+                'compared'
+        WHEN NOT EXISTS (
+                SELECT FROM pg_index i JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = key_column
+                WHERE i.indrelid = c.oid AND i.indisunique AND i.indimmediate AND i.indisvalid
+                    AND i.indpred IS NULL AND i.indnkeyatts = 1 AND i.indkey[0] = a.attnum)
+            THEN format('the constraint on its column "%s" is deferrable, and the corpus is unique: two rows '
+                'could have the same key for a time', key_column)
+        WHEN on_duplicate = 'skip' AND EXISTS (
+                SELECT FROM pg_attribute a
+                WHERE a.attrelid = c.oid AND a.attname IN (key_column, text_column)
+                    AND a.attgenerated <> '')
+            THEN 'its key or text is a generated column, which has no value yet when a row is skipped; use '
+                'on_duplicate error'
+    END
+    FROM pg_class c
+    WHERE c.oid = relation;
+END;
+COMMENT ON FUNCTION textsim._unique_table_fault(regclass, name, name, text)
+    IS 'the reason why a table cannot be attached to a unique corpus, or NULL';
+
+CREATE FUNCTION textsim._index_existing(c textsim.corpus, source textsim.source, keeps_twins boolean)
+RETURNS text[]
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    existing record;
+    twin record;
+    pairs text[] := '{}';
+BEGIN
+    PERFORM textsim._lock_unique(c.id, true);
+    -- A table that was attached before has documents, which may be out of date.
+    PERFORM textsim._remove_documents_of(c, source.id);
+    FOR existing IN EXECUTE format(
+        'SELECT concat(t.%1$I) AS key, concat(t.%2$I) AS body FROM %3$s t WHERE t.%2$I IS NOT NULL '
+        'ORDER BY t.%1$I', source.key_column, source.text_column, source.relation)
+    LOOP
+        PERFORM textsim._check_document(existing.key, existing.body);
+        IF textsim._write_document(c, source.id, existing.key, existing.body) IS NULL THEN
+            SELECT t.* INTO twin FROM textsim._twins(c, existing.key, existing.body) t LIMIT 1;
+            pairs := pairs || format('"%s" and "%s" (similarity %s)',
+                left(existing.key, 100), left(twin.key, 100), twin.similarity);
+            IF keeps_twins THEN
+                PERFORM textsim._write_document(
+                    c, source.id, existing.key, existing.body, policy => 'keep');
+            END IF;
+        END IF;
+    END LOOP;
+    RETURN pairs;
+END $$;
+COMMENT ON FUNCTION textsim._index_existing(textsim.corpus, textsim.source, boolean)
+    IS 'index the rows of a table that is being attached to a unique corpus; returns a text for each row '
+    'that matches an earlier row or document, which is only indexed if keeps_twins';
+
+CREATE FUNCTION textsim._report_existing(
+    c textsim.corpus, relation regclass, pairs text[], keeps_twins boolean)
+RETURNS void
+LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    report text := format('%s rows of table %s match other rows, or documents of unique corpus "%s"',
+        cardinality(pairs), relation, c.name);
+    listed text := array_to_string(pairs[:10], ', ') || CASE WHEN cardinality(pairs) > 10 THEN ' ...' ELSE '' END;
+BEGIN
+    IF pairs = '{}' THEN
+        RETURN;
+    END IF;
+    IF keeps_twins THEN
+        RAISE WARNING '%; they are kept', report
+            USING DETAIL = listed, HINT = format('SELECT * FROM textsim.pairs(%L) lists them.', c.name);
+    ELSE
+        RAISE EXCEPTION '%', report
+            USING ERRCODE = 'unique_violation', CONSTRAINT = c.name, DETAIL = listed,
+                HINT = 'Remove these rows, or keep them: attach the table with existing => ''keep''.';
+    END IF;
+END $$;
+COMMENT ON FUNCTION textsim._report_existing(textsim.corpus, regclass, text[], boolean)
+    IS 'raise an error or a warning about the rows that match in a table that is being attached';
+
+CREATE FUNCTION textsim._compare_later(c textsim.corpus, source textsim.source) RETURNS void
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    unindexed bigint;
+BEGIN
+    EXECUTE format(
+        'SELECT count(*) FROM (SELECT FROM %s t WHERE t.%I IS NOT NULL LIMIT 100001) t',
+        source.relation, source.text_column) INTO unindexed;
+    -- An older snapshot or row security may hide rows. A table that was attached before has a shape, and may
+    -- have documents without a row.
+    PERFORM textsim._activate_source(source.id, unindexed > 0 OR source.shape <> '{}'
+        OR row_security_active(source.relation)
+        OR current_setting('transaction_isolation') <> 'read committed');
+    IF unindexed > 0 THEN
+        RAISE NOTICE '% of table % are not indexed yet', CASE WHEN unindexed > 100000
+            THEN 'more than 100000 rows' ELSE unindexed || ' rows' END, source.relation
+            USING HINT = format('Run textsim worker, or: CALL textsim.index_pending(%L)', c.name);
+    END IF;
+END $$;
+COMMENT ON FUNCTION textsim._compare_later(textsim.corpus, textsim.source)
+    IS 'mark a table as attached, and leave its rows to a worker';
+
 -- Public functions
 
 CREATE FUNCTION textsim.attach(
-    corpus text, relation regclass, key_column name, text_column name, mode text DEFAULT 'queue')
+    corpus text, relation regclass, key_column name, text_column name, mode text DEFAULT NULL,
+    on_duplicate text DEFAULT 'error', existing text DEFAULT 'refuse')
 RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     c textsim.corpus := textsim._required_corpus(corpus);
     source textsim.source;
-    unindexed bigint;
 BEGIN
     IF relation IS NULL OR key_column IS NULL OR text_column IS NULL THEN
         RAISE EXCEPTION 'the table, the key column or the text column is NULL'
             USING ERRCODE = 'invalid_parameter_value';
     END IF;
-    IF mode IS NULL OR mode NOT IN ('queue', 'inline') THEN
-        RAISE EXCEPTION 'mode is "%"; expected "queue" or "inline"', mode
-            USING ERRCODE = 'invalid_parameter_value';
-    END IF;
-    IF mode = 'inline' AND c.stop_words_by_language <> '{}' THEN
-        RAISE EXCEPTION 'table % cannot be attached inline: corpus "%" removes stop words by language, '
-            'and only a worker identifies languages; use mode queue', relation, corpus
-            USING ERRCODE = 'feature_not_supported';
-    END IF;
-    PERFORM textsim._refuse_table(relation,
-        coalesce(textsim._relation_fault(relation), textsim._unlogged_fault(relation)));
+    mode := coalesce(mode, CASE WHEN c.is_unique THEN 'inline' ELSE 'queue' END);
+    PERFORM textsim._check_choice('mode', mode, '{queue,inline}');
+    PERFORM textsim._check_choice('on_duplicate', on_duplicate, '{error,skip}');
+    PERFORM textsim._check_choice('existing', existing, '{refuse,keep}');
+    PERFORM textsim._refuse_table(relation, coalesce(
+        textsim._mode_fault(c, mode, on_duplicate, existing), textsim._relation_fault(relation),
+        textsim._unlogged_fault(relation)));
     PERFORM textsim._check_owner(relation, 'attach');
     PERFORM textsim._lock_tree(relation, false);
-    PERFORM textsim._refuse_table(
-        relation, textsim._columns_fault(relation, key_column, text_column));
-    source := textsim._prepare_source(corpus, relation, key_column, text_column, mode);
+    PERFORM textsim._refuse_table(relation, coalesce(
+        textsim._columns_fault(relation, key_column, text_column),
+        CASE WHEN c.is_unique
+            THEN textsim._unique_table_fault(relation, key_column, text_column, on_duplicate) END));
+    source := textsim._prepare_source(corpus, relation, key_column, text_column, mode, on_duplicate);
     PERFORM textsim._create_triggers(source);
-    EXECUTE format(
-        'SELECT count(*) FROM (SELECT FROM %s t WHERE t.%I IS NOT NULL LIMIT 100001) t',
-        relation, text_column) INTO unindexed;
-    -- An older snapshot or row security may hide rows. A table that was attached before has a shape, and may
-    -- have documents without a row.
-    PERFORM textsim._activate_source(source.id, unindexed > 0 OR source.shape <> '{}'
-        OR row_security_active(relation)
-        OR current_setting('transaction_isolation') <> 'read committed');
-    IF unindexed > 0 THEN
-        RAISE NOTICE '% of table % are not indexed yet', CASE WHEN unindexed > 100000
-            THEN 'more than 100000 rows' ELSE unindexed || ' rows' END, relation
-            USING HINT = format('Run textsim worker, or: CALL textsim.index_pending(%L)', corpus);
+    IF c.is_unique THEN
+        PERFORM textsim._activate_source(source.id, false);
+        PERFORM textsim._report_existing(
+            c, relation, textsim._index_existing(c, source, existing = 'keep'), existing = 'keep');
+    ELSE
+        PERFORM textsim._compare_later(c, source);
     END IF;
 END $$;
-COMMENT ON FUNCTION textsim.attach(text, regclass, name, name, text)
+COMMENT ON FUNCTION textsim.attach(text, regclass, name, name, text, text, text)
     IS 'Keeps a table indexed in a corpus: creates triggers that see every change of the two '
     'columns. In mode queue a worker indexes changes; in mode inline the transaction that makes a '
     'change indexes it. Existing rows wait for a worker or index_pending(). Raises an error if '
-    'the caller does not own the table, or if the key column may be NULL or is not unique.';
+    'the caller does not own the table, or if the key column may be NULL or is not unique. '
+    'A unique corpus takes mode inline only, which is its default, and existing rows are indexed at once. A '
+    'change that makes two documents match raises unique_violation. If on_duplicate is skip, an INSERT leaves '
+    'such a row out instead. If existing rows match, attach raises unique_violation; if existing is keep, it '
+    'keeps them with a warning.';
 
 CREATE FUNCTION textsim.detach(corpus text, relation regclass) RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -263,7 +397,7 @@ COMMENT ON FUNCTION textsim.detach(text, regclass)
 -- Public views
 
 CREATE VIEW textsim.sources AS
-SELECT c.name AS corpus, s.relation, s.key_column, s.text_column, s.mode, s.attached_at
+SELECT c.name AS corpus, s.relation, s.key_column, s.text_column, s.mode, s.attached_at, s.on_duplicate
 FROM textsim.source s JOIN textsim.corpus c ON c.id = s.corpus_id
 WHERE s.active;
 COMMENT ON VIEW textsim.sources IS 'The attached tables of all corpora.';
@@ -274,3 +408,6 @@ COMMENT ON COLUMN textsim.sources.text_column IS 'the column of the texts';
 COMMENT ON COLUMN textsim.sources.mode
     IS 'queue: a worker indexes changes; inline: the transaction that makes a change indexes it';
 COMMENT ON COLUMN textsim.sources.attached_at IS 'when the table was attached';
+COMMENT ON COLUMN textsim.sources.on_duplicate
+    IS 'what an INSERT of a near-duplicate does in a unique corpus: error raises unique_violation; skip '
+    'leaves the row out';

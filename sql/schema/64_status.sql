@@ -56,7 +56,7 @@ BEGIN ATOMIC
     UNION ALL
     SELECT format('its trigger textsim_%s_%s does not exist: changes are missed; detach the table and '
         'attach it again', source.id, e.event)
-    FROM pg_class c CROSS JOIN unnest(ARRAY['insert', 'update', 'delete', 'truncate']) e (event)
+    FROM pg_class c CROSS JOIN textsim._trigger_events(source) e (event)
     WHERE c.oid = source.relation AND NOT EXISTS (
         SELECT FROM pg_trigger t
         WHERE t.tgrelid = c.oid AND t.tgname = format('textsim_%s_%s', source.id, e.event)

@@ -5,12 +5,15 @@ from __future__ import annotations
 import random
 import threading
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, LiteralString
 
+import psycopg
 import pytest
 
 import textsim_db as ts
 from tests.support.connections import Connection
+from tests.support.threads import in_thread
+from tests.support.waiting import CLIENT_WAITS_FOR_A_LOCK, wait_until
 from textsim_db.results import Twin
 from textsim_db.write import prepared_batch
 
@@ -248,3 +251,54 @@ def test_racing_clients_add_one_of_each_pair(db: ts.Database, rng: random.Random
         thread.join()
     assert [sum(added) for added in outcomes] == [1] * pairs
     assert list(db.corpus("c").pairs()) == []
+
+
+@pytest.mark.parametrize("is_committed", [True, False])
+@pytest.mark.parametrize(
+    "change", ["SELECT textsim.remove('c', 'a')", "SELECT textsim.add('c', 'a', 'z')"]
+)
+def test_a_match_that_another_transaction_takes_away_is_waited_for(
+    db: ts.Database, connection: Connection, change: LiteralString, is_committed: bool
+) -> None:
+    titles = unique_corpus(db)
+    titles.add("a", TEXT)
+    reports: list[ts.AddReport] = []
+    with psycopg.connect(db.url) as other:
+        other.execute(change)
+        with in_thread(lambda: reports.append(titles.add_many([("b", NEAR)]))) as failures:
+            wait_until(connection, CLIENT_WAITS_FOR_A_LOCK)
+            other.commit() if is_committed else other.rollback()
+    assert failures == []
+    assert reports[0].added == is_committed
+    assert [twin.standing for twin in reports[0].twins] == ([] if is_committed else ["a"])
+    assert titles.check() == []
+
+
+def test_a_deadlock_with_another_transaction_is_repeated(
+    db: ts.Database, connection: Connection, rng: random.Random
+) -> None:
+    titles = unique_corpus(db)
+    connection.execute(
+        "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET deadlock_timeout = ''2s''', "
+        "current_database()); END $$"
+    )
+    # A batch locks in the order of the buckets. It holds a bucket of the lower text when it waits for
+    # one of the upper text.
+    texts = [" ".join(f"w{rng.randrange(10**6)}" for _ in range(20)) for _ in range(2)]
+    lower, upper = sorted(texts, key=lambda text: int(titles.buckets(text).min()))
+    reports: list[ts.AddReport] = []
+    with ts.connect(db.url) as client, psycopg.connect(db.url) as other:
+        other.execute("SET deadlock_timeout = '1min'")
+        other.execute("SELECT textsim.add('c', 'upper', %s)", [upper])
+        load = [("x", f"{upper} x"), ("y", f"{lower} y")]
+        corpus = client.corpus("c")
+        with in_thread(lambda: reports.append(corpus.add_many(load))) as failures:
+            wait_until(connection, CLIENT_WAITS_FOR_A_LOCK)
+            other.execute("SELECT textsim.add('c', 'lower', %s)", [lower])
+            other.commit()
+    assert failures == []
+    assert [twin.standing for twin in reports[0].twins] == ["upper", "lower"]
+    wait_until(
+        connection,
+        b"SELECT FROM pg_stat_database WHERE datname = current_database() AND deadlocks > 0",
+    )

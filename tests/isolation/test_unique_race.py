@@ -57,10 +57,9 @@ def test_of_two_similar_texts_one_gets_in(
                 key, text = f"{number} {session}", round_[session // 2][session % 2]
                 try:
                     cursor = own.execute(INSERTS[how], [key, text])
-                except psycopg.errors.UniqueViolation as error:
-                    assert error.diag.constraint_name == "c"
-                else:
-                    added += how != "add_unique" or cursor.fetchall() == []
+                except psycopg.errors.UniqueViolation:
+                    continue
+                added += how != "add_unique" or cursor.fetchall() == []
         return added
 
     with ThreadPoolExecutor(SESSIONS) as pool:

@@ -73,7 +73,7 @@ def test_rights_on_one_corpus_give_no_access_to_another(stage: Stage) -> None:
         f"SELECT textsim._write_{number}(NULL, 'new', 'text', NULL, NULL)",
         f"SELECT textsim._remove_{number}(NULL, 's')",
         f"SELECT textsim._make_functions({number})",
-        "SELECT textsim._prepare_source('secret', 'mine', 'id', 'body', 'inline')",
+        "SELECT textsim._prepare_source('secret', 'mine', 'id', 'body', 'inline', 'error')",
     ]
     for role in (stage.writer, stage.other):
         assert stage.allowed(role, statements) == []

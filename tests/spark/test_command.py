@@ -21,8 +21,10 @@ from textsim_db.spark.command import app
 pytestmark = pytest.mark.one_server
 
 
-def _run(*arguments: str, status: int = 0) -> str:
-    result = CliRunner().invoke(app, ["dedupe", *arguments], catch_exceptions=False)
+def _run(source: str, output: str, *arguments: str, status: int = 0) -> str:
+    """Run the command; Spark's process has another working folder, so paths are absolute."""
+    paths = [str(Path(path).resolve()) for path in (source, output)]
+    result = CliRunner().invoke(app, ["dedupe", *paths, *arguments], catch_exceptions=False)
     assert result.exit_code == status, result.output
     return result.output
 
@@ -47,7 +49,9 @@ def test_it_keeps_the_rows_that_textsim_dedupe_keeps(
         file.write(json.dumps({"id": "none", "text": None, "score": ""}) + "\n")
     options = ["--threshold", "0.7", "--keep", "max:score"]
     textsim("dedupe", "in.jsonl", "-o", "out.jsonl", *options, status=1)
-    output = _run("in.jsonl", "out.json", "--report", "report", *options, status=1)
+    output = _run(
+        "in.jsonl", "out.json", "--report", str(Path("report").resolve()), *options, status=1
+    )
     expected = [json.loads(line) for line in Path("out.jsonl").read_text("utf-8").splitlines()]
     assert sorted(row["id"] for row in _read("out.json")) == sorted(row["id"] for row in expected)
     assert "cannot be compared: the row with key none: the text is null" in output

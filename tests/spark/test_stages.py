@@ -5,67 +5,29 @@ from __future__ import annotations
 import random
 from itertools import combinations
 
-import networkx as nx
 import numpy as np
 import pyarrow as pa
 import pytest
 
-from tests.support.spark import Documents, near_duplicates
+from tests.support.spark import near_duplicates
 
 pytest.importorskip("pyspark")
 
+from tests.support.spark_stages import find, number_of, receive, results, rows_of
 from textsim_db.errors import ConfigurationError, InputError
-from textsim_db.settings import CorpusConfig, CorpusSettings
+from textsim_db.settings import CorpusSettings
 from textsim_db.sketch.sketches import buckets
 from textsim_db.spark import components, result_rows, verify_documents
-from textsim_db.spark.bucket_edges import (
-    Edges,
-    count_shared_rows,
-    find_edges,
-    find_shared_rows,
-    sort_by_kind,
-    spanning_edges,
-)
+from textsim_db.spark.bucket_edges import Edges, spanning_edges
 from textsim_db.spark.loaded_documents import load
 from textsim_db.spark.messages import (
-    Message,
-    from_arrow,
     pack_entries,
     sorted_entries,
-    to_arrow,
     unpack_entries,
     unpack_numbers,
 )
 from textsim_db.spark.result_rows import Task
-from textsim_db.spark.send_buckets import send_buckets
 from textsim_db.text.shingles import shingles
-
-
-def _shuffle(messages: list[Message], partitions: int) -> list[list[pa.RecordBatch]]:
-    return [
-        [to_arrow([m for m in messages if m.partition == number])] for number in range(partitions)
-    ]
-
-
-def _batch(documents: Documents) -> pa.RecordBatch:
-    columns = [list(column) for column in zip(*documents, strict=True)]
-    arrays = [*map(pa.array, columns), pa.array(range(len(documents)), pa.int64())]
-    return pa.RecordBatch.from_arrays(arrays, ["key", "text", "number"])
-
-
-def _inbox(tasks: list[Documents], config: CorpusConfig, partitions: int) -> dict[str, list[bytes]]:
-    """Return what the driver receives; the number of a document is its place in its task."""
-    sent = [
-        message
-        for documents in tasks
-        for message in from_arrow(send_buckets(iter([_batch(documents)]), config, partitions))
-    ]
-    if config.is_exact:
-        shuffled = _shuffle(sent, partitions)
-        sent = [m for task in shuffled for m in from_arrow(find_shared_rows(task, partitions))]
-    last = count_shared_rows if config.is_exact else find_edges
-    shuffled = _shuffle(sent, partitions)
-    return sort_by_kind(message for task in shuffled for message in from_arrow(last(task)))
 
 
 def _similarity(a: str, b: str, shingle: str) -> float:
@@ -79,21 +41,15 @@ def test_pairs_are_all_similar_pairs_that_share_a_bucket(
     rng: random.Random, monkeypatch: pytest.MonkeyPatch, shingle: str, recall: float
 ) -> None:
     monkeypatch.setattr(verify_documents, "LARGE_BUCKET", rng.choice((2, 5, 256)))
+    monkeypatch.setattr(components, "DOCUMENTS_AT_ONCE", 20)
     monkeypatch.setattr(verify_documents, "PAIRS_AT_ONCE", rng.choice((3, 50, 10_000)))
     threshold = rng.choice((0.5, 0.6, 0.75))
     settings = CorpusSettings(shingle, threshold, recall, num_hashes=64)
     config = settings.complete()
     documents = near_duplicates(rng, 120, 30)
-    task = Task(config, np.array([len(documents)]))
-    rows = _batch(documents)
-    ranks = pa.array([0] * len(documents))
-    columns = [*rows.columns, pa.array([0] * len(documents), pa.int32()), ranks]
-    whole = pa.RecordBatch.from_arrays(columns, ["key", "text", "number", "partition", "rank"])
-    found = {
-        (row["a"], row["b"]): row["similarity"]
-        for batch in result_rows.pairs(iter([whole]), task)
-        for row in batch.to_pylist()
-    }
+    candidates = find(documents, config, rng.choice((1, 3, 16)))
+    rows = results(result_rows.pairs, documents, candidates, config)
+    found = {(a, b): similarity for a, b, similarity in rows}
     texts, expected = dict(documents), {}
     of = {key: set(buckets(text, config).tolist()) for key, text in documents}
     for a, b in combinations(sorted(texts), 2):
@@ -104,32 +60,12 @@ def test_pairs_are_all_similar_pairs_that_share_a_bucket(
     assert len(found) > 5
 
 
-@pytest.mark.parametrize("recall", [0.95, 1])
-def test_edges_connect_all_similar_pairs(rng: random.Random, recall: float) -> None:
-    documents = near_duplicates(rng, 200, 30)
-    config = CorpusSettings("word:1", 0.6, recall).complete()
-    inbox = _inbox([documents], config, rng.choice((1, 4, 16)))
-    parts = [unpack_numbers(data, 2) for data in inbox["edges"]]
-    graph = nx.Graph()
-    graph.add_nodes_from(range(len(documents)))
-    for left, right in parts:
-        graph.add_edges_from(zip(left.tolist(), right.tolist(), strict=True))
-    component = {n: i for i, nodes in enumerate(nx.connected_components(graph)) for n in nodes}
-    of = [set(buckets(text, config).tolist()) for _, text in documents]
-    pairs = 0
-    for i, k in combinations(range(len(documents)), 2):
-        if of[i] & of[k] and _similarity(documents[i][1], documents[k][1], "word:1") >= 0.6:
-            assert component[i] == component[k]
-            pairs += 1
-    assert pairs > 10
-    assert sum(int(unpack_numbers(data)[0][0]) for data in inbox["documents"]) == len(documents)
-
-
 def test_numbers_that_occur_twice_are_reported() -> None:
     config = CorpusSettings().complete()
-    inbox = _inbox([[("a", "one two three")], [("b", "four five six")]], config, 3)
+    inbox = receive([[("a", "one two three")], [("b", "four"), ("a", "six")]], config, 3)
     repeated = np.concatenate([unpack_numbers(data)[0] for data in inbox["repeated"]])
-    assert repeated.tolist() == [0]  # both parts have a number 0
+    assert repeated.tolist() == [number_of("a")]
+    assert sum(int(unpack_numbers(data)[0][0]) for data in inbox["documents"]) == 3
 
 
 def test_entries_are_packed_without_loss() -> None:
@@ -198,7 +134,7 @@ def test_links_of_large_buckets_join_the_same_documents(
 
 
 def test_a_frame_that_changes_between_readings_is_an_error() -> None:
-    rows = _batch([("a", "one two three"), ("b", "one two three")])
+    rows = rows_of([("a", "one two three"), ("b", "one two three")])
     columns = [*rows.columns, pa.array([0, 0], pa.int32()), pa.array([0, 0])]
     batch = pa.RecordBatch.from_arrays(columns, ["key", "text", "number", "partition", "rank"])
     task = Task(CorpusSettings().complete(), np.array([3]))

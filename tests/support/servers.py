@@ -34,6 +34,7 @@ SETTINGS = {
     "synchronous_commit": "off",
     "wal_level": "minimal",
     "max_wal_senders": "0",
+    "max_prepared_transactions": "10",
     # DROP DATABASE scans all shared buffers: with 4 GB it takes four times as long.
     "shared_buffers": "256MB",
 }

@@ -124,8 +124,8 @@ def rebuild(
     Settings that are not given stay as they are. Searches and writers use the old corpus until the new
     corpus is complete; then the new corpus replaces it in one transaction, attached tables included.
     Until then the disk holds both. Without settings, rebuild numbers the documents from 1. It prints
-    the settings of the new corpus. If the new corpus is to be unique, and documents match each other,
-    rebuild changes nothing and lists them.
+    the settings of the new corpus. If the settings make a unique corpus, but its documents match each
+    other, rebuild changes nothing and lists them.
 
     Examples:
     - `textsim rebuild news --threshold 0.7 --num-hashes 256`

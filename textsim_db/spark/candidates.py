@@ -276,7 +276,7 @@ def _partitions_for(df: DataFrame) -> int:
     """
     cores = df.sparkSession.sparkContext.defaultParallelism
     plan: Any = df
-    size = int(plan._jdf.queryExecution().optimizedPlan().stats().sizeInBytes().toString())
+    size = int(plan._jdf.queryExecution().optimizedPlan().stats().sizeInBytes())
     wanted = min(size // PARTITION_BYTES, MOST_TASKS * cores)
     return min(max(2 * cores, wanted), MOST_PARTITIONS)
 

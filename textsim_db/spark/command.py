@@ -7,6 +7,7 @@ import logging
 import os
 import sys
 import time
+import warnings
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _SHOWN_REFUSALS = 20
+
+warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
 
 app = typer.Typer(
     cls=CommandGroup,

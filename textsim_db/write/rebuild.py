@@ -57,8 +57,8 @@ def rebuild(store: Store, config: CorpusConfig, progress: Progress | None = None
     """Build the corpus anew, replace the old corpus by the new one, and return the new one.
 
     If the rebuild fails or is interrupted, the old corpus stays as it is. Raises CorpusBusy while
-    another session rebuilds the corpus, and ConfigurationError if a view cannot be moved to the new
-    corpus, or if the new corpus is to be unique and has twins.
+    another session rebuilds the corpus. Raises ConfigurationError if a view cannot be moved to the new
+    corpus, or if documents match each other and the settings make a unique corpus.
     """
     engine, old = store.engine, store.corpus
     with lock_of_rebuilds(store), temporary_name(engine) as name:

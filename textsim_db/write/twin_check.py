@@ -1,4 +1,4 @@
-"""Refuses a rebuild whose new corpus is to be unique, but has documents that match each other.
+"""Refuses a rebuild that would make a unique corpus of documents that match each other.
 
 compare all documents of the new corpus, while writers go on -> under the locks of the swap, compare
 the documents that matched, and those that were copied since, with all documents
@@ -30,7 +30,7 @@ Twins = dict[tuple[str, str], float]
 
 
 class TwinCheck:
-    """Finds the twins of a new corpus; does nothing if the new corpus is not to be unique."""
+    """Finds the twins of a new unique corpus; of any other corpus it finds none."""
 
     def __init__(self, old: StoredCorpus, built: Store, copier: CorpusCopier) -> None:
         """Check the corpus of built, which the copier fills from the old corpus."""

@@ -1,0 +1,130 @@
+"""The example of a web application: 16 clients post similar listings, one of each stands."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import runpy
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import psycopg
+import pytest
+
+import textsim_db as ts
+from tests.support.connections import Connection
+
+pytestmark = pytest.mark.one_server
+
+ROOT = Path(__file__).parents[2]
+EXAMPLE = ROOT / "examples" / "listings"
+DOCS = ROOT / "docs" / "how-to"
+CLIENTS = 16
+KINDS = 10
+WORDS = (
+    "city bike with seven gears and a basket hardly used to be picked up in the old town on any "
+    "evening of this week please bring a lock and a friend"
+)
+
+
+def body(kind: int, client: int) -> str:
+    """Return a listing; those of one kind differ in their last word only."""
+    return " ".join([f"{word}{kind}" for word in WORDS.split()] + [f"client{client}"])
+
+
+@pytest.fixture
+def listings(connection: Connection) -> Connection:
+    """A connection to a database with the schema of the example."""
+    connection.execute((EXAMPLE / "schema.sql").read_bytes())
+    return connection
+
+
+@pytest.fixture
+def app(listings: Connection, database_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """The application of the example, on the database of this test."""
+    monkeypatch.setenv("TEXTSIM_DATABASE_URL", database_url)
+    names = runpy.run_path(str(EXAMPLE / "app.py"))
+    yield names["app"]
+    names["db"].close()
+
+
+async def post_all(app: Any) -> list[tuple[int, int, dict[str, Any]]]:
+    """Post every listing of every kind, and return kind, status and answer of each."""
+    transport = httpx2.ASGITransport(app=app)
+    async with httpx2.AsyncClient(transport=transport, base_url="http://listings") as http:
+
+        async def post(kind: int, client: int) -> tuple[int, int, dict[str, Any]]:
+            listing = {"title": f"Bike {kind}", "body": body(kind, client)}
+            response = await http.post("/listings", json=listing)
+            return kind, response.status_code, response.json()
+
+        answers = []
+        for kind in range(KINDS):
+            answers += await asyncio.gather(*(post(kind, client) for client in range(CLIENTS)))
+        return answers
+
+
+def test_of_similar_listings_one_is_created_and_the_others_get_409_with_its_id(
+    app: Any, listings: Connection, db: ts.Database
+) -> None:
+    created: dict[int, list[int]] = defaultdict(list)
+    standing: dict[int, set[int]] = defaultdict(set)
+    statuses: Counter[int] = Counter()
+    for kind, status, answer in asyncio.run(post_all(app)):
+        statuses[status] += 1
+        if status == 201:
+            created[kind].append(answer["id"])
+        else:
+            standing[kind].add(answer["standing"])
+            assert answer["similarity"] >= 0.7
+    assert statuses == {201: KINDS, 409: KINDS * (CLIENTS - 1)}
+    assert all(standing[kind] == set(created[kind]) for kind in range(KINDS))
+    assert listings.execute("SELECT count(*) FROM listing").fetchall() == [(KINDS,)]
+    assert db.corpus("listings").check() == []
+
+
+def test_a_listing_unlike_the_others_is_created(app: Any) -> None:
+    transport = httpx2.ASGITransport(app=app)
+
+    async def post(kind: int) -> int:
+        async with httpx2.AsyncClient(transport=transport, base_url="http://listings") as http:
+            listing = {"title": "Bike", "body": body(kind, 0)}
+            return (await http.post("/listings", json=listing)).status_code
+
+    assert [asyncio.run(post(kind)) for kind in (1, 2, 1)] == [201, 201, 409]
+
+
+def insert_listing(connection: Connection, text: str) -> tuple[bool, str | None]:
+    """Insert a listing by plain SQL; return whether that succeeds, and the standing key."""
+    statement = "INSERT INTO listing (title, body) VALUES ('Bike', %s) RETURNING id::text"
+    try:
+        ((key,),) = connection.execute(statement, [text]).fetchall()
+    except psycopg.errors.UniqueViolation as error:
+        detail = re.match(r"Key \((\d+)\) has similarity", error.diag.message_detail or "")
+        return False, detail and detail[1]
+    return True, key
+
+
+def test_plain_sql_gets_unique_violation_with_the_standing_key(
+    listings: Connection, database_url: str
+) -> None:
+    def insert_all(client: int) -> list[tuple[bool, str | None]]:
+        with psycopg.connect(database_url, autocommit=True) as connection:
+            return [insert_listing(connection, body(kind, client)) for kind in range(KINDS)]
+
+    with ThreadPoolExecutor(CLIENTS) as threads:
+        answers = list(threads.map(insert_all, range(CLIENTS)))
+    for kind in range(KINDS):
+        of_kind = [answer[kind] for answer in answers]
+        (created,) = [key for is_created, key in of_kind if is_created]
+        assert set(of_kind) == {(True, created), (False, created)}
+
+
+def test_the_page_shows_the_example() -> None:
+    page = (DOCS / "refuse-duplicates-in-a-web-application.md").read_text("utf-8")
+    for name in ("schema.sql", "app.py"):
+        assert (EXAMPLE / name).read_text("utf-8").rstrip() in page, f"the page differs from {name}"

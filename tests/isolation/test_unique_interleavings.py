@@ -1,0 +1,427 @@
+"""Writers of a unique corpus step by step: who waits for whom, and what gets in."""
+
+from __future__ import annotations
+
+import psycopg
+import pytest
+from psycopg import errors as pg
+
+import textsim_db as ts
+from tests.support.clients import Client, Clients, Isolation
+from tests.support.connections import Connection, value
+from tests.support.interleaving import ADD, REMOVE
+from tests.support.sources import stored_forms
+
+pytestmark = pytest.mark.one_server
+
+COMMON = "one two three four five six seven eight nine ten"
+RED, BLUE, OTHER = f"{COMMON} red", f"{COMMON} blue", "nothing that any other text in here contains"
+BUCKET_LOCKS = """
+SELECT count(*) FROM pg_locks
+WHERE locktype = 'advisory' AND classid <> hashtext('textsim-db unique corpus')::bigint::oid
+    AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+"""
+
+
+@pytest.fixture(params=[1.0, 0.95], ids=["exact", "bands"])
+def corpus(db: ts.Database, request: pytest.FixtureRequest) -> ts.Corpus:
+    return db.create_corpus("c", "word:2", threshold=0.7, recall=request.param, unique=True)
+
+
+def ends(client: Client, commit: bool) -> None:
+    if commit:
+        client.commit()
+    else:
+        client.rollback()
+
+
+@pytest.mark.parametrize("commit", [True, False], ids=["commit", "rollback"])
+def test_a_twin_waits_for_the_first_text(
+    corpus: ts.Corpus, make_client: Clients, connection: Connection, commit: bool
+) -> None:
+    a, b = make_client("a"), make_client("b")
+    a.does(a.sql(ADD, "a", RED))
+    b.waits(b.sql(ADD, "b", BLUE))
+    ends(a, commit)
+    if commit:
+        with pytest.raises(pg.UniqueViolation, match='document "b" matches document "a"'):
+            b.end()
+        b.rollback()
+    else:
+        assert b.end() == [(True,)]
+        b.commit()
+    assert list(stored_forms(connection)) == ["a" if commit else "b"]
+
+
+def test_add_unique_waits_and_returns_the_first_text(
+    corpus: ts.Corpus, make_client: Clients
+) -> None:
+    a, b = make_client("a"), make_client("b")
+    a.does(a.sql(ADD, "a", RED))
+    b.waits(b.sql("SELECT key FROM textsim.add_unique('c', 'b', %s)", BLUE))
+    a.commit()
+    assert b.end() == [("a",)]
+    # The standing document cannot change before the transaction that was told of it ends.
+    a.waits(a.sql(REMOVE, "a"))
+    b.commit()
+    assert a.end() == [(True,)]
+
+
+def test_texts_without_a_common_bucket_do_not_wait(corpus: ts.Corpus, make_client: Clients) -> None:
+    a, b = make_client("a"), make_client("b")
+    a.does(a.sql(ADD, "a", RED))
+    b.does(b.sql(ADD, "b", OTHER))
+    a.does(a.sql(ADD, "empty", "!"))
+    b.does(b.sql(ADD, "empty too", "?"))
+    b.commit()
+    a.commit()
+
+
+def test_a_key_that_is_replaced_does_not_wait_for_other_texts(
+    corpus: ts.Corpus, make_client: Clients
+) -> None:
+    corpus.add("a", RED)
+    corpus.add("b", OTHER)
+    a, b = make_client("a"), make_client("b")
+    a.does(a.sql(ADD, "a", BLUE))
+    assert b.does(b.sql(ADD, "b", f"{OTHER} too")) == [(True,)]
+    assert b.does(b.sql(ADD, "b", f"{OTHER} too")) == [(False,)]
+
+
+def test_the_look_up_sees_what_was_committed_since_the_statement_began(
+    corpus: ts.Corpus, make_client: Clients, connection: Connection
+) -> None:
+    """The snapshot of the outer statement is older than the lock; the look-up has its own."""
+    gate, a, b = make_client("gate"), make_client("a"), make_client("b")
+    gate.does(gate.sql("SELECT pg_advisory_xact_lock(1)"))
+    b.waits(
+        b.sql(
+            "WITH late AS MATERIALIZED (SELECT pg_advisory_xact_lock(1)) "
+            "SELECT textsim.add('c', 'b', %s) FROM late",
+            BLUE,
+        )
+    )
+    a.does(a.sql(ADD, "a", RED))
+    a.commit()
+    gate.commit()
+    with pytest.raises(pg.UniqueViolation, match='document "b" matches document "a"'):
+        b.end()
+
+
+@pytest.mark.parametrize("level", [Isolation.REPEATABLE_READ, Isolation.SERIALIZABLE])
+def test_other_isolation_levels_are_refused(
+    corpus: ts.Corpus, make_client: Clients, connection: Connection, level: Isolation
+) -> None:
+    connection.execute("CREATE TABLE t (id text PRIMARY KEY, body text)")
+    connection.execute("SELECT textsim.attach('c', 't', 'id', 'body')")
+    corpus.add("old", OTHER)
+    a = make_client("a", level)
+    for step in (
+        a.sql(ADD, "a", RED),
+        a.sql("SELECT * FROM textsim.add_unique('c', 'a', %s)", RED),
+        a.sql("INSERT INTO t VALUES ('a', %s)", RED),
+        a.sql("SELECT textsim.lock_corpus('c')"),
+    ):
+        with pytest.raises(pg.FeatureNotSupported, match="isolation level") as raised:
+            a.does(step)
+        assert "BEGIN ISOLATION LEVEL READ COMMITTED" in str(raised.value)
+        a.rollback()
+    assert a.does(a.sql(REMOVE, "old")) == [(True,)]
+    a.commit()
+    assert stored_forms(connection) == {}
+
+
+@pytest.mark.parametrize("commit", [True, False], ids=["commit", "rollback"])
+@pytest.mark.parametrize(
+    "change",
+    [
+        "SELECT textsim.remove('c', 'a')",
+        f"SELECT textsim.add('c', 'a', '{OTHER}')",
+        "DELETE FROM t",
+        f"UPDATE t SET body = '{OTHER}'",
+    ],
+    ids=["remove", "replace", "delete", "update"],
+)
+def test_a_match_that_another_transaction_removes_or_changes_is_waited_for(
+    corpus: ts.Corpus, make_client: Clients, connection: Connection, change: str, commit: bool
+) -> None:
+    connection.execute("CREATE TABLE t (id text PRIMARY KEY, body text)")
+    connection.execute("SELECT textsim.attach('c', 't', 'id', 'body')")
+    connection.execute("INSERT INTO t VALUES ('a', %s)", [RED])
+    a, b = make_client("a"), make_client("b")
+    a.does(a.sql(change))
+    b.waits(b.sql(ADD, "b", BLUE))
+    ends(a, commit)
+    if commit:
+        assert b.end() == [(True,)]
+        b.commit()
+        assert stored_forms(connection)["b"] == BLUE
+    else:
+        with pytest.raises(pg.UniqueViolation, match='document "b" matches document "a"'):
+            b.end()
+        b.rollback()
+        assert stored_forms(connection) == {"a": RED}
+
+
+def test_a_match_is_replaced_by_another_match(
+    corpus: ts.Corpus, make_client: Clients, connection: Connection
+) -> None:
+    """The writer that waits looks again, and finds the new text under another key."""
+    corpus.add("a", RED)
+    a, b = make_client("a"), make_client("b")
+    a.does(a.sql(REMOVE, "a"))
+    a.does(a.sql(ADD, "c", f"{COMMON} green"))
+    b.waits(b.sql(ADD, "b", BLUE))
+    a.commit()
+    with pytest.raises(pg.UniqueViolation, match='document "b" matches document "c"'):
+        b.end()
+
+
+def test_a_change_of_a_match_does_not_deadlock_with_its_twin(
+    corpus: ts.Corpus, make_client: Clients, connection: Connection
+) -> None:
+    """A writer locks buckets before it locks the document that it replaces."""
+    corpus.add("a", RED)
+    gate, a, b = make_client("gate"), make_client("a"), make_client("b")
+    gate.does(gate.sql("SELECT FROM textsim.document_1 WHERE key = 'a' FOR UPDATE"))
+    b.waits(b.sql(ADD, "b", BLUE))
+    a.waits(a.sql(ADD, "a", f"{COMMON} green"))
+    gate.commit()
+    with pytest.raises(pg.UniqueViolation, match='document "b" matches document "a"'):
+        b.end()
+    b.rollback()
+    assert a.end() == [(True,)]
+
+
+def test_two_transactions_that_cross(
+    corpus: ts.Corpus, make_client: Clients, connection: Connection
+) -> None:
+    """Each has what the other one wants: the server ends one, as with a unique index."""
+    a, b = (make_client(name, options="-c deadlock_timeout=10ms") for name in "ab")
+    a.does(a.sql(ADD, "a1", RED))
+    b.does(b.sql(ADD, "b1", OTHER))
+    a.waits(a.sql(ADD, "a2", f"{OTHER} too"))
+    b.begin(b.sql(ADD, "b2", BLUE))
+    errors = []
+    for client in (a, b) if a.is_waiting() is False else (b, a):
+        try:
+            client.end()
+        except psycopg.Error as error:
+            errors.append(error.sqlstate)
+            client.rollback()
+        else:
+            client.commit()
+    assert errors == ["40P01"]
+    assert len(stored_forms(connection)) == 2
+
+
+# The number of locks
+
+
+def test_a_transaction_that_locks_many_buckets_locks_the_corpus(
+    corpus: ts.Corpus, make_client: Clients, connection: Connection
+) -> None:
+    a, b = make_client("a"), make_client("b", options="-c textsim.max_bucket_locks=0")
+    for number in range(400):
+        a.does(a.sql(ADD, f"{number}", " ".join(f"w{number}x{i}" for i in range(12))))
+    assert value(connection, BUCKET_LOCKS) <= 256
+    b.waits(b.sql(ADD, "b", OTHER))
+    a.commit()
+    assert b.end() == [(True,)]
+    b.commit()
+    assert len(stored_forms(connection)) == 401
+    assert value(connection, BUCKET_LOCKS) == 0
+
+
+def test_two_transactions_that_lock_the_corpus_after_a_write_deadlock(
+    corpus: ts.Corpus, make_client: Clients, connection: Connection
+) -> None:
+    options = "-c deadlock_timeout=10ms -c textsim.max_bucket_locks=30"
+    a, b = make_client("a", options=options), make_client("b", options=options)
+    long_text = " ".join(f"w{i}" for i in range(200))
+    a.does(a.sql(ADD, "a1", RED))
+    b.does(b.sql(ADD, "b1", OTHER))
+    a.waits(a.sql(ADD, "a2", long_text))
+    b.begin(b.sql(ADD, "b2", " ".join(f"v{i}" for i in range(200))))
+    errors = []
+    for client in (a, b) if a.is_waiting() is False else (b, a):
+        try:
+            client.end()
+        except psycopg.Error as error:
+            errors.append(error.sqlstate)
+            client.rollback()
+        else:
+            client.commit()
+    assert errors == ["40P01"]
+
+
+def test_lock_corpus_first_avoids_the_deadlock(
+    corpus: ts.Corpus, make_client: Clients, connection: Connection
+) -> None:
+    options = "-c deadlock_timeout=10ms -c textsim.max_bucket_locks=30"
+    a, b = make_client("a", options=options), make_client("b", options=options)
+    a.does(a.sql("SELECT textsim.lock_corpus('c')"))
+    b.waits(b.sql("SELECT textsim.lock_corpus('c')"))
+    a.does(a.sql(ADD, "a1", RED))
+    a.does(a.sql(ADD, "a2", " ".join(f"w{i}" for i in range(200))))
+    a.commit()
+    b.end()
+    b.does(b.sql(ADD, "b1", OTHER))
+    b.does(b.sql(ADD, "b2", " ".join(f"v{i}" for i in range(200))))
+    b.commit()
+    assert len(stored_forms(connection)) == 4
+
+
+def test_two_long_texts_wait_for_each_other_and_do_not_deadlock(
+    corpus: ts.Corpus, make_client: Clients
+) -> None:
+    """A transaction that begins with a long text locks the corpus at once."""
+    options = "-c deadlock_timeout=10ms -c textsim.max_bucket_locks=10"
+    a, b = make_client("a", options=options), make_client("b", options=options)
+    a.does(a.sql(ADD, "a", " ".join(f"w{i}" for i in range(300))))
+    b.waits(b.sql(ADD, "b", " ".join(f"v{i}" for i in range(300))))
+    a.commit()
+    assert b.end() == [(True,)]
+
+
+def test_locks_of_two_corpora_are_apart(db: ts.Database, make_client: Clients) -> None:
+    for name in ("c", "d"):
+        db.create_corpus(name, "word:2", threshold=0.7, recall=1, unique=True)
+    a, b = make_client("a"), make_client("b")
+    a.does(a.sql(ADD, "a", RED))
+    b.does(b.sql("SELECT textsim.add('d', 'b', %s)", RED))
+    a.does(a.sql("SELECT textsim.lock_corpus('c')"))
+    b.does(b.sql("SELECT textsim.add('d', 'c', %s)", OTHER))
+
+
+# Locks that end
+
+
+def test_a_rollback_to_a_savepoint_releases_its_locks(
+    corpus: ts.Corpus, make_client: Clients, connection: Connection
+) -> None:
+    a, b = make_client("a"), make_client("b")
+    a.does(a.sql(ADD, "a1", OTHER))
+    count = "SELECT current_setting('textsim.bucket_locks')"
+    before, locks = a.does(a.sql(count)), value(connection, BUCKET_LOCKS)
+    a.does(a.sql("SAVEPOINT s"))
+    a.does(a.sql(ADD, "a2", RED))
+    assert a.does(a.sql(count)) != before
+    a.does(a.sql("ROLLBACK TO s"))
+    assert (a.does(a.sql(count)), value(connection, BUCKET_LOCKS)) == (before, locks)
+    b.does(b.sql(ADD, "b", BLUE))
+    b.commit()
+    with pytest.raises(pg.UniqueViolation, match='document "a2" matches document "b"'):
+        a.does(a.sql(ADD, "a2", RED))
+    a.does(a.sql("ROLLBACK TO s"))
+    a.does(a.sql("SAVEPOINT s"))
+    a.does(a.sql(ADD, "a3", "a text of its own, after two that were not"))
+    a.does(a.sql("RELEASE s"))
+    b.waits(b.sql(ADD, "b2", "a text of its own, after two that were not!"))
+    a.commit()
+    with pytest.raises(pg.UniqueViolation, match='document "b2" matches document "a3"'):
+        b.end()
+
+
+def test_a_session_that_dies_lets_its_twin_in(
+    corpus: ts.Corpus, make_client: Clients, connection: Connection
+) -> None:
+    a, b = make_client("a"), make_client("b")
+    a.does(a.sql(ADD, "a", RED))
+    b.waits(b.sql(ADD, "b", BLUE))
+    connection.execute("SELECT pg_terminate_backend(%s)", [a.connection.info.backend_pid])
+    assert b.end() == [(True,)]
+    b.commit()
+    assert stored_forms(connection) == {"b": BLUE}
+
+
+@pytest.mark.parametrize("commit", [True, False], ids=["commit", "rollback"])
+def test_a_prepared_transaction_keeps_its_locks(
+    corpus: ts.Corpus, make_client: Clients, connection: Connection, commit: bool
+) -> None:
+    if value(connection, "SHOW max_prepared_transactions") == "0":
+        pytest.skip("needs a server with max_prepared_transactions")
+    a, b = make_client("a"), make_client("b")
+    name = connection.info.dbname
+    a.does(a.sql(ADD, "a", RED))
+    a.does(a.sql(f"PREPARE TRANSACTION '{name}'"))
+    a.connection.close()
+    b.waits(b.sql(ADD, "b", BLUE))
+    ending = "COMMIT" if commit else "ROLLBACK"
+    connection.execute(f"{ending} PREPARED '{name}'".encode())
+    if commit:
+        with pytest.raises(pg.UniqueViolation, match='document "b" matches document "a"'):
+            b.end()
+    else:
+        assert b.end() == [(True,)]
+
+
+# Attached tables
+
+
+@pytest.mark.parametrize("commit", [True, False], ids=["commit", "rollback"])
+def test_an_insert_that_skips_waits_for_the_first_text(
+    corpus: ts.Corpus, make_client: Clients, connection: Connection, commit: bool
+) -> None:
+    connection.execute("CREATE TABLE t (id text PRIMARY KEY, body text)")
+    connection.execute("SELECT textsim.attach('c', 't', 'id', 'body', on_duplicate => 'skip')")
+    a, b = make_client("a"), make_client("b")
+    a.does(a.sql("INSERT INTO t VALUES ('a', %s)", RED))
+    b.waits(b.sql("INSERT INTO t VALUES ('b', %s), ('o', %s) RETURNING id", BLUE, OTHER))
+    ends(a, commit)
+    assert b.end() == ([("o",)] if commit else [("b",), ("o",)])
+    b.commit()
+    assert set(stored_forms(connection)) == ({"a", "o"} if commit else {"b", "o"})
+
+
+def test_attaching_waits_for_a_writer_of_the_corpus(
+    corpus: ts.Corpus, make_client: Clients, connection: Connection
+) -> None:
+    connection.execute("CREATE TABLE t (id text PRIMARY KEY, body text)")
+    connection.execute("INSERT INTO t VALUES ('t', %s)", [BLUE])
+    a, b = make_client("a"), make_client("b")
+    a.does(a.sql(ADD, "a", RED))
+    b.waits(b.sql("SELECT textsim.attach('c', 't', 'id', 'body')"))
+    a.commit()
+    with pytest.raises(pg.UniqueViolation, match=r"1 rows of table public\.t match"):
+        b.end()
+    assert stored_forms(connection) == {"a": RED}
+
+
+def test_a_writer_waits_for_attaching(
+    corpus: ts.Corpus, make_client: Clients, connection: Connection
+) -> None:
+    connection.execute("CREATE TABLE t (id text PRIMARY KEY, body text)")
+    connection.execute("INSERT INTO t VALUES ('t', %s)", [BLUE])
+    a, b, c = make_client("a"), make_client("b"), make_client("c")
+    a.does(a.sql("SELECT textsim.attach('c', 't', 'id', 'body')"))
+    b.waits(b.sql(ADD, "b", RED))
+    c.waits(c.sql("INSERT INTO t VALUES ('c', %s)", RED))
+    a.commit()
+    for client in (b, c):
+        with pytest.raises(pg.UniqueViolation, match='matches document "t"'):
+            client.end()
+        client.rollback()
+
+
+def test_a_writer_that_waited_for_a_rebuild_is_refused(
+    corpus: ts.Corpus, make_client: Clients, connection: Connection
+) -> None:
+    """The lock is that of the first id, so the writer waits, and then its corpus is gone."""
+    corpus.add("a", RED)
+    a, b = make_client("a"), make_client("b")
+    a.does(a.sql("SELECT textsim._lock_unique(1, true)"))
+    b.waits(b.sql(ADD, "b", BLUE))
+    a.does(a.sql("SELECT textsim.create_corpus('new', 'word:2', 0.7, is_unique => true)"))
+    a.does(a.sql("SELECT textsim._replace_corpus(1, 2)"))
+    a.does(a.sql("DELETE FROM textsim.corpus WHERE id = 1"))
+    a.does(a.sql("SELECT textsim._drop_relations(1)"))
+    a.commit()
+    with pytest.raises(pg.ObjectNotInPrerequisiteState, match="rebuilt while this transaction"):
+        b.end()
+    b.rollback()
+    a.does(a.sql(ADD, "a", RED))
+    b.waits(b.sql(ADD, "b", BLUE))
+    a.commit()
+    with pytest.raises(pg.UniqueViolation, match='document "b" matches document "a"'):
+        b.end()

@@ -1,0 +1,52 @@
+"""Spark's stages find in real corpora what Corpus finds; they run in this process, without Spark."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from itertools import islice
+from pathlib import Path
+
+import pytest
+
+import textsim_db as ts
+
+pytest.importorskip("pyspark")
+
+from tests.support.spark_stages import find, results
+from textsim_db.settings import Linkage
+from textsim_db.spark import result_rows
+
+FOLDER = Path(__file__).parents[3] / "shared" / "data"
+MOST = 400
+"""The documents that are read of each corpus."""
+
+pytestmark = pytest.mark.one_server
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("recall", [0.95, 1])
+@pytest.mark.parametrize("threshold", [0.8, 0.5])
+@pytest.mark.parametrize("shingle", ["word:3", "word:1", "char:5"])
+@pytest.mark.parametrize(
+    "name", ["arxiv", "arxiv_revisions", "articles", "languages", "licences", "scripture"]
+)
+def test_results_are_those_of_a_corpus(
+    db: ts.Database, name: str, shingle: str, threshold: float, recall: float
+) -> None:
+    path = FOLDER / f"{name}.jsonl.gz"
+    if not path.exists():
+        pytest.skip(f"needs {path.name} in ../shared/data")
+    with gzip.open(path, "rt", encoding="utf-8") as file:
+        texts = {row["id"]: row["text"] for row in map(json.loads, islice(file, MOST))}
+    corpus = db.create_corpus("c", shingle=shingle, threshold=threshold, recall=recall)
+    corpus.add_many(texts)
+    documents, config = list(texts.items()), corpus.config
+    found = find(documents, config, 7)
+    assert results(result_rows.pairs, documents, found, config) == sorted(corpus.pairs())
+    for linkage in Linkage:
+        clusters = results(result_rows.clusters, documents, found, config, linkage=linkage)
+        expected = sorted(corpus.clusters(linkage=linkage))
+        assert [(keys, kept) for keys, _, kept in clusters] == [(c.keys, c.kept) for c in expected]
+        duplicates = results(result_rows.duplicates, documents, found, config, linkage=linkage)
+        assert duplicates == sorted(corpus.duplicates(linkage=linkage))

@@ -1,0 +1,182 @@
+"""Unique corpora in SQL: add, add_unique, and the buckets that a document locks."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from psycopg import errors as pg
+
+import textsim_db as ts
+from tests.support.connections import Connection, value
+from tests.support.sources import stored_forms
+
+COMMON = "one two three four five six seven eight nine ten"
+RED, BLUE, OTHER = f"{COMMON} red", f"{COMMON} blue", "nothing that any other text in here contains"
+ADD = "SELECT textsim.add('c', %s, %s)"
+ADD_UNIQUE = "SELECT * FROM textsim.add_unique('c', %s, %s)"
+
+
+@pytest.fixture(params=[1.0, 0.95], ids=["exact", "bands"])
+def corpus(db: ts.Database, request: pytest.FixtureRequest) -> ts.Corpus:
+    return db.create_corpus("c", "word:2", threshold=0.7, recall=request.param, unique=True)
+
+
+def test_add_raises_the_error_of_a_unique_index(corpus: ts.Corpus, connection: Connection) -> None:
+    assert value(connection, ADD, ["a", RED])
+    with pytest.raises(pg.UniqueViolation) as raised:
+        connection.execute(ADD, ["b", BLUE])
+    diagnostics = raised.value.diag
+    assert diagnostics.constraint_name == "c"
+    assert (diagnostics.schema_name, diagnostics.table_name) == ("textsim", "document_1")
+    assert diagnostics.message_primary == (
+        'near-duplicate text violates unique corpus "c": document "b" matches document "a" '
+        "with similarity 0.8181818181818182"
+    )
+    assert diagnostics.message_detail == (
+        "Key (a) has similarity 0.8181818181818182; the threshold is 0.7."
+    )
+    assert stored_forms(connection) == {"a": RED}
+
+
+def test_a_document_is_replaced_and_not_compared_with_itself(
+    corpus: ts.Corpus, connection: Connection
+) -> None:
+    assert value(connection, ADD, ["a", RED])
+    assert not value(connection, ADD, ["a", RED.upper()])
+    assert value(connection, ADD, ["a", BLUE])
+    assert value(connection, ADD, ["b", OTHER])
+    with pytest.raises(pg.UniqueViolation, match='document "b" matches document "a"'):
+        connection.execute(ADD, ["b", RED])
+    assert stored_forms(connection) == {"a": BLUE, "b": OTHER}
+    connection.execute("SELECT textsim.remove('c', 'a')")
+    assert value(connection, ADD, ["b", RED])
+    assert corpus.check() == []
+
+
+def test_texts_below_the_threshold_and_texts_without_words_are_no_twins(
+    corpus: ts.Corpus, connection: Connection
+) -> None:
+    for key, text in [
+        ("a", RED),
+        ("b", f"{COMMON[:28]} and then some other words follow here"),
+        ("c", ""),
+        ("d", "!?"),
+    ]:
+        assert value(connection, ADD, [key, text])
+    assert len(stored_forms(connection)) == 4
+
+
+def test_add_unique_returns_the_matches_best_first(
+    corpus: ts.Corpus, connection: Connection
+) -> None:
+    assert connection.execute(ADD_UNIQUE, ["a", RED]).fetchall() == []
+    assert connection.execute(ADD_UNIQUE, ["a", RED]).fetchall() == []
+    assert connection.execute(ADD_UNIQUE, ["b", f"{OTHER} {COMMON}"]).fetchall() == []
+    assert connection.execute(ADD_UNIQUE, ["c", BLUE]).fetchall() == [("a", 9 / 11)]
+    connection.execute(
+        "SELECT textsim._write_document(c, NULL, 'd', %s, policy => 'keep') FROM textsim.corpus c",
+        [BLUE],
+    )
+    assert connection.execute(ADD_UNIQUE, ["e", BLUE]).fetchall() == [("d", 1.0), ("a", 9 / 11)]
+    assert list(stored_forms(connection)) == ["a", "b", "d"]
+    with pytest.raises(pg.InvalidParameterValue, match="the text is NULL"):
+        connection.execute(ADD_UNIQUE, ["f", None])
+
+
+def test_a_document_of_another_language_is_a_twin(db: ts.Database, connection: Connection) -> None:
+    db.create_corpus("c", "word:2", threshold=0.7, recall=1, language="auto", unique=True)
+    connection.execute(ADD, ["a", RED])
+    connection.execute("UPDATE textsim.document_1 SET language = 'xx'")
+    with pytest.raises(pg.UniqueViolation):
+        connection.execute(ADD, ["b", BLUE])
+
+
+def test_only_unique_corpora_have_these_functions(db: ts.Database, connection: Connection) -> None:
+    db.create_corpus("c")
+    for call in ("textsim.add_unique('c', 'a', 'a')", "textsim.lock_corpus('c')"):
+        with pytest.raises(pg.ObjectNotInPrerequisiteState, match='corpus "c" is not unique'):
+            connection.execute(f"SELECT {call}".encode())
+    with pytest.raises(pg.UndefinedObject, match='corpus "d" does not exist'):
+        connection.execute("SELECT textsim.lock_corpus('d')")
+
+
+def test_the_number_of_locks_is_a_setting(corpus: ts.Corpus, connection: Connection) -> None:
+    connection.execute("SET textsim.max_bucket_locks = 'many'")
+    with pytest.raises(pg.InvalidParameterValue, match='is "many"; expected a whole number'):
+        connection.execute(ADD, ["a", RED])
+    connection.execute("SET textsim.max_bucket_locks = 0")
+    assert value(connection, ADD, ["a", RED])
+    connection.execute("RESET textsim.max_bucket_locks")
+    assert value(connection, ADD, ["b", OTHER])
+
+
+LOCKED = """
+SELECT (textsim.signature('c', %s))[1:textsim._count_locks(
+    cardinality(textsim.shingles(%s, 'word', 1)), %s)]
+"""
+
+
+@pytest.mark.parametrize("threshold", [0.1, 0.34, 0.55, 0.8, 1.0])
+def test_similar_documents_lock_a_common_bucket(
+    db: ts.Database, connection: Connection, rng: random.Random, seed: int, threshold: float
+) -> None:
+    """The prefix filter: of sets of all sizes, and of pairs that just reach the threshold."""
+    db.create_corpus("c", "word:1", threshold=threshold, recall=1)
+    similar = 0
+    for _ in range(300):
+        pool = [
+            f"w{number}" for number in rng.sample(range(10**6), rng.choice([1, 2, 3, 5, 9, 40]))
+        ]
+        a, b = (rng.sample(pool, rng.randint(max(1, len(pool) // 2), len(pool))) for _ in "ab")
+        locks = [
+            set(value(connection, LOCKED, [" ".join(x), " ".join(x), threshold])) for x in (a, b)
+        ]
+        if len({*a} & {*b}) / len({*a} | {*b}) >= threshold:
+            similar += 1
+            assert locks[0] & locks[1], f"--seed {seed}: {a} {b}"
+    assert similar > 20
+
+
+@pytest.mark.parametrize("threshold", [0.05, 0.3, 0.55, 0.7, 0.8, 0.9, 1.0])
+def test_a_document_locks_two_rows_less_than_it_has(
+    connection: Connection, threshold: float
+) -> None:
+    """n - o + 1 locks, where o is the smallest number with o / n >= threshold."""
+    rows = connection.execute(
+        "SELECT n, textsim._count_locks(n, %s) FROM generate_series(0, 300) n", [threshold]
+    ).fetchall()
+    for n, locks in rows:
+        overlap = next((o for o in range(1, n + 1) if o / n >= threshold), 1)
+        assert locks == (n - overlap + 1 if n else 0)
+
+
+SCANS = """
+SELECT coalesce(sum(seq_scan), 0), sum(idx_scan) FROM pg_stat_xact_user_tables
+WHERE schemaname = 'textsim' AND relname IN ('document_1', 'band_1', 'pending')
+"""
+
+
+@pytest.mark.parametrize("on_duplicate", ["error", "skip"])
+def test_plans_made_for_an_empty_corpus_use_the_index_when_it_is_full(
+    corpus: ts.Corpus, connection: Connection, on_duplicate: str
+) -> None:
+    """A session writes in empty tables, which makes its plans, and then fills them."""
+    connection.execute("CREATE TABLE t (id text PRIMARY KEY, body text)")
+    connection.execute(
+        "SELECT textsim.attach('c', 't', 'id', 'body', on_duplicate => %s)", [on_duplicate]
+    )
+    connection.execute("SET plan_cache_mode = force_generic_plan")
+    insert = "INSERT INTO t VALUES (%s, %s) ON CONFLICT DO NOTHING"
+    for _ in range(2):
+        connection.execute(insert, ["first", RED], prepare=True)
+        connection.execute("DELETE FROM t")
+    with connection.transaction():
+        ((before, _),) = connection.execute(SCANS).fetchall()  # attaching reads the whole table
+        for number in range(1500):
+            text = f"{number} {number + 1} {number} {number} {number + 2} end"
+            connection.execute(insert, [str(number), text], prepare=True)
+        if on_duplicate == "skip":
+            assert connection.execute(insert, ["again", text], prepare=True).rowcount == 0
+        ((after, indexed),) = connection.execute(SCANS).fetchall()
+    assert (after - before, indexed > 5000) == (0, True)

@@ -1,0 +1,436 @@
+"""Tables that are attached to a unique corpus: what happens to a row that matches another."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import psycopg
+import pytest
+from psycopg import errors as pg
+
+import textsim_db as ts
+from tests.support.connections import Connection, value
+from tests.support.sources import expected_forms, stored_forms
+
+COMMON = "one two three four five six seven eight nine ten"
+RED, BLUE, OTHER = f"{COMMON} red", f"{COMMON} blue", "nothing that any other text in here contains"
+TABLE = "CREATE TABLE t (id text PRIMARY KEY, email text UNIQUE, body text, other int)"
+
+Attach = Callable[..., None]
+
+
+@pytest.fixture(params=[1.0, 0.95], ids=["exact", "bands"])
+def corpus(db: ts.Database, request: pytest.FixtureRequest) -> ts.Corpus:
+    return db.create_corpus("c", "word:2", threshold=0.7, recall=request.param, unique=True)
+
+
+@pytest.fixture
+def attach(corpus: ts.Corpus, connection: Connection) -> Attach:
+    """A function that creates the table with some rows, and attaches it."""
+
+    def create(on_duplicate: str = "error", rows: str = "", **arguments: str) -> None:
+        connection.execute(TABLE.encode())
+        if rows:
+            connection.execute(f"INSERT INTO t VALUES {rows}".encode())
+        names = "".join(f", {name} => '{text}'" for name, text in arguments.items())
+        connection.execute(
+            "SELECT textsim.attach('c', 't', 'id', 'body', on_duplicate => "
+            f"'{on_duplicate}'{names})".encode()
+        )
+
+    return create
+
+
+def keys(connection: Connection) -> list[str]:
+    """Return the keys of the table, after comparing its rows with the documents."""
+    forms = expected_forms(connection, "t")
+    assert stored_forms(connection) == forms
+    assert value(connection, "SELECT count(*) FROM textsim.pending WHERE source_id < 0") == 0
+    return sorted(forms)
+
+
+@pytest.mark.parametrize("on_duplicate", ["error", "skip"])
+def test_rows_that_match_no_other_are_indexed_at_once(
+    attach: Attach, connection: Connection, on_duplicate: str
+) -> None:
+    attach(on_duplicate)
+    connection.execute("INSERT INTO t VALUES ('a', NULL, %s), ('b', NULL, %s)", [RED, OTHER])
+    connection.execute("INSERT INTO t VALUES ('c', NULL, NULL), ('d', NULL, ''), ('e', NULL, '!')")
+    assert keys(connection) == ["a", "b", "d", "e"]
+    connection.execute("UPDATE t SET body = %s WHERE id = 'a'", [BLUE])
+    connection.execute("UPDATE t SET id = 'z' WHERE id = 'a'")
+    connection.execute("DELETE FROM t WHERE id = 'b'")
+    assert keys(connection) == ["d", "e", "z"]
+    connection.execute("TRUNCATE t")
+    assert keys(connection) == []
+    connection.execute("INSERT INTO t VALUES ('a', NULL, %s)", [RED])
+    assert keys(connection) == ["a"]
+
+
+def test_error_names_the_table_the_corpus_and_the_standing_row(
+    attach: Attach, connection: Connection
+) -> None:
+    attach()
+    connection.execute("INSERT INTO t VALUES ('a', NULL, %s)", [RED])
+    with pytest.raises(pg.UniqueViolation) as raised:
+        connection.execute("INSERT INTO t VALUES ('b', NULL, %s)", [BLUE])
+    diagnostics = raised.value.diag
+    assert diagnostics.constraint_name == "c"
+    assert (diagnostics.schema_name, diagnostics.table_name) == ("public", "t")
+    assert diagnostics.message_primary == (
+        'near-duplicate text violates unique corpus "c": document "b" matches document "a" '
+        "with similarity 0.8181818181818182"
+    )
+    assert diagnostics.message_detail == (
+        "Key (a) has similarity 0.8181818181818182; the threshold is 0.7."
+    )
+    assert keys(connection) == ["a"]
+
+
+@pytest.mark.parametrize("on_duplicate", ["error", "skip"])
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE t SET body = '" + BLUE + "' WHERE id = 'b'",
+        "INSERT INTO t VALUES ('b', NULL, '" + BLUE + "') "
+        "ON CONFLICT (id) DO UPDATE SET body = excluded.body",
+        "INSERT INTO t VALUES ('n', 'b', '" + BLUE + " but none of the words before it is there') "
+        "ON CONFLICT (email) DO UPDATE SET body = '" + BLUE + "'",
+    ],
+    ids=["update", "upsert by key", "upsert by another column"],
+)
+def test_an_update_that_makes_a_twin_is_refused(
+    attach: Attach, connection: Connection, on_duplicate: str, statement: str
+) -> None:
+    attach(on_duplicate)
+    connection.execute("INSERT INTO t VALUES ('a', 'a', %s), ('b', 'b', %s)", [RED, OTHER])
+    with pytest.raises(pg.UniqueViolation, match='document "b" matches document "a"'):
+        connection.execute(statement.encode())
+    assert keys(connection) == ["a", "b"]
+
+
+@pytest.mark.parametrize("on_duplicate", ["error", "skip"])
+def test_a_row_is_not_compared_with_itself(
+    attach: Attach, connection: Connection, on_duplicate: str
+) -> None:
+    attach(on_duplicate)
+    connection.execute("INSERT INTO t VALUES ('a', 'a', %s)", [RED])
+    connection.execute("UPDATE t SET body = %s, id = 'b'", [BLUE])
+    upsert = (
+        "INSERT INTO t VALUES ('b', 'x', %s) ON CONFLICT (id) DO UPDATE SET body = excluded.body"
+    )
+    connection.execute(upsert, [RED])
+    assert keys(connection) == ["b"]
+    assert stored_forms(connection) == {"b": RED}
+
+
+def test_skip_leaves_out_rows_of_one_statement(attach: Attach, connection: Connection) -> None:
+    attach("skip")
+    connection.execute("INSERT INTO t VALUES ('a', NULL, %s)", [RED])
+    cursor = connection.execute(
+        "INSERT INTO t VALUES ('b', NULL, %s), ('c', NULL, %s), ('d', NULL, %s) RETURNING id",
+        [BLUE, OTHER, OTHER],
+    )
+    assert cursor.fetchall() == [("c",)]
+    assert cursor.rowcount == 1
+    with connection.cursor().copy("COPY t (id, body) FROM STDIN") as copy:
+        for row in [("e", BLUE), ("f", OTHER), ("g", "some words that are new")]:
+            copy.write_row(row)
+    assert keys(connection) == ["a", "c", "g"]
+
+
+CONFLICT = "INSERT INTO t (id, email, body) VALUES (%s, 'same', %s) ON CONFLICT (email) "
+
+
+def test_skip_removes_a_text_that_met_a_conflict(attach: Attach, connection: Connection) -> None:
+    """The row is left out because of another column, so its text shuts out no other row."""
+    attach("skip")
+    connection.execute("INSERT INTO t VALUES ('a', 'same', %s)", [OTHER])
+    connection.execute(CONFLICT.encode() + b"DO NOTHING", ["b", RED])
+    assert keys(connection) == ["a"]
+    connection.execute("INSERT INTO t VALUES ('c', 'new', %s)", [BLUE])
+    assert keys(connection) == ["a", "c"]
+
+
+def test_skip_and_conflicts_on_another_column(attach: Attach, connection: Connection) -> None:
+    """DO UPDATE gives the text, or the text and the key, to the row that was there."""
+    attach("skip")
+    connection.execute("INSERT INTO t VALUES ('a', 'same', %s)", [OTHER])
+    connection.execute(CONFLICT.encode() + b"DO UPDATE SET body = excluded.body", ["b", RED])
+    assert keys(connection) == ["a"]
+    assert stored_forms(connection) == {"a": RED}
+    connection.execute(
+        CONFLICT.encode() + b"DO UPDATE SET body = excluded.body, id = excluded.id", ["b", OTHER]
+    )
+    assert keys(connection) == ["b"]
+    assert stored_forms(connection) == {"b": OTHER}
+    connection.execute(CONFLICT.encode() + b"DO UPDATE SET other = 1", ["c", RED])
+    assert keys(connection) == ["b"]
+    connection.execute("INSERT INTO t VALUES ('d', 'new', %s)", [BLUE])
+    assert keys(connection) == ["b", "d"]
+
+
+def test_skip_and_a_conflict_whose_update_matches_a_row_of_the_statement(
+    attach: Attach, connection: Connection
+) -> None:
+    attach("skip")
+    connection.execute("INSERT INTO t VALUES ('a', 'same', %s)", [OTHER])
+    with pytest.raises(pg.UniqueViolation, match='document "c" matches document "a"'):
+        connection.execute(
+            "INSERT INTO t (id, email, body) VALUES ('b', 'same', 'a text'), ('c', 'new', %s) "
+            "ON CONFLICT (email) DO UPDATE SET body = %s",
+            [BLUE, RED],
+        )
+    assert keys(connection) == ["a"]
+
+
+LATER_TRIGGER = """
+CREATE FUNCTION later() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN {} RETURN NEW; END $$;
+CREATE TRIGGER z_later BEFORE INSERT ON t FOR EACH ROW EXECUTE FUNCTION later()
+"""
+
+
+def test_skip_removes_a_text_that_a_later_trigger_left_out(
+    attach: Attach, connection: Connection
+) -> None:
+    attach("skip")
+    connection.execute(LATER_TRIGGER.format("IF NEW.other = 1 THEN RETURN NULL; END IF;").encode())
+    connection.execute("INSERT INTO t VALUES ('a', NULL, %s, 1), ('b', NULL, %s, 0)", [RED, OTHER])
+    assert keys(connection) == ["b"]
+    connection.execute("INSERT INTO t VALUES ('c', NULL, %s, 0)", [BLUE])
+    assert keys(connection) == ["b", "c"]
+
+
+def test_skip_and_a_later_trigger_that_changes_the_row(
+    attach: Attach, connection: Connection
+) -> None:
+    """The text that is stored counts; a later trigger that makes a twin has an error as its result."""
+    attach("skip")
+    connection.execute(
+        LATER_TRIGGER.format(
+            "NEW.body := replace(NEW.body, 'q', ''); NEW.id := NEW.id || '1';"
+        ).encode()
+    )
+    connection.execute("INSERT INTO t VALUES ('a', NULL, %s)", [RED.replace("e", "qe")])
+    assert keys(connection) == ["a1"]
+    assert stored_forms(connection) == {"a1": RED}
+    with pytest.raises(pg.UniqueViolation, match='document "b1" matches document "a1"'):
+        connection.execute("INSERT INTO t VALUES ('b', NULL, %s)", [BLUE.replace("e", "qe")])
+    assert keys(connection) == ["a1"]
+
+
+def test_skip_and_an_insert_inside_an_insert(attach: Attach, connection: Connection) -> None:
+    attach("skip")
+    connection.execute(
+        LATER_TRIGGER.format(
+            "IF NEW.other = 1 THEN INSERT INTO t VALUES (NEW.id || '1', NULL, 'inner ' || NEW.id, 0); "
+            "END IF; IF NEW.other = 2 THEN RETURN NULL; END IF;"
+        ).encode()
+    )
+    connection.execute(
+        "INSERT INTO t VALUES ('a', NULL, %s, 2), ('b', NULL, %s, 1), ('c', NULL, 'last', 1)",
+        [RED, OTHER],
+    )
+    assert keys(connection) == ["b", "b1", "c", "c1"]
+
+
+def test_skip_and_merge(attach: Attach, connection: Connection) -> None:
+    attach("skip")
+    connection.execute("INSERT INTO t VALUES ('a', NULL, %s), ('b', NULL, %s)", [RED, OTHER])
+    connection.execute(
+        "MERGE INTO t USING (VALUES ('a', 'gone'), ('b', %s), ('c', %s)) v (id, body) ON v.id = t.id "
+        "WHEN MATCHED AND v.body = 'gone' THEN DELETE WHEN MATCHED THEN UPDATE SET body = v.body "
+        "WHEN NOT MATCHED THEN INSERT (id, body) VALUES (v.id, v.body)",
+        ["words of b that are new", "and quite others for the row c"],
+    )
+    assert keys(connection) == ["b", "c"]
+
+
+def test_an_error_in_a_statement_of_skip_leaves_nothing(
+    attach: Attach, connection: Connection
+) -> None:
+    attach("skip")
+    with connection.transaction():
+        connection.execute("INSERT INTO t VALUES ('a', 'same', %s)", [OTHER])
+        with pytest.raises(pg.UniqueViolation, match="t_email_key"), connection.transaction():
+            connection.execute("INSERT INTO t VALUES ('b', 'same', %s)", [RED])
+        connection.execute("INSERT INTO t VALUES ('c', 'new', %s)", [BLUE])
+    assert keys(connection) == ["a", "c"]
+
+
+# Attaching
+
+
+def test_attach_indexes_the_rows(attach: Attach, connection: Connection) -> None:
+    attach(rows=f"('a', NULL, '{RED}'), ('b', NULL, '{OTHER}'), ('c', NULL, NULL)")
+    assert keys(connection) == ["a", "b"]
+    assert connection.execute("SELECT mode, on_duplicate FROM textsim.sources").fetchall() == [
+        ("inline", "error")
+    ]
+
+
+TWINS = f"('a', NULL, '{RED}'), ('b', NULL, '{BLUE}'), ('c', NULL, '{OTHER}')"
+
+
+def test_attach_refuses_rows_that_match(
+    attach: Attach, corpus: ts.Corpus, connection: Connection
+) -> None:
+    connection.execute("SELECT textsim.add('c', 'old', %s)", [OTHER])
+    with pytest.raises(
+        pg.UniqueViolation, match=r"2 rows of table public\.t match other rows"
+    ) as raised:
+        attach(rows=TWINS)
+    assert raised.value.diag.constraint_name == "c"
+    assert raised.value.diag.message_detail == (
+        '"b" and "a" (similarity 0.8181818181818182), "c" and "old" (similarity 1)'
+    )
+    assert connection.execute("SELECT FROM textsim.sources").fetchall() == []
+    assert stored_forms(connection) == {"old": OTHER}
+
+
+@pytest.mark.parametrize("on_duplicate", ["error", "skip"])
+def test_attach_keeps_rows_that_match(
+    attach: Attach, connection: Connection, on_duplicate: str
+) -> None:
+    notices: list[tuple[str | None, str | None]] = []
+    # The diagnostics are gone when the handler returns.
+    connection.add_notice_handler(
+        lambda notice: notices.append((notice.severity_nonlocalized, notice.message_detail))
+    )
+    attach(on_duplicate, rows=TWINS, existing="keep")
+    assert notices == [("WARNING", '"b" and "a" (similarity 0.8181818181818182)')]
+    assert keys(connection) == ["a", "b", "c"]
+    new_row = "INSERT INTO t VALUES ('d', NULL, %s)"
+    if on_duplicate == "error":
+        with pytest.raises(pg.UniqueViolation, match=r"matches document") as raised:
+            connection.execute(new_row, [RED])
+        assert str(raised.value.diag.message_detail).endswith(" 2 documents match.")
+    else:
+        connection.execute(new_row, [RED])
+    # A row that stands may change, unless it becomes the twin of a third row.
+    connection.execute("UPDATE t SET body = 'some words of its own' WHERE id = 'b'")
+    assert keys(connection) == ["a", "b", "c"]
+
+
+def test_a_table_is_attached_again(attach: Attach, connection: Connection) -> None:
+    """What changed meanwhile is indexed: the documents of before do not count."""
+    attach()
+    connection.execute("INSERT INTO t VALUES ('a', NULL, %s), ('b', NULL, %s)", [RED, OTHER])
+    connection.execute("SELECT textsim.detach('c', 't')")
+    connection.execute("UPDATE t SET body = CASE id WHEN 'a' THEN %s ELSE %s END", [OTHER, BLUE])
+    connection.execute("INSERT INTO t VALUES ('c', NULL, 'some more words')")
+    connection.execute("SELECT textsim.attach('c', 't', 'id', 'body', on_duplicate => 'skip')")
+    assert keys(connection) == ["a", "b", "c"]
+    connection.execute("INSERT INTO t VALUES ('d', NULL, %s)", [RED])
+    assert keys(connection) == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize(
+    ("table", "arguments", "error", "message"),
+    [
+        (TABLE, "mode => 'queue'", pg.FeatureNotSupported, "unique.* use mode inline"),
+        (TABLE, "on_duplicate => 'ignore'", pg.InvalidParameterValue, 'expected "error" or "skip"'),
+        (TABLE, "existing => NULL", pg.InvalidParameterValue, 'expected "refuse" or "keep"'),
+        (
+            "CREATE TABLE t (id text PRIMARY KEY, body text) PARTITION BY HASH (id)",
+            "",
+            pg.FeatureNotSupported,
+            "partitioned or a partition, and the corpus is unique",
+        ),
+        (TABLE.replace("TABLE", "UNLOGGED TABLE"), "", pg.FeatureNotSupported, "unlogged"),
+        (
+            TABLE.replace("PRIMARY KEY", "PRIMARY KEY DEFERRABLE"),
+            "",
+            pg.FeatureNotSupported,
+            "deferrable",
+        ),
+        (
+            "CREATE TABLE t (id text PRIMARY KEY, a text, "
+            "body text GENERATED ALWAYS AS (a || ' b') STORED)",
+            "on_duplicate => 'skip'",
+            pg.FeatureNotSupported,
+            "generated column",
+        ),
+        (
+            TABLE + "; ALTER TABLE t ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY",
+            "",
+            pg.FeatureNotSupported,
+            "row security",
+        ),
+    ],
+)
+def test_attach_refuses(
+    corpus: ts.Corpus,
+    connection: Connection,
+    table: str,
+    arguments: str,
+    error: type[psycopg.Error],
+    message: str,
+) -> None:
+    if "SECURITY" in table:
+        owner = f"owner_of_{connection.info.dbname}"
+        connection.execute(
+            f"CREATE ROLE {owner}; GRANT CREATE, USAGE ON SCHEMA public TO {owner}; "
+            f"SELECT textsim.grant_writer('{owner}'); SET ROLE {owner}".encode()
+        )
+    try:
+        connection.execute(table.encode())
+        comma = ", " if arguments else ""
+        with pytest.raises(error, match=message):
+            connection.execute(
+                f"SELECT textsim.attach('c', 't', 'id', 'body'{comma}{arguments})".encode()
+            )
+    finally:
+        connection.execute("RESET ROLE")
+        if "SECURITY" in table:
+            connection.execute(f"DROP OWNED BY {owner}; DROP ROLE {owner}".encode())
+
+
+def test_a_corpus_that_is_not_unique_takes_no_arguments_for_twins(
+    db: ts.Database, connection: Connection
+) -> None:
+    db.create_corpus("c")
+    connection.execute(TABLE.encode())
+    for argument in ("on_duplicate => 'skip'", "existing => 'keep'"):
+        with pytest.raises(pg.FeatureNotSupported, match='corpus "c" is not unique'):
+            connection.execute(
+                f"SELECT textsim.attach('c', 't', 'id', 'body', {argument})".encode()
+            )
+
+
+def test_two_tables_exclude_each_other(attach: Attach, connection: Connection) -> None:
+    attach()
+    connection.execute("CREATE TABLE u (id text PRIMARY KEY, body text)")
+    connection.execute("SELECT textsim.attach('c', 'u', 'id', 'body', on_duplicate => 'skip')")
+    connection.execute("INSERT INTO t VALUES ('a', NULL, %s)", [RED])
+    assert connection.execute("INSERT INTO u VALUES ('b', %s)", [BLUE]).rowcount == 0
+    with pytest.raises(pg.UniqueViolation, match=r'document "a" from table public\.t already'):
+        connection.execute("INSERT INTO u VALUES ('a', %s)", [OTHER])
+    with pytest.raises(pg.UniqueViolation, match='document "n" matches document "a"'):
+        connection.execute("SELECT textsim.add('c', 'n', %s)", [BLUE])
+
+
+def test_a_text_that_cannot_be_indexed_is_refused(attach: Attach, connection: Connection) -> None:
+    attach()
+    with pytest.raises(pg.InvalidParameterValue, match="the key is 1001 bytes long"):
+        connection.execute("INSERT INTO t VALUES (repeat('x', 1001), NULL, %s)", [RED])
+    assert keys(connection) == []
+
+
+def test_index_pending_sets_twins_aside(attach: Attach, connection: Connection) -> None:
+    """Rows that triggers did not see are compared later; their twins are listed, and not indexed."""
+    attach()
+    connection.execute("INSERT INTO t VALUES ('a', NULL, %s)", [RED])
+    connection.execute("ALTER TABLE t DISABLE TRIGGER USER")
+    connection.execute("INSERT INTO t VALUES ('b', NULL, %s), ('c', NULL, %s)", [BLUE, OTHER])
+    connection.execute("ALTER TABLE t ENABLE TRIGGER USER")
+    connection.execute("CALL textsim.index_pending('c')")
+    assert stored_forms(connection) == {"a": RED, "c": OTHER}
+    assert connection.execute(
+        "SELECT keys, error FROM textsim.pending WHERE error IS NOT NULL"
+    ).fetchall() == [
+        (
+            ["b"],
+            'it matches document "a" with similarity 0.8181818181818182, and the corpus is unique',
+        )
+    ]
