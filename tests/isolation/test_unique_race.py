@@ -20,8 +20,11 @@ ROUNDS = 40
 INSERTS: dict[str, LiteralString] = {
     "add": "SELECT textsim.add('c', %s, %s)",
     "add_unique": "SELECT * FROM textsim.add_unique('c', %s, %s)",
-    "inline": "INSERT INTO t VALUES (%s, %s)",
+    "error": "INSERT INTO t VALUES (%s, %s)",
+    "skip": "INSERT INTO t VALUES (%s, %s) RETURNING id",
 }
+ADDED = {"add": 1, "add_unique": 0, "error": 1, "skip": 1}
+"""The number of rows of the statement if the text got in."""
 SETTINGS = {"exact": {"recall": 1.0}, "bands": {"num_hashes": 64, "bands": 32, "rows": 2}}
 
 
@@ -42,9 +45,10 @@ def test_of_two_similar_texts_one_gets_in(
     settings: str,
 ) -> None:
     db.create_corpus("c", unique=True, **SETTINGS[settings])  # type: ignore[arg-type]
-    if how == "inline":
+    if how in ("error", "skip"):
         connection.execute("CREATE TABLE t (id text PRIMARY KEY, body text)")
-        connection.execute("SELECT textsim.attach('c', 't', 'id', 'body', 'inline')")
+        attach = "SELECT textsim.attach('c', 't', 'id', 'body', on_duplicate => %s)"
+        connection.execute(attach, [how])
     pairs = [[twins(rng) for _ in range(SESSIONS // 2)] for _ in range(ROUNDS)]
     barrier = threading.Barrier(SESSIONS)
 
@@ -59,7 +63,7 @@ def test_of_two_similar_texts_one_gets_in(
                     cursor = own.execute(INSERTS[how], [key, text])
                 except psycopg.errors.UniqueViolation:
                     continue
-                added += how != "add_unique" or cursor.fetchall() == []
+                added += cursor.rowcount == ADDED[how]
         return added
 
     with ThreadPoolExecutor(SESSIONS) as pool:
