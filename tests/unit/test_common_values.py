@@ -24,7 +24,9 @@ def test_common_shingles_are_those_of_several_documents(
     documents: int, share: float, rng: random.Random, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("textsim_db.sketch.common_values.COMMON_SHARE", share)
-    texts = [f"all own{i} {rng.choice(['a', 'b'])} w{rng.randrange(2000)}" for i in range(documents)]
+    texts = [
+        f"all own{i} {rng.choice(['a', 'b'])} w{rng.randrange(2000)}" for i in range(documents)
+    ]
     parts = [tokens_of([t.encode() for t in texts[i : i + 700]]) for i in range(0, documents, 700)]
     hashes = [value for part in parts for value in find_shingles(part, SHINGLE).hashes.tolist()]
     counts = Counter(reference.signed(value, 64) for value in hashes)
