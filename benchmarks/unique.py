@@ -9,20 +9,21 @@ clients use to insert different texts of 200 words, each way in turns.
 from __future__ import annotations
 
 import argparse
+import json
 import statistics
 import subprocess
 import tempfile
 from collections.abc import Iterable
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import psycopg
 
 import textsim_db as ts
 from benchmarks.against_side import Server
 from benchmarks.generate import documents
-from benchmarks.record import Table, add_option, markdown, record, shown
+from benchmarks.record import FOLDER, ROOT, Table, add_option, commit, markdown, record, shown
 from benchmarks.unique_races import Outcome, Race, run
 from textsim_db.db import embedded_server
 
@@ -32,6 +33,9 @@ CONTROL_PAIRS = 20_000
 CLIENTS = 16
 INSERTS = 150
 """Inserts of each client in a round."""
+BOILERPLATE_INSERTS = 10
+PRELOADED = 200
+"""Documents with boilerplate that a corpus holds before the rounds; from 100 on, add_many learns it."""
 ROUNDS = 5
 EXACT: dict[str, Any] = {"recall": 1.0}
 BANDS: dict[str, Any] = {"bands": 18, "rows": 7, "num_hashes": 128}
@@ -53,13 +57,27 @@ def races(pairs: int) -> list[Race]:
 
 
 class Way(NamedTuple):
-    """A way to insert: the corpus, whether the text goes into an attached table, and which texts."""
+    """A way to insert.
+
+    by_table: into an attached table, not by add. preload: who adds documents with boilerplate first; the
+    texts that follow have it too.
+    """
 
     name: str
     settings: dict[str, Any]
     is_unique: bool
     by_table: bool = False
-    column: str = "body"
+    preload: Literal["", "sql", "python"] = ""
+
+    @property
+    def inserts(self) -> int:
+        """Inserts of each client in a round."""
+        return BOILERPLATE_INSERTS if self.preload else INSERTS
+
+    @property
+    def column(self) -> str:
+        """The column of the texts."""
+        return "boilerplate" if self.preload else "body"
 
 
 WAYS = [
@@ -69,37 +87,50 @@ WAYS = [
     Way("add, 18 x 7, not unique", BANDS, False),
     Way("inline, exact, unique", EXACT, True, True),
     Way("inline, exact, not unique", EXACT, False, True),
-    Way("half boilerplate, exact, unique", EXACT, True, False, "boilerplate"),
-    Way("half boilerplate, exact, not unique", EXACT, False, False, "boilerplate"),
+    Way("inline, 18 x 7, not unique", BANDS, False, True),
+    Way("half boilerplate in no list, unique", EXACT, True, preload="sql"),
+    Way("half boilerplate in no list, not unique", EXACT, False, preload="sql"),
+    Way("half boilerplate, learned, unique", EXACT, True, preload="python"),
 ]
 
 
-def measure_races(db: ts.Database, chosen: Iterable[Race]) -> tuple[dict[str, Any], Table]:
-    """Run each race with and without locks."""
-    rows = [["", "sessions", "pairs", "twins", "without locks", "documents/s"]]
-    figures = {}
+def measure_races(db: ts.Database, chosen: Iterable[Race], is_recorded: bool) -> None:
+    """Run each race with and without locks; a recorded race replaces the same race of the file."""
     for race in chosen:
         control = race._replace(pairs=min(race.pairs, CONTROL_PAIRS))
         without, outcome = run(db, control, False), run(db, race, True)
-        rate = 2 * race.pairs / outcome.seconds
-        slipped = f"{without.twins:,} of {control.pairs:,}"
-        cells = [str(race.sessions), f"{race.pairs:,}", f"{outcome.twins:,}", slipped, shown(rate)]
-        rows.append([race.name, *cells])
-        figures[race.way if race.way not in figures else f"{race.way}_bands"] = {
-            "twins": outcome.twins,
-            "none": outcome.none,
-            "errors": dict(outcome.errors),
+        figures: dict[str, Any] = {
+            "sessions": race.sessions,
             "pairs": race.pairs,
+            "twins": outcome.twins,
             "without_locks": without.twins,
             "control_pairs": control.pairs,
+            "rate": 2 * race.pairs / outcome.seconds,
+            "faults": faults(outcome) + faults(without),
+            "commit": commit(ROOT),
         }
-        print(markdown([rows[0], rows[-1]]), _faults(outcome), _faults(without), flush=True)
-    return figures, rows
+        print(markdown(race_table({race.name: figures})), *figures["faults"], flush=True)
+        if is_recorded:
+            path = FOLDER / "unique_races.json"
+            recorded = json.loads(path.read_text())["figures"] if path.exists() else {}
+            recorded[race.name] = figures
+            record("unique_races", recorded, {"unique_races": race_table(recorded)})
 
 
-def _faults(outcome: Outcome) -> str:
-    lost = f"pairs without a document: {outcome.none}" if outcome.none else ""
-    return "\n".join([lost, *(f"{count} x {name}" for name, count in outcome.errors.items())])
+def race_table(figures: dict[str, Any]) -> Table:
+    """Return the figures of races as a table."""
+    rows = [["", "sessions", "pairs", "twins", "without locks", "documents/s"]]
+    for name, race in figures.items():
+        slipped = f"{race['without_locks']:,} of {race['control_pairs']:,}"
+        counts = [f"{race[column]:,}" for column in ("sessions", "pairs", "twins")]
+        rows.append([name, *counts, slipped, shown(race["rate"])])
+    return rows
+
+
+def faults(outcome: Outcome) -> list[str]:
+    """Return what went wrong in a race."""
+    lost = [f"{outcome.none} pairs have no document"] if outcome.none else []
+    return lost + [f"{count} x {name}" for name, count in outcome.errors.items()]
 
 
 class Speed:
@@ -119,9 +150,8 @@ class Speed:
         self.connection.execute(
             "CREATE TABLE speed.texts (id bigint PRIMARY KEY, body text, boilerplate text)"
         )
-        model, *texts = (
-            text for _, text in documents(CLIENTS * INSERTS * ROUNDS + 1, planted=0, seed=19)
-        )
+        count = CLIENTS * INSERTS * ROUNDS
+        model, *texts = (text for _, text in documents(count + PRELOADED + 1, planted=0, seed=19))
         common = " ".join(model.split()[:100])
         with self.connection.cursor().copy("COPY speed.texts FROM STDIN") as copy:
             for number, text in enumerate(texts):
@@ -129,36 +159,48 @@ class Speed:
                 copy.write_row((number, text, f"{common} {half}"))
         self.connection.execute("VACUUM ANALYZE speed.texts")
         for number, way in enumerate(WAYS):
-            name = f"speed{number}"
-            if name in self.db.corpora():
-                self.db.drop_corpus(name)
-            self.db.create_corpus(name, threshold=0.8, unique=way.is_unique, **way.settings)
+            self._prepare_way(f"speed{number}", way, count)
+
+    def _prepare_way(self, name: str, way: Way, count: int) -> None:
+        if name in self.db.corpora():
+            self.db.drop_corpus(name)
+        corpus = self.db.create_corpus(name, threshold=0.8, unique=way.is_unique, **way.settings)
+        if way.by_table:
             self.connection.execute(
                 f"CREATE TABLE speed.{name} (id bigint PRIMARY KEY, body text)".encode()
             )
-            if way.by_table:
-                self.connection.execute(
-                    "SELECT textsim.attach(%s, %s::regclass, 'id', 'body', 'inline')",
-                    [name, f"speed.{name}"],
-                )
+            self.connection.execute(
+                "SELECT textsim.attach(%s, %s::regclass, 'id', 'body', 'inline')",
+                [name, f"speed.{name}"],
+            )
+        preloaded = "FROM speed.texts WHERE id >= %s"
+        if way.preload == "sql":
+            self.connection.execute(
+                f"SELECT textsim.add(%s, 'p' || id, boilerplate) {preloaded}".encode(),
+                [name, count],
+            )
+        elif way.preload == "python":
+            rows = self.connection.execute(
+                f"SELECT 'p' || id, boilerplate {preloaded}".encode(), [count]
+            )
+            corpus.add_many(rows.fetchall())
 
     def run(self) -> None:
-        """Run all rounds; the first order of the ways is turned round every second time."""
+        """Run all rounds; every second round runs the ways in the opposite order."""
         for turn in range(ROUNDS):
             for number, way in list(enumerate(WAYS))[:: 1 if turn % 2 else -1]:
                 self._round(f"speed{number}", way, turn)
-                self.connection.execute("CHECKPOINT")
 
     def _round(self, corpus: str, way: Way, turn: int) -> None:
         with tempfile.TemporaryDirectory() as folder:
             script = Path(folder, "script.sql")
             script.write_text(_script(corpus, way))
-            first = turn * CLIENTS * INSERTS
+            first = turn * CLIENTS * way.inserts
             before = self.server.seconds()
             output = subprocess.run(
                 [
                     *(str(pgbench()), "--no-vacuum", "--protocol=prepared", "--log"),
-                    *("--jobs=2", f"--client={CLIENTS}", f"--transactions={INSERTS}"),
+                    *("--jobs=2", f"--client={CLIENTS}", f"--transactions={way.inserts}"),
                     *(f"--define=first={first}", "--define=i=-1", f"--file={script}"),
                     self.db.url,
                 ],
@@ -174,7 +216,7 @@ class Speed:
         # Connecting and planning the first time are no part of the rate.
         (tps,) = (line.split()[2] for line in output.splitlines() if line.startswith("tps = "))
         self.rates[way.name].append(float(tps))
-        self.processor_ms[way.name].append(1000 * processor / (CLIENTS * INSERTS))
+        self.processor_ms[way.name].append(1000 * processor / (CLIENTS * way.inserts))
 
     def table(self) -> Table:
         """Return rates, processor times and latencies."""
@@ -226,11 +268,7 @@ def main() -> None:
     only = arguments.only or ""
     chosen = [race for race in races(arguments.pairs) if only in race.name]
     with ts.connect() as db, psycopg.connect(db.url, autocommit=True) as connection:
-        if chosen:
-            figures, rows = measure_races(db, chosen)
-            print(markdown(rows))
-            if arguments.record:
-                record("unique_races", figures, {"unique_races": rows})
+        measure_races(db, chosen, arguments.record)
         if only in ("", "speed"):
             speed = Speed(db, connection)
             speed.prepare()

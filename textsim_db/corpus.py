@@ -44,6 +44,8 @@ from textsim_db.results import (
 from textsim_db.settings import (
     AUTO,
     CorpusConfig,
+    Existing,
+    OnDuplicate,
     check_callable,
     check_count,
     check_linkage,
@@ -657,8 +659,11 @@ class Corpus:
         table: TableName,
         key: ColumnName,
         text: ColumnName,
-        mode: str = "queue",
+        mode: str | None = None,
         progress: Callable[[int], None] | None = None,
+        *,
+        on_duplicate: str = OnDuplicate.ERROR,
+        existing: str = Existing.REFUSE,
     ) -> ChangeReport:
         """Attach a table: index its rows, and keep the corpus equal to the table from now on.
 
@@ -671,12 +676,17 @@ class Corpus:
                 uuid, text or varchar.
             text: the column with the texts, by name or as a column.
             mode: with `"queue"` a worker indexes changes after their commit; see Database.worker(). With
-                `"inline"` the transaction that writes a row also indexes it.
+                `"inline"` the transaction that writes a row also indexes it. By default `"queue"`; a
+                unique corpus takes only `"inline"`, which is its default.
             progress: called with the number of rows indexed so far.
+            on_duplicate: what an INSERT of a near-duplicate does if the corpus is unique. `"error"`
+                raises unique_violation, `"skip"` leaves the row out. An UPDATE always raises the error.
+            existing: what happens if the corpus is unique and rows of the table match each other, or a
+                document. `"refuse"` raises an error, `"keep"` keeps them and logs a warning.
 
         Raises:
             ConfigurationError: the table cannot be attached; or it is attached, but this role cannot
-                index it, for example because of row security.
+                index it, for example because of row security; or rows match, and the corpus is unique.
 
         Examples:
             >>> with db.engine.begin() as connection:
@@ -691,7 +701,8 @@ class Corpus:
         check_callable(progress, "progress")
         with self._current():
             names = names_of(table, key, text)
-            changes = attach.attach_and_index(self._store, names, mode, progress)
+            rules = sources.Rules(mode, on_duplicate, existing)
+            changes = attach.attach_and_index(self._store, names, rules, progress)
         if self.config.is_exact:  # it may have learned its common shingles
             with self._errors():
                 self._refresh()

@@ -10,6 +10,7 @@ import pytest
 from tests.docs.outputs import describe_difference, output_matches
 from tests.docs.page import PAGES, ROOT, place, read_snippets
 from tests.docs.session import SnippetFailed, page_session
+from tests.support import spark
 
 pytestmark = pytest.mark.one_server
 
@@ -21,6 +22,8 @@ def test_page(
     name: str, database_url: str, tmp_path: Path, record_property: Callable[[str, object], None]
 ) -> None:
     page = ROOT / name
+    if "import SparkSession" in page.read_text("utf-8") and (reason := spark.missing()):
+        pytest.skip(reason)
     snippets = read_snippets(page)
     faults = []
     with page_session(page, tmp_path, database_url) as session:

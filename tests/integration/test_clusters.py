@@ -100,10 +100,11 @@ def test_long_documents_are_read_a_few_at_a_time(
 
 @pytest.mark.one_server
 @pytest.mark.parametrize("shingle", sample(["word:2", "char:5"], 2))
+@pytest.mark.parametrize("recall", [0.95, 1])
 def test_large_buckets_give_the_same_pairs_and_clusters(
-    db: ts.Database, monkeypatch: pytest.MonkeyPatch, shingle: str
+    db: ts.Database, monkeypatch: pytest.MonkeyPatch, shingle: str, recall: float
 ) -> None:
-    corpus = db.create_corpus("c", shingle=shingle)
+    corpus = db.create_corpus("c", shingle=shingle, recall=recall)
     texts = dict(documents(500, words=40, planted=0.3, seed=6))
     model = texts["doc-0000000"]
     texts |= {f"invoice {i}": f"{model} number {i} of {i % 7}" for i in range(150)}

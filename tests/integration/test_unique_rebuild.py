@@ -80,7 +80,9 @@ def test_a_corpus_with_a_queue_cannot_become_unique(
     corpus = db.create_corpus("c", recall=1)
     connection.execute("CREATE TABLE article (id int PRIMARY KEY, body text)")
     corpus.attach("article", "id", "body")
-    with pytest.raises(ts.ConfigurationError, match="workers index table article after"):
+    with pytest.raises(
+        ts.ConfigurationError, match=r"table article is attached and .* in mode queue"
+    ):
         corpus.rebuild(unique=True)
     corpus.detach("article")
     assert corpus.rebuild(unique=True)

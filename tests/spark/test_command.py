@@ -30,8 +30,8 @@ def _run(source: str, output: str, *arguments: str, status: int = 0) -> str:
 
 
 def _read(folder: str) -> list[Any]:
-    lines = [line for path in Path(folder).glob("*.json") for line in path.open(encoding="utf-8")]
-    return [json.loads(line) for line in lines]
+    texts = [path.read_text("utf-8") for path in Path(folder).glob("*.json")]
+    return [json.loads(line) for text in texts for line in text.splitlines()]
 
 
 @pytest.fixture
@@ -85,7 +85,7 @@ def test_csv_with_line_breaks_and_quotes(spark: Any, textsim: Textsim) -> None:
             "the column mixes numbers and texts: 1 of 2",
         ),
         (["in.csv", "there.csv"], "there.csv exists; remove it, or name another place"),
-        (["in.txt", "out.csv"], "the ending of in.txt names no format; give --format"),
+        (["in.txt", "out.csv"], "in.txt names no format; give --format"),
         (["absent.csv", "out.csv"], "Spark: "),
     ],
 )

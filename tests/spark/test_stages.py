@@ -17,7 +17,7 @@ from tests.support.spark_stages import find, number_of, receive, results, rows_o
 from textsim_db.errors import ConfigurationError, InputError
 from textsim_db.settings import CorpusSettings
 from textsim_db.sketch.sketches import buckets
-from textsim_db.spark import components, result_rows, verify_documents
+from textsim_db.spark import components, loaded_documents, result_rows, verify_documents
 from textsim_db.spark.bucket_edges import Edges, spanning_edges
 from textsim_db.spark.loaded_documents import load
 from textsim_db.spark.messages import (
@@ -96,6 +96,14 @@ def test_too_many_edges_are_refused_with_advice(monkeypatch: pytest.MonkeyPatch)
     edges = Edges(np.arange(3), np.arange(1, 4))
     with pytest.raises(ConfigurationError, match=r"3 edges .*at most 2 .*use a higher threshold"):
         components.find_components(edges, np.empty(0, np.int64))
+
+
+def test_too_much_text_in_one_task_is_refused_with_advice(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loaded_documents, "MOST_BYTES", 10)
+    config = CorpusSettings().complete()
+    load([b"seven b", b"seven b"], config)
+    with pytest.raises(InputError, match=r"2 candidates with 14 bytes .*at most 10 .*use a higher"):
+        load([b"seven b", b"seven c"], config)
 
 
 def test_edges_that_close_a_circle_are_left_out() -> None:

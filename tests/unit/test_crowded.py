@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.support.reference import jaccard
-from textsim_db.cluster.large_buckets import all_links, joining_links
+from textsim_db.cluster.large_buckets import SAME, all_links, groups_of, joining_links
 from textsim_db.compare.document_rows import Rows
 
 Documents = list[list[int]]
@@ -90,3 +90,18 @@ def test_no_document_and_one_document_have_no_links() -> None:
         assert [len(links.left) for links in all_links(rows, 0.5)] == []
         groups = np.arange(len(documents))
         assert sum(len(links.left) for links in joining_links(rows, groups, 0.5)) == 0
+
+
+def test_buckets_of_mostly_the_same_documents_are_one_group(rng: random.Random) -> None:
+    of_templates = [np.arange(start, start + 300) for start in (0, 1000, 2000)]
+    buckets = [
+        np.sort(rng.sample(documents.tolist(), 280)) for documents in of_templates for _ in range(8)
+    ]
+    groups = groups_of(buckets)
+    assert sorted(number for group in groups for number in group) == list(range(24))
+    assert len(groups) < 12
+    for group in groups:
+        first = set(buckets[group[0]].tolist())
+        for number in group:
+            assert len(first & set(buckets[number].tolist())) > SAME * len(buckets[number])
+    assert groups_of([]) == []

@@ -16,7 +16,7 @@ from textsim_db.cli.options import CorpusName, DatabaseUrl, choice_of
 from textsim_db.cli.output import Format, FormatOption, write
 from textsim_db.cli.progress import progress
 from textsim_db.errors import ConfigurationError, shown
-from textsim_db.settings import Mode
+from textsim_db.settings import Existing, Mode, OnDuplicate
 
 if TYPE_CHECKING:
     from textsim_db.corpus import Corpus
@@ -42,14 +42,33 @@ def attach(
     ] = "id",
     text: Annotated[str, typer.Option(metavar="COLUMN", help="Column with the text.")] = "text",
     mode: Annotated[
-        Mode,
+        Mode | None,
         typer.Option(
             parser=choice_of(Mode),
             metavar="|".join(Mode),
             help="queue: workers index changed rows moments later. inline: the transaction that "
-            "writes a row also indexes it, and takes some milliseconds longer.",
+            "writes a row also indexes it, and takes some milliseconds longer. Default: queue, or "
+            "inline if the corpus is unique.",
         ),
-    ] = Mode.QUEUE,
+    ] = None,
+    on_duplicate: Annotated[
+        OnDuplicate,
+        typer.Option(
+            parser=choice_of(OnDuplicate),
+            metavar="|".join(OnDuplicate),
+            help="If the corpus is unique, what an INSERT of a near-duplicate does. error: it fails. "
+            "skip: it leaves the row out.",
+        ),
+    ] = OnDuplicate.ERROR,
+    existing: Annotated[
+        Existing,
+        typer.Option(
+            parser=choice_of(Existing),
+            metavar="|".join(Existing),
+            help="If the corpus is unique, what happens if rows of the table match. refuse: the table "
+            "is not attached. keep: it is attached with these rows.",
+        ),
+    ] = Existing.REFUSE,
     create: Annotated[
         bool, typer.Option("--create", help="Create the corpus if it does not exist.")
     ] = False,
@@ -63,17 +82,21 @@ def attach(
     Examples:
     - `textsim attach news article --key id --text body --create`
     - `textsim attach news 'blog."Articles"' --text body --mode inline`
+    - `textsim attach offers offer --text body --on-duplicate skip`
 
     """
     with connect(database_url) as db, _opened_or_created(db, corpus, create) as opened:
         start = time.monotonic()
         with progress("indexing", "rows") as show:
-            report = opened.attach(table, key, text, mode, show)
+            report = opened.attach(
+                *(table, key, text, mode, show), on_duplicate=on_duplicate, existing=existing
+            )
+        is_inline = mode is Mode.INLINE or opened.config.unique
     print_changes(corpus, report, time.monotonic() - start, table=table)
     print_message(
-        "to index later changes, keep this command running: textsim worker"
-        if mode is Mode.QUEUE
-        else "changed rows are found at once; textsim worker gives their words ids later"
+        "changed rows are found at once; textsim worker gives their words ids later"
+        if is_inline
+        else "to index later changes, keep this command running: textsim worker"
     )
     exit_if_set_aside(report)
 

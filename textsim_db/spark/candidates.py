@@ -42,6 +42,8 @@ SETTINGS = ("shingle", "threshold", "recall", "num_hashes", "seed", "bands", "ro
 """The settings of a corpus that decide which documents are similar."""
 PARTITION_BYTES = 128 * 1024 * 1024
 """The bytes of the source for each partition of buckets. More make fewer tasks, with more memory."""
+UNKNOWN_BYTES = 2**60
+"""From this estimate on Spark does not know the size of a source."""
 MOST_TASKS = 50
 MOST_PARTITIONS = 100_000
 _SHOWN_KEYS = 3
@@ -272,12 +274,13 @@ def dedupe(
 def _partitions_for(df: DataFrame) -> int:
     """Return how many partitions the buckets need by Spark's estimate of the source, without a job.
 
-    The estimate of a join may be far too large, so a core gets at most MOST_TASKS partitions.
+    Spark estimates 8 EB if it does not know, as for an RDD. The estimate of a join may be far too
+    large, so a core gets at most MOST_TASKS partitions.
     """
     cores = df.sparkSession.sparkContext.defaultParallelism
     plan: Any = df
     size = int(plan._jdf.queryExecution().optimizedPlan().stats().sizeInBytes())
-    wanted = min(size // PARTITION_BYTES, MOST_TASKS * cores)
+    wanted = min(size // PARTITION_BYTES, MOST_TASKS * cores) if size < UNKNOWN_BYTES else 0
     return min(max(2 * cores, wanted), MOST_PARTITIONS)
 
 

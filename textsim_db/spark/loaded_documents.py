@@ -9,12 +9,16 @@ from typing import NamedTuple
 import numpy as np
 
 from textsim_db.compare.document_rows import Rows, code_points
+from textsim_db.errors import InputError
 from textsim_db.settings import CorpusConfig, Shingle
 from textsim_db.sketch.ragged import Buckets, Ragged
 from textsim_db.sketch.sketches import sketch_tokens, tokens_without
 from textsim_db.text.array_types import Int64Array
 from textsim_db.text.tokens import Tokens
 from textsim_db.text.word_numbers import word_numbers
+
+MOST_BYTES = 512 * 1024 * 1024
+"""The bytes of distinct texts that a task verifies. They take up to ten times as much memory."""
 
 
 class LoadedDocuments(NamedTuple):
@@ -41,9 +45,11 @@ def load(texts: Sequence[bytes], config: CorpusConfig) -> LoadedDocuments:
     """Prepare documents for comparison; texts: in UTF-8, in the order of the keys.
 
     Documents with the same words are compared once. So a million copies cost as much as one document.
+    Raises InputError if the distinct texts take too much memory.
     """
     places: dict[bytes, int] = {}
     of_text = np.array([places.setdefault(text, len(places)) for text in texts], np.int64)
+    _check_size(len(texts), sum(map(len, places)))
     tokens = tokens_without(list(places), config)
     of_tokens, first_tokens = _same_words(tokens)
     forms = of_tokens[of_text]
@@ -55,6 +61,15 @@ def load(texts: Sequence[bytes], config: CorpusConfig) -> LoadedDocuments:
     )
     rows = _rows(chosen, sketches.shingle_counts, config.shingle)
     return LoadedDocuments(forms, members, rows, sketches.buckets)
+
+
+def _check_size(documents: int, size: int) -> None:
+    if size > MOST_BYTES:
+        raise InputError(
+            f"{documents:,} candidates with {size:,} bytes of text are in one task, because shared "
+            f"buckets connect them; at most {MOST_BYTES:,} bytes are possible: use a higher threshold "
+            "or more rows a band, or leave out boilerplate that many texts share"
+        )
 
 
 def _same_words(tokens: Tokens) -> tuple[Int64Array, Int64Array]:

@@ -8,10 +8,11 @@ from contextlib import closing
 
 import psycopg
 
+from textsim_db.db.engine import autocommit
 from textsim_db.db.store import Store
 from textsim_db.errors import ConfigurationError, TextsimError
 from textsim_db.results import ChangeReport
-from textsim_db.sync import source_rows, sources
+from textsim_db.sync import source_rows, sources, statements
 from textsim_db.sync.worker import Worker
 from textsim_db.sync.worker_settings import WorkerSettings, WorkReport
 from textsim_db.write.learn_common import SAMPLE_DOCUMENTS, learn_from_load
@@ -24,16 +25,17 @@ _ROWS_AT_ONCE = 1000
 def attach_and_index(
     store: Store,
     names: tuple[str, str, str],
-    mode: str,
+    rules: sources.Rules,
     progress: Callable[[int], None] | None = None,
 ) -> ChangeReport:
     """Attach a table and index its rows; names: table, key column, text column. See Corpus.attach.
 
     If indexing is interrupted, another worker continues it. An empty exact corpus learns its common
-    shingles first.
+    shingles first. In a unique corpus the rows are indexed when the table is attached, so the worker
+    only gives word ids, and a rebuild learns.
     """
-    number = sources.attach(store, *names, mode)
-    if store.corpus.config.is_exact:
+    number = sources.attach(store, *names, rules)
+    if store.corpus.config.is_exact and not store.corpus.config.unique:
         _learn(store, number)
     report = None if progress is None else _Progress(progress).report
     worker = Worker(
@@ -46,7 +48,17 @@ def attach_and_index(
             f"table {name} is attached, but its rows are not indexed: {fault}; run a worker as a "
             "role that can read all rows, or detach the table"
         )
+    if store.corpus.config.unique:
+        return ChangeReport(added=_count_documents(store, number))
     return changes
+
+
+def _count_documents(store: Store, number: int) -> int:
+    with autocommit(store.engine) as connection:
+        statement = store.corpus.statement(statements.DOCUMENTS_OF_SOURCE)
+        row = connection.execute(statement, [number]).fetchone()
+    assert row is not None
+    return int(row[0])
 
 
 def _learn(store: Store, number: int) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import psycopg
 from psycopg import errors as pg
@@ -12,6 +14,7 @@ from sqlalchemy import Engine
 from textsim_db.db.engine import Connection, autocommit, transaction
 from textsim_db.errors import ConfigurationError
 from textsim_db.results import Activity, Source, Status
+from textsim_db.settings import Existing, OnDuplicate
 from textsim_db.sync import source_rows, statements
 from textsim_db.sync.source_rows import StoredSource
 from textsim_db.sync.table_names import TableName, table_name, table_oid
@@ -33,11 +36,25 @@ _REFUSED = (
 )
 
 
-def attach(store: Store, table: str, key: str, text: str, mode: str) -> int:
-    """Attach a table and return the number of the source; raises ConfigurationError."""
-    with transaction(store.engine) as connection:
+class Rules(NamedTuple):
+    """How an attached table is kept indexed; mode: None takes the mode that the corpus allows.
+
+    on_duplicate, existing: what happens to near-duplicates if the corpus is unique.
+    """
+
+    mode: str | None = None
+    on_duplicate: str = OnDuplicate.ERROR
+    existing: str = Existing.REFUSE
+
+
+def attach(store: Store, table: str, key: str, text: str, rules: Rules) -> int:
+    """Attach a table and return the number of the source; raises ConfigurationError.
+
+    Rows that match, and that a unique corpus keeps, are logged as a warning.
+    """
+    with transaction(store.engine) as connection, _logged_warnings(connection):
         relation = table_oid(connection, table)
-        _call(connection, statements.ATTACH, [store.corpus.name, relation, key, text, mode])
+        _call(connection, statements.ATTACH, [store.corpus.name, relation, key, text, *rules])
         row = connection.execute(statements.SOURCE_NUMBER, [store.corpus.name, relation]).fetchone()
     assert row is not None
     return int(row[0])
@@ -106,9 +123,29 @@ def _sources_of(store: Store) -> list[StoredSource]:
     return [source for source in stored if source.corpus_id == store.corpus.id]
 
 
+@contextmanager
+def _logged_warnings(connection: Connection) -> Iterator[None]:
+    """Log the warnings of the server, and what they list."""
+
+    def warn(diagnostic: psycopg.errors.Diagnostic) -> None:
+        if diagnostic.severity_nonlocalized == "WARNING":
+            listed = f": {diagnostic.message_detail}" if diagnostic.message_detail else ""
+            log.warning("%s%s", diagnostic.message_primary, listed)
+
+    connection.add_notice_handler(warn)
+    try:
+        yield
+    finally:
+        connection.remove_notice_handler(warn)
+
+
 def _call(connection: Connection, statement: str, parameters: list[Any]) -> None:
     try:
         connection.execute(statement.encode(), parameters)
+    except pg.UniqueViolation as error:  # rows of the table match
+        lines = str(error).partition("\nCONTEXT:")[0].splitlines()
+        sentences = " ".join(f"{line.rstrip('.')}." for line in lines)
+        raise ConfigurationError(" ".join(sentences.split())) from error
     except _REFUSED as error:
         message = error.diag.message_primary or str(error)
         raise ConfigurationError(message) from error

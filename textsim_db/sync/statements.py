@@ -21,7 +21,12 @@ WHERE c.relkind IN ('r', 'p')
 ORDER BY 1
 """
 ATTACH: Final[LiteralString] = """
-/* textsim-db: attach a table */ SELECT textsim.attach(%s, %s::oid::regclass, %s, %s, %s)
+/* textsim-db: attach a table */ SELECT textsim.attach(
+    %s, %s::oid::regclass, %s, %s, %s, %s, %s)
+"""
+DOCUMENTS_OF_SOURCE: Final[LiteralString] = """
+/* textsim-db: count the documents of a table in corpus {id} */
+SELECT count(*) FROM {document} WHERE source_id = %s
 """
 SOURCE_NUMBER: Final[LiteralString] = """
 SELECT s.id FROM textsim.source s JOIN textsim.corpus c ON c.id = s.corpus_id

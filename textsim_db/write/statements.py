@@ -69,9 +69,17 @@ SELECT textsim._lock_buckets(%s::integer, %s::integer[])
 LOCK_UNIQUE: Final[LiteralString] = """
 /* textsim-db: rebuild: lock a unique corpus */ SELECT textsim._lock_unique(%s, true)
 """
-QUEUE_SOURCES: Final[LiteralString] = """
-SELECT relation::regclass::text FROM textsim.source
-WHERE corpus_id = %s AND active AND mode <> 'inline' ORDER BY 1
+# The same checks as in textsim.attach().
+SOURCE_FAULTS: Final[LiteralString] = """
+SELECT s.relation::regclass::text, coalesce(
+    textsim._mode_fault(new, s.mode, s.on_duplicate, 'refuse'),
+    CASE WHEN new.is_unique THEN textsim._unlogged_fault(s.relation) END,
+    CASE WHEN new.is_unique THEN
+        textsim._unique_table_fault(s.relation, s.key_column, s.text_column, s.on_duplicate) END)
+FROM textsim.source s, textsim.corpus new
+WHERE s.corpus_id = %s AND new.id = %s AND s.active
+    AND EXISTS (SELECT FROM pg_catalog.pg_class r WHERE r.oid = s.relation)
+ORDER BY 1
 """
 LOCK_STANDING: Final[LiteralString] = """
 /* textsim-db: lock the matches of documents of corpus {id} */

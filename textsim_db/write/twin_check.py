@@ -41,7 +41,7 @@ class TwinCheck:
         self._suspects: set[str] = set()
 
     def refuse_sources(self) -> None:
-        """Raise ConfigurationError if a worker indexes an attached table."""
+        """Raise ConfigurationError if the new corpus does not take an attached table as it is."""
         with autocommit(self._built.engine) as connection:
             self._refuse_sources(connection)
 
@@ -67,9 +67,9 @@ class TwinCheck:
 
     def refuse_twins(self, connection: Connection) -> None:
         """Raise ConfigurationError if documents match; the caller keeps other writers out."""
+        self._refuse_sources(connection)
         if not self._is_unique:
             return
-        self._refuse_sources(connection)
         keys = sorted(self._suspects | (self._copier.changed_keys or set()))
         twins: Twins = {}
         cursor = connection.cursor(binary=True)
@@ -83,15 +83,14 @@ class TwinCheck:
             raise self._refusal(twins, len(twins))
 
     def _refuse_sources(self, connection: Connection) -> None:
-        if not self._is_unique:
-            return
-        rows = connection.execute(statements.QUEUE_SOURCES, [self.old.id]).fetchall()
-        if rows:
-            raise ConfigurationError(
-                f'corpus "{shown(self.old.name)}" cannot be unique, because workers index table '
-                f"{shown(rows[0][0])} after its rows are committed; detach it, and attach it in "
-                "mode inline"
-            )
+        numbers = [self.old.id, self._built.corpus.id]
+        for table, fault in connection.execute(statements.SOURCE_FAULTS, numbers):
+            if fault is not None:
+                reason = fault.replace(self._built.corpus.name, self.old.name)
+                raise ConfigurationError(
+                    f"table {table} is attached and does not fit the new settings: {reason}; detach "
+                    "the table, and attach it again after the rebuild"
+                )
 
     def _refusal(self, twins: Twins, count: int) -> ConfigurationError:
         name, threshold = self.old.name, self._built.corpus.config.threshold

@@ -1,0 +1,117 @@
+"""Tables that are attached to unique corpora, by Python and the command."""
+
+from __future__ import annotations
+
+import pytest
+import sqlalchemy as sa
+
+import textsim_db as ts
+from tests.support.commands import Textsim
+from tests.support.connections import Connection
+
+pytestmark = pytest.mark.one_server
+
+TEXT = "the quick brown fox jumps over the lazy dog and runs into the dark green forest"
+NEAR = TEXT + " again"
+OTHER = "rain is expected in the north while the south stays dry and warm until sunday"
+TITLE = sa.table("title", sa.column("id"), sa.column("body"))
+
+
+@pytest.fixture
+def titles(db: ts.Database, connection: Connection) -> ts.Corpus:
+    connection.execute("CREATE TABLE title (id int PRIMARY KEY, body text)")
+    connection.execute("INSERT INTO title VALUES (1, %s), (2, %s)", [TEXT, OTHER])
+    return db.create_corpus("c", threshold=0.6, recall=1, unique=True)
+
+
+def test_attach_indexes_the_rows_and_keeps_near_duplicates_out(
+    db: ts.Database, titles: ts.Corpus
+) -> None:
+    report = titles.attach("title", "id", "body")
+    assert report == ts.ChangeReport(added=2)
+    assert titles.status()[:4] == (2, 0, None, 0)
+    with db.engine.connect() as connection, pytest.raises(sa.exc.IntegrityError) as caught:
+        connection.execute(sa.insert(TITLE).values(id=3, body=NEAR))
+    diagnostic = caught.value.orig.diag  # type: ignore[union-attr]
+    assert (diagnostic.constraint_name, diagnostic.table_name) == ("c", "title")
+    assert "Key (1) has similarity 0.93" in diagnostic.message_detail
+    assert [match.key for match in titles.add_unique("x", NEAR)] == ["1"]
+
+
+def test_a_row_that_is_skipped_has_a_rowcount_of_0(db: ts.Database, titles: ts.Corpus) -> None:
+    titles.attach("title", "id", "body", on_duplicate="skip")
+    rows = [{"id": 3, "body": NEAR}, {"id": 4, "body": "something else"}]
+    with db.engine.begin() as connection:
+        skipped = sa.insert(TITLE).values(rows[0]).execution_options(preserve_rowcount=True)
+        assert connection.execute(skipped).rowcount == 0
+        returned = connection.execute(sa.insert(TITLE).values(rows).returning(TITLE.c.id)).all()
+        assert returned == [(4,)]
+    assert list(titles.drift()) == []
+    assert titles.check() == []
+
+
+def test_rows_that_match_are_refused_or_kept(
+    titles: ts.Corpus, connection: Connection, caplog: pytest.LogCaptureFixture
+) -> None:
+    connection.execute("INSERT INTO title VALUES (3, %s)", [NEAR])
+    with pytest.raises(
+        ts.ConfigurationError, match=r'rows of table public.title match .*"3" and "1"'
+    ):
+        titles.attach("title", "id", "body")
+    assert titles.status().indexed == 0
+    assert titles.attach("title", "id", "body", existing="keep") == ts.ChangeReport(added=3)
+    assert '"3" and "1" (similarity 0.93' in caplog.text
+    assert [(problem.kind, problem.subject) for problem in titles.check()] == [("twin", "3")]
+    assert len(titles.add_unique("x", TEXT)) == 2
+
+
+def test_tables_that_could_go_round_the_locks_are_refused(
+    titles: ts.Corpus, connection: Connection
+) -> None:
+    with pytest.raises(ts.ConfigurationError, match="use mode inline"):
+        titles.attach("title", "id", "body", "queue")
+    connection.execute("CREATE TABLE part (id int PRIMARY KEY, body text) PARTITION BY RANGE (id)")
+    with pytest.raises(ts.ConfigurationError, match="partitioned"):
+        titles.attach("part", "id", "body")
+    connection.execute("CREATE UNLOGGED TABLE light (id int PRIMARY KEY, body text)")
+    with pytest.raises(ts.ConfigurationError, match=r"(?i)unlogged"):
+        titles.attach("light", "id", "body")
+
+
+def test_a_table_that_skips_rows_needs_a_unique_corpus(titles: ts.Corpus) -> None:
+    titles.attach("title", "id", "body", on_duplicate="skip")
+    with pytest.raises(ts.ConfigurationError, match=r'corpus "c" is not unique.*detach the table'):
+        titles.rebuild(unique=False)
+    assert titles.rebuild(threshold=0.7)
+    titles.detach("title")
+    assert titles.rebuild(unique=False)
+
+
+def test_an_attached_table_may_make_its_corpus_unique(
+    db: ts.Database, connection: Connection
+) -> None:
+    connection.execute("CREATE TABLE title (id int PRIMARY KEY, body text)")
+    corpus = db.create_corpus("c", threshold=0.6)
+    corpus.attach("title", "id", "body", "inline")
+    connection.execute("INSERT INTO title VALUES (1, %s), (2, %s)", [TEXT, NEAR])
+    with pytest.raises(ts.ConfigurationError, match='"1" and "2"'):
+        corpus.rebuild(unique=True)
+    connection.execute("DELETE FROM title WHERE id = 2")
+    assert corpus.rebuild(unique=True)
+    with db.engine.connect() as other, pytest.raises(sa.exc.IntegrityError):
+        other.execute(sa.insert(TITLE).values(id=3, body=NEAR))
+
+
+def test_the_command_attaches_to_a_unique_corpus(textsim: Textsim, connection: Connection) -> None:
+    connection.execute("CREATE TABLE title (id int PRIMARY KEY, text text)")
+    connection.execute("INSERT INTO title VALUES (1, %s), (2, %s)", [TEXT, NEAR])
+    textsim("corpus", "create", "c", "--unique", "--recall", "1")
+    result = textsim("attach", "c", "title", status=2)
+    assert "1 rows of table public.title match" in result.stderr
+    assert "because" not in result.stderr
+    result = textsim("attach", "c", "title", "--existing", "keep", "--on-duplicate", "skip")
+    assert "2 added" in result.stderr
+    assert '"2" and "1"' in result.stderr
+    assert "changed rows are found at once" in result.stderr
+    connection.execute("INSERT INTO title VALUES (3, %s)", [NEAR])
+    assert connection.execute("SELECT id FROM title ORDER BY id").fetchall() == [(1,), (2,)]
