@@ -192,6 +192,8 @@ def run(db: ts.Database, race: Race, is_unique: bool) -> Outcome:
 
 def _prepare(db: ts.Database, connection: Connection, race: Race, is_unique: bool) -> None:
     if CORPUS in db.corpora():
+        if connection.execute("SELECT FROM textsim.sources WHERE corpus = 'race'").fetchall():
+            db.corpus(CORPUS).detach("race")
         db.drop_corpus(CORPUS)
     connection.execute("DROP TABLE IF EXISTS race")
     settings = {"threshold": 0.8, "recall": 1.0, "unique": is_unique} | race.settings

@@ -120,8 +120,14 @@ COMMENT ON FUNCTION textsim.add(text, text, text)
 
 CREATE FUNCTION textsim.remove(corpus text, key text) RETURNS boolean
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    c textsim.corpus := textsim._required_corpus(corpus);
+    is_removed boolean := textsim._remove_document(c, NULL, key);
 BEGIN
-    RETURN textsim._remove_document(textsim._required_corpus(corpus), NULL, key);
+    IF c.is_unique AND NOT is_removed THEN
+        PERFORM textsim._refuse_attached(c.id, ARRAY[key]);
+    END IF;
+    RETURN is_removed;
 END $$;
 COMMENT ON FUNCTION textsim.remove(text, text)
     IS 'Removes a document from a corpus. Returns false if no document has this key.';

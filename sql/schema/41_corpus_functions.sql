@@ -87,6 +87,9 @@ BEGIN
             IF policy = 'propose' THEN
                 RETURN false;
             END IF;
+            IF {is_unique} AND source IS NULL AND textsim._is_attached(stored.source_id) THEN
+                PERFORM textsim._refuse_attached({id}, ARRAY[document_key]);
+            END IF;
             IF source <> stored.source_id AND textsim._is_attached(stored.source_id) THEN
                 IF {is_unique} THEN
                     PERFORM textsim._raise_taken_key({id}, stored.source_id, document_key);
@@ -164,7 +167,7 @@ DECLARE
 BEGIN
     DELETE FROM textsim.document_{id} d
     WHERE d.key = document_key
-        AND (source IS NULL OR d.source_id IS NULL OR d.source_id = source
+        AND (source IS NULL AND NOT {is_unique} OR d.source_id IS NULL OR d.source_id = source
             OR NOT textsim._is_attached(d.source_id))
     RETURNING d.* INTO removed;
     DELETE FROM textsim.band_{id} b

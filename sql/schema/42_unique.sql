@@ -149,6 +149,27 @@ END $$;
 COMMENT ON FUNCTION textsim._raise_taken_key(integer, integer, text)
     IS 'raise unique_violation: a document of a unique corpus belongs to another attached table';
 
+CREATE FUNCTION textsim._refuse_attached(corpus_id integer, keys text[]) RETURNS void
+LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    attached record;
+BEGIN
+    -- Without its document, a row would no longer keep its twins out.
+    EXECUTE format(
+        'SELECT d.key, s.relation, c.name '
+        'FROM textsim.%I d JOIN textsim.source s ON s.id = d.source_id JOIN textsim.corpus c ON c.id = $1 '
+        'WHERE d.key = ANY ($2) AND s.active ORDER BY d.key LIMIT 1', 'document_' || corpus_id)
+    INTO attached USING corpus_id, keys;
+    IF attached.key IS NOT NULL THEN
+        RAISE EXCEPTION 'document "%" of unique corpus "%" belongs to table %',
+            left(attached.key, 100), attached.name, attached.relation::regclass
+            USING ERRCODE = 'object_in_use',
+                HINT = 'Change the row of the table, or use another key.';
+    END IF;
+END $$;
+COMMENT ON FUNCTION textsim._refuse_attached(integer, text[])
+    IS 'raise an error if a document of a unique corpus belongs to an attached table';
+
 CREATE FUNCTION textsim._write_or_raise(c textsim.corpus, source integer, key text, body text)
 RETURNS boolean
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$

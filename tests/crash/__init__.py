@@ -3,5 +3,6 @@
     python -m tests.crash --kills 200 --seed 7
 
 The tests kill clients, workers and the server with SIGKILL at random moments of a bulk load, of a
-worker's indexing, of writes by SQL, of rebuilds and of migrations. The suite runs ten kills.
+worker's indexing, of writes by SQL and to a unique corpus, of rebuilds and of migrations. The suite runs
+twelve kills.
 """

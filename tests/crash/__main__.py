@@ -14,6 +14,7 @@ from tests.support.embedded import server_folder
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.crash")
     parser.add_argument("--kills", type=int, default=200)
+    parser.add_argument("--only", default="", help="the works whose names contain this")
     parser.add_argument("--seed", type=int, default=random.randrange(2**32))
     arguments = parser.parse_args()
     # However the run ends, the server must not outlive it.
@@ -25,6 +26,7 @@ def main() -> int:
             arguments.kills,
             arguments.seed,
             report=lambda line: print(line, flush=True),
+            only=arguments.only,
         )
     print(table(works))
     problems = [f"{work.name}: {message}" for work in works for message in work.findings.problems]

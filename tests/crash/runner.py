@@ -12,7 +12,7 @@ import textsim_db as ts
 from tests.crash.checks import (
     Findings,
 )
-from tests.crash.scenarios import Inline, Load, Queue, Work
+from tests.crash.scenarios import Inline, Load, Queue, Unique, Work
 from tests.crash.schema_scenarios import Install, Migrate, Rebuild
 from tests.crash.stage import FIRST, Stage
 
@@ -25,6 +25,7 @@ def make_works() -> list[Work]:
         Load("bulk load", ("client", "backend", "server", "group"), 1.5),
         Queue("worker", KINDS, 1.0),
         Inline("inline writes", KINDS, 1.0),
+        Unique("unique corpus", KINDS, 1.0),
         Rebuild("rebuild", KINDS, 1.5),
         Migrate("migration", ("client", "backend", "server", "group"), 0.4),
         Install("installation", ("client", "backend", "server", "group"), 1.2),
@@ -37,14 +38,16 @@ def crash(
     seed: int,
     fsync: bool = True,
     report: Callable[[str], None] = print,
+    only: str = "",
 ) -> list[Work]:
     """Run `kills` kills, each kind of work in turn, and return the works with their findings.
 
-    fsync: have the server write commits to the disk; a SIGKILL loses no commit without it.
+    fsync: have the server write commits to the disk; a SIGKILL loses no commit without it. only: run the
+    works whose names contain this.
     """
     stage = Stage(folder, seed, fsync)
     try:
-        works = make_works()
+        works = [work for work in make_works() if only in work.name]
         ts.install(stage.url)
         with ts.connect(stage.url) as db:
             for work in works:

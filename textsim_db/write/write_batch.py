@@ -120,6 +120,9 @@ def write(
         locked = lock(cursor, corpus, keys) if locked is None else locked
         if not locked.keys() >= set(keys):
             raise pg.SerializationFailure("a document was removed while it was being replaced")
+        if source_id is None:
+            replaced = np.flatnonzero(outcome == REPLACED).tolist()
+            refuse_attached(cursor, corpus, [batch.keys[i] for i in replaced])
         _replace(cursor, corpus, batch, changed, [locked[key] for key in keys], source_id)
     if adopted:
         parameters = [source_id, Array(np.array(adopted, np.int32))]
@@ -150,6 +153,12 @@ def _no_ids_left(corpus: StoredCorpus) -> DatabaseError:
         f'corpus "{corpus.name}" has given out all {MAX_ID:,} ids of documents; rebuild it, which '
         f"numbers its documents from 1 again: textsim rebuild {shlex.quote(corpus.name)}"
     )
+
+
+def refuse_attached(cursor: Cursor, corpus: StoredCorpus, keys: Sequence[str]) -> None:
+    """Raise ObjectInUse if the corpus is unique and an attached table has one of the documents."""
+    if corpus.config.unique and keys:
+        cursor.execute(statements.REFUSE_ATTACHED, [corpus.id, list(keys)])
 
 
 def remove(cursor: Cursor, corpus: StoredCorpus, keys: Sequence[str]) -> int:
