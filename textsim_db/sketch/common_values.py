@@ -76,7 +76,10 @@ def learn_common(samples: Iterable[Tokens], shingle: Shingle) -> CommonValues:
 
 
 def _values_with(hashes: Int64Array, least: int) -> CommonValues:
-    """Return the values that occur at least so many times, at least twice; sorts the hashes."""
+    """Return the values that occur `least` times or more, with their classes; sorts the hashes.
+
+    least: 2 or more.
+    """
     hashes.sort()
     # A value that occurs n times is here n - least + 1 times.
     repeated = hashes[: 1 - least][hashes[: 1 - least] == hashes[least - 1 :]]
