@@ -14,6 +14,7 @@ from tests.support.spark import near_duplicates
 pytest.importorskip("pyspark")
 
 from tests.support.spark_stages import find, number_of, receive, results, rows_of
+from textsim_db.compare import pair_counts
 from textsim_db.errors import ConfigurationError, InputError
 from textsim_db.settings import CorpusSettings
 from textsim_db.sketch.sketches import buckets
@@ -42,7 +43,7 @@ def test_pairs_are_all_similar_pairs_that_share_a_bucket(
 ) -> None:
     monkeypatch.setattr(verify_documents, "LARGE_BUCKET", rng.choice((2, 5, 256)))
     monkeypatch.setattr(components, "DOCUMENTS_AT_ONCE", 20)
-    monkeypatch.setattr(verify_documents, "PAIRS_AT_ONCE", rng.choice((3, 50, 10_000)))
+    monkeypatch.setattr(pair_counts, "PAIRS_AT_ONCE", rng.choice((3, 50, 10_000)))
     threshold = rng.choice((0.5, 0.6, 0.75))
     settings = CorpusSettings(shingle, threshold, recall, num_hashes=64)
     config = settings.complete()
