@@ -30,7 +30,7 @@ def test_all_documents_are_read_once(
 ) -> None:
     corpus = db.create_corpus("c")
     corpus.add_many(TEXTS)
-    gone = rng.sample(sorted(TEXTS), 700)
+    gone = rng.sample(sorted(TEXTS.keys() - {"empty"}), 700)
     corpus.remove(gone)
     with db.engine.begin() as connection:
         connection.exec_driver_sql("SELECT textsim.add('c', 'waiting', 'New Words')")
