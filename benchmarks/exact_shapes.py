@@ -2,6 +2,8 @@
 
     python -m benchmarks.exact_shapes [--threshold 0.8] [--shape NAME ...] [--record]
 
+With --record, the shapes of a run replace the same shapes of earlier runs.
+
 The shapes are documents of 10 to 20,000 words, documents that fill the slots of one template, many
 copies of one text, and documents of paragraphs drawn from a pool. Each shape is loaded into a corpus of
 bands, with the defaults, and into an exact corpus. A figure of bands stands before that of the exact
@@ -12,9 +14,10 @@ disturbs them little; both corpora are queried in turns.
 from __future__ import annotations
 
 import argparse
+import json
 import statistics
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -27,7 +30,7 @@ import textsim_db as ts
 from benchmarks.against_side import Server, stored_bytes
 from benchmarks.exact import CORPORA
 from benchmarks.generate import documents, vocabulary
-from benchmarks.record import Table, add_option, markdown, record, shown
+from benchmarks.record import FOLDER, add_option, markdown, record, shown
 
 Documents = list[tuple[str, str]]
 LENGTHS = {10: 50_000, 50: 50_000, 200: 20_000, 1000: 5000, 5000: 1000, 20_000: 250}
@@ -243,14 +246,24 @@ def main() -> None:
     add_option(parser)
     arguments = parser.parse_args()
     measure(list(documents(2000, 30)), arguments.threshold, 10)  # compiles the kernels
-    table: Table = [["bands / exact", *LABELS.values()]]
-    all_figures = {}
+    header = ["bands / exact", *LABELS.values()]
+    all_figures, rows = recorded_shapes() if arguments.record else ({}, {})
     for name, figures, row in shape_rows(arguments.shape, arguments.threshold, arguments.queries):
-        all_figures[name] = figures
-        table = [*table, row]
-        print(markdown([table[0], row]), flush=True)
+        all_figures[name], rows[name] = figures, row
+        print(markdown([header, row]), flush=True)
     if arguments.record:
+        table = [header, *(rows[name] for name in SHAPES if name in rows)]
         record("exact_shapes", all_figures, {"exact_shapes": table})
+
+
+def recorded_shapes() -> tuple[dict[str, Any], dict[str, Sequence[str]]]:
+    """Return the figures and the rows by shape that an earlier run recorded, which a run adds to."""
+    path = FOLDER / "exact_shapes.json"
+    if not path.exists():
+        return {}, {}
+    contents = json.loads(path.read_text(encoding="utf-8"))
+    rows = {row[0].partition(";")[0]: row for row in contents["tables"]["exact_shapes"][1:]}
+    return contents["figures"], rows
 
 
 if __name__ == "__main__":

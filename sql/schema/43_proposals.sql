@@ -1,7 +1,7 @@
 -- An INSERT that skips near-duplicates, in tables that are attached with on_duplicate 'skip'.
 --
 -- A BEFORE ROW trigger decides, so it writes the document before the row exists: the next row of the statement
--- must find it. Such a document is a proposal. The statement may still leave the row out (ON CONFLICT, or a
+-- must find it. This document is a proposal. The statement may still leave the row out (ON CONFLICT, or a
 -- later trigger that returns NULL), or store another text. So the AFTER STATEMENT trigger removes the
 -- proposals that were not inserted, and writes the rows that were not proposed.
 --

@@ -61,7 +61,7 @@ def test_add_unique_waits_and_returns_the_first_text(
     b.waits(b.sql("SELECT key FROM textsim.add_unique('c', 'b', %s)", BLUE))
     a.commit()
     assert b.end() == [("a",)]
-    # The standing document cannot change before the transaction that was told of it ends.
+    # The document that was returned cannot change before the transaction ends.
     a.waits(a.sql(REMOVE, "a"))
     b.commit()
     assert a.end() == [(True,)]

@@ -313,7 +313,7 @@ def test_attach_keeps_rows_that_match(
 
 
 def test_a_table_is_attached_again(attach: Attach, connection: Connection) -> None:
-    """What changed meanwhile is indexed: the documents of before do not count."""
+    """Rows that changed meanwhile are indexed, and not compared with the old documents."""
     attach()
     connection.execute("INSERT INTO t VALUES ('a', NULL, %s), ('b', NULL, %s)", [RED, OTHER])
     connection.execute("SELECT textsim.detach('c', 't')")

@@ -47,14 +47,17 @@ def body(rng: random.Random) -> str | None:
     return rng.choice([words, words, words, " ".join(rng.choices("efghij", k=6)), "", None])
 
 
+def key(rng: random.Random) -> str:
+    return str(rng.randrange(8))
+
+
 def statement(rng: random.Random) -> tuple[str, list[object]]:
     """Return a statement with its parameters; most touch rows that exist."""
-    key = lambda: str(rng.randrange(8))  # noqa: E731
     kind = rng.choice(["insert"] * 5 + ["update", "key", "delete", "all"])
     if kind == "insert":
         rows = [
             [
-                key(),
+                key(rng),
                 rng.choice(["m", "n", None]),
                 body(rng),
                 rng.choice([0, 0, 0, 1, 2, 3, 4, 5, 6]),
@@ -62,14 +65,14 @@ def statement(rng: random.Random) -> tuple[str, list[object]]:
             for _ in range(rng.randint(1, 4))
         ]
         values = ", ".join(["(%s, %s, %s, %s)"] * len(rows))
-        parameters = [field for row in rows for field in row]
+        parameters: list[object] = [field for row in rows for field in row]
         return f"INSERT INTO t VALUES {values} {rng.choice(CONFLICTS)}", parameters
     if kind == "update":
-        return "UPDATE t SET body = %s WHERE id = %s", [body(rng), key()]
+        return "UPDATE t SET body = %s WHERE id = %s", [body(rng), key(rng)]
     if kind == "key":
-        return "UPDATE t SET id = %s WHERE id = %s", [key(), key()]
+        return "UPDATE t SET id = %s WHERE id = %s", [key(rng), key(rng)]
     if kind == "delete":
-        return "DELETE FROM t WHERE id = %s", [key()]
+        return "DELETE FROM t WHERE id = %s", [key(rng)]
     return "UPDATE t SET body = body || %s", [rng.choice([" k", " l"])]
 
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from textsim_db.compare.packed_pairs import ALL, Ids, Members, Part, pack
-from textsim_db.sketch.smallest_values import shares_enough
+from textsim_db.sketch.smallest_values import MOST_SHARED, most_of_small, shares_enough
 from textsim_db.text.array_types import BoolArray, ByteArray, Int32Array, Int64Array
 from textsim_db.text.numba_compiler import inlined_kernel, kernel
 
@@ -43,7 +43,8 @@ class _Rows(NamedTuple):
 
     documents: (rows,), the number of the document of each row. is_last: (rows,), whether a row is the
     last of its bucket. places: the places of the rows of each document of the part; offsets:
-    (documents + 1,). sizes: (documents,), the shingles of each document, in an exact corpus.
+    (documents + 1,). sizes: (documents,), the shingles of each document, in an exact corpus. small: two
+    documents with more shingles together are no candidates with fewer rows than MOST_SHARED.
     """
 
     documents: Int32Array
@@ -51,6 +52,7 @@ class _Rows(NamedTuple):
     places: Int32Array
     offsets: Int64Array
     sizes: Int32Array
+    small: int
 
 
 class _Output(NamedTuple):
@@ -73,7 +75,9 @@ def lists(
     documents, ids = _numbered(members.ids)
     is_left = ids % part.rounds == part.number
     places, offsets = _by_document(documents, is_left)
-    rows = _Rows(documents, _is_last(members.offsets), places, offsets, _sizes_of(ids, sizes))
+    small = 0 if sizes is None else most_of_small(threshold)
+    is_last = _is_last(members.offsets)
+    rows = _Rows(documents, is_last, places, offsets, _sizes_of(ids, sizes), small)
     most = max(PAIRS_AT_ONCE, len(ids))
     output = _Output(np.empty(most, np.int32), np.empty(most, np.int32), np.empty(most, np.uint8))
     counters, met = np.zeros(len(ids), np.uint8), np.empty(len(ids), np.int32)
@@ -177,6 +181,8 @@ def _count_others(rows: _Rows, document: int, counters: ByteArray, met: Int32Arr
 def _is_listed(rows: _Rows, left: int, right: int, shared: int, threshold: float) -> bool:
     if len(rows.sizes) == 0:
         return True
+    if shared < MOST_SHARED and rows.sizes[left] + rows.sizes[right] > rows.small:
+        return False  # most pairs end here, so this test is a cheap one
     if shared == _MOST_COUNTED:  # or more
         shared = rows.sizes[left]
     return shares_enough(shared, rows.sizes[left], rows.sizes[right], threshold)

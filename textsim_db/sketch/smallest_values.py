@@ -264,4 +264,4 @@ def _needed(a: int, b: int, threshold: float) -> int:
 
 def most_of_small(threshold: float) -> int:
     """Return the sum of the sizes of two documents up to which fewer than MOST_SHARED rows may do."""
-    return int(np.ceil((MOST_SHARED - 1) / threshold) + MOST_SHARED)
+    return int(min(2.0**62, np.ceil((MOST_SHARED - 1) / threshold) + MOST_SHARED))

@@ -47,7 +47,7 @@ from textsim_db.write.vacuum_after_load import settle
 log = logging.getLogger(__name__)
 
 WRITERS = 32
-"""Tasks that write at once. More of them need more connections, and wait for the same server."""
+"""Tasks that write at once. Each needs two connections; a server has 100 by default."""
 MAX_WRITERS = 10_000
 SAMPLE_CHARACTERS = 8 * MAX_WEIGHT
 """The characters from which an exact corpus learns at most, as in Corpus.add_many()."""
