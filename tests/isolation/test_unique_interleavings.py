@@ -147,7 +147,10 @@ def test_a_match_that_another_transaction_removes_or_changes_is_waited_for(
 ) -> None:
     connection.execute("CREATE TABLE t (id text PRIMARY KEY, body text)")
     connection.execute("SELECT textsim.attach('c', 't', 'id', 'body')")
-    connection.execute("INSERT INTO t VALUES ('a', %s)", [RED])
+    if change.startswith("SELECT"):  # the row of an attached table is changed by the table only
+        corpus.add("a", RED)
+    else:
+        connection.execute("INSERT INTO t VALUES ('a', %s)", [RED])
     a, b = make_client("a"), make_client("b")
     a.does(a.sql(change))
     b.waits(b.sql(ADD, "b", BLUE))
