@@ -95,7 +95,7 @@ CREATE FUNCTION textsim._check_transition_table(relation oid, trigger_name name)
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     has_table boolean := (
-        SELECT 'changed' IN (t.tgnewtable, t.tgoldtable) FROM pg_trigger t
+        SELECT coalesce('changed' IN (t.tgnewtable, t.tgoldtable), false) FROM pg_trigger t
         WHERE t.tgrelid = relation AND t.tgname = trigger_name);
 BEGIN
     IF has_table THEN

@@ -266,7 +266,7 @@ def test_stop_words_follow_the_language_of_each_document(
         ):
             with pytest.raises(psycopg.errors.FeatureNotSupported, match="cannot identify"):
                 connection.execute(statement)
-    with pytest.raises(ts.ConfigurationError, match="cannot be attached inline"):
+    with pytest.raises(ts.ConfigurationError, match="removes stop words by language"):
         corpus.attach("story", "id", "body", "inline")
     assert sum(queue.statistics().similarities) == sum(plain.statistics().similarities)
     corpus.rebuild(threshold=0.5)

@@ -87,7 +87,12 @@ def test_python_and_sql_create_the_same_functions(
     ):
         assert other_name == name.replace("_1(", "_2(")
         expected_text = text.replace("_1", "_2").replace("VALUES (1,", "VALUES (2,")
-        for function in ("_smallest_values", "_raise_taken_key", "_lock_buckets"):
+        for function in (
+            "_smallest_values",
+            "_raise_taken_key",
+            "_lock_buckets",
+            "_refuse_attached",
+        ):
             expected_text = expected_text.replace(f"{function}(1,", f"{function}(2,")
         assert other_text == expected_text.replace("), 1), new_count", "), 2), new_count")
         assert other_facts == facts
