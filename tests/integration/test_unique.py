@@ -287,9 +287,8 @@ def test_a_deadlock_with_another_transaction_is_repeated(
     texts = [" ".join(f"w{rng.randrange(10**6)}" for _ in range(20)) for _ in range(2)]
 
     def first_lock(text: str) -> int:
-        longer = [titles.buckets(f"{text} {word}")[:-2] for word in "xy"]
-        locked = [set(buckets.tolist()) for buckets in (titles.buckets(text)[:-2], *longer)]
-        return min(set.intersection(*locked))
+        texts = (text, f"{text} x", f"{text} y")
+        return min(set.intersection(*(set(map(int, titles.buckets(t)[:-2])) for t in texts)))
 
     lower, upper = sorted(texts, key=first_lock)
     reports: list[ts.AddReport] = []
