@@ -113,30 +113,30 @@ def dedupe(
         rows = places[0].read(spark)
         rank = rank_of(rows, text, keep)
         print_message("1 of 3: computing the buckets of all documents")
-        found = find_candidates(rows, key, text, partitions, **settings)
-        print_message(f"2 of 3: comparing {count(found.candidates, 'candidate')}")
-        duplicates = found.duplicates(linkage, *rank).persist()
-        counts = count_removed(found, duplicates)
+        candidates = find_candidates(rows, key, text, partitions, **settings)
+        print_message(f"2 of 3: comparing {count(candidates.candidates, 'candidate')}")
+        duplicates = candidates.duplicates(linkage, *rank).persist()
+        counts = count_removed(candidates, duplicates)
         print_message("3 of 3: writing the rows that stay")
-        places[1].write(found.without(duplicates))
+        places[1].write(candidates.without(duplicates))
         if report is not None:
-            write_report(report, found, duplicates, counts)
+            write_report(report, candidates, duplicates, counts)
     seconds = time.monotonic() - start
     print_message(
         f"{count(counts.documents + counts.refused, 'row')}: {counts.removed:,} removed from "
         f"{count(counts.clusters, 'cluster')}; {seconds:.1f} s",
         **counts._asdict(),
     )
-    _print_refusals(found)
+    _print_refusals(candidates)
 
 
-def _print_refusals(found: Candidates) -> None:
-    for key, reason in found.refusals[:_SHOWN_REFUSALS]:
+def _print_refusals(candidates: Candidates) -> None:
+    for key, reason in candidates.refusals[:_SHOWN_REFUSALS]:
         message = f"kept, because it cannot be compared: the row with key {key}: {reason}"
         print_message(message, logging.WARNING)
-    if found.refused > _SHOWN_REFUSALS:
-        print_message(f"... and {found.refused - _SHOWN_REFUSALS:,} more", logging.WARNING)
-    if found.refused:
+    if candidates.refused > _SHOWN_REFUSALS:
+        print_message(f"... and {candidates.refused - _SHOWN_REFUSALS:,} more", logging.WARNING)
+    if candidates.refused:
         raise typer.Exit(1)
 
 

@@ -112,15 +112,15 @@ def _comparable(rows: DataFrame, column: str, keep: str) -> Any:
     return present
 
 
-def count_removed(found: Candidates, duplicates: DataFrame) -> Counts:
+def count_removed(candidates: Candidates, duplicates: DataFrame) -> Counts:
     """Return the counts of a deduplication."""
     row = duplicates.agg(F.count("key").alias("removed"), F.countDistinct("kept").alias("kept"))
     counted = row.first()
     assert counted is not None
-    return Counts(found.documents, found.refused, counted["removed"], counted["kept"])
+    return Counts(candidates.documents, candidates.refused, counted["removed"], counted["kept"])
 
 
-def write_report(path: str, found: Candidates, duplicates: DataFrame, counts: Counts) -> None:
+def write_report(path: str, candidates: Candidates, duplicates: DataFrame, counts: Counts) -> None:
     """Write JSON lines to a new folder: the clusters, the counts, and the refused rows by name."""
     spark = duplicates.sparkSession
     removed = F.sort_array(F.collect_list(F.struct("key", "similarity")))
@@ -128,7 +128,7 @@ def write_report(path: str, found: Candidates, duplicates: DataFrame, counts: Co
     clusters.select(F.struct(F.col("kept").alias("key")).alias("kept"), "removed").write.json(
         f"{path}/clusters"
     )
-    refused = spark.createDataFrame(found.refusals, "key string, reason string").coalesce(1)
+    refused = spark.createDataFrame(candidates.refusals, "key string, reason string").coalesce(1)
     refused.write.json(f"{path}/refused")
     fields = ", ".join(f"{name} long" for name in Counts._fields)
     spark.createDataFrame([counts], fields).coalesce(1).write.json(f"{path}/counts")
