@@ -48,6 +48,8 @@ def open_session(folder: Path, master: str = "local[2,2]") -> Iterator[SparkSess
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
     }
+    if active := SparkSession.getActiveSession():  # its master allows fewer failures
+        active.stop()
     builder = SparkSession.builder.master(master)
     for name, value in settings.items():
         builder = builder.config(name, value)
