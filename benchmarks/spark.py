@@ -1,6 +1,7 @@
 """Deduplicate generated documents with Spark and with `textsim dedupe`, in one run.
 
     python -m benchmarks.spark [--documents 100000] [--record]
+    python -m benchmarks.spark --executors [--documents 1000000] [--record]    # one and two of them
     python -m benchmarks.spark --same 100000      # the results of four engines, as checksums
     python -m benchmarks.spark --same articles --corpora FOLDER
 
@@ -23,7 +24,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,8 @@ from benchmarks.record import Table, add_option, markdown, record
 from textsim_db.text.streams import cut
 
 SAMPLE_SECONDS = 0.5
+EXECUTOR = "CoarseGrainedExecutorBackend"
+"""The class whose name is in the command of each executor."""
 LABELS = {
     "seconds": "time, s",
     "rate": "documents/s",
@@ -53,7 +56,8 @@ class Watched:
     """A command, with its time, the processor time and the peak memory of its processes.
 
     The Java process and the Python processes of Spark do not wait for each other at the end, so their
-    times are sampled with their memory.
+    times are sampled with their memory. Each executor of a cluster is kept on one core, with its
+    Python processes, because one task uses more than one core if it can.
     """
 
     def __init__(self, command: list[str], environment: dict[str, str]) -> None:
@@ -77,6 +81,8 @@ class Watched:
                     total += process.memory_full_info().pss
                     times = process.cpu_times()
                     self._times[process.pid] = times.user + times.system
+                for core, executor in enumerate(executors_of(self._process)):
+                    _pin([executor, *executor.children(recursive=True)], core)
             except psutil.Error:  # a process has just ended
                 if not self._process.is_running():
                     return
@@ -89,17 +95,55 @@ class Watched:
         return sum(self._times.values())
 
 
+def executors_of(process: psutil.Process) -> list[psutil.Process]:
+    """Return the executors of a Spark cluster that a process has started, the oldest first."""
+    children = process.children(recursive=True)
+    found = [child for child in children if EXECUTOR in " ".join(child.cmdline())]
+    return sorted(found, key=psutil.Process.create_time)
+
+
+def _pin(processes: list[psutil.Process], core: int) -> None:
+    for process in processes:
+        for thread in process.threads():
+            with suppress(ProcessLookupError):
+                os.sched_setaffinity(thread.id, {core})
+
+
+def scale(count: int, folder: Path) -> dict[str, dict[str, float]]:
+    """Return the figures of one executor and of two, each on a core of its own."""
+    source = folder / "documents.parquet"
+    _write_parquet(documents(count), source)
+    sides: dict[str, dict[str, float]] = {}
+    for executors, label in ((1, "one executor"), (2, "two executors")):
+        figures = _with_spark(source, f"local-cluster[{executors},1,2048]")
+        _per_document(figures, count)
+        sides[label] = figures
+        for path in (source.with_suffix(".unique"), source.with_suffix(".log")):
+            shutil.rmtree(path)
+    _check_same(sides)
+    return sides
+
+
+def _per_document(figures: dict[str, Any], count: int) -> None:
+    figures["rate"] = count / figures["seconds"]
+    figures["processor_us"] = figures.pop("processor") * 1e6 / count
+    if "shuffle_bytes" in figures:
+        figures["shuffle_bytes"] /= count
+
+
+def _check_same(sides: dict[str, dict[str, Any]]) -> None:
+    if len({figures.pop("checksum") for figures in sides.values()}) > 1:
+        raise SystemExit(f"they keep different documents: {', '.join(sides)}")
+
+
 def compare(count: int, folder: Path, master: str) -> dict[str, dict[str, float]]:
     """Return the figures of both sides."""
     source = folder / "documents.parquet"
     _write_parquet(documents(count), source)
     sides = {"textsim dedupe": _with_server(source), "Spark": _with_spark(source, master)}
     for figures in sides.values():
-        figures["rate"] = count / figures["seconds"]
-        figures["processor_us"] = figures.pop("processor") * 1e6 / count
-    sides["Spark"]["shuffle_bytes"] /= count
-    if sides["Spark"].pop("checksum") != sides["textsim dedupe"].pop("checksum"):
-        raise SystemExit("Spark and textsim dedupe keep different documents")
+        _per_document(figures, count)
+    _check_same(sides)
     return sides
 
 
@@ -246,11 +290,7 @@ def _kill_executors(is_on: bool) -> Iterator[list[int]]:
 
     def kill() -> None:
         while len(killed) < 4 and not done.wait(random.uniform(5, 15)):
-            executors = [
-                process
-                for process in psutil.Process().children(recursive=True)
-                if "CoarseGrainedExecutorBackend" in " ".join(process.cmdline())
-            ]
+            executors = executors_of(psutil.Process())
             if executors:
                 victim = random.choice(executors)
                 victim.kill()
@@ -277,6 +317,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Spark beside textsim dedupe")
     parser.add_argument("--documents", type=int, default=100_000)
     parser.add_argument("--master", default="local[2]")
+    parser.add_argument("--executors", action="store_true", help="one executor beside two")
     parser.add_argument("--same", help="number of documents, or the name of a corpus")
     parser.add_argument("--corpora", type=Path, help="folder of .jsonl.gz files with id and text")
     parser.add_argument("--threshold", type=float, default=0.8)
@@ -291,10 +332,13 @@ def main() -> None:
         return
     folder = Path(tempfile.mkdtemp(prefix="textsim-spark-"))
     try:
-        figures = compare(arguments.documents, folder, arguments.master)
+        if arguments.executors:
+            figures = scale(arguments.documents, folder)
+        else:
+            figures = compare(arguments.documents, folder, arguments.master)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    name = f"spark_{arguments.documents}"
+    name = f"spark_{'executors' if arguments.executors else arguments.documents}"
     print(markdown(table(figures)))
     if arguments.record:
         keyed = {label.replace(" ", "_").lower(): values for label, values in figures.items()}

@@ -12,6 +12,7 @@ import pytest
 import textsim_db as ts
 from benchmarks.generate import documents
 from tests.support.sampling import sample
+from textsim_db.cluster import large_buckets
 from textsim_db.cluster.spanning_forest import Forest, Ids, Links
 from textsim_db.read import bucket_pairs, document_cache
 from textsim_db.read.document_cache import DocumentCache
@@ -100,9 +101,9 @@ def test_long_documents_are_read_a_few_at_a_time(
 
 @pytest.mark.one_server
 @pytest.mark.parametrize("shingle", sample(["word:2", "char:5"], 2))
-@pytest.mark.parametrize("recall", [0.95, 1])
+@pytest.mark.parametrize(("recall", "most_met"), [(0.95, 0), (1, 0), (1, 10**9)])
 def test_large_buckets_give_the_same_pairs_and_clusters(
-    db: ts.Database, monkeypatch: pytest.MonkeyPatch, shingle: str, recall: float
+    db: ts.Database, monkeypatch: pytest.MonkeyPatch, shingle: str, recall: float, most_met: int
 ) -> None:
     corpus = db.create_corpus("c", shingle=shingle, recall=recall)
     texts = dict(documents(500, words=40, planted=0.3, seed=6))
@@ -113,8 +114,10 @@ def test_large_buckets_give_the_same_pairs_and_clusters(
     texts |= {f"letter {i}": f"{text} {tail} {tail}" for i, text in enumerate(texts.values())}
     corpus.add_many(texts.items())
     results = {}
+    monkeypatch.setattr(large_buckets, "MOST_MET", most_met)
+    monkeypatch.setattr(large_buckets, "PAIRS_AT_ONCE", 50)
     for large in (4, 10**9):
-        monkeypatch.setattr(bucket_pairs, "LARGE_BUCKET", large)
+        monkeypatch.setattr(large_buckets, "LARGE_BUCKET", large)
         monkeypatch.setattr(bucket_pairs, "CROWDED_BUCKET", min(large, 16))
         clusters = list(corpus.clusters())
         results[large] = (

@@ -14,6 +14,7 @@ from tests.support.spark import near_duplicates
 pytest.importorskip("pyspark")
 
 from tests.support.spark_stages import find, number_of, receive, results, rows_of
+from textsim_db.cluster import large_buckets
 from textsim_db.compare import pair_counts
 from textsim_db.errors import ConfigurationError, InputError
 from textsim_db.settings import CorpusSettings
@@ -41,7 +42,8 @@ def _similarity(a: str, b: str, shingle: str) -> float:
 def test_pairs_are_all_similar_pairs_that_share_a_bucket(
     rng: random.Random, monkeypatch: pytest.MonkeyPatch, shingle: str, recall: float
 ) -> None:
-    monkeypatch.setattr(verify_documents, "LARGE_BUCKET", rng.choice((2, 5, 256)))
+    monkeypatch.setattr(large_buckets, "LARGE_BUCKET", rng.choice((2, 5, 256)))
+    monkeypatch.setattr(large_buckets, "MOST_MET", rng.choice((0, 1000)))
     monkeypatch.setattr(components, "DOCUMENTS_AT_ONCE", 20)
     monkeypatch.setattr(pair_counts, "PAIRS_AT_ONCE", rng.choice((3, 50, 10_000)))
     threshold = rng.choice((0.5, 0.6, 0.75))
@@ -126,15 +128,18 @@ def test_the_best_rank_is_kept_as_without_folding_copies(rng: random.Random) -> 
         assert np.array_equal(kept.similarity[order], plain.similarity)
 
 
+@pytest.mark.parametrize(("recall", "most_met"), [(0.95, 0), (1, 0), (1, 10**9)])
 def test_links_of_large_buckets_join_the_same_documents(
-    rng: random.Random, monkeypatch: pytest.MonkeyPatch
+    rng: random.Random, monkeypatch: pytest.MonkeyPatch, recall: float, most_met: int
 ) -> None:
-    monkeypatch.setattr(verify_documents, "LARGE_BUCKET", 3)
-    config = CorpusSettings("word:1", 0.6).complete()
+    monkeypatch.setattr(large_buckets, "MOST_MET", most_met)
+    monkeypatch.setattr(large_buckets, "PAIRS_AT_ONCE", 5)
+    monkeypatch.setattr(large_buckets, "LARGE_BUCKET", 3)
+    config = CorpusSettings("word:1", 0.6, recall).complete()
     texts = [text.encode() for _, text in near_duplicates(rng, 150, 25)]
     verifier = verify_documents.Verifier(load(texts, config), config)
     found = verify_documents.components(verifier)
-    monkeypatch.setattr(verify_documents, "LARGE_BUCKET", 10_000)
+    monkeypatch.setattr(large_buckets, "LARGE_BUCKET", 10_000)
     whole = verify_documents.Verifier(load(texts, config), config)
     expected = verify_documents.components(whole)
     assert len(np.unique(found[1])) > 5

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from textsim_db.cluster.spanning_forest import Ids, Links, join, roots
+from textsim_db.cluster.spanning_forest import ComponentsOf, Ids, Links, join, roots
 from textsim_db.compare.document_rows import Rows
 from textsim_db.compare.jaccard import jaccard_pairs
+from textsim_db.compare.packed_pairs import documents_of, left_of, right_of
 from textsim_db.compare.prefix_filter import promising_pairs
 from textsim_db.text.array_types import Int64Array
 
+LARGE_BUCKET = 256
+"""A bucket with more documents than this, after copies are folded, is not listed pair by pair."""
+MOST_MET = 1_000_000_000
+"""In an exact corpus larger buckets are listed too, until their pairs are more than this.
+
+Counting a pair of a bucket takes a nanosecond, and few pairs share enough buckets to be candidates.
+"""
+PAIRS_AT_ONCE = 8_000
 SAME = 0.5
 """The share of a bucket's documents that another bucket has if both are compared together."""
 _SPREAD = 0x9E3779B1
@@ -21,6 +30,45 @@ _POOR_STARS = 3
 """Stop these comparisons after this many that joined few documents."""
 _RICH = 0.02
 """The share of documents that such a comparison has to join to count as useful."""
+
+
+def largest_listed(sizes: Int64Array, is_exact: bool) -> int:
+    """Return the size of the largest bucket that is listed pair by pair; sizes: (buckets,)."""
+    if not is_exact:
+        return LARGE_BUCKET
+    sizes = np.sort(sizes)
+    above = np.flatnonzero(np.cumsum(sizes * sizes // 2) > MOST_MET)
+    largest = int(sizes[above[0]]) - 1 if len(above) else int(sizes.max(initial=0))
+    return max(LARGE_BUCKET, largest)
+
+
+def joining_pairs(
+    pairs: Int64Array,
+    verified: Callable[[Int64Array], Iterator[Links]],
+    components_of: ComponentsOf,
+) -> Iterator[Links]:
+    """Yield the verified pairs of a list, and of crowds only links that join components.
+
+    pairs: packed and sorted. A document with many pairs is in a crowd, such as filled-in templates.
+    The first pairs of a crowd join most of it, so most of its pairs need not be verified.
+    """
+    _, places, counts = np.unique(left_of(pairs), return_inverse=True, return_counts=True)
+    is_crowded = counts[places] > LARGE_BUCKET
+    yield from verified(pairs[~is_crowded])
+    pairs, size = pairs[is_crowded], PAIRS_AT_ONCE
+    while len(pairs):
+        yield from verified(pairs[:size])
+        pairs = _apart(pairs[size:], components_of)
+        size *= 2
+
+
+def _apart(pairs: Int64Array, components_of: ComponentsOf) -> Int64Array:
+    """Return the pairs of documents of different components."""
+    ids = documents_of(pairs)
+    components = components_of(ids)
+    left, right = (components[np.searchsorted(ids, side(pairs))] for side in (left_of, right_of))
+    apart: Int64Array = pairs[left != right]
+    return apart
 
 
 def groups_of(buckets: list[Ids]) -> list[list[int]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -13,6 +14,8 @@ MERGE_LINKS = 500_000
 """Links that wait until they are merged into the forest. More take more memory."""
 
 Ids = Int64Array
+ComponentsOf = Callable[[Ids], Ids]
+"""Returns the component of each document in the graph of the links so far."""
 
 
 class Links(NamedTuple):

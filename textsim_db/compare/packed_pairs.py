@@ -160,6 +160,11 @@ def right_of(pairs: Int64Array) -> Int64Array:
     return pairs.astype(np.int32).astype(np.int64)
 
 
+def documents_of(pairs: Int64Array) -> Int64Array:
+    """Return the ids of all documents of packed pairs, sorted, each once."""
+    return np.unique(np.concatenate((left_of(pairs), right_of(pairs))))
+
+
 def is_among(ids: Ids, chosen: Ids) -> BoolArray:
     """Return for each id whether it is among the chosen ids, which are sorted."""
     if not len(chosen):

@@ -13,17 +13,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from textsim_db.cluster.spanning_forest import Ids
+from textsim_db.cluster.large_buckets import largest_listed
 from textsim_db.compare.packed_pairs import (
     BucketsOfDocuments,
     Members,
     Part,
     grouped,
     joined_members,
-    left_of,
     of_part,
     pack,
-    right_of,
 )
 from textsim_db.compare.pair_counts import Listed, Sizes, lists
 from textsim_db.db.binary_format import load_int4_array
@@ -36,8 +34,6 @@ from textsim_db.read.exact_copies import Copies
 from textsim_db.read.snapshot import on_each, with_second
 from textsim_db.text.array_types import BoolArray, Int64Array
 
-LARGE_BUCKET = 256
-"""A bucket with more documents than this, after copies are folded, is not listed pair by pair."""
 CROWDED_BUCKET = 16
 """Only buckets with more rows than this are searched for copies."""
 MOST_ROWS = 100_000_000
@@ -79,7 +75,7 @@ class CandidatePairs:
                 self._scan.prepare(each)
             self._ranges = self._scan.ranges(connection)
             members = self._scan_all(connections)
-        is_large = members.sizes > LARGE_BUCKET
+        is_large = members.sizes > largest_listed(members.sizes, self._sizes is not None)
         self._medium = members.take(~is_large & (members.sizes > 1))
         self._count(self._medium)
         large = members.take(is_large)
@@ -183,8 +179,3 @@ class CandidatePairs:
         kept = ~is_single
         kept[is_single] = has_equal_band(connections, self._store.corpus, pairs[is_single])
         return pairs[kept]
-
-
-def documents_of(pairs: Int64Array) -> Ids:
-    """Return the ids of all documents of packed pairs, sorted, each once."""
-    return np.unique(np.concatenate((left_of(pairs), right_of(pairs))))

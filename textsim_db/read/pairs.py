@@ -7,7 +7,7 @@ fold copies -> pairs of all buckets, each once -> documents, in order of the lef
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Generator, Iterator
 from contextlib import closing
 from itertools import combinations
 from typing import NamedTuple
@@ -15,13 +15,13 @@ from typing import NamedTuple
 import numpy as np
 
 from textsim_db.cluster import large_buckets
-from textsim_db.cluster.spanning_forest import Ids, Links
-from textsim_db.compare.packed_pairs import left_of, pack, right_of
+from textsim_db.cluster.spanning_forest import ComponentsOf, Ids, Links
+from textsim_db.compare.packed_pairs import documents_of, left_of, pack, right_of
 from textsim_db.compare.verify import Criterion, values_of_pairs
 from textsim_db.db.engine import Connection
 from textsim_db.db.store import Store
 from textsim_db.measures.by_name import JACCARD
-from textsim_db.read.bucket_pairs import CandidatePairs, documents_of
+from textsim_db.read.bucket_pairs import CandidatePairs
 from textsim_db.read.document_cache import DocumentCache
 from textsim_db.read.snapshot import snapshot
 from textsim_db.read.stored_documents import StoredDocuments
@@ -31,9 +31,6 @@ from textsim_db.text.streams import ahead
 
 PAIRS_AT_ONCE = 8_000
 """The pairs that are verified at once, while the documents of the next pairs are read."""
-
-ComponentsOf = Callable[[Ids], Ids]
-"""Returns the component of each document in the graph of the links so far."""
 
 
 def pairs(store: Store, criterion: Criterion) -> Generator[Pair, None, None]:
@@ -74,10 +71,13 @@ class PairFinder:
     def links(self, components_of: ComponentsOf | None = None) -> Iterator[Links]:
         """Yield the verified pairs, a chunk at a time; can be called only once.
 
-        With components_of, a large bucket yields only links between different components.
+        With components_of, crowds and large buckets yield only links between different components.
         """
         for pairs in self._candidates.lists():
-            yield from self._verified(pairs)
+            if components_of is None or not self.config.is_exact:
+                yield from self._verified(pairs)
+            else:
+                yield from large_buckets.joining_pairs(pairs, self._verified, components_of)
         large = self._candidates.large
         if self.criterion.measure is not JACCARD:
             # The short cut of cluster.large_buckets needs Jaccard similarity.

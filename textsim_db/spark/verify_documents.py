@@ -5,7 +5,7 @@ A pair counts only if its documents share a bucket: a component of candidates ha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import cached_property
 from itertools import pairwise
 
@@ -13,7 +13,7 @@ import numpy as np
 
 from textsim_db.cluster import complete_linkage, large_buckets
 from textsim_db.cluster.keep_representatives import Kept, keep_representatives
-from textsim_db.cluster.spanning_forest import Forest, Ids, Links
+from textsim_db.cluster.spanning_forest import ComponentsOf, Forest, Ids, Links
 from textsim_db.compare.jaccard import jaccard_pairs
 from textsim_db.compare.packed_pairs import (
     ALL,
@@ -29,11 +29,6 @@ from textsim_db.settings import CorpusConfig
 from textsim_db.spark.loaded_documents import LoadedDocuments, take_rows
 from textsim_db.text.array_types import FloatArray, Int64Array
 
-LARGE_BUCKET = 256
-"""A bucket with more texts than this is not listed pair by pair, as in a corpus."""
-
-ComponentsOf = Callable[[Ids], Ids]
-
 
 class Verifier:
     """Verifies the candidates among the distinct texts of a partition."""
@@ -42,17 +37,21 @@ class Verifier:
         self.documents = documents
         self._config = config
         members = _members(documents)
-        is_large = members.sizes > LARGE_BUCKET
+        is_large = members.sizes > large_buckets.largest_listed(members.sizes, config.is_exact)
         self._small = members.take(~is_large)
         self._large = members.take(is_large)
 
     def links(self, components_of: ComponentsOf | None = None) -> Iterator[Links]:
         """Yield the verified pairs of texts.
 
-        With components_of, a large bucket yields only links between different components.
+        With components_of, crowds and large buckets yield only links between different components.
         """
-        for pairs, _ in lists(self._small, ALL, self._sizes(), self._config.threshold):
-            yield self._verified(self._outside_large(pairs))
+        for listed in lists(self._small, ALL, self._sizes(), self._config.threshold):
+            pairs = self._outside_large(listed.pairs)
+            if components_of is None or not self._config.is_exact:
+                yield from self._verified(pairs)
+            else:
+                yield from large_buckets.joining_pairs(pairs, self._verified, components_of)
         bounds = self._large.offsets.tolist()
         for number, (start, end) in enumerate(pairwise(bounds)):
             ids = self._large.ids[start:end].astype(np.int64)
@@ -76,11 +75,11 @@ class Verifier:
             return pairs
         return pairs[self._in_large.least_shared(pairs) < 0]
 
-    def _verified(self, pairs: Int64Array) -> Links:
+    def _verified(self, pairs: Int64Array) -> Iterator[Links]:
         left, right = left_of(pairs), right_of(pairs)
         values = jaccard_pairs(self.documents.rows, left, right)
         accepted = values >= self._config.threshold
-        return Links(left[accepted], right[accepted], values[accepted])
+        yield Links(left[accepted], right[accepted], values[accepted])
 
     def _all_of_large(self, number: int, ids: Ids) -> Iterator[Links]:
         rows = take_rows(self.documents.rows, ids)
