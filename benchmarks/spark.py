@@ -192,7 +192,9 @@ def _eventlog(folder: Path) -> Iterator[dict[str, str]]:
 
 
 def _figures(watched: Watched, outputs: Iterable[Path]) -> dict[str, Any]:
-    keys = [key for path in outputs for key in pq.read_table(path)["id"].to_pylist()]
+    keys = [
+        key for path in outputs for key in pq.read_table(path, columns=["id"])["id"].to_pylist()
+    ]
     return {
         "seconds": watched.seconds,
         "peak_mb": watched.peak,

@@ -6,7 +6,8 @@
 -- proposals that were not inserted, and writes the rows that were not proposed.
 --
 -- An entry of textsim.pending with the negative id of the source lists a proposal: its key, and the md5 of its
--- text. No other transaction ever sees the entry, because the statement that makes it deletes it.
+-- text, or "settled" after an UPDATE (of ON CONFLICT, or a trigger) or a DELETE of the row. No other
+-- transaction ever sees the entry, because the statement that makes it deletes it.
 
 -- Private functions
 
@@ -52,7 +53,7 @@ END $$;
 COMMENT ON FUNCTION textsim._propose_document(integer, integer, text, text)
     IS 'write the document of a row that may be inserted; false if the row must be skipped';
 
-CREATE FUNCTION textsim._confirm_proposal(source integer, document_key text) RETURNS void
+CREATE FUNCTION textsim._settle_proposal(source integer, document_key text) RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
 SET enable_seqscan = off
@@ -60,13 +61,16 @@ AS $$
 DECLARE
     first_entry bigint := (textsim._inserts(source))[1];
 BEGIN
-    IF first_entry IS NOT NULL THEN
-        DELETE FROM textsim.pending p
-        WHERE p.id >= first_entry AND p.source_id = -source AND p.keys[1] = document_key;
+    IF first_entry IS NULL OR document_key IS NULL THEN
+        RETURN;
     END IF;
+    DELETE FROM textsim.pending p
+    WHERE p.id >= first_entry AND p.source_id = -source AND p.keys[1] = document_key;
+    INSERT INTO textsim.pending (corpus_id, source_id, keys)
+    SELECT s.corpus_id, -source, ARRAY[document_key, 'settled'] FROM textsim.source s WHERE s.id = source;
 END $$;
-COMMENT ON FUNCTION textsim._confirm_proposal(integer, text)
-    IS 'keep a proposed document: ON CONFLICT DO UPDATE has given its key to another row';
+COMMENT ON FUNCTION textsim._settle_proposal(integer, text)
+    IS 'note that an UPDATE or DELETE inside an INSERT has decided what the document of a key is';
 
 CREATE FUNCTION textsim._withdraw_proposals(
     c textsim.corpus, source integer, document_key text, body text)
@@ -112,12 +116,13 @@ BEGIN
     SELECT coalesce(jsonb_object_agg(e.keys[1], e.keys[2]), '{}') INTO proposed FROM entry e;
     PERFORM textsim._remove_document(c, source, p.key)
     FROM jsonb_each_text(proposed) p (key, digest)
-    WHERE inserted ->> p.key IS DISTINCT FROM p.digest;
+    WHERE p.digest <> 'settled' AND inserted ->> p.key IS DISTINCT FROM p.digest;
     EXECUTE format($query$
         SELECT array(
             SELECT i.key FROM jsonb_each_text($1) i (key, digest)
-            WHERE i.digest IS DISTINCT FROM $2 ->> i.key
-                OR NOT EXISTS (SELECT FROM textsim.%I d WHERE d.key = i.key))
+            WHERE $2 ->> i.key IS DISTINCT FROM 'settled' AND (
+                i.digest IS DISTINCT FROM $2 ->> i.key
+                OR NOT EXISTS (SELECT FROM textsim.%I d WHERE d.key = i.key)))
         $query$, 'document_' || c.id) INTO unwritten USING inserted, proposed;
     RETURN unwritten;
 END $$;

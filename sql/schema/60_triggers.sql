@@ -176,7 +176,8 @@ BEGIN
                 %1$s, %2$s, TG_OP, TG_RELID, NULL, change.key, change.body);
         END LOOP;
     ELSE
-        PERFORM textsim._confirm_proposal(%2$s, concat(NEW.%3$I));
+        PERFORM textsim._settle_proposal(%2$s,
+            CASE TG_OP WHEN 'UPDATE' THEN concat(NEW.%3$I) WHEN 'DELETE' THEN concat(OLD.%3$I) END);
         PERFORM textsim._index_change(
             %1$s, %2$s, TG_OP, TG_RELID, concat(OLD.%3$I), concat(NEW.%3$I),
             CASE WHEN NEW.%4$I IS NOT NULL THEN concat(NEW.%4$I) END);
@@ -257,6 +258,14 @@ END $$;
 COMMENT ON FUNCTION textsim._trigger_events(textsim.source)
     IS 'the triggers that an attached table must have: the end of the name, the time and the clause';
 
+-- Triggers of one event run in the order of their names. So 'propose' sees the row that other triggers leave,
+-- and the others run first: a later trigger that changes the same row again finds it indexed.
+CREATE FUNCTION textsim._trigger_name(source integer, event text) RETURNS text
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+RETURN format('%s_textsim_%s_%s', CASE event WHEN 'propose' THEN 'zz' ELSE '00' END, source, event);
+COMMENT ON FUNCTION textsim._trigger_name(integer, text)
+    IS 'the name of a trigger of an attached table; event is a name of textsim._trigger_events';
+
 CREATE FUNCTION textsim._create_triggers(source textsim.source) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -270,7 +279,7 @@ BEGIN
             ON r.oid = source.relation OR e.name = 'truncate'
     LOOP
         EXECUTE format('CREATE TRIGGER %I %s ON %s %s EXECUTE FUNCTION %s',
-            format('textsim_%s_%s', source.id, trigger.name), trigger.timing, trigger.relation,
+            textsim._trigger_name(source.id, trigger.name), trigger.timing, trigger.relation,
             trigger.clause, textsim._trigger_function(source.id));
     END LOOP;
 END $$;

@@ -40,13 +40,13 @@ BEGIN ATOMIC
         'again' AS problem
     FROM pg_class c JOIN pg_trigger t ON t.tgrelid = c.oid
     WHERE c.oid = source.relation AND c.relispartition
-        AND t.tgname = format('textsim_%s_insert', source.id) AND (t.tgtype & 1) = 0
+        AND t.tgname = textsim._trigger_name(source.id, 'insert') AND (t.tgtype & 1) = 0
     UNION ALL
     SELECT format('its column "%s" is not the column that was attached: changes are missed; detach the '
         'table and attach it again', a.attname)
     FROM pg_attribute a
     JOIN pg_trigger t
-        ON t.tgrelid = a.attrelid AND t.tgname = format('textsim_%s_update', source.id)
+        ON t.tgrelid = a.attrelid AND t.tgname = textsim._trigger_name(source.id, 'update')
     WHERE a.attrelid = source.relation AND a.attname IN (source.key_column, source.text_column)
         AND NOT EXISTS (
             SELECT FROM pg_depend d
@@ -54,12 +54,12 @@ BEGIN ATOMIC
                 AND d.refclassid = 'pg_class'::regclass AND d.refobjid = a.attrelid
                 AND d.refobjsubid = a.attnum)
     UNION ALL
-    SELECT format('its trigger textsim_%s_%s does not exist: changes are missed; detach the table and '
-        'attach it again', source.id, e.event)
+    SELECT format('its trigger %I does not exist: changes are missed; detach the table and attach it again',
+        textsim._trigger_name(source.id, e.event))
     FROM pg_class c CROSS JOIN textsim._trigger_events(source) e (event)
     WHERE c.oid = source.relation AND NOT EXISTS (
         SELECT FROM pg_trigger t
-        WHERE t.tgrelid = c.oid AND t.tgname = format('textsim_%s_%s', source.id, e.event)
+        WHERE t.tgrelid = c.oid AND t.tgname = textsim._trigger_name(source.id, e.event)
             AND t.tgfoid = textsim._trigger_function(source.id))
     UNION ALL
     SELECT format('its trigger %I is disabled: changes are missed until ALTER TABLE %s ENABLE TRIGGER %I',

@@ -157,6 +157,25 @@ ATTACKS: dict[str, list[str]] = {
         "DROP TRIGGER zzz ON t",
         "INSERT INTO t VALUES (3, <B2>)",
     ],
+    "a trigger that changes its row afterwards": [
+        "CREATE FUNCTION change() RETURNS trigger LANGUAGE plpgsql "
+        "AS $$ BEGIN UPDATE t SET body = <A2> WHERE id = NEW.id AND body <> <A2>; RETURN NULL; END $$",
+        "CREATE TRIGGER aaa AFTER INSERT ON t FOR EACH ROW EXECUTE FUNCTION change()",
+        "INSERT INTO t VALUES (1, <B>)",
+        "DROP TRIGGER aaa ON t",
+        "INSERT INTO t VALUES (2, <A>)",
+        "INSERT INTO t VALUES (3, <B>)",
+        "INSERT INTO t VALUES (4, <B2>)",
+    ],
+    "a trigger that deletes its row afterwards": [
+        "CREATE FUNCTION change() RETURNS trigger LANGUAGE plpgsql "
+        "AS $$ BEGIN DELETE FROM t WHERE id = NEW.id; RETURN NULL; END $$",
+        "CREATE TRIGGER aaa AFTER INSERT ON t FOR EACH ROW EXECUTE FUNCTION change()",
+        "INSERT INTO t VALUES (1, <B>)",
+        "DROP TRIGGER aaa ON t",
+        "INSERT INTO t VALUES (2, <B2>)",
+        "INSERT INTO t VALUES (3, <B>)",
+    ],
     "settings of a user": [
         "INSERT INTO t VALUES (1, <A>)",
         "SET textsim.bucket_locks = -100",

@@ -186,7 +186,7 @@ def test_skip_and_a_conflict_whose_update_matches_a_row_of_the_statement(
 
 LATER_TRIGGER = """
 CREATE FUNCTION later() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN {} RETURN NEW; END $$;
-CREATE TRIGGER z_later BEFORE INSERT ON t FOR EACH ROW EXECUTE FUNCTION later()
+CREATE TRIGGER zzz_later BEFORE INSERT ON t FOR EACH ROW EXECUTE FUNCTION later()
 """
 
 
