@@ -40,11 +40,14 @@ from benchmarks.record import Table, add_option, markdown, record
 from textsim_db.text.streams import cut
 
 SAMPLE_SECONDS = 0.5
+WORDS, BYTES = 200, 1500
+"""The words and the bytes of a generated document."""
 EXECUTOR = "CoarseGrainedExecutorBackend"
 """The class whose name is in the command of each executor."""
 LABELS = {
     "seconds": "time, s",
     "rate": "documents/s",
+    "further_us": "each further document, us",
     "processor_us": "processor, us a document",
     "peak_mb": "all processes, peak MB",
     "shuffle_bytes": "shuffle, bytes a document",
@@ -110,22 +113,31 @@ def _pin(processes: list[psutil.Process], core: int) -> None:
 
 
 def scale(count: int, folder: Path) -> dict[str, dict[str, float]]:
-    """Return the figures of one executor and of two, each on a core of its own."""
-    source = folder / "documents.parquet"
-    _write_parquet(documents(count), source)
+    """Return the figures of one executor and of two, each on a core of its own.
+
+    A third of the documents are measured too: the difference is the time without the start.
+    """
+    fewer = count // 3
+    sources = {number: folder / f"documents{number}.parquet" for number in (fewer, count)}
+    for number, source in sources.items():
+        _write_parquet(documents(number), source)
     sides: dict[str, dict[str, float]] = {}
     for executors, label in ((1, "one executor"), (2, "two executors")):
-        figures = _with_spark(source, f"local-cluster[{executors},1,2048]")
+        master = f"local-cluster[{executors},1,2048]"
+        seconds = _with_spark(sources[fewer], master)["seconds"]
+        figures = _with_spark(sources[count], master)
+        figures["further_us"] = (figures["seconds"] - seconds) * 1e6 / (count - fewer)
         _per_document(figures, count)
         sides[label] = figures
-        for path in (source.with_suffix(".unique"), source.with_suffix(".log")):
-            shutil.rmtree(path)
     _check_same(sides)
     return sides
 
 
 def _per_document(figures: dict[str, Any], count: int) -> None:
     figures["rate"] = count / figures["seconds"]
+    per_core_hour = figures["rate"] * 3600 / (os.cpu_count() or 1)
+    figures["billion_words"] = WORDS * per_core_hour / 1e9
+    figures["gigabytes"] = BYTES * per_core_hour / 1e9
     figures["processor_us"] = figures.pop("processor") * 1e6 / count
     if "shuffle_bytes" in figures:
         figures["shuffle_bytes"] /= count
@@ -136,11 +148,12 @@ def _check_same(sides: dict[str, dict[str, Any]]) -> None:
         raise SystemExit(f"they keep different documents: {', '.join(sides)}")
 
 
-def compare(count: int, folder: Path, master: str) -> dict[str, dict[str, float]]:
+def compare(count: int, folder: Path, only_spark: bool) -> dict[str, dict[str, float]]:
     """Return the figures of both sides."""
     source = folder / "documents.parquet"
     _write_parquet(documents(count), source)
-    sides = {"textsim dedupe": _with_server(source), "Spark": _with_spark(source, master)}
+    sides = {} if only_spark else {"textsim dedupe": _with_server(source)}
+    sides["Spark"] = _with_spark(source, "local[2]")
     for figures in sides.values():
         _per_document(figures, count)
     _check_same(sides)
@@ -168,6 +181,8 @@ def _with_server(source: Path) -> dict[str, float]:
 
 def _with_spark(source: Path, master: str) -> dict[str, float]:
     output, log = source.with_suffix(".unique"), source.with_suffix(".log")
+    for path in (output, log):
+        shutil.rmtree(path, ignore_errors=True)
     log.mkdir()
     with _eventlog(log) as environment:
         command = [sys.executable, "-m", "textsim_db.spark", "dedupe", str(source), str(output)]
@@ -318,7 +333,7 @@ def main() -> None:
     """Measure, and print a table."""
     parser = argparse.ArgumentParser(description="Spark beside textsim dedupe")
     parser.add_argument("--documents", type=int, default=100_000)
-    parser.add_argument("--master", default="local[2]")
+    parser.add_argument("--only-spark", action="store_true", help="leave textsim dedupe out")
     parser.add_argument("--executors", action="store_true", help="one executor beside two")
     parser.add_argument("--same", help="number of documents, or the name of a corpus")
     parser.add_argument("--corpora", type=Path, help="folder of .jsonl.gz files with id and text")
@@ -337,7 +352,7 @@ def main() -> None:
         if arguments.executors:
             figures = scale(arguments.documents, folder)
         else:
-            figures = compare(arguments.documents, folder, arguments.master)
+            figures = compare(arguments.documents, folder, arguments.only_spark)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     name = f"spark_{'executors' if arguments.executors else arguments.documents}"
@@ -352,6 +367,8 @@ def table(figures: dict[str, dict[str, float]]) -> Table:
     rows = [["", *figures]]
     for name, label in LABELS.items():
         values = [side.get(name) for side in figures.values()]
+        if not any(values):
+            continue
         rows.append([label, *("" if value is None else f"{value:,.0f}" for value in values)])
     return rows
 

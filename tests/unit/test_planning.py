@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import random
 from itertools import pairwise
 
+import numpy as np
 import pytest
 
 import textsim_db as ts
 from textsim_db.settings import Bands, choose_bands
 from textsim_db.sketch.band_options import Distribution, is_optimistic, options, wilson
+from textsim_db.sketch.smallest_values import shares_enough, smallest_values
 
 
 def test_bands_near_the_threshold_find_less_than_half_of_the_pairs() -> None:
@@ -43,6 +46,23 @@ def test_candidates_follow_from_the_distribution_of_similarities() -> None:
         expected = 1000 * option.probability(0.1) + 10 * option.probability(0.5) + 2
         expected += option.band_rows**2 * 10**6 / 2**32
         assert option.candidates == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("shingles", [20, 198, 1000])
+@pytest.mark.parametrize("similarity", [0.1, 0.2, 0.4, 0.6])
+def test_candidates_of_an_exact_corpus_are_those_of_random_sets(
+    rng: random.Random, shingles: int, similarity: float
+) -> None:
+    common = round(2 * similarity / (1 + similarity) * shingles)
+    bounds = np.array([0, shingles])
+    found = 0
+    for _ in range(200):
+        values = np.array([rng.getrandbits(64) for _ in range(2 * shingles - common)], np.uint64)
+        sets = (values[:shingles], values[shingles - common :])
+        one, other = (set(smallest_values(v, bounds, 0.8).values.tolist()) for v in sets)
+        found += shares_enough(len(one & other), shingles, shingles, 0.8)
+    expected = Distribution([similarity], [200], 200).exact_candidates(0.8, shingles)
+    assert found == pytest.approx(expected, abs=60)
 
 
 def test_a_large_corpus_has_candidates_by_hash_collision() -> None:

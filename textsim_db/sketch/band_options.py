@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import ceil, exp, sqrt
+from math import ceil, sqrt
+from statistics import NormalDist
 from typing import NamedTuple
 
 from textsim_db.errors import ConfigurationError
@@ -92,25 +93,25 @@ class Distribution(NamedTuple):
         """Return the expected number of candidates for one document of an exact corpus.
 
         A shared shingle is a shared row if it is among the smallest values of both documents, so the
-        shared rows of dissimilar documents follow a Poisson distribution; three make a candidate.
-        Documents below UNRELATED share common shingles only, which come last.
+        shared rows follow nearly a binomial distribution, and that nearly a normal one. A candidate
+        shares as many rows as shares_enough() asks of two documents of this size. Documents below
+        UNRELATED share common shingles only, which come last.
         """
-        share = count_rows_of(shingles, threshold) / max(shingles, 1)
+        rows = count_rows_of(shingles, threshold)
+        common = ceil(2 * threshold * shingles / (1 + threshold))
+        needed = max(1.0, common - (shingles - rows))
         return sum(
-            count
-            * (
-                1.0
-                if similarity >= threshold
-                else _three_or_more(share * shingles * 2 * similarity / (1 + similarity))
-            )
+            count * (1.0 if similarity >= threshold else _at_least(needed, rows, similarity))
             for similarity, count in zip(self.similarities, self.documents, strict=True)
             if similarity >= UNRELATED
         )
 
 
-def _three_or_more(mean: float) -> float:
-    """Return the probability that a Poisson variable of this mean is at least 3."""
-    return max(0.0, 1 - exp(-mean) * (1 + mean + mean * mean / 2))
+def _at_least(needed: float, rows: float, similarity: float) -> float:
+    """Return the probability that two documents of one size share so many of their rows."""
+    share = 2 * similarity / (1 + similarity)
+    deviation = sqrt(rows * share * (1 - share))
+    return 1 - NormalDist(rows * share, max(deviation, 1e-9)).cdf(needed - 0.5)
 
 
 def count_rows_of(shingles: float, threshold: float) -> float:
