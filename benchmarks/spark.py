@@ -3,7 +3,7 @@
     python -m benchmarks.spark [--documents 100000] [--record]
     python -m benchmarks.spark --executors [--documents 1000000] [--record]    # one and two of them
     python -m benchmarks.spark --same 100000      # the results of four engines, as checksums
-    python -m benchmarks.spark --same articles --corpora FOLDER
+    python -m benchmarks.spark --same articles arxiv --corpora FOLDER --threshold 0.5 0.8
 
 Both sides read one Parquet file, and start from nothing. The memory is the sum of the proportional
 set sizes of all processes, sampled every half second. The bytes of the shuffle come from Spark's event
@@ -25,8 +25,9 @@ import threading
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import psutil
 import psycopg
@@ -238,47 +239,76 @@ def checksum(rows: Iterable[Iterable[Any]]) -> str:
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16]
 
 
-def same(texts: list[tuple[str, str]], settings: dict[str, Any], masters: list[str]) -> Table:
-    """Return the checksums of pairs, clusters and duplicates by each engine."""
-    rows = [["engine", "pairs", "pairs found", "clusters", "duplicates"]]
+class Case(NamedTuple):
+    """Documents and the settings of a corpus."""
+
+    source: str
+    settings: dict[str, Any]
+    corpora: Path | None
+
+    @property
+    def label(self) -> str:
+        """The source and the settings in one line."""
+        return ", ".join([self.source, *(str(value) for value in self.settings.values())])
+
+    def texts(self) -> list[tuple[str, str]]:
+        """Return the documents; the keys of a file are numbered, because some occur twice."""
+        if self.corpora is None:
+            return list(documents(int(self.source), planted=0.1))
+        with gzip.open(self.corpora / f"{self.source}.jsonl.gz", "rt", encoding="utf-8") as file:
+            rows = enumerate(map(json.loads, file))
+            return [(f"{number} {row['id']}", row["text"]) for number, row in rows]
+
+
+def same(cases: list[Case], masters: list[str], partitions: int | None) -> Iterator[list[str]]:
+    """Yield a row for each case and engine, with the checksums of pairs, clusters and duplicates."""
     with ts.connect() as db, psycopg.connect(db.url, autocommit=True) as connection:
-        name = "benchmark-spark"
-        if name in db.corpora():
-            db.drop_corpus(name)
-        corpus = db.create_corpus(name, **settings)
-        corpus.add_many(texts)
-        found = list(corpus.pairs())
-        clusters = ((c.keys, c.weakest) for c in corpus.clusters())
-        rows.append(_row("Python", found, clusters, corpus.duplicates()))
-        pairs = connection.execute("SELECT a, b, similarity FROM textsim.pairs(%s)", [name])
-        rows.append(["SQL", checksum(pairs.fetchall()), f"{len(found):,}", "", ""])
-        corpus.drop()
+        for case in cases:
+            yield from _rows_of_corpus(db, connection, case)
     for master in masters:
-        rows.append(_row_of_spark(texts, settings, master))
-    return rows
+        with tempfile.TemporaryDirectory() as folder, session(master, Path(folder)) as spark:
+            for case in cases:
+                yield _row_of_spark(spark, case, Path(folder), partitions)
 
 
-def _row(engine: str, pairs: Any, clusters: Any, duplicates: Any) -> list[str]:
+def _rows_of_corpus(
+    db: ts.Database, connection: psycopg.Connection[Any], case: Case
+) -> Iterator[list[str]]:
+    name = "benchmark-spark"
+    if name in db.corpora():
+        db.drop_corpus(name)
+    corpus = db.create_corpus(name, **case.settings)
+    corpus.add_many(case.texts())
+    found = list(corpus.pairs())
+    clusters = ((c.keys, c.weakest) for c in corpus.clusters())
+    yield _row(case, "Python", found, clusters, corpus.duplicates())
+    pairs = connection.execute("SELECT a, b, similarity FROM textsim.pairs(%s)", [name])
+    yield [case.label, "SQL", checksum(pairs.fetchall()), f"{len(found):,}", "", ""]
+    corpus.drop()
+
+
+def _row(case: Case, engine: str, pairs: Any, clusters: Any, duplicates: Any) -> list[str]:
     pairs = list(pairs)
-    return [engine, checksum(pairs), f"{len(pairs):,}", checksum(clusters), checksum(duplicates)]
+    checksums = [checksum(rows) for rows in (pairs, clusters, duplicates)]
+    return [case.label, engine, checksums[0], f"{len(pairs):,}", *checksums[1:]]
 
 
-def _row_of_spark(texts: list[tuple[str, str]], settings: dict[str, Any], master: str) -> list[str]:
-    """Compute with a new session; with a cluster, kill one of its executors at random moments."""
-    with tempfile.TemporaryDirectory() as folder, session(master, Path(folder)) as spark:
-        from textsim_db.spark import find_candidates
+def _row_of_spark(spark: Any, case: Case, folder: Path, partitions: int | None) -> list[str]:
+    """Compute with Spark; with a cluster, kill one of its executors at random moments."""
+    from textsim_db.spark import find_candidates
 
-        path = Path(folder, "documents.jsonl")
-        with path.open("w", encoding="utf-8") as file:
-            file.writelines(json.dumps({"id": k, "text": t}) + "\n" for k, t in texts)
-        rows = spark.read.schema("id string, text string").json(str(path)).repartition(7)
-        with _kill_executors(is_on=master.startswith("local-cluster")) as killed:
-            found = find_candidates(rows, **settings)
-            pairs = [tuple(row) for row in found.pairs().toLocalIterator()]
-            clusters = [(tuple(c["keys"]), c["weakest"]) for c in found.clusters().collect()]
-            duplicates = [tuple(row) for row in found.duplicates().collect()]
-        label = f"{master}, {len(killed)} executors killed" if killed else master
-        return _row(label, pairs, clusters, duplicates)
+    path = folder / "documents.jsonl"
+    with path.open("w", encoding="utf-8") as file:
+        file.writelines(json.dumps({"id": k, "text": t}) + "\n" for k, t in case.texts())
+    rows = spark.read.schema("id string, text string").json(str(path)).repartition(7)
+    master = spark.sparkContext.master
+    with _kill_executors(is_on=master.startswith("local-cluster")) as killed:
+        found = find_candidates(rows, partitions=partitions, **case.settings)
+        pairs = [tuple(row) for row in found.pairs().toLocalIterator()]
+        clusters = [(tuple(c["keys"]), c["weakest"]) for c in found.clusters().collect()]
+        duplicates = [tuple(row) for row in found.duplicates().collect()]
+    label = f"{master}, {len(killed)} executors killed" if killed else master
+    return _row(case, label, pairs, clusters, duplicates)
 
 
 @contextmanager
@@ -322,30 +352,25 @@ def _kill_executors(is_on: bool) -> Iterator[list[int]]:
         done.set()
 
 
-def _texts(name: str, corpora: Path | None) -> list[tuple[str, str]]:
-    if corpora is None:
-        return list(documents(int(name), planted=0.1))
-    with gzip.open(corpora / f"{name}.jsonl.gz", "rt", encoding="utf-8") as file:
-        return list({row["id"]: row["text"] for row in map(json.loads, file)}.items())
-
-
 def main() -> None:
     """Measure, and print a table."""
     parser = argparse.ArgumentParser(description="Spark beside textsim dedupe")
     parser.add_argument("--documents", type=int, default=100_000)
     parser.add_argument("--only-spark", action="store_true", help="leave textsim dedupe out")
     parser.add_argument("--executors", action="store_true", help="one executor beside two")
-    parser.add_argument("--same", help="number of documents, or the name of a corpus")
+    parser.add_argument(
+        "--same", nargs="+", metavar="SOURCE", help="numbers of documents, or names of corpora"
+    )
     parser.add_argument("--corpora", type=Path, help="folder of .jsonl.gz files with id and text")
-    parser.add_argument("--threshold", type=float, default=0.8)
-    parser.add_argument("--shingle", default="word:3")
-    parser.add_argument("--recall", type=float, default=0.95)
+    parser.add_argument("--threshold", type=float, nargs="+", default=[0.8])
+    parser.add_argument("--shingle", nargs="+", default=["word:3"])
+    parser.add_argument("--recall", type=float, nargs="+", default=[0.95])
+    parser.add_argument("--master", nargs="+", default=["local[2]", "local-cluster[2,1,2048]"])
+    parser.add_argument("--partitions", type=int, help="partitions of the buckets")
     add_option(parser)
     arguments = parser.parse_args()
     if arguments.same:
-        settings = {name: getattr(arguments, name) for name in ("threshold", "shingle", "recall")}
-        masters = ["local[2]", "local-cluster[2,1,2048]"]
-        print(markdown(same(_texts(arguments.same, arguments.corpora), settings, masters)))
+        print_same(arguments)
         return
     folder = Path(tempfile.mkdtemp(prefix="textsim-spark-"))
     try:
@@ -360,6 +385,27 @@ def main() -> None:
     if arguments.record:
         keyed = {label.replace(" ", "_").lower(): values for label, values in figures.items()}
         record(name, keyed, {name: table(figures)})
+
+
+def print_same(arguments: argparse.Namespace) -> None:
+    """Print the results of all engines, and stop with an error if they differ."""
+    names = ("threshold", "shingle", "recall")
+    choices = product(*(getattr(arguments, name) for name in names))
+    settings = [dict(zip(names, choice, strict=True)) for choice in choices]
+    cases = [Case(s, each, arguments.corpora) for s in arguments.same for each in settings]
+    results: dict[str, list[list[str]]] = {}
+    header = ["case", "engine", "pairs", "pairs found", "clusters", "duplicates"]
+    for row in same(cases, arguments.master, arguments.partitions):
+        results.setdefault(row[0], []).append(row)
+        print(markdown([header, row]).splitlines()[-1], flush=True)
+    differing = [
+        case
+        for case, rows in results.items()
+        if any(len({row[column] for row in rows} - {""}) > 1 for column in (2, 3, 4, 5))
+    ]
+    if differing:
+        raise SystemExit(f"the engines differ: {'; '.join(differing)}")
+    print(f"all engines agree in {len(results)} cases")
 
 
 def table(figures: dict[str, dict[str, float]]) -> Table:
