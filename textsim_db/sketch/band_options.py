@@ -108,7 +108,7 @@ class Distribution(NamedTuple):
 
 
 def _at_least(needed: float, rows: float, similarity: float) -> float:
-    """Return the probability that two documents of one size share so many of their rows."""
+    """Return the probability that two documents of one size share the needed number of rows."""
     share = 2 * similarity / (1 + similarity)
     deviation = sqrt(rows * share * (1 - share))
     return 1 - NormalDist(rows * share, max(deviation, 1e-9)).cdf(needed - 0.5)
