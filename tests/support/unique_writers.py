@@ -102,10 +102,8 @@ class Client:
 
     def _in_savepoint(self, operation: Callable[[], object]) -> None:
         try:
-            with self.connection.transaction() as savepoint:
+            with self.connection.transaction(force_rollback=self.rng.random() < 0.3):
                 operation()
-                if self.rng.random() < 0.3:
-                    raise psycopg.Rollback(savepoint)
         except errors.UniqueViolation:
             self.outcomes["refused in a savepoint"] += 1
 

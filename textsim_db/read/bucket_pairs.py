@@ -77,7 +77,7 @@ class CandidatePairs:
             members = self._scan_all(connections)
         is_large = members.sizes > largest_listed(members.sizes, self._sizes is not None)
         self._medium = members.take(~is_large & (members.sizes > 1))
-        self._count(self._medium)
+        self._row_count += len(self._medium.ids)
         large = members.take(is_large)
         self.in_large = BucketsOfDocuments(large)
         parts = np.split(large.ids, large.offsets[1:-1])
