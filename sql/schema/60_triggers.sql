@@ -259,10 +259,11 @@ COMMENT ON FUNCTION textsim._trigger_events(textsim.source)
     IS 'the triggers that an attached table must have: the end of the name, the time and the clause';
 
 -- Triggers of one event run in the order of their names. So 'propose' sees the row that other triggers leave,
--- and the others run first: a later trigger that changes the same row again finds it indexed.
+-- and the others run first: a later trigger that changes the same row again finds it indexed. An underscore
+-- sorts before lower-case letters.
 CREATE FUNCTION textsim._trigger_name(source integer, event text) RETURNS text
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-RETURN format('%s_textsim_%s_%s', CASE event WHEN 'propose' THEN 'zz' ELSE '00' END, source, event);
+RETURN format('%s_textsim_%s_%s', CASE event WHEN 'propose' THEN 'zz' ELSE '' END, source, event);
 COMMENT ON FUNCTION textsim._trigger_name(integer, text)
     IS 'the name of a trigger of an attached table; event is a name of textsim._trigger_events';
 

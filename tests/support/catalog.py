@@ -15,7 +15,7 @@ PLANNED_ONCE = re.compile(
 )
 """Matches functions that users call often: their statements are planned once in a session."""
 
-READS_LOG = re.compile(r"(?:textsim\.)?_(?:end_insert|confirm_proposal|withdraw_proposals)\(")
+READS_LOG = re.compile(r"(?:textsim\.)?_(?:end_insert|settle_proposal|withdraw_proposals)\(")
 """Matches functions that read the end of the log, whatever its size was when they were planned."""
 
 CATALOG = {
