@@ -102,8 +102,8 @@ class Watched:
 def executors_of(process: psutil.Process) -> list[psutil.Process]:
     """Return the executors of a Spark cluster that a process has started, the oldest first."""
     children = process.children(recursive=True)
-    found = [child for child in children if EXECUTOR in " ".join(child.cmdline())]
-    return sorted(found, key=psutil.Process.create_time)
+    executors = [child for child in children if EXECUTOR in " ".join(child.cmdline())]
+    return sorted(executors, key=psutil.Process.create_time)
 
 
 def _pin(processes: list[psutil.Process], core: int) -> None:
@@ -281,12 +281,13 @@ def _rows_of_corpus(
         db.drop_corpus(name)
     corpus = db.create_corpus(name, **case.settings)
     corpus.add_many(case.texts())
-    found = list(corpus.pairs())
+    pairs = list(corpus.pairs())
     clusters = ((c.keys, c.weakest) for c in corpus.clusters())
-    yield _row(case, "Python", found, clusters, corpus.duplicates())
+    yield _row(case, "Python", pairs, clusters, corpus.duplicates())
     if with_sql:
-        pairs = connection.execute("SELECT a, b, similarity FROM textsim.pairs(%s)", [name])
-        yield [case.label, "SQL", checksum(pairs.fetchall()), f"{len(found):,}", "", ""]
+        rows = connection.execute("SELECT a, b, similarity FROM textsim.pairs(%s)", [name])
+        in_sql = rows.fetchall()
+        yield [case.label, "SQL", checksum(in_sql), f"{len(in_sql):,}", "", ""]
     corpus.drop()
 
 
@@ -306,10 +307,10 @@ def _row_of_spark(spark: Any, case: Case, folder: Path, partitions: int | None) 
     rows = spark.read.schema("id string, text string").json(str(path)).repartition(7)
     master = spark.sparkContext.master
     with _kill_executors(is_on=master.startswith("local-cluster")) as killed:
-        found = find_candidates(rows, partitions=partitions, **case.settings)
-        pairs = [tuple(row) for row in found.pairs().toLocalIterator()]
-        clusters = [(tuple(c["keys"]), c["weakest"]) for c in found.clusters().collect()]
-        duplicates = [tuple(row) for row in found.duplicates().collect()]
+        candidates = find_candidates(rows, partitions=partitions, **case.settings)
+        pairs = [tuple(row) for row in candidates.pairs().toLocalIterator()]
+        clusters = [(tuple(c["keys"]), c["weakest"]) for c in candidates.clusters().collect()]
+        duplicates = [tuple(row) for row in candidates.duplicates().collect()]
     label = f"{master}, {len(killed)} executors killed" if killed else master
     return _row(case, label, pairs, clusters, duplicates)
 

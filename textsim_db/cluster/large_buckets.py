@@ -21,6 +21,7 @@ MOST_MET = 1_000_000_000
 Counting a pair of a bucket takes a nanosecond, and few pairs share enough buckets to be candidates.
 """
 PAIRS_AT_ONCE = 8_000
+"""The pairs of crowds that are verified before joined documents are looked for; then twice as many."""
 SAME = 0.5
 """The share of a bucket's documents that another bucket has if both are compared together."""
 _SPREAD = 0x9E3779B1
