@@ -60,22 +60,32 @@ END $$;
 COMMENT ON FUNCTION textsim._count_shared_triples(integer[], integer[], integer)
     IS 'the number of distinct shingles of n words, for n up to 3, that two documents share';
 
+CREATE FUNCTION textsim._compared_shingles(word_ids integer[], form text, unit text, n integer)
+RETURNS text[]
+LANGUAGE sql STABLE PARALLEL SAFE
+RETURN CASE WHEN NOT (unit = 'word' AND n <= 3 AND word_ids IS NOT NULL) THEN
+    textsim._shingles_of_form(coalesce(form, textsim._normal_form_of(word_ids)), unit, n) END;
+COMMENT ON FUNCTION textsim._compared_shingles(integer[], text, text, integer)
+    IS 'the shingles of a document, from its word ids or its normal form; NULL if its word ids are compared '
+    'instead, in shingles of up to 3 words';
+
 CREATE FUNCTION textsim._similarity(
-    a_ids integer[], a_form text, a_count integer,
-    b_ids integer[], b_form text, b_count integer, unit text, n integer)
+    a_ids integer[], a_shingles text[], a_count integer,
+    b_ids integer[], b_shingles text[], b_count integer, n integer)
 RETURNS double precision
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    IF unit = 'word' AND n <= 3 AND a_ids IS NOT NULL AND b_ids IS NOT NULL THEN
+    IF a_shingles IS NULL AND b_shingles IS NULL THEN
         RETURN textsim._ratio(textsim._count_shared_triples(a_ids, b_ids, n), a_count, b_count);
     END IF;
     RETURN textsim._jaccard(
-        textsim._shingles_of_form(coalesce(a_form, textsim._normal_form_of(a_ids)), unit, n),
-        textsim._shingles_of_form(coalesce(b_form, textsim._normal_form_of(b_ids)), unit, n));
+        coalesce(a_shingles, textsim._shingles_of_form(textsim._normal_form_of(a_ids), 'word', n)),
+        coalesce(b_shingles, textsim._shingles_of_form(textsim._normal_form_of(b_ids), 'word', n)));
 END $$;
 COMMENT ON FUNCTION textsim._similarity(
-    integer[], text, integer, integer[], text, integer, text, integer)
-    IS 'the exact similarity of two documents, each given by its word ids, its normal form or both';
+    integer[], text[], integer, integer[], text[], integer, integer)
+    IS 'the exact similarity of two documents, from the results of _compared_shingles(), or from the word ids '
+    'if both results are NULL';
 
 CREATE FUNCTION textsim._shared_buckets(a integer[], b integer[]) RETURNS integer[]
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -281,11 +291,8 @@ BEGIN
     END IF;
     PERFORM textsim._warn_unindexed(c);
     RETURN QUERY EXECUTE format($query$
-        SELECT least(m.a COLLATE "C", m.b), greatest(m.a COLLATE "C", m.b), m.similarity
-        FROM (
-            SELECT d.key AS a, e.key AS b,
-                textsim._similarity(d.word_ids, d.normal_form, d.shingle_count,
-                    e.word_ids, e.normal_form, e.shingle_count, $1, $2) AS similarity
+        WITH candidate AS MATERIALIZED (
+            SELECT p.x, p.y
             FROM (
                 SELECT x.document_id AS x, y.document_id AS y, count(*) AS shared
                 FROM textsim.%1$I x
@@ -296,6 +303,20 @@ BEGIN
             JOIN textsim.%2$I e ON e.id = p.y
             WHERE ($4 IS NULL OR d.language = $4 AND e.language = $4)
                 AND textsim._is_candidate(p.shared, d.shingle_count, e.shingle_count, $5)
+        ),
+        -- A document may be in many pairs; its shingles are made once.
+        document AS MATERIALIZED (
+            SELECT d.id, d.key, d.word_ids, d.shingle_count,
+                textsim._compared_shingles(d.word_ids, d.normal_form, $1, $2) AS shingles
+            FROM textsim.%2$I d
+            WHERE d.id IN (SELECT x FROM candidate UNION SELECT y FROM candidate)
+        )
+        SELECT least(m.a COLLATE "C", m.b), greatest(m.a COLLATE "C", m.b), m.similarity
+        FROM (
+            SELECT d.key AS a, e.key AS b,
+                textsim._similarity(d.word_ids, d.shingles, d.shingle_count,
+                    e.word_ids, e.shingles, e.shingle_count, $2) AS similarity
+            FROM candidate p JOIN document d ON d.id = p.x JOIN document e ON e.id = p.y
             OFFSET 0  -- computed once, not in WHERE and SELECT
         ) m
         WHERE m.similarity >= $3

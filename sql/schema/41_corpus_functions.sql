@@ -34,9 +34,18 @@ BEGIN
     RETURN QUERY
         SELECT m.key, m.similarity
         FROM (
-            SELECT d.key, textsim._similarity(own_ids, own_form, own_count,
-                d.word_ids, d.normal_form, d.shingle_count, {unit}, {n}) AS similarity
+            SELECT d.key, textsim._similarity(
+                own_ids,
+                -- A subquery is computed once, for the first candidate that needs it.
+                CASE WHEN s.shingles IS NOT NULL THEN (
+                    SELECT textsim._compared_shingles(
+                        CASE WHEN own_form IS NULL THEN own_ids END, own_form, {unit}, {n})) END,
+                own_count, d.word_ids, s.shingles, d.shingle_count, {n}) AS similarity
             FROM textsim.document_{id} d
+            CROSS JOIN LATERAL (
+                SELECT textsim._compared_shingles(d.word_ids, d.normal_form, {unit}, {n}) AS shingles
+                OFFSET 0  -- computed once
+            ) s
             WHERE d.id = ANY (candidates) AND d.key IS DISTINCT FROM own_key
                 AND (of_language IS NULL OR d.language = of_language)
                 AND (own_count IS NULL OR threshold <= least(d.shingle_count, own_count)::double precision

@@ -141,9 +141,10 @@ def test_an_application_name_of_the_user_is_kept(db: ts.Database) -> None:
             assert connection.exec_driver_sql(query).scalar_one() == "their application"
     finally:
         engine.dispose()
+    separator = "&" if "?" in db.url else "?"
     for address, expected in (
         (db.url, "textsim-db load"),
-        (f"{db.url}&application_name=mine", "mine"),
+        (f"{db.url}{separator}application_name=mine", "mine"),
     ):
         with ts.connect(address, "textsim-db load") as other, other.engine.connect() as connection:
             assert connection.exec_driver_sql(query).scalar_one() == expected

@@ -12,8 +12,14 @@ from tests.support import reference
 from tests.support.connections import Connection, value
 
 SIMILARITY = """
-SELECT textsim._similarity(%s::integer[], %s, %s::integer,
-    %s::integer[], %s, %s::integer, 'word', %s::integer)
+SELECT textsim._similarity(
+    -- As in a search: a text whose words have numbers is spelled for a document that has none.
+    a.ids, textsim._compared_shingles(
+        CASE WHEN a.form IS NULL OR b.ids IS NOT NULL THEN a.ids END, a.form, 'word', s.n), a.count,
+    b.ids, textsim._compared_shingles(b.ids, b.form, 'word', s.n), b.count, s.n)
+FROM (VALUES (%s::integer[], %s::text, %s::integer)) a (ids, form, count),
+    (VALUES (%s::integer[], %s::text, %s::integer)) b (ids, form, count),
+    (VALUES (%s::integer)) s (n)
 """
 
 

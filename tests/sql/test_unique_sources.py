@@ -235,6 +235,8 @@ def test_skip_and_an_insert_inside_an_insert(attach: Attach, connection: Connect
 
 
 def test_skip_and_merge(attach: Attach, connection: Connection) -> None:
+    if connection.info.server_version < 150000:
+        pytest.skip("MERGE came with PostgreSQL 15")
     attach("skip")
     connection.execute("INSERT INTO t VALUES ('a', NULL, %s), ('b', NULL, %s)", [RED, OTHER])
     connection.execute(
