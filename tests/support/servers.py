@@ -165,7 +165,7 @@ def embedded_version(version: int) -> str:
 
 
 @contextmanager
-def run_server(programs: Path, folder: Path) -> Iterator[str]:
+def run_server(programs: Path, folder: Path, *more_settings: str) -> Iterator[str]:
     """Run a server of these programs, with its data and its socket in the folder.
 
     Its commits are not durable. The path of the folder must be short enough for a socket.
@@ -184,8 +184,8 @@ def run_server(programs: Path, folder: Path) -> Iterator[str]:
     )
     if initdb.returncode:
         raise RuntimeError(f"initdb of {programs} failed:\n{initdb.stderr}")
-    settings = ("listen_addresses=", f"unix_socket_directories={data}", "fsync=off", "port=5432")
-    options = [part for setting in settings for part in ("-c", setting)]
+    settings = ["listen_addresses=", f"unix_socket_directories={data}", "fsync=off", "port=5432"]
+    options = [part for setting in [*settings, *more_settings] for part in ("-c", setting)]
     log = folder / "log"
     with log.open("wb") as output:
         command = [str(programs / "postgres"), "-D", str(data), *options]
