@@ -1,4 +1,4 @@
-"""What an attached table of a subscriber does with the rows that logical replication writes."""
+"""Rows that logical replication writes into an attached table of a subscriber."""
 
 from __future__ import annotations
 
