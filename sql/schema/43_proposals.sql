@@ -88,7 +88,7 @@ BEGIN
     PERFORM textsim._remove_document(c, source, t.key)
     FROM textsim._twins(c, document_key, body) t
     JOIN textsim.pending p ON p.keys[1] = t.key
-    WHERE p.id >= first_entry AND p.source_id = -source;
+    WHERE p.id >= first_entry AND p.source_id = -source AND p.keys[2] <> 'settled';
     RETURN FOUND;
 END $$;
 COMMENT ON FUNCTION textsim._withdraw_proposals(textsim.corpus, integer, text, text)

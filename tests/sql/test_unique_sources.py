@@ -124,6 +124,21 @@ def test_a_row_is_not_compared_with_itself(
     assert stored_forms(connection) == {"b": RED}
 
 
+@pytest.mark.parametrize("on_duplicate", ["error", "skip"])
+def test_an_upsert_that_makes_two_rows_match_is_refused(
+    attach: Attach, connection: Connection, on_duplicate: str
+) -> None:
+    attach(on_duplicate)
+    connection.execute("INSERT INTO t VALUES ('a', 'a', %s), ('b', 'b', 'another row')", [OTHER])
+    with pytest.raises(pg.UniqueViolation, match='document "b" matches document "a"'):
+        connection.execute(
+            "INSERT INTO t VALUES ('a', 'x', %s), ('b', 'y', %s) "
+            "ON CONFLICT (id) DO UPDATE SET body = excluded.body",
+            [RED, BLUE],
+        )
+    assert stored_forms(connection) == {"a": OTHER, "b": "another row"}
+
+
 def test_skip_leaves_out_rows_of_one_statement(attach: Attach, connection: Connection) -> None:
     attach("skip")
     connection.execute("INSERT INTO t VALUES ('a', NULL, %s)", [RED])
