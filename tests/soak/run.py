@@ -116,7 +116,7 @@ def measure(
     return samples
 
 
-def finish(connection: Connection, corpus: ts.Corpus) -> list[str]:
+def finish(connection: Connection, corpus: ts.Corpus, table: str = "t") -> list[str]:
     """Wait until the worker has indexed all changes, and return what check and drift find."""
     faults = []
     end = time.monotonic() + 60
@@ -126,7 +126,7 @@ def finish(connection: Connection, corpus: ts.Corpus) -> list[str]:
         faults.append(f"at the end there are {status.pending} changes, {status.failed} failures")
     faults += [f"check: {problem}" for problem in corpus.check()[:10]]
     faults += [f"differs: {difference}" for difference in list(corpus.drift())[:10]]
-    row = connection.execute("SELECT count(*) FROM t").fetchone()
+    row = connection.execute(f"SELECT count(*) FROM {table}".encode()).fetchone()
     if row != (len(corpus),):
         faults.append(f"the table has {row} rows, the corpus {len(corpus)} documents")
     return faults
