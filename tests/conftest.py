@@ -15,7 +15,6 @@ import platform
 import random
 import shutil
 import signal
-import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -39,6 +38,7 @@ from tests.support.servers import (
     Server,
     embedded_version,
     hold_lock,
+    new_folder,
     run_container,
     start_embedded,
 )
@@ -84,9 +84,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if from_controller:
         config.stash[FOLDER] = Path(from_controller["textsim_folder"])
     else:
-        # The path of a socket must be short; the user of the embedded server may read the folder.
-        config.stash[FOLDER] = Path(tempfile.mkdtemp(prefix="ts-"))
-        config.stash[FOLDER].chmod(0o755)
+        config.stash[FOLDER] = new_folder("ts-")
         # However the run ends, no server outlives it.
         atexit.register(_clean, config.stash[FOLDER])
         signal.signal(signal.SIGTERM, signal.default_int_handler)
@@ -183,7 +181,7 @@ def server(request: pytest.FixtureRequest) -> Iterator[Server]:
 @pytest.fixture
 def database_url(server: Server) -> Iterator[str]:
     """The address of a database that only this test uses, with the schema."""
-    with server.database(f'TEMPLATE "{server.template}"') as address:
+    with server.clone() as address:
         yield address
 
 
@@ -203,7 +201,7 @@ def db(database_url: str) -> Iterator[textsim_db.Database]:
 @pytest.fixture(scope="module")
 def shared_database_url(server: Server) -> Iterator[str]:
     """The address of a database that the tests of a module share; no test changes it for the next."""
-    with server.database(f'TEMPLATE "{server.template}"') as address:
+    with server.clone() as address:
         yield address
 
 

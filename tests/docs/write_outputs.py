@@ -43,7 +43,7 @@ def write_page(page: Path, server: Server) -> int:
     outputs: list[tuple[Snippet, str]] = []
     with (
         tempfile.TemporaryDirectory() as folder,
-        server.database(f'TEMPLATE "{server.template}"') as url,
+        server.clone() as url,
         page_session(page, Path(folder), url) as session,
     ):
         for snippet in read_snippets(page):

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import shutil
-import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import psutil
 
+from tests.support.servers import new_folder
 from textsim_db.db import embedded_server
 
 VERSION = embedded_server.VERSION
@@ -17,8 +17,7 @@ VERSION = embedded_server.VERSION
 
 @contextmanager
 def server_folder() -> Iterator[Path]:
-    folder = Path(tempfile.mkdtemp(prefix="te-"))
-    folder.chmod(0o755)
+    folder = new_folder("te-")
     try:
         yield folder
     finally:

@@ -8,10 +8,11 @@ import os
 import shutil
 import signal
 import subprocess
+import tempfile
 import time
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -27,6 +28,8 @@ URL_VARIABLE = "TEXTSIM_TEST_DATABASE_URL"
 EMBEDDED_VERSIONS = (16, 18)
 SYSTEM_PROGRAMS = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
 START_SECONDS = 60.0
+MEMORY_BYTES = 6 << 30
+"""Free memory that a server of a whole test run may need for its files."""
 SETTINGS = {
     # No data on a test server outlives the run, so no commit needs to be durable.
     "fsync": "off",
@@ -103,6 +106,14 @@ class Server:
         """Return a name that no other database or role of the server has."""
         return f"{self.prefix}{os.getpid()}_{next(self._numbers)}"
 
+    def clone(self) -> AbstractContextManager[str]:
+        """Create a database from the template, yield its address, and drop the database."""
+        # Copying files takes half the time of logging every page, the default since version 15.
+        with psycopg.connect(self.url) as connection:
+            has_strategies = connection.info.server_version >= 150000
+        strategy = "STRATEGY file_copy" if has_strategies else ""
+        return self.database(f'TEMPLATE "{self.template}" {strategy}')
+
     @contextmanager
     def database(self, options: str) -> Iterator[str]:
         """Create a database, yield its address, and drop the database."""
@@ -121,6 +132,18 @@ class Server:
             ).fetchall()
         for (name,) in rows:
             self.drop(name)
+
+
+def new_folder(prefix: str) -> Path:
+    """Make a folder for a server, in memory if there is room: its tests take half the time there.
+
+    The path is short, because the path of a socket must be, and the server's user may read the folder.
+    """
+    memory = Path("/dev/shm")
+    has_room = os.access(memory, os.W_OK) and shutil.disk_usage(memory).free >= MEMORY_BYTES
+    folder = Path(tempfile.mkdtemp(prefix=prefix, dir=memory if has_room else None))
+    folder.chmod(0o755)
+    return folder
 
 
 def database_of(url: str) -> str:
