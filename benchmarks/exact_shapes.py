@@ -62,7 +62,7 @@ def of_words(words: int) -> Documents:
 def templates(slots: int, count: int = 20_000, words: int = 200) -> Documents:
     """Return documents that have one text in common, except some words at places of their own."""
     rng = np.random.default_rng(1)
-    vocabulary_ = vocabulary(rng)
+    vocabulary_ = vocabulary()
     template = rng.choice(vocabulary_, words)
     made = []
     for number in range(count):
@@ -80,7 +80,7 @@ def copies() -> Documents:
 def shuffled_paragraphs(count: int = 20_000, pool: int = 200, drawn: int = 10) -> Documents:
     """Return documents of paragraphs of 40 words from a pool, in random order."""
     rng = np.random.default_rng(1)
-    vocabulary_ = vocabulary(rng)
+    vocabulary_ = vocabulary()
     paragraphs = [" ".join(rng.choice(vocabulary_, 40)) for _ in range(pool)]
     return [
         (f"{number}", " ".join(paragraphs[i] for i in rng.choice(pool, drawn, replace=False)))

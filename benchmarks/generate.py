@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cache
 
 import numpy as np
 import numpy.typing as npt
@@ -13,8 +14,13 @@ SENTENCE = 15
 _CHUNK = 10_000
 
 
-def vocabulary(rng: np.random.Generator, size: int = VOCABULARY) -> npt.NDArray[np.object_]:
-    """Return distinct invented words, shorter for frequent words: object array of shape (size,)."""
+@cache
+def vocabulary(size: int = VOCABULARY) -> npt.NDArray[np.object_]:
+    """Return distinct invented words, shorter for frequent words: object array of shape (size,).
+
+    Texts of every seed use the same words. Making the words takes half a second.
+    """
+    rng = np.random.default_rng(1)
     onsets = [*"bcdfghjklmnprstvwz", "st", "tr", "pl", "gr", "sh", "th"]
     syllables = [
         onset + vowel for onset in onsets for vowel in ["a", "e", "i", "o", "u", "ea", "ou"]
@@ -27,7 +33,9 @@ def vocabulary(rng: np.random.Generator, size: int = VOCABULARY) -> npt.NDArray[
             # The most frequent words are short.
             wanted = 2 + len(words) // 100 if len(words) < 300 else length
             words["".join(syllables[i] for i in syllable[:wanted])] = None
-    return np.array(list(words)[:size], object)
+    array = np.array(list(words)[:size], object)
+    array.flags.writeable = False
+    return array
 
 
 def documents(
@@ -47,7 +55,7 @@ def documents(
     begin with the first half of that text.
     """
     rng = np.random.default_rng(seed)
-    vocabulary_ = vocabulary(rng)
+    vocabulary_ = vocabulary()
     weights = 1.0 / np.arange(1, len(vocabulary_) + 1) ** EXPONENT
     cumulative = np.cumsum(weights / weights.sum())
     special = np.random.default_rng(seed + 1)

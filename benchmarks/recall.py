@@ -28,7 +28,7 @@ Documents = list[tuple[str, str]]
 def generated(count: int, seed: int) -> Documents:
     """Return pairs of documents with similarities from 0.4 to 1."""
     rng = np.random.default_rng(seed)
-    words = vocabulary(rng, 50_000).tolist()
+    words = vocabulary(50_000).tolist()
     made: Documents = []
     for number in range(count // 2):
         a, b, _ = pair_of_similarity(rng, words, 200, rng.uniform(0.4, 1))

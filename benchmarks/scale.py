@@ -135,7 +135,7 @@ def write_text_file(path: Path, number: int, count: int, words: int) -> float:
     """Write one file of documents and return the processor seconds."""
     start = own_seconds()
     rng = np.random.default_rng([1, number])
-    all_words = vocabulary(np.random.default_rng(1))
+    all_words = vocabulary()
     weights = np.cumsum(1.0 / np.arange(1, len(all_words) + 1) ** EXPONENT)
     # A table of the word at each of four million quantiles is faster than a search.
     quantiles = (np.arange(QUANTILES) + 0.5) / QUANTILES * weights[-1]

@@ -30,7 +30,7 @@ class Texts:
     def __init__(self, seed: int) -> None:
         self._rng = np.random.default_rng(seed)
         # All processes use the same words, so that the dictionary stops growing.
-        self._words = vocabulary(np.random.default_rng(1), VOCABULARY)
+        self._words = vocabulary(VOCABULARY)
         weights = 1.0 / np.arange(1, VOCABULARY + 1)
         self._cumulative = np.cumsum(weights / weights.sum())
 

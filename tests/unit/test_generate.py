@@ -48,7 +48,7 @@ def test_moved_sentences_change_little() -> None:
 @pytest.mark.parametrize("requested", [0.3, 0.5, 0.7, 0.8, 0.9, 1.0])
 def test_pairs_have_the_stated_similarity(rng: random.Random, requested: float) -> None:
     generator = np.random.default_rng(rng.randrange(2**32))
-    words = vocabulary(generator, 2000).tolist()
+    words = vocabulary(2000).tolist()
     for _ in range(20):
         a, b, stated = pair_of_similarity(generator, words, 200, requested)
         assert similarity(a, b) == stated == pytest.approx(requested, abs=0.02)
@@ -57,4 +57,4 @@ def test_pairs_have_the_stated_similarity(rng: random.Random, requested: float) 
 def test_a_similarity_that_the_words_cannot_have_is_refused() -> None:
     generator = np.random.default_rng(1)
     with pytest.raises(ValueError, match="4 words are too few"):
-        pair_of_similarity(generator, vocabulary(generator, 100).tolist(), 4, 0.0)
+        pair_of_similarity(generator, vocabulary(100).tolist(), 4, 0.0)
