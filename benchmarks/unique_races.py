@@ -93,12 +93,7 @@ def sql_reporting(url: str, is_unique: bool) -> Insert:
 
 
 def table(url: str, is_unique: bool) -> Insert:
-    """Insert rows into an attached table, on_duplicate => 'error'."""
-    return _statements(url, is_unique, "INSERT INTO race VALUES (%s, %s)")
-
-
-def table_skipping(url: str, is_unique: bool) -> Insert:
-    """Insert rows into an attached table, on_duplicate => 'skip'."""
+    """Insert rows into an attached table, which raises unique_violation."""
     return _statements(url, is_unique, "INSERT INTO race VALUES (%s, %s)")
 
 
@@ -165,8 +160,7 @@ def _statements(url: str, is_unique: bool, statement: str) -> Insert:
 
 _FIND = "SELECT key FROM textsim.matches('race', %s, max_results => 1)"
 WAYS: dict[str, Callable[[str, bool], Insert]] = {
-    function.__name__: function
-    for function in (sql, sql_reporting, table, table_skipping, python, python_many)
+    function.__name__: function for function in (sql, sql_reporting, table, python, python_many)
 }
 
 
@@ -200,10 +194,7 @@ def _prepare(db: ts.Database, connection: Connection, race: Race, is_unique: boo
     db.create_corpus(CORPUS, **settings)
     if race.way.startswith("table"):
         connection.execute("CREATE TABLE race (id bigint PRIMARY KEY, body text)")
-        options = ", on_duplicate => 'skip'" if is_unique and race.way == "table_skipping" else ""
-        connection.execute(
-            f"SELECT textsim.attach('race', 'race', 'id', 'body', 'inline'{options})".encode()
-        )
+        connection.execute("SELECT textsim.attach('race', 'race', 'id', 'body', 'inline')")
 
 
 def _race(url: str, race: Race, is_unique: bool) -> tuple[int, Counter[str]]:

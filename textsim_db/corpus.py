@@ -45,7 +45,6 @@ from textsim_db.settings import (
     AUTO,
     CorpusConfig,
     Existing,
-    OnDuplicate,
     check_callable,
     check_count,
     check_linkage,
@@ -662,7 +661,6 @@ class Corpus:
         mode: str | None = None,
         progress: Callable[[int], None] | None = None,
         *,
-        on_duplicate: str = OnDuplicate.ERROR,
         existing: str = Existing.REFUSE,
     ) -> ChangeReport:
         """Attach a table: index its rows, and keep the corpus equal to the table from now on.
@@ -679,8 +677,6 @@ class Corpus:
                 `"inline"` the transaction that writes a row also indexes it. By default `"queue"`; a
                 unique corpus takes only `"inline"`, which is its default.
             progress: called with the number of rows indexed so far.
-            on_duplicate: what an INSERT of a near-duplicate does if the corpus is unique. `"error"`
-                raises unique_violation, `"skip"` leaves the row out. An UPDATE always raises the error.
             existing: what happens if the corpus is unique and rows of the table match each other, or a
                 document. `"refuse"` raises an error, `"keep"` keeps them and logs a warning.
 
@@ -701,7 +697,7 @@ class Corpus:
         check_callable(progress, "progress")
         with self._current():
             names = names_of(table, key, text)
-            rules = sources.Rules(mode, on_duplicate, existing)
+            rules = sources.Rules(mode, existing)
             changes = attach.attach_and_index(self._store, names, rules, progress)
         if self.config.is_exact:  # it may have learned its common shingles
             with self._errors():

@@ -43,17 +43,6 @@ class Mode(StrEnum):
     INLINE = "inline"
 
 
-class OnDuplicate(StrEnum):
-    """How a table of a unique corpus takes an INSERT of a near-duplicate.
-
-    - `error`: it raises unique_violation.
-    - `skip`: it leaves the row out.
-    """
-
-    ERROR = "error"
-    SKIP = "skip"
-
-
 class Existing(StrEnum):
     """How `attach` takes rows that match already, if the corpus is unique.
 

@@ -149,7 +149,6 @@ CREATE TABLE textsim.source (
     key_type regtype NOT NULL,
     text_column name NOT NULL,
     mode text NOT NULL CHECK (mode IN ('queue', 'inline')),
-    on_duplicate text NOT NULL DEFAULT 'error' CHECK (on_duplicate IN ('error', 'skip')),
     active boolean NOT NULL DEFAULT false,
     shape text[] NOT NULL DEFAULT '{}',
     attached_at timestamptz NOT NULL DEFAULT now(),
@@ -165,9 +164,6 @@ COMMENT ON COLUMN textsim.source.key_type IS 'type of the key column; for a doma
 COMMENT ON COLUMN textsim.source.text_column IS 'the column of the texts';
 COMMENT ON COLUMN textsim.source.mode
     IS 'queue: a worker indexes changes; inline: the transaction that makes a change indexes it';
-COMMENT ON COLUMN textsim.source.on_duplicate
-    IS 'what an INSERT of a near-duplicate does in a unique corpus: error raises unique_violation; skip '
-    'leaves the row out';
 COMMENT ON COLUMN textsim.source.active IS 'true while the table is attached';
 COMMENT ON COLUMN textsim.source.shape
     IS 'files of the table and state of its triggers when it was last compared with its documents';

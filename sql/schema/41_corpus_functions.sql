@@ -93,9 +93,6 @@ BEGIN
                 USING ERRCODE = 'unique_violation';
         END IF;
         IF stored.id IS NOT NULL THEN
-            IF policy = 'propose' THEN
-                RETURN false;
-            END IF;
             IF {is_unique} AND source IS NULL AND textsim._is_attached(stored.source_id) THEN
                 PERFORM textsim._refuse_attached({id}, ARRAY[document_key]);
             END IF;

@@ -176,9 +176,6 @@ LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp 
 DECLARE
     is_written boolean := textsim._write_document(c, source, key, body);
 BEGIN
-    IF is_written IS NULL AND textsim._withdraw_proposals(c, source, key, body) THEN
-        is_written := textsim._write_document(c, source, key, body);
-    END IF;
     IF is_written IS NULL THEN
         PERFORM textsim._raise_twins(c, source, key, body);
     END IF;

@@ -149,42 +149,6 @@ BEGIN
     RETURN NULL;
 END
 $body$, source.corpus_id, source.id, source.key_column, source.text_column)
-WHEN source.on_duplicate = 'skip' THEN format($body$
-DECLARE
-    unwritten text[];
-    change record;
-BEGIN
-    IF TG_OP = 'INSERT' AND TG_WHEN = 'BEFORE' AND TG_LEVEL = 'STATEMENT' THEN
-        PERFORM textsim._begin_insert(%2$s);
-    ELSIF TG_OP = 'INSERT' AND TG_LEVEL = 'ROW' THEN
-        IF textsim._propose_document(%1$s, %2$s, concat(NEW.%3$I),
-            CASE WHEN NEW.%4$I IS NOT NULL THEN concat(NEW.%4$I) END)
-        THEN
-            RETURN NEW;
-        END IF;
-    ELSIF TG_OP = 'INSERT' THEN
-        PERFORM textsim._check_transition_table(TG_RELID, TG_NAME);
-        -- A statement of its own: a join with an empty table would not call the function.
-        unwritten := textsim._end_insert(%1$s, %2$s, (
-            SELECT coalesce(jsonb_object_agg(concat(changed.%3$I), md5(concat(changed.%4$I))), '{}')
-            FROM changed WHERE changed.%4$I IS NOT NULL));
-        FOR change IN
-            SELECT concat(changed.%3$I) AS key, concat(changed.%4$I) AS body FROM changed
-            WHERE concat(changed.%3$I) = ANY (unwritten)
-        LOOP
-            PERFORM textsim._index_change(
-                %1$s, %2$s, TG_OP, TG_RELID, NULL, change.key, change.body);
-        END LOOP;
-    ELSE
-        PERFORM textsim._settle_proposal(%2$s,
-            CASE TG_OP WHEN 'UPDATE' THEN concat(NEW.%3$I) WHEN 'DELETE' THEN concat(OLD.%3$I) END);
-        PERFORM textsim._index_change(
-            %1$s, %2$s, TG_OP, TG_RELID, concat(OLD.%3$I), concat(NEW.%3$I),
-            CASE WHEN NEW.%4$I IS NOT NULL THEN concat(NEW.%4$I) END);
-    END IF;
-    RETURN NULL;
-END
-$body$, source.corpus_id, source.id, source.key_column, source.text_column)
 ELSE format($body$
 BEGIN
     PERFORM textsim._index_change(%1$s, %2$s, TG_OP, TG_RELID, concat(OLD.%3$I), concat(NEW.%3$I),
@@ -233,18 +197,12 @@ CREATE FUNCTION textsim._trigger_events(source textsim.source)
 RETURNS TABLE (name text, timing text, clause text)
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE ROWS 4 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    skips boolean := source.on_duplicate = 'skip';
     -- Transition tables do not work here: partitions can be written directly, without their parent.
     by_row boolean := source.mode = 'inline' OR (
         SELECT c.relkind = 'p' OR c.relispartition FROM pg_class c WHERE c.oid = source.relation);
 BEGIN
-    IF skips THEN
-        RETURN QUERY VALUES
-            ('begin', 'BEFORE INSERT', 'FOR EACH STATEMENT'),
-            ('propose', 'BEFORE INSERT', 'FOR EACH ROW');
-    END IF;
     RETURN QUERY VALUES
-        ('insert', 'AFTER INSERT', CASE WHEN by_row AND NOT skips THEN 'FOR EACH ROW'
+        ('insert', 'AFTER INSERT', CASE WHEN by_row THEN 'FOR EACH ROW'
             ELSE 'REFERENCING NEW TABLE AS changed FOR EACH STATEMENT' END),
         ('delete', 'AFTER DELETE', CASE WHEN by_row THEN 'FOR EACH ROW'
             ELSE 'REFERENCING OLD TABLE AS changed FOR EACH STATEMENT' END),
@@ -258,12 +216,12 @@ END $$;
 COMMENT ON FUNCTION textsim._trigger_events(textsim.source)
     IS 'the triggers that an attached table must have: the end of the name, the time and the clause';
 
--- Triggers of one event run in the order of their names. So 'propose' sees the row that other triggers leave,
--- and the others run first: a later trigger that changes the same row again finds it indexed. An underscore
--- sorts before lower-case letters.
+-- Triggers of one event run in the order of their names, and an underscore sorts before lower-case letters. If a
+-- user's AFTER trigger changes the same row again, our trigger indexes that change too. Our trigger for the first
+-- change must have run before, because it has the first text.
 CREATE FUNCTION textsim._trigger_name(source integer, event text) RETURNS text
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-RETURN format('%s_textsim_%s_%s', CASE event WHEN 'propose' THEN 'zz' ELSE '' END, source, event);
+RETURN format('_textsim_%s_%s', source, event);
 COMMENT ON FUNCTION textsim._trigger_name(integer, text)
     IS 'the name of a trigger of an attached table; event is a name of textsim._trigger_events';
 

@@ -5,7 +5,7 @@
 -- Private functions
 
 CREATE FUNCTION textsim._prepare_source(
-    corpus text, relation regclass, key_column name, text_column name, mode text, on_duplicate text)
+    corpus text, relation regclass, key_column name, text_column name, mode text)
 RETURNS textsim.source
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -35,12 +35,10 @@ BEGIN
     DELETE FROM textsim.source s
     WHERE s.corpus_id = c.id AND s.relation = _prepare_source.relation AND NOT s.active
         AND (s.key_column, s.key_type) <> (_prepare_source.key_column, new_type);
-    INSERT INTO textsim.source AS s (
-        corpus_id, relation, key_column, key_type, text_column, mode, on_duplicate)
-    VALUES (c.id, relation, key_column, new_type, text_column, mode, on_duplicate)
+    INSERT INTO textsim.source AS s (corpus_id, relation, key_column, key_type, text_column, mode)
+    VALUES (c.id, relation, key_column, new_type, text_column, mode)
     ON CONFLICT ON CONSTRAINT source_corpus_relation_key DO UPDATE
-    SET text_column = excluded.text_column, mode = excluded.mode, on_duplicate = excluded.on_duplicate,
-        attached_at = excluded.attached_at
+    SET text_column = excluded.text_column, mode = excluded.mode, attached_at = excluded.attached_at
     WHERE NOT s.active
     RETURNING * INTO source;
     IF source.id IS NULL THEN
@@ -55,7 +53,7 @@ BEGIN
         textsim._trigger_function(source.id), table_owner);
     RETURN source;
 END $$;
-COMMENT ON FUNCTION textsim._prepare_source(text, regclass, name, name, text, text)
+COMMENT ON FUNCTION textsim._prepare_source(text, regclass, name, name, text)
     IS 'store a table that is being attached, and create its trigger function';
 
 CREATE FUNCTION textsim._activate_source(source integer, compare boolean) RETURNS void
@@ -188,9 +186,7 @@ END $$;
 COMMENT ON FUNCTION textsim._check_choice(text, text, text[])
     IS 'raise an error unless an argument has one of some values';
 
-CREATE FUNCTION textsim._mode_fault(
-    c textsim.corpus, mode text, on_duplicate text, existing text)
-RETURNS text
+CREATE FUNCTION textsim._mode_fault(c textsim.corpus, mode text, existing text) RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN CASE
     WHEN mode = 'inline' AND c.stop_words_by_language <> '{}' THEN
@@ -199,15 +195,13 @@ RETURN CASE
     WHEN mode = 'queue' AND c.is_unique THEN
         format('corpus "%s" is unique, and in mode queue a row is committed before it is compared; use '
             'mode inline', c.name)
-    WHEN NOT c.is_unique AND (on_duplicate <> 'error' OR existing <> 'refuse') THEN
-        format('corpus "%s" is not unique; leave out on_duplicate and existing', c.name)
+    WHEN NOT c.is_unique AND existing <> 'refuse' THEN
+        format('corpus "%s" is not unique; leave out existing', c.name)
 END;
-COMMENT ON FUNCTION textsim._mode_fault(textsim.corpus, text, text, text)
+COMMENT ON FUNCTION textsim._mode_fault(textsim.corpus, text, text)
     IS 'the reason why a corpus does not take a table in this way, or NULL';
 
-CREATE FUNCTION textsim._unique_table_fault(
-    relation regclass, key_column name, text_column name, on_duplicate text)
-RETURNS text
+CREATE FUNCTION textsim._unique_table_fault(relation regclass, key_column name) RETURNS text
 LANGUAGE sql STABLE STRICT PARALLEL SAFE
 BEGIN ATOMIC
     SELECT CASE
@@ -222,17 +216,11 @@ BEGIN ATOMIC
                     AND i.indpred IS NULL AND i.indnkeyatts = 1 AND i.indkey[0] = a.attnum)
             THEN format('the constraint on its column "%s" is deferrable, and the corpus is unique: two rows '
                 'could have the same key for a time', key_column)
-        WHEN on_duplicate = 'skip' AND EXISTS (
-                SELECT FROM pg_attribute a
-                WHERE a.attrelid = c.oid AND a.attname IN (key_column, text_column)
-                    AND a.attgenerated <> '')
-            THEN 'its key or text is a generated column, which has no value yet when a row is skipped; use '
-                'on_duplicate error'
     END
     FROM pg_class c
     WHERE c.oid = relation;
 END;
-COMMENT ON FUNCTION textsim._unique_table_fault(regclass, name, name, text)
+COMMENT ON FUNCTION textsim._unique_table_fault(regclass, name)
     IS 'the reason why a table cannot be attached to a unique corpus, or NULL';
 
 CREATE FUNCTION textsim._index_existing(c textsim.corpus, source textsim.source, keeps_twins boolean)
@@ -317,7 +305,7 @@ COMMENT ON FUNCTION textsim._compare_later(textsim.corpus, textsim.source)
 
 CREATE FUNCTION textsim.attach(
     corpus text, relation regclass, key_column name, text_column name, mode text DEFAULT NULL,
-    on_duplicate text DEFAULT 'error', existing text DEFAULT 'refuse')
+    existing text DEFAULT 'refuse')
 RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -330,18 +318,16 @@ BEGIN
     END IF;
     mode := coalesce(mode, CASE WHEN c.is_unique THEN 'inline' ELSE 'queue' END);
     PERFORM textsim._check_choice('mode', mode, '{queue,inline}');
-    PERFORM textsim._check_choice('on_duplicate', on_duplicate, '{error,skip}');
     PERFORM textsim._check_choice('existing', existing, '{refuse,keep}');
     PERFORM textsim._refuse_table(relation, coalesce(
-        textsim._mode_fault(c, mode, on_duplicate, existing), textsim._relation_fault(relation),
+        textsim._mode_fault(c, mode, existing), textsim._relation_fault(relation),
         textsim._unlogged_fault(relation)));
     PERFORM textsim._check_owner(relation, 'attach');
     PERFORM textsim._lock_tree(relation, false);
     PERFORM textsim._refuse_table(relation, coalesce(
         textsim._columns_fault(relation, key_column, text_column),
-        CASE WHEN c.is_unique
-            THEN textsim._unique_table_fault(relation, key_column, text_column, on_duplicate) END));
-    source := textsim._prepare_source(corpus, relation, key_column, text_column, mode, on_duplicate);
+        CASE WHEN c.is_unique THEN textsim._unique_table_fault(relation, key_column) END));
+    source := textsim._prepare_source(corpus, relation, key_column, text_column, mode);
     PERFORM textsim._create_triggers(source);
     IF c.is_unique THEN
         PERFORM textsim._activate_source(source.id, false);
@@ -351,15 +337,14 @@ BEGIN
         PERFORM textsim._compare_later(c, source);
     END IF;
 END $$;
-COMMENT ON FUNCTION textsim.attach(text, regclass, name, name, text, text, text)
+COMMENT ON FUNCTION textsim.attach(text, regclass, name, name, text, text)
     IS 'Keeps a table indexed in a corpus: creates triggers that see every change of the two '
     'columns. In mode queue a worker indexes changes; in mode inline the transaction that makes a '
     'change indexes it. Existing rows wait for a worker or index_pending(). Raises an error if '
     'the caller does not own the table, or if the key column may be NULL or is not unique. '
     'A unique corpus takes mode inline only, which is its default, and existing rows are indexed at once. A '
-    'change that makes two documents match raises unique_violation. If on_duplicate is skip, an INSERT leaves '
-    'such a row out instead. If existing rows match, attach raises unique_violation; if existing is keep, it '
-    'keeps them with a warning.';
+    'change that makes two documents match raises unique_violation. If existing rows match, attach raises '
+    'unique_violation; if existing is keep, it keeps them with a warning.';
 
 CREATE FUNCTION textsim.detach(corpus text, relation regclass) RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -397,7 +382,7 @@ COMMENT ON FUNCTION textsim.detach(text, regclass)
 -- Public views
 
 CREATE VIEW textsim.sources AS
-SELECT c.name AS corpus, s.relation, s.key_column, s.text_column, s.mode, s.attached_at, s.on_duplicate
+SELECT c.name AS corpus, s.relation, s.key_column, s.text_column, s.mode, s.attached_at
 FROM textsim.source s JOIN textsim.corpus c ON c.id = s.corpus_id
 WHERE s.active;
 COMMENT ON VIEW textsim.sources IS 'The attached tables of all corpora.';
@@ -408,6 +393,3 @@ COMMENT ON COLUMN textsim.sources.text_column IS 'the column of the texts';
 COMMENT ON COLUMN textsim.sources.mode
     IS 'queue: a worker indexes changes; inline: the transaction that makes a change indexes it';
 COMMENT ON COLUMN textsim.sources.attached_at IS 'when the table was attached';
-COMMENT ON COLUMN textsim.sources.on_duplicate
-    IS 'what an INSERT of a near-duplicate does in a unique corpus: error raises unique_violation; skip '
-    'leaves the row out';

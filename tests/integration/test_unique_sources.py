@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import sqlalchemy as sa
+from psycopg.errors import UniqueViolation
 
 import textsim_db as ts
 from tests.support.commands import Textsim
@@ -38,18 +39,6 @@ def test_attach_indexes_the_rows_and_keeps_near_duplicates_out(
     assert [match.key for match in titles.add_unique("x", NEAR)] == ["1"]
 
 
-def test_a_row_that_is_skipped_has_a_rowcount_of_0(db: ts.Database, titles: ts.Corpus) -> None:
-    titles.attach("title", "id", "body", on_duplicate="skip")
-    rows = [{"id": 3, "body": NEAR}, {"id": 4, "body": "something else"}]
-    with db.engine.begin() as connection:
-        skipped = sa.insert(TITLE).values(rows[0]).execution_options(preserve_rowcount=True)
-        assert connection.execute(skipped).rowcount == 0
-        returned = connection.execute(sa.insert(TITLE).values(rows).returning(TITLE.c.id)).all()
-        assert returned == [(4,)]
-    assert list(titles.drift()) == []
-    assert titles.check() == []
-
-
 def test_rows_that_match_are_refused_or_kept(
     titles: ts.Corpus, connection: Connection, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -78,13 +67,13 @@ def test_tables_that_could_go_round_the_locks_are_refused(
         titles.attach("light", "id", "body")
 
 
-def test_a_table_that_skips_rows_needs_a_unique_corpus(titles: ts.Corpus) -> None:
-    titles.attach("title", "id", "body", on_duplicate="skip")
-    with pytest.raises(ts.ConfigurationError, match=r'corpus "c" is not unique.*detach the table'):
-        titles.rebuild(unique=False)
-    assert titles.rebuild(threshold=0.7)
-    titles.detach("title")
+def test_a_corpus_with_a_table_may_stop_to_be_unique(
+    titles: ts.Corpus, connection: Connection
+) -> None:
+    titles.attach("title", "id", "body")
     assert titles.rebuild(unique=False)
+    connection.execute("INSERT INTO title VALUES (3, %s)", [NEAR])
+    assert len(list(titles.pairs())) == 1
 
 
 def test_an_attached_table_may_make_its_corpus_unique(
@@ -109,9 +98,9 @@ def test_the_command_attaches_to_a_unique_corpus(textsim: Textsim, connection: C
     result = textsim("attach", "c", "title", status=2)
     assert "1 rows of table public.title match" in result.stderr
     assert "because" not in result.stderr
-    result = textsim("attach", "c", "title", "--existing", "keep", "--on-duplicate", "skip")
+    result = textsim("attach", "c", "title", "--existing", "keep")
     assert "2 added" in result.stderr
     assert '"2" and "1"' in result.stderr
     assert "changed rows are found at once" in result.stderr
-    connection.execute("INSERT INTO title VALUES (3, %s)", [NEAR])
-    assert connection.execute("SELECT id FROM title ORDER BY id").fetchall() == [(1,), (2,)]
+    with pytest.raises(UniqueViolation):
+        connection.execute("INSERT INTO title VALUES (3, %s)", [NEAR])

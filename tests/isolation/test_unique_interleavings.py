@@ -362,21 +362,6 @@ def test_a_prepared_transaction_keeps_its_locks(
 # Attached tables
 
 
-@pytest.mark.parametrize("commit", [True, False], ids=["commit", "rollback"])
-def test_an_insert_that_skips_waits_for_the_first_text(
-    corpus: ts.Corpus, make_client: Clients, connection: Connection, commit: bool
-) -> None:
-    connection.execute("CREATE TABLE t (id text PRIMARY KEY, body text)")
-    connection.execute("SELECT textsim.attach('c', 't', 'id', 'body', on_duplicate => 'skip')")
-    a, b = make_client("a"), make_client("b")
-    a.does(a.sql("INSERT INTO t VALUES ('a', %s)", RED))
-    b.waits(b.sql("INSERT INTO t VALUES ('b', %s), ('o', %s) RETURNING id", BLUE, OTHER))
-    ends(a, commit)
-    assert b.end() == ([("o",)] if commit else [("b",), ("o",)])
-    b.commit()
-    assert set(stored_forms(connection)) == ({"a", "o"} if commit else {"b", "o"})
-
-
 def test_attaching_waits_for_a_writer_of_the_corpus(
     corpus: ts.Corpus, make_client: Clients, connection: Connection
 ) -> None:

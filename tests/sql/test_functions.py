@@ -45,7 +45,7 @@ PUBLIC = {
     "lock_corpus(corpus text)": "volatile",
     "remove(corpus text, key text)": "volatile",
     "attach(corpus text, relation regclass, key_column name, text_column name, mode text, "
-    "on_duplicate text, existing text)": "volatile",
+    "existing text)": "volatile",
     "detach(corpus text, relation regclass)": "volatile",
     "status(corpus text)": "stable strict",
     "index_pending(IN corpus text)": "volatile",

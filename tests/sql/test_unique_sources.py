@@ -28,15 +28,12 @@ def corpus(db: ts.Database, request: pytest.FixtureRequest) -> ts.Corpus:
 def attach(corpus: ts.Corpus, connection: Connection) -> Attach:
     """A function that creates the table with some rows, and attaches it."""
 
-    def create(on_duplicate: str = "error", rows: str = "", **arguments: str) -> None:
+    def create(rows: str = "", **arguments: str) -> None:
         connection.execute(TABLE.encode())
         if rows:
             connection.execute(f"INSERT INTO t VALUES {rows}".encode())
         names = "".join(f", {name} => '{text}'" for name, text in arguments.items())
-        connection.execute(
-            "SELECT textsim.attach('c', 't', 'id', 'body', on_duplicate => "
-            f"'{on_duplicate}'{names})".encode()
-        )
+        connection.execute(f"SELECT textsim.attach('c', 't', 'id', 'body'{names})".encode())
 
     return create
 
@@ -45,15 +42,13 @@ def keys(connection: Connection) -> list[str]:
     """Return the keys of the table, after comparing its rows with the documents."""
     forms = expected_forms(connection, "t")
     assert stored_forms(connection) == forms
-    assert value(connection, "SELECT count(*) FROM textsim.pending WHERE source_id < 0") == 0
     return sorted(forms)
 
 
-@pytest.mark.parametrize("on_duplicate", ["error", "skip"])
 def test_rows_that_match_no_other_are_indexed_at_once(
-    attach: Attach, connection: Connection, on_duplicate: str
+    attach: Attach, connection: Connection
 ) -> None:
-    attach(on_duplicate)
+    attach()
     connection.execute("INSERT INTO t VALUES ('a', NULL, %s), ('b', NULL, %s)", [RED, OTHER])
     connection.execute("INSERT INTO t VALUES ('c', NULL, NULL), ('d', NULL, ''), ('e', NULL, '!')")
     assert keys(connection) == ["a", "b", "d", "e"]
@@ -87,7 +82,6 @@ def test_error_names_the_table_the_corpus_and_the_standing_row(
     assert keys(connection) == ["a"]
 
 
-@pytest.mark.parametrize("on_duplicate", ["error", "skip"])
 @pytest.mark.parametrize(
     "statement",
     [
@@ -100,20 +94,17 @@ def test_error_names_the_table_the_corpus_and_the_standing_row(
     ids=["update", "upsert by key", "upsert by another column"],
 )
 def test_an_update_that_makes_a_twin_is_refused(
-    attach: Attach, connection: Connection, on_duplicate: str, statement: str
+    attach: Attach, connection: Connection, statement: str
 ) -> None:
-    attach(on_duplicate)
+    attach()
     connection.execute("INSERT INTO t VALUES ('a', 'a', %s), ('b', 'b', %s)", [RED, OTHER])
     with pytest.raises(pg.UniqueViolation, match='document "b" matches document "a"'):
         connection.execute(statement.encode())
     assert keys(connection) == ["a", "b"]
 
 
-@pytest.mark.parametrize("on_duplicate", ["error", "skip"])
-def test_a_row_is_not_compared_with_itself(
-    attach: Attach, connection: Connection, on_duplicate: str
-) -> None:
-    attach(on_duplicate)
+def test_a_row_is_not_compared_with_itself(attach: Attach, connection: Connection) -> None:
+    attach()
     connection.execute("INSERT INTO t VALUES ('a', 'a', %s)", [RED])
     connection.execute("UPDATE t SET body = %s, id = 'b'", [BLUE])
     upsert = (
@@ -124,11 +115,10 @@ def test_a_row_is_not_compared_with_itself(
     assert stored_forms(connection) == {"b": RED}
 
 
-@pytest.mark.parametrize("on_duplicate", ["error", "skip"])
 def test_an_upsert_that_makes_two_rows_match_is_refused(
-    attach: Attach, connection: Connection, on_duplicate: str
+    attach: Attach, connection: Connection
 ) -> None:
-    attach(on_duplicate)
+    attach()
     connection.execute("INSERT INTO t VALUES ('a', 'a', %s), ('b', 'b', 'another row')", [OTHER])
     with pytest.raises(pg.UniqueViolation, match='document "b" matches document "a"'):
         connection.execute(
@@ -139,151 +129,13 @@ def test_an_upsert_that_makes_two_rows_match_is_refused(
     assert stored_forms(connection) == {"a": OTHER, "b": "another row"}
 
 
-def test_skip_leaves_out_rows_of_one_statement(attach: Attach, connection: Connection) -> None:
-    attach("skip")
-    connection.execute("INSERT INTO t VALUES ('a', NULL, %s)", [RED])
-    cursor = connection.execute(
-        "INSERT INTO t VALUES ('b', NULL, %s), ('c', NULL, %s), ('d', NULL, %s) RETURNING id",
-        [BLUE, OTHER, OTHER],
-    )
-    assert cursor.fetchall() == [("c",)]
-    assert cursor.rowcount == 1
-    with connection.cursor().copy("COPY t (id, body) FROM STDIN") as copy:
-        for row in [("e", BLUE), ("f", OTHER), ("g", "some words that are new")]:
-            copy.write_row(row)
-    assert keys(connection) == ["a", "c", "g"]
-
-
-CONFLICT = "INSERT INTO t (id, email, body) VALUES (%s, 'same', %s) ON CONFLICT (email) "
-
-
-def test_skip_removes_a_text_that_met_a_conflict(attach: Attach, connection: Connection) -> None:
-    """The row is left out because of another column, so its text shuts out no other row."""
-    attach("skip")
-    connection.execute("INSERT INTO t VALUES ('a', 'same', %s)", [OTHER])
-    connection.execute(CONFLICT.encode() + b"DO NOTHING", ["b", RED])
-    assert keys(connection) == ["a"]
-    connection.execute("INSERT INTO t VALUES ('c', 'new', %s)", [BLUE])
-    assert keys(connection) == ["a", "c"]
-
-
-def test_skip_and_conflicts_on_another_column(attach: Attach, connection: Connection) -> None:
-    """DO UPDATE gives the text, or the text and the key, to the row that was there."""
-    attach("skip")
-    connection.execute("INSERT INTO t VALUES ('a', 'same', %s)", [OTHER])
-    connection.execute(CONFLICT.encode() + b"DO UPDATE SET body = excluded.body", ["b", RED])
-    assert keys(connection) == ["a"]
-    assert stored_forms(connection) == {"a": RED}
-    connection.execute(
-        CONFLICT.encode() + b"DO UPDATE SET body = excluded.body, id = excluded.id", ["b", OTHER]
-    )
-    assert keys(connection) == ["b"]
-    assert stored_forms(connection) == {"b": OTHER}
-    connection.execute(CONFLICT.encode() + b"DO UPDATE SET other = 1", ["c", RED])
-    assert keys(connection) == ["b"]
-    connection.execute("INSERT INTO t VALUES ('d', 'new', %s)", [BLUE])
-    assert keys(connection) == ["b", "d"]
-
-
-def test_skip_and_a_conflict_whose_update_matches_a_row_of_the_statement(
-    attach: Attach, connection: Connection
-) -> None:
-    attach("skip")
-    connection.execute("INSERT INTO t VALUES ('a', 'same', %s)", [OTHER])
-    with pytest.raises(pg.UniqueViolation, match='document "c" matches document "a"'):
-        connection.execute(
-            "INSERT INTO t (id, email, body) VALUES ('b', 'same', 'a text'), ('c', 'new', %s) "
-            "ON CONFLICT (email) DO UPDATE SET body = %s",
-            [BLUE, RED],
-        )
-    assert keys(connection) == ["a"]
-
-
-LATER_TRIGGER = """
-CREATE FUNCTION later() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN {} RETURN NEW; END $$;
-CREATE TRIGGER zzz_later BEFORE INSERT ON t FOR EACH ROW EXECUTE FUNCTION later()
-"""
-
-
-def test_skip_removes_a_text_that_a_later_trigger_left_out(
-    attach: Attach, connection: Connection
-) -> None:
-    attach("skip")
-    connection.execute(LATER_TRIGGER.format("IF NEW.other = 1 THEN RETURN NULL; END IF;").encode())
-    connection.execute("INSERT INTO t VALUES ('a', NULL, %s, 1), ('b', NULL, %s, 0)", [RED, OTHER])
-    assert keys(connection) == ["b"]
-    connection.execute("INSERT INTO t VALUES ('c', NULL, %s, 0)", [BLUE])
-    assert keys(connection) == ["b", "c"]
-
-
-def test_skip_and_a_later_trigger_that_changes_the_row(
-    attach: Attach, connection: Connection
-) -> None:
-    """The text that is stored counts; a later trigger that makes a twin has an error as its result."""
-    attach("skip")
-    connection.execute(
-        LATER_TRIGGER.format(
-            "NEW.body := replace(NEW.body, 'q', ''); NEW.id := NEW.id || '1';"
-        ).encode()
-    )
-    connection.execute("INSERT INTO t VALUES ('a', NULL, %s)", [RED.replace("e", "qe")])
-    assert keys(connection) == ["a1"]
-    assert stored_forms(connection) == {"a1": RED}
-    with pytest.raises(pg.UniqueViolation, match='document "b1" matches document "a1"'):
-        connection.execute("INSERT INTO t VALUES ('b', NULL, %s)", [BLUE.replace("e", "qe")])
-    assert keys(connection) == ["a1"]
-
-
-def test_skip_and_an_insert_inside_an_insert(attach: Attach, connection: Connection) -> None:
-    attach("skip")
-    connection.execute(
-        LATER_TRIGGER.format(
-            "IF NEW.other = 1 THEN INSERT INTO t VALUES (NEW.id || '1', NULL, 'inner ' || NEW.id, 0); "
-            "END IF; IF NEW.other = 2 THEN RETURN NULL; END IF;"
-        ).encode()
-    )
-    connection.execute(
-        "INSERT INTO t VALUES ('a', NULL, %s, 2), ('b', NULL, %s, 1), ('c', NULL, 'last', 1)",
-        [RED, OTHER],
-    )
-    assert keys(connection) == ["b", "b1", "c", "c1"]
-
-
-def test_skip_and_merge(attach: Attach, connection: Connection) -> None:
-    if connection.info.server_version < 150000:
-        pytest.skip("MERGE came with PostgreSQL 15")
-    attach("skip")
-    connection.execute("INSERT INTO t VALUES ('a', NULL, %s), ('b', NULL, %s)", [RED, OTHER])
-    connection.execute(
-        "MERGE INTO t USING (VALUES ('a', 'gone'), ('b', %s), ('c', %s)) v (id, body) ON v.id = t.id "
-        "WHEN MATCHED AND v.body = 'gone' THEN DELETE WHEN MATCHED THEN UPDATE SET body = v.body "
-        "WHEN NOT MATCHED THEN INSERT (id, body) VALUES (v.id, v.body)",
-        ["words of b that are new", "and quite others for the row c"],
-    )
-    assert keys(connection) == ["b", "c"]
-
-
-def test_an_error_in_a_statement_of_skip_leaves_nothing(
-    attach: Attach, connection: Connection
-) -> None:
-    attach("skip")
-    with connection.transaction():
-        connection.execute("INSERT INTO t VALUES ('a', 'same', %s)", [OTHER])
-        with pytest.raises(pg.UniqueViolation, match="t_email_key"), connection.transaction():
-            connection.execute("INSERT INTO t VALUES ('b', 'same', %s)", [RED])
-        connection.execute("INSERT INTO t VALUES ('c', 'new', %s)", [BLUE])
-    assert keys(connection) == ["a", "c"]
-
-
 # Attaching
 
 
 def test_attach_indexes_the_rows(attach: Attach, connection: Connection) -> None:
     attach(rows=f"('a', NULL, '{RED}'), ('b', NULL, '{OTHER}'), ('c', NULL, NULL)")
     assert keys(connection) == ["a", "b"]
-    assert connection.execute("SELECT mode, on_duplicate FROM textsim.sources").fetchall() == [
-        ("inline", "error")
-    ]
+    assert value(connection, "SELECT mode FROM textsim.sources") == "inline"
 
 
 TWINS = f"('a', NULL, '{RED}'), ('b', NULL, '{BLUE}'), ('c', NULL, '{OTHER}')"
@@ -305,25 +157,18 @@ def test_attach_refuses_rows_that_match(
     assert stored_forms(connection) == {"old": OTHER}
 
 
-@pytest.mark.parametrize("on_duplicate", ["error", "skip"])
-def test_attach_keeps_rows_that_match(
-    attach: Attach, connection: Connection, on_duplicate: str
-) -> None:
+def test_attach_keeps_rows_that_match(attach: Attach, connection: Connection) -> None:
     notices: list[tuple[str | None, str | None]] = []
     # The diagnostics are gone when the handler returns.
     connection.add_notice_handler(
         lambda notice: notices.append((notice.severity_nonlocalized, notice.message_detail))
     )
-    attach(on_duplicate, rows=TWINS, existing="keep")
+    attach(rows=TWINS, existing="keep")
     assert notices == [("WARNING", '"b" and "a" (similarity 0.8181818181818182)')]
     assert keys(connection) == ["a", "b", "c"]
-    new_row = "INSERT INTO t VALUES ('d', NULL, %s)"
-    if on_duplicate == "error":
-        with pytest.raises(pg.UniqueViolation, match=r"matches document") as raised:
-            connection.execute(new_row, [RED])
-        assert str(raised.value.diag.message_detail).endswith(" 2 documents match.")
-    else:
-        connection.execute(new_row, [RED])
+    with pytest.raises(pg.UniqueViolation, match=r"matches document") as raised:
+        connection.execute("INSERT INTO t VALUES ('d', NULL, %s)", [RED])
+    assert str(raised.value.diag.message_detail).endswith(" 2 documents match.")
     # A row that stands may change, unless it becomes the twin of a third row.
     connection.execute("UPDATE t SET body = 'some words of its own' WHERE id = 'b'")
     assert keys(connection) == ["a", "b", "c"]
@@ -336,17 +181,16 @@ def test_a_table_is_attached_again(attach: Attach, connection: Connection) -> No
     connection.execute("SELECT textsim.detach('c', 't')")
     connection.execute("UPDATE t SET body = CASE id WHEN 'a' THEN %s ELSE %s END", [OTHER, BLUE])
     connection.execute("INSERT INTO t VALUES ('c', NULL, 'some more words')")
-    connection.execute("SELECT textsim.attach('c', 't', 'id', 'body', on_duplicate => 'skip')")
+    connection.execute("SELECT textsim.attach('c', 't', 'id', 'body')")
     assert keys(connection) == ["a", "b", "c"]
-    connection.execute("INSERT INTO t VALUES ('d', NULL, %s)", [RED])
-    assert keys(connection) == ["a", "b", "c"]
+    with pytest.raises(pg.UniqueViolation, match='document "d" matches document "b"'):
+        connection.execute("INSERT INTO t VALUES ('d', NULL, %s)", [RED])
 
 
 @pytest.mark.parametrize(
     ("table", "arguments", "error", "message"),
     [
         (TABLE, "mode => 'queue'", pg.FeatureNotSupported, "unique.* use mode inline"),
-        (TABLE, "on_duplicate => 'ignore'", pg.InvalidParameterValue, 'expected "error" or "skip"'),
         (TABLE, "existing => NULL", pg.InvalidParameterValue, 'expected "refuse" or "keep"'),
         (
             "CREATE TABLE t (id text PRIMARY KEY, body text) PARTITION BY HASH (id)",
@@ -360,13 +204,6 @@ def test_a_table_is_attached_again(attach: Attach, connection: Connection) -> No
             "",
             pg.FeatureNotSupported,
             "deferrable",
-        ),
-        (
-            "CREATE TABLE t (id text PRIMARY KEY, a text, "
-            "body text GENERATED ALWAYS AS (a || ' b') STORED)",
-            "on_duplicate => 'skip'",
-            pg.FeatureNotSupported,
-            "generated column",
         ),
         (
             TABLE + "; ALTER TABLE t ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY",
@@ -403,24 +240,22 @@ def test_attach_refuses(
             connection.execute(f"DROP OWNED BY {owner}; DROP ROLE {owner}".encode())
 
 
-def test_a_corpus_that_is_not_unique_takes_no_arguments_for_twins(
+def test_a_corpus_that_is_not_unique_keeps_no_twins(
     db: ts.Database, connection: Connection
 ) -> None:
     db.create_corpus("c")
     connection.execute(TABLE.encode())
-    for argument in ("on_duplicate => 'skip'", "existing => 'keep'"):
-        with pytest.raises(pg.FeatureNotSupported, match='corpus "c" is not unique'):
-            connection.execute(
-                f"SELECT textsim.attach('c', 't', 'id', 'body', {argument})".encode()
-            )
+    with pytest.raises(pg.FeatureNotSupported, match='corpus "c" is not unique'):
+        connection.execute("SELECT textsim.attach('c', 't', 'id', 'body', existing => 'keep')")
 
 
 def test_two_tables_exclude_each_other(attach: Attach, connection: Connection) -> None:
     attach()
     connection.execute("CREATE TABLE u (id text PRIMARY KEY, body text)")
-    connection.execute("SELECT textsim.attach('c', 'u', 'id', 'body', on_duplicate => 'skip')")
+    connection.execute("SELECT textsim.attach('c', 'u', 'id', 'body')")
     connection.execute("INSERT INTO t VALUES ('a', NULL, %s)", [RED])
-    assert connection.execute("INSERT INTO u VALUES ('b', %s)", [BLUE]).rowcount == 0
+    with pytest.raises(pg.UniqueViolation, match='document "b" matches document "a"'):
+        connection.execute("INSERT INTO u VALUES ('b', %s)", [BLUE])
     with pytest.raises(pg.UniqueViolation, match=r'document "a" from table public\.t already'):
         connection.execute("INSERT INTO u VALUES ('a', %s)", [OTHER])
     with pytest.raises(pg.UniqueViolation, match='document "n" matches document "a"'):

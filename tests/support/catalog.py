@@ -15,9 +15,6 @@ PLANNED_ONCE = re.compile(
 )
 """Matches functions that users call often: their statements are planned once in a session."""
 
-READS_LOG = re.compile(r"(?:textsim\.)?_(?:end_insert|settle_proposal|withdraw_proposals)\(")
-"""Matches functions that read the end of the log, whatever its size was when they were planned."""
-
 CATALOG = {
     "relations": """
         SELECT c.relname, c.relkind, c.relpersistence, c.relreplident, c.reloptions::text,
@@ -83,7 +80,7 @@ def expected_settings(function: str) -> list[str]:
     settings = ["search_path=pg_catalog, pg_temp"]
     if CORPUS_FUNCTION.match(function) or PLANNED_ONCE.match(function):
         settings.append("plan_cache_mode=force_generic_plan")
-    if CORPUS_FUNCTION.match(function) or READS_LOG.match(function):
+    if CORPUS_FUNCTION.match(function):
         settings.append("enable_seqscan=off")
     return settings
 

@@ -19,7 +19,7 @@ KEYS = 40
 """Number of keys in each table, and among the documents of no table."""
 TRANSACTIONS = 40
 """Number of transactions of each client in a round."""
-TABLES = {"t_error": "error", "t_skip": "skip"}
+TABLES = ("t_one", "t_other")
 PROBES = 10
 """Number of texts that are tried after each round."""
 
@@ -116,7 +116,7 @@ class Client:
     def _row(self) -> tuple[str, int]:
         """Return a table and an id; the ids of the tables differ."""
         number = self.rng.randrange(len(TABLES))
-        return list(TABLES)[number], 1000 * number + self.rng.randrange(KEYS)
+        return TABLES[number], 1000 * number + self.rng.randrange(KEYS)
 
     def _add(self) -> None:
         self._run("SELECT textsim.add('c', %s, %s)", self._key(), text(self.rng))
@@ -169,12 +169,9 @@ class Client:
 def prepare(db: ts.Database, connection: Connection) -> None:
     """Create the corpus and the tables."""
     db.create_corpus("c", threshold=THRESHOLD, recall=1.0, unique=True)
-    for table, on_duplicate in TABLES.items():
+    for table in TABLES:
         connection.execute(f"CREATE TABLE {table} (id bigint PRIMARY KEY, body text)".encode())
-        connection.execute(
-            "SELECT textsim.attach('c', %s::regclass, 'id', 'body', 'inline', on_duplicate => %s)",
-            [table, on_duplicate],
-        )
+        connection.execute("SELECT textsim.attach('c', %s::regclass, 'id', 'body')", [table])
 
 
 def faults_of(connection: Connection, rng: random.Random) -> list[str]:

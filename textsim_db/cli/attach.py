@@ -16,7 +16,7 @@ from textsim_db.cli.options import CorpusName, DatabaseUrl, choice_of
 from textsim_db.cli.output import Format, FormatOption, write
 from textsim_db.cli.progress import progress
 from textsim_db.errors import ConfigurationError, shown
-from textsim_db.settings import Existing, Mode, OnDuplicate
+from textsim_db.settings import Existing, Mode
 
 if TYPE_CHECKING:
     from textsim_db.corpus import Corpus
@@ -51,15 +51,6 @@ def attach(
             "inline if the corpus is unique.",
         ),
     ] = None,
-    on_duplicate: Annotated[
-        OnDuplicate,
-        typer.Option(
-            parser=choice_of(OnDuplicate),
-            metavar="|".join(OnDuplicate),
-            help="If the corpus is unique, what an INSERT of a near-duplicate does. error: it fails. "
-            "skip: it leaves the row out.",
-        ),
-    ] = OnDuplicate.ERROR,
     existing: Annotated[
         Existing,
         typer.Option(
@@ -82,15 +73,12 @@ def attach(
     Examples:
     - `textsim attach news article --key id --text body --create`
     - `textsim attach news 'blog."Articles"' --text body --mode inline`
-    - `textsim attach offers offer --text body --on-duplicate skip`
 
     """
     with connect(database_url) as db, _opened_or_created(db, corpus, create) as opened:
         start = time.monotonic()
         with progress("indexing", "rows") as show:
-            report = opened.attach(
-                *(table, key, text, mode, show), on_duplicate=on_duplicate, existing=existing
-            )
+            report = opened.attach(table, key, text, mode, show, existing=existing)
         is_inline = mode is Mode.INLINE or opened.config.unique
     print_changes(corpus, report, time.monotonic() - start, table=table)
     print_message(

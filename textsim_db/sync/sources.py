@@ -14,7 +14,7 @@ from sqlalchemy import Engine
 from textsim_db.db.engine import Connection, autocommit, transaction
 from textsim_db.errors import ConfigurationError
 from textsim_db.results import Activity, Source, Status
-from textsim_db.settings import Existing, OnDuplicate
+from textsim_db.settings import Existing
 from textsim_db.sync import source_rows, statements
 from textsim_db.sync.source_rows import StoredSource
 from textsim_db.sync.table_names import TableName, table_name, table_oid
@@ -39,11 +39,10 @@ _REFUSED = (
 class Rules(NamedTuple):
     """How an attached table is kept indexed; mode: None takes the mode that the corpus allows.
 
-    on_duplicate, existing: what happens to near-duplicates if the corpus is unique.
+    existing: what happens if the corpus is unique and rows of the table match.
     """
 
     mode: str | None = None
-    on_duplicate: str = OnDuplicate.ERROR
     existing: str = Existing.REFUSE
 
 
