@@ -27,19 +27,20 @@ _CODE = re.compile("[a-z]{2,3}")
 
 
 class _Model(NamedTuple):
-    """An automaton that finds sequences of bytes (features), and the weights of each feature.
-
-    moves: the next state by row and byte; rows: the row of each state. features: the number of the
-    feature that ends in each state, or -1. weights: logarithms, float32 of shape (features, classes);
-    priors: (classes,). labels: the number of each class's language; some languages have two classes.
-    """
+    """An automaton that finds sequences of bytes (features), and the weights of each feature."""
 
     moves: npt.NDArray[np.uint32]
+    """The next state, by row and byte."""
     rows: npt.NDArray[np.uint32]
+    """The row of each state."""
     features: Int32Array
+    """The number of the feature that ends in each state, or -1."""
     weights: npt.NDArray[np.float32]
+    """Logarithms: (features, classes)."""
     priors: npt.NDArray[np.float32]
+    """(classes,)."""
     labels: Int32Array
+    """The number of the language of each class. Some languages have two classes."""
 
 
 class _Features(NamedTuple):
