@@ -174,12 +174,12 @@ CREATE FUNCTION textsim._write_or_raise(c textsim.corpus, source integer, key te
 RETURNS boolean
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    is_written boolean := textsim._write_document(c, source, key, body);
+    outcome text := textsim._write_document(c, source, key, body);
 BEGIN
-    IF is_written IS NULL THEN
+    IF outcome = 'twin' THEN
         PERFORM textsim._raise_twins(c, source, key, body);
     END IF;
-    RETURN is_written;
+    RETURN outcome = 'written';
 END $$;
 COMMENT ON FUNCTION textsim._write_or_raise(textsim.corpus, integer, text, text)
     IS 'add or replace a document; false if its words have not changed; an error if it has twins in a '
@@ -207,7 +207,7 @@ DECLARE
     c textsim.corpus := textsim._required_unique(corpus);
 BEGIN
     PERFORM textsim._check_document(document_key, body);
-    IF textsim._write_document(c, NULL, document_key, body) IS NULL THEN
+    IF textsim._write_document(c, NULL, document_key, body) = 'twin' THEN
         RETURN QUERY SELECT * FROM textsim._twins(c, document_key, body);
     END IF;
 END $$;
