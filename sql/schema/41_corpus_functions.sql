@@ -67,8 +67,8 @@ CREATE FUNCTION textsim._write_template() RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN $template$
 CREATE OR REPLACE FUNCTION textsim._write_{id}(
-    source integer, document_key text, form text, is_stored boolean, policy text)
-RETURNS boolean
+    source integer, document_key text, form text, keeps_twins boolean)
+RETURNS text
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
 SET plan_cache_mode = force_generic_plan
@@ -88,10 +88,6 @@ BEGIN
     {lock}
     WHILE new_id IS NULL LOOP
         SELECT d.* INTO stored FROM textsim.document_{id} d WHERE d.key = document_key FOR UPDATE;
-        IF NOT is_stored AND stored.id IS NOT NULL THEN
-            RAISE EXCEPTION 'another transaction has just added document "%"', document_key
-                USING ERRCODE = 'unique_violation';
-        END IF;
         IF stored.id IS NOT NULL THEN
             IF {is_unique} AND source IS NULL AND textsim._is_attached(stored.source_id) THEN
                 PERFORM textsim._refuse_attached({id}, ARRAY[document_key]);
@@ -103,14 +99,14 @@ BEGIN
                 -- The caller's transaction must not fail, so a worker sets the key aside with an error.
                 INSERT INTO textsim.pending (corpus_id, source_id, keys)
                 VALUES ({id}, source, ARRAY[document_key]);
-                RETURN false;
+                RETURN 'unchanged';
             END IF;
             IF form COLLATE "C" = coalesce(stored.normal_form, textsim._normal_form_of(stored.word_ids))
             THEN
                 IF source IS NOT NULL AND source IS DISTINCT FROM stored.source_id THEN
                     UPDATE textsim.document_{id} SET source_id = source WHERE id = stored.id;
                 END IF;
-                RETURN false;
+                RETURN 'unchanged';
             END IF;
         END IF;
         IF new_signature IS NULL THEN
@@ -147,14 +143,10 @@ BEGIN
     END IF;
     INSERT INTO textsim.band_{id} (bucket, document_id)
     SELECT b, new_id FROM unnest(new_buckets) b WHERE b = ANY (changed);
-    IF is_stored IS NULL AND form <> '' THEN
-        INSERT INTO textsim.pending (corpus_id, source_id, keys)
-        VALUES ({id}, source, ARRAY[document_key]);
-    END IF;
-    RETURN true;
+    RETURN 'written';
 END $$;
-COMMENT ON FUNCTION textsim._write_{id}(integer, text, text, boolean, text)
-    IS 'add or replace a document of a corpus. Returns false if its words have not changed, and NULL if documents of a unique corpus match it. policy is refuse; keep, to write it all the same; or propose, to change no document that is stored, and return false. is_stored is NULL, or from a caller that has locked the documents and logs the words itself: whether this document is stored';
+COMMENT ON FUNCTION textsim._write_{id}(integer, text, text, boolean)
+    IS 'add or replace a document of a corpus. Returns written; unchanged, if it has these words already; or twin, if the corpus is unique and other documents match it. Then nothing is written, unless keeps_twins';
 $template$;
 COMMENT ON FUNCTION textsim._write_template()
     IS 'the write function of a corpus, with names in braces for its settings';
@@ -263,8 +255,8 @@ RETURN CASE WHEN is_unique THEN $part$
             PERFORM FROM textsim.document_{id} d WHERE d.key = ANY (twins) ORDER BY d.key FOR SHARE;
             waited_for := twins;
         END LOOP;
-        IF twins <> '{}' AND policy IS DISTINCT FROM 'keep' THEN
-            RETURN NULL;
+        IF twins <> '{}' AND NOT keeps_twins THEN
+            RETURN 'twin';
         END IF;$part$
     ELSE '' END;
 COMMENT ON FUNCTION textsim._keep_out_part(boolean)

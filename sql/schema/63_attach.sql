@@ -239,13 +239,13 @@ BEGIN
         'ORDER BY t.%1$I', source.key_column, source.text_column, source.relation)
     LOOP
         PERFORM textsim._check_document(existing.key, existing.body);
-        IF textsim._write_document(c, source.id, existing.key, existing.body) IS NULL THEN
+        IF textsim._write_document(c, source.id, existing.key, existing.body) = 'twin' THEN
             SELECT t.* INTO twin FROM textsim._twins(c, existing.key, existing.body) t LIMIT 1;
             pairs := pairs || format('"%s" and "%s" (similarity %s)',
                 left(existing.key, 100), left(twin.key, 100), twin.similarity);
             IF keeps_twins THEN
                 PERFORM textsim._write_document(
-                    c, source.id, existing.key, existing.body, policy => 'keep');
+                    c, source.id, existing.key, existing.body, keeps_twins => true);
             END IF;
         END IF;
     END LOOP;

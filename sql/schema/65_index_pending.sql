@@ -176,13 +176,11 @@ BEGIN
     ELSIF other IS NOT NULL THEN
         PERFORM textsim._set_aside(
             c, source, document_key, 'the corpus has this key from the table ' || other);
-    ELSE
-        IF textsim._write_document(c, source, document_key, body, owner IS NOT NULL) IS NULL THEN
-            SELECT * INTO twin FROM textsim._twins(c, document_key, body) LIMIT 1;
-            PERFORM textsim._set_aside(c, source, document_key, format(
-                'it matches document "%s" with similarity %s, and the corpus is unique',
-                left(twin.key, 100), twin.similarity));
-        END IF;
+    ELSIF textsim._store_form(c, source, document_key, textsim._form(c, body)) = 'twin' THEN
+        SELECT * INTO twin FROM textsim._twins(c, document_key, body) LIMIT 1;
+        PERFORM textsim._set_aside(c, source, document_key, format(
+            'it matches document "%s" with similarity %s, and the corpus is unique',
+            left(twin.key, 100), twin.similarity));
     END IF;
 END $$;
 COMMENT ON FUNCTION textsim._index_row(textsim.corpus, integer, text, text, integer)

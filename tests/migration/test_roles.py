@@ -104,7 +104,7 @@ def test_a_reader_changes_nothing(stage: Stage) -> None:
         "SELECT textsim.add('news', 'd', 'some text')",
         "SELECT textsim.remove('news', 'a')",
         "SELECT textsim.attach('news', 'article', 'id', 'body')",
-        "SELECT textsim._prepare_source('news', 'article', 'id', 'body', 'queue', 'error')",
+        "SELECT textsim._prepare_source('news', 'article', 'id', 'body', 'queue')",
         "SELECT textsim._activate_source(1, true)",
         "SELECT textsim._release_source(1)",
         "SELECT textsim._enqueue(1, NULL, NULL)",

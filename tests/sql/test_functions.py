@@ -43,6 +43,7 @@ PUBLIC = {
     "add(corpus text, key text, body text)": "volatile",
     "add_unique(corpus text, key text, body text)": "volatile",
     "lock_corpus(corpus text)": "volatile",
+    "twins_of(corpus text, keys text[], bodies text[])": "volatile",
     "remove(corpus text, key text)": "volatile",
     "attach(corpus text, relation regclass, key_column name, text_column name, mode text, "
     "existing text)": "volatile",
