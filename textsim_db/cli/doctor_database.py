@@ -150,7 +150,7 @@ def _schema_findings(
     elif revision != schema.head():
         yield fault(
             f"the schema is at revision {revision}; this version of textsim-db needs {schema.head()}",
-            schema.way_out(),
+            schema.way_out(schema.is_extension(connection)),
         )
     else:
         yield ok(f"schema textsim at revision {revision}, the one of this version")
