@@ -64,7 +64,9 @@ def test_removing_the_schema_is_refused_while_a_view_reads_it(db: ts.Database) -
             "CREATE VIEW v AS SELECT textsim.jaccard('a', 'one', 'two')",
         ):
             connection.execute(view.encode())
-            with pytest.raises(ts.SchemaError, match="view v uses the schema textsim.* drop it first"):
+            with pytest.raises(
+                ts.SchemaError, match="view v uses the schema textsim.* drop it first"
+            ):
                 schema.downgrade(db.engine)
             assert [len(db.corpus(name)) for name in ("a", "b")] == [len(TEXTS)] * 2
             connection.execute("DROP VIEW v")

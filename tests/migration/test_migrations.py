@@ -246,13 +246,21 @@ def test_documents_survive_a_downgrade_and_an_upgrade(
 @pytest.mark.parametrize(
     ("create", "named", "drop"),
     [
-        ("CREATE VIEW mine AS SELECT textsim.jaccard('news', 'a b', 'a b')", "view mine", "VIEW mine"),
+        (
+            "CREATE VIEW mine AS SELECT textsim.jaccard('news', 'a b', 'a b')",
+            "view mine",
+            "VIEW mine",
+        ),
         (
             "CREATE MATERIALIZED VIEW mine AS SELECT * FROM textsim.document_1",
             "materialized view mine",
             "MATERIALIZED VIEW mine",
         ),
-        ("CREATE INDEX mine ON article (cardinality(textsim.words(body)))", "index mine", "INDEX mine"),
+        (
+            "CREATE INDEX mine ON article (cardinality(textsim.words(body)))",
+            "index mine",
+            "INDEX mine",
+        ),
         (
             "CREATE TABLE mine (a text DEFAULT textsim.jaccard('news', 'a b', 'a b')::text)",
             "default value for column a of table mine",

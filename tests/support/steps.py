@@ -27,7 +27,8 @@ COMMENT ON TABLE textsim.made_up IS 'a table that a step adds';
 DO $do$ BEGIN
     EXECUTE replace(pg_get_functiondef('textsim._remove_template'::regproc),
         'remove a document of a corpus,', 'forget a document of a corpus,');
-    EXECUTE replace(pg_get_functiondef('textsim._trigger_body'::regproc), 'RETURN NULL;', 'RETURN NULL; -- new');
+    EXECUTE replace(pg_get_functiondef('textsim._trigger_body'::regproc),
+        'RETURN NULL;', 'RETURN NULL; -- new');
 END $do$;
 SELECT textsim._make_functions(c.id) FROM textsim.corpus c;
 SELECT textsim._make_trigger_function(s) FROM textsim.source s WHERE s.active;
@@ -36,7 +37,8 @@ DOWN = """
 DO $do$ BEGIN
     EXECUTE replace(pg_get_functiondef('textsim._remove_template'::regproc),
         'forget a document of a corpus,', 'remove a document of a corpus,');
-    EXECUTE replace(pg_get_functiondef('textsim._trigger_body'::regproc), 'RETURN NULL; -- new', 'RETURN NULL;');
+    EXECUTE replace(pg_get_functiondef('textsim._trigger_body'::regproc),
+        'RETURN NULL; -- new', 'RETURN NULL;');
 END $do$;
 SELECT textsim._make_functions(c.id) FROM textsim.corpus c;
 SELECT textsim._make_trigger_function(s) FROM textsim.source s WHERE s.active;

@@ -155,8 +155,8 @@ def _answer(connection: Connection, statement: LiteralString) -> Any:
 def upgrade(engine: Engine) -> str:
     """Install the schema or upgrade it to the newest revision; return that revision.
 
-    Raises SchemaError if the server is not suitable, see check_server(), or if the schema is an extension of
-    another revision.
+    Raises SchemaError if the server is not suitable, see check_server(), or if the schema is an
+    extension of another revision.
     """
     import alembic.command
 
@@ -176,8 +176,8 @@ def upgrade(engine: Engine) -> str:
 def downgrade(engine: Engine, revision: str = "base") -> None:
     """Downgrade the schema to a revision; "base" removes the schema with all its data.
 
-    Raises SchemaError, before anything is removed, if the schema is an extension, or if an object outside of
-    the schema depends on it.
+    Raises SchemaError, before anything is removed, if the schema is an extension, or if an object
+    outside of the schema depends on it.
     """
     import alembic.command
 
