@@ -100,3 +100,37 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION textsim.revoke_all(regrole)
     IS 'Takes back every right that grant_reader and grant_writer gave to a role.';
+
+-- pg_dump keeps the owners of a corpus's tables, but not those of an extension's members.
+CREATE FUNCTION textsim.set_owner(role regrole) RETURNS void
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    object text;
+BEGIN
+    FOR object IN
+        SELECT o.object FROM (
+            SELECT 1, 'SCHEMA textsim'
+            FROM pg_namespace n WHERE n.nspname = 'textsim' AND n.nspowner <> role
+            UNION ALL
+            SELECT 2, format('%s %s',
+                CASE r.relkind WHEN 'v' THEN 'VIEW' WHEN 'S' THEN 'SEQUENCE' ELSE 'TABLE' END, r.oid::regclass)
+            FROM pg_class r
+            WHERE r.relnamespace = 'textsim'::regnamespace AND r.relkind IN ('r', 'v', 'S')
+                AND r.relowner <> role
+                -- The sequence of a column goes with its table.
+                AND NOT (r.relkind = 'S' AND EXISTS (
+                    SELECT FROM pg_depend d
+                    WHERE d.classid = 'pg_class'::regclass AND d.objid = r.oid AND d.deptype IN ('a', 'i')
+                        AND d.refclassid = 'pg_class'::regclass AND d.refobjsubid > 0))
+            UNION ALL
+            SELECT 3, format('ROUTINE %s', p.oid::regprocedure)
+            FROM pg_proc p WHERE p.pronamespace = 'textsim'::regnamespace AND p.proowner <> role
+        ) o (place, object)
+        ORDER BY o.place, o.object
+    LOOP
+        EXECUTE format('ALTER %s OWNER TO %s', object, role);
+    END LOOP;
+END $$;
+COMMENT ON FUNCTION textsim.set_owner(regrole)
+    IS 'Makes a role the owner of the schema and of everything in it, which needs the rights of both owners. '
+    'A superuser calls it after a restore, if the schema is an extension that another role has created.';

@@ -23,10 +23,12 @@ from tests.support.roles import FOX, RIGHTS, TEXTS, Stage, as_role, new_stage
 from tests.support.servers import SYSTEM_PROGRAMS, Server, programs_of, run_server
 from tests.support.steps import FIRST, SECOND, second_step
 from tests.support.truth import brute_force
+from textsim_db.cli.doctor import examine
 from textsim_db.db import schema
 from textsim_db.db.engine import open_engine
 
 ROOT = Path(__file__).parents[2]
+NEWEST = 18
 UTF8 = "ENCODING 'UTF8' TEMPLATE template0"
 
 
@@ -108,12 +110,13 @@ def extensible(server: Server, folder: Path, request: pytest.FixtureRequest) -> 
 
 
 def programs(server: Server) -> Path:
-    """Return the folder of a pg_dump of the server's version."""
-    version = server.version().partition(".")[0]
-    folder = programs_of(int(version))
-    if folder is None or not (folder / "pg_dump").exists():
-        pytest.skip(f"needs pg_dump of PostgreSQL {version}")
-    return folder
+    """Return the folder of a pg_dump of the server's version, or else of the next newer one."""
+    version = int(server.version().partition(".")[0])
+    for number in range(version, NEWEST + 1):
+        folder = programs_of(number)
+        if folder is not None and (folder / "pg_dump").exists():
+            return folder
+    pytest.skip(f"needs pg_dump of PostgreSQL {version} or newer")
 
 
 def run_command(*command: str, user: str | None = None) -> str:
@@ -354,8 +357,9 @@ def answers(stage: Stage) -> list[object]:
             sorted(stage.run(stage.reader, "SELECT * FROM textsim.pairs('news', 0.3)")),
             sorted(stage.run(stage.reader, "SELECT * FROM textsim.sources")),
             len(corpus),
-            corpus.status(),
-            corpus.check(),
+            corpus.status()[:4],
+            # After a restore check() reports each attached table until a worker compares it.
+            [problem for problem in corpus.check() if problem.kind != "attached table"],
         ]
 
 
@@ -399,6 +403,42 @@ def test_a_dump_restores_everything(stage: Stage, extensible: Extensible, tmp_pa
                 db.create_corpus("later").add_many(TEXTS)
         assert restored.similar_keys() == stage.similar_keys() == ["1", "2"]
         assert answers(restored) == answers(stage)
+
+
+def test_a_restore_by_a_superuser_is_named_with_the_remedy(
+    stage: Stage, extensible: Extensible, tmp_path: Path
+) -> None:
+    """The superuser owns the members then, and the old owner the rest, so that the application fails."""
+    stage.run(stage.writer, "CREATE TABLE article (id integer PRIMARY KEY, body text)")
+    with stage.connect(stage.writer) as db:
+        db.corpus("news").attach("article", "id", "body")
+    dump = str(tmp_path / "dump.sql")
+    run_command(str(programs(extensible) / "pg_dump"), "-f", dump, stage.url)
+    with extensible.database(UTF8) as url:
+        run_command(str(programs(extensible) / "psql"), "-X", "-q", "-1", "-f", dump, url)
+        restored = replace(stage, url=url)
+        insert = f"INSERT INTO article VALUES (1, '{FOX}')"
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            restored.run(stage.writer, insert)
+        remedy = f"SELECT textsim.set_owner('{stage.owner}')"
+        with pytest.raises(ts.SchemaError, match=re.escape(f"as a superuser: {remedy}")):
+            restored.connect(stage.owner)
+        for role in (stage.owner, stage.reader):
+            faults = examine(as_role(url, role)).faults
+            assert faults[0].remedy == f"as a superuser: {remedy}"
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute(remedy.encode())
+        restored.run(stage.writer, insert)
+        restored.work(stage.writer)
+        assert examine(as_role(url, stage.owner)).faults == []
+        assert restored.similar_keys() == ["1"]
+        restored_catalog, expected = schema_catalog(url), schema_catalog(stage.url)
+        for name in CATALOG:
+            assert restored_catalog[name] == expected[name], name
+        with restored.connect(stage.owner) as db:
+            db.create_corpus("later").add_many(TEXTS)
+        with restored.connect(stage.reader) as db:
+            assert db.corpus("later").query(TEXTS[0][1])
 
 
 def test_an_exact_corpus_is_dumped_with_its_common_shingles(
