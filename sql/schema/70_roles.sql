@@ -38,8 +38,9 @@ COMMENT ON FUNCTION textsim._corpus_tables()
 -- Public functions
 
 CREATE FUNCTION textsim.grant_reader(role regrole) RETURNS void
-LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
+    PERFORM textsim._check_given('the role', role IS NOT NULL);
     EXECUTE format('GRANT USAGE ON SCHEMA textsim TO %s', role);
     EXECUTE format('GRANT SELECT ON ALL TABLES IN SCHEMA textsim TO %s', role);
 END $$;
@@ -47,7 +48,7 @@ COMMENT ON FUNCTION textsim.grant_reader(regrole)
     IS 'Lets a role search every corpus, including corpora that are created later.';
 
 CREATE FUNCTION textsim.grant_reader(role regrole, corpus text) RETURNS void
-LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     c textsim.corpus := textsim._required_corpus(corpus);
     -- Without the patterns, because new corpora copy the rights of the patterns, and without the parent of all
@@ -58,6 +59,7 @@ DECLARE
         WHERE r.relnamespace = 'textsim'::regnamespace AND r.relkind IN ('r', 'v')
             AND r.oid <> ALL (textsim._corpus_tables() || 'textsim.corpus_table'::regclass));
 BEGIN
+    PERFORM textsim._check_given('the role', role IS NOT NULL);
     EXECUTE format('GRANT USAGE ON SCHEMA textsim TO %s', role);
     EXECUTE format('GRANT SELECT ON %s, textsim.%I, textsim.%I TO %s',
         shared, 'document_' || c.id, 'band_' || c.id, role);
@@ -67,7 +69,7 @@ COMMENT ON FUNCTION textsim.grant_reader(regrole, text)
     'the dictionary and the pending keys.';
 
 CREATE FUNCTION textsim.grant_writer(role regrole) RETURNS void
-LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     PERFORM textsim.grant_reader(role);
     PERFORM textsim._grant_writing(role, textsim._corpus_tables());
@@ -76,7 +78,7 @@ COMMENT ON FUNCTION textsim.grant_writer(regrole)
     IS 'Lets a role search and write every corpus, attach tables that it owns, and run workers.';
 
 CREATE FUNCTION textsim.grant_writer(role regrole, corpus text) RETURNS void
-LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     c textsim.corpus := textsim._required_corpus(corpus);
 BEGIN
@@ -88,10 +90,11 @@ COMMENT ON FUNCTION textsim.grant_writer(regrole, text)
     IS 'Lets a role search and write one corpus, attach tables that it owns, and run workers.';
 
 CREATE FUNCTION textsim.revoke_all(role regrole) RETURNS void
-LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     objects text;
 BEGIN
+    PERFORM textsim._check_given('the role', role IS NOT NULL);
     FOREACH objects IN ARRAY ARRAY['ALL FUNCTIONS IN SCHEMA textsim', 'ALL TABLES IN SCHEMA textsim',
         'ALL SEQUENCES IN SCHEMA textsim', 'SCHEMA textsim']
     LOOP
@@ -103,10 +106,11 @@ COMMENT ON FUNCTION textsim.revoke_all(regrole)
 
 -- pg_dump keeps the owners of a corpus's tables, but not those of an extension's members.
 CREATE FUNCTION textsim.set_owner(role regrole) RETURNS void
-LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     object text;
 BEGIN
+    PERFORM textsim._check_given('the role', role IS NOT NULL);
     FOR object IN
         SELECT o.object FROM (
             SELECT 1, 'SCHEMA textsim'
