@@ -70,7 +70,7 @@ class Database:
         self.close()
 
     def __repr__(self) -> str:
-        return f"Database({self._engine.url.render_as_string(hide_password=True)!r})"
+        return f"Database({engines.public_url(self._engine.url)!r})"
 
     @property
     def url(self) -> str:

@@ -79,6 +79,12 @@ COMMENT ON COLUMN textsim.word.hash IS 'hashtextextended(word, 0)';
 COMMENT ON COLUMN textsim.word.id IS 'id of the word in document.word_ids';
 COMMENT ON COLUMN textsim.word.word IS 'word in normal form';
 
+-- The tables of a corpus inherit from this one. So they depend on an extension that it belongs to: DROP EXTENSION
+-- is refused, and with CASCADE it drops them.
+CREATE TABLE textsim.corpus_table ();
+COMMENT ON TABLE textsim.corpus_table
+    IS 'Parent of the tables document_N and band_N. It has no columns.';
+
 -- Documents and their band rows. Each corpus has its own tables document_N and band_N, which take their
 -- columns, comments and rights from these two patterns.
 CREATE TABLE textsim.document (

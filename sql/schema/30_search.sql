@@ -107,6 +107,7 @@ DECLARE
     c textsim.corpus := textsim._corpus(corpus);
     d record;
 BEGIN
+    PERFORM textsim._check_search(c, threshold, max_results), textsim._check_language(c, language);
     IF c.id IS NULL OR document_key IS NULL THEN
         RETURN;
     END IF;
@@ -125,8 +126,7 @@ BEGIN
         'SELECT * FROM textsim.%I($1, NULL, $2, $3, $4, $5, $6, $7, $8)', '_search_' || c.id)
     USING CASE WHEN c.bands IS NULL THEN d.buckets[1:textsim._count_rows(d.shingle_count, threshold)]
             ELSE d.buckets END,
-        d.normal_form, d.word_ids, d.shingle_count, document_key, threshold, max_results,
-        textsim._check_language(c, language);
+        d.normal_form, d.word_ids, d.shingle_count, document_key, threshold, max_results, language;
 END $$;
 COMMENT ON FUNCTION textsim._neighbours(text, text, double precision, integer, text)
     IS 'the work of neighbours(), because a plpgsql parameter and column cannot both be named key';
@@ -184,6 +184,7 @@ DECLARE
     form text := textsim._form(c, body, textsim._check_language(c, language));
     shingle_values bigint[] := textsim._query_values(c, form);
 BEGIN
+    PERFORM textsim._check_search(c, threshold, max_results);
     IF c.id IS NULL OR form IS NULL THEN
         RETURN;
     END IF;

@@ -138,12 +138,15 @@ CREATE FUNCTION textsim.remove(corpus text, key text) RETURNS boolean
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     c textsim.corpus := textsim._required_corpus(corpus);
-    is_removed boolean := textsim._remove_document(c, NULL, key);
+    is_removed boolean;
 BEGIN
+    PERFORM textsim._check_given('the key', key IS NOT NULL);
+    is_removed := textsim._remove_document(c, NULL, key);
     IF c.is_unique AND NOT is_removed THEN
         PERFORM textsim._refuse_attached(c.id, ARRAY[key]);
     END IF;
     RETURN is_removed;
 END $$;
 COMMENT ON FUNCTION textsim.remove(text, text)
-    IS 'Removes a document from a corpus. Returns false if no document has this key.';
+    IS 'Removes a document from a corpus. Returns false if no document has this key. Raises an error if the '
+    'key is NULL.';

@@ -289,14 +289,38 @@ END $$;
 COMMENT ON FUNCTION textsim._filled(text, textsim.corpus)
     IS 'a template in which the settings of a corpus replace the names in braces';
 
+CREATE FUNCTION textsim._make_function(function text, definition text) RETURNS void
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    BEGIN
+        EXECUTE definition;
+    EXCEPTION WHEN object_not_in_prerequisite_state THEN
+        -- ALTER EXTENSION UPDATE refuses to replace a function that is not a member of the extension. A member
+        -- is not dumped, and these functions must be.
+        EXECUTE format('ALTER EXTENSION textsim ADD FUNCTION %s', function);
+        EXECUTE definition;
+        EXECUTE format('ALTER EXTENSION textsim DROP FUNCTION %s', function);
+    END;
+    IF EXISTS (SELECT FROM pg_extension e WHERE e.extname = 'textsim') THEN
+        EXECUTE format('ALTER FUNCTION %s DEPENDS ON EXTENSION textsim', function);
+    END IF;
+END $$;
+COMMENT ON FUNCTION textsim._make_function(text, text)
+    IS 'create or replace a function of a corpus or an attached table; if the schema is an extension, the function '
+    'is dropped together with it';
+
 CREATE FUNCTION textsim._make_functions(corpus_id integer) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     c textsim.corpus := (SELECT k FROM textsim.corpus k WHERE k.id = corpus_id);
 BEGIN
-    EXECUTE textsim._filled(textsim._search_template(), c);
-    EXECUTE textsim._filled(textsim._write_template(), c);
-    EXECUTE textsim._filled(textsim._remove_template(), c);
+    PERFORM textsim._make_function(
+        format('textsim.%I', p.kind || '_' || c.id), textsim._filled(p.template, c))
+    FROM (VALUES
+        ('_search', textsim._search_template()),
+        ('_write', textsim._write_template()),
+        ('_remove', textsim._remove_template())
+    ) p (kind, template);
 END $$;
 COMMENT ON FUNCTION textsim._make_functions(integer)
     IS 'create or replace the functions of a corpus';

@@ -41,6 +41,19 @@ COMMENT ON FUNCTION textsim._max_bucket_locks()
     IS 'how many buckets a transaction locks before it locks whole corpora: the setting '
     'textsim.max_bucket_locks, by default 256';
 
+CREATE FUNCTION textsim._check_writer(corpus_id integer) RETURNS void
+LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF NOT has_table_privilege(to_regclass('textsim.document_' || corpus_id), 'INSERT') THEN
+        RAISE EXCEPTION 'this role may not write to corpus "%"',
+            (SELECT c.name FROM textsim.corpus c WHERE c.id = corpus_id)
+            USING ERRCODE = 'insufficient_privilege',
+                HINT = 'Let the owner of the schema call textsim.grant_writer for this role.';
+    END IF;
+END $$;
+COMMENT ON FUNCTION textsim._check_writer(integer)
+    IS 'raise an error unless the current role may write documents of a corpus';
+
 -- The corpus is locked by its first id, because a rebuilt corpus has another id, and its writers must exclude
 -- the writers of the old corpus.
 CREATE FUNCTION textsim._lock_unique(corpus_id integer, is_exclusive boolean) RETURNS integer
@@ -56,6 +69,8 @@ BEGIN
                 DETAIL = 'The snapshot of the transaction may be older than its locks, and hide twins.',
                 HINT = 'Begin the transaction with: BEGIN ISOLATION LEVEL READ COMMITTED';
     END IF;
+    -- A role that may only search must not keep writers out.
+    PERFORM textsim._check_writer(corpus_id);
     IF is_exclusive THEN
         PERFORM pg_advisory_xact_lock(hashtext('textsim-db unique corpus'), first_id);
     ELSE
@@ -243,4 +258,4 @@ END $$;
 COMMENT ON FUNCTION textsim.lock_corpus(text)
     IS 'Locks a unique corpus against other writers until the end of the transaction. A transaction that '
     'writes many documents calls it first, so that it cannot deadlock with another such transaction. '
-    'Raises an error if the corpus is not unique.';
+    'Raises an error if the corpus is not unique, or if the role may not write to it.';

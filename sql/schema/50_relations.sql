@@ -46,8 +46,8 @@ DECLARE
 BEGIN
     -- Two documents of up to about 900 words fit into a page. Longer word arrays are stored out of line.
     EXECUTE format(
-        'CREATE TABLE textsim.%I (LIKE textsim.document INCLUDING ALL) WITH (toast_tuple_target = 4080)',
-        document_table);
+        'CREATE TABLE textsim.%I (LIKE textsim.document INCLUDING ALL) INHERITS (textsim.corpus_table) '
+        'WITH (toast_tuple_target = 4080)', document_table);
     IF (SELECT c.bands IS NULL FROM textsim.corpus c WHERE c.id = corpus_id) THEN
         EXECUTE format('ALTER TABLE textsim.%I ALTER signature TYPE integer[]', document_table);
     END IF;
@@ -62,7 +62,7 @@ BEGIN
     EXECUTE format('COMMENT ON SEQUENCE textsim.%I IS %L', id_sequence, 'ids of the documents of one corpus');
     -- Vacuum sooner than by default: with one dead row in five, the index is twice as large.
     EXECUTE format(
-        'CREATE TABLE textsim.%I (LIKE textsim.band INCLUDING ALL) '
+        'CREATE TABLE textsim.%I (LIKE textsim.band INCLUDING ALL) INHERITS (textsim.corpus_table) '
         'WITH (autovacuum_vacuum_scale_factor = 0.05)', band_table);
     EXECUTE format('COMMENT ON TABLE textsim.%I IS %L', band_table, 'The band rows of one corpus.');
     EXECUTE format(

@@ -162,14 +162,15 @@ COMMENT ON FUNCTION textsim._trigger_body(textsim.source)
 
 CREATE FUNCTION textsim._make_trigger_function(source textsim.source) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    function text := format('textsim.%I()', '_changes_' || source.id);
 BEGIN
-    EXECUTE format(
-        'CREATE OR REPLACE FUNCTION textsim.%I() RETURNS trigger '
+    PERFORM textsim._make_function(function, format(
+        'CREATE OR REPLACE FUNCTION %s RETURNS trigger '
         'LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER '
         'SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan AS %L',
-        '_changes_' || source.id, textsim._trigger_body(source));
-    EXECUTE format('COMMENT ON FUNCTION textsim.%I() IS %L',
-        '_changes_' || source.id, 'keeps an attached table indexed');
+        function, textsim._trigger_body(source)));
+    EXECUTE format('COMMENT ON FUNCTION %s IS %L', function, 'keeps an attached table indexed');
 END $$;
 COMMENT ON FUNCTION textsim._make_trigger_function(textsim.source)
     IS 'create or replace the trigger function of an attached table';

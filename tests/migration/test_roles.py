@@ -217,3 +217,17 @@ def test_a_writer_of_one_corpus_cannot_write_rows_that_stop_a_worker(
         stage.run(stage.writer, statement)
     stage.work(stage.owner)
     assert stage.similar_keys() == ["d"]
+
+
+def test_a_reader_cannot_lock_writers_out(stage: Stage) -> None:
+    with stage.connect(stage.owner) as db:
+        db.create_corpus("offers", unique=True)
+    ((number,),) = stage.run(stage.owner, "SELECT id FROM textsim.corpus WHERE name = 'offers'")
+    for call in (
+        "textsim.lock_corpus('offers')",
+        f"textsim._lock_unique({number}, true)",
+        f"textsim._lock_buckets({number}, '{{1,2,3}}')",
+    ):
+        with pytest.raises(pg.InsufficientPrivilege, match='may not write to corpus "offers"'):
+            stage.run(stage.reader, f"SELECT {call}")
+        stage.run(stage.writer, f"SELECT {call}")

@@ -71,10 +71,11 @@ def downgrade(
     Example: `textsim db downgrade base --yes`
     """
     from textsim_db.db import schema
+    from textsim_db.db.engine import public_url
 
     with _engine(database_url) as engine:
         target = f"to revision {revision}" if revision != "base" else "to nothing, with all corpora"
-        name = engine.url.render_as_string(hide_password=True)
+        name = public_url(engine.url)
         confirm(f"take the schema textsim in {name} back {target}", yes)
         schema.downgrade(engine, revision)
     print_message(f"the schema textsim is at revision {revision}")

@@ -89,7 +89,9 @@ def worker(
 
 
 def _run(db: Database, indexer: Worker, once: bool) -> ChangeReport:
-    address = db.engine.url.render_as_string(hide_password=True)
+    from textsim_db.db.engine import public_url
+
+    address = public_url(db.engine.url)
     log.info("working for %s", address, extra={"database": address})
     if not db.sources():
         log.info("no table is attached; to attach a table: textsim attach CORPUS TABLE")
