@@ -101,9 +101,10 @@ RETURNS double precision
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF textsim._check_threshold(c, threshold) < c.threshold THEN
-        RAISE WARNING 'threshold % is below %, the threshold of corpus "%": % %% of the documents at % are found',
-            threshold, c.threshold, c.name, round(least(99.9,
-                100 * textsim._pair_recall(threshold, c.bands, c.rows))::numeric, 1), threshold
+        RAISE WARNING
+            'threshold % is below %, the threshold of corpus "%": % %% of the documents at % are found',
+            threshold, c.threshold, c.name,
+            round(least(99.9, 100 * textsim._pair_recall(threshold, c.bands, c.rows))::numeric, 1), threshold
             USING HINT = 'textsim rebuild lowers the threshold of a corpus.';
     END IF;
     RETURN coalesce(threshold, c.threshold);
@@ -215,9 +216,9 @@ END $$;
 COMMENT ON FUNCTION textsim.matches(text, text, double precision, integer, text)
     IS 'Returns the documents similar to a text and their exact similarity, best first. threshold is '
     'the least similarity, by default the threshold of the corpus. Below that, some matches are '
-    'not found: a warning says which share is found, and an exact corpus raises an error. max_results limits the rows, before any condition of '
-    'the caller; by default all are returned, however many there are. With language, only documents in this '
-    'language are returned.';
+    'not found: a warning says which share is found, and an exact corpus raises an error. max_results '
+    'limits the rows before the conditions of the caller; by default all are returned, however many there '
+    'are. With language, only documents in this language are returned.';
 
 CREATE FUNCTION textsim.neighbours(
     corpus text, key text,

@@ -80,8 +80,8 @@ def test_searches_that_may_miss_documents_say_which(news: Textsim) -> None:
     # 13 words are 11 shingles.
     assert news("query", "news", NEWS["a"], *measure).stderr == (
         'containment: the candidates of corpus "news" are chosen by Jaccard similarity: of the '
-        "documents that contain the 11 shingles of the text, 13.2 % are found if they have 22, and 0.0 % "
-        "if they have 110\n"
+        "documents that contain the 11 shingles of the text, 13.2 % are found if they have 22, and "
+        "0.0 % if they have 110\n"
     )
 
 

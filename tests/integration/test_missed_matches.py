@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import sysconfig
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -15,7 +15,10 @@ from textsim_db.measures import containment, shingles
 
 LOGGER = "textsim_db.read.missed_matches"
 TEXT = "the council voted on monday to rebuild the old stone bridge over the river before winter"
-BELOW = 'threshold 0.5 is below 0.8, the threshold of corpus "c": 13.2 % of the documents at 0.5 are found'
+BELOW = (
+    'threshold 0.5 is below 0.8, the threshold of corpus "c": '
+    "13.2 % of the documents at 0.5 are found"
+)
 
 
 def real_texts(count: int, words: int) -> dict[str, str]:
@@ -139,7 +142,10 @@ def test_passages_in_bands_are_announced_with_their_probability(
     corpus: ts.Corpus, caplog: pytest.LogCaptureFixture
 ) -> None:
     passage = " ".join(f"w{i}" for i in range(102))
-    start = 'containment: the candidates of corpus "c" are chosen by Jaccard similarity: of the documents '
+    start = (
+        'containment: the candidates of corpus "c" are chosen by Jaccard similarity: '
+        "of the documents "
+    )
     assert warnings_of(caplog, lambda: corpus.query(passage, 0.9, measure="containment")) == [
         f"{start}that contain the 100 shingles of the text, 13.2 % are found if they have 200, and "
         "0.0 % if they have 1,000"
@@ -157,11 +163,14 @@ def test_each_measure_warns_unless_it_implies_enough_jaccard_similarity(
     corpus: ts.Corpus, exact: ts.Corpus, caplog: pytest.LogCaptureFixture
 ) -> None:
     exact.add_many({"a": TEXT})
-    for measure, threshold in {"dice": 0.9, "levenshtein": 0, "levenshtein_similarity": 1}.items():
-        for each in (corpus, exact):
-            assert (
-                warnings_of(caplog, lambda e=each: e.query(TEXT, threshold, measure=measure)) == []
-            )
+    for each in (corpus, exact):
+        for measure, threshold in (
+            ("dice", 0.9),
+            ("levenshtein", 0),
+            ("levenshtein_similarity", 1),
+        ):
+            search = partial(each.query, TEXT, threshold, measure=measure)
+            assert warnings_of(caplog, search) == []
     dice = "dice 0.6 is a Jaccard similarity of 0.429, below 0.8, the threshold of corpus"
     assert warnings_of(caplog, lambda: corpus.neighbours("a", 0.6, measure="dice")) == [
         f'{dice} "c": 4.7 % of the documents at 0.429 are found'

@@ -280,7 +280,7 @@ def test_matches_are_joined_to_a_large_table_by_its_primary_key(
         plan, shown = explain_statement(connection, statement)
     assert plan["Actual Rows"] == 1, shown
     assert set(scans(plan)) == {"Index Scan post pkey"}, shown
-    # 20 documents of the corpus, and 20 rows of the table of 4,000 pages, each by three levels of an index
+    # 20 documents and 20 rows of a table of 4,000 pages, each by three levels of an index
     assert pages(plan) <= 400, f"{pages(plan)} pages read, at most 400: {shown}"
 
 

@@ -30,7 +30,7 @@ def warn_of_misses(
     """
     least = _least_jaccard(criterion)
     # A text without words matches nothing by any measure.
-    if shingle_count == 0 or least is not None and least >= corpus.config.threshold:
+    if shingle_count == 0 or (least is not None and least >= corpus.config.threshold):
         return
     if least is not None:
         message = _below_threshold(corpus, criterion, least)
@@ -104,8 +104,8 @@ def _sizes_without_candidates(
     """Say which documents an exact corpus cannot find: n / m is below the threshold."""
     if shingle_count is None:
         return (
-            f"a document with more than {1 / config.threshold:.4g} times the shingles of another text is "
-            "not found, even if it contains that text"
+            f"a document with more than {1 / config.threshold:.4g} times the shingles of another text "
+            "is not found, even if it contains that text"
         )
     sizes = f"more than {_largest_size(shingle_count, config.threshold):,}"
     contains = f"it contains all {shingle_count:,} of the text"
