@@ -68,7 +68,7 @@ def test_every_search_below_the_threshold_of_the_corpus_warns(
     assert warnings_of(caplog, lambda: search(corpus, 0.5)) == [BELOW + advice]
     assert "0.0 % of the documents at 1e-09" in warnings_of(caplog, lambda: search(corpus, 1e-9))[0]
     for threshold in (0.8, 1.0):
-        assert warnings_of(caplog, lambda threshold=threshold: search(corpus, threshold)) == []
+        assert warnings_of(caplog, partial(search, corpus, threshold)) == []
 
 
 @pytest.mark.parametrize(
@@ -108,9 +108,8 @@ def test_passages_that_an_exact_corpus_cannot_find_are_announced_with_the_size(
         own, size = shingles(passage, "word:3"), len(shingles(text, "word:3"))
         assert containment(own, shingles(text, "word:3")) == 1
         assert exact.query(passage, 0.9, measure="containment") == []
-        (message,) = warnings_of(
-            caplog, lambda passage=passage: exact.query(passage, 0.9, measure="containment")
-        )
+        search = partial(exact.query, passage, 0.9, measure="containment")
+        (message,) = warnings_of(caplog, search)
         most = max(m for m in range(1, 1000) if len(own) / m >= 0.8)
         assert most < size, key
         assert message == (

@@ -13,6 +13,9 @@ from textsim_db.sketch import recall_plots
 
 pytest.importorskip("matplotlib")
 
+LEAST_GAPS = {"x": 4, "y": 0}
+"""The pixels between two labels; side by side, they need about half a digit."""
+
 
 def make_report(histogram: list[int]) -> RecallReport:
     pairs = sum(histogram)
@@ -22,7 +25,7 @@ def make_report(histogram: list[int]) -> RecallReport:
     )
 
 
-def make_statistics(scale: int) -> Statistics:
+def make_statistics(scale: int, word: str = "a") -> Statistics:
     """Return statistics of a corpus whose numbers are about as large as scale."""
     return Statistics(
         recall=0.95,
@@ -31,10 +34,7 @@ def make_statistics(scale: int) -> Statistics:
         words=60 * scale,
         vocabulary=scale,
         growth=[Growth(i * scale, 3 * i * scale, i * scale) for i in range(1, 21)],
-        frequent=[
-            Frequency(f"{'long' * 20}{i}" if i % 2 else "the", scale * 9 // (i + 1), scale)
-            for i in range(20)
-        ],
+        frequent=[Frequency(word * (i + 1), scale * 9 // (i + 1), scale) for i in range(20)],
         languages={},
         lengths={},
         sampled=1000,
@@ -58,7 +58,7 @@ def shown_labels(axis: Any) -> list[Any]:
     ]
 
 
-@pytest.mark.parametrize("scale", [1, 40, 1_400, 210_833, 31_415_926])
+@pytest.mark.parametrize("scale", [1, 40, 1_400, 17_000, 210_833, 31_415_926])
 def test_labels_of_a_corpus_do_not_overlap(scale: int) -> None:
     figure = recall_plots.corpus_figure("a $name$ of a corpus", make_statistics(scale))
     figure.draw_without_rendering()
@@ -69,11 +69,11 @@ def test_labels_of_a_corpus_do_not_overlap(scale: int) -> None:
             boxes.sort(key=lambda box: getattr(box, f"{side}0"))
             for box, following in pairwise(boxes):
                 gap = getattr(following, f"{side}0") - getattr(box, f"{side}1")
-                assert gap > 0, (axes.get_title(), side, scale)
+                assert gap >= LEAST_GAPS[side], (axes.get_title(), side, scale)
 
 
 def test_a_word_does_not_take_the_room_of_its_bar() -> None:
-    figure = recall_plots.corpus_figure("news", make_statistics(1000))
+    figure = recall_plots.corpus_figure("news", make_statistics(1000, "long"))
     figure.draw_without_rendering()
     words = next(axes for axes in figure.axes if axes.get_title() == "frequent words")
     assert len(words.patches) == 15

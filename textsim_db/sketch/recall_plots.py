@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import PurePath
 from typing import Any
 
-from textsim_db.errors import ConfigurationError
+from textsim_db.errors import ConfigurationError, install_extra
 from textsim_db.results import Frequency, RecallReport, Statistics
 from textsim_db.settings import Bands
 
@@ -142,6 +142,6 @@ def _figure_class() -> Any:
         from matplotlib.figure import Figure
     except ImportError as error:
         raise ConfigurationError(
-            "plots need matplotlib, which is not installed: pip install 'textsim-db[plot]'"
+            f"plots need matplotlib, which is not installed: {install_extra('plot')}"
         ) from error
     return Figure
