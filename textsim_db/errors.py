@@ -95,6 +95,11 @@ class RecipeError(TextsimError):
     """The installed version of textsim-db does not compute the signatures of the corpus."""
 
 
+def install_extra(name: str) -> str:
+    """Return the command that installs an extra; no package is published yet."""
+    return f"pip install '.[{name}]' in a checkout of textsim-db"
+
+
 def shown(text: str) -> str:
     """Return a text with control characters escaped, to show it on one line."""
     if text.isprintable():

@@ -96,6 +96,23 @@ END $$;
 COMMENT ON FUNCTION textsim._shared_buckets(integer[], integer[])
     IS 'the buckets that two signatures share, in order';
 
+CREATE FUNCTION textsim._search_threshold(c textsim.corpus, threshold double precision)
+RETURNS double precision
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF textsim._check_threshold(c, threshold) < c.threshold THEN
+        RAISE WARNING
+            'threshold % is below %, the threshold of corpus "%": % %% of the documents at % are found',
+            threshold, c.threshold, c.name,
+            round(least(99.9, 100 * textsim._pair_recall(threshold, c.bands, c.rows))::numeric, 1), threshold
+            USING HINT = 'textsim rebuild lowers the threshold of a corpus.';
+    END IF;
+    RETURN coalesce(threshold, c.threshold);
+END $$;
+COMMENT ON FUNCTION textsim._search_threshold(textsim.corpus, double precision)
+    IS 'the threshold of a search, by default the threshold of the corpus; a warning with the share that is '
+    'found if it is lower';
+
 CREATE FUNCTION textsim._neighbours(
     corpus text, document_key text, threshold double precision, max_results integer, language text)
 RETURNS TABLE (key text, similarity double precision)
@@ -112,7 +129,7 @@ BEGIN
         RETURN;
     END IF;
     PERFORM textsim._warn_unindexed(c);
-    threshold := coalesce(textsim._check_threshold(c, threshold), c.threshold);
+    threshold := textsim._search_threshold(c, threshold);
     EXECUTE format(
         'SELECT d.id, d.normal_form, d.word_ids, d.shingle_count, '
             'textsim._buckets(d.signature, $2, $3) AS buckets '
@@ -167,12 +184,14 @@ END $$;
 COMMENT ON FUNCTION textsim.candidates(text, text, text)
     IS 'Returns the documents that share a bucket with a text, and how many buckets (shared), most '
     'first. In an exact corpus they share as many as the sizes of both texts require. Nothing is '
-    'verified: matches() returns the documents that are similar. With language, only documents in '
+    'verified: matches() returns the documents that are similar. A part of a long document shares few '
+    'buckets with it: in an exact corpus a text of n shingles and a document of more than n / threshold are '
+    'never candidates. With language, only documents in '
     'this language are returned.';
 
 CREATE FUNCTION textsim.matches(
     corpus text, body text,
-    threshold double precision DEFAULT NULL, max_results integer DEFAULT 10,
+    threshold double precision DEFAULT NULL, max_results integer DEFAULT NULL,
     language text DEFAULT NULL)
 RETURNS TABLE (key text, similarity double precision)
 LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 10
@@ -189,7 +208,7 @@ BEGIN
         RETURN;
     END IF;
     PERFORM textsim._warn_unindexed(c);
-    threshold := coalesce(textsim._check_threshold(c, threshold), c.threshold);
+    threshold := textsim._search_threshold(c, threshold);
     RETURN QUERY EXECUTE format(
         'SELECT * FROM textsim.%I($1, $2, $3, NULL, $4, NULL, $5, $6, $7)', '_search_' || c.id)
     USING textsim._query_buckets(c, shingle_values, threshold), shingle_values, form,
@@ -198,12 +217,13 @@ END $$;
 COMMENT ON FUNCTION textsim.matches(text, text, double precision, integer, text)
     IS 'Returns the documents similar to a text and their exact similarity, best first. threshold is '
     'the least similarity, by default the threshold of the corpus. Below that, some matches are '
-    'not found, and an exact corpus raises an error. max_results limits the rows (NULL: no limit). With language, only documents in '
-    'this language are returned.';
+    'not found: a warning says which share is found, and an exact corpus raises an error. max_results '
+    'limits the rows before the conditions of the caller; by default all are returned, however many there '
+    'are. With language, only documents in this language are returned.';
 
 CREATE FUNCTION textsim.neighbours(
     corpus text, key text,
-    threshold double precision DEFAULT NULL, max_results integer DEFAULT 10,
+    threshold double precision DEFAULT NULL, max_results integer DEFAULT NULL,
     language text DEFAULT NULL)
 RETURNS TABLE (key text, similarity double precision)
 LANGUAGE sql STABLE PARALLEL SAFE ROWS 10
@@ -322,7 +342,7 @@ BEGIN
         ) m
         WHERE m.similarity >= $3
         $query$, 'band_' || c.id, 'document_' || c.id)
-    USING c.unit, c.shingle_length, coalesce(textsim._check_threshold(c, threshold), c.threshold),
+    USING c.unit, c.shingle_length, textsim._search_threshold(c, threshold),
         textsim._check_language(c, language), CASE WHEN c.bands IS NULL THEN c.threshold END;
 END $$;
 COMMENT ON FUNCTION textsim.pairs(text, double precision, text)

@@ -207,9 +207,6 @@ BEGIN ATOMIC
     SELECT CASE
         WHEN c.relkind = 'p' OR c.relispartition
             THEN 'it is partitioned or a partition, and the corpus is unique; expected a plain table'
-        WHEN row_security_active(c.oid)
-            THEN 'row security hides rows of it from this role, and the corpus is unique: all rows must be '
-                'compared'
         WHEN NOT EXISTS (
                 SELECT FROM pg_index i JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = key_column
                 WHERE i.indrelid = c.oid AND i.indisunique AND i.indimmediate AND i.indisvalid
@@ -222,6 +219,14 @@ BEGIN ATOMIC
 END;
 COMMENT ON FUNCTION textsim._unique_table_fault(regclass, name)
     IS 'the reason why a table cannot be attached to a unique corpus, or NULL';
+
+CREATE FUNCTION textsim._hidden_rows_fault(relation regclass) RETURNS text
+LANGUAGE sql STABLE STRICT PARALLEL SAFE
+RETURN CASE WHEN row_security_active(relation)
+    THEN 'row security hides rows of it from this role, and the corpus is unique: all rows must be compared'
+END;
+COMMENT ON FUNCTION textsim._hidden_rows_fault(regclass)
+    IS 'the reason why this role cannot attach a table to a unique corpus, or NULL';
 
 CREATE FUNCTION textsim._index_existing(c textsim.corpus, source textsim.source, keeps_twins boolean)
 RETURNS text[]
@@ -326,7 +331,8 @@ BEGIN
     PERFORM textsim._lock_tree(relation, false);
     PERFORM textsim._refuse_table(relation, coalesce(
         textsim._columns_fault(relation, key_column, text_column),
-        CASE WHEN c.is_unique THEN textsim._unique_table_fault(relation, key_column) END));
+        CASE WHEN c.is_unique THEN textsim._unique_table_fault(relation, key_column) END,
+        CASE WHEN c.is_unique THEN textsim._hidden_rows_fault(relation) END));
     source := textsim._prepare_source(corpus, relation, key_column, text_column, mode);
     PERFORM textsim._create_triggers(source);
     IF c.is_unique THEN

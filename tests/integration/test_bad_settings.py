@@ -90,13 +90,13 @@ def test_impossible_thresholds_are_refused(corpus: ts.Corpus, threshold: Any) ->
             call()
 
 
-@pytest.mark.parametrize("limit", [0, -1, 1.5, "3", True])
-def test_impossible_limits_are_refused(corpus: ts.Corpus, limit: Any) -> None:
+@pytest.mark.parametrize("max_results", [0, -1, 1.5, "3", True])
+def test_impossible_limits_are_refused(corpus: ts.Corpus, max_results: Any) -> None:
     for call in (
-        lambda: corpus.query("t", limit=limit),
-        lambda: corpus.query_many(["t"], limit=limit),
+        lambda: corpus.query("t", max_results=max_results),
+        lambda: corpus.query_many(["t"], max_results=max_results),
     ):
-        with pytest.raises(ts.ConfigurationError, match="limit is"):
+        with pytest.raises(ts.ConfigurationError, match="max_results is"):
             call()
 
 

@@ -99,6 +99,33 @@ def test_real_texts_have_equal_buckets_in_sql_and_python(
     assert list(differences(connection, corpora, texts)) == []
 
 
+def test_searches_return_all_matches_by_default(
+    db: ts.Database, connection: Connection, seed: int
+) -> None:
+    corpus = db.create_corpus("c")
+    (_, text), *_ = documents(1, words=30, planted=0, seed=seed)
+    corpus.add_many((str(i), text) for i in range(20_000))
+    connection.execute("CREATE TABLE post (id int PRIMARY KEY, tenant int)")
+    connection.execute(
+        "INSERT INTO post SELECT i, CASE i WHEN 15000 THEN 9 ELSE 1 END FROM generate_series(0, 19999) i"
+    )
+    for search, value in (("matches", text), ("neighbours", "3")):
+        others = 20_000 - (search == "neighbours")
+        count = f"SELECT count(*) FROM textsim.{search}('c', %s"
+        assert connection.execute(f"{count})".encode(), [value]).fetchone() == (others,)
+        found = connection.execute(
+            f"SELECT m.key FROM textsim.{search}('c', %s) m JOIN post p ON p.id = m.key::int "
+            "WHERE p.tenant = 9".encode(),
+            [value],
+        ).fetchall()
+        assert found == [("15000",)]
+        limited = f"{count}, max_results => 11)".encode()
+        assert connection.execute(limited, [value]).fetchone() == (11,)
+    assert len(corpus.query(text)) == 20_000
+    assert len(corpus.query_many([text])[0]) == 20_000
+    assert len(corpus.neighbours("3")) == 19_999
+
+
 @pytest.mark.parametrize("shingle", sample(["word:3", "char:5", "word:1"], 3))
 def test_searches_in_sql_equal_those_in_python(
     db: ts.Database, connection: Connection, shingle: str
@@ -111,12 +138,12 @@ def test_searches_in_sql_equal_those_in_python(
         assert connection.execute(
             "SELECT * FROM textsim.candidates('c', %s)", [text]
         ).fetchall() == (list(map(tuple, corpus.candidates(text))))
-        expected = [match[:2] for match in corpus.query(text, threshold=0.3, limit=10)]
+        expected = [match[:2] for match in corpus.query(text, threshold=0.3)]
         matches = connection.execute(
             "SELECT * FROM textsim.matches('c', %s, 0.3)", [text]
         ).fetchall()
         assert matches == expected
-        neighbours = [match[:2] for match in corpus.neighbours(key, threshold=0.3, limit=3)]
+        neighbours = [match[:2] for match in corpus.neighbours(key, threshold=0.3, max_results=3)]
         query = "SELECT * FROM textsim.neighbours('c', %s, 0.3, 3)"
         assert connection.execute(query, [key]).fetchall() == neighbours
     assert len(list(corpus.pairs(0.3))) > 10
@@ -185,14 +212,13 @@ CHANGES = {
     "drop_corpus": ("'c'", {0: "name of the corpus"}),
     "create_view": ("'c', 'v'", {0: "name of the corpus", 1: "name of the view"}),
     "attach": (
-        "'c', 't', 'id', 'body', NULL, 'error', 'refuse'",
+        "'c', 't', 'id', 'body', NULL, 'refuse'",
         {
             0: "name of the corpus",
             1: "table",
             2: "table",
             3: "table",
-            5: "on_duplicate",
-            6: "existing",
+            5: "existing",
         },
     ),
     "detach": ("'c', 't'", {0: "name of the corpus", 1: "not attached"}),

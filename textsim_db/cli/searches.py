@@ -37,12 +37,12 @@ MeasureOption = Annotated[
         "similarity, or the greatest distance.",
     ),
 ]
-Limit = Annotated[
-    int,
+MaxResults = Annotated[
+    int | None,
     typer.Option(
         parser=positive_number,
         metavar="NUMBER",
-        help="Print at most this many results, the most similar first.",
+        help="Print at most this many results, the most similar first. Default: all.",
     ),
 ]
 
@@ -60,7 +60,7 @@ def query(
         typer.Option(metavar="PATH", help='Read the text from a file; "-" is standard input.'),
     ] = None,
     threshold: Threshold = None,
-    limit: Limit = 10,
+    max_results: MaxResults = None,
     measure: MeasureOption = _JACCARD,
     language: LanguageLimit = None,
     form: FormatOption = Format.TABLE,
@@ -73,7 +73,7 @@ def query(
 
     Examples:
     - `textsim query news "the text to look for" --threshold 0.5`
-    - `textsim query news --file article.txt --limit 3 --format jsonl`
+    - `textsim query news --file article.txt --max-results 3 --format jsonl`
     - `textsim query news "the text" --measure cosine --threshold 0.9`
 
     """
@@ -83,7 +83,7 @@ def query(
     searched = _read_whole(name) if name is not None else str(text)
     with connect(database_url) as db:
         opened = db.corpus(corpus)
-        matches = opened.query(searched, threshold, limit, measure, language)
+        matches = opened.query(searched, threshold, max_results, measure, language)
         _write_matches(opened, matches, threshold, measure, form)
 
 
@@ -91,7 +91,7 @@ def neighbours(
     corpus: CorpusName,
     key: Annotated[str, typer.Argument(metavar="KEY", help="Key of the document.")],
     threshold: Threshold = None,
-    limit: Limit = 10,
+    max_results: MaxResults = None,
     measure: MeasureOption = _JACCARD,
     language: LanguageLimit = None,
     form: FormatOption = Format.TABLE,
@@ -105,7 +105,7 @@ def neighbours(
     """
     with connect(database_url) as db:
         opened = db.corpus(corpus)
-        matches = opened.neighbours(key, threshold, limit, measure, language)
+        matches = opened.neighbours(key, threshold, max_results, measure, language)
         _write_matches(opened, matches, threshold, measure, form)
 
 
@@ -185,18 +185,10 @@ def _write_matches(
     rows = ((match.similarity, match.estimate, match.key) for match in matches)
     if write((_column(measure), "estimate", "key"), rows, form):
         return
-    config = corpus.config
-    if measure != _JACCARD:
-        print_message("no candidate reaches the threshold; candidates share a bucket with the text")
-        return
-    if threshold is None or threshold >= config.threshold:
-        print_message("no document is that similar")
-        return
-    probability = min(config.probability(threshold), 0.999)
-    print_message(
-        f"no document was found. The corpus was created for similarities of {config.threshold:g} and "
-        f"above: it finds {probability:.1%} of the documents at {threshold:g}"
+    is_complete = measure == _JACCARD and (
+        threshold is None or threshold >= corpus.config.threshold
     )
+    print_message("no document is that similar" if is_complete else "no candidate is that similar")
 
 
 def _column(measure: str) -> str:

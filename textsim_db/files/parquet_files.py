@@ -9,7 +9,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from textsim_db.errors import InputError
+from textsim_db.errors import InputError, install_extra
 from textsim_db.files.record_files import Columns, Mask, Record, Records
 from textsim_db.text.utf8 import MAX_BYTES
 
@@ -135,6 +135,6 @@ def pyarrow_parquet() -> Any:
         import pyarrow.parquet
     except ImportError as error:
         raise InputError(
-            "Parquet needs pyarrow, which is not installed: pip install 'textsim-db[parquet]'"
+            f"Parquet needs pyarrow, which is not installed: {install_extra('parquet')}"
         ) from error
     return pyarrow.parquet

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from textsim_db.errors import ConfigurationError
+from textsim_db.errors import ConfigurationError, install_extra
 from textsim_db.text.array_types import Int32Array
 from textsim_db.text.numba_compiler import inlined_kernel, kernel
 from textsim_db.text.tokens import Tokens
@@ -77,7 +77,7 @@ def check_installed() -> None:
         import py3langid.langid  # noqa: F401
     except ImportError as error:
         raise ConfigurationError(
-            "identifying languages needs py3langid: pip install 'textsim-db[languages]'"
+            f"identifying languages needs py3langid: {install_extra('languages')}"
         ) from error
 
 
