@@ -122,10 +122,10 @@ def test_every_pair_of_formats(source: str, target: str) -> None:
         assert [record.text for record in copied] == [row[TEXT] for row in expected]
 
 
-@pytest.mark.parametrize(("source", "target"), PAIRS)
+@pytest.mark.parametrize(
+    ("source", "target"), [pair for pair in PAIRS if pair[0][:3] == pair[1][:3] != "par"]
+)
 def test_lines_of_the_same_format_are_copied_byte_for_byte(source: str, target: str) -> None:
-    if source.removesuffix(".gz") != target.removesuffix(".gz") or "parquet" in source:
-        pytest.skip("another format")
     content = {
         "jsonl": b'{"text":  "\\u00e9",  "n": 1.50, "n": 2}\r\n',
         "csv": b'text,"n"\r\n"a", 1.50 \r\n',
@@ -159,7 +159,12 @@ def test_parquet_that_stays_parquet_keeps_its_schema() -> None:
 
 
 def test_members_that_records_lack_are_null_in_their_column() -> None:
-    rows = [{"text": "a"}, {"text": "b", "n": 1}, {"n": 2.5, "tags": ["x", None]}, {"o": {"b": {}}}]
+    rows: list[dict[str, Any]] = [
+        {"text": "a"},
+        {"text": "b", "n": 1},
+        {"n": 2.5, "tags": ["x", None]},
+        {"o": {"b": {}}},
+    ]
     rows[3] = {"o": {"a": [1]}, "text": "c", "nothing": None}
     Path("in.jsonl").write_bytes(as_jsonl([*rows, {"o": {"b": "x"}, "tags": []}]))
     convert("in.jsonl", "out.parquet", text="text")
