@@ -17,6 +17,10 @@ Result = TypeVar("Result")
 class TextsimError(Exception):
     """The base of all errors of textsim-db."""
 
+    def __str__(self) -> str:
+        """Return the message; a lone surrogate, as a key may have, is escaped to be printable."""
+        return super().__str__().encode(errors="backslashreplace").decode()
+
 
 class ConfigurationError(TextsimError, ValueError):
     """A setting or an argument is not possible, such as a threshold of 0."""

@@ -20,7 +20,7 @@ from tests.support.commands import Textsim, process
 from tests.support.records import as_csv, as_jsonl, as_parquet, ids_of, records
 from tests.support.sampling import sample
 from textsim_db.db import stored_corpus
-from textsim_db.files import open_records, record_files
+from textsim_db.files.record_files import Columns, RecordFile
 from textsim_db.write.temporary_corpora import PREFIX
 
 pytestmark = pytest.mark.one_server
@@ -82,8 +82,9 @@ def test_pipes(textsim: Textsim) -> None:
     assert ids_of("out.jsonl") == ["a", "b", "d"]
     assert sorted(os.listdir()) == ["in.jsonl", "out.jsonl", "pipe.jsonl", "report.jsonl"]
     Path("in.parquet").write_bytes(as_parquet(records()))
-    with subprocess.Popen(["timeout", "60", "cp", "pipe.jsonl", "out.parquet"]) as copier:
-        textsim("dedupe", "in.parquet", "-o", "pipe.jsonl")
+    os.mkfifo("pipe.parquet")
+    with subprocess.Popen(["timeout", "60", "cp", "pipe.parquet", "out.parquet"]) as copier:
+        textsim("dedupe", "in.parquet", "-o", "pipe.parquet")
         assert copier.wait() == 0
     assert ids_of("out.parquet") == ["a", "b", "d"]
 
@@ -129,10 +130,11 @@ def test_a_full_disk(textsim: Textsim) -> None:
     Path("in.jsonl").write_bytes(as_jsonl(records()))
     with (
         Path("/dev/full").open("wb", buffering=0) as full,
-        open_records.open_records("in.jsonl", record_files.Columns("text")) as opened,
+        RecordFile("in.jsonl", Columns("text")) as opened,
+        opened._reader() as reader,
         pytest.raises(OSError, match="No space"),
     ):
-        opened._copy(np.ones(5, bool), full, False)
+        reader.copy(np.ones(5, bool), full)
     # A device of the test's own: root could replace /dev/full itself.
     try:
         os.mknod("full.jsonl", stat.S_IFCHR | 0o666, os.stat("/dev/full").st_rdev)

@@ -9,6 +9,7 @@ import typer
 
 from textsim_db.cli.connections import connect
 from textsim_db.cli.messages import count, print_message
+from textsim_db.cli.one_text import read_one_text
 from textsim_db.cli.options import (
     CorpusName,
     DatabaseUrl,
@@ -18,7 +19,6 @@ from textsim_db.cli.options import (
     positive_number,
 )
 from textsim_db.cli.output import Format, FormatOption, write
-from textsim_db.errors import shown
 
 if TYPE_CHECKING:
     from textsim_db.corpus import Corpus
@@ -80,7 +80,7 @@ def query(
     if (text is None) == (file is None):
         raise typer.BadParameter("give either a text or --file", param_hint="TEXT")
     name = "-" if text == "-" else file
-    searched = _read_whole(name) if name is not None else str(text)
+    searched = read_one_text(name, "searched for") if name is not None else str(text)
     with connect(database_url) as db:
         opened = db.corpus(corpus)
         matches = opened.query(searched, threshold, max_results, measure, language)
@@ -167,16 +167,6 @@ def clusters(
     write(columns, rows, form)
     documents = sum(len(cluster.keys) for cluster in similar)
     print_message(f"{count(len(similar), 'cluster')} of {count(documents, 'document')} found")
-
-
-def _read_whole(name: str) -> str:
-    from textsim_db.files.file_kinds import Kind, kind_of
-    from textsim_db.files.read_documents import read_text
-
-    text = read_text(name)
-    if name != "-" and kind_of(name) is not Kind.TEXT:
-        print_message(f"{shown(name)} is searched for as one text, not document by document")
-    return text
 
 
 def _write_matches(
