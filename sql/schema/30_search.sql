@@ -3,7 +3,10 @@
 -- Private functions
 
 CREATE FUNCTION textsim._normal_form_of(word_ids integer[]) RETURNS text
-LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+SET enable_seqscan = off  -- a plan from the time when the dictionary was empty is used when it is full
+AS $$
 BEGIN
     RETURN (
         SELECT coalesce(string_agg(w.word, ' ' ORDER BY u.place), '')
@@ -12,7 +15,10 @@ END $$;
 COMMENT ON FUNCTION textsim._normal_form_of(integer[]) IS 'the normal form with these word ids';
 
 CREATE FUNCTION textsim._word_numbers(form text) RETURNS integer[]
-LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+SET enable_seqscan = off  -- a plan from the time when the dictionary was empty is used when it is full
+AS $$
 DECLARE
     ids integer[] := array(
         SELECT w.id

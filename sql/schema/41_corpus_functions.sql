@@ -25,8 +25,12 @@ BEGIN
     IF candidates = '{}' THEN
         RETURN;
     END IF;
-    -- The words of the text have no ids yet. Only word shingles up to 3 are compared by word ids.
-    IF own_ids IS NULL AND {unit} = 'word' AND {n} <= 3 THEN
+    -- The words of the text have no ids yet. Only word shingles up to 3 are compared by word ids, and only
+    -- with documents that have them.
+    IF own_ids IS NULL AND {unit} = 'word' AND {n} <= 3 AND EXISTS (
+        SELECT FROM textsim.document_{id} d
+        WHERE d.id = ANY (candidates) AND d.key IS DISTINCT FROM own_key AND d.word_ids IS NOT NULL)
+    THEN
         own_ids := textsim._word_numbers(own_form);
         own_count := coalesce(
             own_count, textsim._count_shingles(own_form, own_values, {unit}, {n}));
@@ -142,7 +146,8 @@ BEGIN
         DELETE FROM textsim.band_{id} WHERE bucket = ANY (changed) AND document_id = new_id;
     END IF;
     INSERT INTO textsim.band_{id} (bucket, document_id)
-    SELECT b, new_id FROM unnest(new_buckets) b WHERE b = ANY (changed);
+    SELECT b, new_id FROM unnest(new_buckets) b
+    WHERE b IN (SELECT c FROM unnest(changed) c);  -- hashed; = ANY would compare each with all
     RETURN 'written';
 END $$;
 COMMENT ON FUNCTION textsim._write_{id}(integer, text, text, boolean)
