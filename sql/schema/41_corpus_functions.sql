@@ -104,8 +104,8 @@ BEGIN
                     PERFORM textsim._raise_taken_key({id}, stored.source_id, document_key);
                 END IF;
                 -- The caller's transaction must not fail, so a worker sets the key aside with an error.
-                INSERT INTO textsim.pending (corpus_id, source_id, keys)
-                VALUES ({id}, source, ARRAY[document_key]);
+                INSERT INTO textsim.pending (kind, corpus_id, source_id, keys)
+                VALUES ('change', {id}, source, ARRAY[document_key]);
                 RETURN false;
             END IF;
             IF form COLLATE "C" = coalesce(stored.normal_form, textsim._normal_form_of(stored.word_ids))
@@ -151,8 +151,9 @@ BEGIN
     INSERT INTO textsim.band_{id} (bucket, document_id)
     SELECT b, new_id FROM unnest(new_buckets) b WHERE b = ANY (changed);
     IF is_stored IS NULL AND form <> '' THEN
-        INSERT INTO textsim.pending (corpus_id, source_id, keys)
-        VALUES ({id}, source, ARRAY[document_key]);
+        INSERT INTO textsim.pending (kind, corpus_id, source_id, keys)
+        VALUES (CASE WHEN source IS NULL THEN 'words' ELSE 'change' END, {id}, source,
+            ARRAY[document_key]);
     END IF;
     RETURN true;
 END $$;

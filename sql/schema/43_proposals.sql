@@ -45,8 +45,8 @@ BEGIN
     -- The row of a key that exists may not be inserted, so its document must stay.
     is_written := textsim._write_document(c, source, document_key, body, policy => 'propose');
     IF is_written THEN
-        INSERT INTO textsim.pending (corpus_id, source_id, keys)
-        VALUES (c.id, -source, ARRAY[document_key, md5(body)]);
+        INSERT INTO textsim.pending (kind, corpus_id, source_id, keys)
+        VALUES ('change', c.id, -source, ARRAY[document_key, md5(body)]);
     END IF;
     RETURN is_written IS NOT NULL;
 END $$;
@@ -66,8 +66,8 @@ BEGIN
     END IF;
     DELETE FROM textsim.pending p
     WHERE p.id >= first_entry AND p.source_id = -source AND p.keys[1] = document_key;
-    INSERT INTO textsim.pending (corpus_id, source_id, keys)
-    SELECT s.corpus_id, -source, ARRAY[document_key, 'settled'] FROM textsim.source s WHERE s.id = source;
+    INSERT INTO textsim.pending (kind, corpus_id, source_id, keys)
+    SELECT 'change', s.corpus_id, -source, ARRAY[document_key, 'settled'] FROM textsim.source s WHERE s.id = source;
 END $$;
 COMMENT ON FUNCTION textsim._settle_proposal(integer, text)
     IS 'note that an UPDATE or DELETE inside an INSERT has decided what the document of a key is';

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any, cast
 
 import psycopg
@@ -14,7 +14,7 @@ from sqlalchemy import Engine
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.pool import AssertionPool, SingletonThreadPool, StaticPool
 
-from textsim_db.db import connections, statements
+from textsim_db.db import connections, statements, supervision
 from textsim_db.db.connections import ENCODING, lend
 from textsim_db.errors import ConfigurationError, DatabaseError, DatabaseUnavailable
 
@@ -203,13 +203,16 @@ def transaction(engine: Engine) -> Iterator[Connection]:
     """Lend a connection in a transaction that commits at the end, or rolls back on an error.
 
     The transaction is READ COMMITTED, even if the role or the user's engine has another default. After
-    waiting for a lock it must see the rows that were committed meanwhile.
+    waiting for a lock it must see the rows that were committed meanwhile. A transaction of a worker is
+    supervised.
     """
+    supervisor = supervision.current()
     with lend(engine) as connection:
         before = connection.isolation_level
         connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
         try:
-            with connection.transaction():
+            limits = nullcontext() if supervisor is None else supervisor.limiting(connection)
+            with connection.transaction(), limits:
                 yield connection
         finally:
             if connections.is_idle(connection):
