@@ -101,8 +101,8 @@ BEGIN
                     PERFORM textsim._raise_taken_key({id}, stored.source_id, document_key);
                 END IF;
                 -- The caller's transaction must not fail, so a worker sets the key aside with an error.
-                INSERT INTO textsim.pending (corpus_id, source_id, keys)
-                VALUES ({id}, source, ARRAY[document_key]);
+                INSERT INTO textsim.pending (kind, corpus_id, source_id, keys)
+                VALUES ('change', {id}, source, ARRAY[document_key]);
                 RETURN 'unchanged';
             END IF;
             IF form COLLATE "C" = coalesce(stored.normal_form, textsim._normal_form_of(stored.word_ids))

@@ -56,8 +56,8 @@ BEGIN
         RAISE EXCEPTION 'row security hides rows' USING ERRCODE = 'insufficient_privilege';
     END IF;
     EXECUTE format($query$
-        INSERT INTO textsim.pending (corpus_id, source_id, keys)
-        SELECT $1, $2, array_agg(r.key)
+        INSERT INTO textsim.pending (kind, corpus_id, source_id, keys)
+        SELECT 'change', $1, $2, array_agg(r.key)
         FROM (
             SELECT concat(t.%1$I) AS key, (row_number() OVER () - 1) / 10000 AS number
             FROM ONLY %2$s t WHERE t.%3$I IS NOT NULL
@@ -67,7 +67,7 @@ BEGIN
     USING source.corpus_id, source.id;
 -- If the partition is locked, dropped or not readable by this role, the whole table is compared.
 EXCEPTION WHEN OTHERS THEN
-    INSERT INTO textsim.pending (corpus_id, source_id) VALUES (source.corpus_id, source.id);
+    PERFORM textsim._enqueue_comparison(source.corpus_id, source.id);
 END $$;
 COMMENT ON FUNCTION textsim._log_partition(textsim.source, regclass) IS 'log the rows of a new partition';
 
@@ -85,7 +85,7 @@ BEGIN
     END IF;
     partitions := textsim._new_partitions(source.shape, current_shape);
     IF partitions IS NULL THEN
-        INSERT INTO textsim.pending (corpus_id, source_id) VALUES (source.corpus_id, number);
+        PERFORM textsim._enqueue_comparison(source.corpus_id, number);
     ELSE
         PERFORM textsim._log_partition(source, p.oid::regclass)
         FROM unnest(partitions) p (oid) JOIN pg_class c ON c.oid = p.oid AND c.relkind = 'r';

@@ -73,7 +73,7 @@ BEGIN
                 HINT = 'Attach the table with textsim.attach, which creates the triggers.';
     END IF;
     IF compare THEN
-        PERFORM textsim._enqueue(activated.corpus_id, activated.id, NULL);
+        PERFORM textsim._enqueue_comparison(activated.corpus_id, activated.id);
     END IF;
 END $$;
 COMMENT ON FUNCTION textsim._activate_source(integer, boolean)
@@ -87,10 +87,9 @@ BEGIN
     EXECUTE format('DROP FUNCTION IF EXISTS textsim.%I()', '_changes_' || number);
     UPDATE textsim.source s SET active = false WHERE s.id = number;
     -- The words of documents that were written inline may still need ids.
-    UPDATE textsim.pending p SET source_id = NULL
+    UPDATE textsim.pending p SET kind = 'words', source_id = NULL
     FROM textsim.source s
-    WHERE p.source_id = number AND p.keys IS NOT NULL AND p.error IS NULL
-        AND s.id = number AND s.mode = 'inline';
+    WHERE p.source_id = number AND p.kind = 'change' AND s.id = number AND s.mode = 'inline';
     DELETE FROM textsim.pending p WHERE p.source_id = number;
 END $$;
 COMMENT ON FUNCTION textsim._release_source(integer)

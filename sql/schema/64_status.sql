@@ -18,7 +18,7 @@ BEGIN ATOMIC
     SELECT s.* FROM textsim.source s
     WHERE s.corpus_id = _uncompared.corpus_id AND s.active AND EXISTS (
         SELECT FROM textsim.pending p
-        WHERE p.source_id = s.id AND p.keys IS NULL AND p.error IS NULL);
+        WHERE p.source_id = s.id AND p.kind = 'compare');
 END;
 COMMENT ON FUNCTION textsim._uncompared(integer)
     IS 'the attached tables of a corpus that must still be compared with their documents';
@@ -47,6 +47,8 @@ BEGIN ATOMIC
     FROM pg_attribute a
     JOIN pg_trigger t
         ON t.tgrelid = a.attrelid AND t.tgname = textsim._trigger_name(source.id, 'update')
+            -- A trigger for statements finds the columns by their names.
+            AND (t.tgtype & 1) = 1
     WHERE a.attrelid = source.relation AND a.attname IN (source.key_column, source.text_column)
         AND NOT EXISTS (
             SELECT FROM pg_depend d
@@ -75,7 +77,7 @@ BEGIN ATOMIC
         -- The log may already ask for a comparison, for example from the trigger on TRUNCATE.
         AND NOT EXISTS (
             SELECT FROM textsim.pending p
-            WHERE p.source_id = source.id AND p.keys IS NULL AND p.error IS NULL);
+            WHERE p.source_id = source.id AND p.kind = 'compare');
 END;
 COMMENT ON FUNCTION textsim._source_problems(textsim.source)
     IS 'the reasons why changes of an attached table are missed, for any role that indexes it';

@@ -11,7 +11,7 @@ REVOKE EXECUTE ON FUNCTION textsim._note_shape(integer, text[], text[]) FROM PUB
 CREATE FUNCTION textsim._grant_writing(role regrole, relations regclass[]) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    EXECUTE format('GRANT INSERT, UPDATE, DELETE ON textsim.pending, %s TO %s',
+    EXECUTE format('GRANT INSERT, UPDATE, DELETE ON textsim.pending, textsim.worker, %s TO %s',
         array_to_string(relations, ', '), role);
     -- Not the column id: only the sequence gives out ids.
     EXECUTE format('GRANT INSERT (hash, word) ON textsim.word TO %s', role);

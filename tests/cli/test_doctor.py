@@ -78,7 +78,9 @@ def test_a_table_that_no_worker_indexes(
     assert "the oldest change 3,6" in _facts(found, "behind", "fault")
     assert "textsim worker" in _facts(found, "behind", "fault")
     connection.execute("ALTER TABLE article DISABLE TRIGGER USER")
-    connection.execute("UPDATE textsim.pending SET error = 'a reason', created_at = now()")
+    connection.execute(
+        "UPDATE textsim.pending SET kind = 'failed', error = 'a reason', created_at = now()"
+    )
     found = examine(status=1)
     assert "is disabled: changes are missed" in _facts(found, "behind", "fault")
     assert "1 document set aside" in _facts(found, "behind", "fault")

@@ -91,15 +91,16 @@ def test_status_estimates_a_large_backlog(corpus: ts.Corpus, connection: Connect
     assert (status.pending, status.is_estimate) == (50_000, False)
     connection.execute("DELETE FROM textsim.pending")
     connection.execute(
-        "INSERT INTO textsim.pending (corpus_id, source_id) SELECT corpus_id, id FROM textsim.source"
+        "INSERT INTO textsim.pending (kind, corpus_id, source_id) "
+        "SELECT 'compare', corpus_id, id FROM textsim.source"
     )
     status = corpus.status()
     assert status.is_estimate
     assert 40_000 < status.pending < 60_000
     connection.execute("DELETE FROM textsim.pending")
     connection.execute(
-        "INSERT INTO textsim.pending (corpus_id, source_id, keys) "
-        "SELECT s.corpus_id, s.id, array(SELECT i::text FROM generate_series(1, 10000) i) "
+        "INSERT INTO textsim.pending (kind, corpus_id, source_id, keys) "
+        "SELECT 'change', s.corpus_id, s.id, array(SELECT i::text FROM generate_series(1, 10000) i) "
         "FROM textsim.source s CROSS JOIN generate_series(1, 101)"
     )
     status = corpus.status()

@@ -23,7 +23,7 @@ from tests.support.sources import (
 from tests.support.waiting import CLIENT_WAITS_FOR_A_LOCK, PATIENCE_SECONDS, wait_for, wait_until
 from tests.support.workers import count_leased, running_worker
 from textsim_db.sync import pieces, source_rows
-from textsim_db.sync.claim_entries import GIVE_UP_TRIES
+from textsim_db.sync.claim_entries import SET_ASIDE_TRIES
 
 pytestmark = pytest.mark.one_server
 
@@ -142,7 +142,7 @@ def test_waiting_for_a_locked_table_does_not_count_as_a_try(
     with psycopg.connect(db.url) as holder:
         holder.execute("LOCK TABLE t")
         with running_worker(db, lease=0.05):
-            wait_for(lambda: claims > 2 * GIVE_UP_TRIES)
+            wait_for(lambda: claims > 2 * SET_ASIDE_TRIES)
             holder.rollback()
             wait_for(lambda: len(corpus) == 106)
     assert corpus.failures() == []

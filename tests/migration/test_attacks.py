@@ -63,7 +63,7 @@ VALID = [
     "_drop_relations(1)",
     "_make_functions(1)",
     "_grant_ids(1)",
-    "_enqueue(1, 1, NULL)",
+    "_enqueue_comparison(1, 1)",
     "_replace_corpus(1, 2)",
 ]
 

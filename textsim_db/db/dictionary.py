@@ -16,7 +16,7 @@ import psycopg
 from sqlalchemy import Engine
 
 from textsim_db.db import statements
-from textsim_db.db.engine import Connection, autocommit
+from textsim_db.db.engine import Connection, autocommit, transaction
 from textsim_db.db.retries import is_timeout, repeated
 from textsim_db.errors import DatabaseError
 
@@ -123,7 +123,7 @@ class Dictionary:
         import numpy as np
 
         def add(_: int) -> Int32Array:
-            with autocommit(self._engine) as connection:
+            with transaction(self._engine) as connection:
                 return _select_or_insert(connection, words)
 
         try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any, cast
 from urllib.parse import unquote
 
@@ -16,7 +16,7 @@ from sqlalchemy import Engine
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.pool import AssertionPool, SingletonThreadPool, StaticPool
 
-from textsim_db.db import connections, statements
+from textsim_db.db import connections, statements, supervision
 from textsim_db.db.connections import ENCODING, lend
 from textsim_db.errors import ConfigurationError, DatabaseError, DatabaseUnavailable
 
@@ -254,13 +254,16 @@ def transaction(engine: Engine) -> Iterator[Connection]:
     """Lend a connection in a transaction that commits at the end, or rolls back on an error.
 
     The transaction is READ COMMITTED, even if the role or the user's engine has another default. After
-    waiting for a lock it must see the rows that were committed meanwhile.
+    waiting for a lock it must see the rows that were committed meanwhile. A transaction of a worker is
+    supervised.
     """
+    supervisor = supervision.current()
     with lend(engine) as connection:
         before = connection.isolation_level
         connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
         try:
-            with connection.transaction():
+            limits = nullcontext() if supervisor is None else supervisor.limiting(connection)
+            with connection.transaction(), limits:
                 yield connection
         finally:
             if connections.is_idle(connection):
