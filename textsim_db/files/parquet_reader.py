@@ -9,13 +9,8 @@ from typing import IO, Any
 
 import numpy as np
 
-<<<<<<< HEAD:textsim_db/files/parquet_files.py
 from textsim_db.errors import InputError, install_extra
-from textsim_db.files.record_files import Columns, Mask, Record, Records
-=======
-from textsim_db.errors import InputError
 from textsim_db.files.record_reader import Mask, RecordReader
->>>>>>> h-files:textsim_db/files/parquet_reader.py
 from textsim_db.text.utf8 import MAX_BYTES
 
 _READ_BYTES = 64 * 1024 * 1024
