@@ -152,7 +152,7 @@ def _installed(engine: Engine) -> tuple[str, str | None, bool]:
 
 
 class OtherOwner(NamedTuple):
-    """What is wrong if a role owns objects in another role's schema, and what mends it."""
+    """A fault, that a role owns objects in another role's schema; and the statement that mends it."""
 
     fault: str
     remedy: str
