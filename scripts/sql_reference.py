@@ -62,7 +62,7 @@ GROUPS = (
         "From a text to its buckets",
         ("normal_form", "words", "shingles", "signature", "estimate", "buckets"),
     ),
-    Group("Rights", ("grant_reader", "grant_writer", "revoke_all"), is_run=False),
+    Group("Rights", ("grant_reader", "grant_writer", "revoke_all", "set_owner"), is_run=False),
 )
 
 EXAMPLES: dict[str, tuple[str, ...]] = {
@@ -140,6 +140,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     ),
     "grant_writer": ("SELECT textsim.grant_writer('indexer');",),
     "revoke_all": ("SELECT textsim.revoke_all('guest');",),
+    "set_owner": ("SELECT textsim.set_owner('app');",),
 }
 
 

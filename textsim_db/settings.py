@@ -87,7 +87,9 @@ class Shingle(NamedTuple):
         unit, _, n = str(text).partition(":")
         if unit not in ("word", "char") or not (n.isascii() and n.isdigit()):
             digits = re.search("[0-9]+", n)
-            choices = [f"{each}:{digits[0] if digits else m}" for each, m in (("word", 3), ("char", 5))]
+            choices = [
+                f"{each}:{digits[0] if digits else m}" for each, m in (("word", 3), ("char", 5))
+            ]
             raise ConfigurationError(
                 f'shingle is "{text}"; expected "word:N" or "char:N", such as "word:3"'
                 + suggestion(str(text), choices)

@@ -65,6 +65,12 @@ def test_impossible_names_of_corpora_are_refused(db: ts.Database, name: Any) -> 
         ({"shingle": "word:0"}, "shingle length is 0"),
         ({"shingle": "line:3"}, 'shingle is "line:3"'),
         ({"shingle": None}, "shingle is"),
+        (
+            {"shingle": "word:³"},
+            'expected "word:N" or "char:N", such as "word:3"; did you mean "word:3"?',
+        ),
+        ({"shingle": "char:５"}, 'did you mean "char:5"?'),
+        ({"shingle": "wrod:4 "}, 'did you mean "word:4"?'),
     ],
 )
 def test_impossible_settings_are_refused(

@@ -306,9 +306,26 @@ def test_a_later_version_updates_the_extension(extensible: Extensible, tmp_path:
                 connection.execute("DELETE FROM article WHERE id = 2")
                 version = connection.execute("SELECT version_num FROM textsim.alembic_version")
                 assert version.fetchall() == [(FIRST,)]
+            check_restore_of_an_older_version(extensible, url, dump)
             check_drop(url)
         finally:
             extensible.install(ROOT)
+
+
+def check_restore_of_an_older_version(extensible: Extensible, url: str, dump: str) -> None:
+    """Assert that a dump is restored into its own version, and updated then."""
+    run_command(str(programs(extensible) / "pg_dump"), "-f", dump, url)
+    with extensible.database(UTF8) as restored_url:
+        with psycopg.connect(restored_url, autocommit=True) as connection:
+            connection.execute(f"CREATE EXTENSION textsim VERSION '{FIRST}'".encode())
+        psql = [str(programs(extensible) / "psql"), "-X", "-q", "-f", dump, restored_url]
+        errors = re.findall("ERROR: .*", run_command(*psql))
+        assert errors == ['ERROR:  schema "textsim" already exists']
+        with psycopg.connect(restored_url, autocommit=True) as connection:
+            connection.execute("ALTER EXTENSION textsim UPDATE")
+        with ts.connect(restored_url) as db:
+            db.worker().run(until_idle=True)
+            assert [match.key for match in db.corpus("news").query(FOX)] == ["1"]
 
 
 def without_triggers(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:

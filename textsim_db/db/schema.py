@@ -152,7 +152,7 @@ def _installed(engine: Engine) -> tuple[str, str | None, bool]:
 
 
 class OtherOwner(NamedTuple):
-    """What is wrong if a role owns objects in another role's schema, and what mends it."""
+    """A fault, that a role owns objects in another role's schema; and the statement that mends it."""
 
     fault: str
     remedy: str
@@ -300,6 +300,7 @@ def _changing(engine: Engine) -> Iterator[tuple[sqlalchemy.Connection, Config]]:
     # that were committed meanwhile.
     with (
         database_errors(),
+        _inside_another_migration(),
         engine.execution_options(isolation_level="READ COMMITTED").connect() as connection,
         adapted(connection.connection, autocommit=False),
         connection.begin(),
@@ -311,6 +312,25 @@ def _changing(engine: Engine) -> Iterator[tuple[sqlalchemy.Connection, Config]]:
             yield connection, config
         except alembic.util.CommandError as error:
             raise SchemaError(f"the schema cannot be changed: {error}; {way_out(False)}") from error
+
+
+@contextmanager
+def _inside_another_migration() -> Iterator[None]:
+    """Let a revision of an application's own Alembic call install().
+
+    Alembic keeps the running migration in the modules alembic.context and alembic.op, and removes it
+    at the end. So the outer migration is put back.
+    """
+    import alembic.context
+    import alembic.op
+
+    outer = [vars(module).get("_proxy") for module in (alembic.context, alembic.op)]
+    try:
+        yield
+    finally:
+        for proxy in outer:
+            if proxy is not None:
+                proxy._install_proxy()
 
 
 def _config() -> Config:
