@@ -111,7 +111,7 @@ RETURN coalesce(
 COMMENT ON FUNCTION textsim._columns_fault(regclass, name, name)
     IS 'the column that cannot be the key or the text column, with the reason, or NULL';
 
--- What attach refuses is a fault later too: the table may have been altered since.
+-- The same checks as in attach: the table may have been altered since.
 CREATE FUNCTION textsim._table_fault(source textsim.source) RETURNS text
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN

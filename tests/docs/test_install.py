@@ -1,4 +1,4 @@
-"""What pages and messages advise to install can be installed: no package is published yet."""
+"""Pages and messages advise only commands that work: no package is published yet."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Searches that cannot find every match warn, with the figure of what they find."""
+"""A search warns if it cannot find every match, and gives the figure."""
 
 from __future__ import annotations
 

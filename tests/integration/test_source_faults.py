@@ -227,7 +227,7 @@ LATER_FAULTS = {
         "it is partitioned or a partition"
     ),
 }
-"""What makes an attached table of a unique corpus one that attach would refuse, and the reason."""
+"""Statements after which attach would refuse a table, and the reason that it would give."""
 
 
 @pytest.mark.parametrize("statement", LATER_FAULTS)

@@ -1,4 +1,4 @@
-"""What a search may miss, as a warning: candidates are chosen by the Jaccard similarity of shingles.
+"""Warnings of searches that may miss matches: the Jaccard similarity of shingles chooses candidates.
 
 A threshold below the threshold of the corpus, or another measure, accepts documents that are no
 candidates. The warning says which documents these are, or how many of them are found.
