@@ -192,6 +192,42 @@ class Activity(NamedTuple):
     written: int
 
 
+class WorkerState(NamedTuple):
+    """What a running worker does. Times are seconds ago, by the server's clock; None if never.
+
+    - `host`, `process`: the machine and the process id of the worker.
+    - `reported`: its last report. A worker reports every 5 seconds, if it can write.
+    - `claimed`: when it last looked for pending changes.
+    - `wrote`: the end of its last write.
+    - `step`, `step_seconds`: what it does, or waits for, and for how long.
+    - `error`, `failed`: its last error, and when that was.
+    """
+
+    host: str
+    process: int
+    reported: float
+    claimed: float | None
+    wrote: float | None
+    step: str
+    step_seconds: float
+    error: str | None
+    failed: float | None
+
+    @property
+    def is_failing(self) -> bool:
+        """Whether it has had no success since its last error."""
+        return self.failed is not None and (self.claimed is None or self.claimed > self.failed)
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether it does something, and does not wait for changes."""
+        return self.step != IDLE
+
+
+IDLE = "waits for changes"
+"""The step of a worker that waits for changes."""
+
+
 class Drift(NamedTuple):
     """A document that differs between a corpus and its table.
 

@@ -14,6 +14,8 @@ COMMENT ON FUNCTION textsim._pending(integer) IS 'the log entries of a corpus';
 
 CREATE FUNCTION textsim._uncompared(corpus_id integer) RETURNS SETOF textsim.source
 LANGUAGE sql STABLE PARALLEL SAFE ROWS 1
+-- Searches call it, and a huge log must not make them slow.
+SET enable_seqscan = off
 BEGIN ATOMIC
     SELECT s.* FROM textsim.source s
     WHERE s.corpus_id = _uncompared.corpus_id AND s.active AND EXISTS (

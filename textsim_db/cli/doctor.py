@@ -104,12 +104,13 @@ def _has_schema(engine: Engine) -> bool:
 
 
 def _examine_work(report: Report, engine: Engine) -> None:
-    from textsim_db.cli import doctor_sources
+    from textsim_db.cli import doctor_sources, doctor_workers
     from textsim_db.database import Database
 
     db = Database(engine, owned=False)
     workers = doctor_sources.read_workers(db)
     report.add("running", doctor_sources.find_workers(db, workers))
+    report.add("running", doctor_workers.find_progress(db))
     report.add("behind", doctor_sources.find_behind(db, workers))
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
 
-IDLE = "waits for changes"
+from textsim_db.results import IDLE
 
 
 class Report(NamedTuple):

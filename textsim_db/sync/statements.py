@@ -190,9 +190,12 @@ SET reported_at = excluded.reported_at, claimed_at = excluded.claimed_at,
 """
 FORGET_WORKER: Final[LiteralString] = "DELETE FROM textsim.worker WHERE id = %(id)s"
 WORKERS: Final[LiteralString] = """
-SELECT w.host, w.process, w.started_at, w.reported_at, w.claimed_at, w.wrote_at, w.step,
-    w.step_began_at, w.error, w.failed_at
-FROM textsim.worker w ORDER BY w.host, w.process, w.started_at
+SELECT w.host, w.process, extract(epoch FROM n.now - w.reported_at)::float8,
+    extract(epoch FROM n.now - w.claimed_at)::float8, extract(epoch FROM n.now - w.wrote_at)::float8,
+    w.step, extract(epoch FROM n.now - w.step_began_at)::float8,
+    w.error, extract(epoch FROM n.now - w.failed_at)::float8
+FROM textsim.worker w CROSS JOIN (SELECT pg_catalog.clock_timestamp()) n (now)
+ORDER BY w.host, w.process, w.started_at
 """
 FAILURES: Final[LiteralString] = """
 SELECT k.key, s.relation::text, p.tries, p.error

@@ -116,7 +116,8 @@ class Worker:
                 return self._run(until_idle)
             finally:
                 with suppress(psycopg.Error):
-                    self._claims.release()
+                    # If the worker was stopped, the entries are not why the batch did not end.
+                    self._claims.release(uncounted_tries=int(self._stop.is_set()))
 
     def _run(self, until_idle: bool) -> ChangeReport:
         total = ChangeReport()
@@ -276,4 +277,7 @@ class _Recovery:
         """
         if self._claims.has_claimed:
             return False
-        return self._until_idle or not isinstance(cause, psycopg.Error) or is_lost(cause)
+        is_trouble_only = (
+            isinstance(cause, psycopg.Error) and is_trouble(cause) and not is_lost(cause)
+        )
+        return self._until_idle or not is_trouble_only
