@@ -82,16 +82,18 @@ class Refusal(NamedTuple):
 
 
 class Problem(NamedTuple):
-    """A stored row that breaks an invariant.
+    """A stored row or an object of the database that is not as it should be.
 
-    - `kind`: the invariant, such as "signature" or "missing band row".
-    - `subject`: the key of the document, the word or the table.
+    - `kind`: the invariant or the kind of object, such as "signature", "missing band row" or "index".
+    - `subject`: the key of the document, the word, the table or the object.
     - `detail`: the expected and the stored state.
+    - `remedy`: the command or the SQL that mends it.
     """
 
     kind: str
     subject: str
     detail: str
+    remedy: str
 
 
 @dataclass(slots=True)

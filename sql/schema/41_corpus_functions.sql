@@ -300,14 +300,27 @@ END $$;
 COMMENT ON FUNCTION textsim._filled(text, textsim.corpus)
     IS 'a template in which the settings of a corpus replace the names in braces';
 
+CREATE FUNCTION textsim._corpus_functions(c textsim.corpus)
+RETURNS TABLE (name text, statement text)
+LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE ROWS 3 SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN QUERY VALUES
+        ('_search_' || c.id, textsim._filled(textsim._search_template(), c)),
+        ('_write_' || c.id, textsim._filled(textsim._write_template(), c)),
+        ('_remove_' || c.id, textsim._filled(textsim._remove_template(), c));
+END $$;
+COMMENT ON FUNCTION textsim._corpus_functions(textsim.corpus)
+    IS 'the functions of a corpus, with the statements that create them; check compares the bodies';
+
 CREATE FUNCTION textsim._make_functions(corpus_id integer) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     c textsim.corpus := (SELECT k FROM textsim.corpus k WHERE k.id = corpus_id);
+    function record;
 BEGIN
-    EXECUTE textsim._filled(textsim._search_template(), c);
-    EXECUTE textsim._filled(textsim._write_template(), c);
-    EXECUTE textsim._filled(textsim._remove_template(), c);
+    FOR function IN SELECT * FROM textsim._corpus_functions(c) LOOP
+        EXECUTE function.statement;
+    END LOOP;
 END $$;
 COMMENT ON FUNCTION textsim._make_functions(integer)
     IS 'create or replace the functions of a corpus';

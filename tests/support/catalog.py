@@ -15,6 +15,9 @@ PLANNED_ONCE = re.compile(
 )
 """Matches functions that users call often: their statements are planned once in a session."""
 
+WRITES_NUMBERS = re.compile(r"(?:textsim\.)?_settings\(")
+"""Matches functions that write numbers as text, with all digits whatever the caller has set."""
+
 READS_LOG = re.compile(r"(?:textsim\.)?_(?:end_insert|settle_proposal|withdraw_proposals)\(")
 """Matches functions that read the end of the log, whatever its size was when they were planned."""
 
@@ -85,6 +88,8 @@ def expected_settings(function: str) -> list[str]:
         settings.append("plan_cache_mode=force_generic_plan")
     if CORPUS_FUNCTION.match(function) or READS_LOG.match(function):
         settings.append("enable_seqscan=off")
+    if WRITES_NUMBERS.match(function):
+        settings.append("extra_float_digits=1")
     return settings
 
 

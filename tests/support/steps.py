@@ -27,6 +27,7 @@ DO $do$ BEGIN
         'remove a document of a corpus,', 'forget a document of a corpus,');
 END $do$;
 SELECT textsim._make_functions(c.id) FROM textsim.corpus c;
+SELECT textsim._record_catalog();
 """
 DOWN = """
 DO $do$ BEGIN
@@ -36,6 +37,7 @@ END $do$;
 SELECT textsim._make_functions(c.id) FROM textsim.corpus c;
 DROP FUNCTION textsim.made_up();
 ALTER TABLE textsim.corpus DROP COLUMN made_up;
+SELECT textsim._record_catalog();
 """
 REVISION = f'''
 """A made-up step."""

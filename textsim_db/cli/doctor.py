@@ -68,7 +68,7 @@ def doctor(
 
 def examine(database_url: str | None) -> Report:
     """Return what is found on this machine and in the database of an address."""
-    from textsim_db.cli import doctor_database, doctor_machine
+    from textsim_db.cli import doctor_database, doctor_machine, doctor_objects
 
     report = Report()
     report.add("installed", doctor_machine.find_installed())
@@ -83,6 +83,7 @@ def examine(database_url: str | None) -> Report:
         try:
             report.add("reachable", doctor_database.find_server(engine, place))
             if _has_schema(engine):
+                report.add("installation", doctor_objects.find_installation(engine))
                 _examine_work(report, engine)
         finally:
             engine.dispose()

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final, LiteralString, NamedTuple
 
 from textsim_db.cli.connections import skip_unreadable
+from textsim_db.cli.doctor_objects import find_objects
 from textsim_db.cli.findings import Finding, fault, note, ok
 from textsim_db.cli.messages import count
 from textsim_db.errors import RecipeError, shown
@@ -64,6 +65,7 @@ def find_behind(db: Database, workers: Workers) -> Iterator[Finding]:
     for name in names:
         with skip_unreadable(db, name):
             try:
+                yield from find_objects(db.engine, name)
                 yield from _corpus_findings(db.manage(name), tables.count(name), any(workers))
             except RecipeError as error:
                 yield fault(
