@@ -9,6 +9,7 @@ from textsim_db.cli.connections import skip_unreadable
 from textsim_db.cli.doctor_objects import find_objects
 from textsim_db.cli.findings import Finding, fault, note, ok
 from textsim_db.cli.messages import count
+from textsim_db.cli.status import as_text_note
 from textsim_db.errors import RecipeError, shown
 
 if TYPE_CHECKING:
@@ -85,6 +86,8 @@ def _corpus_findings(corpus: ManagedCorpus, tables: int, has_worker: bool) -> It
     if status.pending:
         age = f", the oldest change {lag:,.0f} s old" if lag is not None else ""
         fact += f", {about}{status.pending:,} pending{age}"
+    if status.as_text:
+        fact += f", {about}{status.as_text:,} stored as text"
     if status.pending and not has_worker:
         yield fault(
             f"{fact}, and no worker is connected",
@@ -94,6 +97,8 @@ def _corpus_findings(corpus: ManagedCorpus, tables: int, has_worker: bool) -> It
         yield fault(fact, "start a worker, or more of them: textsim worker")
     else:
         yield ok(fact)
+    if status.as_text and not has_worker:
+        yield note(as_text_note(corpus.name, status))
     for problem in status.problems:
         yield fault(
             f'corpus "{name}": {shown(problem)}', f"once that is mended: textsim reconcile {name}"

@@ -193,7 +193,9 @@ IDS_WITH_SHINGLES: Final[LiteralString] = """
 SELECT id FROM {document} WHERE pg_catalog.cardinality(signature) > 0 ORDER BY id
 """
 COUNT_AND_MEAN_WORDS: Final[LiteralString] = """
-SELECT count(*), coalesce(avg(pg_catalog.cardinality(word_ids)), 0)::float8 FROM {document}
+SELECT count(*), coalesce(avg(coalesce(pg_catalog.cardinality(word_ids),
+    pg_catalog.cardinality(pg_catalog.string_to_array(normal_form, ' ')))), 0)::float8
+FROM {document}
 """
 SAMPLE_OF_IDS: Final[LiteralString] = f"""
 SELECT {_FIELDS} FROM {{document}} d WHERE d.id = ANY (%s::integer[]) ORDER BY d.id
