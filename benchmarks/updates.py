@@ -2,8 +2,8 @@
 
     python -m benchmarks.updates [--documents 100000] [--rounds 5] [--record]
 
-Each round changes the text of every row in one statement, and a worker indexes the changes. Autovacuum has
-the settings of the server. The log is read from the sizes that the server reports.
+Each round changes the text of every row in one statement, and a worker indexes the changes. Autovacuum
+has the settings of the server.
 """
 
 from __future__ import annotations

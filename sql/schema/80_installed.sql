@@ -30,7 +30,8 @@ BEGIN
     )
     SELECT CASE r.relkind WHEN 'v' THEN 'view' WHEN 'S' THEN 'sequence' ELSE 'table' END,
         format('textsim.%I', r.relname),
-        concat_ws(' ', CASE r.relpersistence WHEN 'p' THEN 'permanent' WHEN 'u' THEN 'unlogged' END,
+        concat_ws(' ', CASE WHEN r.relkind = 'r' THEN
+                CASE r.relpersistence WHEN 'p' THEN 'permanent' WHEN 'u' THEN 'unlogged' END END,
             CASE WHEN r.relrowsecurity THEN 'with row security' END,
             CASE r.relkind WHEN 'v' THEN md5(pg_get_viewdef(r.oid)) END,
             CASE r.relkind WHEN 'S' THEN (

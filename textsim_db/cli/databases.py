@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -182,7 +182,7 @@ def _check_corpora(db: Database, name: str | None, form: Format) -> None:
         raise typer.Exit(1)
 
 
-def _problem_rows(db: Database, name: str) -> list[tuple[str, ...]]:
+def _problem_rows(db: Database, name: str) -> list[tuple[str, str, str, str, str]]:
     try:
         corpus = db.corpus(name)
         with progress("checking", "documents") as show:
@@ -202,13 +202,12 @@ def _problem_rows(db: Database, name: str) -> list[tuple[str, ...]]:
 
 
 def _recipe_problems(db: Database, name: str, error: RecipeError) -> list[Problem]:
-    """Return why a corpus cannot be opened: its recipe is of another version, or a setting was changed."""
+    """Return why a corpus cannot be opened: a recipe of another version, or a changed setting."""
     from textsim_db.db import stored_corpus
     from textsim_db.read import catalog_integrity
 
-    with suppress(RecipeError):
-        stored = stored_corpus.load(db.engine, name, check_golden=False)
-        if problems := catalog_integrity.check_objects(db.engine, stored):
-            return problems
+    stored = stored_corpus.load_unchecked(db.engine, name)
+    if problems := catalog_integrity.check_objects(db.engine, stored):
+        return problems
     remedy = f"textsim corpus drop {shown(name)}, then create and index it again"
     return [Problem("recipe", name, str(error), remedy)]

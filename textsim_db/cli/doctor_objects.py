@@ -1,4 +1,4 @@
-"""Checks of the schema's objects by textsim doctor: functions, tables and indexes as they were created."""
+"""Checks of objects by textsim doctor: functions, tables and indexes are as they were created."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def find_objects(engine: Engine, corpus: str) -> Iterator[Finding]:
     from textsim_db.db import stored_corpus
     from textsim_db.read import catalog_integrity
 
-    stored = stored_corpus.load(engine, corpus, check_golden=False)
+    stored = stored_corpus.load_unchecked(engine, corpus)
     yield from findings(catalog_integrity.check_objects(engine, stored), f'corpus "{corpus}": ')
 
 

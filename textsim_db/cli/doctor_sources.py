@@ -65,14 +65,14 @@ def find_behind(db: Database, workers: Workers) -> Iterator[Finding]:
     tables = [source.corpus for source in db.sources()]
     for name in names:
         with skip_unreadable(db, name):
+            problems = list(find_objects(db.engine, name))
+            yield from problems
             try:
-                yield from find_objects(db.engine, name)
                 yield from _corpus_findings(db.manage(name), tables.count(name), any(workers))
             except RecipeError as error:
-                yield fault(
-                    shown(str(error)),
-                    f"textsim corpus drop {shown(name)}, then create and index it again",
-                )
+                if not problems:
+                    remedy = f"textsim corpus drop {shown(name)}, then create and index it again"
+                    yield fault(shown(str(error)), remedy)
 
 
 def _corpus_findings(corpus: ManagedCorpus, tables: int, has_worker: bool) -> Iterator[Finding]:

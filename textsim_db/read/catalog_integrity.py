@@ -1,13 +1,14 @@
-"""The integrity of the catalog: are all objects there, and as they would be created today?
+"""The integrity of the catalog: all objects are there, and as they would be created today.
 
-Reads the catalog, the record of the installation and the settings of corpora. Reads no documents, so it
-takes milliseconds. Any role that may search can do it.
+Reads the catalog, the record of the installation and the settings of corpora. Reads no documents, so
+it takes milliseconds. Any role that may search can do it.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from shlex import quote
 
 from psycopg import errors as pg
 from sqlalchemy import Engine
@@ -31,6 +32,9 @@ def check_installation(engine: Engine) -> list[Problem]:
         except (pg.UndefinedFunction, pg.UndefinedTable) as error:
             detail = error.diag.message_primary or "an object of the schema does not exist"
             return [Problem("schema", "textsim", detail, INSTALL)]
+        for problem in problems:
+            if problem.subject == "textsim._catalog()":
+                return [problem]  # it reads the catalog, so the others say nothing
         if any(problem.kind in ("table", "column", "view") for problem in problems):
             return problems  # the statements below would fail
         return [
@@ -44,9 +48,13 @@ def check_installation(engine: Engine) -> list[Problem]:
 def _wrong_objects(connection: Connection) -> Iterator[Problem]:
     if connection.execute(statements.IS_RECORDED).fetchone() == (False,):
         yield Problem("table", "textsim.installed", "it has no rows", FROM_BACKUP)
+    missing: set[str] = set()
     for kind, name, expected, found in connection.execute(statements.WRONG_OBJECTS):
+        if name.rpartition(".")[0] in missing:
+            continue  # a part of a table that does not exist
         if found is None:
             detail = "it does not exist"
+            missing.add(name)
         elif kind in ("function", "view"):
             detail = "it is not as it was installed"
         else:
@@ -90,7 +98,9 @@ def _unowned_objects(connection: Connection) -> Iterator[Problem]:
             detail = f"textsim.corpus has no row with the id {id_}"
             yield Problem("table", name, detail, f"{FROM_BACKUP}, or: DROP TABLE {name} CASCADE")
         else:
-            detail = f"it indexes a table, but textsim.source has no attached table with the id {id_}"
+            detail = (
+                f"it indexes a table, but textsim.source has no attached table with the id {id_}"
+            )
             remedy = f"DROP FUNCTION {name} CASCADE; then attach the table again: textsim attach"
             yield Problem("function", name, detail, remedy)
 
@@ -132,7 +142,10 @@ def check_objects(engine: Engine, corpus: StoredCorpus) -> list[Problem]:
 
 def object_problems(connection: Connection, corpus: StoredCorpus) -> Iterator[Problem]:
     """Yield what is wrong with the settings, tables, indexes and functions of a corpus."""
-    yield from _settings(connection, corpus)
+    settings = list(_settings(connection, corpus))
+    yield from settings
+    if settings:
+        return  # the templates are filled with the settings
     relations = list(_relations(connection, corpus))
     yield from relations
     yield from _columns(connection, corpus)
@@ -142,36 +155,42 @@ def object_problems(connection: Connection, corpus: StoredCorpus) -> Iterator[Pr
 
 
 def _settings(connection: Connection, corpus: StoredCorpus) -> Iterator[Problem]:
-    for is_recorded, name, value, before in connection.execute(
-        corpus.statement(statements.CHANGED_SETTINGS)
-    ):
-        if not is_recorded:
-            yield Problem(
-                "setting",
-                "created_with",
-                f'the row of corpus "{corpus.name}" does not tell with which settings it was created',
-                "UPDATE textsim.corpus c SET created_with = textsim._settings(c) "
-                f"WHERE id = {corpus.id}; then: textsim check",
-            )
-            return
+    changed = connection.execute(corpus.statement(statements.CHANGED_SETTINGS)).fetchall()
+    if any(not is_recorded for is_recorded, *_ in changed):
         yield Problem(
             "setting",
-            name,
-            f"it is {value}, but the corpus was created with {before}",
-            f"UPDATE textsim.corpus c SET {name} = "
-            f"(jsonb_populate_record(c, c.created_with)).{name} WHERE id = {corpus.id}",
+            "created_with",
+            f'the row of corpus "{corpus.name}" does not tell with which settings it was created',
+            "UPDATE textsim.corpus c SET created_with = textsim._settings(c) "
+            f"WHERE id = {corpus.id}; then: textsim check",
         )
+        return
+    names = ", ".join(name for _, name, *_ in changed)
+    remedy = (
+        f"UPDATE textsim.corpus c SET ({names}) = (SELECT {names} FROM "
+        f"jsonb_populate_record(NULL::textsim.corpus, c.created_with)) WHERE id = {corpus.id}"
+    )
+    for _, name, value, before in changed:
+        detail = f"it is {value}, but the corpus was created with {before}"
+        yield Problem("setting", name, detail, remedy)
 
 
 def _relations(connection: Connection, corpus: StoredCorpus) -> Iterator[Problem]:
-    for kind, name, statement, exists, definition, is_valid, is_logged, has_policy in connection.execute(
-        corpus.statement(statements.RELATIONS_OF_CORPUS)
-    ):
+    for (
+        kind,
+        name,
+        statement,
+        exists,
+        definition,
+        is_valid,
+        is_logged,
+        has_policy,
+    ) in connection.execute(corpus.statement(statements.RELATIONS_OF_CORPUS)):
         place = f"textsim.{name}"
         if not exists:
             remedy = FROM_BACKUP if name.startswith("document") and kind == "table" else statement
             if name.startswith("band") and kind == "table":
-                remedy += f"; then: textsim rebuild {corpus.name}"
+                remedy += f"; then: textsim rebuild {quote(corpus.name)}"
             yield Problem(kind, place, "it does not exist", remedy)
         elif kind == "index" and definition != statement:
             detail = f'it is "{definition}"; expected "{statement}"'
@@ -221,7 +240,8 @@ def _functions(connection: Connection, corpus: StoredCorpus) -> Iterator[Problem
         corpus.statement(statements.TRIGGER_FUNCTIONS)
     ):
         place = f"textsim._changes_{source_id}()"
-        again = f"detach table {table} and attach it again"
+        detach = f"textsim detach {quote(corpus.name)} {quote(table)}"
+        again = f"{detach}; then attach it again: textsim attach"
         if is_missing:
             yield Problem("function", place, "it does not exist, so changes are missed", again)
         else:

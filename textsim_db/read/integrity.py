@@ -9,6 +9,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from shlex import quote
 from typing import Any, LiteralString
 
 import numpy as np
@@ -38,22 +39,19 @@ MAX_WORDS = 500_000
 BLOCK_BITS = 12
 """One sum compares the band rows of 2^12 ids. If the sums differ, the rows are compared."""
 
-ADD_AGAIN = "add the document again, or change the row of the attached table"
-"""The way out if the words of a document are lost or damaged."""
-
 Row = tuple[Any, ...]
 
 
 def check(store: Store, progress: Callable[[int], None] | None = None) -> list[Problem]:
     """Return every problem of a corpus, in one snapshot.
 
-    Rows are read only if the tables have their columns. Attached tables are compared in a snapshot of
-    their own, which ends soon: until its end nobody can alter them. The twins of a unique corpus are
-    looked for only if nothing else is wrong: damaged documents cannot be compared.
+    Rows are read only if the tables have their columns and no setting was changed. Attached tables are
+    compared in a snapshot of their own, which ends soon: until its end nobody can alter them. The twins
+    of a unique corpus are looked for only if nothing else is wrong.
     """
     with snapshot(store.engine) as connection:
         problems = list(object_problems(connection, store.corpus))
-        if any(problem.kind in ("table", "column") for problem in problems):
+        if any(problem.kind in ("table", "column", "setting") for problem in problems):
             return problems
         problems += [
             *_word_problems(connection),
@@ -99,7 +97,7 @@ class _Checker:
     def __init__(self, connection: Connection, corpus: StoredCorpus) -> None:
         self._connection = connection
         self._config = corpus.config
-        self._rebuild = _rebuild(corpus)
+        self._mend_words, self._rebuild = _mend_words(corpus), _rebuild(corpus)
         self._words: dict[int, str] = {}
         self._absent: set[int] = set()
 
@@ -123,12 +121,12 @@ class _Checker:
                 unknown := self._absent.intersection(word_ids[offsets[i] : offsets[i + 1]])
             ):
                 detail = f"word id {min(unknown)} is not in the dictionary"
-                problems.append(Problem("unknown word", row[0], detail, ADD_AGAIN))
+                problems.append(Problem("unknown word", row[0], detail, self._mend_words))
                 continue
             is_normal = normal[normal_bounds[i] : normal_bounds[i + 1]] == forms[i]
             if not is_normal or (row[2] is not None and words != ids):
                 detail = "the stored words are not a normal form"
-                problems.append(Problem("words", row[0], detail, ADD_AGAIN))
+                problems.append(Problem("words", row[0], detail, self._mend_words))
             problems += self._sketch_problems(row, counts[i], has_signature[i])
         return len(rows), problems
 
@@ -155,9 +153,11 @@ class _Checker:
         if (language is not None) != has_language:
             expected = "a language" if has_language else "none"
             detail = f"the stored language is {language}, expected {expected}"
-            yield Problem("language", key, detail, ADD_AGAIN)
+            yield Problem("language", key, detail, self._mend_words)
 
-    def _sketch_problems(self, row: Row, shingle_count: int, has_signature: bool) -> Iterator[Problem]:
+    def _sketch_problems(
+        self, row: Row, shingle_count: int, has_signature: bool
+    ) -> Iterator[Problem]:
         if row[1] != shingle_count:
             detail = f"the words have {shingle_count} shingles, the stored count is {row[1]}"
             yield Problem("shingle count", row[0], detail, self._rebuild)
@@ -167,8 +167,16 @@ class _Checker:
 
 
 def _rebuild(corpus: StoredCorpus) -> str:
-    """Return the command that computes signatures and band rows anew, from the stored words."""
-    return f"textsim rebuild {corpus.name}"
+    """Return the commands that compute signatures and band rows anew, from the stored words.
+
+    The words may be wrong, and not the signature, so attached tables are read before.
+    """
+    return f"textsim reconcile {quote(corpus.name)}; then: textsim rebuild {quote(corpus.name)}"
+
+
+def _mend_words(corpus: StoredCorpus) -> str:
+    """Return what gives documents their words again."""
+    return f"textsim reconcile {quote(corpus.name)}; then add documents of no table again: textsim index"
 
 
 def _equal(stored: Signatures, computed: Signatures) -> list[bool]:
@@ -182,13 +190,13 @@ def _equal(stored: Signatures, computed: Signatures) -> list[bool]:
 def _forgotten(connection: Connection, corpus: StoredCorpus) -> Iterator[Problem]:
     for (key,) in connection.execute(corpus.statement(statements.FORGOTTEN_DOCUMENTS), [corpus.id]):
         detail = "the words have no ids, and no entry of textsim.pending asks for them"
-        yield Problem("words", key, detail, ADD_AGAIN)
+        yield Problem("words", key, detail, _mend_words(corpus))
 
 
 def _source_problems(connection: Connection, corpus: StoredCorpus) -> Iterator[Problem]:
     for table, problem in connection.execute(statements.SOURCE_PROBLEMS, [corpus.id]):
         # A problem of an attached table ends with its way out.
-        yield Problem("attached table", table, problem, f"textsim reconcile {corpus.name}")
+        yield Problem("attached table", table, problem, f"textsim reconcile {quote(corpus.name)}")
 
 
 def _twin_problems(store: Store) -> Iterator[Problem]:

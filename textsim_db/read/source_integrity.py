@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from shlex import quote
 from typing import Any, LiteralString
 
 from psycopg import sql
@@ -29,16 +30,20 @@ def source_problems(connection: Connection, corpus: StoredCorpus) -> Iterator[Pr
             "attach the table again if it still exists: textsim attach"
         )
         yield Problem("unknown table", f"source {id_}", detail, remedy)
-    reconcile = f"textsim reconcile {corpus.name}"
+    reconcile = f"textsim reconcile {quote(corpus.name)}"
     for source in connection.execute(corpus.statement(statements.COMPARABLE_SOURCES)).fetchall():
         id_, table, *names, fault = source
         if fault is not None:
             log.warning("table %s was not compared with its documents: %s", table, fault)
             continue
         for key in _keys(connection, corpus, statements.ROWS_WITHOUT_DOCUMENT, id_, names):
-            yield Problem("missing document", key, f"table {table} has a row of this key", reconcile)
+            yield Problem(
+                "missing document", key, f"table {table} has a row of this key", reconcile
+            )
         for key in _keys(connection, corpus, statements.DOCUMENTS_WITHOUT_ROW, id_, names):
-            yield Problem("surplus document", key, f"table {table} has no row of this key", reconcile)
+            yield Problem(
+                "surplus document", key, f"table {table} has no row of this key", reconcile
+            )
 
 
 def _keys(

@@ -347,6 +347,7 @@ GROUP BY b.id, d.key, b.bucket
 HAVING sum(b.sign) <> 0
 """
 
+
 # Integrity of the installation: the catalog against what was installed, and the tables of all corpora.
 
 WRONG_OBJECTS: Final[LiteralString] = """
@@ -373,8 +374,8 @@ WHERE p.pronamespace = 'textsim'::regnamespace AND p.proname ~ '^_changes_[0-9]+
     AND NOT EXISTS (SELECT FROM textsim.source s WHERE s.id = n.id AND s.active)
 ORDER BY 1
 """
-# Only roles that may use a sequence can read its last value. Ids that were given out but not committed are
-# above the largest id, never below it.
+# Only roles that may use a sequence can read its last value. Ids that were given out but not committed
+# are above the largest id, never below it.
 SHARED_SEQUENCES: Final[LiteralString] = """
 SELECT s.name, s.used, pg_catalog.has_sequence_privilege(s.name, 'SELECT, USAGE'),
     CASE WHEN pg_catalog.has_sequence_privilege(s.name, 'SELECT, USAGE')
@@ -393,14 +394,15 @@ STUCK_ENTRIES: Final[LiteralString] = """
 SELECT count(*) FILTER (WHERE u.is_unknown), count(*) FILTER (WHERE u.is_held)
 FROM (
     SELECT p.source_id IS NOT NULL AND s.id IS NULL
-            OR p.source_id IS NULL AND NOT EXISTS (SELECT FROM textsim.corpus c WHERE c.id = p.corpus_id),
+            OR p.source_id IS NULL
+            AND NOT EXISTS (SELECT FROM textsim.corpus c WHERE c.id = p.corpus_id),
         p.lease_until > pg_catalog.now() + interval '1 day'
     FROM textsim.pending p LEFT JOIN textsim.source s ON s.id = p.source_id
 ) u (is_unknown, is_held)
 """
 
-# Integrity of a corpus: its settings, and its tables, indexes and functions against what would be created
-# now.
+# Integrity of a corpus: its settings, and its tables, indexes and functions against what would be
+# created now.
 
 CHANGED_SETTINGS: Final[LiteralString] = """
 SELECT c.created_with <> '{{}}', s.name, pg_catalog.left(s.value::text, 60),
@@ -426,7 +428,8 @@ COLUMNS_OF_CORPUS: Final[LiteralString] = """
 SELECT pg_catalog.format('textsim.%I', t.name), p.attname, e.type, p.attnotnull,
     pg_catalog.format_type(a.atttypid, a.atttypmod), a.attnotnull
 FROM textsim.corpus c
-CROSS JOIN LATERAL (VALUES ('document', 'document_' || c.id), ('band', 'band_' || c.id)) t (pattern, name)
+CROSS JOIN LATERAL (
+    VALUES ('document', 'document_' || c.id), ('band', 'band_' || c.id)) t (pattern, name)
 JOIN pg_catalog.pg_attribute p ON p.attrelid = pg_catalog.to_regclass('textsim.' || t.pattern)
     AND p.attnum > 0 AND NOT p.attisdropped
 CROSS JOIN LATERAL (
@@ -436,7 +439,8 @@ CROSS JOIN LATERAL (
 LEFT JOIN pg_catalog.pg_attribute a ON a.attrelid = pg_catalog.to_regclass('textsim.' || t.name)
     AND a.attname = p.attname AND a.attnum > 0 AND NOT a.attisdropped
 WHERE c.id = {id} AND pg_catalog.to_regclass('textsim.' || t.name) IS NOT NULL
-    AND (pg_catalog.format_type(a.atttypid, a.atttypmod), a.attnotnull) IS DISTINCT FROM (e.type, p.attnotnull)
+    AND (pg_catalog.format_type(a.atttypid, a.atttypmod), a.attnotnull)
+        IS DISTINCT FROM (e.type, p.attnotnull)
 """
 CONSTRAINTS_OF_CORPUS: Final[LiteralString] = """
 SELECT pg_catalog.format('textsim.%I', t.name), p.conname, pg_catalog.pg_get_constraintdef(p.oid)
@@ -451,7 +455,8 @@ WHERE pg_catalog.to_regclass('textsim.' || t.name) IS NOT NULL AND NOT EXISTS (
 # The body of a function, its volatility and its settings, as the filled template states them.
 FUNCTIONS_OF_CORPUS: Final[LiteralString] = """
 SELECT f.name, EXISTS (
-    SELECT FROM pg_catalog.pg_proc o WHERE o.pronamespace = 'textsim'::regnamespace AND o.proname = f.name)
+    SELECT FROM pg_catalog.pg_proc o
+    WHERE o.pronamespace = 'textsim'::regnamespace AND o.proname = f.name)
 FROM textsim.corpus c
 CROSS JOIN LATERAL textsim._corpus_functions(c) f
 CROSS JOIN LATERAL (
