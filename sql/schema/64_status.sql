@@ -141,6 +141,12 @@ BEGIN ATOMIC
                 AND d.refclassid = 'pg_class'::regclass AND d.refobjid = a.attrelid
                 AND d.refobjsubid = a.attnum)
     UNION ALL
+    SELECT format('its column "%s" is of type %s, but it was attached with the type %s; detach the table and '
+        'attach it again', a.attname, format_type(a.atttypid, a.atttypmod), source.key_type)
+    FROM pg_attribute a
+    WHERE a.attrelid = source.relation AND a.attname = source.key_column AND NOT a.attisdropped
+        AND textsim._base_type(a.atttypid) <> source.key_type
+    UNION ALL
     SELECT format('its trigger %I does not exist: changes are missed; detach the table and attach it again',
         textsim._trigger_name(source.id, e.event))
     FROM pg_class c CROSS JOIN textsim._trigger_events(source) e (event)

@@ -80,7 +80,7 @@ ALTERED = [
     Alteration(
         "CREATE TABLE parent (id integer PRIMARY KEY, body text) PARTITION BY RANGE (id); "
         "ALTER TABLE parent ATTACH PARTITION post FOR VALUES FROM (0) TO (1000)",
-        "it has become a partition: changes through its parent are missed; detach it and attach it again",
+        "it has become a partition: changes through its parent are missed; detach it and attach it",
         way_out="SELECT textsim.detach('news', 'post'); "
         "SELECT textsim.attach('news', 'post', 'id', 'body')",
     ),

@@ -41,9 +41,12 @@ def source_problems(connection: Connection, corpus: StoredCorpus) -> Iterator[Pr
                 "missing document", key, f"table {table} has a row of this key", reconcile
             )
         for key in _keys(connection, corpus, statements.DOCUMENTS_WITHOUT_ROW, id_, names):
-            yield Problem(
-                "surplus document", key, f"table {table} has no row of this key", reconcile
+            # Not reconcile, which cannot look up a key that is not of the key column's type.
+            remove = sql.SQL(statements.REMOVE_DOCUMENT).format(
+                source=sql.Literal(id_), key=sql.Literal(key), id=sql.Literal(corpus.id)
             )
+            detail = f"table {table} has no row of this key"
+            yield Problem("surplus document", key, detail, remove.as_string(None))
 
 
 def _keys(

@@ -540,3 +540,6 @@ WHERE d.source_id = {source}
         WHERE p.source_id = {source} AND k.key = d.key)
 ORDER BY 1
 """
+REMOVE_DOCUMENT: Final[LiteralString] = (
+    "SELECT textsim._remove_document(c, {source}, {key}) FROM textsim.corpus c WHERE c.id = {id}"
+)
