@@ -727,7 +727,8 @@ class Corpus:
 
         Examples:
             >>> corpus.status()
-            Status(indexed=3, pending=0, oldest_pending=None, failed=0, is_estimate=False, problems=[])
+            Status(indexed=3, pending=0, oldest_pending=None, failed=0, is_estimate=False, problems=[],
+                as_text=0, saved_by_ids=0)
         """
         with self._current():
             return sources.status(self._store)

@@ -26,6 +26,7 @@ CREATE TABLE textsim.corpus (
     golden_buckets integer[] NOT NULL,
     origin integer,
     created_at timestamptz NOT NULL DEFAULT now(),
+    created_with jsonb NOT NULL DEFAULT '{}',
     CHECK (bands * rows <= num_hashes),
     CHECK ((bands IS NULL) = (rows IS NULL) AND (bands IS NOT NULL OR recall = 1)),
     CHECK (stop_words_by_language = '{}' OR language = 'auto' AND stop_words = '{}'),
@@ -61,6 +62,8 @@ COMMENT ON COLUMN textsim.corpus.golden_buckets IS 'buckets of the same text';
 COMMENT ON COLUMN textsim.corpus.origin
     IS 'id that the corpus had before its first rebuild; NULL if it was never rebuilt';
 COMMENT ON COLUMN textsim.corpus.created_at IS 'when the corpus was created or last rebuilt';
+COMMENT ON COLUMN textsim.corpus.created_with
+    IS 'the settings at that time: no setting may change later, and check compares them';
 
 -- The dictionary. The hash is unique, not the word, because a word can be longer than the 2,700 bytes that
 -- a B-tree accepts.

@@ -314,18 +314,25 @@ COMMENT ON FUNCTION textsim._make_function(text, text)
     IS 'create or replace a function of a corpus or an attached table; if the schema is an extension, the function '
     'is dropped together with it';
 
+CREATE FUNCTION textsim._corpus_functions(c textsim.corpus)
+RETURNS TABLE (name text, statement text)
+LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE ROWS 3 SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN QUERY VALUES
+        ('_search_' || c.id, textsim._filled(textsim._search_template(), c)),
+        ('_write_' || c.id, textsim._filled(textsim._write_template(), c)),
+        ('_remove_' || c.id, textsim._filled(textsim._remove_template(), c));
+END $$;
+COMMENT ON FUNCTION textsim._corpus_functions(textsim.corpus)
+    IS 'the functions of a corpus, with the statements that create them; check compares the bodies';
+
 CREATE FUNCTION textsim._make_functions(corpus_id integer) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     c textsim.corpus := (SELECT k FROM textsim.corpus k WHERE k.id = corpus_id);
 BEGIN
-    PERFORM textsim._make_function(
-        format('textsim.%I', p.kind || '_' || c.id), textsim._filled(p.template, c))
-    FROM (VALUES
-        ('_search', textsim._search_template()),
-        ('_write', textsim._write_template()),
-        ('_remove', textsim._remove_template())
-    ) p (kind, template);
+    PERFORM textsim._make_function(format('textsim.%I', f.name), f.statement)
+    FROM textsim._corpus_functions(c) f;
 END $$;
 COMMENT ON FUNCTION textsim._make_functions(integer)
     IS 'create or replace the functions of a corpus';

@@ -26,6 +26,21 @@ END;
 COMMENT ON FUNCTION textsim._shape(textsim.source)
     IS 'the files of a table and its partitions, and the state of its triggers';
 
+CREATE FUNCTION textsim._renamed_columns(source textsim.source)
+RETURNS TABLE (column_name name, new_name name)
+LANGUAGE sql STABLE STRICT PARALLEL SAFE ROWS 1
+BEGIN ATOMIC
+    SELECT n.column_name, a.attname
+    FROM unnest(source.shape) e (element)
+    CROSS JOIN LATERAL regexp_match(e.element, '^[0-9]+ column (.*) ([0-9]+)$') m (parts)
+    JOIN (VALUES (source.key_column), (source.text_column)) n (column_name) ON n.column_name = m.parts[1]
+    JOIN pg_attribute a
+        ON a.attrelid = source.relation AND a.attnum = m.parts[2]::smallint AND NOT a.attisdropped
+    WHERE a.attname <> n.column_name;
+END;
+COMMENT ON FUNCTION textsim._renamed_columns(textsim.source)
+    IS 'the key or text column of an attached table that was renamed, with its new name';
+
 CREATE FUNCTION textsim._new_partitions(before text[], after text[]) RETURNS oid[]
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 BEGIN ATOMIC

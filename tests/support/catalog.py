@@ -15,6 +15,9 @@ PLANNED_ONCE = re.compile(
 )
 """Matches functions that users call often: their statements are planned once in a session."""
 
+WRITES_NUMBERS = re.compile(r"(?:textsim\.)?_settings\(")
+"""Matches functions that write numbers as text, with all digits whatever the caller has set."""
+
 CATALOG = {
     "relations": """
         SELECT c.relname, c.relkind, c.relpersistence, c.relreplident, c.reloptions::text,
@@ -82,6 +85,8 @@ def expected_settings(function: str) -> list[str]:
         settings.append("plan_cache_mode=force_generic_plan")
     if CORPUS_FUNCTION.match(function):
         settings.append("enable_seqscan=off")
+    if WRITES_NUMBERS.match(function):
+        settings.append("extra_float_digits=1")
     return settings
 
 

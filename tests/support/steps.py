@@ -32,6 +32,7 @@ DO $do$ BEGIN
 END $do$;
 SELECT textsim._make_functions(c.id) FROM textsim.corpus c;
 SELECT textsim._make_trigger_function(s) FROM textsim.source s WHERE s.active;
+SELECT textsim._record_catalog();
 """
 DOWN = """
 DO $do$ BEGIN
@@ -45,6 +46,7 @@ SELECT textsim._make_trigger_function(s) FROM textsim.source s WHERE s.active;
 DROP TABLE textsim.made_up;
 DROP FUNCTION textsim.made_up();
 ALTER TABLE textsim.corpus DROP COLUMN made_up;
+SELECT textsim._record_catalog();
 """
 REVISION = f'''
 """A made-up step."""

@@ -6,8 +6,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final, LiteralString, NamedTuple
 
 from textsim_db.cli.connections import skip_unreadable
+from textsim_db.cli.doctor_objects import find_objects
 from textsim_db.cli.findings import Finding, fault, note, ok
 from textsim_db.cli.messages import count
+from textsim_db.cli.status import as_text_note
 from textsim_db.errors import RecipeError, shown
 
 if TYPE_CHECKING:
@@ -78,13 +80,14 @@ def find_behind(db: Database, workers: Workers) -> Iterator[Finding]:
     tables = [source.corpus for source in db.sources()]
     for name in names:
         with skip_unreadable(db, name):
+            problems = list(find_objects(db.engine, name))
+            yield from problems
             try:
                 yield from _corpus_findings(db.manage(name), tables.count(name), workers)
             except RecipeError as error:
-                yield fault(
-                    shown(str(error)),
-                    f"textsim corpus drop {shown(name)}, then create and index it again",
-                )
+                if not problems:
+                    remedy = f"textsim corpus drop {shown(name)}, then create and index it again"
+                    yield fault(shown(str(error)), remedy)
 
 
 def _corpus_findings(corpus: ManagedCorpus, tables: int, workers: Workers) -> Iterator[Finding]:
@@ -98,6 +101,8 @@ def _corpus_findings(corpus: ManagedCorpus, tables: int, workers: Workers) -> It
     if status.pending:
         age = f", the oldest change {lag:,.0f} s old" if lag is not None else ""
         fact += f", {about}{status.pending:,} pending{age}"
+    if status.as_text:
+        fact += f", {about}{status.as_text:,} stored as text"
     if status.pending and not workers.exist:
         yield fault(
             f"{fact}, and no worker is connected",
@@ -107,6 +112,8 @@ def _corpus_findings(corpus: ManagedCorpus, tables: int, workers: Workers) -> It
         yield fault(fact, f"if the workers above make progress, start more: {workers.remedy}")
     else:
         yield ok(fact)
+    if status.as_text and not workers.exist:
+        yield note(as_text_note(corpus.name, status))
     for problem in status.problems:
         yield fault(
             f'corpus "{name}": {shown(problem)}', f"once that is mended: textsim reconcile {name}"

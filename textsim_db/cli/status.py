@@ -16,6 +16,7 @@ from textsim_db.cli.connections import connect, each_corpus
 from textsim_db.cli.messages import count, print_message
 from textsim_db.cli.options import DatabaseUrl, OptionalCorpus, number_option
 from textsim_db.cli.output import Format, FormatOption, write
+from textsim_db.errors import shown
 
 if TYPE_CHECKING:
     from textsim_db.corpus import ManagedCorpus
@@ -207,6 +208,8 @@ def _show(sample: _Sample, form: Format) -> None:
         write(_WORKER_COLUMNS, [_worker_row(worker) for worker in sample.workers], form)
         write(Error._fields, [error for state in sample.states for error in state.errors], form)
     for state in sample.states:
+        if state.status.as_text:
+            print_message(as_text_note(state.corpus, state.status))
         for problem in state.status.problems:
             print_message(problem, logging.WARNING)
 
@@ -217,6 +220,15 @@ def _worker_row(worker: WorkerState) -> tuple[str, ...]:
     )
     state = f"{worker.step} for {worker.step_seconds:,.0f} s" if worker.is_busy else worker.step
     return (f"{worker.host}:{worker.process}", state, claimed, wrote, worker.error or "")
+
+
+def as_text_note(corpus: str, status: Status) -> str:
+    """Return what ids would save for the documents that are stored as text."""
+    saved = "" if status.saved_by_ids is None else f" (about {status.saved_by_ids / 1e6:,.1f} MB)"
+    return (
+        f'corpus "{shown(corpus)}": {count(status.as_text, "document")} stored as text; textsim worker '
+        f"or CALL textsim.index_pending('{shown(corpus)}') gives their words ids, which save room{saved}"
+    )
 
 
 def _row(state: State, form: Format) -> tuple[Any, ...]:

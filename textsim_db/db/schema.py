@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -180,6 +181,7 @@ def _answer(connection: Connection, statement: LiteralString) -> Any:
 def upgrade(engine: Engine) -> str:
     """Install the schema or upgrade it to the newest revision; return that revision.
 
+    If objects of the schema are missing or changed, they are created again; see mending_script().
     Raises SchemaError if the server is not suitable, see check_server(), or if the schema is an
     extension of another revision.
     """
@@ -194,6 +196,9 @@ def upgrade(engine: Engine) -> str:
     with _changing(engine) as (connection, config):
         check_server(connection)
         alembic.command.upgrade(config, "head")
+        if _is_damaged(connection):
+            _run_script(connection, mending_script())
+            log.warning("created the missing or changed objects of the schema textsim again")
     log.info("the schema textsim is at revision %s", head(), extra={"revision": head()})
     return head()
 
@@ -250,15 +255,38 @@ def _remove_corpus(connection: Connection, corpus_id: int) -> None:
     connection.execute(sql.SQL(statements.DROP_RELATIONS).format(*relations))
 
 
+def _is_damaged(connection: sqlalchemy.Connection) -> bool:
+    """Say whether the catalog differs from the record of the installation, or cannot be compared."""
+    try:
+        with connection.begin_nested():
+            return bool(connection.exec_driver_sql(statements.IS_DAMAGED).scalar_one())
+    except sqlalchemy.exc.ProgrammingError:  # the function that reads the catalog is damaged
+        return True
+
+
+def mending_script() -> str:
+    """Return the schema as statements that create what is missing, and replace functions and views.
+
+    Tables that exist stay as they are.
+    """
+    replaced = re.sub(r"(?m)^CREATE (FUNCTION|PROCEDURE|VIEW) ", r"CREATE OR REPLACE \1 ", _files())
+    return re.sub(r"(?m)^CREATE (TABLE|INDEX|SEQUENCE) ", r"CREATE \1 IF NOT EXISTS ", replaced)
+
+
+def _files() -> str:
+    """Return the files of the schema, one after another."""
+    files = sorted((resource("sql") / "schema").glob("*.sql"))
+    return "\n".join(file.read_text(encoding="utf-8") for file in files)
+
+
 def script() -> str:
     """Return one SQL script for psql that installs the schema at the newest revision."""
     folder = resource("sql")
-    files = [file.read_text(encoding="utf-8") for file in sorted((folder / "schema").glob("*.sql"))]
     version = (folder / "version.sql").read_text(encoding="utf-8").replace(":revision", head())
     first = (
         "-- textsim-db: the whole schema. Run it with: psql -X -v ON_ERROR_STOP=1 -f FILE\nBEGIN;\n"
     )
-    return "\n".join([first, *files, version, "COMMIT;\n"])
+    return "\n".join([first, _files(), version, "COMMIT;\n"])
 
 
 def check_server(connection: sqlalchemy.Connection) -> None:

@@ -102,6 +102,14 @@ HASH_BANDS: Final[LiteralString] = (
     "(hash_array_extended('{0,12345}'::smallint[], 1) << 32) >> 32]"
 )
 
+IS_DAMAGED: Final[LiteralString] = """
+SELECT EXISTS (
+    SELECT FROM textsim.installed i
+    WHERE NOT EXISTS (
+        SELECT FROM textsim._catalog() c
+        WHERE c.kind = i.kind AND c.name = i.name AND c.definition = i.definition))
+"""
+
 # Corpora
 
 _COLUMNS: Final[LiteralString] = (

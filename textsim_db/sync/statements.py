@@ -41,13 +41,14 @@ ORDER BY corpus, relation::text
 """
 STATUS: Final[LiteralString] = """
 /* textsim-db: status of a corpus */
-SELECT indexed, pending, oldest_pending, failed, is_estimate, problems FROM textsim.status(%s)
+SELECT indexed, pending, oldest_pending, failed, is_estimate, problems, as_text, saved_by_ids
+FROM textsim.status(%s)
 """
 ACTIVITY: Final[LiteralString] = """
 SELECT (
-    SELECT max(greatest(0, extract(epoch FROM pg_catalog.clock_timestamp() - p.created_at)))::float8
-    FROM textsim.pending p LEFT JOIN textsim.source s ON s.id = p.source_id
-    WHERE coalesce(s.corpus_id, p.corpus_id) = {id} AND p.kind <> 'failed'
+    SELECT greatest(0, extract(epoch FROM pg_catalog.clock_timestamp() - l.oldest_pending))::float8
+    FROM textsim.corpus c CROSS JOIN LATERAL textsim._log_counts(c) l
+    WHERE c.id = {id} AND l.oldest_pending IS NOT NULL
 ), (
     SELECT pg_catalog.pg_stat_get_tuples_inserted(d.oid)
         + pg_catalog.pg_stat_get_tuples_updated(d.oid)
