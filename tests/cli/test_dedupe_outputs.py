@@ -17,7 +17,7 @@ import pytest
 import textsim_db as ts
 from benchmarks.generate import documents
 from tests.support.commands import Textsim, process
-from tests.support.records import as_csv, as_jsonl, as_parquet, ids_of, records
+from tests.support.records import A, as_csv, as_jsonl, as_parquet, ids_of, records
 from tests.support.sampling import sample
 from textsim_db.db import stored_corpus
 from textsim_db.files.record_files import Columns, RecordFile
@@ -145,6 +145,30 @@ def test_a_full_disk(textsim: Textsim) -> None:
         result = textsim("dedupe", "in.jsonl", *arguments, status=2)
         assert "full.jsonl: No space left on device" in result.stderr
         assert stat.S_ISCHR(os.stat("full.jsonl").st_mode)
+
+
+def test_a_full_disk_behind_standard_output(database_url: str, tmp_path: Path) -> None:
+    if not Path("/dev/full").exists():
+        pytest.skip("no /dev/full here")
+    file = tmp_path / "a.jsonl"
+    file.write_bytes(as_jsonl(records()))
+    for kind in ("jsonl", "parquet"):
+        arguments = ["dedupe", str(file), "-o", "-", "--output-kind", kind]
+        with Path("/dev/full").open("wb") as full:
+            done = process(*arguments, url=database_url, stdout=full, stdin=subprocess.DEVNULL)
+        _, told = done.communicate(timeout=120)
+        assert done.returncode == 2
+        assert "error: standard output: No space left on device" in told
+
+
+def test_reports_of_keys_with_lone_surrogates(textsim: Textsim) -> None:
+    Path("in.jsonl").write_text(
+        "".join(f'{{"id": "\\ud80{i}", "text": "{A}"}}\n' for i in range(2))
+    )
+    for kind in ("jsonl", "csv"):
+        textsim("dedupe", "in.jsonl", "--report", f"r.{kind}")
+        assert r"\ud801" in Path(f"r.{kind}").read_text()
+    assert json.loads(Path("r.jsonl").read_text())["removed"][0]["key"] == "\ud801"
 
 
 @pytest.mark.parametrize("how", sample([signal.SIGINT, signal.SIGKILL], 2))

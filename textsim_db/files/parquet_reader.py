@@ -125,18 +125,23 @@ def _value(scalar: Any, name: str) -> Any:
     """Return a value of a Parquet column; raise InputError if it is too long or damaged."""
     import pyarrow
 
-    if isinstance(scalar, pyarrow.DictionaryScalar) and scalar.is_valid:
-        scalar = scalar.value
-    if isinstance(scalar, pyarrow.StringScalar | pyarrow.LargeStringScalar) and scalar.is_valid:
-        size = scalar.as_buffer().size
-        if size > MAX_BYTES:
-            raise InputError(f'"{name}" is {size:,} bytes long; at most {MAX_BYTES:,} are possible')
     try:
+        if isinstance(scalar, pyarrow.DictionaryScalar) and scalar.is_valid:
+            scalar = scalar.value
+        if isinstance(scalar, pyarrow.StringScalar | pyarrow.LargeStringScalar) and scalar.is_valid:
+            size = scalar.as_buffer().size
+            if size > MAX_BYTES:
+                raise InputError(
+                    f'"{name}" is {size:,} bytes long; at most {MAX_BYTES:,} are possible'
+                )
         return scalar.as_py()
+    except InputError:
+        raise
     except UnicodeDecodeError as error:
         raise InputError(f'"{name}" is not UTF-8: {error.reason}') from error
-    except (ValueError, OverflowError) as error:  # a date that Python does not have
-        raise InputError(f'"{name}" cannot be read: {error}') from error
+    except (ValueError, OverflowError, pyarrow.ArrowException) as error:
+        # Damaged, or a date that Python does not have.
+        raise InputError(f'"{name}" cannot be read: {" ".join(str(error).split())}') from error
 
 
 def _is_dictionary_of_texts(kind: Any) -> bool:

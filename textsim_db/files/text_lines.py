@@ -27,7 +27,7 @@ _SIGNATURES = {
     b"BZh91AY&SY": _UNPACK.format("bzip2", "bzip2 -d"),
     b"PK\x03\x04": "a ZIP archive, such as an Excel workbook; unpack it, or save it as CSV in UTF-8",
 }
-"""What a file is, by its first bytes; the first that fits counts."""
+"""Descriptions of files by their first bytes. The first signature that fits counts."""
 
 
 def unpacked(raw: IO[bytes], name: str) -> IO[bytes]:
