@@ -8,9 +8,8 @@
 -- Private functions
 
 CREATE TYPE textsim._listed_text AS (
-    key text, form text, shingle_count integer, buckets integer[], compared_buckets integer[]);
-COMMENT ON TYPE textsim._listed_text
-    IS 'a text of a list, as its corpus would store it; two texts that match share a compared bucket';
+    key text, form text, shingle_count integer, buckets integer[]);
+COMMENT ON TYPE textsim._listed_text IS 'a text of a list, as its corpus would store it';
 
 CREATE FUNCTION textsim._check_list(keys text[], bodies text[]) RETURNS void
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -50,9 +49,7 @@ LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $
 BEGIN
     -- OFFSET 0: each value is computed once.
     RETURN array(
-        SELECT ROW(q.key, f.form, n.shingle_count, b.buckets, CASE WHEN c.bands IS NULL
-            THEN b.buckets[1:textsim._count_locks(n.shingle_count, c.threshold)]
-            ELSE b.buckets END)::textsim._listed_text
+        SELECT ROW(q.key, f.form, n.shingle_count, b.buckets)::textsim._listed_text
         FROM unnest(keys, bodies) WITH ORDINALITY q (key, body, place)
         CROSS JOIN LATERAL (SELECT textsim._form(c, q.body) AS form OFFSET 0) f
         CROSS JOIN LATERAL (SELECT textsim._query_values(c, f.form) AS shingle_values OFFSET 0) v
@@ -74,7 +71,11 @@ CREATE FUNCTION textsim._lock_list(c textsim.corpus, listed textsim._listed_text
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     PERFORM textsim._lock_buckets(c.id, array(
-        SELECT DISTINCT b FROM unnest(listed) t CROSS JOIN LATERAL unnest(t.compared_buckets) b), 2);
+        SELECT DISTINCT b
+        FROM unnest(listed) t
+        CROSS JOIN LATERAL unnest(CASE WHEN c.bands IS NULL
+            THEN t.buckets[1:textsim._count_locks(t.shingle_count, c.threshold)]
+            ELSE t.buckets END) b), 2);
 END $$;
 COMMENT ON FUNCTION textsim._lock_list(textsim.corpus, textsim._listed_text[])
     IS 'lock the buckets of a list, which the statement that writes the texts locks once more';
@@ -85,7 +86,7 @@ LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $
 BEGIN
     RETURN QUERY EXECUTE format($query$
         SELECT t.place::integer, u.is_unchanged, m.key, m.similarity, d.ctid
-        FROM unnest($1) WITH ORDINALITY t (key, form, shingle_count, buckets, compared_buckets, place)
+        FROM unnest($1) WITH ORDINALITY t (key, form, shingle_count, buckets, place)
         CROSS JOIN LATERAL (
             SELECT EXISTS (
                 SELECT FROM textsim.%2$I s
@@ -106,7 +107,8 @@ COMMENT ON FUNCTION textsim._stored_twins(textsim.corpus, textsim._listed_text[]
     'that matches it best, with the place of its row';
 
 CREATE FUNCTION textsim._best_listed(
-    c textsim.corpus, listed textsim._listed_text[], place integer, candidates integer[])
+    c textsim.corpus, listed textsim._listed_text[], place integer, candidates integer[],
+    shared integer[])
 RETURNS TABLE (key text, similarity double precision)
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -124,79 +126,90 @@ BEGIN
             OFFSET 0  -- computed once
         ) m
         WHERE m.similarity >= c.threshold
+            AND textsim._is_candidate(shared[p], listed[p].shingle_count, own.shingle_count,
+                CASE WHEN c.bands IS NULL THEN c.threshold END)
             AND c.threshold <= least(listed[p].shingle_count, own.shingle_count)::double precision
                 / greatest(listed[p].shingle_count, own.shingle_count)
         ORDER BY m.similarity DESC, p LIMIT 1;
 END $$;
-COMMENT ON FUNCTION textsim._best_listed(textsim.corpus, textsim._listed_text[], integer, integer[])
+COMMENT ON FUNCTION textsim._best_listed(textsim.corpus, textsim._listed_text[], integer, integer[], integer[])
     IS 'the text of a list that matches another one best, among candidates given by their places; ties go to '
-    'the first';
+    'the first; shared: by text, how many buckets it shares';
 
--- A chain has the texts that stay in and have one bucket. An entry is a bucket of a text; only buckets that two
--- texts share have entries. Without chains, many texts that match the first one would be compared with each other.
+-- A chain has the texts that stay in and have one bucket. An entry is a bucket of a text, as often as the text has
+-- it; only buckets that are there twice have entries. Without chains, many texts that match the first one would be
+-- compared with each other.
 CREATE FUNCTION textsim._list_twins(c textsim.corpus, listed textsim._listed_text[])
 RETURNS TABLE (key text, standing text, similarity double precision, version tid)
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    stored record;  -- arrays with a member for each text
-    entry record;  -- arrays with a member for each entry, in the order of the texts
+    -- Arrays, not records of arrays: only a variable of its own gives its members without a copy of the array.
+    -- By text: whether its document stays as it is, and the stored document that matches it best.
+    are_unchanged boolean[];
+    stored_keys text[];
+    stored_similarities double precision[];
+    stored_versions tid[];
+    -- By text: the last text that met it, and how many buckets the two share.
+    last_visits integer[] := array_fill(0, ARRAY[cardinality(listed)]);
+    shared integer[] := last_visits;
+    -- By entry, in the order of the texts.
+    texts integer[];
+    buckets integer[];
+    previous_entries integer[];
     last_entries integer[];  -- by bucket: the last entry of its chain
-    previous_entries integer[];  -- by entry: the entry before it in its chain
-    last_visits integer[] := array_fill(0, ARRAY[cardinality(listed)]);  -- by text: which one met it last
     next_entry integer := 1;
     first_entry integer;
     other integer;
     candidates integer[];
+    best record;
 BEGIN
-    SELECT array_agg(t.is_unchanged ORDER BY t.place) AS is_unchanged,
-        array_agg(t.key ORDER BY t.place) AS keys,
-        array_agg(t.similarity ORDER BY t.place) AS similarities,
-        array_agg(t.version ORDER BY t.place) AS versions
-    INTO stored FROM textsim._stored_twins(c, listed) t;
-    SELECT coalesce(array_agg(e.place ORDER BY e.place, e.bucket), '{}') AS places,
-        coalesce(array_agg(e.bucket ORDER BY e.place, e.bucket), '{}') AS buckets,
-        coalesce(max(e.bucket), 0) AS count
-    INTO entry
+    SELECT array_agg(t.is_unchanged ORDER BY t.place), array_agg(t.key ORDER BY t.place),
+        array_agg(t.similarity ORDER BY t.place), array_agg(t.version ORDER BY t.place)
+    INTO are_unchanged, stored_keys, stored_similarities, stored_versions
+    FROM textsim._stored_twins(c, listed) t;
+    SELECT coalesce(array_agg(e.place ORDER BY e.place, e.bucket), '{}'),
+        coalesce(array_agg(e.bucket ORDER BY e.place, e.bucket), '{}')
+    INTO texts, buckets
     FROM (
         SELECT s.place, dense_rank() OVER (ORDER BY s.bucket) AS bucket
         FROM (
-            SELECT t.place, b AS bucket, count(*) OVER (PARTITION BY b) AS texts
-            FROM unnest(listed) WITH ORDINALITY
-                t (key, form, shingle_count, buckets, compared_buckets, place)
-            CROSS JOIN LATERAL (SELECT DISTINCT unnest(t.compared_buckets) AS b) q
+            SELECT t.place, b AS bucket, count(*) OVER (PARTITION BY b) AS entries
+            FROM unnest(listed) WITH ORDINALITY t (key, form, shingle_count, buckets, place)
+            CROSS JOIN LATERAL unnest(t.buckets) b
         ) s
-        WHERE s.texts > 1
+        WHERE s.entries > 1
     ) e;
-    last_entries := array_fill(0, ARRAY[entry.count::integer]);
-    previous_entries := array_fill(0, ARRAY[cardinality(entry.places)]);
+    -- The buckets are numbered from 1, so there are no more than entries.
+    previous_entries := array_fill(0, ARRAY[cardinality(texts)]);
+    last_entries := previous_entries;
     FOR place IN 1..cardinality(listed) LOOP
         candidates := '{}';
         first_entry := next_entry;
-        WHILE entry.places[next_entry] = place LOOP
-            other := last_entries[entry.buckets[next_entry]];
+        WHILE texts[next_entry] = place LOOP
+            other := last_entries[buckets[next_entry]];
             WHILE other > 0 LOOP
-                IF last_visits[entry.places[other]] < place THEN
-                    last_visits[entry.places[other]] := place;
-                    candidates := candidates || entry.places[other]::integer;
+                IF last_visits[texts[other]] < place THEN
+                    last_visits[texts[other]] := place;
+                    shared[texts[other]] := 0;
+                    candidates := candidates || texts[other];
                 END IF;
+                shared[texts[other]] := shared[texts[other]] + 1;
                 other := previous_entries[other];
             END LOOP;
             next_entry := next_entry + 1;
         END LOOP;
         -- The stored document stands for a text that changes nothing.
-        CONTINUE WHEN stored.is_unchanged[place];
+        CONTINUE WHEN are_unchanged[place];
         key := listed[place].key;
-        standing := stored.keys[place];
-        similarity := stored.similarities[place];
-        version := stored.versions[place];
+        standing := stored_keys[place];
+        similarity := stored_similarities[place];
+        version := stored_versions[place];
         IF candidates <> '{}' THEN
-            SELECT b.key, b.similarity, NULL INTO standing, similarity, version
-            FROM textsim._best_listed(c, listed, place, candidates) b
-            WHERE b.similarity > coalesce(stored.similarities[place], 0);
-            IF NOT FOUND THEN
-                standing := stored.keys[place];
-                similarity := stored.similarities[place];
-                version := stored.versions[place];
+            SELECT b.* INTO best FROM textsim._best_listed(c, listed, place, candidates, shared) b;
+            IF best.similarity > coalesce(similarity, 0) THEN
+                standing := best.key;
+                similarity := best.similarity;
+                version := NULL;
             END IF;
         END IF;
         IF standing IS NOT NULL THEN
@@ -204,8 +217,8 @@ BEGIN
             CONTINUE;
         END IF;
         FOR i IN first_entry..next_entry - 1 LOOP
-            previous_entries[i] := last_entries[entry.buckets[i]];
-            last_entries[entry.buckets[i]] := i;
+            previous_entries[i] := last_entries[buckets[i]];
+            last_entries[buckets[i]] := i;
         END LOOP;
     END LOOP;
 END $$;
@@ -235,7 +248,7 @@ COMMENT ON FUNCTION textsim._hold_standing(textsim.corpus, text[], tid[])
 CREATE FUNCTION textsim.twins_of(corpus text, keys text[], bodies text[])
 RETURNS TABLE (key text, standing text, similarity double precision)
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE COST 100000 ROWS 100
-SET search_path = pg_catalog, pg_temp
+SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan
 AS $$
 DECLARE
     c textsim.corpus := textsim._required_unique(corpus);

@@ -303,6 +303,21 @@ def test_texts_that_match_the_first_are_not_compared_with_each_other(
     assert calls == 399
 
 
+def test_texts_that_share_few_rows_of_an_exact_corpus_are_not_compared(
+    db: ts.Database, connection: Connection
+) -> None:
+    db.create_corpus("c", "word:2", threshold=0.7, recall=1, unique=True)
+    connection.execute("SET track_functions = 'all'")
+    texts = {
+        str(number): "one two three " + " ".join(f"{word}{number}" for word in "abcdefgh")
+        for number in range(40)
+    }
+    with connection.transaction():
+        before = value(connection, CALLS, ["_count_shared"])
+        assert twins_of(connection, texts) == []
+        assert value(connection, CALLS, ["_count_shared"]) == before
+
+
 LOCKS = """
 SELECT mode FROM pg_locks
 WHERE locktype = 'advisory' AND pid = pg_backend_pid()

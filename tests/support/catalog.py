@@ -11,7 +11,7 @@ CORPUS_FUNCTION = re.compile(r"(?:textsim\.)?_(?:search|write|remove)_\d+\(")
 """Matches the functions that are created for each corpus."""
 
 PLANNED_ONCE = re.compile(
-    r"(?:textsim\.)?(?:matches|candidates|_neighbours|signature|jaccard|add|_changes_\d+|_smallest_values)\("
+    r"(?:textsim\.)?(?:matches|candidates|_neighbours|signature|jaccard|add|twins_of|_changes_\d+|_smallest_values)\("
 )
 """Matches functions that users call often: their statements are planned once in a session."""
 
