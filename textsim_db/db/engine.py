@@ -123,7 +123,7 @@ def _reason(rest: str, error: Exception) -> str:
     hosts = rest.rpartition("@")[2].partition("?")[0].partition("/")[0]
     for place in hosts.split(","):
         host, colon, port = place.rpartition(":")
-        if colon and "]" not in port and not (port.isascii() and port.isdigit()):
+        if colon and port and "]" not in port and not (port.isascii() and port.isdigit()):
             return (
                 f'the address of the database cannot be read: the port "{port}" of the host "{host}" '
                 "is not a number; expected an address such as postgresql://user@host:5432/name"
