@@ -1,4 +1,4 @@
-"""What updates of all rows of an attached table cost on disk, and what gives the room back.
+"""The disk that updates of all rows of an attached table take, and ways to get it back.
 
     python -m benchmarks.updates [--documents 100000] [--rounds 5] [--record]
 

@@ -1,6 +1,6 @@
 -- pg_dump skips the objects of an extension, except the rows of these tables and the state of these sequences.
--- Tables that CREATE EXTENSION itself fills are not among them, such as Alembic's. The tables, sequences and
--- functions of a corpus do not belong to the extension, so pg_dump includes them anyway.
+-- Tables that CREATE EXTENSION itself fills are not among them, such as Alembic's, nor the running workers. The
+-- tables, sequences and functions of a corpus do not belong to the extension, so pg_dump includes them anyway.
 DO $$
 DECLARE
     relation regclass;
@@ -11,7 +11,8 @@ BEGIN
         JOIN pg_catalog.pg_extension e
             ON d.refclassid = 'pg_catalog.pg_extension'::regclass AND d.refobjid = e.oid
         WHERE e.extname = 'textsim' AND d.deptype = 'e' AND c.relkind IN ('r', 'S')
-            AND c.relname NOT IN ('alembic_version', 'installed', 'corpus_table', 'document', 'band')
+            AND c.relname NOT IN (
+                'alembic_version', 'installed', 'worker', 'corpus_table', 'document', 'band')
     LOOP
         PERFORM pg_catalog.pg_extension_config_dump(relation, '');
     END LOOP;

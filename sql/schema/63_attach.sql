@@ -11,6 +11,7 @@ LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SECURITY DEFINER SET search_pat
 DECLARE
     c textsim.corpus := textsim._corpus(corpus);
     source textsim.source;
+    replaced integer;
     table_owner regrole := (SELECT r.relowner FROM pg_class r WHERE r.oid = relation);
     new_type regtype := (
         SELECT textsim._base_type(a.atttypid) FROM pg_attribute a
@@ -31,10 +32,17 @@ BEGIN
                 HINT = 'Let the owner of the schema call textsim.grant_writer for this role.';
     END IF;
     -- A table that was attached before with the same key keeps its id, and so its documents; the comparison
-    -- removes documents without a row. With a key of another column or type it gets a new id.
-    DELETE FROM textsim.source s
-    WHERE s.corpus_id = c.id AND s.relation = _prepare_source.relation AND NOT s.active
-        AND (s.key_column, s.key_type) <> (_prepare_source.key_column, new_type);
+    -- removes documents without a row. With a key of another column or type it gets a new id, and its earlier
+    -- documents belong to no table any more.
+    FOR replaced IN
+        DELETE FROM textsim.source s
+        WHERE s.corpus_id = c.id AND s.relation = _prepare_source.relation AND NOT s.active
+            AND (s.key_column, s.key_type) <> (_prepare_source.key_column, new_type)
+        RETURNING s.id
+    LOOP
+        EXECUTE format(
+            'UPDATE textsim.%I SET source_id = NULL WHERE source_id = $1', 'document_' || c.id) USING replaced;
+    END LOOP;
     INSERT INTO textsim.source AS s (corpus_id, relation, key_column, key_type, text_column, mode)
     VALUES (c.id, relation, key_column, new_type, text_column, mode)
     ON CONFLICT ON CONSTRAINT source_corpus_relation_key DO UPDATE

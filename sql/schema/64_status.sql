@@ -16,16 +16,20 @@ COMMENT ON FUNCTION textsim._pending(integer) IS 'the log entries of a corpus';
 -- asks for ids, which save room. In a corpus that identifies languages a worker must still find its language.
 --
 -- Entries without a table are of such documents. Entries of a table in mode inline may also be changes that
--- could not be indexed at once, and the documents tell the two apart.
+-- could not be indexed at once, and the documents tell the two apart. Without a document, most entries are left
+-- over: the document was removed. But a key may be too long to be indexed.
 CREATE FUNCTION textsim._logged_keys(c textsim.corpus)
-RETURNS TABLE (key text, created_at timestamptz, is_pending boolean)
+RETURNS TABLE (key text, created_at timestamptz, is_pending boolean, is_text boolean)
 LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 1000 SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     RETURN QUERY EXECUTE format($query$
-        SELECT k.key, min(p.created_at), bool_or(CASE
-            WHEN p.source_id IS NOT NULL AND s.mode = 'queue' THEN true
-            WHEN p.source_id IS NULL AND d.key IS NULL THEN false  -- the document was removed
-            ELSE d.key IS NULL OR d.word_ids IS NOT NULL OR $2 END)
+        SELECT k.key, min(p.created_at),
+            bool_or(CASE
+                WHEN s.mode = 'queue' THEN true
+                WHEN d.key IS NULL THEN p.source_id IS NOT NULL AND octet_length(k.key) > 1000
+                WHEN d.word_ids IS NULL THEN $2
+                ELSE p.source_id IS NOT NULL END),
+            bool_or(d.key IS NOT NULL AND d.word_ids IS NULL AND NOT $2)
         FROM textsim._pending($1) p
         CROSS JOIN unnest(p.keys) k (key)
         LEFT JOIN textsim.source s ON s.id = p.source_id
@@ -35,8 +39,8 @@ BEGIN
         $query$, 'document_' || c.id) USING c.id, c.language IS NOT NULL;
 END $$;
 COMMENT ON FUNCTION textsim._logged_keys(textsim.corpus)
-    IS 'the keys in the log of a corpus, with the time of the first entry; is_pending is false if the document '
-    'is indexed as text, and only its words have no ids';
+    IS 'the keys in the log of a corpus, with the time of the first entry; is_pending: a change waits; is_text: '
+    'the document is indexed as text, and its words have no ids';
 
 CREATE FUNCTION textsim._saved_by_ids(c textsim.corpus, keys text[]) RETURNS bigint
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -77,7 +81,7 @@ BEGIN
         RETURN;
     END IF;
     SELECT count(*) FILTER (WHERE k.is_pending),
-        coalesce(array_agg(k.key) FILTER (WHERE NOT k.is_pending), '{}'),
+        coalesce(array_agg(k.key) FILTER (WHERE k.is_text), '{}'),
         least(oldest_pending, min(k.created_at) FILTER (WHERE k.is_pending))
     INTO pending, text_keys, oldest_pending
     FROM textsim._logged_keys(c) k;

@@ -87,11 +87,46 @@ def test_a_table_that_no_worker_indexes(
     assert "textsim pending news --retry" in _facts(found, "behind", "fault")
 
 
+def test_a_table_in_mode_inline_needs_no_worker(
+    textsim: Textsim, examine: Callable[..., dict[str, Any]], connection: Connection
+) -> None:
+    connection.execute("CREATE TABLE article (id int PRIMARY KEY, text text)")
+    textsim("attach", "news", "article", "--create", "--mode", "inline")
+    connection.execute(
+        "INSERT INTO article SELECT i, 'one two three ' || i FROM generate_series(1, 70) i"
+    )
+    found = examine()
+    assert "no table needs a worker" in _facts(found, "running", "ok")
+    assert "70 documents, 1 table attached, 70 stored as text" in _facts(found, "behind", "ok")
+    assert "CALL textsim.index_pending('news')" in _facts(found, "behind", "note")
+    assert "70 documents stored as text" in textsim("status").stderr
+
+
+def test_a_reader_checks_what_it_may_read(
+    textsim: Textsim, server: Server, connection: Connection, database_url: str
+) -> None:
+    connection.execute("CREATE TABLE article (id int PRIMARY KEY, text text)")
+    connection.execute("INSERT INTO article VALUES (1, 'one two three')")
+    textsim("attach", "news", "article", "--create")
+    with new_role(server, f"reader_{random.randrange(10**9)}") as role:
+        connection.execute(f"SELECT textsim.grant_reader('{role}')")
+        address = as_role(database_url, role)
+        result = textsim("check", "--database-url", address)
+        assert "table public.article was not compared with its documents" in result.stderr
+        textsim("doctor", "--database-url", address)
+        connection.execute("DROP FUNCTION textsim._write_1")
+        textsim("check", "--database-url", address, status=1)
+        textsim("doctor", "--database-url", address, status=1)
+        connection.execute(f"SELECT textsim.revoke_all('{role}')")
+
+
 def test_a_corpus_of_another_recipe(
     textsim: Textsim, examine: Callable[..., dict[str, Any]], connection: Connection
 ) -> None:
     textsim("corpus", "create", "old")
-    connection.execute("UPDATE textsim.corpus SET recipe = 1")
+    connection.execute(
+        "UPDATE textsim.corpus SET recipe = 1, created_with = created_with || '{\"recipe\": 1}'"
+    )
     assert "built by recipe 1" in _facts(examine(status=1), "behind", "fault")
 
 

@@ -71,7 +71,7 @@ ALTERED = [
     ),
     Alteration(
         "ALTER TABLE post DISABLE TRIGGER ALL",
-        "is disabled: changes are missed until ALTER TABLE post ENABLE TRIGGER",
+        "is disabled: changes are missed until ALTER TABLE",
         way_out="ALTER TABLE post ENABLE TRIGGER ALL",
     ),
     Alteration("ALTER TABLE post OWNER TO pg_database_owner"),

@@ -62,7 +62,7 @@ def database_url(server: Server, intact_url: str) -> Iterator[str]:
 
 
 class Finding(NamedTuple):
-    """What a command printed: the subject with its kind, and the way out."""
+    """A printed finding: the subject with its kind, and the way out."""
 
     subject: str
     remedy: str

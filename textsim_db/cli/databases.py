@@ -15,7 +15,13 @@ from textsim_db.cli.messages import confirm, count, print_message
 from textsim_db.cli.options import DatabaseUrl, OptionalCorpus, Yes
 from textsim_db.cli.output import Format, FormatOption, write
 from textsim_db.cli.progress import progress
-from textsim_db.errors import ConfigurationError, DatabaseUnavailable, RecipeError, shown
+from textsim_db.errors import (
+    ConfigurationError,
+    DatabaseError,
+    DatabaseUnavailable,
+    RecipeError,
+    shown,
+)
 from textsim_db.results import Problem
 
 if TYPE_CHECKING:
@@ -190,8 +196,8 @@ def _problem_rows(db: Database, name: str) -> list[tuple[str, str, str, str, str
             total = len(corpus)
             problems = corpus.check(lambda done: show(done, total))
         documents = len(corpus)
-    except RecipeError as error:
-        return [(name, *problem) for problem in _recipe_problems(db, name, error)]
+    except (RecipeError, DatabaseError) as error:
+        return [(name, *problem) for problem in _problems_without_rows(db, name, error)]
     outcome = count(len(problems), "problem") if problems else "nothing wrong"
     print_message(
         f'corpus "{name}": {count(documents, "document")}, {outcome}',
@@ -202,13 +208,17 @@ def _problem_rows(db: Database, name: str) -> list[tuple[str, str, str, str, str
     return [(name, *problem) for problem in problems]
 
 
-def _recipe_problems(db: Database, name: str, error: RecipeError) -> list[Problem]:
-    """Return why a corpus cannot be opened: a recipe of another version, or a changed setting."""
+def _problems_without_rows(
+    db: Database, name: str, error: RecipeError | DatabaseError
+) -> list[Problem]:
+    """Return why the rows of a corpus cannot be read, such as a changed setting or a lost table."""
     from textsim_db.db import stored_corpus
     from textsim_db.read import catalog_integrity
 
     stored = stored_corpus.load_unchecked(db.engine, name)
     if problems := catalog_integrity.check_objects(db.engine, stored):
         return problems
+    if isinstance(error, DatabaseError):
+        raise error
     remedy = f"textsim corpus drop {shown(name)}, then create and index it again"
     return [Problem("recipe", name, str(error), remedy)]

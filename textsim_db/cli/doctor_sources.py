@@ -10,7 +10,7 @@ from textsim_db.cli.doctor_objects import find_objects
 from textsim_db.cli.findings import Finding, fault, note, ok
 from textsim_db.cli.messages import count
 from textsim_db.cli.status import as_text_note
-from textsim_db.errors import RecipeError, shown
+from textsim_db.errors import DatabaseError, RecipeError, shown
 
 if TYPE_CHECKING:
     from textsim_db.corpus import ManagedCorpus
@@ -88,6 +88,9 @@ def find_behind(db: Database, workers: Workers) -> Iterator[Finding]:
                 if not problems:
                     remedy = f"textsim corpus drop {shown(name)}, then create and index it again"
                     yield fault(shown(str(error)), remedy)
+            except DatabaseError:
+                if not problems:  # a missing table has been named
+                    raise
 
 
 def _corpus_findings(corpus: ManagedCorpus, tables: int, workers: Workers) -> Iterator[Finding]:

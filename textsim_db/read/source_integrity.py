@@ -36,10 +36,6 @@ def source_problems(connection: Connection, corpus: StoredCorpus) -> Iterator[Pr
         if fault is not None:
             log.warning("table %s was not compared with its documents: %s", table, fault)
             continue
-        for key in _keys(connection, corpus, statements.ROWS_WITHOUT_DOCUMENT, id_, names):
-            yield Problem(
-                "missing document", key, f"table {table} has a row of this key", reconcile
-            )
         for key in _keys(connection, corpus, statements.DOCUMENTS_WITHOUT_ROW, id_, names):
             # Not reconcile, which cannot look up a key that is not of the key column's type.
             remove = sql.SQL(statements.REMOVE_DOCUMENT).format(
@@ -47,6 +43,10 @@ def source_problems(connection: Connection, corpus: StoredCorpus) -> Iterator[Pr
             )
             detail = f"table {table} has no row of this key"
             yield Problem("surplus document", key, detail, remove.as_string(None))
+        for key in _keys(connection, corpus, statements.ROWS_WITHOUT_DOCUMENT, id_, names):
+            yield Problem(
+                "missing document", key, f"table {table} has a row of this key", reconcile
+            )
 
 
 def _keys(
