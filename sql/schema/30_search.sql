@@ -75,6 +75,46 @@ COMMENT ON FUNCTION textsim._compared_shingles(integer[], text, text, integer)
     IS 'the shingles of a document, from its word ids or its normal form; NULL if its word ids are compared '
     'instead, in shingles of up to 3 words';
 
+-- The union of two sets is a concatenation of tsvectors, which merges two sorted lists in one pass.
+CREATE FUNCTION textsim._shingle_set(word_ids integer[], form text, unit text, n integer)
+RETURNS tsvector
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    shingles text[];
+BEGIN
+    IF unit = 'word' AND word_ids IS NOT NULL THEN
+        -- An id has at most ten digits.
+        IF n > 180 OR 11 * n::bigint * cardinality(word_ids) > 500000 THEN
+            RETURN NULL;
+        END IF;
+        RETURN (
+            SELECT array_to_tsvector(array(
+                SELECT array_to_string(w.ids[i:i + n - 1], ' ')
+                FROM generate_series(1, greatest(cardinality(w.ids) - n + 1, 1)) i))
+            FROM (
+                SELECT array(SELECT unnest(word_ids)) AS ids  -- a slice of the parameter would copy it all
+                OFFSET 0
+            ) w);
+    END IF;
+    IF unit = 'word' THEN
+        -- No word has the character =, so no word looks like an id.
+        shingles := textsim._shingles_of(array(
+            SELECT coalesce(w.id::text, '=' || u.word)
+            FROM unnest(string_to_array(form, ' ')) WITH ORDINALITY u (word, place)
+            LEFT JOIN textsim.word w
+                ON w.hash = hashtextextended(u.word COLLATE "C", 0) AND w.word = u.word COLLATE "C"
+            ORDER BY u.place), n, ' ');
+    ELSE
+        shingles := textsim._compared_shingles(word_ids, form, unit, n);
+    END IF;
+    RETURN (
+        SELECT CASE WHEN max(octet_length(s)) < 2047 AND sum(octet_length(s)) < 500000
+            THEN array_to_tsvector(shingles) END
+        FROM unnest(shingles) s);
+END $$;
+COMMENT ON FUNCTION textsim._shingle_set(integer[], text, text, integer)
+    IS 'the distinct shingles of a document; NULL if a union of two such sets might have no room in a tsvector';
+
 CREATE FUNCTION textsim._similarity(
     a_ids integer[], a_shingles text[], a_count integer,
     b_ids integer[], b_shingles text[], b_count integer, n integer)
@@ -312,44 +352,85 @@ SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     c textsim.corpus := textsim._lock_corpus(corpus);
+    batch record;
 BEGIN
     IF c.id IS NULL THEN
         RETURN;
     END IF;
     PERFORM textsim._warn_unindexed(c);
-    RETURN QUERY EXECUTE format($query$
-        WITH candidate AS MATERIALIZED (
-            SELECT p.x, p.y
-            FROM (
-                SELECT x.document_id AS x, y.document_id AS y, count(*) AS shared
-                FROM textsim.%1$I x
-                JOIN textsim.%1$I y ON y.bucket = x.bucket AND x.document_id < y.document_id
-                GROUP BY x.document_id, y.document_id
-            ) p
-            JOIN textsim.%2$I d ON d.id = p.x
-            JOIN textsim.%2$I e ON e.id = p.y
-            WHERE ($4 IS NULL OR d.language = $4 AND e.language = $4)
-                AND textsim._is_candidate(p.shared, d.shingle_count, e.shingle_count, $5)
-        ),
-        -- A document may be in many pairs; its shingles are made once.
-        document AS MATERIALIZED (
-            SELECT d.id, d.key, d.word_ids, d.shingle_count,
-                textsim._compared_shingles(d.word_ids, d.normal_form, $1, $2) AS shingles
-            FROM textsim.%2$I d
-            WHERE d.id IN (SELECT x FROM candidate UNION SELECT y FROM candidate)
-        )
-        SELECT least(m.a COLLATE "C", m.b), greatest(m.a COLLATE "C", m.b), m.similarity
+    threshold := textsim._search_threshold(c, threshold);
+    FOR batch IN EXECUTE format($query$
+        SELECT array_agg(n.x) AS xs, array_agg(n.y) AS ys
         FROM (
-            SELECT d.key AS a, e.key AS b,
-                textsim._similarity(d.word_ids, d.shingles, d.shingle_count,
-                    e.word_ids, e.shingles, e.shingle_count, $2) AS similarity
-            FROM candidate p JOIN document d ON d.id = p.x JOIN document e ON e.id = p.y
-            OFFSET 0  -- computed once, not in WHERE and SELECT
-        ) m
-        WHERE m.similarity >= $3
+            SELECT f.x, f.y, sum(f.shingles) OVER (
+                ORDER BY f.first, f.x, f.y ROWS UNBOUNDED PRECEDING) / 400000 AS number
+            FROM (
+                -- The first partner of y is often the same in all pairs of a cluster. So these stand
+                -- together, and the shingles of a document are made once for many of its pairs.
+                SELECT p.x, p.y, min(p.x) OVER (PARTITION BY p.y) AS first,
+                    d.shingle_count + e.shingle_count AS shingles
+                FROM (
+                    SELECT x.document_id AS x, y.document_id AS y, count(*) AS shared
+                    FROM textsim.%1$I x
+                    JOIN textsim.%1$I y ON y.bucket = x.bucket AND x.document_id < y.document_id
+                    GROUP BY x.document_id, y.document_id
+                ) p
+                JOIN textsim.%2$I d ON d.id = p.x
+                JOIN textsim.%2$I e ON e.id = p.y
+                WHERE ($1 IS NULL OR d.language = $1 AND e.language = $1)
+                    AND textsim._is_candidate(p.shared, d.shingle_count, e.shingle_count, $2)
+                    AND least(d.shingle_count, e.shingle_count)::double precision
+                        / greatest(d.shingle_count, e.shingle_count) >= $3
+            ) f
+        ) n
+        GROUP BY n.number
         $query$, 'band_' || c.id, 'document_' || c.id)
-    USING c.unit, c.shingle_length, textsim._search_threshold(c, threshold),
-        textsim._check_language(c, language), CASE WHEN c.bands IS NULL THEN c.threshold END;
+        USING textsim._check_language(c, language), CASE WHEN c.bands IS NULL THEN c.threshold END,
+            threshold
+    LOOP
+        RETURN QUERY EXECUTE format($query$
+            WITH candidate AS MATERIALIZED (
+                SELECT p.x, p.y,
+                    d.word_ids = e.word_ids OR d.normal_form = e.normal_form AS is_copy
+                FROM unnest($1, $2) p (x, y)
+                JOIN textsim.%1$I d ON d.id = p.x
+                JOIN textsim.%1$I e ON e.id = p.y
+            ),
+            -- A document may be in many pairs; its shingles are made once.
+            document AS MATERIALIZED (
+                SELECT d.id, d.key, d.word_ids, d.normal_form, d.shingle_count,
+                    textsim._shingle_set(d.word_ids, d.normal_form, $3, $4) AS shingles
+                FROM textsim.%1$I d
+                WHERE d.id IN (
+                    SELECT p.x FROM candidate p WHERE p.is_copy IS NOT TRUE
+                    UNION SELECT p.y FROM candidate p WHERE p.is_copy IS NOT TRUE)
+            )
+            SELECT least(m.a COLLATE "C", m.b), greatest(m.a COLLATE "C", m.b), m.similarity
+            FROM (
+                SELECT d.key AS a, e.key AS b, 1::double precision AS similarity
+                FROM candidate p
+                JOIN textsim.%1$I d ON d.id = p.x
+                JOIN textsim.%1$I e ON e.id = p.y
+                WHERE p.is_copy
+                UNION ALL (
+                    SELECT d.key, e.key, coalesce(
+                        textsim._ratio(
+                            d.shingle_count + e.shingle_count - length(d.shingles || e.shingles),
+                            d.shingle_count, e.shingle_count),
+                        textsim._similarity(
+                            d.word_ids, textsim._compared_shingles(d.word_ids, d.normal_form, $3, $4),
+                            d.shingle_count,
+                            e.word_ids, textsim._compared_shingles(e.word_ids, e.normal_form, $3, $4),
+                            e.shingle_count, $4))
+                    FROM candidate p JOIN document d ON d.id = p.x JOIN document e ON e.id = p.y
+                    WHERE p.is_copy IS NOT TRUE
+                    OFFSET 0  -- computed once, not in WHERE and SELECT
+                )
+            ) m
+            WHERE m.similarity >= $5
+            $query$, 'document_' || c.id)
+        USING batch.xs, batch.ys, c.unit, c.shingle_length, threshold;
+    END LOOP;
 END $$;
 COMMENT ON FUNCTION textsim.pairs(text, double precision, text)
     IS 'Returns each pair of similar documents with its exact similarity. Each pair is listed once, '

@@ -1,4 +1,4 @@
-"""No statement compares each element of an array with all elements of another one, or with a whole table.
+"""No statement compares each element of an array with all elements of another, or with a whole table.
 
 A text of 500,000 words has as many shingles, so such a statement would take minutes. A short text shows
 the same plans, because most functions plan without looking at the values.
@@ -129,7 +129,7 @@ def test_no_statement_compares_all_elements_of_two_arrays(
 ) -> None:
     db.create_corpus("c", shingle=unit, recall=recall, unique=is_unique)
     words = [f"w{rng.randrange(10**6)}" for _ in range(WORDS)]
-    changed = [*words[: WORDS - 5], *("other words at the end").split()]
+    changed = [*words[: WORDS - 5], *["other", "words", "at", "the", "end"]]
     text, near = " ".join(words), " ".join(changed)
     with psycopg.connect(db.url, autocommit=True) as connection:
         connection.execute("VACUUM ANALYZE textsim.word, textsim.common")  # as they are: empty
