@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -118,6 +119,63 @@ def test_a_reader_checks_what_it_may_read(
         textsim("check", "--database-url", address, status=1)
         textsim("doctor", "--database-url", address, status=1)
         connection.execute(f"SELECT textsim.revoke_all('{role}')")
+
+
+@pytest.mark.parametrize(
+    ("columns", "level", "expected"),
+    [
+        ({}, "ok", "worker box:7 waits for changes; last claim 0.0 s ago; last write 9.0 s ago"),
+        (
+            {"error": "could not extend file: No space left on device", "failed": 1, "claimed": 5},
+            "fault",
+            "No space left on device | make room on the server's disk",
+        ),
+        (
+            {
+                "error": "cannot execute UPDATE in a read-only transaction",
+                "failed": 1,
+                "claimed": 5,
+            },
+            "fault",
+            "read-only transaction | let the database be written",
+        ),
+        # A success after the error.
+        ({"error": "no space left on device", "failed": 5}, "ok", "waits for changes"),
+        (
+            {"step": "claims changes", "step_began": 90},
+            "fault",
+            "makes no progress: it claims changes for 90 s | SELECT pid, wait_event_type",
+        ),
+        ({"reported": 45}, "note", "worker box:7 ended 45 s ago without saying so"),
+    ],
+)
+def test_the_progress_of_a_worker(
+    examine: Callable[..., dict[str, Any]],
+    textsim: Textsim,
+    connection: Connection,
+    columns: dict[str, Any],
+    level: str,
+    expected: str,
+) -> None:
+    """Ages are in seconds. A claim, an error and a silence are told apart."""
+    textsim("corpus", "create", "news")
+    ages = {"reported": 0, "claimed": 0, "wrote": 9, "step_began": 0, "failed": None}
+    row = {"step": "waits for changes", "error": None} | ages | columns
+    connection.execute(
+        "INSERT INTO textsim.worker (id, host, process, reported_at, claimed_at, wrote_at, step, "
+        "step_began_at, error, failed_at) SELECT gen_random_uuid(), 'box', 7, "
+        "now() - %(reported)s * interval '1 s', now() - %(claimed)s * interval '1 s', "
+        "now() - %(wrote)s * interval '1 s', %(step)s, now() - %(step_began)s * interval '1 s', "
+        "%(error)s, now() - %(failed)s::int * interval '1 s'",
+        row,
+    )
+    found = examine(status=int(level == "fault"))
+    shown = _facts(found, "running", level)
+    pattern = (
+        re.escape(expected).replace("0\\.0\\ s", r"\d\.\d s").replace("9\\.0\\ s", r"\d+\.\d s")
+    )
+    assert re.search(pattern, shown), shown
+    assert "box:7" in textsim("status").stdout
 
 
 def test_a_corpus_of_another_recipe(

@@ -136,7 +136,7 @@ class Worker:
                 seconds = recovery.seconds_after(error)
                 if seconds is None:
                     raise
-                self._progress.failed(" ".join(str(error).split()))
+                self._progress.failed(str(_cause(error) or error).partition("\n")[0])
                 with self._progress.step("waits to try again"):
                     self._stop.wait(seconds)
         return total
@@ -260,7 +260,8 @@ class _Recovery:
             return None
         seconds = min(RECONNECT_SECONDS[0] * 2.0**self.failures, RECONNECT_SECONDS[1])
         self.failures = min(self.failures + 1, MAX_TRIES)
-        log.warning("trying again in %.1f s: %s", seconds, cause, extra={"seconds": seconds})
+        reason = str(cause).partition("\n")[0]
+        log.warning("trying again in %.1f s: %s", seconds, reason, extra={"seconds": seconds})
         if is_cancelled:
             self._claims.forget()
         # A server that reports an error was not crashed by the entries, so this try does not count
