@@ -197,8 +197,8 @@ def processor_times(sides: Mapping[str, Side], texts: Texts) -> dict[str, Figure
 def measure_documents(given: argparse.Namespace) -> None:
     """Measure generated documents."""
     made = documents(given.documents, given.words)
-    steps = ("load", "keys", "query", "batches", "candidates", "sql_match", "sql_none", "write")
-    steps += ("pairs", "clusters")
+    queries = ("query", "batches", "candidates", "sql_match", "sql_none")
+    steps = ("load", "keys", *queries, "write", "pairs", "clusters")
     figures = measure_both(made, given.documents, steps, threshold=given.threshold)
     name = f"exact_{given.documents}"
     publish(given.record, name, of_labels(figures), {name: sides_table(figures)})

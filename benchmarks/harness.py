@@ -134,27 +134,29 @@ class Bench:
 
 @contextmanager
 def fresh_database() -> Iterator[Bench]:
-    """Create a database on the server that connect() finds, lend it, and drop it."""
-    with ts.connect() as default:
-        address = make_url(default.url)
+    """Create a database on the server that connect() uses by default, lend it, and drop it."""
+    address = make_url(os.environ.get("TEXTSIM_DATABASE_URL") or embedded_address())
     name = f"benchmark_{os.getpid()}"
+    url = address.set(database=name).render_as_string(hide_password=False)
     with psycopg.connect(address.render_as_string(hide_password=False), autocommit=True) as server:
         server.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
         server.execute(f"CREATE DATABASE {name} TEMPLATE template0 ENCODING 'UTF8'")
-    try:
-        url = address.set(database=name).render_as_string(hide_password=False)
-        ts.install(url)
-        with open_bench(url) as bench:
-            yield bench
-    finally:
-        with psycopg.connect(
-            address.render_as_string(hide_password=False), autocommit=True
-        ) as server:
+        try:
+            ts.install(url)
+            with open_bench(url) as bench:
+                yield bench
+        finally:
             server.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
 
+def embedded_address() -> str:
+    """Return the address of the embedded server."""
+    with ts.connect() as db:
+        return db.url
+
+
 @contextmanager
-def open_bench(url: str | None = None) -> Iterator[Bench]:
+def open_bench(url: str) -> Iterator[Bench]:
     """Lend a database that exists, with its kernels compiled."""
     with ts.connect(url) as db, psycopg.connect(db.url, autocommit=True) as connection:
         warm_up(db)

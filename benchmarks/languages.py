@@ -36,11 +36,13 @@ def measure(
     ends = tokens.normal_offsets.tolist()
     forms = [tokens.span(a, b) for a, b in pairwise(ends)]
 
+    kilobytes = float(ends[-1]) / 1e3
+
     def ours(number: int) -> float:
-        return ends[-1] / 1e3 / milliseconds(identify, tokens)
+        return kilobytes / milliseconds(identify, tokens)
 
     def theirs(number: int) -> float:
-        return ends[-1] / 1e3 / milliseconds(lambda: [*map(library.classify, forms)])
+        return kilobytes / milliseconds(lambda: [*map(library.classify, forms)])
 
     rates = in_turns({"ours": ours, "theirs": theirs}, rounds)
     languages = list(identify(tokens))

@@ -31,6 +31,8 @@ from benchmarks.harness import Documents, Figures, fresh_database, options, publ
 from textsim_db.text.streams import cut
 
 SAMPLE_SECONDS = 0.5
+WORDS, BYTES = 200, 1500
+"""The words and the bytes of a generated document."""
 EXECUTOR = "CoarseGrainedExecutorBackend"
 """The class whose name is in the command of each executor."""
 LABELS = {
@@ -177,9 +179,13 @@ def figures_of(watched: Watched, server: float, outputs: Iterable[Path], count: 
     """Return the figures of a run, with a checksum of the documents that it keeps."""
     tables = (pq.read_table(path, columns=["id"]) for path in outputs)
     keys = sorted(key for table in tables for key in table["id"].to_pylist())
+    rate = count / watched.seconds
+    per_core_hour = rate * 3600 / (os.cpu_count() or 1)
     return {
         "seconds": watched.seconds,
-        "rate": count / watched.seconds,
+        "rate": rate,
+        "billion_words": WORDS * per_core_hour / 1e9,
+        "gigabytes": BYTES * per_core_hour / 1e9,
         "processor_us": (watched.processor + server) * 1e6 / count,
         "peak_mb": watched.peak_mb,
         "kept": len(keys),
