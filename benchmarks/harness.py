@@ -1,4 +1,4 @@
-"""What the benchmarks share: options, a fresh database, measured calls, turns, tables, recorded figures.
+"""The benchmarks share this: options, a fresh database, measured calls, turns, tables, recorded figures.
 
 A benchmark says what it sets up, what it measures, and which figures come out. A figure is a number
 with a name. A side is one of the things that a benchmark compares. Sides take turns, so that other work
@@ -76,7 +76,7 @@ def options(description: str | None, **numbers: int) -> argparse.ArgumentParser:
 
 
 class Spent(NamedTuple):
-    """What a call took: seconds by the clock, and of the processor by client and server."""
+    """The seconds of a call by the clock, and of the processor by client and server."""
 
     result: Any
     seconds: float
@@ -116,7 +116,7 @@ class Bench:
         return total
 
     def spend(self, function: Callable[[], object]) -> Spent:
-        """Call a function, and return what the call took."""
+        """Call a function, and return its seconds and its memory."""
         forget_peak()
         before, client, start = self.server_seconds(), time.process_time(), time.perf_counter()
         result = function()

@@ -227,7 +227,7 @@ def main() -> None:
     named = {identifier(label): value for label, value in figures.items()}
     sizes = recorded("scale") if given.record else {}
     sizes[f"d{run.documents}"] = named
-    columns = {f"{int(size[1:]):,}": sizes[size] for size in sizes}
+    columns = {f"{n:,}": sizes[f"d{n}"] for n in sorted(int(size[1:]) for size in sizes)}
     labels = {identifier(label): label for label in (LABELS if given.record else figures)}
     table = table_of(columns, labels, f"documents of {run.words} words")
     publish(given.record, "scale", sizes, {"scale": table})

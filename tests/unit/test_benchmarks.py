@@ -1,11 +1,20 @@
-"""What the benchmarks share: turns, medians and tables."""
+"""Turns, medians and tables of the benchmarks."""
 
 from __future__ import annotations
 
 from functools import partial
 
 from benchmarks.beside_checkout import ratio
-from benchmarks.harness import identifier, in_turns, median_and_p99, medians, shown, span, table_of
+from benchmarks.harness import (
+    Figures,
+    identifier,
+    in_turns,
+    median_and_p99,
+    medians,
+    shown,
+    span,
+    table_of,
+)
 
 
 def test_sides_take_turns_and_the_order_is_reversed_from_round_to_round() -> None:
@@ -36,7 +45,10 @@ def test_a_ratio_says_how_many_times_as_fast_or_what_share_is_left() -> None:
 
 
 def test_a_table_has_a_row_for_each_label_with_a_figure() -> None:
-    sides = {"one": {"ms": 1.5, "mb": None}, "two": {"ms": 1500.0, "rate": 0.25}}
+    sides: dict[str, Figures] = {
+        "one": {"ms": 1.5, "mb": None},
+        "two": {"ms": 1500.0, "rate": 0.25},
+    }
     labels = {"rate": "per s", "ms": "time, ms", "mb": "MB"}
     table = table_of(sides, labels, "corner")
     expected = [["corner", "one", "two"], ["per s", "", "0.250"], ["time, ms", "1.50", "1,500"]]
