@@ -9,7 +9,7 @@ TESTS ?= tests
 # In order of their names: those of units are short, and last, so that no process waits for another.
 PARALLEL := -n auto --dist loadfile --no-loadscope-reorder
 
-.PHONY: help demo test test-all test-postgres soak soak-crash soak-clients soak-tests soak-fuzz soak-short soak-long check format benchmark compare against scale figures docs clean
+.PHONY: help demo test test-all test-postgres soak soak-crash soak-clients soak-tests soak-fuzz soak-short soak-long check format benchmark beside-peers beside-checkout scale figures docs clean
 
 help:
 	@echo 'make demo       index the Python standard library and list its near-duplicates; the first time takes'
@@ -23,8 +23,8 @@ help:
 	@echo 'make check      lint, types and layering'
 	@echo 'make format     format the source'
 	@echo 'make benchmark  measure the main job with 200,000 documents'
-	@echo 'make compare    measure the project beside its peers, 200,000 documents'
-	@echo 'make against OTHER=/tmp/older   measure it beside another checkout of the project'
+	@echo 'make beside-peers   measure the project beside its peers, 200,000 documents'
+	@echo 'make beside-checkout OTHER=/tmp/older   measure it beside another checkout of the project'
 	@echo 'make scale      measure how a corpus grows to 10,000,000 documents: half an hour, 55 GB of disk'
 	@echo 'make figures    write the figures that benchmarks recorded into the README and the docs'
 	@echo 'make docs       build the documentation into site/; read it with python -m http.server -d site'
@@ -77,11 +77,11 @@ format: .venv/.dev
 benchmark: .venv/.run
 	$(BIN)/python -m benchmarks.main_job --documents 200000
 
-compare: .venv/.bench
-	$(BIN)/python -m benchmarks.compare --documents 200000
+beside-peers: .venv/.bench
+	$(BIN)/python -m benchmarks.beside_peers --documents 200000
 
-against: .venv/.run
-	$(BIN)/python -m benchmarks.against '$(OTHER)'
+beside-checkout: .venv/.run
+	$(BIN)/python -m benchmarks.beside_checkout '$(OTHER)'
 
 scale: .venv/.run
 	$(BIN)/python -m benchmarks.scale --documents 1000000

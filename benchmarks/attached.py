@@ -1,219 +1,199 @@
-"""The cost of an attached table for writers, and the delay until its rows are found; embedded server.
+"""The cost of an attached table for writers, and the delay until its rows are found.
 
-    python -m benchmarks.attached [--documents 100000]
+    python -m benchmarks.attached [--documents 100000] [--rows 300] [--record]
 
-Each statement also runs on a table that is not attached, in alternating rounds. Figures are medians.
+Each statement also runs on a table that is not attached, in turns. Figures are medians.
 """
 
 from __future__ import annotations
 
-import argparse
 import statistics
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
-import psycopg
-from psycopg import sql
-
-import textsim_db as ts
 from benchmarks.generate import documents
-from benchmarks.record import add_option, identifier, record, shown
+from benchmarks.harness import (
+    Bench,
+    Figures,
+    fresh_database,
+    identifier,
+    in_turns,
+    median_and_p99,
+    milliseconds,
+    options,
+    publish,
+    shown,
+)
 
-Connection = psycopg.Connection[Any]
-Figures = dict[str, float]
 TABLES = ("plain", "queue", "inline")
+WORDS = (50, 200, 1000)
+ROUNDS = 7
 
 
-def milliseconds(function: Callable[[], object]) -> float:
-    """Return how long a call takes."""
-    start = time.perf_counter()
-    function()
-    return (time.perf_counter() - start) * 1000
+def create_table(bench: Bench, name: str) -> None:
+    """Create a table of texts, named as its corpus will be."""
+    statement = f"CREATE TABLE {name} (id bigint PRIMARY KEY, body text, other int)"
+    bench.connection.execute(statement.encode())
 
 
-def make_tables(db: ts.Database, connection: Connection) -> None:
-    """Create the same table three times, and attach two of them."""
-    connection.execute("DROP SCHEMA IF EXISTS bench CASCADE")
-    for name in {*TABLES, "bulk", "sql"} & set(db.corpora()):
-        db.drop_corpus(name)
-    connection.execute("CREATE SCHEMA bench")
-    for name in TABLES:
-        create_table(connection, name)
-        if name != "plain":
-            db.create_corpus(name).attach(f"bench.{name}", "id", "body", name)
+def texts_of(count: int, words: int, seed: int) -> list[str]:
+    """Return texts that are not similar to each other."""
+    return [text for _, text in documents(count, words, planted=0, seed=seed)]
 
 
-def create_table(connection: Connection, name: str) -> None:
-    """Create a table of texts."""
-    statement = sql.SQL("CREATE TABLE bench.{} (id bigint PRIMARY KEY, body text, other int)")
-    connection.execute(statement.format(sql.Identifier(name)))
+def insert(bench: Bench, table: str, texts: list[str], key: int) -> float:
+    """Insert rows in one statement, and return the milliseconds; key: the first key."""
+    statement = f"INSERT INTO {table} SELECT * FROM unnest(%s::bigint[], %s::text[])".encode()
+    keys = list(range(key, key + len(texts)))
+    return milliseconds(lambda: bench.connection.execute(statement, [keys, texts], prepare=True))
 
 
-def insert_one(connection: Connection, table: str, number: int, text: str) -> float:
-    """Insert a row in its own transaction and return the milliseconds."""
-    statement = f"INSERT INTO bench.{table} VALUES (%s, %s)".encode()
-    return milliseconds(lambda: connection.execute(statement, [number, text], prepare=True))
+def single_rows(bench: Bench, rows: int) -> Figures:
+    """Return the cost of inserts of one row."""
+    figures = {}
+    for words in WORDS:
+        texts = texts_of(rows, words, seed=words)
+
+        def add(table: str, number: int, texts: list[str] = texts, words: int = words) -> float:
+            return insert(bench, table, [texts[number]], words * 10**9 + number)
+
+        times = in_turns({table: partial(add, table) for table in TABLES}, rows)
+        plain, *attached = (statistics.median(times[table]) for table in TABLES)
+        figures[f"one row of {words} words, plain table, ms"] = plain
+        for table, value in zip(TABLES[1:], attached, strict=True):
+            figures[f"one row of {words} words, {table}, ms on top"] = value - plain
+    return figures
 
 
-def insert_many(connection: Connection, table: str, first: int, texts: list[str]) -> float:
-    """Insert rows in one statement and return the milliseconds."""
-    statement = f"INSERT INTO bench.{table} SELECT * FROM unnest(%s::bigint[], %s::text[])"
-    numbers = list(range(first, first + len(texts)))
-    return milliseconds(lambda: connection.execute(statement.encode(), [numbers, texts]))
+def many_rows(bench: Bench, count: int) -> Figures:
+    """Return the cost of inserts and updates of many rows."""
+    texts = texts_of(count, 200, seed=7)
+    first = 2 * 10**12
 
+    def add(table: str, number: int) -> float:
+        return insert(bench, table, texts, first + number * 10**6)
 
-def singles(connection: Connection, words: int, count: int) -> Figures:
-    """Return the cost of single inserts."""
-    texts = [text for _, text in documents(count, words, seed=words)]
-    found: dict[str, list[float]] = {name: [] for name in TABLES}
-    for number, text in enumerate(texts):
-        for name in TABLES:
-            key = words * 10**9 + number
-            found[name].append(insert_one(connection, name, key, text))
-    plain = statistics.median(found["plain"])
-    return {f"one row of {words} words, plain table, ms": plain} | {
-        f"one row of {words} words, {name}, ms on top": statistics.median(found[name]) - plain
-        for name in TABLES[1:]
+    def update(table: str, number: int) -> float:
+        statement = f"UPDATE {table} SET other = {number} WHERE id BETWEEN %s AND %s".encode()
+        return milliseconds(bench.connection.execute, statement, [first, first + count])
+
+    inline = add("inline", 0)
+    inserts = in_turns({table: partial(add, table) for table in TABLES[:2]}, ROUNDS)
+    updates = in_turns({table: partial(update, table) for table in TABLES[:2]}, ROUNDS)
+    return {
+        f"{count:,} rows, inline, ms a row on top": (inline - inserts["plain"][0]) / count,
+        f"{count:,} rows in one insert, queue, % on top": percent_on_top(inserts),
+        f"{count:,} rows, update of another column, queue, % on top": percent_on_top(updates),
     }
 
 
-def multi_rows(connection: Connection) -> Figures:
-    """Return the cost of inserts and updates of 10,000 rows."""
-    figures = {}
-    texts = [text for _, text in documents(10_000, 200, seed=7)]
-    ratios = []
-    for number in range(7):
-        first = 2 * 10**12 + number * 10**6
-        plain = insert_many(connection, "plain", first, texts)
-        queue = insert_many(connection, "queue", first, texts)
-        ratios.append(queue / plain)
-        if not number:
-            inline = insert_many(connection, "inline", first, texts)
-            figures["10,000 rows, inline, ms a row on top"] = (inline - plain) / 10_000
-    figures["10,000 rows in one insert, queue, % on top"] = statistics.median(ratios) * 100 - 100
-    ratios = []
-    for _ in range(7):
-        update = "UPDATE bench.{} SET other = coalesce(other, 0) + 1 WHERE id < 2000000100000"
-        plain, queue = (
-            milliseconds(partial(connection.execute, update.format(name).encode()))
-            for name in ("plain", "queue")
-        )
-        ratios.append(queue / plain)
-    figures["update of another column, queue, % on top"] = statistics.median(ratios) * 100 - 100
-    return figures
+def percent_on_top(times: dict[str, list[float]]) -> float:
+    """Return by how many percent the attached table is slower than the plain table."""
+    return 100 * statistics.median(times["queue"]) / statistics.median(times["plain"]) - 100
 
 
 @contextmanager
-def working(db: ts.Database, **options: Any) -> Iterator[None]:
-    """Run a worker in a thread."""
-    worker = db.worker(**options)
-    thread = threading.Thread(target=worker.run)
-    thread.start()
+def working(bench: Bench, workers: int = 1, until_idle: bool = False, **how: Any) -> Iterator[None]:
+    """Run workers in threads; if they run until they are idle, wait for that."""
+    running = [bench.db.worker(**how) for _ in range(workers)]
+    threads = [threading.Thread(target=worker.run, args=[until_idle]) for worker in running]
+    for thread in threads:
+        thread.start()
     try:
         yield
     finally:
-        worker.stop()
-        thread.join()
+        for worker in running if not until_idle else []:
+            worker.stop()
+        for thread in threads:
+            thread.join()
 
 
-def latency(db: ts.Database, connection: Connection, count: int) -> Figures:
+def delays(bench: Bench, rows: int) -> Figures:
     """Return the delay from the commit of a row until a query finds it, one row at a time."""
     figures = {}
-    corpus = db.corpus("queue")
-    texts = [text for _, text in documents(count, 200, seed=99, planted=0)]
-    ways: tuple[dict[str, Any], ...] = ({}, {"listen": True, "poll": 1.0})
-    for options in ways:
-        delays = []
-        with working(db, **options):
-            connection.execute("SELECT set_config('textsim.notify', %s, false)", ["on"])
-            for number, text in enumerate(texts):
-                key = (5 if options else 6) * 10**12 + number
-                insert_one(connection, "queue", key, text)
-                start = time.perf_counter()
-                while str(key) not in [match.key for match in corpus.query(text, 1.0)]:
-                    time.sleep(0.001)
-                delays.append((time.perf_counter() - start) * 1000)
-            connection.execute("SELECT set_config('textsim.notify', 'off', false)")
-        how = "listening" if options else "polling"
-        name = f"from commit to findable, {how}"
-        figures[f"{name}, median ms"] = statistics.median(delays)
-        figures[f"{name}, p99 ms"] = sorted(delays)[int(len(delays) * 0.99)]
+    corpus, texts = bench.db.corpus("queue"), texts_of(rows, 200, seed=99)
+    ways: dict[str, dict[str, Any]] = {
+        "polling": {},
+        "listening": {"listen": True, "poll": 1.0},
+    }
+    for place, (way, how) in enumerate(ways.items(), start=5):
+
+        def delay(key: int, text: str) -> float:
+            insert(bench, "queue", [text], key)
+            start = time.perf_counter()
+            while str(key) not in [match.key for match in corpus.query(text, 1.0)]:
+                time.sleep(0.001)
+            return (time.perf_counter() - start) * 1000
+
+        with working(bench, **how):
+            bench.connection.execute("SELECT set_config('textsim.notify', 'on', false)")
+            keys = range(place * 10**12, place * 10**12 + rows)
+            median, p99 = median_and_p99(map(delay, keys, texts))
+            bench.connection.execute("SELECT set_config('textsim.notify', 'off', false)")
+        figures[f"from commit to findable, {way}, median ms"] = median
+        figures[f"from commit to findable, {way}, p99 ms"] = p99
+        bench.connection.execute("TRUNCATE queue")
     return figures
 
 
-def throughput(db: ts.Database, connection: Connection, count: int) -> Figures:
+def throughput(bench: Bench, count: int) -> Figures:
     """Return how fast workers index, and how fast reconcile compares."""
-    create_table(connection, "bulk")
-    corpus = db.create_corpus("bulk")
-    corpus.attach("bench.bulk", "id", "body")
+    create_table(bench, "bulk")
+    corpus = bench.db.create_corpus("bulk")
+    corpus.attach("bulk", "id", "body")
     for first in range(0, count, 10_000):
-        texts = [text for _, text in documents(10_000, 200, seed=first)]
-        insert_many(connection, "bulk", first, texts)
+        insert(bench, "bulk", texts_of(min(10_000, count - first), 200, seed=first), first)
     start = time.perf_counter()
-    workers = [db.worker() for _ in range(2)]
-    threads = [threading.Thread(target=worker.run, args=[True]) for worker in workers]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    indexed = time.perf_counter() - start
+    with working(bench, workers=2, until_idle=True):
+        pass
+    seconds = time.perf_counter() - start
     assert len(corpus) == count
-    compared = milliseconds(lambda: corpus.reconcile()) / 1000
     return {
-        "workers (two threads), documents/s": count / indexed,
-        "reconcile, nothing to mend, rows/s": count / compared,
+        "workers (two threads), documents/s": count / seconds,
+        "reconcile, nothing to mend, rows/s": 1000 * count / milliseconds(corpus.reconcile),
     }
 
 
-def index_pending(db: ts.Database, connection: Connection, count: int) -> Figures:
+def index_pending(bench: Bench, count: int) -> Figures:
     """Return how fast SQL alone indexes a table that was filled before."""
-    create_table(connection, "sql")
-    texts = [text for _, text in documents(count, 200, seed=11)]
-    insert_many(connection, "sql", 0, texts)
-    corpus = db.create_corpus("sql")
-    connection.execute("SELECT textsim.attach('sql', 'bench.sql', 'id', 'body')")
-    seconds = milliseconds(lambda: connection.execute("CALL textsim.index_pending('sql')")) / 1000
+    create_table(bench, "by_sql")
+    insert(bench, "by_sql", texts_of(count, 200, seed=11), 0)
+    corpus = bench.db.create_corpus("by_sql")
+    bench.connection.execute("SELECT textsim.attach('by_sql', 'by_sql', 'id', 'body')")
+    taken = milliseconds(bench.connection.execute, b"CALL textsim.index_pending('by_sql')")
     assert len(corpus) == count
-    return {"index_pending, documents/s": count / seconds}
+    return {"index_pending, documents/s": 1000 * count / taken}
+
+
+def measure(bench: Bench, count: int, rows: int) -> Iterator[Figures]:
+    """Yield the figures of each part."""
+    for name in TABLES:
+        create_table(bench, name)
+        if name != "plain":
+            bench.db.create_corpus(name).attach(name, "id", "body", name)
+    yield single_rows(bench, rows)
+    yield many_rows(bench, min(10_000, count))
+    bench.connection.execute("TRUNCATE plain, queue, inline")
+    bench.db.worker().run(until_idle=True)
+    yield delays(bench, rows)
+    yield throughput(bench, count)
+    yield index_pending(bench, min(5_000, count))
 
 
 def main() -> None:
-    """Run the benchmark and print its figures."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
-    parser.add_argument("--documents", type=int, default=100_000)
-    parser.add_argument("--database-url")
-    add_option(parser)
-    arguments = parser.parse_args()
-    with (
-        ts.connect(arguments.database_url) as db,
-        psycopg.connect(db.url, autocommit=True) as connection,
-    ):
-        figures: Figures = {}
-        for measured in measure(db, connection, arguments.documents):
-            for name, value in measured.items():
-                print(f"{name}: {shown(value)}", flush=True)
+    """Measure each part, and print the figures."""
+    given = options(__doc__, documents=100_000, rows=300).parse_args()
+    figures: Figures = {}
+    with fresh_database() as bench:
+        for measured in measure(bench, given.documents, given.rows):
             figures |= measured
-    if arguments.record:
-        rows = [[name, shown(value)] for name, value in figures.items()]
-        named = {identifier(name): value for name, value in figures.items()}
-        record("attached", named, {"attached": [["", "median"], *rows]})
-
-
-def measure(db: ts.Database, connection: Connection, count: int) -> Iterator[Figures]:
-    """Yield the figures of each part; count: the rows that workers index."""
-    make_tables(db, connection)
-    for words, rows in ((50, 300), (200, 300), (1000, 100)):
-        yield singles(connection, words, rows)
-    yield multi_rows(connection)
-    connection.execute("TRUNCATE bench.queue, bench.inline, bench.plain")
-    db.worker().run(until_idle=True)
-    yield latency(db, connection, 200)
-    yield throughput(db, connection, count)
-    yield index_pending(db, connection, 5_000)
+    rows = [["", "median"], *([name, shown(value)] for name, value in figures.items())]
+    named = {identifier(name): value for name, value in figures.items()}
+    publish(given.record, "attached", named, {"attached": rows})
 
 
 if __name__ == "__main__":

@@ -1,48 +1,52 @@
-"""Storage, load, queries and pairs of an exact corpus, compared with a corpus of bands.
+"""An exact corpus beside a corpus of bands, with the same documents.
 
-    python -m benchmarks.exact [--documents 100000] [--words 200] [--threshold 0.8] [--record]
-    python -m benchmarks.exact --corpora FOLDER [--record]    # each .jsonl.gz of a folder
+    python -m benchmarks.exact [--documents 100000] [--words 200] [--record]
     python -m benchmarks.exact --sets 1432693 [--record]      # load and pairs of small sets
+    python -m benchmarks.exact --shapes [NAME ...] [--record]
 
-Both corpora hold the same documents. Processor times are those of the client and the server together.
+The shapes are documents of 10 to 20,000 words, documents that fill the slots of one template, many
+copies of one text, and documents of paragraphs drawn from a pool. All times of shapes are processor
+times of client and server together. With --record, a shape replaces the same shape of an earlier run.
 """
 
 from __future__ import annotations
 
 import argparse
-import gzip
-import json
 import statistics
+import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import psycopg
 
-import textsim_db as ts
-from benchmarks.against_side import (
-    Server,
-    milliseconds,
-    own_seconds,
-    peak_mb,
-    shuffled,
-    stored_bytes,
+from benchmarks.corpus_steps import STEPS, Measured, Texts, measure, shuffled, write_texts
+from benchmarks.generate import documents, vocabulary
+from benchmarks.harness import (
+    Documents,
+    Figures,
+    Table,
+    fresh_database,
+    in_turns,
+    median_and_p99,
+    options,
+    publish,
+    recorded,
+    shown,
+    table_of,
 )
-from benchmarks.generate import documents
-from benchmarks.record import Table, add_option, markdown, record
 
-CORPORA = {"bands": 0.95, "exact": 1.0}
+RECALLS = {"bands": 0.95, "exact": 1.0}
 """The recall of each corpus."""
-QUERIES = 1000
 ELEMENTS = 1_600_000
 """The elements of generated sets."""
 SKEW = 0.6
 """The exponent of the Zipf distribution of the elements; the most frequent one is in 3 % of the sets."""
 SET_SIZE, SPREAD = 26.5, 1.0
 """The mean size of a generated set, and the standard deviation of the logarithm of its size."""
-SETS_THRESHOLD = 0.5
 LABELS = {
     "rows": "keys of a document",
     "bytes": "stored, bytes a document",
@@ -61,109 +65,183 @@ LABELS = {
     "clusters_s": "all clusters, s",
     "peak_mb": "client, peak MB",
 }
+LENGTHS = {10: 50_000, 50: 50_000, 200: 20_000, 1000: 5000, 5000: 1000, 20_000: 250}
+"""The number of documents of each number of words, so that most corpora have as many words."""
+QUERIES = 300
+SQL_QUERIES = 50
+SHAPE_LABELS = {
+    "keys": "keys of a document",
+    "bytes": "bytes a document",
+    "load_us": "load, us a document",
+    "median_ms": "query, median ms",
+    "p99_ms": "query, p99 ms",
+    "sql_median_ms": "matches(), median ms",
+    "rows_read": "rows read by a query",
+    "candidates": "candidates of a query",
+    "clusters_s": "all clusters, s",
+}
+ROWS_READ = """
+SELECT coalesce(sum(b.rows), 0)::float8 FROM unnest(%s::integer[]) q (bucket)
+CROSS JOIN LATERAL (SELECT count(*) AS rows FROM {} r WHERE r.bucket = q.bucket) b
+"""
 
 
-class Measured:
-    """The figures of one corpus."""
+class Side(Measured):
+    """A corpus of one kind, with steps that only this benchmark has."""
 
-    def __init__(
-        self,
-        db: ts.Database,
-        connection: psycopg.Connection[Any],
-        name: str,
-        shingle: str = "word:3",
-    ) -> None:
-        self.db, self.connection, self.name, self.shingle = db, connection, name, shingle
-        self.server = Server(connection)
-        self.figures: dict[str, float] = {}
-
-    def load(self, texts: list[tuple[str, str]], threshold: float) -> None:
-        """Load the documents into a new corpus."""
-        if self.name in self.db.corpora():
-            self.db.drop_corpus(self.name)
-        self.corpus = self.db.create_corpus(
-            self.name, self.shingle, threshold=threshold, recall=CORPORA[self.name]
+    def keys(self) -> Figures:
+        """Count the keys of a document."""
+        band = self.bench.number(
+            "SELECT 'textsim.band_' || id FROM textsim.corpus WHERE name = %s", self.name
         )
-        count = len(texts)
-        seconds, processor = self._timed(lambda: self.corpus.add_many(texts))
-        self.figures |= {"load_s": seconds, "load_us": processor * 1e6 / count}
-        self.figures["bytes"] = stored_bytes(self.connection, self.name) / count
-        row = self.connection.execute(
-            "SELECT (SELECT reltuples FROM pg_class WHERE relname = 'band_' || id) "
-            "FROM textsim.corpus WHERE name = %s",
-            [self.name],
-        ).fetchone()
-        self.figures["rows"] = (row or (0,))[0] / count
+        rows = self.bench.number(f"SELECT count(*) FROM {band}")
+        self.rows_read_statement = ROWS_READ.format(band)
+        return {"rows": rows / len(self.corpus)}
 
-    def queries(self, texts: list[str]) -> None:
-        """Query indexed texts one at a time, in batches, and from SQL."""
-        for text in texts[:5]:
-            self.corpus.query(text)
-        times = sorted(milliseconds(self.corpus.query, text) for text in texts)
-        self.figures |= {
-            "query_ms": statistics.median(times),
-            "p99_ms": times[int(len(times) * 0.99)],
-        }
-        seconds = statistics.median(milliseconds(self.corpus.query_many, texts) for _ in range(3))
-        self.figures["batch_rate"] = 1000 * len(texts) / seconds
-        counts = [len(self.corpus.candidates(text)) for text in texts[:200]]
-        self.figures["candidates"] = statistics.mean(counts)
-        self.figures["sql_match_ms"] = self._sql("SELECT textsim.matches(%s, %s)", texts[:300])
-        unlike = shuffled(texts[:300], "unlike")
-        self.figures["sql_none_ms"] = self._sql("SELECT textsim.matches(%s, %s)", unlike)
-
-    def _sql(self, statement: str, texts: list[str]) -> float:
-        def run(text: str) -> None:
-            self.connection.execute(statement.encode(), [self.name, text], prepare=True).fetchall()
-
-        for text in texts[:6]:
-            run(text)
-        return statistics.median(milliseconds(run, text) for text in texts)
-
-    def writes(self, texts: list[str]) -> None:
+    def write(self) -> Figures:
         """Add documents in SQL, and roll them back."""
-        rows = list(enumerate(shuffled(texts[:200], "write")))
+        rows = list(enumerate(shuffled(self.texts.indexed[:200], "write")))
+        statement = "SELECT textsim.add(%s, %s, %s)"
 
-        def write() -> None:
-            with self.connection.transaction(force_rollback=True):
+        def add_all() -> None:
+            with self.bench.connection.transaction(force_rollback=True):
                 for number, text in rows:
-                    self.connection.execute(
-                        "SELECT textsim.add(%s, %s, %s)",
-                        [self.name, f"new {number}", text],
-                        prepare=True,
-                    )
+                    self.bench.connection.execute(statement, [self.name, f"new {number}", text])
 
-        write()
-        _, processor = self._timed(write)
-        self.figures["write_ms"] = 1000 * processor / len(rows)
+        add_all()
+        return {"write_ms": 1000 * self.bench.spend(add_all).processor / len(rows)}
 
-    def pairs(self) -> None:
-        """List all pairs and all clusters."""
-        pairs: list[ts.Pair] = []
-        seconds, processor = self._timed(lambda: pairs.extend(self.corpus.pairs()))
-        self.figures |= {"pairs_s": seconds, "pairs_processor_s": processor, "pairs": len(pairs)}
-        self.figures["clusters_s"], _ = self._timed(lambda: list(self.corpus.clusters()))
-        self.figures["peak_mb"] = peak_mb()
+    def find_backends(self) -> None:
+        """Query without a measurement, and find the processes that answer."""
+        for text in self.texts.indexed[:6]:  # psycopg prepares a statement at its fifth execution
+            self.corpus.query(text)
+            self.matches(text)
+        rows = self.bench.connection.execute(
+            "SELECT pid FROM pg_stat_activity WHERE datname = current_database()"
+        )
+        self._backends = [pid for (pid,) in rows]
 
-    def _timed(self, function: Callable[[], object]) -> tuple[float, float]:
-        """Return the seconds that a call takes, and the seconds of processor time."""
-        before, start = own_seconds() + self.server.seconds(), time.perf_counter()
-        function()
-        return time.perf_counter() - start, own_seconds() + self.server.seconds() - before
+    def matches(self, text: str) -> None:
+        """Search in SQL."""
+        statement = "SELECT * FROM textsim.matches(%s, %s)"
+        self.bench.connection.execute(statement, [self.name, text]).fetchall()
+
+    def processor_ms(self, function: Callable[[str], object], text: str) -> float:
+        """Return the milliseconds of processor time of a query, those of the server included."""
+        before, start = nanoseconds(self._backends), time.process_time_ns()
+        function(text)
+        own = time.process_time_ns() - start
+        return (own + nanoseconds(self._backends) - before) / 1e6
+
+    def rows_read(self) -> Figures:
+        """Count the rows that a query reads, and its candidates."""
+        texts = self.texts.indexed[:SQL_QUERIES]
+        buckets = [self.corpus.buckets(text).tolist() for text in texts]
+        rows = [self.bench.number(self.rows_read_statement, some) for some in buckets]
+        return {"rows_read": statistics.mean(rows), **self.candidates()}
 
 
-def sets(count: int, seed: int = 1) -> Iterator[tuple[str, str]]:
+def nanoseconds(processes: list[int]) -> int:
+    """Return the processor time of processes, of those that still run."""
+    total = 0
+    for number in processes:
+        with suppress(FileNotFoundError, ProcessLookupError):
+            line = Path(f"/proc/{number}/schedstat").read_text(encoding="utf-8")
+            total += int(line.split()[0])
+    return total
+
+
+def measure_both(
+    made: Documents, count: int, steps: tuple[str, ...], queries: int = 1000, **settings: Any
+) -> dict[str, Figures]:
+    """Run steps on both corpora; if they count rows, measure processor times of queries too."""
+    with tempfile.TemporaryDirectory() as folder, fresh_database() as bench:
+        texts = write_texts(Path(folder), made, count, queries)
+        sides = {
+            name: Side(bench, texts, name, recall=recall, **settings)
+            for name, recall in RECALLS.items()
+        }
+        figures = measure(sides, {step: STEPS.get(step, 1) for step in steps})
+        if "rows_read" in steps:
+            for name, times in processor_times(sides, texts).items():
+                figures[name] |= times
+    for of_side in figures.values():
+        of_side["load_us"] = of_side["processor_us"]
+    return figures
+
+
+def processor_times(sides: Mapping[str, Side], texts: Texts) -> dict[str, Figures]:
+    """Return the processor times of queries; the corpora take turns at each text."""
+    for side in sides.values():
+        side.find_backends()
+    asked = texts.indexed
+
+    def query(side: Side, number: int) -> float:
+        return side.processor_ms(side.corpus.query, asked[number])
+
+    def query_in_sql(side: Side, number: int) -> float:
+        return side.processor_ms(side.matches, asked[number])
+
+    times = in_turns({n: partial(query, s) for n, s in sides.items()}, len(asked))
+    in_sql = in_turns(
+        {n: partial(query_in_sql, s) for n, s in sides.items()}, min(len(asked), SQL_QUERIES)
+    )
+    figures = {}
+    for name in sides:
+        median, p99 = median_and_p99(times[name])
+        sql_median = statistics.median(in_sql[name])
+        figures[name] = {"median_ms": median, "p99_ms": p99, "sql_median_ms": sql_median}
+    return figures
+
+
+def measure_documents(given: argparse.Namespace) -> None:
+    """Measure generated documents."""
+    made = documents(given.documents, given.words)
+    queries = ("query", "batches", "candidates", "sql_match", "sql_none")
+    steps = ("load", "keys", *queries, "write", "pairs", "clusters")
+    figures = measure_both(made, given.documents, steps, threshold=given.threshold)
+    name = f"exact_{given.documents}"
+    publish(given.record, name, of_labels(figures), {name: sides_table(figures)})
+
+
+def measure_sets(given: argparse.Namespace) -> None:
+    """Measure the load and the pairs of generated sets."""
+    settings: dict[str, Any] = {"shingle": "word:1", "threshold": 0.5}
+    steps = ("load", "keys", "pairs", "clusters")
+    figures = measure_both(sets(given.sets), given.sets, steps, **settings)
+    publish(given.record, "exact_sets", of_labels(figures), {"exact_sets": sides_table(figures)})
+
+
+def of_labels(figures: dict[str, Figures]) -> dict[str, Figures]:
+    """Return the figures that have a label."""
+    for of_side in figures.values():
+        of_side["peak_mb"] = max(of_side["peak_mb"], of_side["pairs_peak_mb"])
+    return {
+        name: {label: of_side[label] for label in LABELS if label in of_side}
+        for name, of_side in figures.items()
+    }
+
+
+def sides_table(figures: dict[str, Figures]) -> Table:
+    """Return the figures of both corpora, and their ratio."""
+    header, *rows = table_of(of_labels(figures), LABELS)
+    names = [name for name in LABELS if name in figures["exact"]]
+    for name, row in zip(names, rows, strict=True):
+        bands, exact = figures["bands"][name], figures["exact"][name]
+        row.append(f"{exact / bands:.2f}" if bands else "")
+    return [[*header, "exact / bands"], *rows]
+
+
+def sets(count: int) -> Iterator[tuple[str, str]]:
     """Yield (key, text) of sets as texts whose words are the elements.
 
     Sizes are log-normal, and every twentieth set is a copy of the set before it, with a fifth of its
     elements drawn anew.
     """
-    rng = np.random.default_rng(seed)
-    sizes = np.maximum(1, rng.lognormal(np.log(SET_SIZE) - SPREAD**2 / 2, SPREAD, count)).astype(
-        int
-    )
+    rng = np.random.default_rng(1)
+    sizes = rng.lognormal(np.log(SET_SIZE) - SPREAD**2 / 2, SPREAD, count)
     before = np.empty(0, np.int64)
-    for number, size in enumerate(sizes.tolist()):
+    for number, size in enumerate(np.maximum(1, sizes).astype(int).tolist()):
         elements = (ELEMENTS * rng.random(size) ** (1 / (1 - SKEW))).astype(np.int64)
         if number % 20 == 19:
             elements = np.append(before[len(before) // 5 :], elements[: len(before) // 5])
@@ -171,91 +249,79 @@ def sets(count: int, seed: int = 1) -> Iterator[tuple[str, str]]:
         yield f"set-{number:07d}", " ".join(map(str, elements.tolist()))
 
 
-def measure_sets(count: int, threshold: float) -> tuple[dict[str, dict[str, float]], Table]:
-    """Return the figures of both corpora of generated sets, and those of the load and the pairs."""
-    texts = list(sets(count))
-    with ts.connect() as db, psycopg.connect(db.url, autocommit=True) as connection:
-        sides = [Measured(db, connection, name, "word:1") for name in CORPORA]
-        for side in sides:
-            side.load(texts, threshold)
-            side.pairs()
-        figures = {side.name: side.figures for side in sides}
-    return figures, table(figures)
+def templates(slots: int, count: int) -> Iterator[tuple[str, str]]:
+    """Yield documents of 200 words with one text in common, except some words at places of their own."""
+    rng = np.random.default_rng(1)
+    template = rng.choice(vocabulary(), 200)
+    for number in range(count):
+        filled = template.copy()
+        filled[rng.choice(200, slots, replace=False)] = rng.choice(vocabulary(), slots)
+        yield f"{number}", " ".join(filled)
 
 
-def measure(texts: list[tuple[str, str]], threshold: float) -> dict[str, dict[str, float]]:
-    """Return the figures of both corpora."""
-    with ts.connect() as db, psycopg.connect(db.url, autocommit=True) as connection:
-        sides = [Measured(db, connection, name) for name in CORPORA]
-        chosen = [text for _, text in texts[:: max(1, len(texts) // QUERIES)]][:QUERIES]
-        for side in sides:
-            side.load(texts, threshold)
-        for side in sides:
-            side.queries(chosen)
-            side.writes(chosen)
-            side.pairs()
-    return {side.name: side.figures for side in sides}
+def shuffled_paragraphs(count: int) -> Iterator[tuple[str, str]]:
+    """Yield documents of 10 paragraphs of 40 words from a pool of 200, in random order."""
+    rng = np.random.default_rng(1)
+    pool = [" ".join(rng.choice(vocabulary(), 40)) for _ in range(200)]
+    for number in range(count):
+        yield f"{number}", " ".join(pool[i] for i in rng.choice(200, 10, replace=False))
 
 
-def table(figures: dict[str, dict[str, float]]) -> Table:
-    """Return the figures of both corpora and their ratio."""
-    bands, exact = figures["bands"], figures["exact"]
-    rows = [["", "bands", "exact", "exact / bands"]]
-    for name, label in LABELS.items():
-        if name not in exact:
-            continue
-        ratio = f"{exact[name] / bands[name]:.2f}" if bands[name] else ""
-        rows.append([label, _shown(bands[name]), _shown(exact[name]), ratio])
+SHAPES: dict[str, tuple[int, Callable[[int], Documents]]] = {
+    **{f"{w:,} words": (count, partial(documents, words=w)) for w, count in LENGTHS.items()},
+    "template, 20 of 200 words differ": (20_000, partial(templates, 20)),
+    "template, 8 of 200 words differ": (2_000, partial(templates, 8)),
+    "20,000 copies among 60,000": (60_000, lambda n: documents(n, identical=n // 3)),
+    "10 paragraphs of a pool of 200": (20_000, shuffled_paragraphs),
+}
+"""The number of documents of each shape, and what makes them."""
+
+
+def measure_shapes(given: argparse.Namespace) -> None:
+    """Measure shapes, and add them to the recorded ones."""
+    steps = ("load", "keys", "rows_read", "clusters")
+    shapes = recorded("exact_shapes") if given.record else {}
+    for shape in given.shapes or SHAPES:
+        most, make = SHAPES[shape]
+        count = min(most, given.documents)
+        figures = measure_both(make(count), count, steps, QUERIES, threshold=given.threshold)
+        for of_side in figures.values():
+            of_side["keys"] = of_side["rows"]
+            of_side["clusters_s"] = of_side["clusters_processor_s"]
+        shapes[shape] = {
+            name: {label: of_side[label] for label in ("documents", *SHAPE_LABELS)}
+            for name, of_side in figures.items()
+        }
+        publish(False, "", {}, {"": shapes_table({shape: shapes[shape]})})
+    publish(given.record, "exact_shapes", shapes, {"exact_shapes": shapes_table(shapes)})
+
+
+def shapes_table(shapes: dict[str, dict[str, Figures]]) -> Table:
+    """Return a row for each shape, with the figure of bands before that of the exact corpus."""
+    rows = [["bands / exact", *SHAPE_LABELS.values()]]
+    for shape in (shape for shape in SHAPES if shape in shapes):
+        bands, exact = shapes[shape]["bands"], shapes[shape]["exact"]
+        cells = [f"{shown(bands[name])} / {shown(exact[name])}" for name in SHAPE_LABELS]
+        count = bands.get("documents", SHAPES[shape][0])
+        rows.append([f"{shape}; {count:,} documents", *cells])
     return rows
 
 
-def _shown(value: float) -> str:
-    return f"{value:,.0f}" if value >= 100 or value == int(value) else f"{value:.3g}"
-
-
 def main() -> None:
-    """Measure both corpora and print a table."""
-    parser = argparse.ArgumentParser(description="what an exact corpus costs beside bands")
-    parser.add_argument("--documents", type=int, default=100_000)
-    parser.add_argument("--words", type=int, default=200)
-    parser.add_argument("--threshold", type=float)
+    """Measure both corpora, and print a table."""
+    parser = options(__doc__, documents=100_000, words=200)
+    parser.add_argument("--threshold", type=float, default=0.8)
     parser.add_argument("--sets", type=int, help="number of generated sets of a few elements")
-    add_option(parser)
-    parser.add_argument("--corpora", type=Path, help="folder of .jsonl.gz files with id and text")
-    arguments = parser.parse_args()
-    threshold = arguments.threshold or (SETS_THRESHOLD if arguments.sets else 0.8)
-    if arguments.corpora:
-        measure_corpora(arguments.corpora, threshold, arguments.record)
-        return
-    if arguments.sets:
-        figures, rows = measure_sets(arguments.sets, threshold)
-        print(markdown(rows))
-        if arguments.record:
-            record("exact_sets", figures, {"exact_sets": rows})
-        return
-    texts = list(documents(arguments.documents, arguments.words))
-    figures = measure(texts, threshold)
-    print(markdown(table(figures)))
-    if arguments.record:
-        name = f"exact_{arguments.documents}"
-        record(name, figures, {name: table(figures)})
-
-
-def measure_corpora(folder: Path, threshold: float, is_recorded: bool) -> None:
-    """Measure each file of a folder, and print the ratios of exact to bands."""
-    names = ("bytes", "load_us", "query_ms", "batch_rate", "sql_match_ms", "pairs_processor_s")
-    rows = [["exact / bands", *(LABELS[name] for name in names), "pairs: bands, exact"]]
-    for path in sorted(folder.glob("*.jsonl.gz")):
-        with gzip.open(path, "rt", encoding="utf-8") as file:
-            texts = list({row["id"]: row["text"] for row in map(json.loads, file)}.items())
-        figures = measure(texts, threshold)
-        bands, exact = figures["bands"], figures["exact"]
-        label = f"{path.name.removesuffix('.jsonl.gz')}, {len(texts):,}"
-        ratios = [f"{exact[name] / bands[name]:.2f}" for name in names]
-        rows.append([label, *ratios, f"{bands['pairs']:,.0f}, {exact['pairs']:,.0f}"])
-        print(markdown(rows[:1] + rows[-1:]), flush=True)
-    if is_recorded:
-        record("exact_corpora", {}, {"exact_corpora": rows})
+    parser.add_argument(
+        "--shapes", choices=SHAPES, nargs="*", help="shapes, each of at most --documents"
+    )
+    given = parser.parse_args()
+    if given.sets:
+        measure_sets(given)
+    elif given.shapes is not None:
+        measure_shapes(given)
+    else:
+        measure_documents(given)
 
 
 if __name__ == "__main__":

@@ -1,70 +1,74 @@
 """Identifying the languages of texts, beside py3langid, whose model is used; one core, no database.
 
-    python -m benchmarks.languages FILE.jsonl.gz... [--documents 20000] [--rounds 3]
+    python -m benchmarks.languages FILE.jsonl.gz... [--documents 20000] [--rounds 3] [--record]
 
-Both get normal forms. If the documents name their language, the share of right answers is printed.
+Both get normal forms. If the documents name their language, the share of right answers is shown.
 """
 
 from __future__ import annotations
 
-import argparse
-import gzip
-import json
-import os
 import statistics
-import time
-from itertools import islice, pairwise
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
-from benchmarks.record import add_option, record
+from benchmarks.harness import (
+    in_turns,
+    milliseconds,
+    options,
+    publish,
+    read_corpora,
+    shown,
+    use_one_core,
+)
 from textsim_db.text.languages import identify
 from textsim_db.text.tokens import tokenize
 from textsim_db.text.utf8 import to_bytes
 
 
+def measure(
+    name: str, documents: list[dict[str, Any]], library: LanguageIdentifier, rounds: int
+) -> list[str]:
+    """Return a row of the table."""
+    tokens = tokenize([to_bytes(document["text"]) for document in documents])
+    ends = tokens.normal_offsets.tolist()
+    forms = [tokens.span(a, b) for a, b in pairwise(ends)]
+
+    kilobytes = float(ends[-1]) / 1e3
+
+    def ours(number: int) -> float:
+        return kilobytes / milliseconds(identify, tokens)
+
+    def theirs(number: int) -> float:
+        return kilobytes / milliseconds(lambda: [*map(library.classify, forms)])
+
+    rates = in_turns({"ours": ours, "theirs": theirs}, rounds)
+    languages = list(identify(tokens))
+    if languages != [library.classify(form)[0] for form in forms]:
+        raise SystemExit(f"{name}: the library names other languages than textsim-db")
+    right = ""
+    if "language" in documents[0]:
+        named = [document["language"] for document in documents]
+        same = sum(a == b for a, b in zip(languages, named, strict=True))
+        right = f"{same / len(named):.1%}"
+    medians = (shown(statistics.median(values)) for values in rates.values())
+    return [f"{name}, {len(documents):,}", *medians, right]
+
+
 def main() -> None:
-    """Run the benchmark and print medians."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
+    """Measure each file, and print a table."""
+    parser = options(__doc__, documents=20_000, rounds=3)
     parser.add_argument("files", nargs="+", type=Path)
-    parser.add_argument("--documents", type=int, default=20_000)
-    parser.add_argument("--rounds", type=int, default=3)
-    add_option(parser)
     given = parser.parse_args()
-    table = [["documents", "MB/s", "py3langid itself", "right language"]]
-    if hasattr(os, "sched_setaffinity"):
-        os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+    use_one_core()
     library = LanguageIdentifier.from_model_file(MODEL_FILE)
     identify(tokenize([b"compiled and read before anything is measured"]))
-    for path in given.files:
-        with gzip.open(path, "rt") as lines:
-            read = [json.loads(line) for line in islice(lines, given.documents)]
-        tokens = tokenize([to_bytes(document["text"]) for document in read])
-        ends = tokens.normal_offsets.tolist()
-        forms = [tokens.span(a, b) for a, b in pairwise(ends)]
-        ours, theirs = [], []
-        for _ in range(given.rounds):
-            start = time.perf_counter()
-            found = identify(tokens)
-            middle = time.perf_counter()
-            expected = [library.classify(form)[0] for form in forms]
-            ours.append(ends[-1] / 1e6 / (middle - start))
-            theirs.append(ends[-1] / 1e6 / (time.perf_counter() - middle))
-        same = sum(a == b for a, b in zip(found, expected, strict=True))
-        print(
-            f"{path.name}: {len(read):,} documents, {ends[-1] / 1e6:.1f} MB: "
-            f"{statistics.median(ours):.1f} MB/s, py3langid {statistics.median(theirs):.1f} MB/s; "
-            f"the same language for {same:,}"
-        )
-        label = f"{path.name.removesuffix('.jsonl.gz')}, {len(read):,}"
-        table.append([label, *(f"{statistics.median(rates):.1f}" for rates in (ours, theirs)), ""])
-        if "language" in read[0]:
-            right = sum(a == d["language"] for a, d in zip(found, read, strict=True))
-            print(f"  right, by the language of the document: {right / len(read):.1%}")
-            table[-1][-1] = f"{right / len(read):.1%}"
-    if given.record:
-        record("languages", {}, {"languages": table})
+    rows = [["documents", "MB/s", "py3langid itself", "right language"]]
+    for name, documents in read_corpora(given.files, given.documents):
+        rows.append(measure(name, documents, library, given.rounds))
+    publish(given.record, "languages", {}, {"languages": rows})
 
 
 if __name__ == "__main__":

@@ -9,8 +9,6 @@ documents with all documents. Precision compares every reported pair again.
 from __future__ import annotations
 
 import argparse
-import gzip
-import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,7 +16,7 @@ import numpy as np
 
 import textsim_db as ts
 from benchmarks.generate import pair_of_similarity, vocabulary
-from benchmarks.record import add_option, markdown, record
+from benchmarks.harness import fresh_database, options, publish, read_corpora
 from textsim_db.text.shingles import shingles
 
 THRESHOLDS = (0.5, 0.7, 0.8, 0.9)
@@ -39,11 +37,9 @@ def generated(count: int, seed: int) -> Documents:
 def workloads(given: argparse.Namespace) -> Iterator[tuple[str, Documents]]:
     """Yield the generated documents, and the documents of each file of the folder."""
     yield "generated", generated(given.documents, given.seed)
-    for path in sorted(given.corpora.glob("*.jsonl.gz")) if given.corpora else []:
-        with gzip.open(path, "rt", encoding="utf-8") as file:
-            texts = [json.loads(line)["text"] for line in file]
-        name = path.name.removesuffix(".jsonl.gz")
-        yield name, [(str(i), text) for i, text in enumerate(texts)][: given.documents]
+    paths = sorted(given.corpora.glob("*.jsonl.gz")) if given.corpora else []
+    for name, read in read_corpora(paths, given.documents):
+        yield name, [(str(i), document["text"]) for i, document in enumerate(read)]
 
 
 def precision(corpus: ts.Corpus, documents: Documents, most: int = 20_000) -> float | None:
@@ -59,48 +55,42 @@ def precision(corpus: ts.Corpus, documents: Documents, most: int = 20_000) -> fl
     return right / count if count else None
 
 
+def measure(name: str, documents: Documents, given: argparse.Namespace) -> Iterator[list[str]]:
+    """Yield a row of the table for each threshold."""
+    with fresh_database() as bench:
+        corpus = bench.db.create_corpus("recall", threshold=THRESHOLDS[0], recall=given.recall)
+        corpus.add_many(documents)
+        for threshold in THRESHOLDS:
+            corpus.rebuild(threshold=threshold, recall=given.recall)
+            report = corpus.measure_recall(sample=given.sample, seed=given.seed)
+            low, high = report.interval
+            measured, promised, precise = (
+                report.recall,
+                report.promised,
+                precision(corpus, documents),
+            )
+            yield [
+                f"{name}, {len(documents):,}",
+                f"{threshold}",
+                f"{corpus.config.bands} x {corpus.config.rows}",
+                f"{report.pairs:,}",
+                "" if measured is None else f"{measured:.4f} ({low:.4f} to {high:.4f})",
+                "" if promised is None else f"{promised:.4f}",
+                "" if precise is None else f"{precise}",
+            ]
+
+
 def main() -> None:
-    """Run the benchmark and print a table."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
+    """Measure each set of documents, and print a table."""
+    parser = options(__doc__, documents=20_000, sample=3000, seed=1)
     parser.add_argument("--corpora", type=Path, help="a folder of gzip'ed JSON lines with text")
-    parser.add_argument("--documents", type=int, default=20_000)
-    parser.add_argument("--sample", type=int, default=3000)
     parser.add_argument("--recall", type=float, default=0.95)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--database-url")
-    add_option(parser)
     given = parser.parse_args()
     header = "documents, threshold, bands x rows, pairs, measured (95 %), promised, precision"
     table = [header.split(", ")]
-    print(markdown(table), end="")
-    with ts.connect(given.database_url) as db:
-        for name, documents in workloads(given):
-            if "recall" in db.corpora():
-                db.drop_corpus("recall")
-            corpus = db.create_corpus("recall", threshold=THRESHOLDS[0], recall=given.recall)
-            corpus.add_many(documents)
-            for threshold in THRESHOLDS:
-                corpus.rebuild(threshold=threshold, recall=given.recall)
-                report = corpus.measure_recall(sample=given.sample, seed=given.seed)
-                low, high = report.interval
-                banding = f"{corpus.config.bands} x {corpus.config.rows}"
-                precise = precision(corpus, documents)
-                row = [
-                    f"{name}, {len(documents):,}",
-                    f"{threshold}",
-                    banding,
-                    f"{report.pairs:,}",
-                    f"{report.recall:.4f} ({low:.4f} to {high:.4f})"
-                    if report.recall is not None
-                    else "",
-                    f"{report.promised:.4f}" if report.promised is not None else "",
-                    "" if precise is None else f"{precise}",
-                ]
-                table.append(row)
-                print(f"| {' | '.join(row)} |", flush=True)
-            corpus.drop()
-    if given.record:
-        record("recall", {}, {"recall": table})
+    for name, documents in workloads(given):
+        table += measure(name, documents, given)
+    publish(given.record, "recall", {}, {"recall": table})
 
 
 if __name__ == "__main__":

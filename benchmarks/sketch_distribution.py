@@ -11,7 +11,6 @@ tables also show classic MinHash. Sets of one shingle are left out: they are equ
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -19,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks.record import add_option, markdown, record
+from benchmarks.harness import Table, options, publish
 from textsim_db.measures import classic_minhash
 from textsim_db.settings import Bands
 from textsim_db.sketch import fast_similarity
@@ -113,14 +112,36 @@ def measure(case: Case, sketch: Sketch, pairs: int, seed: int) -> Outcome:
     return outcome
 
 
+def variance_table(measured: list[tuple[Case, Outcome, Outcome]]) -> Table:
+    """Return bias and variance of the estimates."""
+    rows = [["shingles", "similarity", "bias", "variance", "of classic MinHash"]]
+    for case, ours, other in measured:
+        s = case.similarity
+        independent = s * (1 - s) / HASHES
+        variances = (f"{outcome.variance / independent:.2f}" for outcome in (ours, other))
+        rows.append([f"{case.size:,}", f"{s:.3f}", f"{ours.mean - s:+.5f}", *variances])
+    return rows
+
+
+def candidates_table(measured: list[tuple[Case, Outcome, Outcome]]) -> Table:
+    """Return the probability of becoming a candidate, and by how much the shares differ from it."""
+    rows = [["shingles", "similarity"]]
+    for bands, rows_of_band in BANDINGS:
+        rows[0] += [f"{bands} x {rows_of_band}: formula", "here", "classic"]
+    for case, *outcomes in measured:
+        cells = [f"{case.size:,}", f"{case.similarity:.3f}"]
+        for banding in BANDINGS:
+            promised = banding.probability(case.similarity)
+            shares = [outcome.candidates[banding] / outcome.pairs for outcome in outcomes]
+            cells += [f"{100 * promised:.2f} %"]
+            cells += [f"{100 * (share - promised):+.2f}" for share in shares]
+        rows.append(cells)
+    return rows
+
+
 def main() -> None:
-    """Run the benchmark and print two tables."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
-    parser.add_argument("--pairs", type=int, default=200_000)
-    parser.add_argument("--classic-pairs", type=int, default=20_000)
-    parser.add_argument("--seed", type=int, default=1)
-    add_option(parser)
-    given = parser.parse_args()
+    """Measure each case, and print two tables."""
+    given = options(__doc__, pairs=200_000, classic_pairs=20_000, seed=1).parse_args()
     measured = [
         (
             case,
@@ -129,30 +150,11 @@ def main() -> None:
         )
         for case in cases()
     ]
-    variance = [["shingles", "similarity", "bias", "variance", "of classic MinHash"]]
-    for case, made, other in measured:
-        s = case.similarity
-        independent = s * (1 - s) / HASHES
-        row = [f"{case.size:,}", f"{s:.3f}", f"{made.mean - s:+.5f}"]
-        variances = (made.variance / independent, other.variance / independent)
-        variance.append([*row, *(f"{value:.2f}" for value in variances)])
-    candidates = [["shingles", "similarity"]]
-    for bands, rows in BANDINGS:
-        candidates[0] += [f"{bands} x {rows}: formula", "here", "classic"]
-    for case, made, other in measured:
-        cells = []
-        for banding in BANDINGS:
-            promised = banding.probability(case.similarity)
-            differences = [
-                100 * (outcome.candidates[banding] / outcome.pairs - promised)
-                for outcome in (made, other)
-            ]
-            cells += [f"{100 * promised:.2f} %", *(f"{points:+.2f}" for points in differences)]
-        candidates.append([f"{case.size:,}", f"{case.similarity:.3f}", *cells])
-    print(markdown(variance), markdown(candidates), sep="\n")
-    if given.record:
-        tables = {"sketch_variance": variance, "sketch_candidates": candidates}
-        record("sketch_distribution", {}, tables)
+    tables = {
+        "sketch_variance": variance_table(measured),
+        "sketch_candidates": candidates_table(measured),
+    }
+    publish(given.record, "sketch_distribution", {}, tables)
 
 
 if __name__ == "__main__":

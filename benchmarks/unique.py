@@ -8,35 +8,45 @@ clients use to insert different texts of 200 words, each way in turns.
 
 from __future__ import annotations
 
-import argparse
-import json
 import statistics
 import subprocess
 import tempfile
-from collections.abc import Iterable
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-import psycopg
-
-import textsim_db as ts
-from benchmarks.against_side import Server
 from benchmarks.generate import documents
-from benchmarks.record import FOLDER, ROOT, Table, add_option, commit, markdown, record, shown
+from benchmarks.harness import (
+    ROOT,
+    Bench,
+    Figures,
+    Table,
+    commit,
+    fresh_database,
+    in_turns,
+    options,
+    publish,
+    recorded,
+    shown,
+    table_of,
+)
 from benchmarks.unique_races import Outcome, Race, run
 from textsim_db.db import embedded_server
 
-Connection = psycopg.Connection[Any]
 CONTROL_PAIRS = 20_000
 """Pairs of each race without locks."""
 CLIENTS = 16
-INSERTS = 150
-"""Inserts of each client in a round."""
-BOILERPLATE_INSERTS = 10
+BOILERPLATE_SHARE = 15
+"""Texts with boilerplate are slow, so each client inserts this many times fewer of them."""
 PRELOADED = 200
 """Documents with boilerplate that a corpus holds before the rounds; from 100 on, add_many learns it."""
-ROUNDS = 5
+LABELS = {
+    "rate": "inserts/s",
+    "processor_ms": "processor ms",
+    "p50_ms": "p50 ms",
+    "p99_ms": "p99 ms",
+}
 EXACT: dict[str, Any] = {"recall": 1.0}
 BANDS: dict[str, Any] = {"bands": 18, "rows": 7, "num_hashes": 128}
 EMBEDDED_PROGRAMS = {16: "pginstall", 18: "pginstall18"}
@@ -69,16 +79,6 @@ class Way(NamedTuple):
     by_table: bool = False
     preload: Literal["", "sql", "python"] = ""
 
-    @property
-    def inserts(self) -> int:
-        """Inserts of each client in a round."""
-        return BOILERPLATE_INSERTS if self.preload else INSERTS
-
-    @property
-    def column(self) -> str:
-        """The column of the texts."""
-        return "boilerplate" if self.preload else "body"
-
 
 WAYS = [
     Way("add, exact, unique", EXACT, True),
@@ -94,30 +94,23 @@ WAYS = [
 ]
 
 
-def measure_races(db: ts.Database, chosen: Iterable[Race], is_recorded: bool) -> None:
-    """Run each race with and without locks; a recorded race replaces the same race of the file."""
-    for race in chosen:
-        control = race._replace(pairs=min(race.pairs, CONTROL_PAIRS))
-        without, outcome = run(db, control, False), run(db, race, True)
-        figures: dict[str, Any] = {
-            "sessions": race.sessions,
-            "pairs": race.pairs,
-            "twins": outcome.twins,
-            "without_locks": without.twins,
-            "control_pairs": control.pairs,
-            "rate": 2 * race.pairs / outcome.seconds,
-            "faults": faults(outcome) + faults(without),
-            "commit": commit(ROOT),
-        }
-        print(markdown(race_table({race.name: figures})), *figures["faults"], flush=True)
-        if is_recorded:
-            path = FOLDER / "unique_races.json"
-            recorded = json.loads(path.read_text())["figures"] if path.exists() else {}
-            recorded[race.name] = figures
-            record("unique_races", recorded, {"unique_races": race_table(recorded)})
+def measure_race(race: Race) -> Figures:
+    """Run a race with and without locks."""
+    control = race._replace(pairs=min(race.pairs, CONTROL_PAIRS))
+    without, outcome = run(control, False), run(race, True)
+    return {
+        "sessions": race.sessions,
+        "pairs": race.pairs,
+        "twins": outcome.twins,
+        "without_locks": without.twins,
+        "control_pairs": control.pairs,
+        "rate": 2 * race.pairs / outcome.seconds,
+        "faults": faults(outcome) + faults(without),
+        "commit": commit(ROOT),
+    }
 
 
-def race_table(figures: dict[str, Any]) -> Table:
+def race_table(figures: Figures) -> Table:
     """Return the figures of races as a table."""
     rows = [["", "sessions", "pairs", "twins", "without locks", "documents/s"]]
     for name, race in figures.items():
@@ -133,120 +126,91 @@ def faults(outcome: Outcome) -> list[str]:
     return lost + [f"{count} x {name}" for name, count in outcome.errors.items()]
 
 
-class Speed:
-    """Rounds of pgbench on a corpus and an attached table for each way."""
-
-    def __init__(self, db: ts.Database, connection: Connection) -> None:
-        self.db, self.connection = db, connection
-        self.server = Server(connection)
-        self.rates: dict[str, list[float]] = {way.name: [] for way in WAYS}
-        self.processor_ms: dict[str, list[float]] = {way.name: [] for way in WAYS}
-        self.latencies: dict[str, list[float]] = {way.name: [] for way in WAYS}
-
-    def prepare(self) -> None:
-        """Make the texts, and for each way a corpus and a table."""
-        self.connection.execute("DROP SCHEMA IF EXISTS speed CASCADE")
-        self.connection.execute("CREATE SCHEMA speed")
-        self.connection.execute(
-            "CREATE TABLE speed.texts (id bigint PRIMARY KEY, body text, boilerplate text)"
-        )
-        count = CLIENTS * INSERTS * ROUNDS
-        model, *texts = (text for _, text in documents(count + PRELOADED + 1, planted=0, seed=19))
-        common = " ".join(model.split()[:100])
-        with self.connection.cursor().copy("COPY speed.texts FROM STDIN") as copy:
-            for number, text in enumerate(texts):
-                half = " ".join(text.split()[100:])
-                copy.write_row((number, text, f"{common} {half}"))
-        self.connection.execute("VACUUM ANALYZE speed.texts")
-        for number, way in enumerate(WAYS):
-            self._prepare_way(f"speed{number}", way, count)
-
-    def _prepare_way(self, name: str, way: Way, count: int) -> None:
-        if name in self.db.corpora():
-            self.db.drop_corpus(name)
-        corpus = self.db.create_corpus(name, threshold=0.8, unique=way.is_unique, **way.settings)
-        if way.by_table:
-            self.connection.execute(
-                f"CREATE TABLE speed.{name} (id bigint PRIMARY KEY, body text)".encode()
-            )
-            self.connection.execute(
-                "SELECT textsim.attach(%s, %s::regclass, 'id', 'body', 'inline')",
-                [name, f"speed.{name}"],
-            )
-        preloaded = "FROM speed.texts WHERE id >= %s"
-        if way.preload == "sql":
-            self.connection.execute(
-                f"SELECT textsim.add(%s, 'p' || id, boilerplate) {preloaded}".encode(),
-                [name, count],
-            )
-        elif way.preload == "python":
-            rows = self.connection.execute(
-                f"SELECT 'p' || id, boilerplate {preloaded}".encode(), [count]
-            )
-            corpus.add_many(rows.fetchall())
-
-    def run(self) -> None:
-        """Run all rounds; every second round runs the ways in the opposite order."""
-        for turn in range(ROUNDS):
-            for number, way in list(enumerate(WAYS))[:: 1 if turn % 2 else -1]:
-                self._round(f"speed{number}", way, turn)
-
-    def _round(self, corpus: str, way: Way, turn: int) -> None:
-        with tempfile.TemporaryDirectory() as folder:
-            script = Path(folder, "script.sql")
-            script.write_text(_script(corpus, way))
-            first = turn * CLIENTS * way.inserts
-            before = self.server.seconds()
-            output = subprocess.run(
-                [
-                    *(str(pgbench()), "--no-vacuum", "--protocol=prepared", "--log"),
-                    *("--jobs=2", f"--client={CLIENTS}", f"--transactions={way.inserts}"),
-                    *(f"--define=first={first}", "--define=i=-1", f"--file={script}"),
-                    self.db.url,
-                ],
-                cwd=folder,
-                check=True,
-                capture_output=True,
-                text=True,
-            ).stdout
-            processor = self.server.seconds() - before
-            for log in Path(folder).glob("pgbench_log.*"):
-                lines = log.read_text().splitlines()
-                self.latencies[way.name] += [int(line.split()[2]) / 1000 for line in lines]
-        # Connecting and planning the first time are no part of the rate.
-        (tps,) = (line.split()[2] for line in output.splitlines() if line.startswith("tps = "))
-        self.rates[way.name].append(float(tps))
-        self.processor_ms[way.name].append(1000 * processor / (CLIENTS * way.inserts))
-
-    def table(self) -> Table:
-        """Return rates, processor times and latencies."""
-        rows = [["16 clients, 200 words", "inserts/s", "processor ms", "p50 ms", "p99 ms"]]
-        for way, figures in self.figures().items():
-            rows.append([way, *(shown(value) for value in figures.values())])
-        return rows
-
-    def figures(self) -> dict[str, dict[str, float]]:
-        """Return medians of the rounds, and percentiles of all inserts."""
-        return {
-            way.name: {
-                "rate": statistics.median(self.rates[way.name]),
-                "processor_ms": statistics.median(self.processor_ms[way.name]),
-                "p50_ms": statistics.median(self.latencies[way.name]),
-                "p99_ms": statistics.quantiles(self.latencies[way.name], n=100)[98],
-            }
-            for way in WAYS
-        }
+def measure_speed(bench: Bench, inserts: int, rounds: int) -> dict[str, Figures]:
+    """Return medians of the rounds of pgbench, and percentiles of all inserts, for each way."""
+    last = CLIENTS * inserts * rounds
+    make_texts(bench, last)
+    sides = {}
+    for number, way in enumerate(WAYS):
+        prepare_way(bench, f"speed{number}", way, last)
+        sides[way.name] = partial(run_pgbench, bench, f"speed{number}", way, inserts)
+    return {name: summary(results) for name, results in in_turns(sides, rounds).items()}
 
 
-def _script(corpus: str, way: Way) -> str:
-    """Return the transaction of a pgbench client; each client has every sixteenth text."""
-    numbering = f"\\set i :i + 1\n\\set n :first + :i * {CLIENTS} + :client_id\n"
+def make_texts(bench: Bench, last: int) -> None:
+    """Make a table of texts, with those of the preloaded documents after number `last`."""
+    bench.connection.execute(
+        "CREATE TABLE texts (id bigint PRIMARY KEY, body text, boilerplate text)"
+    )
+    model, *texts = (text for _, text in documents(last + PRELOADED + 1, planted=0, seed=19))
+    common = " ".join(model.split()[:100])
+    with bench.connection.cursor().copy("COPY texts FROM STDIN") as copy:
+        for number, text in enumerate(texts):
+            half = " ".join(text.split()[100:])
+            copy.write_row((number, text, f"{common} {half}"))
+    bench.connection.execute("VACUUM ANALYZE texts")
+
+
+def prepare_way(bench: Bench, name: str, way: Way, last: int) -> None:
+    """Make the corpus of a way, its table, and the documents that it has from the start."""
+    corpus = bench.db.create_corpus(name, threshold=0.8, unique=way.is_unique, **way.settings)
+    execute = bench.connection.execute
     if way.by_table:
-        return numbering + (
-            f"INSERT INTO speed.{corpus} SELECT id, {way.column} FROM speed.texts WHERE id = :n;\n"
+        execute(f"CREATE TABLE {name} (id bigint PRIMARY KEY, body text)".encode())
+        execute("SELECT textsim.attach(%s, %s, 'id', 'body', 'inline')", [name, name])
+    if way.preload == "sql":
+        execute(
+            "SELECT textsim.add(%s, 'p' || id, boilerplate) FROM texts WHERE id >= %s", [name, last]
         )
-    text = f"(SELECT {way.column} FROM speed.texts WHERE id = :n)"
-    return numbering + f"SELECT textsim.add('{corpus}', (:n)::text, {text});\n"
+    elif way.preload == "python":
+        statement = "SELECT 'p' || id, boilerplate FROM texts WHERE id >= %s"
+        corpus.add_many(execute(statement, [last]).fetchall())
+
+
+def run_pgbench(bench: Bench, corpus: str, way: Way, inserts: int, turn: int) -> Figures:
+    """Let each client insert its texts of the turn; return the latencies in microseconds too."""
+    count = max(1, inserts // BOILERPLATE_SHARE) if way.preload else inserts
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder, "script.sql").write_text(script(corpus, way), encoding="utf-8")
+        command = [
+            *(str(pgbench()), "--no-vacuum", "--protocol=prepared", "--log", "--jobs=2"),
+            *(f"--client={CLIENTS}", f"--transactions={count}", "--file=script.sql"),
+            *(f"--define=first={turn * CLIENTS * count}", "--define=i=-1", bench.db.url),
+        ]
+        ask = partial(
+            subprocess.run, command, cwd=folder, check=True, capture_output=True, text=True
+        )
+        spent = bench.spend(ask)
+        logs = [log.read_text(encoding="utf-8") for log in Path(folder).glob("pgbench_log.*")]
+    # Connecting and planning the first time are no part of the rate.
+    lines = spent.result.stdout.splitlines()
+    (tps,) = (line.split()[2] for line in lines if line.startswith("tps = "))
+    return {
+        "rate": float(tps),
+        "processor_ms": 1000 * spent.server / (CLIENTS * count),
+        "latencies": [int(line.split()[2]) / 1000 for log in logs for line in log.splitlines()],
+    }
+
+
+def summary(results: list[Figures]) -> Figures:
+    """Return medians of the rounds, and percentiles of all inserts."""
+    latencies = [latency for figures in results for latency in figures["latencies"]]
+    return {
+        "rate": statistics.median(figures["rate"] for figures in results),
+        "processor_ms": statistics.median(figures["processor_ms"] for figures in results),
+        "p50_ms": statistics.median(latencies),
+        "p99_ms": statistics.quantiles(latencies, n=100)[98],
+    }
+
+
+def script(corpus: str, way: Way) -> str:
+    """Return the transaction of a pgbench client; each client has every sixteenth text."""
+    column = "boilerplate" if way.preload else "body"
+    text = f"SELECT {column} FROM texts WHERE id = :n"
+    statement = f"SELECT textsim.add('{corpus}', (:n)::text, ({text}));"
+    if way.by_table:
+        statement = f"INSERT INTO {corpus} VALUES (:n, ({text}));"
+    return f"\\set i :i + 1\n\\set n :first + :i * {CLIENTS} + :client_id\n{statement}\n"
 
 
 def pgbench() -> Path:
@@ -259,23 +223,20 @@ def pgbench() -> Path:
 
 
 def main() -> None:
-    """Run the races and the rounds of inserts, and print tables."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
-    parser.add_argument("--pairs", type=int, default=1_000_000)
-    parser.add_argument("--only", help="run the races whose name contains this, or: speed")
-    add_option(parser)
-    arguments = parser.parse_args()
-    only = arguments.only or ""
-    chosen = [race for race in races(arguments.pairs) if only in race.name]
-    with ts.connect() as db, psycopg.connect(db.url, autocommit=True) as connection:
-        measure_races(db, chosen, arguments.record)
-        if only in ("", "speed"):
-            speed = Speed(db, connection)
-            speed.prepare()
-            speed.run()
-            print(markdown(speed.table()))
-            if arguments.record:
-                record("unique", speed.figures(), {"unique_speed": speed.table()})
+    """Run the races and the rounds of inserts; a recorded race replaces the same race of the file."""
+    parser = options(__doc__, pairs=1_000_000, inserts=150, rounds=5)
+    parser.add_argument("--only", default="", help="races whose name contains this, or: speed")
+    given = parser.parse_args()
+    figures = recorded("unique_races") if given.record else {}
+    for race in (race for race in races(given.pairs) if given.only in race.name):
+        figures[race.name] = measure_race(race)
+        print(*figures[race.name]["faults"], flush=True)
+        publish(given.record, "unique_races", figures, {"unique_races": race_table(figures)})
+    if given.only in ("", "speed"):
+        with fresh_database() as bench:
+            speed = measure_speed(bench, given.inserts, given.rounds)
+        rows = zip(*table_of(speed, LABELS, "16 clients, 200 words"), strict=True)
+        publish(given.record, "unique", speed, {"unique_speed": [list(row) for row in rows]})
 
 
 if __name__ == "__main__":

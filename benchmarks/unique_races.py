@@ -18,8 +18,8 @@ import psycopg
 from psycopg import errors
 
 import textsim_db as ts
+from benchmarks.harness import Bench, fresh_database
 
-Connection = psycopg.Connection[Any]
 Document = tuple[str, str]
 
 VOCABULARY = 20_000
@@ -188,37 +188,33 @@ WAYS: dict[str, Callable[[str, bool], Insert]] = {
 }
 
 
-def run(db: ts.Database, race: Race, is_unique: bool) -> Outcome:
+def run(race: Race, is_unique: bool) -> Outcome:
     """Run a race on a new corpus and count what it left."""
-    with psycopg.connect(db.url, autocommit=True) as connection:
-        _prepare(db, connection, race, is_unique)
+    with fresh_database() as bench:
+        corpus = _prepare(bench, race, is_unique)
         start = time.perf_counter()
-        left_out, failures = _race(db.url, race, is_unique)
+        left_out, failures = _race(bench.db.url, race, is_unique)
         seconds = time.perf_counter() - start
-        stored = _stored(connection, race)
+        stored = _stored(bench, race)
         if len(stored) != 2 * race.pairs - left_out:
             failures[f"{left_out} were left out, but {len(stored)} are stored"] += 1
         counts = Counter(number // 2 for number in stored)
         both = sum(count == 2 for count in counts.values())
-        twins = sum(1 for _ in db.corpus(CORPUS).pairs())
-        if twins != both and db.corpus(CORPUS).config.is_exact:
+        twins = sum(1 for _ in corpus.pairs())
+        if twins != both and corpus.config.is_exact:
             failures[
                 f"pairs() finds {twins} twins, but both documents of {both} pairs are stored"
             ] += 1
     return Outcome(twins, race.pairs - len(counts), seconds, +failures)
 
 
-def _prepare(db: ts.Database, connection: Connection, race: Race, is_unique: bool) -> None:
-    if CORPUS in db.corpora():
-        if connection.execute("SELECT FROM textsim.sources WHERE corpus = 'race'").fetchall():
-            db.corpus(CORPUS).detach("race")
-        db.drop_corpus(CORPUS)
-    connection.execute("DROP TABLE IF EXISTS race")
+def _prepare(bench: Bench, race: Race, is_unique: bool) -> ts.Corpus:
     settings = {"threshold": 0.8, "recall": 1.0, "unique": is_unique} | race.settings
-    db.create_corpus(CORPUS, **settings)
-    if race.way.startswith("table"):
-        connection.execute("CREATE TABLE race (id bigint PRIMARY KEY, body text)")
-        connection.execute("SELECT textsim.attach('race', 'race', 'id', 'body', 'inline')")
+    corpus = bench.db.create_corpus(CORPUS, **settings)
+    if race.way == "table":
+        bench.connection.execute("CREATE TABLE race (id bigint PRIMARY KEY, body text)")
+        corpus.attach("race", "id", "body", "inline")
+    return corpus
 
 
 def _race(url: str, race: Race, is_unique: bool) -> tuple[int, Counter[str]]:
@@ -270,13 +266,11 @@ def _session(
     results.put((left_out, failures))
 
 
-def _stored(connection: Connection, race: Race) -> list[int]:
+def _stored(bench: Bench, race: Race) -> list[int]:
     """Return the numbers of the stored documents; of an attached table, those of its rows."""
-    relation = "race"
-    if not race.way.startswith("table"):
-        ((relation,),) = connection.execute(
-            "SELECT format('textsim.document_%s', id) FROM textsim.corpus WHERE name = 'race'"
-        )
-    column = "id" if relation == "race" else "key"
-    rows = connection.execute(f"SELECT {column}::bigint FROM {relation}".encode())
+    column, relation = "id", "race"
+    if race.way != "table":
+        column = "key"
+        relation = bench.number("SELECT 'textsim.document_' || id FROM textsim.corpus")
+    rows = bench.connection.execute(f"SELECT {column}::bigint FROM {relation}".encode())
     return [number for (number,) in rows]

@@ -20,7 +20,7 @@ from typing import Any
 
 from cogapp import Cog
 
-from benchmarks.record import FOLDER, Table, markdown
+from benchmarks.harness import FOLDER, Table, markdown
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
