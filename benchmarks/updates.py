@@ -72,7 +72,7 @@ def measure(bench: Bench, count: int, rounds: int) -> Figures:
         ("vacuumed", lambda: vacuum(bench)),
         ("updated_after_vacuum", lambda: change_all(bench)),
         ("reindexed", lambda: reindex(bench)),
-        ("rebuilt", lambda: bench.db.manage("posts").rebuild()),
+        ("rebuilt", lambda: bench.db.corpus("posts").rebuild()),
         ("updated_after_rebuild", lambda: change_all(bench)),
         ("vacuumed_full", lambda: vacuum(bench, "(FULL)")),
     ]
