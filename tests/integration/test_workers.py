@@ -150,6 +150,29 @@ def test_waiting_for_a_locked_table_does_not_count_as_a_try(
     index_all_pending(db, corpus)
 
 
+def test_the_changes_of_a_locked_table_are_soon_tried_again(
+    db: ts.Database,
+    corpus: ts.Corpus,
+    connection: Connection,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """They do not wait until the lease is over, here an hour."""
+    monkeypatch.setattr(source_rows, "READING_PATIENCE", "10ms")
+    make_table(connection)
+    corpus.attach("t", "id", "body")
+    connection.execute("INSERT INTO t VALUES (100, 'a new row')")
+    with psycopg.connect(db.url) as holder:
+        holder.execute("LOCK TABLE t")
+        with running_worker(db, lease=3600):
+            wait_until(
+                connection,
+                b"SELECT FROM textsim.pending WHERE tries = 0 "
+                b"AND lease_until BETWEEN clock_timestamp() AND clock_timestamp() + '10 s'",
+            )
+            holder.rollback()
+            wait_for(lambda: "100" in corpus)
+
+
 def test_a_worker_skips_a_table_with_a_locked_partition(
     db: ts.Database,
     corpus: ts.Corpus,

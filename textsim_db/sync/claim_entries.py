@@ -25,6 +25,11 @@ SET_ASIDE_TRIES = 8
 FULL_WALK_SHARE = 0.1
 """The share of the time that walks from the start of the log may take."""
 RELEASE_PATIENCE = "1s"
+LOCKED_SECONDS = 5.0
+"""The changes of a locked table are claimed again after this time.
+
+A worker waits 2 seconds for a locked table, so it spends most of the time on other tables.
+"""
 
 
 class LogEntry(NamedTuple):
@@ -83,9 +88,13 @@ class Claims:
         self._place.note(after, rows[-1][0] if rows else None, time.monotonic() - start)
         return rows
 
-    def renew(self, ids: list[int], uncounted_tries: int = 0) -> None:
-        """Extend the lease of entries; uncounted_tries: 1 if they did not cause the failure."""
-        self._lease_for(self._lease, ids, uncounted_tries)
+    def renew(self, ids: list[int]) -> None:
+        """Extend the lease of entries."""
+        self._lease_for(self._lease, ids, 0)
+
+    def postpone(self, ids: list[int]) -> None:
+        """Leave the entries of a locked table for some seconds; this try does not count."""
+        self._lease_for(min(self._lease, LOCKED_SECONDS), ids, 1)
 
     def forget(self, ids: Iterable[int] | None = None) -> None:
         """Forget entries, by default all: they are finished, or stay claimed until the lease is over."""

@@ -137,14 +137,13 @@ class ClaimedPieces:
     def _leave_unreadable(
         self, store: Store, source: StoredSource | None, ids: list[int], error: psycopg.Error
     ) -> None:
-        """Leave the entries of a table that cannot be read until their lease is over."""
+        """Leave the entries of a table that cannot be read: for seconds if it is only locked."""
         if is_trouble(error):
             raise error
         if isinstance(error, OUTDATED) and not _is_current(store):
             raise CorpusReplaced from error
         if isinstance(error, CONFLICTS):
-            # The table is only locked, which is not the fault of the entries.
-            self._claims.renew(ids, uncounted_tries=1)
+            self._claims.postpone(ids)
         name = f"of corpus {store.corpus.name}" if source is None else source.name
         self._sources.complaints.set_fault(name, " ".join(str(error).split()))
         self._claims.forget(ids)
