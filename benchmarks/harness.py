@@ -105,6 +105,11 @@ class Bench:
         assert row is not None
         return row[0]
 
+    def relation(self, kind: str, corpus: str) -> str:
+        """Return the name of a table of a corpus; kind: document or band."""
+        number = self.number("SELECT id FROM textsim.corpus WHERE name = %s", corpus)
+        return f"textsim.{kind}_{number}"
+
     def server_seconds(self) -> float:
         """Return the processor time of all processes of the server, including ended processes."""
         total = 0.0

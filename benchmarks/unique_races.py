@@ -244,9 +244,8 @@ def _session(
 
 def _stored(bench: Bench, race: Race) -> list[int]:
     """Return the numbers of the stored documents; of an attached table, those of its rows."""
-    column, relation = "id", "race"
-    if race.way != "table":
-        column = "key"
-        relation = bench.number("SELECT 'textsim.document_' || id FROM textsim.corpus")
+    column, relation = "key", bench.relation("document", CORPUS)
+    if race.way == "table":
+        column, relation = "id", "race"
     rows = bench.connection.execute(f"SELECT {column}::bigint FROM {relation}".encode())
     return [number for (number,) in rows]
