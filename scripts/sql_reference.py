@@ -51,7 +51,7 @@ class Group(NamedTuple):
 
 GROUPS = (
     Group("Corpora and documents", ("create_corpus", "add", "remove", "drop_corpus")),
-    Group("Unique corpora", ("add_unique", "lock_corpus")),
+    Group("Unique corpora", ("add_unique", "twins_of", "lock_corpus")),
     Group(
         "Searches",
         ("matches", "neighbours", "pairs", "candidates", "candidate_pairs", "create_view"),
@@ -62,7 +62,7 @@ GROUPS = (
         "From a text to its buckets",
         ("normal_form", "words", "shingles", "signature", "estimate", "buckets"),
     ),
-    Group("Rights", ("grant_reader", "grant_writer", "revoke_all"), is_run=False),
+    Group("Rights", ("grant_reader", "grant_writer", "revoke_all", "set_owner"), is_run=False),
 )
 
 EXAMPLES: dict[str, tuple[str, ...]] = {
@@ -84,6 +84,10 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "SELECT textsim.create_corpus('titles', recall => 1, is_unique => true);\n"
         "SELECT textsim.add('titles', '1', 'a bridge over the old river');",
         "SELECT * FROM textsim.add_unique('titles', '2', 'A bridge over the old river!');",
+    ),
+    "twins_of": (
+        "SELECT * FROM textsim.twins_of(\n"
+        "    'titles', '{2,3}', '{a bridge over the old river!,a new bridge}');",
     ),
     "lock_corpus": (
         "BEGIN;\n"
@@ -136,6 +140,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     ),
     "grant_writer": ("SELECT textsim.grant_writer('indexer');",),
     "revoke_all": ("SELECT textsim.revoke_all('guest');",),
+    "set_owner": ("SELECT textsim.set_owner('app');",),
 }
 
 

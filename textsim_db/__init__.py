@@ -41,6 +41,7 @@ from textsim_db.results import (
     Statistics,
     Status,
     Twin,
+    WorkerState,
 )
 from textsim_db.settings import CorpusConfig, Linkage, Mode
 from textsim_db.sketch.band_options import Option, plan
@@ -109,6 +110,7 @@ __all__ = [
     "Twin",
     "WorkReport",
     "Worker",
+    "WorkerState",
     "connect",
     "explain",
     "install",

@@ -274,7 +274,7 @@ class Corpus:
         self,
         text: str,
         threshold: float | None = None,
-        limit: int | None = None,
+        max_results: int | None = None,
         measure: str = "jaccard",
         language: str | None = None,
     ) -> list[Match]:
@@ -287,12 +287,15 @@ class Corpus:
             text: the text to compare; it is not stored.
             threshold: the lowest similarity of a match; by default the threshold of the corpus. A lower
                 threshold is allowed, but lowers the recall: a document of similarity s is found
-                with probability 1 - (1 - s**rows)**bands. An exact corpus refuses a lower threshold.
-            limit: the largest number of matches; None returns all.
-            measure: a name of textsim_db.measures.MEASURES. The candidates stay the same; the measure
-                verifies and orders them. `containment` (of the text in the document), `overlap` and
-                `dice` compare shingles, the other measures compare words. Every measure except
-                jaccard needs a threshold; for a distance it is the largest distance.
+                with probability 1 - (1 - s**rows)**bands, which a logged warning states. An exact
+                corpus refuses a lower threshold.
+            max_results: the largest number of matches; None returns all, however many there are.
+            measure: a name of textsim_db.measures.MEASURES. The candidates stay the same, of Jaccard
+                similarity; the measure verifies and orders them, and a logged warning says which
+                matches are missed, such as long documents that contain the text. `containment` (of the
+                text in the document), `overlap` and `dice` compare shingles, the other measures compare
+                words. Every measure except jaccard needs a threshold; for a distance it is the largest
+                distance.
             language: a code of ISO 639. Only documents of this language match, and the text is
                 treated as a text of this language.
 
@@ -307,14 +310,15 @@ class Corpus:
             Match(key='update', similarity=0.7777777777777778, estimate=0.8359375)
             Match(key='monday', similarity=0.7, estimate=0.75)
         """
-        criterion, limit = self._criterion(measure, threshold, language), _limit(limit)
-        return self._search(search.query, text, criterion)[:limit]
+        criterion = self._criterion(measure, threshold, language)
+        most = _checked_count(max_results, "max_results")
+        return self._search(search.query, text, criterion)[:most]
 
     def query_many(
         self,
         texts: Sequence[str],
         threshold: float | None = None,
-        limit: int | None = None,
+        max_results: int | None = None,
         measure: str = "jaccard",
         language: str | None = None,
     ) -> list[list[Match]]:
@@ -338,15 +342,16 @@ class Corpus:
             raise ConfigurationError(
                 f"query_many() takes texts in an order, such as [text]; it got a {type(texts).__name__}"
             )
-        criterion, limit = self._criterion(measure, threshold, language), _limit(limit)
+        criterion = self._criterion(measure, threshold, language)
+        most = _checked_count(max_results, "max_results")
         results = self._search(search.query_many, texts, criterion)
-        return [matches[:limit] for matches in results]
+        return [matches[:most] for matches in results]
 
     def neighbours(
         self,
         key: Key,
         threshold: float | None = None,
-        limit: int | None = None,
+        max_results: int | None = None,
         measure: str = "jaccard",
         language: str | None = None,
     ) -> list[Match]:
@@ -364,8 +369,9 @@ class Corpus:
             [Match(key='update', similarity=0.9, estimate=0.90625)]
         """
         stored_key = self._key(key)
-        criterion, limit = self._criterion(measure, threshold, language), _limit(limit)
-        return self._search(search.neighbours, stored_key, criterion)[:limit]
+        criterion = self._criterion(measure, threshold, language)
+        most = _checked_count(max_results, "max_results")
+        return self._search(search.neighbours, stored_key, criterion)[:most]
 
     def explain(self, a: Key, b: Key) -> Explanation:
         """Compare two indexed documents by every measure, and word by word.
@@ -410,8 +416,9 @@ class Corpus:
         """Yield all pairs of similar documents, each pair once and verified exactly.
 
         In each pair a < b. The pairs come from one snapshot, whose transaction stays open until the
-        generator is exhausted or closed. threshold and measure are those of query(). With a measure
-        other than jaccard all pairs of a bucket are compared, even in a bucket with many documents.
+        generator is exhausted or closed. threshold and measure are those of query(), with the same
+        warnings. With a measure other than jaccard all pairs of a bucket are compared, even in a bucket
+        with many documents.
 
         Args:
             language: a code of ISO 639; both documents must be of this language.
@@ -720,7 +727,8 @@ class Corpus:
 
         Examples:
             >>> corpus.status()
-            Status(indexed=3, pending=0, oldest_pending=None, failed=0, is_estimate=False, problems=[])
+            Status(indexed=3, pending=0, oldest_pending=None, failed=0, is_estimate=False, problems=[],
+                as_text=0, saved_by_ids=0)
         """
         with self._current():
             return sources.status(self._store)
@@ -735,7 +743,7 @@ class Corpus:
         Args:
             last: return only this number of documents, the latest ones.
         """
-        checked = _limit(last, "last")
+        checked = _checked_count(last, "last")
         with self._current():
             return pending_log.failures(self._store, checked)
 
@@ -983,8 +991,8 @@ class Corpus:
         return changed
 
 
-def _limit(limit: int | None, what: str = "limit") -> int | None:
-    return None if limit is None else check_count(limit, what, 1, 2**63 - 1)
+def _checked_count(count: int | None, name: str) -> int | None:
+    return None if count is None else check_count(count, name, 1, 2**63 - 1)
 
 
 def _value(store: Store, statement: LiteralString, *parameters: str) -> Any:

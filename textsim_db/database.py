@@ -17,7 +17,7 @@ from textsim_db.db.process_fork import renew_after_fork
 from textsim_db.db.store import Store
 from textsim_db.errors import ConfigurationError, CorpusExists, suggest_arguments
 from textsim_db.lazy_imports import lazy
-from textsim_db.results import Source
+from textsim_db.results import Source, WorkerState
 from textsim_db.settings import DEFAULTS, CorpusSettings
 from textsim_db.sync import sources
 from textsim_db.sync.worker_settings import (
@@ -70,7 +70,7 @@ class Database:
         self.close()
 
     def __repr__(self) -> str:
-        return f"Database({self._engine.url.render_as_string(hide_password=True)!r})"
+        return f"Database({engines.public_url(self._engine.url)!r})"
 
     @property
     def url(self) -> str:
@@ -219,6 +219,11 @@ class Database:
         """Return the attached tables of all corpora."""
         with engines.database_errors():
             return sources.attached(self._engine)
+
+    def workers(self) -> list[WorkerState]:
+        """Return what each running worker does, as the workers reported it."""
+        with engines.database_errors():
+            return sources.workers(self._engine)
 
     def corpora(self) -> list[str]:
         """Return the names of all corpora in alphabetical order, except temporary corpora."""

@@ -17,6 +17,10 @@ Result = TypeVar("Result")
 class TextsimError(Exception):
     """The base of all errors of textsim-db."""
 
+    def __str__(self) -> str:
+        """Return the message; a lone surrogate, as a key may have, is escaped to be printable."""
+        return super().__str__().encode(errors="backslashreplace").decode()
+
 
 class ConfigurationError(TextsimError, ValueError):
     """A setting or an argument is not possible, such as a threshold of 0."""
@@ -93,6 +97,11 @@ class DocumentNotFound(TextsimError, LookupError):
 
 class RecipeError(TextsimError):
     """The installed version of textsim-db does not compute the signatures of the corpus."""
+
+
+def install_extra(name: str) -> str:
+    """Return the command that installs an extra; no package is published yet."""
+    return f"pip install '.[{name}]' in a checkout of textsim-db"
 
 
 def shown(text: str) -> str:

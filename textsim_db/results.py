@@ -82,16 +82,18 @@ class Refusal(NamedTuple):
 
 
 class Problem(NamedTuple):
-    """A stored row that breaks an invariant.
+    """A stored row or an object of the database that is not as it should be.
 
-    - `kind`: the invariant, such as "signature" or "missing band row".
-    - `subject`: the key of the document, the word or the table.
+    - `kind`: the invariant or the kind of object, such as "signature", "missing band row" or "index".
+    - `subject`: the key of the document, the word, the table or the object.
     - `detail`: the expected and the stored state.
+    - `remedy`: the command or the SQL that mends it.
     """
 
     kind: str
     subject: str
     detail: str
+    remedy: str
 
 
 @dataclass(slots=True)
@@ -170,6 +172,9 @@ class Status(NamedTuple):
     - `is_estimate`: whether `pending` is an estimate. It is one while a table is compared with the
       corpus, and from a million changes on.
     - `problems`: the reasons why attached tables are not kept indexed, such as a disabled trigger.
+    - `as_text`: the documents that are stored as text. They are complete; a worker or `index_pending`
+      gives their words ids, which save room.
+    - `saved_by_ids`: about how many bytes the ids would save; None if over a million changes wait.
     """
 
     indexed: int
@@ -178,6 +183,8 @@ class Status(NamedTuple):
     failed: int
     is_estimate: bool
     problems: list[str]
+    as_text: int
+    saved_by_ids: int | None
 
 
 class Activity(NamedTuple):
@@ -190,6 +197,42 @@ class Activity(NamedTuple):
 
     lag: float | None
     written: int
+
+
+class WorkerState(NamedTuple):
+    """What a running worker does. Times are seconds ago, by the server's clock; None if never.
+
+    - `host`, `process`: the machine and the process id of the worker.
+    - `reported`: its last report. A worker reports every 5 seconds, if it can write.
+    - `claimed`: when it last looked for pending changes.
+    - `wrote`: the end of its last write.
+    - `step`, `step_seconds`: what it does, or waits for, and for how long.
+    - `error`, `failed`: its last error, and when that was.
+    """
+
+    host: str
+    process: int
+    reported: float
+    claimed: float | None
+    wrote: float | None
+    step: str
+    step_seconds: float
+    error: str | None
+    failed: float | None
+
+    @property
+    def is_failing(self) -> bool:
+        """Whether it has had no success since its last error."""
+        return self.failed is not None and (self.claimed is None or self.claimed > self.failed)
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether it does something, and does not wait for changes."""
+        return self.step != IDLE
+
+
+IDLE = "waits for changes"
+"""The step of a worker that waits for changes."""
 
 
 class Drift(NamedTuple):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
@@ -85,9 +86,13 @@ class Shingle(NamedTuple):
         """
         unit, _, n = str(text).partition(":")
         if unit not in ("word", "char") or not (n.isascii() and n.isdigit()):
+            digits = re.search("[0-9]+", n)
+            choices = [
+                f"{each}:{digits[0] if digits else m}" for each, m in (("word", 3), ("char", 5))
+            ]
             raise ConfigurationError(
                 f'shingle is "{text}"; expected "word:N" or "char:N", such as "word:3"'
-                + suggestion(str(text), (f"word:{n or 3}", f"char:{n or 5}"))
+                + suggestion(str(text), choices)
             )
         if len(n) > 9 or not 1 <= int(n) <= MAX_SHINGLE:
             raise ConfigurationError(f"shingle length is {n[:20]}; expected 1 to {MAX_SHINGLE}")

@@ -1,7 +1,6 @@
 """POST /listings answers 409, with the id of the standing listing, if the text is nearly the same."""
 
 import re
-from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse
@@ -41,9 +40,18 @@ def create_listing(new: NewListing) -> dict[str, int]:
 
 @app.exception_handler(IntegrityError)
 def answer_conflict(request: Request, error: IntegrityError) -> JSONResponse:
-    report: Any = getattr(error.orig, "diag", None)
-    standing = re.match(r"Key \((\d+)\) has similarity ([\d.]+)", report.message_detail or "")
-    if report.constraint_name != "listings" or not standing:
+    constraint, detail = report_of(error)
+    standing = re.match(r"Key \((\d+)\) has similarity ([\d.]+)", detail or "")
+    if constraint != "listings" or not standing:
         raise error
     answer = {"standing": int(standing[1]), "similarity": round(float(standing[2]), 3)}
     return JSONResponse(answer, status_code=409)
+
+
+def report_of(error: IntegrityError) -> tuple[str | None, str | None]:
+    """Return the constraint and the detail: psycopg has them in diag, asyncpg in the error itself."""
+    report = getattr(error.orig, "diag", None)
+    if report is not None:
+        return report.constraint_name, report.message_detail
+    cause = getattr(error.orig, "__cause__", None)  # SQLAlchemy wraps the error of asyncpg
+    return getattr(cause, "constraint_name", None), getattr(cause, "detail", None)

@@ -26,6 +26,7 @@ CREATE TABLE textsim.corpus (
     golden_buckets integer[] NOT NULL,
     origin integer,
     created_at timestamptz NOT NULL DEFAULT now(),
+    created_with jsonb NOT NULL DEFAULT '{}',
     CHECK (bands * rows <= num_hashes),
     CHECK ((bands IS NULL) = (rows IS NULL) AND (bands IS NOT NULL OR recall = 1)),
     CHECK (stop_words_by_language = '{}' OR language = 'auto' AND stop_words = '{}'),
@@ -61,6 +62,8 @@ COMMENT ON COLUMN textsim.corpus.golden_buckets IS 'buckets of the same text';
 COMMENT ON COLUMN textsim.corpus.origin
     IS 'id that the corpus had before its first rebuild; NULL if it was never rebuilt';
 COMMENT ON COLUMN textsim.corpus.created_at IS 'when the corpus was created or last rebuilt';
+COMMENT ON COLUMN textsim.corpus.created_with
+    IS 'the settings at that time: no setting may change later, and check compares them';
 
 -- The dictionary. The hash is unique, not the word, because a word can be longer than the 2,700 bytes that
 -- a B-tree accepts.
@@ -78,6 +81,12 @@ COMMENT ON TABLE textsim.word
 COMMENT ON COLUMN textsim.word.hash IS 'hashtextextended(word, 0)';
 COMMENT ON COLUMN textsim.word.id IS 'id of the word in document.word_ids';
 COMMENT ON COLUMN textsim.word.word IS 'word in normal form';
+
+-- The tables of a corpus inherit from this one. So they depend on an extension that it belongs to: DROP EXTENSION
+-- is refused, and with CASCADE it drops them.
+CREATE TABLE textsim.corpus_table ();
+COMMENT ON TABLE textsim.corpus_table
+    IS 'Parent of the tables document_N and band_N. It has no columns.';
 
 -- Documents and their band rows. Each corpus has its own tables document_N and band_N, which take their
 -- columns, comments and rights from these two patterns.
@@ -173,6 +182,7 @@ COMMENT ON COLUMN textsim.source.attached_at IS 'when the table was attached';
 -- them would update, and no foreign keys, which would lock rows.
 CREATE TABLE textsim.pending (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    kind text NOT NULL,
     corpus_id integer NOT NULL,
     source_id integer,
     keys text[],
@@ -182,26 +192,68 @@ CREATE TABLE textsim.pending (
     error text,
     -- Writers of any corpus write here, and a row that no worker can process would stop all workers.
     CHECK (corpus_id > 0 AND tries BETWEEN 0 AND 1000),
-    CHECK (source_id IS NOT NULL OR keys IS NOT NULL),
+    CHECK (CASE kind
+        WHEN 'change' THEN source_id IS NOT NULL AND keys IS NOT NULL
+        WHEN 'compare' THEN source_id IS NOT NULL AND keys IS NULL
+        WHEN 'words' THEN source_id IS NULL AND keys IS NOT NULL
+        WHEN 'failed' THEN source_id IS NOT NULL OR keys IS NOT NULL
+        ELSE false END),
+    CHECK ((kind = 'failed') = (error IS NOT NULL)),
     CHECK (array_ndims(keys) = 1 AND array_position(keys, NULL) IS NULL)
 );
-CREATE INDEX pending_comparison ON textsim.pending (source_id) WHERE keys IS NULL AND error IS NULL;
-CREATE INDEX pending_error ON textsim.pending (corpus_id) WHERE error IS NOT NULL;
+-- The order in which workers claim entries. The entries that were set aside are not in their way.
+CREATE INDEX pending_ready ON textsim.pending (id) WHERE kind <> 'failed';
+CREATE INDEX pending_compare ON textsim.pending (source_id) WHERE kind = 'compare';
+CREATE INDEX pending_failed ON textsim.pending (corpus_id) WHERE kind = 'failed';
 ALTER TABLE textsim.pending ALTER COLUMN keys SET STORAGE EXTERNAL;
 -- Rows live briefly. Frequent vacuum keeps look-ups from reading many dead rows.
 ALTER TABLE textsim.pending SET (
     autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
 COMMENT ON TABLE textsim.pending IS 'The log of changes that wait to be indexed.';
 COMMENT ON COLUMN textsim.pending.id IS 'number of the entry in the log';
+COMMENT ON COLUMN textsim.pending.kind
+    IS 'change: rows of an attached table changed; deleted when they are indexed. compare: a whole table '
+    'must be compared with its documents; deleted after the comparison. words: the words of stored '
+    'documents need ids; deleted when they have ids. failed: set aside, because it cannot be indexed; a '
+    'retry gives it its kind back, and an indexed change of the same key deletes it';
 COMMENT ON COLUMN textsim.pending.corpus_id IS 'the corpus of the documents';
 COMMENT ON COLUMN textsim.pending.source_id
-    IS 'the attached table whose rows changed; NULL: stored documents whose words need ids';
+    IS 'the attached table; NULL in words, and in failed if it was words';
 COMMENT ON COLUMN textsim.pending.keys
-    IS 'the keys that changed; NULL: the whole table must be compared with its documents';
+    IS 'the keys of rows or documents; NULL in compare, and in failed if it was compare';
 COMMENT ON COLUMN textsim.pending.created_at IS 'start of the transaction that made the change';
 COMMENT ON COLUMN textsim.pending.lease_until IS 'until this time one worker processes the entry';
 COMMENT ON COLUMN textsim.pending.tries IS 'how often workers have leased the entry';
-COMMENT ON COLUMN textsim.pending.error IS 'why the entry was set aside; NULL if it was not';
+COMMENT ON COLUMN textsim.pending.error IS 'why an entry of the kind failed was set aside';
+
+-- A worker writes its row every few seconds, and removes rows that were not written for ten minutes. Nothing
+-- depends on these rows: they are for people, and reach a standby.
+CREATE TABLE textsim.worker (
+    id uuid PRIMARY KEY,
+    host text NOT NULL,
+    process integer NOT NULL,
+    started_at timestamptz NOT NULL DEFAULT now(),
+    reported_at timestamptz NOT NULL DEFAULT now(),
+    claimed_at timestamptz,
+    wrote_at timestamptz,
+    step text NOT NULL,
+    step_began_at timestamptz NOT NULL,
+    error text,
+    failed_at timestamptz
+);
+COMMENT ON TABLE textsim.worker IS 'The running workers, and what each has reported of its progress.';
+COMMENT ON COLUMN textsim.worker.id IS 'random id of the worker';
+COMMENT ON COLUMN textsim.worker.host IS 'name of its machine';
+COMMENT ON COLUMN textsim.worker.process IS 'its process id on that machine';
+COMMENT ON COLUMN textsim.worker.started_at IS 'time of its first report';
+COMMENT ON COLUMN textsim.worker.reported_at IS 'time of its last report';
+COMMENT ON COLUMN textsim.worker.claimed_at
+    IS 'when it last looked for log entries; NULL if it never did';
+COMMENT ON COLUMN textsim.worker.wrote_at IS 'end of its last write; NULL if it never wrote';
+COMMENT ON COLUMN textsim.worker.step IS 'what it is doing, or waits for';
+COMMENT ON COLUMN textsim.worker.step_began_at IS 'since when it has been doing that';
+COMMENT ON COLUMN textsim.worker.error IS 'its last error; NULL if it had none';
+COMMENT ON COLUMN textsim.worker.failed_at IS 'time of its last error';
 
 CREATE SEQUENCE textsim.last_notice AS bigint MINVALUE 0;
 COMMENT ON SEQUENCE textsim.last_notice

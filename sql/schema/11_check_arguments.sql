@@ -132,3 +132,27 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION textsim._check_threshold(textsim.corpus, double precision)
     IS 'the threshold; an error if it is not above 0 and at most 1, or lower than an exact corpus has';
+
+CREATE FUNCTION textsim._check_search(
+    c textsim.corpus, threshold double precision, max_results integer)
+RETURNS void
+LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM textsim._check_threshold(c, threshold);
+    IF max_results < 1 THEN
+        RAISE EXCEPTION 'max_results is %; expected 1 or more, or NULL for all', max_results
+            USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+END $$;
+COMMENT ON FUNCTION textsim._check_search(textsim.corpus, double precision, integer)
+    IS 'raise an error unless a search can have this threshold and this number of results';
+
+CREATE FUNCTION textsim._check_given(name text, is_given boolean) RETURNS void
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF NOT is_given THEN
+        RAISE EXCEPTION '% is NULL', name USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+END $$;
+COMMENT ON FUNCTION textsim._check_given(text, boolean)
+    IS 'raise an error that names an argument, unless it is given';

@@ -222,7 +222,9 @@ CREATE FUNCTION textsim._smallest_values(
     corpus_id integer, shingle_values bigint[], threshold double precision)
 RETURNS integer[]
 LANGUAGE plpgsql STABLE PARALLEL SAFE
-SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan
+SET search_path = pg_catalog, pg_temp
+SET plan_cache_mode = force_generic_plan
+SET enable_seqscan = off  -- a plan from the time when no value was common is used when many are
 AS $$
 DECLARE
     rows integer := textsim._count_rows(cardinality(shingle_values), threshold);

@@ -28,7 +28,7 @@ BEGIN ATOMIC
         FROM (
             SELECT true AS first, pg_catalog.unnest(textsim.words(a)) COLLATE "C" AS word
             UNION ALL
-            SELECT false, pg_catalog.unnest(textsim.words(b)) COLLATE "C"
+            SELECT false AS first, pg_catalog.unnest(textsim.words(b)) COLLATE "C" AS word
         ) w
         GROUP BY word
     )

@@ -3,7 +3,10 @@
 -- Private functions
 
 CREATE FUNCTION textsim._normal_form_of(word_ids integer[]) RETURNS text
-LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+SET enable_seqscan = off  -- a plan from the time when the dictionary was empty is used when it is full
+AS $$
 BEGIN
     RETURN (
         SELECT coalesce(string_agg(w.word, ' ' ORDER BY u.place), '')
@@ -12,7 +15,10 @@ END $$;
 COMMENT ON FUNCTION textsim._normal_form_of(integer[]) IS 'the normal form with these word ids';
 
 CREATE FUNCTION textsim._word_numbers(form text) RETURNS integer[]
-LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+SET enable_seqscan = off  -- a plan from the time when the dictionary was empty is used when it is full
+AS $$
 DECLARE
     ids integer[] := array(
         SELECT w.id
@@ -69,6 +75,46 @@ COMMENT ON FUNCTION textsim._compared_shingles(integer[], text, text, integer)
     IS 'the shingles of a document, from its word ids or its normal form; NULL if its word ids are compared '
     'instead, in shingles of up to 3 words';
 
+-- The union of two sets is a concatenation of tsvectors, which merges two sorted lists in one pass.
+CREATE FUNCTION textsim._shingle_set(word_ids integer[], form text, unit text, n integer)
+RETURNS tsvector
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    shingles text[];
+BEGIN
+    IF unit = 'word' AND word_ids IS NOT NULL THEN
+        -- An id has at most ten digits.
+        IF n > 180 OR 11 * n::bigint * cardinality(word_ids) > 500000 THEN
+            RETURN NULL;
+        END IF;
+        RETURN (
+            SELECT array_to_tsvector(array(
+                SELECT array_to_string(w.ids[i:i + n - 1], ' ')
+                FROM generate_series(1, greatest(cardinality(w.ids) - n + 1, 1)) i))
+            FROM (
+                SELECT array(SELECT unnest(word_ids)) AS ids  -- a slice of the parameter would copy it all
+                OFFSET 0
+            ) w);
+    END IF;
+    IF unit = 'word' THEN
+        -- No word has the character =, so no word looks like an id.
+        shingles := textsim._shingles_of(array(
+            SELECT coalesce(w.id::text, '=' || u.word)
+            FROM unnest(string_to_array(form, ' ')) WITH ORDINALITY u (word, place)
+            LEFT JOIN textsim.word w
+                ON w.hash = hashtextextended(u.word COLLATE "C", 0) AND w.word = u.word COLLATE "C"
+            ORDER BY u.place), n, ' ');
+    ELSE
+        shingles := textsim._compared_shingles(word_ids, form, unit, n);
+    END IF;
+    RETURN (
+        SELECT CASE WHEN max(octet_length(s)) < 2047 AND sum(octet_length(s)) < 500000
+            THEN array_to_tsvector(shingles) END
+        FROM unnest(shingles) s);
+END $$;
+COMMENT ON FUNCTION textsim._shingle_set(integer[], text, text, integer)
+    IS 'the distinct shingles of a document; NULL if a union of two such sets might have no room in a tsvector';
+
 CREATE FUNCTION textsim._similarity(
     a_ids integer[], a_shingles text[], a_count integer,
     b_ids integer[], b_shingles text[], b_count integer, n integer)
@@ -96,6 +142,23 @@ END $$;
 COMMENT ON FUNCTION textsim._shared_buckets(integer[], integer[])
     IS 'the buckets that two signatures share, in order';
 
+CREATE FUNCTION textsim._search_threshold(c textsim.corpus, threshold double precision)
+RETURNS double precision
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF textsim._check_threshold(c, threshold) < c.threshold THEN
+        RAISE WARNING
+            'threshold % is below %, the threshold of corpus "%": % %% of the documents at % are found',
+            threshold, c.threshold, c.name,
+            round(least(99.9, 100 * textsim._pair_recall(threshold, c.bands, c.rows))::numeric, 1), threshold
+            USING HINT = 'textsim rebuild lowers the threshold of a corpus.';
+    END IF;
+    RETURN coalesce(threshold, c.threshold);
+END $$;
+COMMENT ON FUNCTION textsim._search_threshold(textsim.corpus, double precision)
+    IS 'the threshold of a search, by default the threshold of the corpus; a warning with the share that is '
+    'found if it is lower';
+
 CREATE FUNCTION textsim._neighbours(
     corpus text, document_key text, threshold double precision, max_results integer, language text)
 RETURNS TABLE (key text, similarity double precision)
@@ -107,11 +170,12 @@ DECLARE
     c textsim.corpus := textsim._corpus(corpus);
     d record;
 BEGIN
+    PERFORM textsim._check_search(c, threshold, max_results), textsim._check_language(c, language);
     IF c.id IS NULL OR document_key IS NULL THEN
         RETURN;
     END IF;
     PERFORM textsim._warn_unindexed(c);
-    threshold := coalesce(textsim._check_threshold(c, threshold), c.threshold);
+    threshold := textsim._search_threshold(c, threshold);
     EXECUTE format(
         'SELECT d.id, d.normal_form, d.word_ids, d.shingle_count, '
             'textsim._buckets(d.signature, $2, $3) AS buckets '
@@ -125,8 +189,7 @@ BEGIN
         'SELECT * FROM textsim.%I($1, NULL, $2, $3, $4, $5, $6, $7, $8)', '_search_' || c.id)
     USING CASE WHEN c.bands IS NULL THEN d.buckets[1:textsim._count_rows(d.shingle_count, threshold)]
             ELSE d.buckets END,
-        d.normal_form, d.word_ids, d.shingle_count, document_key, threshold, max_results,
-        textsim._check_language(c, language);
+        d.normal_form, d.word_ids, d.shingle_count, document_key, threshold, max_results, language;
 END $$;
 COMMENT ON FUNCTION textsim._neighbours(text, text, double precision, integer, text)
     IS 'the work of neighbours(), because a plpgsql parameter and column cannot both be named key';
@@ -167,12 +230,14 @@ END $$;
 COMMENT ON FUNCTION textsim.candidates(text, text, text)
     IS 'Returns the documents that share a bucket with a text, and how many buckets (shared), most '
     'first. In an exact corpus they share as many as the sizes of both texts require. Nothing is '
-    'verified: matches() returns the documents that are similar. With language, only documents in '
+    'verified: matches() returns the documents that are similar. A part of a long document shares few '
+    'buckets with it: in an exact corpus a text of n shingles and a document of more than n / threshold are '
+    'never candidates. With language, only documents in '
     'this language are returned.';
 
 CREATE FUNCTION textsim.matches(
     corpus text, body text,
-    threshold double precision DEFAULT NULL, max_results integer DEFAULT 10,
+    threshold double precision DEFAULT NULL, max_results integer DEFAULT NULL,
     language text DEFAULT NULL)
 RETURNS TABLE (key text, similarity double precision)
 LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 10
@@ -184,11 +249,12 @@ DECLARE
     form text := textsim._form(c, body, textsim._check_language(c, language));
     shingle_values bigint[] := textsim._query_values(c, form);
 BEGIN
+    PERFORM textsim._check_search(c, threshold, max_results);
     IF c.id IS NULL OR form IS NULL THEN
         RETURN;
     END IF;
     PERFORM textsim._warn_unindexed(c);
-    threshold := coalesce(textsim._check_threshold(c, threshold), c.threshold);
+    threshold := textsim._search_threshold(c, threshold);
     RETURN QUERY EXECUTE format(
         'SELECT * FROM textsim.%I($1, $2, $3, NULL, $4, NULL, $5, $6, $7)', '_search_' || c.id)
     USING textsim._query_buckets(c, shingle_values, threshold), shingle_values, form,
@@ -197,12 +263,13 @@ END $$;
 COMMENT ON FUNCTION textsim.matches(text, text, double precision, integer, text)
     IS 'Returns the documents similar to a text and their exact similarity, best first. threshold is '
     'the least similarity, by default the threshold of the corpus. Below that, some matches are '
-    'not found, and an exact corpus raises an error. max_results limits the rows (NULL: no limit). With language, only documents in '
-    'this language are returned.';
+    'not found: a warning says which share is found, and an exact corpus raises an error. max_results '
+    'limits the rows before the conditions of the caller; by default all are returned, however many there '
+    'are. With language, only documents in this language are returned.';
 
 CREATE FUNCTION textsim.neighbours(
     corpus text, key text,
-    threshold double precision DEFAULT NULL, max_results integer DEFAULT 10,
+    threshold double precision DEFAULT NULL, max_results integer DEFAULT NULL,
     language text DEFAULT NULL)
 RETURNS TABLE (key text, similarity double precision)
 LANGUAGE sql STABLE PARALLEL SAFE ROWS 10
@@ -285,44 +352,85 @@ SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     c textsim.corpus := textsim._lock_corpus(corpus);
+    batch record;
 BEGIN
     IF c.id IS NULL THEN
         RETURN;
     END IF;
     PERFORM textsim._warn_unindexed(c);
-    RETURN QUERY EXECUTE format($query$
-        WITH candidate AS MATERIALIZED (
-            SELECT p.x, p.y
-            FROM (
-                SELECT x.document_id AS x, y.document_id AS y, count(*) AS shared
-                FROM textsim.%1$I x
-                JOIN textsim.%1$I y ON y.bucket = x.bucket AND x.document_id < y.document_id
-                GROUP BY x.document_id, y.document_id
-            ) p
-            JOIN textsim.%2$I d ON d.id = p.x
-            JOIN textsim.%2$I e ON e.id = p.y
-            WHERE ($4 IS NULL OR d.language = $4 AND e.language = $4)
-                AND textsim._is_candidate(p.shared, d.shingle_count, e.shingle_count, $5)
-        ),
-        -- A document may be in many pairs; its shingles are made once.
-        document AS MATERIALIZED (
-            SELECT d.id, d.key, d.word_ids, d.shingle_count,
-                textsim._compared_shingles(d.word_ids, d.normal_form, $1, $2) AS shingles
-            FROM textsim.%2$I d
-            WHERE d.id IN (SELECT x FROM candidate UNION SELECT y FROM candidate)
-        )
-        SELECT least(m.a COLLATE "C", m.b), greatest(m.a COLLATE "C", m.b), m.similarity
+    threshold := textsim._search_threshold(c, threshold);
+    FOR batch IN EXECUTE format($query$
+        SELECT array_agg(n.x) AS xs, array_agg(n.y) AS ys
         FROM (
-            SELECT d.key AS a, e.key AS b,
-                textsim._similarity(d.word_ids, d.shingles, d.shingle_count,
-                    e.word_ids, e.shingles, e.shingle_count, $2) AS similarity
-            FROM candidate p JOIN document d ON d.id = p.x JOIN document e ON e.id = p.y
-            OFFSET 0  -- computed once, not in WHERE and SELECT
-        ) m
-        WHERE m.similarity >= $3
+            SELECT f.x, f.y, sum(f.shingles) OVER (
+                ORDER BY f.first, f.x, f.y ROWS UNBOUNDED PRECEDING) / 400000 AS number
+            FROM (
+                -- The first partner of y is often the same in all pairs of a cluster. So these stand
+                -- together, and the shingles of a document are made once for many of its pairs.
+                SELECT p.x, p.y, min(p.x) OVER (PARTITION BY p.y) AS first,
+                    d.shingle_count + e.shingle_count AS shingles
+                FROM (
+                    SELECT x.document_id AS x, y.document_id AS y, count(*) AS shared
+                    FROM textsim.%1$I x
+                    JOIN textsim.%1$I y ON y.bucket = x.bucket AND x.document_id < y.document_id
+                    GROUP BY x.document_id, y.document_id
+                ) p
+                JOIN textsim.%2$I d ON d.id = p.x
+                JOIN textsim.%2$I e ON e.id = p.y
+                WHERE ($1 IS NULL OR d.language = $1 AND e.language = $1)
+                    AND textsim._is_candidate(p.shared, d.shingle_count, e.shingle_count, $2)
+                    AND least(d.shingle_count, e.shingle_count)::double precision
+                        / greatest(d.shingle_count, e.shingle_count) >= $3
+            ) f
+        ) n
+        GROUP BY n.number
         $query$, 'band_' || c.id, 'document_' || c.id)
-    USING c.unit, c.shingle_length, coalesce(textsim._check_threshold(c, threshold), c.threshold),
-        textsim._check_language(c, language), CASE WHEN c.bands IS NULL THEN c.threshold END;
+        USING textsim._check_language(c, language), CASE WHEN c.bands IS NULL THEN c.threshold END,
+            threshold
+    LOOP
+        RETURN QUERY EXECUTE format($query$
+            WITH candidate AS MATERIALIZED (
+                SELECT p.x, p.y,
+                    d.word_ids = e.word_ids OR d.normal_form = e.normal_form AS is_copy
+                FROM unnest($1, $2) p (x, y)
+                JOIN textsim.%1$I d ON d.id = p.x
+                JOIN textsim.%1$I e ON e.id = p.y
+            ),
+            -- A document may be in many pairs; its shingles are made once.
+            document AS MATERIALIZED (
+                SELECT d.id, d.key, d.word_ids, d.normal_form, d.shingle_count,
+                    textsim._shingle_set(d.word_ids, d.normal_form, $3, $4) AS shingles
+                FROM textsim.%1$I d
+                WHERE d.id IN (
+                    SELECT p.x FROM candidate p WHERE p.is_copy IS NOT TRUE
+                    UNION SELECT p.y FROM candidate p WHERE p.is_copy IS NOT TRUE)
+            )
+            SELECT least(m.a COLLATE "C", m.b), greatest(m.a COLLATE "C", m.b), m.similarity
+            FROM (
+                SELECT d.key AS a, e.key AS b, 1::double precision AS similarity
+                FROM candidate p
+                JOIN textsim.%1$I d ON d.id = p.x
+                JOIN textsim.%1$I e ON e.id = p.y
+                WHERE p.is_copy
+                UNION ALL (
+                    SELECT d.key, e.key, coalesce(
+                        textsim._ratio(
+                            d.shingle_count + e.shingle_count - length(d.shingles || e.shingles),
+                            d.shingle_count, e.shingle_count),
+                        textsim._similarity(
+                            d.word_ids, textsim._compared_shingles(d.word_ids, d.normal_form, $3, $4),
+                            d.shingle_count,
+                            e.word_ids, textsim._compared_shingles(e.word_ids, e.normal_form, $3, $4),
+                            e.shingle_count, $4))
+                    FROM candidate p JOIN document d ON d.id = p.x JOIN document e ON e.id = p.y
+                    WHERE p.is_copy IS NOT TRUE
+                    OFFSET 0  -- computed once, not in WHERE and SELECT
+                )
+            ) m
+            WHERE m.similarity >= $5
+            $query$, 'document_' || c.id)
+        USING batch.xs, batch.ys, c.unit, c.shingle_length, threshold;
+    END LOOP;
 END $$;
 COMMENT ON FUNCTION textsim.pairs(text, double precision, text)
     IS 'Returns each pair of similar documents with its exact similarity. Each pair is listed once, '

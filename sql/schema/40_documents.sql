@@ -50,21 +50,38 @@ END $$;
 COMMENT ON FUNCTION textsim._changed_buckets(integer[], integer[])
     IS 'the buckets whose number of occurrences differs between two arrays';
 
-CREATE FUNCTION textsim._write_document(
-    c textsim.corpus, source integer, key text, body text, is_stored boolean DEFAULT NULL,
-    policy text DEFAULT 'refuse')
-RETURNS boolean
+CREATE FUNCTION textsim._store_form(
+    c textsim.corpus, source integer, key text, form text, keeps_twins boolean DEFAULT false)
+RETURNS text
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    is_written boolean;
+    outcome text;
 BEGIN
-    EXECUTE format('SELECT textsim.%I($1, $2, $3, $4, $5)', '_write_' || c.id)
-    INTO is_written USING source, key, textsim._form(c, body), is_stored, policy;
-    RETURN is_written;
+    EXECUTE format('SELECT textsim.%I($1, $2, $3, $4)', '_write_' || c.id)
+    INTO outcome USING source, key, form, keeps_twins;
+    RETURN outcome;
 END $$;
-COMMENT ON FUNCTION textsim._write_document(textsim.corpus, integer, text, text, boolean, text)
-    IS 'add or replace a document; false if its words have not changed; NULL if documents of a unique corpus '
-    'match it; is_stored and policy are as in _write_N';
+COMMENT ON FUNCTION textsim._store_form(textsim.corpus, integer, text, text, boolean)
+    IS 'add or replace a document, given by its normal form: the work of _write_N';
+
+CREATE FUNCTION textsim._write_document(
+    c textsim.corpus, source integer, key text, body text, keeps_twins boolean DEFAULT false)
+RETURNS text
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    form text := textsim._form(c, body);
+    outcome text := textsim._store_form(c, source, key, form, keeps_twins);
+BEGIN
+    -- A text without words needs no worker.
+    IF outcome = 'written' AND form <> '' THEN
+        INSERT INTO textsim.pending (kind, corpus_id, source_id, keys)
+        VALUES (CASE WHEN source IS NULL THEN 'words' ELSE 'change' END, c.id, source, ARRAY[key]);
+    END IF;
+    RETURN outcome;
+END $$;
+COMMENT ON FUNCTION textsim._write_document(textsim.corpus, integer, text, text, boolean)
+    IS 'add or replace a document, and log that its words need ids; the arguments and the result are those of '
+    '_write_N';
 
 CREATE FUNCTION textsim._remove_document(c textsim.corpus, source integer, key text)
 RETURNS boolean
@@ -122,12 +139,15 @@ CREATE FUNCTION textsim.remove(corpus text, key text) RETURNS boolean
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     c textsim.corpus := textsim._required_corpus(corpus);
-    is_removed boolean := textsim._remove_document(c, NULL, key);
+    is_removed boolean;
 BEGIN
+    PERFORM textsim._check_given('the key', key IS NOT NULL);
+    is_removed := textsim._remove_document(c, NULL, key);
     IF c.is_unique AND NOT is_removed THEN
         PERFORM textsim._refuse_attached(c.id, ARRAY[key]);
     END IF;
     RETURN is_removed;
 END $$;
 COMMENT ON FUNCTION textsim.remove(text, text)
-    IS 'Removes a document from a corpus. Returns false if no document has this key.';
+    IS 'Removes a document from a corpus. Returns false if no document has this key. Raises an error if the '
+    'key is NULL.';

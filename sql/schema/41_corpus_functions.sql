@@ -25,8 +25,12 @@ BEGIN
     IF candidates = '{}' THEN
         RETURN;
     END IF;
-    -- The words of the text have no ids yet. Only word shingles up to 3 are compared by word ids.
-    IF own_ids IS NULL AND {unit} = 'word' AND {n} <= 3 THEN
+    -- The words of the text have no ids yet. Only word shingles up to 3 are compared by word ids, and only
+    -- with documents that have them.
+    IF own_ids IS NULL AND {unit} = 'word' AND {n} <= 3 AND EXISTS (
+        SELECT FROM textsim.document_{id} d
+        WHERE d.id = ANY (candidates) AND d.key IS DISTINCT FROM own_key AND d.word_ids IS NOT NULL)
+    THEN
         own_ids := textsim._word_numbers(own_form);
         own_count := coalesce(
             own_count, textsim._count_shingles(own_form, own_values, {unit}, {n}));
@@ -67,8 +71,8 @@ CREATE FUNCTION textsim._write_template() RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN $template$
 CREATE OR REPLACE FUNCTION textsim._write_{id}(
-    source integer, document_key text, form text, is_stored boolean, policy text)
-RETURNS boolean
+    source integer, document_key text, form text, keeps_twins boolean)
+RETURNS text
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
 SET plan_cache_mode = force_generic_plan
@@ -88,10 +92,6 @@ BEGIN
     {lock}
     WHILE new_id IS NULL LOOP
         SELECT d.* INTO stored FROM textsim.document_{id} d WHERE d.key = document_key FOR UPDATE;
-        IF NOT is_stored AND stored.id IS NOT NULL THEN
-            RAISE EXCEPTION 'another transaction has just added document "%"', document_key
-                USING ERRCODE = 'unique_violation';
-        END IF;
         IF stored.id IS NOT NULL THEN
             IF {is_unique} AND source IS NULL AND textsim._is_attached(stored.source_id) THEN
                 PERFORM textsim._refuse_attached({id}, ARRAY[document_key]);
@@ -101,16 +101,16 @@ BEGIN
                     PERFORM textsim._raise_taken_key({id}, stored.source_id, document_key);
                 END IF;
                 -- The caller's transaction must not fail, so a worker sets the key aside with an error.
-                INSERT INTO textsim.pending (corpus_id, source_id, keys)
-                VALUES ({id}, source, ARRAY[document_key]);
-                RETURN false;
+                INSERT INTO textsim.pending (kind, corpus_id, source_id, keys)
+                VALUES ('change', {id}, source, ARRAY[document_key]);
+                RETURN 'unchanged';
             END IF;
             IF form COLLATE "C" = coalesce(stored.normal_form, textsim._normal_form_of(stored.word_ids))
             THEN
                 IF source IS NOT NULL AND source IS DISTINCT FROM stored.source_id THEN
                     UPDATE textsim.document_{id} SET source_id = source WHERE id = stored.id;
                 END IF;
-                RETURN false;
+                RETURN 'unchanged';
             END IF;
         END IF;
         IF new_signature IS NULL THEN
@@ -146,15 +146,12 @@ BEGIN
         DELETE FROM textsim.band_{id} WHERE bucket = ANY (changed) AND document_id = new_id;
     END IF;
     INSERT INTO textsim.band_{id} (bucket, document_id)
-    SELECT b, new_id FROM unnest(new_buckets) b WHERE b = ANY (changed);
-    IF is_stored IS NULL AND form <> '' THEN
-        INSERT INTO textsim.pending (corpus_id, source_id, keys)
-        VALUES ({id}, source, ARRAY[document_key]);
-    END IF;
-    RETURN true;
+    SELECT b, new_id FROM unnest(new_buckets) b
+    WHERE b IN (SELECT c FROM unnest(changed) c);  -- hashed; = ANY would compare each with all
+    RETURN 'written';
 END $$;
-COMMENT ON FUNCTION textsim._write_{id}(integer, text, text, boolean, text)
-    IS 'add or replace a document of a corpus. Returns false if its words have not changed, and NULL if documents of a unique corpus match it. policy is refuse; keep, to write it all the same; or propose, to change no document that is stored, and return false. is_stored is NULL, or from a caller that has locked the documents and logs the words itself: whether this document is stored';
+COMMENT ON FUNCTION textsim._write_{id}(integer, text, text, boolean)
+    IS 'add or replace a document of a corpus. Returns written; unchanged, if it has these words already; or twin, if the corpus is unique and other documents match it. Then nothing is written, unless keeps_twins';
 $template$;
 COMMENT ON FUNCTION textsim._write_template()
     IS 'the write function of a corpus, with names in braces for its settings';
@@ -263,8 +260,8 @@ RETURN CASE WHEN is_unique THEN $part$
             PERFORM FROM textsim.document_{id} d WHERE d.key = ANY (twins) ORDER BY d.key FOR SHARE;
             waited_for := twins;
         END LOOP;
-        IF twins <> '{}' AND policy IS DISTINCT FROM 'keep' THEN
-            RETURN NULL;
+        IF twins <> '{}' AND NOT keeps_twins THEN
+            RETURN 'twin';
         END IF;$part$
     ELSE '' END;
 COMMENT ON FUNCTION textsim._keep_out_part(boolean)
@@ -297,14 +294,45 @@ END $$;
 COMMENT ON FUNCTION textsim._filled(text, textsim.corpus)
     IS 'a template in which the settings of a corpus replace the names in braces';
 
+CREATE FUNCTION textsim._make_function(function text, definition text) RETURNS void
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    BEGIN
+        EXECUTE definition;
+    EXCEPTION WHEN object_not_in_prerequisite_state THEN
+        -- ALTER EXTENSION UPDATE refuses to replace a function that is not a member of the extension. A member
+        -- is not dumped, and these functions must be.
+        EXECUTE format('ALTER EXTENSION textsim ADD FUNCTION %s', function);
+        EXECUTE definition;
+        EXECUTE format('ALTER EXTENSION textsim DROP FUNCTION %s', function);
+    END;
+    IF EXISTS (SELECT FROM pg_extension e WHERE e.extname = 'textsim') THEN
+        EXECUTE format('ALTER FUNCTION %s DEPENDS ON EXTENSION textsim', function);
+    END IF;
+END $$;
+COMMENT ON FUNCTION textsim._make_function(text, text)
+    IS 'create or replace a function of a corpus or an attached table; if the schema is an extension, the function '
+    'is dropped together with it';
+
+CREATE FUNCTION textsim._corpus_functions(c textsim.corpus)
+RETURNS TABLE (name text, statement text)
+LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE ROWS 3 SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN QUERY VALUES
+        ('_search_' || c.id, textsim._filled(textsim._search_template(), c)),
+        ('_write_' || c.id, textsim._filled(textsim._write_template(), c)),
+        ('_remove_' || c.id, textsim._filled(textsim._remove_template(), c));
+END $$;
+COMMENT ON FUNCTION textsim._corpus_functions(textsim.corpus)
+    IS 'the functions of a corpus, with the statements that create them; check compares the bodies';
+
 CREATE FUNCTION textsim._make_functions(corpus_id integer) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     c textsim.corpus := (SELECT k FROM textsim.corpus k WHERE k.id = corpus_id);
 BEGIN
-    EXECUTE textsim._filled(textsim._search_template(), c);
-    EXECUTE textsim._filled(textsim._write_template(), c);
-    EXECUTE textsim._filled(textsim._remove_template(), c);
+    PERFORM textsim._make_function(format('textsim.%I', f.name), f.statement)
+    FROM textsim._corpus_functions(c) f;
 END $$;
 COMMENT ON FUNCTION textsim._make_functions(integer)
     IS 'create or replace the functions of a corpus';

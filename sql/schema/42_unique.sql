@@ -41,6 +41,19 @@ COMMENT ON FUNCTION textsim._max_bucket_locks()
     IS 'how many buckets a transaction locks before it locks whole corpora: the setting '
     'textsim.max_bucket_locks, by default 256';
 
+CREATE FUNCTION textsim._check_writer(corpus_id integer) RETURNS void
+LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF NOT has_table_privilege(to_regclass('textsim.document_' || corpus_id), 'INSERT') THEN
+        RAISE EXCEPTION 'this role may not write to corpus "%"',
+            (SELECT c.name FROM textsim.corpus c WHERE c.id = corpus_id)
+            USING ERRCODE = 'insufficient_privilege',
+                HINT = 'Let the owner of the schema call textsim.grant_writer for this role.';
+    END IF;
+END $$;
+COMMENT ON FUNCTION textsim._check_writer(integer)
+    IS 'raise an error unless the current role may write documents of a corpus';
+
 -- The corpus is locked by its first id, because a rebuilt corpus has another id, and its writers must exclude
 -- the writers of the old corpus.
 CREATE FUNCTION textsim._lock_unique(corpus_id integer, is_exclusive boolean) RETURNS integer
@@ -56,6 +69,8 @@ BEGIN
                 DETAIL = 'The snapshot of the transaction may be older than its locks, and hide twins.',
                 HINT = 'Begin the transaction with: BEGIN ISOLATION LEVEL READ COMMITTED';
     END IF;
+    -- A role that may only search must not keep writers out.
+    PERFORM textsim._check_writer(corpus_id);
     IF is_exclusive THEN
         PERFORM pg_advisory_xact_lock(hashtext('textsim-db unique corpus'), first_id);
     ELSE
@@ -75,14 +90,15 @@ COMMENT ON FUNCTION textsim._lock_unique(integer, boolean)
 -- The server's table of locks has room for some 12,800. If it is full, statements of other sessions fail too.
 -- So a transaction counts its bucket locks, in a setting that a rollback to a savepoint restores, as it
 -- releases the locks. A wrong count can only make it lock too many buckets, or the whole corpus.
-CREATE FUNCTION textsim._lock_buckets(corpus_id integer, buckets integer[]) RETURNS void
+CREATE FUNCTION textsim._lock_buckets(corpus_id integer, buckets integer[], times integer DEFAULT 1)
+RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    locks integer := coalesce(nullif(current_setting('textsim.bucket_locks', true), '')::integer, 0)
-        + cardinality(buckets);
+    held integer := coalesce(nullif(current_setting('textsim.bucket_locks', true), '')::integer, 0);
+    locks integer := held + cardinality(buckets);
     first_id integer;
 BEGIN
-    IF locks > textsim._max_bucket_locks() THEN
+    IF held + times * cardinality(buckets) > textsim._max_bucket_locks() THEN
         PERFORM textsim._lock_unique(corpus_id, true);
         RETURN;
     END IF;
@@ -93,9 +109,10 @@ BEGIN
     FROM (SELECT DISTINCT b AS bucket FROM unnest(buckets) b ORDER BY b OFFSET 0) o;
     PERFORM set_config('textsim.bucket_locks', locks::text, true);
 END $$;
-COMMENT ON FUNCTION textsim._lock_buckets(integer, integer[])
+COMMENT ON FUNCTION textsim._lock_buckets(integer, integer[], integer)
     IS 'lock buckets of a unique corpus until the end of the transaction, or the whole corpus if the '
-    'transaction would lock more than textsim.max_bucket_locks; look for twins in a later statement';
+    'transaction would lock more than textsim.max_bucket_locks; look for twins in a later statement. times: how '
+    'often the transaction will lock these buckets in all';
 
 CREATE FUNCTION textsim._twins(c textsim.corpus, document_key text, body text)
 RETURNS TABLE (key text, similarity double precision)
@@ -174,12 +191,12 @@ CREATE FUNCTION textsim._write_or_raise(c textsim.corpus, source integer, key te
 RETURNS boolean
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    is_written boolean := textsim._write_document(c, source, key, body);
+    outcome text := textsim._write_document(c, source, key, body);
 BEGIN
-    IF is_written IS NULL THEN
+    IF outcome = 'twin' THEN
         PERFORM textsim._raise_twins(c, source, key, body);
     END IF;
-    RETURN is_written;
+    RETURN outcome = 'written';
 END $$;
 COMMENT ON FUNCTION textsim._write_or_raise(textsim.corpus, integer, text, text)
     IS 'add or replace a document; false if its words have not changed; an error if it has twins in a '
@@ -195,10 +212,16 @@ BEGIN
             USING ERRCODE = 'object_not_in_prerequisite_state',
                 HINT = 'Create a corpus with is_unique => true.';
     END IF;
+    -- Its writers wait for the locks that the caller takes, so a role that only reads may not take them.
+    IF NOT has_table_privilege(format('textsim.%I', 'document_' || c.id), 'INSERT') THEN
+        RAISE EXCEPTION 'this role may not write to corpus "%"', corpus
+            USING ERRCODE = 'insufficient_privilege',
+                HINT = 'Let the owner of the schema call textsim.grant_writer for this role.';
+    END IF;
     RETURN c;
 END $$;
 COMMENT ON FUNCTION textsim._required_unique(text)
-    IS 'the corpus with a name; an error if it is not unique';
+    IS 'the corpus with a name; an error if it is not unique, or if the caller may not write to it';
 
 CREATE FUNCTION textsim._add_unique(corpus text, document_key text, body text)
 RETURNS TABLE (key text, similarity double precision)
@@ -207,7 +230,7 @@ DECLARE
     c textsim.corpus := textsim._required_unique(corpus);
 BEGIN
     PERFORM textsim._check_document(document_key, body);
-    IF textsim._write_document(c, NULL, document_key, body) IS NULL THEN
+    IF textsim._write_document(c, NULL, document_key, body) = 'twin' THEN
         RETURN QUERY SELECT * FROM textsim._twins(c, document_key, body);
     END IF;
 END $$;
@@ -235,4 +258,4 @@ END $$;
 COMMENT ON FUNCTION textsim.lock_corpus(text)
     IS 'Locks a unique corpus against other writers until the end of the transaction. A transaction that '
     'writes many documents calls it first, so that it cannot deadlock with another such transaction. '
-    'Raises an error if the corpus is not unique.';
+    'Raises an error if the corpus is not unique, or if the role may not write to it.';

@@ -37,43 +37,74 @@ END $$;
 COMMENT ON FUNCTION textsim._grant_ids(integer)
     IS 'let the roles that may insert documents into a corpus use its sequence of ids';
 
+CREATE FUNCTION textsim._settings(c textsim.corpus) RETURNS jsonb
+LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
+-- Numbers are written with all their digits, whatever the caller has set.
+SET search_path = pg_catalog, pg_temp SET extra_float_digits = 1 AS $$
+BEGIN
+    RETURN to_jsonb(c) - '{id,name,origin,created_at,created_with}'::text[];
+END $$;
+COMMENT ON FUNCTION textsim._settings(textsim.corpus)
+    IS 'the columns of a corpus that never change; a rebuild makes another corpus';
+
+-- The definitions of indexes are written as the server prints them.
+CREATE FUNCTION textsim._corpus_relations(c textsim.corpus)
+RETURNS TABLE (kind text, name text, statement text)
+LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE ROWS 6 SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    document text := 'document_' || c.id;
+    band text := 'band_' || c.id;
+BEGIN
+    RETURN QUERY VALUES
+        -- Two documents of up to about 900 words fit into a page. Longer word arrays are stored out of line.
+        ('table', document, format('CREATE TABLE textsim.%I (LIKE textsim.document INCLUDING ALL) '
+            'INHERITS (textsim.corpus_table) WITH (toast_tuple_target = 4080)', document)
+            || CASE WHEN c.bands IS NULL
+                THEN format('; ALTER TABLE textsim.%I ALTER signature TYPE integer[]', document)
+                ELSE '' END),
+        -- Vacuum sooner than by default: with one dead row in five, the index is twice as large.
+        ('table', band, format('CREATE TABLE textsim.%I (LIKE textsim.band INCLUDING ALL) '
+            'INHERITS (textsim.corpus_table) WITH (autovacuum_vacuum_scale_factor = 0.05)', band)),
+        ('index', document || '_id', format(
+            'CREATE UNIQUE INDEX %I ON textsim.%I USING btree (id)', document || '_id', document)),
+        ('index', document || '_key', format(
+            'CREATE UNIQUE INDEX %I ON textsim.%I USING btree (key)', document || '_key', document)),
+        ('index', band || '_bucket', format(
+            'CREATE INDEX %I ON textsim.%I USING btree (bucket, document_id)', band || '_bucket', band)),
+        ('sequence', document || '_id_seq', format(
+            'CREATE SEQUENCE textsim.%I OWNED BY textsim.%I.id', document || '_id_seq', document));
+END $$;
+COMMENT ON FUNCTION textsim._corpus_relations(textsim.corpus)
+    IS 'the tables, indexes and sequences of a corpus, with the statements that create them; check compares '
+    'the definitions';
+
 CREATE FUNCTION textsim._create_relations(corpus_id integer) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
+    c textsim.corpus := (SELECT k FROM textsim.corpus k WHERE k.id = corpus_id);
     document_table text := format('document_%s', corpus_id);
     band_table text := format('band_%s', corpus_id);
-    id_sequence text := format('document_%s_id_seq', corpus_id);
+    relation record;
 BEGIN
-    -- Two documents of up to about 900 words fit into a page. Longer word arrays are stored out of line.
-    EXECUTE format(
-        'CREATE TABLE textsim.%I (LIKE textsim.document INCLUDING ALL) WITH (toast_tuple_target = 4080)',
-        document_table);
-    IF (SELECT c.bands IS NULL FROM textsim.corpus c WHERE c.id = corpus_id) THEN
-        EXECUTE format('ALTER TABLE textsim.%I ALTER signature TYPE integer[]', document_table);
-    END IF;
+    FOR relation IN SELECT * FROM textsim._corpus_relations(c) LOOP
+        EXECUTE relation.statement;
+    END LOOP;
     -- No condition uses these columns, and their statistics would take most of the time of ANALYZE.
     EXECUTE format(
         'ALTER TABLE textsim.%I ALTER word_ids SET STATISTICS 0, ALTER signature SET STATISTICS 0, '
         'ALTER normal_form SET STATISTICS 0', document_table);
     EXECUTE format('COMMENT ON TABLE textsim.%I IS %L', document_table, 'The documents of one corpus.');
-    EXECUTE format('CREATE UNIQUE INDEX %I ON textsim.%I (id)', document_table || '_id', document_table);
-    EXECUTE format('CREATE UNIQUE INDEX %I ON textsim.%I (key)', document_table || '_key', document_table);
-    EXECUTE format('CREATE SEQUENCE textsim.%I OWNED BY textsim.%I.id', id_sequence, document_table);
-    EXECUTE format('COMMENT ON SEQUENCE textsim.%I IS %L', id_sequence, 'ids of the documents of one corpus');
-    -- Vacuum sooner than by default: with one dead row in five, the index is twice as large.
-    EXECUTE format(
-        'CREATE TABLE textsim.%I (LIKE textsim.band INCLUDING ALL) '
-        'WITH (autovacuum_vacuum_scale_factor = 0.05)', band_table);
+    EXECUTE format('COMMENT ON SEQUENCE textsim.%I IS %L', document_table || '_id_seq',
+        'ids of the documents of one corpus');
     EXECUTE format('COMMENT ON TABLE textsim.%I IS %L', band_table, 'The band rows of one corpus.');
-    EXECUTE format(
-        'CREATE INDEX %I ON textsim.%I (bucket, document_id)', band_table || '_bucket', band_table);
     PERFORM textsim._grant_like('textsim.document', format('textsim.%I', document_table)::regclass);
     PERFORM textsim._grant_like('textsim.band', format('textsim.%I', band_table)::regclass);
     PERFORM textsim._grant_ids(corpus_id);
     PERFORM textsim._make_functions(corpus_id);
+    UPDATE textsim.corpus k SET created_with = textsim._settings(k) WHERE k.id = corpus_id;
 END $$;
 COMMENT ON FUNCTION textsim._create_relations(integer)
-    IS 'create the tables, the sequence and the functions of a corpus';
+    IS 'create the tables, the sequence and the functions of a corpus, and record its settings';
 
 CREATE FUNCTION textsim._drop_relations(corpus_id integer) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$

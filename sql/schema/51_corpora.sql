@@ -139,6 +139,9 @@ BEGIN
     IF fault IS NOT NULL THEN
         RAISE EXCEPTION '%', fault USING ERRCODE = 'invalid_parameter_value';
     END IF;
+    PERFORM textsim._check_given('is_unique', is_unique IS NOT NULL),
+        textsim._check_given('stop_words or one of them',
+            stop_words IS NOT NULL AND array_position(stop_words, NULL) IS NULL);
     IF language <> 'auto' THEN
         RAISE EXCEPTION 'language is "%"; expected "auto" or NULL', language
             USING ERRCODE = 'invalid_parameter_value';
@@ -171,7 +174,7 @@ BEGIN
         stop_words, language, is_unique, base, golden_signature, golden_buckets)
     VALUES (
         name, unit, n, threshold, recall, num_hashes, bands, rows, seed, 2,
-        c.stop_words, language, coalesce(is_unique, false), c.base, golden,
+        c.stop_words, language, is_unique, c.base, golden,
         CASE WHEN bands IS NULL THEN golden ELSE textsim._buckets(golden::smallint[], bands, rows) END)
     ON CONFLICT ON CONSTRAINT corpus_name_key DO NOTHING
     RETURNING id INTO corpus_id;

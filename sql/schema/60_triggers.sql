@@ -18,15 +18,27 @@ END $$;
 COMMENT ON FUNCTION textsim._wake() IS 'notify the workers, at most once in 20 milliseconds';
 
 CREATE FUNCTION textsim._enqueue(corpus_id integer, source_id integer, keys text[]) RETURNS void
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    INSERT INTO textsim.pending (corpus_id, source_id, keys) VALUES (corpus_id, source_id, keys);
+    INSERT INTO textsim.pending (kind, corpus_id, source_id, keys)
+    VALUES ('change', corpus_id, source_id, keys);
     IF current_setting('textsim.notify', true) = 'on' THEN
         PERFORM textsim._wake();
     END IF;
 END $$;
 COMMENT ON FUNCTION textsim._enqueue(integer, integer, text[])
-    IS 'log that rows of an attached table changed: rows with these keys, or any row if keys is NULL';
+    IS 'log that the rows of an attached table with these keys changed';
+
+CREATE FUNCTION textsim._enqueue_comparison(corpus_id integer, source_id integer) RETURNS void
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    INSERT INTO textsim.pending (kind, corpus_id, source_id) VALUES ('compare', corpus_id, source_id);
+    IF current_setting('textsim.notify', true) = 'on' THEN
+        PERFORM textsim._wake();
+    END IF;
+END $$;
+COMMENT ON FUNCTION textsim._enqueue_comparison(integer, integer)
+    IS 'log that an attached table must be compared with its documents';
 
 CREATE FUNCTION textsim._attached_corpus(corpus_id integer) RETURNS textsim.corpus
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -57,7 +69,7 @@ BEGIN
         IF changed_table = (SELECT s.relation FROM textsim.source s WHERE s.id = source) THEN
             PERFORM textsim._remove_documents_of(c, source);
         END IF;
-        INSERT INTO textsim.pending (corpus_id, source_id) VALUES (c.id, source);
+        PERFORM textsim._enqueue_comparison(c.id, source);
         RETURN;
     END IF;
     IF operation = 'DELETE' THEN
@@ -70,8 +82,8 @@ BEGIN
     IF operation = 'UPDATE' AND old_key COLLATE "C" <> new_key THEN
         -- A statement may shift keys along a chain, so that another row has the old key now. The log makes a
         -- worker look at both keys again.
-        INSERT INTO textsim.pending (corpus_id, source_id, keys)
-        VALUES (c.id, source, ARRAY[old_key, new_key]);
+        INSERT INTO textsim.pending (kind, corpus_id, source_id, keys)
+        VALUES ('change', c.id, source, ARRAY[old_key, new_key]);
         PERFORM textsim._remove_document(c, source, old_key);
     END IF;
     IF body IS NULL THEN
@@ -91,11 +103,13 @@ END $$;
 COMMENT ON FUNCTION textsim._index_change(integer, integer, text, oid, text, text, text)
     IS 'index a change of a table in mode inline; body is NULL if the row was deleted or has no text';
 
-CREATE FUNCTION textsim._check_transition_table(relation oid, trigger_name name) RETURNS void
+CREATE FUNCTION textsim._check_transition_table(
+    relation oid, trigger_name name, names name[] DEFAULT '{changed}')
+RETURNS void
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     has_table boolean := (
-        SELECT coalesce('changed' IN (t.tgnewtable, t.tgoldtable), false) FROM pg_trigger t
+        SELECT names <@ ARRAY[t.tgnewtable, t.tgoldtable] FROM pg_trigger t
         WHERE t.tgrelid = relation AND t.tgname = trigger_name);
 BEGIN
     IF has_table THEN
@@ -109,8 +123,8 @@ BEGIN
     RAISE EXCEPTION 'the table was attached after this transaction began'
         USING ERRCODE = 'serialization_failure', HINT = 'Repeat the transaction.';
 END $$;
-COMMENT ON FUNCTION textsim._check_transition_table(oid, name)
-    IS 'raise an error unless a trigger has the transition table "changed"';
+COMMENT ON FUNCTION textsim._check_transition_table(oid, name, name[])
+    IS 'raise an error unless a trigger has transition tables of these names';
 
 -- The bodies of trigger functions. They are static SQL that contains the names of columns, because planning
 -- dynamic SQL would double the time of a single insert.
@@ -118,24 +132,47 @@ COMMENT ON FUNCTION textsim._check_transition_table(oid, name)
 -- They run with the rights of the schema's owner, and the owner of the table can create other triggers with
 -- them, on other tables. So they must not run a function of that owner. Values become text by concat(),
 -- which calls the output function of the type, because a cast could be a function of that owner. They check
--- that "changed" is a transition table, because a temporary view of that name could call functions.
+-- that "changed" and "former" are transition tables, because a temporary view of that name could call
+-- functions.
 --
 -- NEW is NULL in DELETE, OLD is NULL in INSERT, and both are NULL in TRUNCATE.
 CREATE FUNCTION textsim._trigger_body(source textsim.source) RETURNS text
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 RETURN CASE WHEN source.mode = 'queue' THEN format($body$
 BEGIN
-    IF TG_LEVEL = 'ROW' OR TG_OP = 'TRUNCATE' THEN
-        INSERT INTO textsim.pending (corpus_id, source_id, keys)
-        VALUES (%1$s, %2$s, CASE TG_OP
+    IF TG_OP = 'TRUNCATE' THEN
+        INSERT INTO textsim.pending (kind, corpus_id, source_id) VALUES ('compare', %1$s, %2$s);
+    ELSIF TG_LEVEL = 'ROW' THEN
+        INSERT INTO textsim.pending (kind, corpus_id, source_id, keys)
+        VALUES ('change', %1$s, %2$s, CASE TG_OP
             WHEN 'INSERT' THEN ARRAY[concat(NEW.%3$I)]
             WHEN 'UPDATE' THEN ARRAY[concat(OLD.%3$I), concat(NEW.%3$I)]
             WHEN 'DELETE' THEN ARRAY[concat(OLD.%3$I)] END);
+    ELSIF TG_OP = 'UPDATE' THEN
+        PERFORM textsim._check_transition_table(TG_RELID, TG_NAME, '{former,changed}');
+        -- Each key whose text differs before and after the statement. Without a row there is no text.
+        INSERT INTO textsim.pending (kind, corpus_id, source_id, keys)
+        SELECT 'change', %1$s, %2$s, array_agg(part.key)
+        FROM (
+            SELECT coalesce(o.key, n.key) AS key, (row_number() OVER () - 1) / 10000 AS number
+            FROM (
+                SELECT concat(former.%3$I) COLLATE "C" AS key,
+                    CASE WHEN former.%4$I IS NOT NULL THEN concat(former.%4$I) END AS body
+                FROM former
+            ) o
+            FULL JOIN (
+                SELECT concat(changed.%3$I) COLLATE "C" AS key,
+                    CASE WHEN changed.%4$I IS NOT NULL THEN concat(changed.%4$I) END AS body
+                FROM changed
+            ) n ON o.key = n.key
+            WHERE o.body COLLATE "C" IS DISTINCT FROM n.body
+        ) part
+        GROUP BY part.number;
     ELSE
         PERFORM textsim._check_transition_table(TG_RELID, TG_NAME);
         -- One log entry for up to 10,000 keys takes a tenth of the time of an entry for each key.
-        INSERT INTO textsim.pending (corpus_id, source_id, keys)
-        SELECT %1$s, %2$s, array_agg(part.key)
+        INSERT INTO textsim.pending (kind, corpus_id, source_id, keys)
+        SELECT 'change', %1$s, %2$s, array_agg(part.key)
         FROM (
             SELECT concat(changed.%3$I) AS key, (row_number() OVER () - 1) / 10000 AS number
             FROM changed
@@ -162,14 +199,15 @@ COMMENT ON FUNCTION textsim._trigger_body(textsim.source)
 
 CREATE FUNCTION textsim._make_trigger_function(source textsim.source) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    function text := format('textsim.%I()', '_changes_' || source.id);
 BEGIN
-    EXECUTE format(
-        'CREATE OR REPLACE FUNCTION textsim.%I() RETURNS trigger '
+    PERFORM textsim._make_function(function, format(
+        'CREATE OR REPLACE FUNCTION %s RETURNS trigger '
         'LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER '
         'SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan AS %L',
-        '_changes_' || source.id, textsim._trigger_body(source));
-    EXECUTE format('COMMENT ON FUNCTION textsim.%I() IS %L',
-        '_changes_' || source.id, 'keeps an attached table indexed');
+        function, textsim._trigger_body(source)));
+    EXECUTE format('COMMENT ON FUNCTION %s IS %L', function, 'keeps an attached table indexed');
 END $$;
 COMMENT ON FUNCTION textsim._make_trigger_function(textsim.source)
     IS 'create or replace the trigger function of an attached table';
@@ -206,12 +244,18 @@ BEGIN
             ELSE 'REFERENCING NEW TABLE AS changed FOR EACH STATEMENT' END),
         ('delete', 'AFTER DELETE', CASE WHEN by_row THEN 'FOR EACH ROW'
             ELSE 'REFERENCING OLD TABLE AS changed FOR EACH STATEMENT' END),
-        -- FOR EACH ROW, because its condition skips updates that do not change the text. Without OF, because
-        -- another trigger may change the columns.
-        ('update', 'AFTER UPDATE', format('FOR EACH ROW WHEN (%s OR %s)',
-            textsim._is_changed(source.relation, source.key_column),
-            textsim._is_changed(source.relation, source.text_column))),
+        -- Without OF, because another trigger may change the columns.
+        ('update', 'AFTER UPDATE', CASE WHEN by_row THEN format('FOR EACH ROW WHEN (%s OR %s)',
+                textsim._is_changed(source.relation, source.key_column),
+                textsim._is_changed(source.relation, source.text_column))
+            ELSE 'REFERENCING OLD TABLE AS former NEW TABLE AS changed FOR EACH STATEMENT' END),
         ('truncate', 'AFTER TRUNCATE', 'FOR EACH STATEMENT');
+    IF NOT by_row THEN
+        -- It never runs. Without it, the columns could be dropped, and then all writes would fail.
+        RETURN QUERY VALUES ('columns',
+            format('AFTER UPDATE OF %I, %I', source.key_column, source.text_column),
+            'FOR EACH STATEMENT WHEN (false)');
+    END IF;
 END $$;
 COMMENT ON FUNCTION textsim._trigger_events(textsim.source)
     IS 'the triggers that an attached table must have: the end of the name, the time and the clause';

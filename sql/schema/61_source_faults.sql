@@ -111,10 +111,15 @@ RETURN coalesce(
 COMMENT ON FUNCTION textsim._columns_fault(regclass, name, name)
     IS 'the column that cannot be the key or the text column, with the reason, or NULL';
 
+-- The same checks as in attach: the table may have been altered since.
 CREATE FUNCTION textsim._table_fault(source textsim.source) RETURNS text
-LANGUAGE sql STABLE STRICT PARALLEL SAFE
-RETURN coalesce(textsim._relation_fault(source.relation),
-    'its ' || textsim._columns_fault(source.relation, source.key_column, source.text_column));
+LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN coalesce(textsim._relation_fault(source.relation),
+        'its ' || textsim._columns_fault(source.relation, source.key_column, source.text_column),
+        (SELECT textsim._unique_table_fault(source.relation, source.key_column)
+            FROM textsim.corpus c WHERE c.id = source.corpus_id AND c.is_unique));
+END $$;
 COMMENT ON FUNCTION textsim._table_fault(textsim.source)
     IS 'the reason why no role can index an attached table, or NULL';
 

@@ -26,6 +26,21 @@ END;
 COMMENT ON FUNCTION textsim._shape(textsim.source)
     IS 'the files of a table and its partitions, and the state of its triggers';
 
+CREATE FUNCTION textsim._renamed_columns(source textsim.source)
+RETURNS TABLE (column_name name, new_name name)
+LANGUAGE sql STABLE STRICT PARALLEL SAFE ROWS 1
+BEGIN ATOMIC
+    SELECT n.column_name, a.attname
+    FROM unnest(source.shape) e (element)
+    CROSS JOIN LATERAL regexp_match(e.element, '^[0-9]+ column (.*) ([0-9]+)$') m (parts)
+    JOIN (VALUES (source.key_column), (source.text_column)) n (column_name) ON n.column_name = m.parts[1]
+    JOIN pg_attribute a
+        ON a.attrelid = source.relation AND a.attnum = m.parts[2]::smallint AND NOT a.attisdropped
+    WHERE a.attname <> n.column_name;
+END;
+COMMENT ON FUNCTION textsim._renamed_columns(textsim.source)
+    IS 'the key or text column of an attached table that was renamed, with its new name';
+
 CREATE FUNCTION textsim._new_partitions(before text[], after text[]) RETURNS oid[]
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 BEGIN ATOMIC
@@ -56,8 +71,8 @@ BEGIN
         RAISE EXCEPTION 'row security hides rows' USING ERRCODE = 'insufficient_privilege';
     END IF;
     EXECUTE format($query$
-        INSERT INTO textsim.pending (corpus_id, source_id, keys)
-        SELECT $1, $2, array_agg(r.key)
+        INSERT INTO textsim.pending (kind, corpus_id, source_id, keys)
+        SELECT 'change', $1, $2, array_agg(r.key)
         FROM (
             SELECT concat(t.%1$I) AS key, (row_number() OVER () - 1) / 10000 AS number
             FROM ONLY %2$s t WHERE t.%3$I IS NOT NULL
@@ -67,7 +82,7 @@ BEGIN
     USING source.corpus_id, source.id;
 -- If the partition is locked, dropped or not readable by this role, the whole table is compared.
 EXCEPTION WHEN OTHERS THEN
-    INSERT INTO textsim.pending (corpus_id, source_id) VALUES (source.corpus_id, source.id);
+    PERFORM textsim._enqueue_comparison(source.corpus_id, source.id);
 END $$;
 COMMENT ON FUNCTION textsim._log_partition(textsim.source, regclass) IS 'log the rows of a new partition';
 
@@ -85,7 +100,7 @@ BEGIN
     END IF;
     partitions := textsim._new_partitions(source.shape, current_shape);
     IF partitions IS NULL THEN
-        INSERT INTO textsim.pending (corpus_id, source_id) VALUES (source.corpus_id, number);
+        PERFORM textsim._enqueue_comparison(source.corpus_id, number);
     ELSE
         PERFORM textsim._log_partition(source, p.oid::regclass)
         FROM unnest(partitions) p (oid) JOIN pg_class c ON c.oid = p.oid AND c.relkind = 'r';

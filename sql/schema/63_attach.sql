@@ -11,6 +11,7 @@ LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SECURITY DEFINER SET search_pat
 DECLARE
     c textsim.corpus := textsim._corpus(corpus);
     source textsim.source;
+    replaced integer;
     table_owner regrole := (SELECT r.relowner FROM pg_class r WHERE r.oid = relation);
     new_type regtype := (
         SELECT textsim._base_type(a.atttypid) FROM pg_attribute a
@@ -31,10 +32,17 @@ BEGIN
                 HINT = 'Let the owner of the schema call textsim.grant_writer for this role.';
     END IF;
     -- A table that was attached before with the same key keeps its id, and so its documents; the comparison
-    -- removes documents without a row. With a key of another column or type it gets a new id.
-    DELETE FROM textsim.source s
-    WHERE s.corpus_id = c.id AND s.relation = _prepare_source.relation AND NOT s.active
-        AND (s.key_column, s.key_type) <> (_prepare_source.key_column, new_type);
+    -- removes documents without a row. With a key of another column or type it gets a new id, and its earlier
+    -- documents belong to no table any more.
+    FOR replaced IN
+        DELETE FROM textsim.source s
+        WHERE s.corpus_id = c.id AND s.relation = _prepare_source.relation AND NOT s.active
+            AND (s.key_column, s.key_type) <> (_prepare_source.key_column, new_type)
+        RETURNING s.id
+    LOOP
+        EXECUTE format(
+            'UPDATE textsim.%I SET source_id = NULL WHERE source_id = $1', 'document_' || c.id) USING replaced;
+    END LOOP;
     INSERT INTO textsim.source AS s (corpus_id, relation, key_column, key_type, text_column, mode)
     VALUES (c.id, relation, key_column, new_type, text_column, mode)
     ON CONFLICT ON CONSTRAINT source_corpus_relation_key DO UPDATE
@@ -73,7 +81,7 @@ BEGIN
                 HINT = 'Attach the table with textsim.attach, which creates the triggers.';
     END IF;
     IF compare THEN
-        PERFORM textsim._enqueue(activated.corpus_id, activated.id, NULL);
+        PERFORM textsim._enqueue_comparison(activated.corpus_id, activated.id);
     END IF;
 END $$;
 COMMENT ON FUNCTION textsim._activate_source(integer, boolean)
@@ -87,10 +95,9 @@ BEGIN
     EXECUTE format('DROP FUNCTION IF EXISTS textsim.%I()', '_changes_' || number);
     UPDATE textsim.source s SET active = false WHERE s.id = number;
     -- The words of documents that were written inline may still need ids.
-    UPDATE textsim.pending p SET source_id = NULL
+    UPDATE textsim.pending p SET kind = 'words', source_id = NULL
     FROM textsim.source s
-    WHERE p.source_id = number AND p.keys IS NOT NULL AND p.error IS NULL
-        AND s.id = number AND s.mode = 'inline';
+    WHERE p.source_id = number AND p.kind = 'change' AND s.id = number AND s.mode = 'inline';
     DELETE FROM textsim.pending p WHERE p.source_id = number;
 END $$;
 COMMENT ON FUNCTION textsim._release_source(integer)
@@ -207,9 +214,6 @@ BEGIN ATOMIC
     SELECT CASE
         WHEN c.relkind = 'p' OR c.relispartition
             THEN 'it is partitioned or a partition, and the corpus is unique; expected a plain table'
-        WHEN row_security_active(c.oid)
-            THEN 'row security hides rows of it from this role, and the corpus is unique: all rows must be '
-                'compared'
         WHEN NOT EXISTS (
                 SELECT FROM pg_index i JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = key_column
                 WHERE i.indrelid = c.oid AND i.indisunique AND i.indimmediate AND i.indisvalid
@@ -222,6 +226,14 @@ BEGIN ATOMIC
 END;
 COMMENT ON FUNCTION textsim._unique_table_fault(regclass, name)
     IS 'the reason why a table cannot be attached to a unique corpus, or NULL';
+
+CREATE FUNCTION textsim._hidden_rows_fault(relation regclass) RETURNS text
+LANGUAGE sql STABLE STRICT PARALLEL SAFE
+RETURN CASE WHEN row_security_active(relation)
+    THEN 'row security hides rows of it from this role, and the corpus is unique: all rows must be compared'
+END;
+COMMENT ON FUNCTION textsim._hidden_rows_fault(regclass)
+    IS 'the reason why this role cannot attach a table to a unique corpus, or NULL';
 
 CREATE FUNCTION textsim._index_existing(c textsim.corpus, source textsim.source, keeps_twins boolean)
 RETURNS text[]
@@ -239,13 +251,13 @@ BEGIN
         'ORDER BY t.%1$I', source.key_column, source.text_column, source.relation)
     LOOP
         PERFORM textsim._check_document(existing.key, existing.body);
-        IF textsim._write_document(c, source.id, existing.key, existing.body) IS NULL THEN
+        IF textsim._write_document(c, source.id, existing.key, existing.body) = 'twin' THEN
             SELECT t.* INTO twin FROM textsim._twins(c, existing.key, existing.body) t LIMIT 1;
             pairs := pairs || format('"%s" and "%s" (similarity %s)',
                 left(existing.key, 100), left(twin.key, 100), twin.similarity);
             IF keeps_twins THEN
                 PERFORM textsim._write_document(
-                    c, source.id, existing.key, existing.body, policy => 'keep');
+                    c, source.id, existing.key, existing.body, keeps_twins => true);
             END IF;
         END IF;
     END LOOP;
@@ -326,7 +338,8 @@ BEGIN
     PERFORM textsim._lock_tree(relation, false);
     PERFORM textsim._refuse_table(relation, coalesce(
         textsim._columns_fault(relation, key_column, text_column),
-        CASE WHEN c.is_unique THEN textsim._unique_table_fault(relation, key_column) END));
+        CASE WHEN c.is_unique THEN textsim._unique_table_fault(relation, key_column) END,
+        CASE WHEN c.is_unique THEN textsim._hidden_rows_fault(relation) END));
     source := textsim._prepare_source(corpus, relation, key_column, text_column, mode);
     PERFORM textsim._create_triggers(source);
     IF c.is_unique THEN

@@ -12,13 +12,95 @@ BEGIN ATOMIC
 END;
 COMMENT ON FUNCTION textsim._pending(integer) IS 'the log entries of a corpus';
 
+-- A document whose words have no ids is complete: it is stored as text, and searches find it. Its log entry only
+-- asks for ids, which save room. In a corpus that identifies languages a worker must still find its language.
+--
+-- Entries without a table are of such documents. Entries of a table in mode inline may also be changes that
+-- could not be indexed at once, and the documents tell the two apart. Without a document, most entries are left
+-- over: the document was removed. But a key may be too long to be indexed.
+CREATE FUNCTION textsim._logged_keys(c textsim.corpus)
+RETURNS TABLE (key text, created_at timestamptz, is_pending boolean, is_text boolean)
+LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 1000 SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN QUERY EXECUTE format($query$
+        SELECT k.key, min(p.created_at),
+            bool_or(CASE
+                WHEN s.mode = 'queue' THEN true
+                WHEN d.key IS NULL THEN p.source_id IS NOT NULL AND octet_length(k.key) > 1000
+                WHEN d.word_ids IS NULL THEN $2
+                ELSE p.source_id IS NOT NULL END),
+            bool_or(d.key IS NOT NULL AND d.word_ids IS NULL AND NOT $2)
+        FROM textsim._pending($1) p
+        CROSS JOIN unnest(p.keys) k (key)
+        LEFT JOIN textsim.source s ON s.id = p.source_id
+        LEFT JOIN textsim.%I d ON d.key = k.key AND s.mode IS DISTINCT FROM 'queue'
+        WHERE p.kind <> 'failed'
+        GROUP BY k.key COLLATE "C", k.key
+        $query$, 'document_' || c.id) USING c.id, c.language IS NOT NULL;
+END $$;
+COMMENT ON FUNCTION textsim._logged_keys(textsim.corpus)
+    IS 'the keys in the log of a corpus, with the time of the first entry; is_pending: a change waits; is_text: '
+    'the document is indexed as text, and its words have no ids';
+
+CREATE FUNCTION textsim._saved_by_ids(c textsim.corpus, keys text[]) RETURNS bigint
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    saved double precision;
+BEGIN
+    -- An array has a header of 24 bytes, and 4 bytes for each word. A hundred documents are measured.
+    EXECUTE format($query$
+        SELECT avg(pg_column_size(d.normal_form) - 24 - 4 * cardinality(string_to_array(d.normal_form, ' ')))
+        FROM textsim.%I d WHERE d.key = ANY ($1) AND d.word_ids IS NULL
+        $query$, 'document_' || c.id) INTO saved USING keys[:100];
+    RETURN greatest(0, cardinality(keys) * coalesce(saved, 0));
+END $$;
+COMMENT ON FUNCTION textsim._saved_by_ids(textsim.corpus, text[])
+    IS 'about how many bytes documents that are stored as text would save with ids of their words';
+
+CREATE FUNCTION textsim._log_counts(
+    c textsim.corpus, OUT pending bigint, OUT as_text bigint, OUT saved_by_ids bigint,
+    OUT oldest_pending timestamptz, OUT is_estimate boolean)
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    text_keys text[];
+BEGIN
+    SELECT coalesce(sum(cardinality(p.keys)), 0) > 1000000, min(p.created_at) FILTER (WHERE p.kind = 'compare')
+    INTO is_estimate, oldest_pending
+    FROM textsim._pending(c.id) p WHERE p.kind <> 'failed';
+    IF is_estimate THEN
+        SELECT coalesce(sum(l.keys) FILTER (WHERE l.is_pending), 0),
+            coalesce(sum(l.keys) FILTER (WHERE NOT l.is_pending), 0),
+            least(oldest_pending, min(l.created_at) FILTER (WHERE l.is_pending))
+        INTO pending, as_text, oldest_pending
+        FROM (
+            SELECT cardinality(p.keys), p.created_at,
+                c.language IS NOT NULL OR coalesce(s.mode = 'queue', false)
+            FROM textsim._pending(c.id) p LEFT JOIN textsim.source s ON s.id = p.source_id
+            WHERE p.kind <> 'failed'
+        ) l (keys, created_at, is_pending);
+        RETURN;
+    END IF;
+    SELECT count(*) FILTER (WHERE k.is_pending),
+        coalesce(array_agg(k.key) FILTER (WHERE k.is_text), '{}'),
+        least(oldest_pending, min(k.created_at) FILTER (WHERE k.is_pending))
+    INTO pending, text_keys, oldest_pending
+    FROM textsim._logged_keys(c) k;
+    as_text := cardinality(text_keys);
+    saved_by_ids := textsim._saved_by_ids(c, text_keys);
+END $$;
+COMMENT ON FUNCTION textsim._log_counts(textsim.corpus)
+    IS 'how many documents wait in the log, and how many are stored as text, with the bytes that ids would '
+    'save; with over a million keys both are estimates, and the bytes are NULL';
+
 CREATE FUNCTION textsim._uncompared(corpus_id integer) RETURNS SETOF textsim.source
 LANGUAGE sql STABLE PARALLEL SAFE ROWS 1
+-- Searches call it, and a huge log must not make them slow.
+SET enable_seqscan = off
 BEGIN ATOMIC
     SELECT s.* FROM textsim.source s
     WHERE s.corpus_id = _uncompared.corpus_id AND s.active AND EXISTS (
         SELECT FROM textsim.pending p
-        WHERE p.source_id = s.id AND p.keys IS NULL AND p.error IS NULL);
+        WHERE p.source_id = s.id AND p.kind = 'compare');
 END;
 COMMENT ON FUNCTION textsim._uncompared(integer)
     IS 'the attached tables of a corpus that must still be compared with their documents';
@@ -32,9 +114,20 @@ BEGIN ATOMIC
     UNION ALL
     SELECT f.problem
     FROM pg_class c CROSS JOIN LATERAL (
-        VALUES (textsim._unlogged_fault(c.oid)), (textsim._table_fault(source))
+        VALUES (textsim._unlogged_fault(c.oid)),
+            (textsim._table_fault(source) || '; once that is mended, detach the table and attach it again')
     ) f (problem)
     WHERE c.oid = source.relation AND f.problem IS NOT NULL
+        AND NOT EXISTS (SELECT FROM textsim._renamed_columns(source))
+    UNION ALL
+    SELECT format('its column "%s" is now named "%s", and writes to the table fail until it is attached anew: '
+        'SELECT textsim.detach(%L, %L); SELECT textsim.attach(%L, %L, %L, %L, %L)',
+        r.column_name, r.new_name, k.name, source.relation, k.name, source.relation,
+        coalesce((SELECT n.new_name FROM textsim._renamed_columns(source) n
+            WHERE n.column_name = source.key_column), source.key_column),
+        coalesce((SELECT n.new_name FROM textsim._renamed_columns(source) n
+            WHERE n.column_name = source.text_column), source.text_column), source.mode)
+    FROM textsim._renamed_columns(source) r JOIN textsim.corpus k ON k.id = source.corpus_id
     UNION ALL
     SELECT 'it has become a partition: changes through its parent are missed; detach it and attach it '
         'again' AS problem
@@ -47,12 +140,20 @@ BEGIN ATOMIC
     FROM pg_attribute a
     JOIN pg_trigger t
         ON t.tgrelid = a.attrelid AND t.tgname = textsim._trigger_name(source.id, 'update')
+            -- A trigger for statements finds the columns by their names.
+            AND (t.tgtype & 1) = 1
     WHERE a.attrelid = source.relation AND a.attname IN (source.key_column, source.text_column)
         AND NOT EXISTS (
             SELECT FROM pg_depend d
             WHERE d.classid = 'pg_trigger'::regclass AND d.objid = t.oid
                 AND d.refclassid = 'pg_class'::regclass AND d.refobjid = a.attrelid
                 AND d.refobjsubid = a.attnum)
+    UNION ALL
+    SELECT format('its column "%s" is of type %s, but it was attached with the type %s; detach the table and '
+        'attach it again', a.attname, format_type(a.atttypid, a.atttypmod), source.key_type)
+    FROM pg_attribute a
+    WHERE a.attrelid = source.relation AND a.attname = source.key_column AND NOT a.attisdropped
+        AND textsim._base_type(a.atttypid) <> source.key_type
     UNION ALL
     SELECT format('its trigger %I does not exist: changes are missed; detach the table and attach it again',
         textsim._trigger_name(source.id, e.event))
@@ -72,10 +173,12 @@ BEGIN ATOMIC
         'documents' AS problem
     FROM pg_class c
     WHERE c.oid = source.relation AND source.shape <> textsim._shape(source)
+        -- Such a table cannot be compared.
+        AND NOT EXISTS (SELECT FROM textsim._renamed_columns(source))
         -- The log may already ask for a comparison, for example from the trigger on TRUNCATE.
         AND NOT EXISTS (
             SELECT FROM textsim.pending p
-            WHERE p.source_id = source.id AND p.keys IS NULL AND p.error IS NULL);
+            WHERE p.source_id = source.id AND p.kind = 'compare');
 END;
 COMMENT ON FUNCTION textsim._source_problems(textsim.source)
     IS 'the reasons why changes of an attached table are missed, for any role that indexes it';
@@ -136,32 +239,21 @@ COMMENT ON FUNCTION textsim._differing_rows(textsim.source)
 CREATE FUNCTION textsim.status(corpus text)
 RETURNS TABLE (
     indexed bigint, pending bigint, is_estimate boolean, oldest_pending timestamptz,
-    pending_age interval, failed bigint, problems text[])
+    pending_age interval, failed bigint, problems text[], as_text bigint, saved_by_ids bigint)
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE ROWS 1
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     c textsim.corpus := textsim._corpus(corpus);
-    logged bigint;
-    compared bigint;
+    compared bigint := (SELECT sum(textsim._differing_rows(s)) FROM textsim._uncompared(c.id) s);
 BEGIN
     EXECUTE format('SELECT count(*) FROM textsim.%I', 'document_' || c.id) INTO indexed;
-    SELECT coalesce(sum(cardinality(p.keys)) FILTER (WHERE p.error IS NULL), 0),
-        min(p.created_at) FILTER (WHERE p.error IS NULL),
-        count(*) FILTER (WHERE p.error IS NOT NULL)
-    INTO logged, oldest_pending, failed
-    FROM textsim._pending(c.id) p;
+    SELECT l.pending + coalesce(compared, 0), l.as_text, l.saved_by_ids, l.oldest_pending,
+        l.is_estimate OR compared IS NOT NULL
+    INTO pending, as_text, saved_by_ids, oldest_pending, is_estimate
+    FROM textsim._log_counts(c) l;
+    failed := (SELECT count(*) FROM textsim._pending(c.id) p WHERE p.kind = 'failed');
     pending_age := greatest(clock_timestamp() - oldest_pending, '0');
-    IF logged > 1000000 THEN
-        pending := logged;
-    ELSE
-        SELECT count(DISTINCT k.key COLLATE "C") INTO pending
-        FROM textsim._pending(c.id) p CROSS JOIN unnest(p.keys) k (key)
-        WHERE p.error IS NULL;
-    END IF;
-    SELECT sum(textsim._differing_rows(s)) INTO compared FROM textsim._uncompared(c.id) s;
-    is_estimate := logged > 1000000 OR compared IS NOT NULL;
-    pending := pending + coalesce(compared, 0);
     problems := array(
         SELECT format('table %s: %s', s.relation, p.problem)
         FROM textsim.source s CROSS JOIN LATERAL textsim._source_problems(s) p (problem)
@@ -173,4 +265,5 @@ COMMENT ON FUNCTION textsim.status(text)
     IS 'Returns one row: the numbers of documents indexed, pending and failed, and the problems of '
     'attached tables. oldest_pending is the time of the oldest pending change, and pending_age is '
     'its age. pending is an estimate while a table is compared with its documents, or if over a '
-    'million changes wait.';
+    'million changes wait. as_text is the number of documents that are stored as text: they are complete, and '
+    'textsim worker or index_pending() gives their words ids, which saves about saved_by_ids bytes.';

@@ -33,44 +33,40 @@ COMMENT ON FUNCTION textsim._prepare_indexing(text)
     IS 'detach dropped tables and log changes that triggers missed';
 
 CREATE FUNCTION textsim._pending_batch(
-    corpus text, OUT events bigint[], OUT source_id integer, OUT keys text[])
-LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+    corpus text, INOUT after bigint, OUT entries bigint[], OUT kind text, OUT source_id integer,
+    OUT keys text[])
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+SET plan_cache_mode = force_generic_plan
+SET enable_seqscan = off
+AS $$
 DECLARE
     c textsim.corpus := textsim._required_corpus(corpus);
     usable integer[] := array(
         SELECT s.id FROM textsim.source s
         WHERE s.corpus_id = c.id AND s.active AND textsim._source_fault(s) IS NULL);
-    first textsim.pending;
+    others integer[] := array(SELECT k.id FROM textsim.corpus k WHERE k.id <> c.id);
+    kinds text[] := '{change,words}';
 BEGIN
-    SELECT p.* INTO first FROM textsim.pending p
-    WHERE (p.source_id = ANY (usable) OR p.source_id IS NULL AND p.corpus_id = c.id)
-        AND p.error IS NULL AND coalesce(p.lease_until < now(), true)
-    -- Changes come first, because comparing a table may take long.
-    ORDER BY p.keys IS NULL, p.id LIMIT 1;
-    source_id := first.source_id;
-    IF first.keys IS NULL THEN
-        events := CASE WHEN first.id IS NOT NULL THEN ARRAY[first.id] END;
-        RETURN;
-    END IF;
-    SELECT array_agg(p.id) INTO events
-    FROM (
-        SELECT p.id, sum(cardinality(p.keys)) OVER (ORDER BY p.id) - cardinality(p.keys) AS before
-        FROM (
-            SELECT p.id, p.keys FROM textsim.pending p
-            WHERE p.source_id IS NOT DISTINCT FROM first.source_id
-                AND (p.source_id IS NOT NULL OR p.corpus_id = c.id)
-                AND p.error IS NULL AND p.keys IS NOT NULL AND coalesce(p.lease_until < now(), true)
-            ORDER BY p.id LIMIT 1000
-        ) p
-    ) p
-    WHERE p.before < 1000;
+    LOOP
+        SELECT array_agg(e.id), min(e.kind), min(e.source_id) INTO entries, kind, source_id
+        FROM textsim._ready_entries(kinds, usable, true, others, after, 1000, true) e;
+        EXIT WHEN entries IS NOT NULL OR kinds = '{compare}';
+        -- Comparisons come last, because they may take long. Before that, look for entries whose transaction
+        -- has committed after those of later entries.
+        IF after = 0 THEN
+            kinds := '{compare}';
+        END IF;
+        after := 0;
+    END LOOP;
+    after := coalesce(entries[1] - 1, 0);
     keys := array(
         SELECT DISTINCT k COLLATE "C" FROM textsim.pending p CROSS JOIN unnest(p.keys) k
-        WHERE p.id = ANY (events) ORDER BY 1);
+        WHERE p.id = ANY (entries) ORDER BY 1);
 END $$;
-COMMENT ON FUNCTION textsim._pending_batch(text)
-    IS 'the next log entries to index; keys is NULL if a whole table must be compared, events is '
-    'NULL if the log is empty';
+COMMENT ON FUNCTION textsim._pending_batch(text, bigint)
+    IS 'the next log entries of one kind and one source, with the place in the log before them; entries is '
+    'NULL if no entry is ready';
 
 CREATE FUNCTION textsim._hold_source(number integer) RETURNS textsim.source
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -136,8 +132,8 @@ CREATE FUNCTION textsim._set_aside(c textsim.corpus, source integer, key text, r
 RETURNS void
 LANGUAGE sql VOLATILE PARALLEL UNSAFE
 BEGIN ATOMIC
-    INSERT INTO textsim.pending (corpus_id, source_id, keys, tries, error)
-    VALUES ((c).id, source, ARRAY[key], 1, reason);
+    INSERT INTO textsim.pending (kind, corpus_id, source_id, keys, tries, error)
+    VALUES ('failed', (c).id, source, ARRAY[key], 1, reason);
 END;
 COMMENT ON FUNCTION textsim._set_aside(textsim.corpus, integer, text, text)
     IS 'log that a document cannot be indexed, with the reason';
@@ -176,13 +172,11 @@ BEGIN
     ELSIF other IS NOT NULL THEN
         PERFORM textsim._set_aside(
             c, source, document_key, 'the corpus has this key from the table ' || other);
-    ELSE
-        IF textsim._write_document(c, source, document_key, body, owner IS NOT NULL) IS NULL THEN
-            SELECT * INTO twin FROM textsim._twins(c, document_key, body) LIMIT 1;
-            PERFORM textsim._set_aside(c, source, document_key, format(
-                'it matches document "%s" with similarity %s, and the corpus is unique',
-                left(twin.key, 100), twin.similarity));
-        END IF;
+    ELSIF textsim._store_form(c, source, document_key, textsim._form(c, body)) = 'twin' THEN
+        SELECT * INTO twin FROM textsim._twins(c, document_key, body) LIMIT 1;
+        PERFORM textsim._set_aside(c, source, document_key, format(
+            'it matches document "%s" with similarity %s, and the corpus is unique',
+            left(twin.key, 100), twin.similarity));
     END IF;
 END $$;
 COMMENT ON FUNCTION textsim._index_row(textsim.corpus, integer, text, text, integer)
@@ -208,7 +202,7 @@ BEGIN
     source := textsim._hold_source(number);
     DELETE FROM textsim.pending p
     WHERE (p.source_id = number OR p.source_id IS NULL AND p.corpus_id = c.id)
-        AND p.error IS NOT NULL AND p.keys[1] = ANY (_index_rows.keys);
+        AND p.kind = 'failed' AND p.keys[1] = ANY (_index_rows.keys);
     -- Lock the documents before reading the table, so that no transaction can write both in between.
     EXECUTE format($query$
         SELECT coalesce(jsonb_object_agg(d.key, coalesce(d.source_id, 0)), '{}')
@@ -231,8 +225,8 @@ BEGIN
             USING ERRCODE = 'unique_violation';
     END IF;
     EXECUTE format($query$
-        INSERT INTO textsim.pending (corpus_id, keys)
-        SELECT $2, array_agg(d.key) FROM textsim.%I d WHERE d.key = ANY ($1) AND d.word_ids IS NULL
+        INSERT INTO textsim.pending (kind, corpus_id, keys)
+        SELECT 'words', $2, array_agg(d.key) FROM textsim.%I d WHERE d.key = ANY ($1) AND d.word_ids IS NULL
         HAVING count(*) > 0
         $query$, 'document_' || c.id) USING keys, c.id;
     RETURN true;
@@ -294,20 +288,13 @@ BEGIN
                 'the word "%s" has the same 64-bit hash as another word', left(waiting.collision, 40)));
         ELSE
             -- Another transaction has locked the document, and may roll back.
-            INSERT INTO textsim.pending (corpus_id, keys, lease_until)
-            VALUES (c.id, ARRAY[waiting.key], now() + interval '1 s');
+            INSERT INTO textsim.pending (kind, corpus_id, keys, lease_until)
+            VALUES ('words', c.id, ARRAY[waiting.key], now() + interval '1 s');
         END IF;
     END LOOP;
 END $$;
 COMMENT ON FUNCTION textsim._replace_normal_forms(text, text[])
     IS 'replace the normal forms of documents by word ids';
-
-CREATE FUNCTION textsim._forget_events(events bigint[]) RETURNS void
-LANGUAGE sql VOLATILE STRICT PARALLEL UNSAFE
-BEGIN ATOMIC
-    DELETE FROM textsim.pending p WHERE p.id = ANY (events);
-END;
-COMMENT ON FUNCTION textsim._forget_events(bigint[]) IS 'delete log entries that are indexed';
 
 CREATE FUNCTION textsim._parts(keys text[]) RETURNS SETOF text[]
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
@@ -324,7 +311,7 @@ DECLARE
     leased bigint;
     refused bigint;
 BEGIN
-    SELECT count(*) FILTER (WHERE p.error IS NULL), count(*) FILTER (WHERE p.error IS NOT NULL)
+    SELECT count(*) FILTER (WHERE p.kind <> 'failed'), count(*) FILTER (WHERE p.kind = 'failed')
     INTO leased, refused FROM textsim._pending(c.id) p;
     IF leased > 0 THEN
         RAISE NOTICE '% log entries are left: a worker is processing them, or their table cannot be indexed',
@@ -332,7 +319,7 @@ BEGIN
     END IF;
     IF refused > 0 THEN
         RAISE NOTICE '% documents are set aside, with their errors in textsim.pending', refused
-            USING HINT = 'SELECT keys, error FROM textsim.pending WHERE error IS NOT NULL';
+            USING HINT = 'SELECT keys, error FROM textsim.pending WHERE kind = ''failed''';
     END IF;
 END $$;
 COMMENT ON FUNCTION textsim._report_unfinished(text)
@@ -388,12 +375,15 @@ DECLARE
 BEGIN
     PERFORM textsim._prepare_indexing(corpus);
     COMMIT;
+    SELECT 0::pg_catalog.int8 AS after INTO batch;
     LOOP
-        SELECT * INTO batch FROM textsim._pending_batch(corpus);
-        EXIT WHEN batch.events IS NULL;
-        IF batch.source_id IS NULL THEN
+        SELECT * INTO batch FROM textsim._pending_batch(corpus, batch.after);
+        COMMIT;
+        EXIT WHEN batch.entries IS NULL;
+        CASE batch.kind
+        WHEN 'words' THEN
             CALL textsim._give_word_ids(corpus, batch.keys);
-        ELSIF batch.keys IS NOT NULL THEN
+        WHEN 'change' THEN
             CALL textsim._index_keys(batch.source_id, batch.keys);
         ELSE
             FOREACH of_documents IN ARRAY ARRAY[false, true] LOOP
@@ -406,8 +396,8 @@ BEGIN
                     CALL textsim._index_keys(batch.source_id, page.keys);
                 END LOOP;
             END LOOP;
-        END IF;
-        PERFORM textsim._forget_events(batch.events);
+        END CASE;
+        PERFORM textsim._delete_entries(batch.entries);
         COMMIT;
     END LOOP;
     PERFORM textsim._report_unfinished(corpus);

@@ -5,13 +5,15 @@ REVOKE EXECUTE ON FUNCTION textsim._prepare_source(text, regclass, name, name, t
 REVOKE EXECUTE ON FUNCTION textsim._activate_source(integer, boolean) FROM PUBLIC;
 REVOKE EXECUTE ON FUNCTION textsim._release_source(integer) FROM PUBLIC;
 REVOKE EXECUTE ON FUNCTION textsim._note_shape(integer, text[], text[]) FROM PUBLIC;
+-- It runs any statement, with the rights of the caller. Only the owner creates corpora.
+REVOKE EXECUTE ON FUNCTION textsim._make_function(text, text) FROM PUBLIC;
 
 -- Private functions
 
 CREATE FUNCTION textsim._grant_writing(role regrole, relations regclass[]) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    EXECUTE format('GRANT INSERT, UPDATE, DELETE ON textsim.pending, %s TO %s',
+    EXECUTE format('GRANT INSERT, UPDATE, DELETE ON textsim.pending, textsim.worker, %s TO %s',
         array_to_string(relations, ', '), role);
     -- Not the column id: only the sequence gives out ids.
     EXECUTE format('GRANT INSERT (hash, word) ON textsim.word TO %s', role);
@@ -38,8 +40,9 @@ COMMENT ON FUNCTION textsim._corpus_tables()
 -- Public functions
 
 CREATE FUNCTION textsim.grant_reader(role regrole) RETURNS void
-LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
+    PERFORM textsim._check_given('the role', role IS NOT NULL);
     EXECUTE format('GRANT USAGE ON SCHEMA textsim TO %s', role);
     EXECUTE format('GRANT SELECT ON ALL TABLES IN SCHEMA textsim TO %s', role);
 END $$;
@@ -47,16 +50,18 @@ COMMENT ON FUNCTION textsim.grant_reader(regrole)
     IS 'Lets a role search every corpus, including corpora that are created later.';
 
 CREATE FUNCTION textsim.grant_reader(role regrole, corpus text) RETURNS void
-LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     c textsim.corpus := textsim._required_corpus(corpus);
-    -- Without the patterns, because new corpora copy the rights of the patterns.
+    -- Without the patterns, because new corpora copy the rights of the patterns, and without the parent of all
+    -- corpora's tables, which would count their rows.
     shared text := (
         SELECT string_agg(r.oid::regclass::text, ', ')
         FROM pg_class r
         WHERE r.relnamespace = 'textsim'::regnamespace AND r.relkind IN ('r', 'v')
-            AND r.oid <> ALL (textsim._corpus_tables()));
+            AND r.oid <> ALL (textsim._corpus_tables() || 'textsim.corpus_table'::regclass));
 BEGIN
+    PERFORM textsim._check_given('the role', role IS NOT NULL);
     EXECUTE format('GRANT USAGE ON SCHEMA textsim TO %s', role);
     EXECUTE format('GRANT SELECT ON %s, textsim.%I, textsim.%I TO %s',
         shared, 'document_' || c.id, 'band_' || c.id, role);
@@ -66,7 +71,7 @@ COMMENT ON FUNCTION textsim.grant_reader(regrole, text)
     'the dictionary and the pending keys.';
 
 CREATE FUNCTION textsim.grant_writer(role regrole) RETURNS void
-LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     PERFORM textsim.grant_reader(role);
     PERFORM textsim._grant_writing(role, textsim._corpus_tables());
@@ -75,7 +80,7 @@ COMMENT ON FUNCTION textsim.grant_writer(regrole)
     IS 'Lets a role search and write every corpus, attach tables that it owns, and run workers.';
 
 CREATE FUNCTION textsim.grant_writer(role regrole, corpus text) RETURNS void
-LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     c textsim.corpus := textsim._required_corpus(corpus);
 BEGIN
@@ -87,10 +92,11 @@ COMMENT ON FUNCTION textsim.grant_writer(regrole, text)
     IS 'Lets a role search and write one corpus, attach tables that it owns, and run workers.';
 
 CREATE FUNCTION textsim.revoke_all(role regrole) RETURNS void
-LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     objects text;
 BEGIN
+    PERFORM textsim._check_given('the role', role IS NOT NULL);
     FOREACH objects IN ARRAY ARRAY['ALL FUNCTIONS IN SCHEMA textsim', 'ALL TABLES IN SCHEMA textsim',
         'ALL SEQUENCES IN SCHEMA textsim', 'SCHEMA textsim']
     LOOP
@@ -99,3 +105,38 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION textsim.revoke_all(regrole)
     IS 'Takes back every right that grant_reader and grant_writer gave to a role.';
+
+-- pg_dump keeps the owners of a corpus's tables, but not those of an extension's members.
+CREATE FUNCTION textsim.set_owner(role regrole) RETURNS void
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    object text;
+BEGIN
+    PERFORM textsim._check_given('the role', role IS NOT NULL);
+    FOR object IN
+        SELECT o.object FROM (
+            SELECT 1, 'SCHEMA textsim'
+            FROM pg_namespace n WHERE n.nspname = 'textsim' AND n.nspowner <> role
+            UNION ALL
+            SELECT 2, format('%s %s',
+                CASE r.relkind WHEN 'v' THEN 'VIEW' WHEN 'S' THEN 'SEQUENCE' ELSE 'TABLE' END, r.oid::regclass)
+            FROM pg_class r
+            WHERE r.relnamespace = 'textsim'::regnamespace AND r.relkind IN ('r', 'v', 'S')
+                AND r.relowner <> role
+                -- The sequence of a column goes with its table.
+                AND NOT (r.relkind = 'S' AND EXISTS (
+                    SELECT FROM pg_depend d
+                    WHERE d.classid = 'pg_class'::regclass AND d.objid = r.oid AND d.deptype IN ('a', 'i')
+                        AND d.refclassid = 'pg_class'::regclass AND d.refobjsubid > 0))
+            UNION ALL
+            SELECT 3, format('ROUTINE %s', p.oid::regprocedure)
+            FROM pg_proc p WHERE p.pronamespace = 'textsim'::regnamespace AND p.proowner <> role
+        ) o (place, object)
+        ORDER BY o.place, o.object
+    LOOP
+        EXECUTE format('ALTER %s OWNER TO %s', object, role);
+    END LOOP;
+END $$;
+COMMENT ON FUNCTION textsim.set_owner(regrole)
+    IS 'Makes a role the owner of the schema and of everything in it, which needs the rights of both owners. '
+    'A superuser calls it after a restore, if the schema is an extension that another role has created.';

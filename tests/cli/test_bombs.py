@@ -15,8 +15,7 @@ import numpy as np
 import pytest
 
 from textsim_db.errors import InputError
-from textsim_db.files.open_records import open_records
-from textsim_db.files.record_files import Columns
+from textsim_db.files.record_files import Columns, RecordFile
 
 BLOCK = 2**24
 GOOD = b'{"id": 1, "text": "some good text"}\n'
@@ -36,14 +35,13 @@ RECORDS = """
 import json, resource, sys
 import numpy as np
 from textsim_db.errors import InputError
-from textsim_db.files.open_records import open_records
-from textsim_db.files.record_files import Columns
+from textsim_db.files.record_files import Columns, RecordFile
 found, error = [], None
 try:
-    with open_records(sys.argv[1], Columns("text", "id")) as records:
+    with RecordFile(sys.argv[1], Columns("text", "id")) as records:
         found = [[r.key, r.fault or len(r.text)] for r in records]
         if len(sys.argv) > 2:
-            records.copy(np.arange(len(found)) < 3, sys.argv[2])
+            records.write(np.arange(len(found)) < 3, sys.argv[2])
 except InputError as fault:
     error = str(fault)
 most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
@@ -264,9 +262,9 @@ def test_damaged_parquet_is_an_error_that_names_the_file(
     for some in damaged:
         path.write_bytes(some)
         try:
-            with open_records(str(path), Columns("text")) as records:
+            with RecordFile(str(path), Columns("text")) as records:
                 found = list(records)
-                records.copy(np.ones(len(found), np.bool_), str(tmp_path / "out.parquet"))
+                records.write(np.ones(len(found), np.bool_), str(tmp_path / "out.parquet"))
         except InputError as error:
             refused += 1
             assert str(error).startswith(f"{path}: ")  # noqa: PT017

@@ -118,6 +118,11 @@ def test_an_impossible_data_directory(tmp_path: Path) -> None:
         ("postgresql://u:secret@h:p/x", 'the port "p" of the host "h"'),
         ("postgresql://u:se@cr:et@h:p/x?password=secret", 'the port "p" of the host "h"'),
         ("postgresql://h/x?port=p", "cannot be read: Received non-integer port"),
+        ("postgresql://h:٣/x", 'the port "٣" of the host "h" is not a number'),
+        ("postgresql://u:secret@h:1,i:p/x", 'the port "p" of the host "i" is not a number'),
+        ("postgresql://u:p@secret@h/x", "special characters of a password written as %40"),
+        ("postgresql://u:p@ss,w:secret@h/x", "special characters of a password written as %40"),
+        ("postgresql://u:p@secret:secret@h/x", "special characters of a password written as %40"),
     ],
 )
 def test_not_an_address(address: str, message: str) -> None:

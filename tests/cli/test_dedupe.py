@@ -14,7 +14,7 @@ import pytest
 from benchmarks.generate import documents
 from tests.support.commands import Textsim
 from tests.support.records import KINDS, A, Rows, as_csv, as_jsonl, as_parquet, ids_of, records
-from textsim_db.files import open_records
+from textsim_db.files.record_reader import LineReader
 from textsim_db.text.shingles import shingles
 
 pytestmark = pytest.mark.one_server
@@ -198,14 +198,14 @@ def test_a_file_that_changes_while_it_is_read(
     textsim: Textsim, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     Path("in.jsonl").write_bytes(as_jsonl(records()))
-    copy = open_records.LineRecords._copy
+    copy = LineReader.copy
 
     def changing(self: Any, *arguments: Any) -> None:
         copy(self, *arguments)
         with open("in.jsonl", "ab") as file:
             file.write(b'{"text": "more"}\n')
 
-    monkeypatch.setattr(open_records.LineRecords, "_copy", changing)
+    monkeypatch.setattr(LineReader, "copy", changing)
     result = textsim("dedupe", "in.jsonl", "-o", "out.jsonl", status=2)
     assert "in.jsonl changed while it was read" in result.stderr
     assert os.listdir() == ["in.jsonl"]

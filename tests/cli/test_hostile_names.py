@@ -61,11 +61,11 @@ def test_corpora_and_keys(textsim: Textsim, database_url: str, name: str) -> Non
     Path("in.jsonl").write_text("".join(json.dumps(d) + "\n" for d in documents))
     textsim("corpus", "create", "--shingle", "word:1", "--threshold", "0.5", "--", name)
     lines(textsim("index", "--", name, "in.jsonl"))
-    found = textsim("query", "--format", "jsonl", "--limit", "99", "--", name, TEXT).stdout
+    found = textsim("query", "--format", "jsonl", "--", name, TEXT).stdout
     assert {json.loads(line)["key"] for line in found.splitlines()} == set(NAMES)
     for key in NAMES:
         assert textsim("neighbours", "--format", "csv", "--", name, key).stdout
-    table = textsim("query", "--limit", "99", "--", name, TEXT).stdout
+    table = textsim("query", "--", name, TEXT).stdout
     assert all(c == "\n" or c.isprintable() for c in table)
     for command in ("pairs", "clusters", "stats", "status", "pending", "check"):
         lines(textsim(command, "--", name))

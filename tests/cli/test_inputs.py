@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import bz2
 import csv
 import gzip
 import io
 import json
+import lzma
 import sys
 import tracemalloc
 from collections.abc import Callable
@@ -125,6 +127,82 @@ def test_csv_with_quotes_and_line_breaks(read: Read) -> None:
     assert read("a.csv") == ([("1", 'two\r\nlines, "quoted"'), ("2", "")], [])
 
 
+def test_tsv(read: Read) -> None:
+    Path("a.tsv").write_bytes(b'\xef\xbb\xbfid\ttext\r\n1\t"a\tb\n""c"""\r\n2\td, e\r\n3\n')
+    assert read("a.tsv") == (
+        [("1", 'a\tb\n"c"'), ("2", "d, e")],
+        [Refusal("a.tsv, line 5", "the record has 1 columns, but the header has 2")],
+    )
+
+
+def test_parquet(read: Read, monkeypatch: pytest.MonkeyPatch) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    import pyarrow.parquet as parquet
+
+    table = pyarrow.table({"id": [1, 2, None], "text": ["a", None, "c"], "more": [[1], None, []]})
+    parquet.write_table(table, "a.parquet")
+    data = Path("a.parquet").read_bytes()
+    Path("b.pq.gz").write_bytes(gzip.compress(data))
+    refused = [
+        ("row 2", '"text" is null; expected a string'),
+        ("row 3", '"id" is null; expected a string or a whole number'),
+    ]
+    for name in ("a.parquet", "b.pq.gz"):
+        documents, found = read(name)
+        assert documents == [("1", "a")]
+        assert found == [Refusal(f"{name}, {place}", reason) for place, reason in refused]
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(io.BytesIO(data))))
+    assert read("-", kind=Kind.PARQUET)[0] == [("1", "a")]
+    for columns, reason in [
+        ({"id": [1], "text": [5]}, '"text" is a column of int64; expected a column of strings'),
+        ({"id": [1], "texts": ["a"]}, 'there is no column "text"; found "id", "texts": name an'),
+    ]:
+        parquet.write_table(pyarrow.table(columns), "c.parquet")
+        (refusal,) = read("c.parquet")[1]
+        assert refusal.reason.startswith(reason)
+
+
+def test_two_columns_of_one_name(read: Read) -> None:
+    Path("a.csv").write_text("id,text,text,x,x\n1,a,b,c,d\n")
+    (refusal,) = read("a.csv")[1]
+    assert refusal.reason == (
+        '2 columns are named "text"; found "id", "text", "text", "x", "x": rename all but one, or name '
+        "another with --text"
+    )
+    Path("b.csv").write_text("id,text,x,x\n1,a,c,d\n")
+    assert read("b.csv")[0] == [("1", "a")]
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (
+            "id,text\n1,a".encode("utf-16"),
+            "UTF-16, not UTF-8: convert it, for example with iconv -f",
+        ),
+        (
+            "id,text\n1,a".encode("utf-16-le"),
+            "UTF-16LE, not UTF-8: convert it, for example with iconv",
+        ),
+        (
+            "id,text\n1,a".encode("utf-16-be"),
+            "UTF-16BE, not UTF-8: convert it, for example with iconv",
+        ),
+        ("id,text\n1,a".encode("utf-32"), "UTF-32, not UTF-8: convert it, for example with iconv"),
+        (bz2.compress(b"id,text\n"), "compressed with bzip2; only gzip files are unpacked"),
+        (lzma.compress(b"id,text\n"), "compressed with xz; only gzip files are unpacked"),
+        (b"(\xb5/\xfd...", "compressed with Zstandard; only gzip files are unpacked"),
+        (b"PAR1...", "Parquet; give it a name that ends in .parquet, or --kind parquet"),
+        (b"PK\x03\x04...", "a ZIP archive, such as an Excel workbook; unpack it"),
+    ],
+)
+def test_files_of_another_encoding_are_named(content: bytes, reason: str, read: Read) -> None:
+    for name in ("a.csv", "a.jsonl", "a.txt", "a.tsv.gz"):
+        Path(name).write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
+        (refusal,) = read(name)[1]
+        assert refusal.reason.startswith(f"the file is {reason}")
+
+
 def test_a_bad_csv_record_is_refused_and_reading_goes_on(read: Read) -> None:
     Path("a.csv").write_bytes(b'id,text\n1,"a\nb"\n2\n3,c,d\n4,"x"y\n5,\xff\n6,ok\n')
     documents, refused = read("a.csv")
@@ -153,6 +231,18 @@ def test_a_quotation_mark_that_stays_open(read: Read) -> None:
             b"id;text\n1;a\n",
             'there is no column "id"; found "id;text": '
             "columns are separated by commas, not semicolons",
+        ),
+        (
+            "a.csv",
+            b"id\ttext\n1\ta\n",
+            'there is no column "id"; found "id\\ttext": columns are separated by commas, not tabs: '
+            "give --kind tsv",
+        ),
+        (
+            "a.tsv",
+            b"id,text\n1,a\n",
+            'there is no column "id"; found "id,text": columns are separated by tabs, not commas: '
+            "give --kind csv",
         ),
         (
             "a.csv",

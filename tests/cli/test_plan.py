@@ -11,7 +11,7 @@ import pytest
 
 import textsim_db as ts
 from benchmarks.generate import documents
-from tests.support.commands import Textsim
+from tests.support.commands import Textsim, process
 from textsim_db.read import measure_recall
 
 pytestmark = pytest.mark.one_server
@@ -118,6 +118,20 @@ def test_plots(textsim: Textsim, suffix: str) -> None:
     assert start.startswith({"svg": b"<?xml", "png": b"\x89PNG"}[suffix])
 
 
+def test_plots_are_drawn_even_if_nobody_reads_the_output(
+    textsim: Textsim, database_url: str
+) -> None:
+    pytest.importorskip("matplotlib")
+    textsim("index", "c", "-", "--create", "--kind", "jsonl", input='{"id": 1, "text": "a b c"}\n')
+    for command in ("plan", "stats"):
+        with process(command, "c", "--plot", f"{command}.png", url=database_url) as running:
+            assert running.stdout
+            assert running.stderr
+            running.stdout.close()
+            assert f"drawn: {command}.png" in running.stderr.read()
+        assert Path(f"{command}.png").stat().st_size > 10_000
+
+
 def test_wrong_usage(textsim: Textsim, monkeypatch: pytest.MonkeyPatch) -> None:
     for arguments, message in [
         (["--plot", "a.gif"], "a.gif: plots are written as .svg or .png"),
@@ -151,9 +165,7 @@ def test_wrong_usage(textsim: Textsim, monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(builtins, "__import__", without)
     message = textsim("plan", "--plot", "a.svg", status=2).stderr
-    assert (
-        "plots need matplotlib, which is not installed: pip install 'textsim-db[plot]'" in message
-    )
+    assert "plots need matplotlib, which is not installed: pip install '.[plot]'" in message
 
 
 def test_an_exact_corpus_promises_nothing_below_its_threshold(textsim: Textsim) -> None:

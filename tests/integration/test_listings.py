@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 import runpy
 from collections import Counter, defaultdict
@@ -14,6 +15,9 @@ from typing import Any
 import httpx2
 import psycopg
 import pytest
+import sqlalchemy as sa
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.ext.asyncio import create_async_engine
 
 import textsim_db as ts
 from tests.support.connections import Connection
@@ -128,3 +132,49 @@ def test_the_page_shows_the_example() -> None:
     page = (DOCS / "refuse-duplicates-in-a-web-application.md").read_text("utf-8")
     for name in ("schema.sql", "app.py"):
         assert (EXAMPLE / name).read_text("utf-8").rstrip() in page, f"the page differs from {name}"
+
+
+def insert_through_asyncpg(connection: Connection, text: str) -> IntegrityError:
+    """Insert a listing on an engine of asyncpg, and return the error."""
+    asyncpg = pytest.importorskip("asyncpg")
+    info = connection.info
+
+    async def insert() -> None:
+        engine = create_async_engine(
+            "postgresql+asyncpg://",
+            async_creator=lambda: asyncpg.connect(
+                host=info.host,
+                port=info.port,
+                user=info.user,
+                password=info.password or None,
+                database=info.dbname,
+            ),
+        )
+        try:
+            async with engine.begin() as async_connection:
+                statement = sa.text("INSERT INTO listing (title, body) VALUES ('Bike', :body)")
+                await async_connection.execute(statement, {"body": text})
+        finally:
+            await engine.dispose()
+
+    with pytest.raises(IntegrityError) as raised:
+        asyncio.run(insert())
+    return raised.value
+
+
+def test_the_handler_understands_the_errors_of_asyncpg(app: Any, listings: Connection) -> None:
+    ((key,),) = listings.execute(
+        "INSERT INTO listing (title, body) VALUES ('Bike', %s) RETURNING id", [body(0, 0)]
+    ).fetchall()
+    error = insert_through_asyncpg(listings, body(0, 1))
+    answer = app.exception_handlers[IntegrityError](None, error)
+    assert (answer.status_code, json.loads(answer.body)["standing"]) == (409, key)
+
+
+def test_the_handler_passes_other_errors_on(app: Any, listings: Connection) -> None:
+    listings.execute("CREATE UNIQUE INDEX one_body ON listing (md5(body))")
+    listings.execute("INSERT INTO listing (title, body) VALUES ('Bike', '!')")
+    error = insert_through_asyncpg(listings, "!")
+    with pytest.raises(IntegrityError) as raised:
+        app.exception_handlers[IntegrityError](None, error)
+    assert raised.value is error

@@ -10,7 +10,9 @@ import pytest
 
 import textsim_db as ts
 from benchmarks.generate import documents
+from tests.support.connections import Connection
 from tests.support.sampling import sample
+from textsim_db.measures import words
 from textsim_db.read.measure_recall import distribution
 from textsim_db.text.shingles import shingles
 
@@ -136,6 +138,19 @@ def test_a_plan_of_a_corpus_estimates_candidates_and_storage(db: ts.Database) ->
     assert chosen.storage == pytest.approx(float(size) / 20_000, rel=0.1)
     with pytest.raises(ts.ConfigurationError, match="sample is 0; expected 1 to"):
         corpus.plan(sample=0)
+
+
+def test_documents_that_are_stored_as_text_have_words(
+    db: ts.Database, connection: Connection
+) -> None:
+    corpus = db.create_corpus("c")
+    texts = dict(documents(100, words=60, planted=0.5, seed=3)) | {"漢": "漢字 漢字", "empty": "!"}
+    for key, text in texts.items():
+        connection.execute("SELECT textsim.add('c', %s, %s)", [key, text])
+    expected = mean(len(words(text)) for text in texts.values())
+    assert corpus.measure_recall(sample=10).words == expected
+    connection.execute("CALL textsim.index_pending('c')")
+    assert corpus.measure_recall(sample=10).words == expected
 
 
 @pytest.mark.parametrize("seed", [-1, 1.5, 2**63])

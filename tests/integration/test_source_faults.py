@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import threading
 
+import psycopg
 import pytest
 
 import textsim_db as ts
@@ -12,6 +13,7 @@ from tests.support.connections import Connection
 from tests.support.sources import MODES, index_all_pending, make_table, stored_forms
 from tests.support.waiting import PATIENCE_SECONDS, wait_for
 from tests.support.workers import running_worker
+from textsim_db.cli.doctor_sources import find_behind, read_workers
 from textsim_db.db.engine import plain_url, sqlalchemy_url
 
 pytestmark = pytest.mark.one_server
@@ -213,3 +215,63 @@ def test_a_worker_ends_when_the_schema_changes_its_version(
         db.worker().run(until_idle=True)
     connection.execute("UPDATE textsim.alembic_version SET version_num = %s", version)
     index_all_pending(db, corpus)
+
+
+LATER_FAULTS = {
+    "ALTER TABLE t DROP CONSTRAINT t_pkey, ADD PRIMARY KEY (id) DEFERRABLE": "is deferrable",
+    "ALTER TABLE t DROP CONSTRAINT t_pkey": "is not unique by itself",
+    "ALTER TABLE t DROP CONSTRAINT t_pkey, ADD UNIQUE (id), ALTER id DROP NOT NULL": "may be NULL",
+    "CREATE TABLE child () INHERITS (t)": "takes part in inheritance",
+    "CREATE TABLE whole (LIKE t) PARTITION BY HASH (id);"
+    "ALTER TABLE whole ATTACH PARTITION t FOR VALUES WITH (MODULUS 1, REMAINDER 0)": (
+        "it is partitioned or a partition"
+    ),
+}
+"""Statements after which attach would refuse a table, and the reason that it would give."""
+
+
+@pytest.mark.parametrize("statement", LATER_FAULTS)
+def test_what_attach_refuses_is_a_fault_of_an_attached_table_too(
+    db: ts.Database, connection: Connection, statement: str
+) -> None:
+    reason = LATER_FAULTS[statement]
+    corpus = db.create_corpus("c", recall=1, unique=True)
+    make_table(connection)
+    connection.execute("UPDATE t SET body = id || ' ' || repeat(md5(id::text) || ' ', 9)")
+    corpus.attach("t", "id", "body")
+    assert corpus.status().problems == []
+    connection.execute(statement.encode())
+    assert any(reason in problem for problem in corpus.status().problems)
+    worker = db.worker()
+    worker.run(until_idle=True)
+    assert reason in worker.unusable["public.t"]
+    with pytest.raises(ts.ConfigurationError, match=f"table public.t .*{reason}"):
+        corpus.reconcile()
+    notices: list[str] = []
+    connection.add_notice_handler(lambda notice: notices.append(str(notice.message_primary)))
+    connection.execute("CALL textsim.index_pending('c')")
+    assert any(reason in notice for notice in notices)
+    (finding,) = [f for f in find_behind(db, read_workers(db)) if reason in f.fact]
+    assert finding.level == "fault"
+
+
+def test_a_key_that_became_deferrable_loses_documents_until_it_is_mended(
+    db: ts.Database, connection: Connection
+) -> None:
+    texts = ["the council voted to rebuild the old bridge", "rain closed two schools on tuesday"]
+    corpus = db.create_corpus("c", "word:2", recall=1, unique=True)
+    connection.execute("CREATE TABLE t (id int PRIMARY KEY, body text)")
+    corpus.attach("t", "id", "body")
+    connection.execute("INSERT INTO t VALUES (1, %s), (2, %s)", texts)
+    assert corpus.status().problems == []
+    connection.execute("ALTER TABLE t DROP CONSTRAINT t_pkey, ADD PRIMARY KEY (id) DEFERRABLE")
+    connection.execute("UPDATE t SET id = 3 - id")
+    assert len(stored_forms(connection)) == 1
+    assert "is deferrable" in corpus.status().problems[0]
+    connection.execute("ALTER TABLE t DROP CONSTRAINT t_pkey, ADD PRIMARY KEY (id)")
+    assert corpus.status().problems == []
+    corpus.reconcile()
+    assert stored_forms(connection) == {"1": texts[1], "2": texts[0]}
+    for text in texts:
+        with pytest.raises(psycopg.errors.UniqueViolation):
+            connection.execute("INSERT INTO t VALUES (3, %s)", [text])

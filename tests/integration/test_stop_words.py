@@ -87,8 +87,8 @@ def test_stop_words_are_removed_from_documents_of_every_origin(
         assert corpus.check() == []
         assert list(db.corpus("queue").drift()) == []
         for text in rng.sample(sorted(texts.values()), 10):
-            matches = corpus.query(text, 0.3, 10)
-            assert matches == plain.query(" ".join(without_stop_words(text, frequent)), 0.3, 10)
+            matches = corpus.query(text, 0.3)
+            assert matches == plain.query(" ".join(without_stop_words(text, frequent)), 0.3)
             rows_of_sql = connection.execute(
                 "SELECT * FROM textsim.matches('python', %s, 0.3)", [text]
             )

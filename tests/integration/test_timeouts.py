@@ -140,8 +140,8 @@ def test_a_worker_with_time_limits_goes_on_with_other_tables(
             holder.execute("INSERT INTO taken VALUES ('t', 'a row of the table that is taken')")
             with psycopg.connect(db.url, autocommit=True) as other:
                 other.execute(
-                    "INSERT INTO textsim.pending (corpus_id, source_id, keys) "
-                    "SELECT corpus_id, id, ARRAY['t'] FROM textsim.source "
+                    "INSERT INTO textsim.pending (kind, corpus_id, source_id, keys) "
+                    "SELECT 'change', corpus_id, id, ARRAY['t'] FROM textsim.source "
                     "WHERE relation = 'taken'::regclass"
                 )
             thread = threading.Thread(target=worker.run)

@@ -312,17 +312,26 @@ def test_a_table_can_be_attached_again_by_another_key(
 
 
 @in_both_modes
-def test_columns_that_exchange_their_names_are_reported(
+def test_columns_that_exchange_their_names_are_reported_or_indexed(
     db: ts.Database, corpus: ts.Corpus, connection: Connection, mode: str
 ) -> None:
+    """A trigger for rows belongs to the old column; a trigger for statements finds the new one."""
     connection.execute("CREATE TABLE t (id bigint PRIMARY KEY, body text, title text)")
     connection.execute("INSERT INTO t VALUES (1, 'a text', 'a title')")
     corpus.attach("t", "id", "body", mode)
     connection.execute("ALTER TABLE t RENAME body TO old")
     connection.execute("ALTER TABLE t RENAME title TO body")
-    check_reported(corpus, 'its column "body" is not the column that was attached')
+    if mode == "inline":
+        check_reported(corpus, 'its column "body" is not the column that was attached')
+    else:
+        check_reported(corpus, "it changed in a way that triggers miss")
     db.worker().run(until_idle=True)
     assert list(corpus.drift()) == []
+    if mode == "queue":
+        connection.execute("UPDATE t SET body = 'another title'")
+        assert corpus.status().pending == 1
+        db.worker().run(until_idle=True)
+        assert list(corpus.drift()) == []
 
 
 def test_a_table_that_becomes_a_partition_is_reported(

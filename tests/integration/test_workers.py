@@ -22,8 +22,9 @@ from tests.support.sources import (
 )
 from tests.support.waiting import CLIENT_WAITS_FOR_A_LOCK, PATIENCE_SECONDS, wait_for, wait_until
 from tests.support.workers import count_leased, running_worker
-from textsim_db.sync import pieces, source_rows
-from textsim_db.sync.claim_entries import GIVE_UP_TRIES
+from textsim_db.db import supervision
+from textsim_db.sync import pieces, source_rows, watch
+from textsim_db.sync.claim_entries import SET_ASIDE_TRIES
 
 pytestmark = pytest.mark.one_server
 
@@ -142,7 +143,7 @@ def test_waiting_for_a_locked_table_does_not_count_as_a_try(
     with psycopg.connect(db.url) as holder:
         holder.execute("LOCK TABLE t")
         with running_worker(db, lease=0.05):
-            wait_for(lambda: claims > 2 * GIVE_UP_TRIES)
+            wait_for(lambda: claims > 2 * SET_ASIDE_TRIES)
             holder.rollback()
             wait_for(lambda: len(corpus) == 106)
     assert corpus.failures() == []
@@ -193,3 +194,54 @@ def test_rows_that_a_transaction_has_locked_are_indexed_later(
     index_all_pending(db, corpus)
     assert connection.execute(waiting).fetchall() == []
     assert stored_forms(connection) == expected_forms(connection, "t")
+
+
+def test_a_statement_that_takes_too_long_is_cancelled_and_repeated(
+    db: ts.Database,
+    corpus: ts.Corpus,
+    connection: Connection,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.setattr(supervision, "STATEMENT_SECONDS", 0.2)
+    make_table(connection)
+    corpus.attach("t", "id", "body")
+    with running_worker(db):
+        connection.execute("INSERT INTO t VALUES (10, 'before the log is locked')")
+        wait_for(lambda: "10" in corpus)
+        with psycopg.connect(db.url) as blocking:
+            blocking.execute("LOCK TABLE textsim.pending")
+            wait_for(lambda: "a statement took over 0.4 s" in caplog.text)
+        connection.execute("INSERT INTO t VALUES (11, 'after the log was locked')")
+        wait_for(lambda: "11" in corpus)
+
+
+def test_stop_ends_a_worker_whose_claim_is_blocked(
+    db: ts.Database, corpus: ts.Corpus, connection: Connection
+) -> None:
+    make_table(connection)
+    corpus.attach("t", "id", "body")
+    with psycopg.connect(db.url) as blocking, running_worker(db):
+        blocking.execute("LOCK TABLE textsim.pending")
+        wait_until(connection, CLIENT_WAITS_FOR_A_LOCK)
+        # running_worker() stops the worker before the lock ends.
+
+
+def test_a_worker_reports_its_progress_and_removes_the_rows_of_dead_workers(
+    db: ts.Database, corpus: ts.Corpus, connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watch, "REPORT_SECONDS", 0.1)
+    make_table(connection)
+    corpus.attach("t", "id", "body")
+    connection.execute(
+        "INSERT INTO textsim.worker (id, host, process, reported_at, step, step_began_at) "
+        "SELECT gen_random_uuid(), 'dead', 1, now() - interval '1 hour', 'claims changes', now()"
+    )
+    with running_worker(db):
+        connection.execute("INSERT INTO t VALUES (10, 'a text to write')")
+        wait_for(lambda: any(worker.wrote is not None for worker in db.workers()))
+        (worker,) = db.workers()
+        assert worker.host != "dead"
+        assert worker.claimed is not None
+        assert worker.error is None
+    assert db.workers() == []

@@ -43,9 +43,9 @@ def corpus(corpus_db: ts.Database) -> ts.Corpus:
 NUMBERS: dict[str, Callable[[ts.Corpus, Any], object]] = {
     "threshold": lambda corpus, value: corpus.query("one", value),
     "threshold of a count": lambda corpus, value: corpus.query("a", value, measure="levenshtein"),
-    "limit": lambda corpus, value: corpus.query("one", limit=value),
-    "limit of many": lambda corpus, value: corpus.query_many(["one"], limit=value),
-    "limit of neighbours": lambda corpus, value: corpus.neighbours("a", limit=value),
+    "max_results": lambda corpus, value: corpus.query("one", max_results=value),
+    "max_results of many": lambda corpus, value: corpus.query_many(["one"], max_results=value),
+    "max_results of neighbours": lambda corpus, value: corpus.neighbours("a", max_results=value),
     "last": lambda corpus, value: corpus.failures(last=value),
     "sample": lambda corpus, value: corpus.measure_recall(sample=value),
     "recall": lambda corpus, value: corpus.plan(recall=value),
@@ -66,7 +66,8 @@ def test_numbers_of_wrong_types_are_refused_by_name(corpus: ts.Corpus, name: str
 
 
 @pytest.mark.parametrize(
-    "name", ["limit", "limit of many", "limit of neighbours", "last", "sample", "words"]
+    "name",
+    ["max_results", "max_results of many", "max_results of neighbours", "last", "sample", "words"],
 )
 def test_limits_are_checked_before_the_search(corpus: ts.Corpus, name: str) -> None:
     corpus.drop()  # any work would raise CorpusNotFound
@@ -83,7 +84,7 @@ def test_numbers_of_numpy_and_fractions_are_accepted(corpus: ts.Corpus, db: ts.D
         assert db.create_corpus("d", threshold=threshold).config.threshold == 0.5
         db.drop_corpus("d")
     one, half = cast(int, np.int64(1)), cast(float, np.float32(0.5))
-    assert len(corpus.query("one two three", 0.5, limit=one)) == 1
+    assert len(corpus.query("one two three", 0.5, max_results=one)) == 1
     assert db.worker(poll=half).run(until_idle=True).written == 0
 
 

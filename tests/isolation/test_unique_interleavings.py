@@ -359,6 +359,81 @@ def test_a_prepared_transaction_keeps_its_locks(
         assert b.end() == [(True,)]
 
 
+# Lists
+
+TWINS_OF = "SELECT * FROM textsim.twins_of('c', %s, %s)"
+
+
+@pytest.mark.parametrize("commit", [True, False], ids=["commit", "rollback"])
+def test_a_list_waits_for_a_text_that_another_transaction_adds(
+    corpus: ts.Corpus, make_client: Clients, commit: bool
+) -> None:
+    a, b = make_client("a"), make_client("b")
+    a.does(a.sql(ADD, "a", RED))
+    b.waits(b.sql(TWINS_OF, ["o", "b"], [OTHER, BLUE]))
+    ends(a, commit)
+    assert b.end() == ([("b", "a", 9 / 11)] if commit else [])
+
+
+@pytest.mark.parametrize("commit", [True, False], ids=["commit", "rollback"])
+def test_a_writer_waits_for_a_list(
+    corpus: ts.Corpus, make_client: Clients, connection: Connection, commit: bool
+) -> None:
+    a, b = make_client("a"), make_client("b")
+    a.does(a.sql(TWINS_OF, ["a", "o"], [RED, OTHER]))
+    b.waits(b.sql(ADD, "b", BLUE))
+    a.does(a.sql(ADD, "a", RED))
+    ends(a, commit)
+    if commit:
+        with pytest.raises(pg.UniqueViolation, match='document "b" matches document "a"'):
+            b.end()
+        b.rollback()
+    else:
+        assert b.end() == [(True,)]
+        b.commit()
+    assert list(stored_forms(connection)) == ["a" if commit else "b"]
+
+
+def test_a_rollback_to_a_savepoint_releases_the_locks_of_a_list(
+    corpus: ts.Corpus, make_client: Clients
+) -> None:
+    a, b = make_client("a"), make_client("b")
+    a.does(a.sql("SAVEPOINT s"))
+    a.does(a.sql(TWINS_OF, ["a"], [RED]))
+    b.waits(b.sql(ADD, "b", BLUE))
+    a.does(a.sql("ROLLBACK TO SAVEPOINT s"))
+    assert b.end() == [(True,)]
+
+
+@pytest.mark.parametrize("commit", [True, False], ids=["commit", "rollback"])
+@pytest.mark.parametrize(
+    "statement",
+    ["SELECT textsim.remove('c', 'a')", f"SELECT textsim.add('c', 'a', '{OTHER}')"],
+    ids=["remove", "replace"],
+)
+def test_a_list_waits_for_who_removes_or_changes_the_standing_document(
+    corpus: ts.Corpus, make_client: Clients, statement: str, commit: bool
+) -> None:
+    corpus.add("a", RED)
+    a, b = make_client("a"), make_client("b")
+    a.does(a.sql(statement))
+    b.waits(b.sql(TWINS_OF, ["b", "c"], [BLUE, BLUE]))
+    ends(a, commit)
+    expected = [("c", "b", 1.0)] if commit else [("b", "a", 9 / 11), ("c", "a", 9 / 11)]
+    assert b.end() == expected
+
+
+def test_the_standing_document_stays_until_the_end_of_the_transaction(
+    corpus: ts.Corpus, make_client: Clients
+) -> None:
+    corpus.add("a", RED)
+    a, b = make_client("a"), make_client("b")
+    b.does(b.sql(TWINS_OF, ["b"], [BLUE]))
+    a.waits(a.sql(REMOVE, "a"))
+    b.commit()
+    assert a.end() == [(True,)]
+
+
 # Attached tables
 
 

@@ -69,3 +69,66 @@ def test_of_two_similar_texts_one_gets_in(
     assert connection.execute("SELECT * FROM textsim.pairs('c')").fetchall() == [], f"--seed {seed}"
     assert added == ROUNDS * SESSIONS // 2, f"--seed {seed}"
     assert value(connection, "SELECT count(*) FROM textsim.document_1") == added
+
+
+LISTED = "textsim.twins_of('c', %(keys)s::text[], %(bodies)s::text[])"
+ROWS = "unnest(%(keys)s::text[], %(bodies)s::text[]) AS s (id, body)"
+WRITES: dict[str, list[str]] = {
+    "one statement": [
+        f"INSERT INTO t SELECT s.* FROM {ROWS} "
+        f"WHERE NOT EXISTS (SELECT FROM {LISTED} t WHERE t.key = s.id) RETURNING id"
+    ],
+    "two statements": [
+        f"SELECT key FROM {LISTED}",
+        f"INSERT INTO t SELECT s.* FROM {ROWS} WHERE s.id <> ALL (%(left_out)s::text[]) RETURNING id",
+    ],
+}
+
+
+@pytest.mark.parametrize("settings", SETTINGS)
+@pytest.mark.parametrize("write", WRITES)
+@pytest.mark.parametrize("size", [2, 12])
+def test_sessions_that_ask_twins_of_first_meet_no_twin(
+    db: ts.Database,
+    connection: Connection,
+    rng: random.Random,
+    seed: int,
+    write: str,
+    settings: str,
+    size: int,
+) -> None:
+    """Lists that lock buckets, and lists that lock the corpus; no error, and one text of each pair."""
+    db.create_corpus("c", unique=True, **SETTINGS[settings])  # type: ignore[arg-type]
+    connection.execute("CREATE TABLE t (id text PRIMARY KEY, body text)")
+    connection.execute("SELECT textsim.attach('c', 't', 'id', 'body')")
+    rounds = [
+        [[twins(rng) for _ in range(size)] for _ in range(SESSIONS // 2)]
+        for _ in range(max(2, 24 // size))
+    ]
+    barrier = threading.Barrier(SESSIONS)
+
+    def insert_lists(session: int) -> int:
+        """Insert a list in each round, in an order of its own, and return how many rows got in."""
+        own_rng = random.Random(f"{seed} {session}")
+        inserted = 0
+        with psycopg.connect(db.url) as own:
+            for number, round_ in enumerate(rounds):
+                texts = {
+                    f"{number} {session} {i}": pair[session % 2]
+                    for i, pair in enumerate(round_[session // 2])
+                }
+                keys = own_rng.sample(list(texts), size)
+                values = {"keys": keys, "bodies": [texts[key] for key in keys], "left_out": [""]}
+                barrier.wait(PATIENCE_SECONDS)
+                for statement in WRITES[write]:
+                    rows = own.execute(statement.encode(), values).fetchall()
+                    values["left_out"] = [key for (key,) in rows]
+                own.commit()
+                inserted += len(rows)
+        return inserted
+
+    with ThreadPoolExecutor(SESSIONS) as pool:
+        inserted = sum(pool.map(insert_lists, range(SESSIONS)))
+    assert connection.execute("SELECT * FROM textsim.pairs('c')").fetchall() == [], f"--seed {seed}"
+    assert inserted == len(rounds) * size * SESSIONS // 2, f"--seed {seed}"
+    assert value(connection, "SELECT count(*) FROM textsim.document_1") == inserted

@@ -323,7 +323,9 @@ def test_a_restored_oid_of_another_table_is_not_read(db: ts.Database) -> None:
         connection.execute("CREATE TABLE secret (id int PRIMARY KEY, body text)")
         connection.execute("INSERT INTO secret VALUES (1, 'not for everyone')")
         connection.execute("UPDATE textsim.source SET relation = 'secret'::regclass")
-        connection.execute("INSERT INTO textsim.pending (corpus_id, source_id) VALUES (1, 1)")
+        connection.execute(
+            "INSERT INTO textsim.pending (kind, corpus_id, source_id) VALUES ('compare', 1, 1)"
+        )
         worker = db.worker()
         worker.run(until_idle=True)
         assert "does not have the triggers" in worker.unusable["public.secret"]

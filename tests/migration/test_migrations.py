@@ -243,14 +243,57 @@ def test_documents_survive_a_downgrade_and_an_upgrade(
         assert set(kept["word"]) > set(stored["word"])
 
 
-def test_a_downgrade_that_would_drop_a_users_view_is_refused(db: ts.Database) -> None:
-    """The error names the view."""
-    db.create_corpus("news")
+@pytest.mark.parametrize(
+    ("create", "named", "drop"),
+    [
+        (
+            "CREATE VIEW mine AS SELECT textsim.jaccard('news', 'a b', 'a b')",
+            "view mine",
+            "VIEW mine",
+        ),
+        (
+            "CREATE MATERIALIZED VIEW mine AS SELECT * FROM textsim.document_1",
+            "materialized view mine",
+            "MATERIALIZED VIEW mine",
+        ),
+        (
+            "CREATE INDEX mine ON article (cardinality(textsim.words(body)))",
+            "index mine",
+            "INDEX mine",
+        ),
+        (
+            "CREATE TABLE mine (a text DEFAULT textsim.jaccard('news', 'a b', 'a b')::text)",
+            "default value for column a of table mine",
+            "TABLE mine",
+        ),
+        (
+            "CREATE TABLE mine (a text CHECK (cardinality(textsim.words(a)) > 2))",
+            "constraint mine_a_check on table mine",
+            "TABLE mine",
+        ),
+        ("CREATE TABLE mine (a textsim.document)", "column a of table mine", "TABLE mine"),
+        (
+            "CREATE FUNCTION mine(textsim.corpus) RETURNS int LANGUAGE sql RETURN 1",
+            r"function mine\(textsim.corpus\)",
+            "FUNCTION mine",
+        ),
+    ],
+)
+def test_a_downgrade_that_would_drop_an_object_of_a_user_is_refused(
+    db: ts.Database, create: str, named: str, drop: str
+) -> None:
+    """The error names the object, and nothing is removed."""
     with psycopg.connect(db.url, autocommit=True) as connection:
-        connection.execute("CREATE VIEW mine AS SELECT textsim.jaccard('news', 'a b', 'a b')")
-        with pytest.raises(ts.SchemaError, match=r"view mine reads the schema .* DROP VIEW mine"):
+        connection.execute("CREATE TABLE article (id int PRIMARY KEY, body text)")
+        corpus = db.create_corpus("news")
+        corpus.attach("article", "id", "body")
+        corpus.add("a", "some text that is there")
+        connection.execute(create.encode())
+        with pytest.raises(ts.SchemaError, match=rf"^{named} uses the schema .* drop it first"):
             schema.downgrade(db.engine)
-        connection.execute("DROP VIEW mine")
+        assert corpus.check() == []
+        assert len(db.sources()) == 1
+        connection.execute(f"DROP {drop}".encode())
     schema.downgrade(db.engine)
 
 

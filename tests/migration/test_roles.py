@@ -104,10 +104,10 @@ def test_a_reader_changes_nothing(stage: Stage) -> None:
         "SELECT textsim.add('news', 'd', 'some text')",
         "SELECT textsim.remove('news', 'a')",
         "SELECT textsim.attach('news', 'article', 'id', 'body')",
-        "SELECT textsim._prepare_source('news', 'article', 'id', 'body', 'queue', 'error')",
+        "SELECT textsim._prepare_source('news', 'article', 'id', 'body', 'queue')",
         "SELECT textsim._activate_source(1, true)",
         "SELECT textsim._release_source(1)",
-        "SELECT textsim._enqueue(1, NULL, NULL)",
+        "SELECT textsim._enqueue_comparison(1, 1)",
         "SELECT textsim._wake()",
         "SELECT textsim._create_relations(9)",
         "SELECT textsim._drop_relations(1)",
@@ -184,20 +184,27 @@ def test_a_writer_cannot_change_corpora_or_other_roles_tables(stage: Stage) -> N
     }
 
 
+_LOG_WORDS = (
+    "INSERT INTO textsim.pending (kind, corpus_id, keys, tries) VALUES ('words', {}, '{}', {})"
+)
+
+
 @pytest.mark.parametrize(
     ("statement", "constraint"),
     [
-        ("INSERT INTO textsim.pending (corpus_id) VALUES (1)", "pending_check"),
-        ("INSERT INTO textsim.pending (corpus_id, keys) VALUES (1, '{a,NULL}')", "keys_check"),
-        ("INSERT INTO textsim.pending (corpus_id, keys) VALUES (1, '{{a},{b}}')", "keys_check"),
-        ("INSERT INTO textsim.pending (corpus_id, keys) VALUES (1, '{{a,NULL}}')", "keys_check"),
-        ("INSERT INTO textsim.pending (corpus_id, keys) VALUES (-1, '{a}')", "pending_check"),
-        (
-            "INSERT INTO textsim.pending (corpus_id, keys, tries) VALUES (1, '{a}', 2147483647)",
-            "pending_check",
-        ),
+        ("INSERT INTO textsim.pending (kind, corpus_id) VALUES ('words', 1)", "pending_check"),
+        (_LOG_WORDS.format(1, "{a,NULL}", 0), "keys_check"),
+        (_LOG_WORDS.format(1, "{{a},{b}}", 0), "keys_check"),
+        (_LOG_WORDS.format(1, "{{a,NULL}}", 0), "keys_check"),
+        (_LOG_WORDS.format(-1, "{a}", 0), "pending_check"),
+        (_LOG_WORDS.format(1, "{a}", 2147483647), "pending_check"),
         ("UPDATE textsim.pending SET keys = NULL", "pending_check"),
         ("UPDATE textsim.pending SET tries = -5", "pending_check"),
+        ("UPDATE textsim.pending SET kind = 'change'", "pending_check"),
+        ("UPDATE textsim.pending SET kind = 'compare'", "pending_check"),
+        ("UPDATE textsim.pending SET kind = 'failed'", "pending_check"),
+        ("UPDATE textsim.pending SET kind = 'other'", "pending_check"),
+        ("UPDATE textsim.pending SET error = 'none'", "pending_check"),
         (
             "INSERT INTO textsim.word (hash, word) VALUES (hashtextextended('dog', 0), 'cat')",
             "word_hash_check",
@@ -217,3 +224,17 @@ def test_a_writer_of_one_corpus_cannot_write_rows_that_stop_a_worker(
         stage.run(stage.writer, statement)
     stage.work(stage.owner)
     assert stage.similar_keys() == ["d"]
+
+
+def test_a_reader_cannot_lock_writers_out(stage: Stage) -> None:
+    with stage.connect(stage.owner) as db:
+        db.create_corpus("offers", unique=True)
+    ((number,),) = stage.run(stage.owner, "SELECT id FROM textsim.corpus WHERE name = 'offers'")
+    for call in (
+        "textsim.lock_corpus('offers')",
+        f"textsim._lock_unique({number}, true)",
+        f"textsim._lock_buckets({number}, '{{1,2,3}}')",
+    ):
+        with pytest.raises(pg.InsufficientPrivilege, match='may not write to corpus "offers"'):
+            stage.run(stage.reader, f"SELECT {call}")
+        stage.run(stage.writer, f"SELECT {call}")

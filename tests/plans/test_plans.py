@@ -253,6 +253,37 @@ JOINS = {
 }
 
 
+@pytest.mark.parametrize(
+    ("key_type", "key"), [("int", "m.key::int"), ("bigint", "m.key::bigint"), ("text", "m.key")]
+)
+def test_matches_are_joined_to_a_large_table_by_its_primary_key(
+    db: ts.Database, key_type: str, key: str
+) -> None:
+    """The joins of the pages: the key of the match is cast, so that the column stays bare."""
+    corpus = db.create_corpus("posts")
+    text = (
+        "the council voted on monday to rebuild the old stone bridge over the river before winter"
+    )
+    corpus.add_many((str(i), text) for i in range(0, 200_000, 10_000))
+    with psycopg.connect(db.url, autocommit=True) as connection:
+        connection.execute(
+            f"CREATE TABLE post (id {key_type} PRIMARY KEY, tenant int, body text);"
+            f"INSERT INTO post SELECT i::{key_type}, i / 10000, repeat('x', 100) "
+            "FROM generate_series(0, 199999) i".encode()
+        )
+        connection.execute("VACUUM ANALYZE post")
+        statement = (
+            f"SELECT p.*, m.similarity FROM textsim.matches('posts', '{text}') m "
+            f"JOIN post p ON p.id = {key} WHERE p.tenant = 9"
+        )
+        connection.execute(statement.encode())  # the first run plans the statements of the function
+        plan, shown = explain_statement(connection, statement)
+    assert plan["Actual Rows"] == 1, shown
+    assert set(scans(plan)) == {"Index Scan post pkey"}, shown
+    # 20 documents and 20 rows of a table of 4,000 pages, each by three levels of an index
+    assert pages(plan) <= 400, f"{pages(plan)} pages read, at most 400: {shown}"
+
+
 def check_join(connection: psycopg.Connection[Any], join: str, most: int) -> None:
     """Assert that a join with a function reads few pages.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import json
 import random
 from pathlib import Path
@@ -73,6 +74,16 @@ def test_csv_with_line_breaks_and_quotes(spark: Any, textsim: Textsim) -> None:
     (part,) = Path("out").glob("*.csv")
     with part.open(encoding="utf-8", newline="") as file:
         assert sorted(csv.reader(file)) == sorted([rows[0], rows[1], rows[3]])
+
+
+def test_tsv_and_gzip(spark: Any, textsim: Textsim) -> None:
+    rows = [["id", "text"], ["1", 'a "b"\tc'], ["2", 'A "B" c'], ["3", "other, words"]]
+    with Path("in.tsv").open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file, delimiter="\t").writerows(rows)
+    _run("in.tsv", "out.tsv.gz")
+    (part,) = Path("out.tsv.gz").glob("*.gz")
+    with gzip.open(part, "rt", encoding="utf-8", newline="") as file:
+        assert sorted(csv.reader(file, delimiter="\t")) == sorted([rows[0], rows[1], rows[3]])
 
 
 @pytest.mark.parametrize(

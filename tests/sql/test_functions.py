@@ -43,6 +43,7 @@ PUBLIC = {
     "add(corpus text, key text, body text)": "volatile",
     "add_unique(corpus text, key text, body text)": "volatile",
     "lock_corpus(corpus text)": "volatile",
+    "twins_of(corpus text, keys text[], bodies text[])": "volatile",
     "remove(corpus text, key text)": "volatile",
     "attach(corpus text, relation regclass, key_column name, text_column name, mode text, "
     "existing text)": "volatile",
@@ -57,11 +58,12 @@ PUBLIC = {
     "cosine(a text, b text)": "immutable strict",
     "levenshtein_words(a text, b text, insertion double precision, deletion double precision, "
     "substitution double precision)": "immutable strict",
-    "grant_reader(role regrole)": "volatile strict",
-    "grant_reader(role regrole, corpus text)": "volatile strict",
-    "grant_writer(role regrole)": "volatile strict",
-    "grant_writer(role regrole, corpus text)": "volatile strict",
-    "revoke_all(role regrole)": "volatile strict",
+    "grant_reader(role regrole)": "volatile",
+    "grant_reader(role regrole, corpus text)": "volatile",
+    "grant_writer(role regrole)": "volatile",
+    "grant_writer(role regrole, corpus text)": "volatile",
+    "revoke_all(role regrole)": "volatile",
+    "set_owner(role regrole)": "volatile",
 }
 DEFINERS = {"_prepare_source", "_activate_source", "_release_source", "_note_shape"}
 COMMITTING = {"_give_word_ids", "_index_keys", "index_pending"}
@@ -97,6 +99,33 @@ def test_real_texts_have_equal_buckets_in_sql_and_python(
     assert list(differences(connection, corpora, texts)) == []
 
 
+def test_searches_return_all_matches_by_default(
+    db: ts.Database, connection: Connection, seed: int
+) -> None:
+    corpus = db.create_corpus("c")
+    (_, text), *_ = documents(1, words=30, planted=0, seed=seed)
+    corpus.add_many((str(i), text) for i in range(20_000))
+    connection.execute("CREATE TABLE post (id int PRIMARY KEY, tenant int)")
+    connection.execute(
+        "INSERT INTO post SELECT i, CASE i WHEN 15000 THEN 9 ELSE 1 END FROM generate_series(0, 19999) i"
+    )
+    for search, value in (("matches", text), ("neighbours", "3")):
+        others = 20_000 - (search == "neighbours")
+        count = f"SELECT count(*) FROM textsim.{search}('c', %s"
+        assert connection.execute(f"{count})".encode(), [value]).fetchone() == (others,)
+        found = connection.execute(
+            f"SELECT m.key FROM textsim.{search}('c', %s) m JOIN post p ON p.id = m.key::int "
+            "WHERE p.tenant = 9".encode(),
+            [value],
+        ).fetchall()
+        assert found == [("15000",)]
+        limited = f"{count}, max_results => 11)".encode()
+        assert connection.execute(limited, [value]).fetchone() == (11,)
+    assert len(corpus.query(text)) == 20_000
+    assert len(corpus.query_many([text])[0]) == 20_000
+    assert len(corpus.neighbours("3")) == 19_999
+
+
 @pytest.mark.parametrize("shingle", sample(["word:3", "char:5", "word:1"], 3))
 def test_searches_in_sql_equal_those_in_python(
     db: ts.Database, connection: Connection, shingle: str
@@ -109,12 +138,12 @@ def test_searches_in_sql_equal_those_in_python(
         assert connection.execute(
             "SELECT * FROM textsim.candidates('c', %s)", [text]
         ).fetchall() == (list(map(tuple, corpus.candidates(text))))
-        expected = [match[:2] for match in corpus.query(text, threshold=0.3, limit=10)]
+        expected = [match[:2] for match in corpus.query(text, threshold=0.3)]
         matches = connection.execute(
             "SELECT * FROM textsim.matches('c', %s, 0.3)", [text]
         ).fetchall()
         assert matches == expected
-        neighbours = [match[:2] for match in corpus.neighbours(key, threshold=0.3, limit=3)]
+        neighbours = [match[:2] for match in corpus.neighbours(key, threshold=0.3, max_results=3)]
         query = "SELECT * FROM textsim.neighbours('c', %s, 0.3, 3)"
         assert connection.execute(query, [key]).fetchall() == neighbours
     assert len(list(corpus.pairs(0.3))) > 10
@@ -136,6 +165,101 @@ def test_searches_in_sql_equal_those_in_python(
     for key in texts:
         expected = [pair for pair in in_both_orders if pair[0] == key]
         assert sorted(connection.execute(query, [key]).fetchall()) == expected
+
+
+WRONG_SEARCHES = [
+    ("max_results => -1", "max_results is -1; expected 1 or more, or NULL for all"),
+    ("max_results => 0", "max_results is 0; expected 1 or more, or NULL for all"),
+    ("threshold => 1.5", "threshold is 1.5; expected above 0, at most 1"),
+    ("threshold => 'NaN'", "threshold is NaN; expected above 0, at most 1"),
+    ("language => 'en'", 'corpus "empty" does not identify languages'),
+]
+
+
+@pytest.mark.parametrize(("argument", "message"), WRONG_SEARCHES)
+def test_arguments_of_a_search_are_checked_before_it_looks_for_candidates(
+    connection: Connection, argument: str, message: str
+) -> None:
+    connection.execute("SELECT textsim.create_corpus('empty')")
+    for call in (
+        "matches('empty', 'some words'",
+        "matches('empty', NULL",
+        "neighbours('empty', 'a'",
+    ):
+        with pytest.raises(psycopg.errors.InvalidParameterValue, match=message):
+            connection.execute(f"SELECT * FROM textsim.{call}, {argument})".encode())
+
+
+# Each public function that changes something, and the arguments that may not be NULL.
+CHANGES = {
+    "add": ("'c', 'a', 'b'", {0: "name of the corpus", 1: "the key", 2: "the text"}),
+    "add_unique": ("'u', 'a', 'b'", {0: "name of the corpus", 1: "the key", 2: "the text"}),
+    "remove": ("'c', 'a'", {0: "name of the corpus", 1: "the key"}),
+    "lock_corpus": ("'u'", {0: "name of the corpus"}),
+    "create_corpus": (
+        "'new', 'word:3', 0.8, 0.95, 128, 1, NULL, NULL, '{}', NULL, false",
+        {
+            0: "name of the corpus",
+            1: "shingle",
+            2: "threshold",
+            3: "recall",
+            4: "num_hashes",
+            5: "seed",
+            8: "stop_words",
+            10: "is_unique",
+        },
+    ),
+    "drop_corpus": ("'c'", {0: "name of the corpus"}),
+    "create_view": ("'c', 'v'", {0: "name of the corpus", 1: "name of the view"}),
+    "attach": (
+        "'c', 't', 'id', 'body', NULL, 'refuse'",
+        {
+            0: "name of the corpus",
+            1: "table",
+            2: "table",
+            3: "table",
+            5: "existing",
+        },
+    ),
+    "detach": ("'c', 't'", {0: "name of the corpus", 1: "not attached"}),
+    "grant_reader": ("current_user::regrole", {0: "the role"}),
+    "grant_reader ": ("current_user::regrole, 'c'", {0: "the role", 1: "name of the corpus"}),
+    "grant_writer": ("current_user::regrole", {0: "the role"}),
+    "grant_writer ": ("current_user::regrole, 'c'", {0: "the role", 1: "name of the corpus"}),
+    "revoke_all": ("current_user::regrole", {0: "the role"}),
+    "set_owner": ("current_user::regrole", {0: "the role"}),
+}
+
+
+@pytest.mark.parametrize("function", CHANGES)
+def test_a_null_argument_of_a_change_is_refused(connection: Connection, function: str) -> None:
+    """A change that silently does nothing, or something else, is worse than an error."""
+    connection.execute("CREATE TABLE t (id int PRIMARY KEY, body text)")
+    connection.execute("SELECT textsim.create_corpus('c')")
+    connection.execute("SELECT textsim.create_corpus('u', is_unique => true)")
+    text, required = CHANGES[function]
+    arguments = text.split(", ")
+    for place, named in required.items():
+        changed = [*arguments[:place], "NULL", *arguments[place + 1 :]]
+        call = f"SELECT textsim.{function.strip()}({', '.join(changed)})"
+        with pytest.raises(psycopg.Error, match=named) as error:
+            connection.execute(call.encode())
+        assert error.value.sqlstate in ("22023", "42704"), (
+            call
+        )  # invalid parameter, undefined object
+
+
+def test_every_change_is_tried_with_null() -> None:
+    volatile = {name.partition("(")[0] for name, kind in PUBLIC.items() if kind == "volatile"}
+    searches = {"pairs", "candidate_pairs", "index_pending"}
+    assert volatile - searches == {name.strip() for name in CHANGES}
+
+
+def test_stop_words_without_null(connection: Connection) -> None:
+    with pytest.raises(
+        psycopg.errors.InvalidParameterValue, match="stop_words or one of them is NULL"
+    ):
+        connection.execute("SELECT textsim.create_corpus('c', stop_words => '{the,NULL}')")
 
 
 def test_a_search_for_a_row_that_is_not_indexed_returns_no_rows(
@@ -182,6 +306,12 @@ def test_functions_of_texts_handle_empty_and_null_arguments(
     assert query_one(connection, "SELECT count(*) FROM textsim.matches('c', NULL)") == 0
     assert (
         query_one(connection, "SELECT count(*) FROM textsim.matches(NULL, 'a', language => 'en')")
+        == 0
+    )
+    assert (
+        query_one(
+            connection, "SELECT count(*) FROM textsim.neighbours(NULL, 'a', language => 'en')"
+        )
         == 0
     )
     db.create_corpus("stopped", stop_words=["the"])

@@ -108,6 +108,6 @@ def test_searches_find_documents_whose_words_wait_for_ids(
     assert sum(map(len, expected)) > 20
     assert answers("waiting") == answers("mixed") == expected
     for text, matches in zip(queries, expected[: len(queries)], strict=True):
-        assert matches == [match[:2] for match in ready.query(text, 0.05, 10)]
+        assert matches == [match[:2] for match in ready.query(text, 0.05)]
     db.worker().run(until_idle=True)
     assert answers("waiting") == answers("mixed") == expected

@@ -11,9 +11,12 @@ CORPUS_FUNCTION = re.compile(r"(?:textsim\.)?_(?:search|write|remove)_\d+\(")
 """Matches the functions that are created for each corpus."""
 
 PLANNED_ONCE = re.compile(
-    r"(?:textsim\.)?(?:matches|candidates|_neighbours|signature|jaccard|add|_changes_\d+|_smallest_values)\("
+    r"(?:textsim\.)?(?:matches|candidates|_neighbours|signature|jaccard|add|twins_of|_changes_\d+|_smallest_values)\("
 )
 """Matches functions that users call often: their statements are planned once in a session."""
+
+WRITES_NUMBERS = re.compile(r"(?:textsim\.)?_settings\(")
+"""Matches functions that write numbers as text, with all digits whatever the caller has set."""
 
 CATALOG = {
     "relations": """
@@ -82,6 +85,8 @@ def expected_settings(function: str) -> list[str]:
         settings.append("plan_cache_mode=force_generic_plan")
     if CORPUS_FUNCTION.match(function):
         settings.append("enable_seqscan=off")
+    if WRITES_NUMBERS.match(function):
+        settings.append("extra_float_digits=1")
     return settings
 
 

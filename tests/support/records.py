@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from textsim_db.files.csv_records import CsvRecords
+from textsim_db.files.csv_records import CsvReader
 
 Rows = list[dict[str, Any]]
 A = "the quick brown fox jumps over the lazy dog near the old river bank today"
@@ -56,7 +56,7 @@ def ids_of(name: str) -> list[Any]:
         data = gzip.decompress(data)
     if "csv" in name:
         return [
-            record[0] for _, _, record in CsvRecords(io.BytesIO(data)) if isinstance(record, list)
+            record[0] for _, _, record in CsvReader(io.BytesIO(data)) if isinstance(record, list)
         ]
     if "parquet" in name:
         parquet = pytest.importorskip("pyarrow.parquet")

@@ -24,7 +24,7 @@ def missing() -> str | None:
     try:
         import pyspark  # noqa: F401
     except ImportError:
-        return "Spark needs PySpark: pip install textsim-db[spark]"
+        return "Spark needs PySpark: pip install '.[spark]'"
     return None
 
 

@@ -21,21 +21,32 @@ CREATE FUNCTION textsim.made_up() RETURNS integer
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN 7;
 COMMENT ON FUNCTION textsim.made_up() IS 'a function that a step adds';
--- The step changes a template, so it creates the functions of all corpora again.
+CREATE TABLE textsim.made_up (id integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY, note text NOT NULL);
+COMMENT ON TABLE textsim.made_up IS 'a table that a step adds';
+-- The step changes templates, so it creates the functions of all corpora and attached tables again.
 DO $do$ BEGIN
     EXECUTE replace(pg_get_functiondef('textsim._remove_template'::regproc),
         'remove a document of a corpus,', 'forget a document of a corpus,');
+    EXECUTE replace(pg_get_functiondef('textsim._trigger_body'::regproc),
+        'RETURN NULL;', 'RETURN NULL; -- new');
 END $do$;
 SELECT textsim._make_functions(c.id) FROM textsim.corpus c;
+SELECT textsim._make_trigger_function(s) FROM textsim.source s WHERE s.active;
+SELECT textsim._record_catalog();
 """
 DOWN = """
 DO $do$ BEGIN
     EXECUTE replace(pg_get_functiondef('textsim._remove_template'::regproc),
         'forget a document of a corpus,', 'remove a document of a corpus,');
+    EXECUTE replace(pg_get_functiondef('textsim._trigger_body'::regproc),
+        'RETURN NULL; -- new', 'RETURN NULL;');
 END $do$;
 SELECT textsim._make_functions(c.id) FROM textsim.corpus c;
+SELECT textsim._make_trigger_function(s) FROM textsim.source s WHERE s.active;
+DROP TABLE textsim.made_up;
 DROP FUNCTION textsim.made_up();
 ALTER TABLE textsim.corpus DROP COLUMN made_up;
+SELECT textsim._record_catalog();
 """
 REVISION = f'''
 """A made-up step."""

@@ -12,6 +12,7 @@ import typer
 
 from textsim_db.cli.connections import connect
 from textsim_db.cli.messages import count, print_message
+from textsim_db.cli.one_text import read_one_text
 from textsim_db.cli.options import DatabaseUrl, whole_number
 from textsim_db.cli.output import Format, FormatOption, check_writable, console, table, write
 from textsim_db.errors import ConfigurationError, InputError, shown
@@ -105,12 +106,11 @@ def _explain_documents(
 
 def _write_page(path: str, explanation: Explanation, a: str, b: str) -> None:
     from textsim_db.diff import html_page
+    from textsim_db.files.replace_file import replacing
 
     page = html_page.comparison(explanation, _shortened(a), _shortened(b))
-    try:
-        Path(path).write_bytes(page.encode("utf-8", "replace"))
-    except OSError as error:
-        raise InputError(f"{path}: cannot be written: {error.strerror}") from error
+    with replacing(path) as file:
+        file.write(page.encode("utf-8", "replace"))
 
 
 def _write_explanation(explanation: Explanation, shingles: int, form: Format) -> None:
@@ -128,8 +128,6 @@ def _write_explanation(explanation: Explanation, shingles: int, form: Format) ->
 
 def _texts(a: str, b: str) -> tuple[str, str]:
     """Return the texts of two files, or both arguments if neither is the name of a file."""
-    from textsim_db.files.read_documents import read_text
-
     are_files = [_is_file(name) for name in (a, b)]
     if not any(are_files):
         print_message("A and B are compared as texts: no files have these names")
@@ -143,7 +141,7 @@ def _texts(a: str, b: str) -> tuple[str, str]:
         raise InputError(
             'both A and B are "-"; standard input is one text: name a file for the other'
         )
-    return read_text(a), read_text(b)
+    return read_one_text(a, "compared"), read_one_text(b, "compared")
 
 
 def _is_file(name: str) -> bool:

@@ -15,13 +15,21 @@ from textsim_db.cli.messages import confirm, count, print_message
 from textsim_db.cli.options import DatabaseUrl, OptionalCorpus, Yes
 from textsim_db.cli.output import Format, FormatOption, write
 from textsim_db.cli.progress import progress
-from textsim_db.errors import ConfigurationError, DatabaseUnavailable, RecipeError
+from textsim_db.errors import (
+    ConfigurationError,
+    DatabaseError,
+    DatabaseUnavailable,
+    RecipeError,
+    shown,
+)
+from textsim_db.results import Problem
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
     from textsim_db.database import Database
 
+_PROBLEM = ("corpus", "kind", "subject", "detail", "remedy")
 app = typer.Typer(
     no_args_is_help=True,
     help="Install the schema; print the address; stop the embedded PostgreSQL.",
@@ -32,7 +40,8 @@ app = typer.Typer(
 def install(database_url: DatabaseUrl = None) -> None:
     """Install the schema textsim in a database, or bring the schema to this version.
 
-    It prints the revision. The role owns the schema: SELECT textsim.grant_reader('role') and
+    If functions, views or indexes of the schema are missing or changed, it creates them again. It prints
+    the revision. The role owns the schema: SELECT textsim.grant_reader('role') and
     textsim.grant_writer('role') give rights to other roles.
 
     Example: `textsim db install --database-url postgresql://user@host/name`
@@ -71,10 +80,11 @@ def downgrade(
     Example: `textsim db downgrade base --yes`
     """
     from textsim_db.db import schema
+    from textsim_db.db.engine import public_url
 
     with _engine(database_url) as engine:
         target = f"to revision {revision}" if revision != "base" else "to nothing, with all corpora"
-        name = engine.url.render_as_string(hide_password=True)
+        name = public_url(engine.url)
         confirm(f"take the schema textsim in {name} back {target}", yes)
         schema.downgrade(engine, revision)
     print_message(f"the schema textsim is at revision {revision}")
@@ -82,9 +92,10 @@ def downgrade(
 
 @app.command("check")
 def check_database(form: FormatOption = Format.TABLE, database_url: DatabaseUrl = None) -> None:
-    """Check the revision of the schema and the integrity of every corpus.
+    """Check the schema and the integrity of every corpus.
 
-    It prints the stored rows that contradict each other. Exit status 1 if there are any.
+    It prints the objects that are missing or changed, and the stored rows that contradict each other,
+    each with what mends it. Exit status 1 if there are any.
 
     Example: `textsim db check`
     """
@@ -97,9 +108,11 @@ def check(
     form: FormatOption = Format.TABLE,
     database_url: DatabaseUrl = None,
 ) -> None:
-    """Check the integrity of a corpus: that its stored rows do not contradict each other.
+    """Check the integrity of a corpus: its objects, settings, stored rows and attached tables.
 
-    All rows are read. It prints each problem with the document. Exit status 1 if there are any.
+    All rows are read. It prints each problem with the document, and what mends it. If an object of the
+    schema is missing or changed, it prints that instead and reads no corpus. Exit status 1 if there are
+    any problems.
 
     Examples:
     - `textsim check`
@@ -161,24 +174,30 @@ def _engine(database_url: str | None) -> Iterator[Engine]:
 
 
 def _check_corpora(db: Database, name: str | None, form: Format) -> None:
-    rows: list[tuple[str, ...]] = []
+    from textsim_db.read import catalog_integrity
+
+    rows = [("", *problem) for problem in catalog_integrity.check_installation(db.engine)]
+    if rows:
+        write(_PROBLEM, rows, form)
+        print_message("mend the schema first; no corpus was checked", logging.WARNING)
+        raise typer.Exit(1)
     for each in db.corpora() if name is None else [name]:
         with skip_unreadable(db, each) if name is None else nullcontext():
             rows += _problem_rows(db, each)
-    write(("corpus", "kind", "subject", "detail"), rows, form)
+    write(_PROBLEM, rows, form)
     if rows:
         raise typer.Exit(1)
 
 
-def _problem_rows(db: Database, name: str) -> list[tuple[str, ...]]:
+def _problem_rows(db: Database, name: str) -> list[tuple[str, str, str, str, str]]:
     try:
         corpus = db.corpus(name)
         with progress("checking", "documents") as show:
             total = len(corpus)
             problems = corpus.check(lambda done: show(done, total))
         documents = len(corpus)
-    except RecipeError as error:
-        return [(name, "recipe", name, str(error))]
+    except (RecipeError, DatabaseError) as error:
+        return [(name, *problem) for problem in _problems_without_rows(db, name, error)]
     outcome = count(len(problems), "problem") if problems else "nothing wrong"
     print_message(
         f'corpus "{name}": {count(documents, "document")}, {outcome}',
@@ -187,3 +206,19 @@ def _problem_rows(db: Database, name: str) -> list[tuple[str, ...]]:
         problems=len(problems),
     )
     return [(name, *problem) for problem in problems]
+
+
+def _problems_without_rows(
+    db: Database, name: str, error: RecipeError | DatabaseError
+) -> list[Problem]:
+    """Return why the rows of a corpus cannot be read, such as a changed setting or a lost table."""
+    from textsim_db.db import stored_corpus
+    from textsim_db.read import catalog_integrity
+
+    stored = stored_corpus.load_unchecked(db.engine, name)
+    if problems := catalog_integrity.check_objects(db.engine, stored):
+        return problems
+    if isinstance(error, DatabaseError):
+        raise error
+    remedy = f"textsim corpus drop {shown(name)}, then create and index it again"
+    return [Problem("recipe", name, str(error), remedy)]

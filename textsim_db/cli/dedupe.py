@@ -14,7 +14,7 @@ import typer
 from textsim_db.cli.connections import connect
 from textsim_db.cli.dedupe_report import write_report
 from textsim_db.cli.messages import count, print_message
-from textsim_db.cli.options import DatabaseUrl, LinkageOption
+from textsim_db.cli.options import DatabaseUrl, LinkageOption, choice_of
 from textsim_db.cli.output import check_writable
 from textsim_db.cli.progress import loading
 from textsim_db.cli.settings_options import (
@@ -24,14 +24,16 @@ from textsim_db.cli.settings_options import (
     with_settings,
 )
 from textsim_db.errors import ConfigurationError, shown
+from textsim_db.files.file_kinds import Kind
 from textsim_db.settings import CorpusSettings
 
 if TYPE_CHECKING:
     from textsim_db.cluster.keep_rule import Preference
     from textsim_db.dedupe.files import Deduplication, Rule
-    from textsim_db.files.record_files import Records
+    from textsim_db.files.record_files import RecordFile
 
 _SHOWN_FAULTS = 20
+_KINDS = "|".join(kind for kind in Kind if kind is not Kind.TEXT)
 
 
 def _keep(text: str) -> Preference:
@@ -58,7 +60,9 @@ def dedupe(
             "--output",
             "-o",
             metavar="PATH",
-            help='Write the records that stay to this file; "-" is standard output.',
+            help="Write the records that stay to this file, in the format of its ending: .jsonl, .csv, "
+            '.tsv or .parquet, each also with .gz. Standard output, "-", and a name without an ending '
+            "keep the format of INPUT.",
         ),
     ] = None,
     report: Annotated[
@@ -76,11 +80,21 @@ def dedupe(
         typer.Option(metavar="TABLE", help="With --table: create this table for the clusters."),
     ] = None,
     kind: Annotated[
-        str,
+        Kind,
         typer.Option(
-            metavar="auto|jsonl|csv|parquet", help="Format of INPUT; auto decides by its name."
+            parser=choice_of(Kind),
+            metavar=_KINDS,
+            help="Format of INPUT; auto decides by its name.",
         ),
-    ] = "auto",
+    ] = Kind.AUTO,
+    output_kind: Annotated[
+        Kind,
+        typer.Option(
+            parser=choice_of(Kind),
+            metavar=_KINDS,
+            help="Format of the output; auto decides by its name.",
+        ),
+    ] = Kind.AUTO,
     text: Annotated[
         str, typer.Option(metavar="COLUMN", help="Column, or member in JSON, with the text.")
     ] = "text",
@@ -106,23 +120,24 @@ def dedupe(
 ) -> None:
     """Remove the near-duplicates of a file, or list the near-duplicates of a table.
 
-    INPUT is JSON lines, CSV (both also gzip'ed) or Parquet (needs PyArrow). Records that stay are
-    copied unchanged, and the output file appears when it is complete. With the default linkage, each
-    record that is removed is similar to the record that stays: the exact similarity reaches the
-    threshold. Records that cannot be compared are kept and listed. With --table nothing is deleted:
-    --into becomes a table (key, cluster, kept, similarity) to join with.
+    INPUT is JSON lines, CSV, TSV or Parquet (needs PyArrow), each also gzip'ed. Records that stay are
+    copied unchanged. If the output has another format, they are converted, or the command fails at the
+    first record that the format cannot hold. The output file appears when it is complete. With the
+    default linkage, each record that is removed is similar to the record that stays: the exact
+    similarity reaches the threshold. Records that cannot be compared are kept and listed. With --table
+    nothing is deleted: --into becomes a table (key, cluster, kept, similarity) to join with.
 
     It prints how many records were kept and removed.
 
     Examples:
     - `textsim dedupe articles.jsonl.gz -o unique.jsonl.gz --report clusters.jsonl`
     - `textsim dedupe articles.csv --text body --threshold 0.9 --keep longest -o -`
+    - `textsim dedupe articles.tsv.gz -o unique.parquet`
     - `textsim dedupe --table article --text body --into article_cluster --keep max:score`
 
     """
     from textsim_db.dedupe.files import Rule
-    from textsim_db.files.open_records import open_records
-    from textsim_db.files.record_files import Columns
+    from textsim_db.files.record_files import Columns, RecordFile
 
     check_settings(settings)
     _check_usage(path, table, output, report, into)
@@ -133,7 +148,9 @@ def dedupe(
         return
     assert path is not None
     columns = Columns(text, key or "id", keep.column, key is not None)
-    with open_records(path, columns, kind) as records:
+    with RecordFile(path, columns, kind) as records:
+        if output is not None:
+            records.convert_for(output, output_kind)
         _dedupe_file(records, rule, output, report, database_url)
 
 
@@ -181,7 +198,7 @@ def _is_same(report: str, other: str, stream: int) -> bool:
 class _Texts:
     """The texts of records with their values for --keep; collects the keys and the faults."""
 
-    records: Records
+    records: RecordFile
     with_keys: bool
     keys: list[str | None] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
@@ -195,7 +212,11 @@ class _Texts:
 
 
 def _dedupe_file(
-    records: Records, rule: Rule, output: str | None, report: str | None, database_url: str | None
+    records: RecordFile,
+    rule: Rule,
+    output: str | None,
+    report: str | None,
+    database_url: str | None,
 ) -> None:
     from textsim_db.dedupe.files import deduplicate
 
@@ -204,7 +225,7 @@ def _dedupe_file(
     with connect(database_url) as db, loading(records, texts) as load:
         result = deduplicate(db, load, rule, load.after_batch)
     if output is not None:
-        records.copy(result.mask(), output)
+        records.write(result.mask(), output)
     if report is not None:
         write_report(report, result, texts.keys)
     print_message(_summary(result, "removed", time.monotonic() - start))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from textsim_db.cli.findings import Finding, Level
+from textsim_db.cli.findings import Finding, Level, note
 from textsim_db.cli.options import DatabaseUrl
 from textsim_db.cli.output import console
 from textsim_db.errors import ConfigurationError, DatabaseError
@@ -68,7 +68,7 @@ def doctor(
 
 def examine(database_url: str | None) -> Report:
     """Return what is found on this machine and in the database of an address."""
-    from textsim_db.cli import doctor_database, doctor_machine
+    from textsim_db.cli import doctor_database, doctor_machine, doctor_objects
 
     report = Report()
     report.add("installed", doctor_machine.find_installed())
@@ -83,7 +83,8 @@ def examine(database_url: str | None) -> Report:
         try:
             report.add("reachable", doctor_database.find_server(engine, place))
             if _has_schema(engine):
-                _examine_work(report, engine)
+                report.add("installation", doctor_objects.find_installation(engine))
+                _examine_work_if_possible(report, engine)
         finally:
             engine.dispose()
     except (DatabaseError, ConfigurationError) as error:
@@ -103,13 +104,27 @@ def _has_schema(engine: Engine) -> bool:
     return True
 
 
+def _examine_work_if_possible(report: Report, engine: Engine) -> None:
+    """Examine the work; if objects of the schema are missing, that may fail."""
+    try:
+        _examine_work(report, engine)
+    except DatabaseError:
+        if not any(each.level is Level.FAULT for each in report.sections["installation"]):
+            raise
+        left_out = note(
+            "corpora and workers were not examined", "mend the schema, and run doctor again"
+        )
+        report.add("behind", [left_out])
+
+
 def _examine_work(report: Report, engine: Engine) -> None:
-    from textsim_db.cli import doctor_sources
+    from textsim_db.cli import doctor_sources, doctor_workers
     from textsim_db.database import Database
 
     db = Database(engine, owned=False)
     workers = doctor_sources.read_workers(db)
     report.add("running", doctor_sources.find_workers(db, workers))
+    report.add("running", doctor_workers.find_progress(db))
     report.add("behind", doctor_sources.find_behind(db, workers))
 
 

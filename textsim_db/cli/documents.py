@@ -51,8 +51,8 @@ def index(
             "--kind",
             parser=choice_of(Kind),
             metavar="|".join(Kind),
-            help="Format of the files. auto: .jsonl and .csv are read as such, any other file is "
-            "one document. Each may be gzip'ed (.gz).",
+            help="Format of the files. auto: .jsonl, .csv, .tsv and .parquet are read as such, any "
+            "other file is one document. Each may be gzip'ed (.gz).",
         ),
     ] = Kind.AUTO,
     key: Annotated[

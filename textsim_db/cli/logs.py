@@ -24,6 +24,7 @@ from textsim_db.errors import shown, suggestion
 LEVELS = ("debug", "info", "warning", "error")
 COMMANDS = "textsim_db.cli"
 COMPILER = "textsim_db.text.numba_compiler"
+SEARCHES = "textsim_db.read.missed_matches"
 LIBRARY = "textsim_db"
 _STANDARD = {*vars(logging.makeLogRecord({})), "message", "asctime", "taskName"}
 
@@ -63,8 +64,8 @@ class PlainFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the message."""
-        is_for_the_user = record.name == COMPILER and record.levelno == logging.INFO
-        if record.name != COMMANDS and not is_for_the_user:
+        is_announcement = record.name == COMPILER and record.levelno == logging.INFO
+        if record.name not in (COMMANDS, SEARCHES) and not is_announcement:
             return _harmless(super().format(record))
         mark = "error: " if record.levelno >= logging.ERROR else ""
         return _harmless(mark + record.getMessage())

@@ -114,6 +114,8 @@ def plan(
         result = _plan_corpus_to_come(settings, words, documents, background)
     else:
         result = _plan_existing_corpus(corpus, settings, sample, seed, database_url)
+    if plot is not None:  # first, because a program that reads the output may end the command
+        _draw_curves(plot, result)
     if result.report is not None:
         _write_report(result.report, result.banding, form)
     _write_options(result.options, result.threshold, every, form)
@@ -124,8 +126,6 @@ def plan(
         _advise_bands(result.options)
     if clients is not None or result.is_unique:
         _write_locks(result, _CLIENTS if clients is None else clients)
-    if plot is not None:
-        _draw_curves(plot, result)
 
 
 class _Plan(NamedTuple):

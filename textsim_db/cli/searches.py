@@ -9,6 +9,7 @@ import typer
 
 from textsim_db.cli.connections import connect
 from textsim_db.cli.messages import count, print_message
+from textsim_db.cli.one_text import read_one_text
 from textsim_db.cli.options import (
     CorpusName,
     DatabaseUrl,
@@ -18,7 +19,6 @@ from textsim_db.cli.options import (
     positive_number,
 )
 from textsim_db.cli.output import Format, FormatOption, write
-from textsim_db.errors import shown
 
 if TYPE_CHECKING:
     from textsim_db.corpus import Corpus
@@ -37,12 +37,12 @@ MeasureOption = Annotated[
         "similarity, or the greatest distance.",
     ),
 ]
-Limit = Annotated[
-    int,
+MaxResults = Annotated[
+    int | None,
     typer.Option(
         parser=positive_number,
         metavar="NUMBER",
-        help="Print at most this many results, the most similar first.",
+        help="Print at most this many results, the most similar first. Default: all.",
     ),
 ]
 
@@ -60,7 +60,7 @@ def query(
         typer.Option(metavar="PATH", help='Read the text from a file; "-" is standard input.'),
     ] = None,
     threshold: Threshold = None,
-    limit: Limit = 10,
+    max_results: MaxResults = None,
     measure: MeasureOption = _JACCARD,
     language: LanguageLimit = None,
     form: FormatOption = Format.TABLE,
@@ -73,17 +73,17 @@ def query(
 
     Examples:
     - `textsim query news "the text to look for" --threshold 0.5`
-    - `textsim query news --file article.txt --limit 3 --format jsonl`
+    - `textsim query news --file article.txt --max-results 3 --format jsonl`
     - `textsim query news "the text" --measure cosine --threshold 0.9`
 
     """
     if (text is None) == (file is None):
         raise typer.BadParameter("give either a text or --file", param_hint="TEXT")
     name = "-" if text == "-" else file
-    searched = _read_whole(name) if name is not None else str(text)
+    searched = read_one_text(name, "searched for") if name is not None else str(text)
     with connect(database_url) as db:
         opened = db.corpus(corpus)
-        matches = opened.query(searched, threshold, limit, measure, language)
+        matches = opened.query(searched, threshold, max_results, measure, language)
         _write_matches(opened, matches, threshold, measure, form)
 
 
@@ -91,7 +91,7 @@ def neighbours(
     corpus: CorpusName,
     key: Annotated[str, typer.Argument(metavar="KEY", help="Key of the document.")],
     threshold: Threshold = None,
-    limit: Limit = 10,
+    max_results: MaxResults = None,
     measure: MeasureOption = _JACCARD,
     language: LanguageLimit = None,
     form: FormatOption = Format.TABLE,
@@ -105,7 +105,7 @@ def neighbours(
     """
     with connect(database_url) as db:
         opened = db.corpus(corpus)
-        matches = opened.neighbours(key, threshold, limit, measure, language)
+        matches = opened.neighbours(key, threshold, max_results, measure, language)
         _write_matches(opened, matches, threshold, measure, form)
 
 
@@ -169,34 +169,16 @@ def clusters(
     print_message(f"{count(len(similar), 'cluster')} of {count(documents, 'document')} found")
 
 
-def _read_whole(name: str) -> str:
-    from textsim_db.files.file_kinds import Kind, kind_of
-    from textsim_db.files.read_documents import read_text
-
-    text = read_text(name)
-    if name != "-" and kind_of(name) is not Kind.TEXT:
-        print_message(f"{shown(name)} is searched for as one text, not document by document")
-    return text
-
-
 def _write_matches(
     corpus: Corpus, matches: list[Match], threshold: float | None, measure: str, form: Format
 ) -> None:
     rows = ((match.similarity, match.estimate, match.key) for match in matches)
     if write((_column(measure), "estimate", "key"), rows, form):
         return
-    config = corpus.config
-    if measure != _JACCARD:
-        print_message("no candidate reaches the threshold; candidates share a bucket with the text")
-        return
-    if threshold is None or threshold >= config.threshold:
-        print_message("no document is that similar")
-        return
-    probability = min(config.probability(threshold), 0.999)
-    print_message(
-        f"no document was found. The corpus was created for similarities of {config.threshold:g} and "
-        f"above: it finds {probability:.1%} of the documents at {threshold:g}"
+    is_complete = measure == _JACCARD and (
+        threshold is None or threshold >= corpus.config.threshold
     )
+    print_message("no document is that similar" if is_complete else "no candidate is that similar")
 
 
 def _column(measure: str) -> str:

@@ -57,13 +57,13 @@ def stats(
         opened = db.corpus(corpus)
         with progress("reading", "documents") as show:
             statistics = opened.statistics(words, sample, seed, show, language)
+    if plot is not None:  # first, because a program that reads the output may end the command
+        recall_plots.corpus(plot, corpus, statistics)
+        print_message(f"drawn: {shown(plot)}")
     if form is Format.TABLE:
         _show(statistics)
     else:
         print(json.dumps(dataclasses.asdict(statistics), ensure_ascii=False))
-    if plot is not None:
-        recall_plots.corpus(plot, corpus, statistics)
-        print_message(f"drawn: {shown(plot)}")
 
 
 def _show(statistics: Statistics) -> None:

@@ -16,14 +16,16 @@ from textsim_db.cli.connections import connect, each_corpus
 from textsim_db.cli.messages import count, print_message
 from textsim_db.cli.options import DatabaseUrl, OptionalCorpus, number_option
 from textsim_db.cli.output import Format, FormatOption, write
+from textsim_db.errors import shown
 
 if TYPE_CHECKING:
     from textsim_db.corpus import ManagedCorpus
     from textsim_db.database import Database
-    from textsim_db.results import Activity, Failure, Source, Status
+    from textsim_db.results import Activity, Failure, Source, Status, WorkerState
 
 _LATE_SECONDS = 60
 _LONGEST_WATCH = 86400
+_WORKER_COLUMNS = ("worker", "state", "last_claim", "last_write", "last_error")
 _SHOWN_ERRORS = 3
 """The last errors of each corpus."""
 
@@ -49,8 +51,8 @@ def status(
 
     It prints for each corpus: indexed documents; pending documents, which wait for a worker; the age
     of the oldest change; and failed documents, which were set aside. "about" marks an estimated number,
-    which is shown while a table is compared with its documents. Then it prints the tables, the last
-    errors, and warnings.
+    which is shown while a table is compared with its documents. Then it prints the tables, the workers
+    with their progress, the last errors, and warnings.
 
     Examples:
     - `textsim status`
@@ -139,6 +141,7 @@ class _Sample:
 
     states: list[State]
     sources: list[Source]
+    workers: list[WorkerState]
     has_rates: bool
     taken: float = field(default_factory=time.monotonic)
 
@@ -154,7 +157,9 @@ class _Sample:
     def as_object(self) -> dict[str, object]:
         """Return the sample as a JSON object."""
         corpora = [self._corpus_object(state) for state in self.states]
-        return {"time": datetime.now(UTC).isoformat(timespec="milliseconds"), "corpora": corpora}
+        workers = [worker._asdict() for worker in self.workers]
+        time = datetime.now(UTC).isoformat(timespec="milliseconds")
+        return {"time": time, "corpora": corpora, "workers": workers}
 
     def _corpus_object(self, state: State) -> dict[str, object]:
         oldest = state.status.oldest_pending
@@ -175,7 +180,7 @@ def _samples(db: Database, corpus: str | None, watch: float | None) -> Iterator[
     while True:
         states = [state for _, state in each_corpus(db, corpus, _state)]
         sources = [source for source in db.sources() if corpus in (None, source.corpus)]
-        sample = _Sample(states, sources, has_rates=watch is not None)
+        sample = _Sample(states, sources, db.workers(), has_rates=watch is not None)
         if before is not None:
             sample.set_rates(before)
         yield sample
@@ -200,10 +205,30 @@ def _show(sample: _Sample, form: Format) -> None:
     write(columns, rows, form)
     if form is Format.TABLE:
         write(("corpus", "table", "key", "text", "mode"), sample.sources, form)
+        write(_WORKER_COLUMNS, [_worker_row(worker) for worker in sample.workers], form)
         write(Error._fields, [error for state in sample.states for error in state.errors], form)
     for state in sample.states:
+        if state.status.as_text:
+            print_message(as_text_note(state.corpus, state.status))
         for problem in state.status.problems:
             print_message(problem, logging.WARNING)
+
+
+def _worker_row(worker: WorkerState) -> tuple[str, ...]:
+    claimed, wrote = (
+        "" if age is None else f"{age:,.1f} s ago" for age in (worker.claimed, worker.wrote)
+    )
+    state = f"{worker.step} for {worker.step_seconds:,.0f} s" if worker.is_busy else worker.step
+    return (f"{worker.host}:{worker.process}", state, claimed, wrote, worker.error or "")
+
+
+def as_text_note(corpus: str, status: Status) -> str:
+    """Return what ids would save for the documents that are stored as text."""
+    saved = "" if status.saved_by_ids is None else f" (about {status.saved_by_ids / 1e6:,.1f} MB)"
+    return (
+        f'corpus "{shown(corpus)}": {count(status.as_text, "document")} stored as text; textsim worker '
+        f"or CALL textsim.index_pending('{shown(corpus)}') gives their words ids, which save room{saved}"
+    )
 
 
 def _row(state: State, form: Format) -> tuple[Any, ...]:

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from textsim_db.results import ChangeReport
     from textsim_db.sync.worker import Worker
 
-_GRACE_SECONDS = 5.0
-"""Less than the 10 s after which container runtimes follow SIGTERM by SIGKILL."""
+_GRACE_SECONDS = 8.0
+"""Longer than the worker's own grace, less than the 10 s after which container runtimes send SIGKILL."""
 _LISTEN_POLL_SECONDS = 1.0
 
 
@@ -89,7 +89,9 @@ def worker(
 
 
 def _run(db: Database, indexer: Worker, once: bool) -> ChangeReport:
-    address = db.engine.url.render_as_string(hide_password=True)
+    from textsim_db.db.engine import public_url
+
+    address = public_url(db.engine.url)
     log.info("working for %s", address, extra={"database": address})
     if not db.sources():
         log.info("no table is attached; to attach a table: textsim attach CORPUS TABLE")
@@ -120,8 +122,8 @@ def _stopped_by_signals(indexer: Worker) -> Iterator[None]:
 def _end_process(indexer: Worker, stop: Stop, ended: threading.Event) -> None:
     """End the process if the batch is not finished soon after the worker was stopped.
 
-    A kernel and a statement cannot be interrupted, and the largest texts take minutes. The server
-    rolls the transaction back, as if the worker had been killed.
+    A kernel cannot be interrupted, and the largest texts take minutes. The server rolls the transaction
+    back, as if the worker had been killed.
     """
     stop.wait(float("inf"))
     if not ended.wait(_GRACE_SECONDS):

@@ -39,18 +39,16 @@ class Kept(NamedTuple):
 
 
 class _Chains(NamedTuple):
-    """The kept documents of each bucket.
-
-    An entry is one bucket of one document. table: the last entry that was added to each bucket.
-    previous: by entry, the entry that was added to the same bucket before it, or -1. documents: the
-    document of each entry. met_by: by document, the last document that had it as a candidate; a
-    document is no candidate up to that one.
-    """
+    """The kept documents of each bucket. An entry is one bucket of one document."""
 
     table: HashTable
+    """The last entry that was added to each bucket."""
     previous: Int64Array
+    """By entry, the entry that was added to the same bucket before it, or -1."""
     documents: Int64Array
-    met_by: Int64Array
+    """The document of each entry."""
+    last_visit: Int64Array
+    """By document, the last document that was compared with it. An earlier one is not compared."""
 
 
 def keep_representatives(
@@ -65,7 +63,7 @@ def keep_representatives(
     buckets: only documents that share a bucket are compared. The first settled documents are all kept.
     A document that is not kept is assigned to the most similar kept document; ties go to the document
     that comes first. replaced: (documents,), the settled document that each document replaces if it is
-    kept, or -1. It is not compared with it, and neither is any later document.
+    kept, or -1. A replaced document is compared neither with its replacement nor with a later document.
     """
     if replaced is None:
         replaced = np.full(len(rows.shingle_counts), -1, np.int64)
@@ -122,7 +120,7 @@ def _add_to_chains(chains: _Chains, buckets: Buckets, document: int) -> None:
 def _take_out(chains: _Chains, replaced: int, until: int) -> None:
     """Let a document, if it is not -1, be no candidate up to the document until."""
     if replaced >= 0:
-        chains.met_by[replaced] = max(chains.met_by[replaced], until)
+        chains.last_visit[replaced] = max(chains.last_visit[replaced], until)
 
 
 @inlined_kernel
@@ -147,9 +145,9 @@ def _find_candidates(
         while entry >= 0:
             other = chains.documents[entry]
             entry = chains.previous[entry]
-            if chains.met_by[other] >= document:
+            if chains.last_visit[other] >= document:
                 continue
-            chains.met_by[other] = document
+            chains.last_visit[other] = document
             if may_reach(threshold, counts[document], counts[other]):
                 candidates[count] = other
                 count += 1

@@ -38,29 +38,27 @@ class Index(NamedTuple):
 
 
 class Overlaps(NamedTuple):
-    """The pairs of a sample and other documents.
-
-    histogram: pairs by hundredths of similarity. few, many: of each close pair, the number of the
-    document in the sample and the number of the other document.
-    """
+    """The pairs of a sample and all documents."""
 
     histogram: Int64Array
+    """Pairs by hundredths of similarity."""
     few: Int64Array
+    """The number in the sample of one document of each close pair."""
     many: Int64Array
+    """The number of the other document of each close pair."""
 
 
 class _Shared(NamedTuple):
-    """The shingles that one document at a time shares with the documents of the sample.
-
-    hashes: room for the hashes of the document's shingles. counted: the last document in which each
-    shingle of the index was counted. counts: shared shingles by document of the sample; all are 0
-    when the next document starts. owners: the documents of the sample that share a shingle.
-    """
+    """The shingles that one document at a time shares with the documents of the sample."""
 
     hashes: HashArray
+    """Space for the hashes of the document's shingles."""
     counted: Int64Array
+    """The last document in which each shingle of the index was counted."""
     counts: Int64Array
+    """Shared shingles by document of the sample; all are 0 when the next document starts."""
     owners: Int64Array
+    """The documents of the sample that share a shingle."""
 
 
 def make_index(rows: Rows) -> Index:

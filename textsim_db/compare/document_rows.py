@@ -12,17 +12,16 @@ from textsim_db.text.numba_compiler import inlined_kernel
 
 
 class Rows(NamedTuple):
-    """Several documents, each a row of word ids or code points.
-
-    tokens: int32, the tokens of all documents, one document after another; offsets:
-    (documents + 1,), the start of each document; shingle_counts: (documents,), the distinct shingles
-    of each document, read from the database and perhaps damaged; n: tokens in a shingle.
-    """
+    """Several documents, each a row of word ids or code points."""
 
     tokens: Int32Array
+    """The tokens of all documents, one document after another."""
     offsets: Int64Array
+    """The bounds of each document: (documents + 1,)."""
     shingle_counts: Int64Array
+    """The distinct shingles of each document, read from the database and perhaps damaged."""
     n: int
+    """Tokens in a shingle."""
 
 
 def concatenated(rows: Rows, others: Rows) -> Rows:

@@ -29,19 +29,19 @@ from textsim_db.text.numba_compiler import inlined_kernel, kernel
 
 
 class ShingleSet(NamedTuple):
-    """The distinct shingles of one document at a time, to compare other documents with.
-
-    table: the first place of each shingle in the document. start: the first token of the document.
-    width: tokens in a shingle. counted: by place, the mark of the last call that counted its shingle.
-    other_hashes: room for the hashes of another document.
-    """
+    """The distinct shingles of one document at a time, to compare other documents with."""
 
     table: HashTable
+    """The first place of each shingle in the document."""
     document: int
     start: int
+    """The first token of the document."""
     width: int
+    """Tokens in a shingle."""
     counted: Int64Array
+    """By place, the mark of the last call that counted its shingle."""
     other_hashes: HashArray
+    """Space for the hashes of another document."""
 
 
 def jaccard_pairs(rows: Rows, left: Int64Array, right: Int64Array) -> FloatArray:

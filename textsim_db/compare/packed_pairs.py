@@ -19,14 +19,12 @@ _SIGN = 2**31
 
 
 class Members(NamedTuple):
-    """The documents of several buckets.
-
-    ids: int32, one bucket after another, sorted in each; a document that has a bucket twice is in it
-    twice. offsets: (buckets + 1,), the bounds of each bucket.
-    """
+    """The documents of several buckets."""
 
     ids: Int32Array
+    """The ids of one bucket after another, sorted in each; a repeated bucket repeats its document."""
     offsets: Int64Array
+    """The bounds of each bucket: (buckets + 1,)."""
 
     @property
     def sizes(self) -> Int64Array:

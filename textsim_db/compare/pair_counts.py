@@ -39,20 +39,20 @@ class Listed(NamedTuple):
 
 
 class _Rows(NamedTuple):
-    """Band rows, bucket by bucket and document by document.
-
-    documents: (rows,), the number of the document of each row. is_last: (rows,), whether a row is the
-    last of its bucket. places: the places of the rows of each document of the part; offsets:
-    (documents + 1,). sizes: (documents,), the shingles of each document, in an exact corpus. small: two
-    documents with more shingles together are no candidates with fewer rows than MOST_SHARED.
-    """
+    """Band rows, bucket by bucket and document by document."""
 
     documents: Int32Array
+    """The number of the document of each row: (rows,)."""
     is_last: BoolArray
+    """Whether a row is the last of its bucket: (rows,)."""
     places: Int32Array
+    """The places of the rows of each document of the part."""
     offsets: Int64Array
+    """The bounds of each document in places: (documents + 1,)."""
     sizes: Int32Array
+    """In an exact corpus, the shingles of each document: (documents,)."""
     small: int
+    """If two documents have more shingles than this together, they must share MOST_SHARED rows."""
 
 
 class _Output(NamedTuple):

@@ -33,31 +33,32 @@ _ANY_NUMBER = np.int64(2**31)
 
 
 class _Prefixes(NamedTuple):
-    """The rarest shingles of each document: keys and the documents that own them, (entries,) each.
-
-    others: (documents,), the shingles of each document that are not in its prefix.
-    """
+    """The rarest shingles of each document."""
 
     keys: HashArray
+    """The hashes of the shingles: (entries,)."""
     owners: Int64Array
+    """The document of each shingle: (entries,)."""
     others: Int64Array
+    """The shingles of each document that are not in its prefix: (documents,)."""
 
 
 class _Lists(NamedTuple):
-    """The documents of each key as one list after another, and the entries of each document.
-
-    owners, starts: (entries,), the document of an entry, and the start of its key's list. by_owner:
-    (entries,), the numbers of the entries sorted by document; bounds: (documents + 1,), the start of
-    each document in by_owner. groups, shingle_counts, others: (documents,).
-    """
+    """The documents of each key as one list after another, and the entries of each document."""
 
     owners: Int64Array
+    """The document of each entry: (entries,)."""
     starts: Int64Array
+    """The start of the list of each entry's key: (entries,)."""
     by_owner: Int64Array
+    """The numbers of the entries, sorted by document: (entries,)."""
     bounds: Int64Array
+    """The start of each document in by_owner: (documents + 1,)."""
     groups: Int64Array
+    """The group of each document."""
     shingle_counts: Int64Array
     others: Int64Array
+    """The shingles of each document that are not in its prefix."""
 
 
 def promising_pairs(

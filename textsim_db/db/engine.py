@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any, cast
+from urllib.parse import unquote
 
 import psycopg
 import sqlalchemy
@@ -14,7 +16,7 @@ from sqlalchemy import Engine
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.pool import AssertionPool, SingletonThreadPool, StaticPool
 
-from textsim_db.db import connections, statements
+from textsim_db.db import connections, statements, supervision
 from textsim_db.db.connections import ENCODING, lend
 from textsim_db.errors import ConfigurationError, DatabaseError, DatabaseUnavailable
 
@@ -30,6 +32,15 @@ _SILENCE = {
     "keepalives_interval": "10",
     "tcp_user_timeout": "60000",
 }
+
+_ADDRESS = re.compile(
+    r"(?P<user>[^:/?@]*(:[^@]*)?@)?(?P<hosts>[^/?@]*)(?P<tail>([/?].*)?)", re.DOTALL
+)
+_HOST = re.compile(r"(\[(?P<ip>[^]]*)]|(?P<name>[^:[\]]*))(:(?P<port>[0-9]*))?")
+_UNREADABLE = (
+    "the address of the database cannot be read; expected an address such as "
+    "postgresql://user@host/name, with special characters of a password written as %40, %2F ..."
+)
 
 _LOST = (
     pg.AdminShutdown,
@@ -61,15 +72,46 @@ def sqlalchemy_url(address: str) -> URL:
         )
     try:
         rest.encode()
-        url = make_url(f"postgresql+psycopg://{rest}")
+        url = _join_hosts(_parse(rest))
         # Impossible ports and host names fail here, before anything connects to them.
         _, arguments = url.get_dialect()().create_connect_args(url)
         for host in str(arguments.get("host", "")).split(","):
             if not host.startswith(("/", "@")):
                 host.encode("idna")
+            if "@" in host[1:]:
+                raise ConfigurationError(_UNREADABLE)
     except (sqlalchemy.exc.ArgumentError, ValueError) as error:
         # The error itself may quote a part of a password, so it is not kept as the cause.
         raise ConfigurationError(_reason(rest, error)) from None
+    return url
+
+
+def _parse(rest: str) -> URL:
+    """Read an address without its scheme; SQLAlchemy itself cannot read host1:port1,host2:port2."""
+    match = _ADDRESS.fullmatch(rest)
+    places = [] if match is None else match["hosts"].split(",")
+    parts = [part for part in map(_HOST.fullmatch, places) if part is not None]
+    if len(parts) < len(places):
+        raise ValueError("a port is not a number")
+    if match is None or len(parts) == 1:
+        return make_url(f"postgresql+psycopg://{rest}")
+    url = make_url(f"postgresql+psycopg://{match['user'] or ''}{match['tail']}")
+    if "host" in url.query:  # libpq prefers it
+        return url
+    hosts = ",".join(unquote(part["ip"] or part["name"]) for part in parts)
+    ports = ",".join(part["port"] or "" for part in parts)
+    return url.update_query_dict({"host": hosts} | ({"port": ports} if ports.strip(",") else {}))
+
+
+def _join_hosts(url: URL) -> URL:
+    """Return an address whose several hosts are written as libpq reads them: host=a,b&port=1,2."""
+    host, port = url.query.get("host"), url.query.get("port")
+    if isinstance(host, str) and isinstance(port, str) and "," in host and "," not in port:
+        return url.update_query_dict({"port": ",".join([port] * len(host.split(",")))})
+    if isinstance(host, tuple):
+        _, arguments = url.get_dialect()().create_connect_args(url)
+        names = [name for name in ("host", "port") if arguments.get(name)]
+        return url.update_query_dict({name: arguments[name] for name in names})
     return url
 
 
@@ -78,23 +120,32 @@ def _reason(rest: str, error: Exception) -> str:
 
     The user and the password end at the last "@". Parameters after a "?" may hold a password too.
     """
-    place = rest.rpartition("@")[2].partition("?")[0]
-    host, colon, port = place.partition("/")[0].rpartition(":")
-    if colon and "]" not in port and not port.isdecimal():
-        return (
-            f'the address of the database cannot be read: the port "{port}" of the host "{host}" is not '
-            "a number; expected an address such as postgresql://user@host:5432/name"
-        )
-    return f"the address of the database cannot be read: {error}"
+    hosts = rest.rpartition("@")[2].partition("?")[0].partition("/")[0]
+    for place in hosts.split(","):
+        host, colon, port = place.rpartition(":")
+        if colon and port and "]" not in port and not (port.isascii() and port.isdigit()):
+            return (
+                f'the address of the database cannot be read: the port "{port}" of the host "{host}" '
+                "is not a number; expected an address such as postgresql://user@host:5432/name"
+            )
+    if isinstance(error, UnicodeError | sqlalchemy.exc.ArgumentError):
+        return f"the address of the database cannot be read: {error}"
+    return _UNREADABLE
 
 
 def plain_url(url: URL) -> str:
     """Return the address for psql and other clients of libpq, with the password."""
-    address = url.set(drivername="postgresql").render_as_string(hide_password=False)
+    address = _join_hosts(url).set(drivername="postgresql").render_as_string(hide_password=False)
     # libpq accepts neither the spaces that SQLAlchemy leaves in names of roles, nor the plus signs that
     # SQLAlchemy writes for spaces in options.
     address, mark, query = address.partition("?")
     return address.replace(" ", "%20") + mark + query.replace("+", "%20")
+
+
+def public_url(url: URL) -> str:
+    """Return the address without its passwords, to show it."""
+    hidden = {name: "***" for name in url.query if "password" in name}
+    return url.update_query_dict(hidden).render_as_string(hide_password=True)
 
 
 def open_engine(address: str, application_name: str = APPLICATION_NAME) -> Engine:
@@ -203,13 +254,16 @@ def transaction(engine: Engine) -> Iterator[Connection]:
     """Lend a connection in a transaction that commits at the end, or rolls back on an error.
 
     The transaction is READ COMMITTED, even if the role or the user's engine has another default. After
-    waiting for a lock it must see the rows that were committed meanwhile.
+    waiting for a lock it must see the rows that were committed meanwhile. A transaction of a worker is
+    supervised.
     """
+    supervisor = supervision.current()
     with lend(engine) as connection:
         before = connection.isolation_level
         connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
         try:
-            with connection.transaction():
+            limits = nullcontext() if supervisor is None else supervisor.limiting(connection)
+            with connection.transaction(), limits:
                 yield connection
         finally:
             if connections.is_idle(connection):

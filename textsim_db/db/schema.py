@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, LiteralString
+from typing import TYPE_CHECKING, Any, LiteralString, NamedTuple
 
 import psycopg
 import sqlalchemy
@@ -35,6 +36,8 @@ else:
 log = logging.getLogger(__name__)
 
 OLDEST_SERVER = 14
+_UPDATE = "ALTER EXTENSION textsim UPDATE"
+_DROP = "DROP EXTENSION textsim CASCADE"
 _LOCK = 7_310_583_202_611_201  # an arbitrary number; the lock lets only one migration run at a time
 
 
@@ -90,7 +93,7 @@ def current(connection: Connection) -> str | None:
 
 def check_installed(engine: Engine) -> None:
     """Raise SchemaError unless the database has the schema of this version."""
-    database, revision = _installed(engine)
+    database, revision, as_extension = _installed(engine)
     if revision is None:
         raise SchemaError(
             f'database "{database}" has no schema textsim; to install it, run: textsim db install '
@@ -99,17 +102,28 @@ def check_installed(engine: Engine) -> None:
     if revision != head():
         raise SchemaError(
             f'database "{database}" has the schema at revision {revision}; this version of textsim-db '
-            f"needs {head()}: {way_out()}"
+            f"needs {head()}: {way_out(as_extension)}"
         )
 
 
-def way_out() -> str:
+def is_extension(connection: Connection) -> bool:
+    """Return whether CREATE EXTENSION has created the schema of a database."""
+    return bool(_answer(connection, statements.IS_EXTENSION))
+
+
+def way_out(as_extension: bool) -> str:
     """Return what to do about a database whose schema is of another revision."""
     if head() != first_revision():
-        return "run textsim db upgrade, or use the version of textsim-db that matches"
+        command = f"{_UPDATE} in SQL" if as_extension else "textsim db upgrade"
+        return f"run {command}, or use the version of textsim-db that matches"
+    commands = (
+        f"{_DROP}; CREATE EXTENSION textsim (in SQL)"
+        if as_extension
+        else "textsim db downgrade base && textsim db install"
+    )
     return (
         "before the first release a schema is not upgraded; to remove it with all its corpora and "
-        "create it anew, run: textsim db downgrade base && textsim db install"
+        f"create it anew, run: {commands}"
     )
 
 
@@ -119,18 +133,43 @@ def ensure_installed(engine: Engine) -> None:
         upgrade(engine)
 
 
-def _installed(engine: Engine) -> tuple[str, str | None]:
-    """Return the name of the database and the revision of its schema."""
+def _installed(engine: Engine) -> tuple[str, str | None, bool]:
+    """Return the name of the database, the revision of its schema, and whether it is an extension."""
     with database_errors(), autocommit(engine) as connection:
         database = connection.info.dbname
         try:
-            return database, current(connection)
+            return database, current(connection), is_extension(connection)
         except psycopg.errors.InsufficientPrivilege as error:
+            other = other_owner(connection)
             raise SchemaError(
                 f'role "{connection.info.user}" has no right to use the schema textsim in '
-                f'database "{database}"; let the owner of the schema call textsim.grant_reader or '
-                "textsim.grant_writer"
+                f'database "{database}"; '
+                + (
+                    f"{other.fault}: {other.remedy}"
+                    if other
+                    else "let the owner of the schema call textsim.grant_reader or textsim.grant_writer"
+                )
             ) from error
+
+
+class OtherOwner(NamedTuple):
+    """A fault, that a role owns objects in another role's schema; and the statement that mends it."""
+
+    fault: str
+    remedy: str
+
+
+def other_owner(connection: Connection) -> OtherOwner | None:
+    """Return that the schema and objects in it have different owners, or None."""
+    row = connection.execute(statements.OTHER_OWNER).fetchone()
+    if row is None:
+        return None
+    owner, other, objects = row
+    return OtherOwner(
+        f"{owner} owns the schema textsim, and {other} owns {objects} objects in it, as after a "
+        "restore by another role; functions with the rights of one fail on tables of the other",
+        f"as a superuser: SELECT textsim.set_owner({sql.Literal(owner).as_string()})",
+    )
 
 
 def _answer(connection: Connection, statement: LiteralString) -> Any:
@@ -142,21 +181,43 @@ def _answer(connection: Connection, statement: LiteralString) -> Any:
 def upgrade(engine: Engine) -> str:
     """Install the schema or upgrade it to the newest revision; return that revision.
 
-    Raises SchemaError if the server is not suitable; see check_server().
+    If objects of the schema are missing or changed, they are created again; see mending_script().
+    Raises SchemaError if the server is not suitable, see check_server(), or if the schema is an
+    extension of another revision.
     """
     import alembic.command
 
+    database, revision, as_extension = _installed(engine)
+    if as_extension and revision != head():
+        raise SchemaError(
+            f'the schema textsim in database "{database}" is an extension at revision {revision}; this '
+            f"version of textsim-db needs {head()}: {way_out(as_extension)}"
+        )
     with _changing(engine) as (connection, config):
         check_server(connection)
         alembic.command.upgrade(config, "head")
+        if _is_damaged(connection):
+            _run_script(connection, mending_script())
+            log.warning("created the missing or changed objects of the schema textsim again")
     log.info("the schema textsim is at revision %s", head(), extra={"revision": head()})
     return head()
 
 
 def downgrade(engine: Engine, revision: str = "base") -> None:
-    """Downgrade the schema to a revision; "base" removes the schema with all its data."""
+    """Downgrade the schema to a revision; "base" removes the schema with all its data.
+
+    Raises SchemaError, before anything is removed, if the schema is an extension, or if an object
+    outside of the schema depends on it.
+    """
     import alembic.command
 
+    database, _, as_extension = _installed(engine)
+    if as_extension:
+        statement = _DROP if revision == "base" else f"{_UPDATE} TO '{revision}'"
+        raise SchemaError(
+            f'the schema textsim in database "{database}" is an extension, and nothing was changed; in '
+            f"SQL, as the owner of the extension, run: {statement}"
+        )
     if revision == "base":
         _remove(engine)
         return
@@ -169,10 +230,9 @@ def _remove(engine: Engine) -> None:
     with database_errors(), autocommit(engine) as connection:
         if not _answer(connection, statements.HAS_SCHEMA):
             return
-        if view := connection.execute(statements.VIEW_OVER_SCHEMA).fetchone():
+        if dependent := _answer(connection, statements.DEPENDENT_ON_SCHEMA):
             raise SchemaError(
-                f"{view[0].lower()} {view[1]} reads the schema textsim; drop the view first: "
-                f"DROP {view[0]} {view[1]}"
+                f"{dependent} uses the schema textsim, and nothing was changed; drop it first"
             )
         if _answer(connection, statements.HAS_CORPORA):
             for (corpus_id,) in connection.execute(statements.CORPUS_IDS).fetchall():
@@ -195,15 +255,38 @@ def _remove_corpus(connection: Connection, corpus_id: int) -> None:
     connection.execute(sql.SQL(statements.DROP_RELATIONS).format(*relations))
 
 
+def _is_damaged(connection: sqlalchemy.Connection) -> bool:
+    """Say whether the catalog differs from the record of the installation, or cannot be compared."""
+    try:
+        with connection.begin_nested():
+            return bool(connection.exec_driver_sql(statements.IS_DAMAGED).scalar_one())
+    except sqlalchemy.exc.ProgrammingError:  # the function that reads the catalog is damaged
+        return True
+
+
+def mending_script() -> str:
+    """Return the schema as statements that create what is missing, and replace functions and views.
+
+    Tables that exist stay as they are.
+    """
+    replaced = re.sub(r"(?m)^CREATE (FUNCTION|PROCEDURE|VIEW) ", r"CREATE OR REPLACE \1 ", _files())
+    return re.sub(r"(?m)^CREATE (TABLE|INDEX|SEQUENCE) ", r"CREATE \1 IF NOT EXISTS ", replaced)
+
+
+def _files() -> str:
+    """Return the files of the schema, one after another."""
+    files = sorted((resource("sql") / "schema").glob("*.sql"))
+    return "\n".join(file.read_text(encoding="utf-8") for file in files)
+
+
 def script() -> str:
     """Return one SQL script for psql that installs the schema at the newest revision."""
     folder = resource("sql")
-    files = [file.read_text(encoding="utf-8") for file in sorted((folder / "schema").glob("*.sql"))]
     version = (folder / "version.sql").read_text(encoding="utf-8").replace(":revision", head())
     first = (
         "-- textsim-db: the whole schema. Run it with: psql -X -v ON_ERROR_STOP=1 -f FILE\nBEGIN;\n"
     )
-    return "\n".join([first, *files, version, "COMMIT;\n"])
+    return "\n".join([first, _files(), version, "COMMIT;\n"])
 
 
 def check_server(connection: sqlalchemy.Connection) -> None:
@@ -245,6 +328,7 @@ def _changing(engine: Engine) -> Iterator[tuple[sqlalchemy.Connection, Config]]:
     # that were committed meanwhile.
     with (
         database_errors(),
+        _inside_another_migration(),
         engine.execution_options(isolation_level="READ COMMITTED").connect() as connection,
         adapted(connection.connection, autocommit=False),
         connection.begin(),
@@ -255,7 +339,26 @@ def _changing(engine: Engine) -> Iterator[tuple[sqlalchemy.Connection, Config]]:
         try:
             yield connection, config
         except alembic.util.CommandError as error:
-            raise SchemaError(f"the schema cannot be changed: {error}; {way_out()}") from error
+            raise SchemaError(f"the schema cannot be changed: {error}; {way_out(False)}") from error
+
+
+@contextmanager
+def _inside_another_migration() -> Iterator[None]:
+    """Let a revision of an application's own Alembic call install().
+
+    Alembic keeps the running migration in the modules alembic.context and alembic.op, and removes it
+    at the end. So the outer migration is put back.
+    """
+    import alembic.context
+    import alembic.op
+
+    outer = [vars(module).get("_proxy") for module in (alembic.context, alembic.op)]
+    try:
+        yield
+    finally:
+        for proxy in outer:
+            if proxy is not None:
+                proxy._install_proxy()
 
 
 def _config() -> Config:

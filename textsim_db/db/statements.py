@@ -18,6 +18,20 @@ SELECT l.before, pg_catalog.date_part('epoch', l.before::interval), pg_catalog.s
     true)
 FROM (SELECT pg_catalog.current_setting('lock_timeout')) l (before)
 """
+# Each table that a worker reads has an index for it. With these settings the planner uses this index,
+# whatever the statistics say.
+SUPERVISE: Final[LiteralString] = """
+SELECT pg_catalog.set_config(
+        'statement_timeout',
+        CASE WHEN l.before::interval BETWEEN '1us' AND %(limit)s::text::interval
+            THEN l.before ELSE %(limit)s::text END,
+        true),
+    pg_catalog.set_config('plan_cache_mode', 'force_custom_plan', true),
+    pg_catalog.set_config('enable_seqscan', 'off', true),
+    pg_catalog.set_config('enable_hashjoin', 'off', true),
+    pg_catalog.set_config('enable_mergejoin', 'off', true)
+FROM (SELECT pg_catalog.current_setting('statement_timeout')) l (before)
+"""
 WITHOUT_TIME_LIMITS: Final[LiteralString] = """
 SELECT pg_catalog.set_config(name, '0', true) FROM pg_catalog.pg_settings
 WHERE name IN ('statement_timeout', 'transaction_timeout')
@@ -32,17 +46,46 @@ HAS_VERSION: Final[LiteralString] = "SELECT to_regclass('textsim.alembic_version
 VERSION: Final[LiteralString] = "SELECT version_num FROM textsim.alembic_version"
 HAS_SCHEMA: Final[LiteralString] = "SELECT to_regnamespace('textsim') IS NOT NULL"
 HAS_CORPORA: Final[LiteralString] = "SELECT to_regclass('textsim.corpus') IS NOT NULL"
-VIEW_OVER_SCHEMA: Final[LiteralString] = """
-SELECT CASE v.relkind WHEN 'm' THEN 'MATERIALIZED VIEW' ELSE 'VIEW' END, v.oid::regclass::text
-FROM pg_depend d
-JOIN pg_rewrite r ON r.oid = d.objid
-JOIN pg_class v ON v.oid = r.ev_class
-LEFT JOIN pg_class t ON d.refclassid = 'pg_class'::regclass AND t.oid = d.refobjid
-LEFT JOIN pg_proc f ON d.refclassid = 'pg_proc'::regclass AND f.oid = d.refobjid
-WHERE d.classid = 'pg_rewrite'::regclass
-    AND 'textsim'::regnamespace IN (t.relnamespace, f.pronamespace)
-    AND v.relnamespace <> 'textsim'::regnamespace
-ORDER BY 2 LIMIT 1
+IS_EXTENSION: Final[LiteralString] = (
+    "SELECT EXISTS (SELECT FROM pg_catalog.pg_extension WHERE extname = 'textsim')"
+)
+# Functions that run with the rights of their owner need the rights of all tables.
+OTHER_OWNER: Final[LiteralString] = """
+SELECT n.nspowner::regrole::text, o.owner::regrole::text, count(*)
+FROM pg_catalog.pg_namespace n
+CROSS JOIN LATERAL (
+    SELECT r.relowner FROM pg_catalog.pg_class r
+    WHERE r.relnamespace = n.oid AND r.relkind IN ('r', 'v', 'S')
+    UNION ALL
+    SELECT p.proowner FROM pg_catalog.pg_proc p WHERE p.pronamespace = n.oid
+) o (owner)
+WHERE n.nspname = 'textsim' AND o.owner <> n.nspowner
+GROUP BY 1, 2 ORDER BY 3 DESC LIMIT 1
+"""
+# Triggers of attached tables also depend on the schema, and go with it.
+DEPENDENT_ON_SCHEMA: Final[LiteralString] = """
+WITH ours (class, id) AS (
+    SELECT 'pg_class'::regclass, oid FROM pg_class WHERE relnamespace = 'textsim'::regnamespace
+    UNION ALL
+    SELECT 'pg_proc'::regclass, oid FROM pg_proc WHERE pronamespace = 'textsim'::regnamespace
+    UNION ALL
+    SELECT 'pg_type'::regclass, oid FROM pg_type WHERE typnamespace = 'textsim'::regnamespace
+)
+SELECT CASE WHEN r.oid IS NULL THEN pg_describe_object(d.classid, d.objid, d.objsubid)
+    ELSE pg_describe_object('pg_class'::regclass, r.ev_class, 0) END
+FROM ours o
+JOIN pg_depend d ON d.refclassid = o.class AND d.refobjid = o.id
+LEFT JOIN pg_rewrite r ON d.classid = 'pg_rewrite'::regclass AND r.oid = d.objid
+LEFT JOIN pg_attrdef a ON d.classid = 'pg_attrdef'::regclass AND a.oid = d.objid
+LEFT JOIN pg_constraint c ON d.classid = 'pg_constraint'::regclass AND c.oid = d.objid
+LEFT JOIN pg_trigger t ON d.classid = 'pg_trigger'::regclass AND t.oid = d.objid
+WHERE d.deptype = 'n'
+    AND t.tgfoid IS DISTINCT FROM o.id
+    AND NOT EXISTS (
+        SELECT FROM ours x
+        WHERE (x.class, x.id) = (d.classid::regclass, d.objid) OR x.class = 'pg_class'::regclass
+            AND x.id = coalesce(r.ev_class, a.adrelid, nullif(c.conrelid, 0), t.tgrelid))
+ORDER BY 1 LIMIT 1
 """
 CORPUS_IDS: Final[LiteralString] = "SELECT id FROM textsim.corpus ORDER BY id"
 SOURCE_IDS: Final[LiteralString] = "SELECT id FROM textsim.source WHERE corpus_id = %s"
@@ -58,6 +101,14 @@ HASH_BANDS: Final[LiteralString] = (
     "SELECT ARRAY[(hash_array_extended('{7,-32768}'::smallint[], 0) << 32) >> 32, "
     "(hash_array_extended('{0,12345}'::smallint[], 1) << 32) >> 32]"
 )
+
+IS_DAMAGED: Final[LiteralString] = """
+SELECT EXISTS (
+    SELECT FROM textsim.installed i
+    WHERE NOT EXISTS (
+        SELECT FROM textsim._catalog() c
+        WHERE c.kind = i.kind AND c.name = i.name AND c.definition = i.definition))
+"""
 
 # Corpora
 

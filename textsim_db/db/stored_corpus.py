@@ -116,10 +116,19 @@ def load(engine: Engine, name: str, check_golden: bool = True) -> StoredCorpus:
 
     Without check_golden only the number of the recipe is compared, and no kernel is loaded.
     """
+    return _checked(_named_row(engine, name), check_golden)
+
+
+def load_unchecked(engine: Engine, name: str) -> StoredCorpus:
+    """Load a corpus of any recipe, to examine it; raises CorpusNotFound."""
+    return replace(_corpus(_named_row(engine, name)), is_checked=False)
+
+
+def _named_row(engine: Engine, name: str) -> dict[str, Any]:
     row = _row(engine, statements.CORPUS_BY_NAME, _storable(name))
     if row is None:
         raise CorpusNotFound(name, names(engine))
-    return _checked(row, check_golden)
+    return row
 
 
 def load_number(engine: Engine, number: int) -> StoredCorpus | None:

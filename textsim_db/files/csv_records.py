@@ -1,64 +1,74 @@
-"""CSV: the records of a file, or an error for a malformed record."""
+"""CSV and TSV: the records of a file, or an error for a malformed record; and records as such lines.
+
+TSV is CSV with tabs instead of commas: a value with a tab, a line break or a quotation mark is quoted.
+"""
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import IO, Any
 
-from textsim_db.errors import InputError
+from textsim_db.errors import InputError, shown
 from textsim_db.files import text_lines
-from textsim_db.files.record_reader import RecordReader, expect_names
+from textsim_db.files.record_reader import LineReader, expect_names, type_name
+from textsim_db.files.record_writer import RecordWriter, Values, expect_utf8
 from textsim_db.files.text_lines import decoded, lines
 from textsim_db.text.utf8 import MAX_BYTES
 
 MAX_FIELDS = 1_000_000
+_BYTE_ORDER_MARK = "\ufeff"  # at the start of a file, readers would remove it
+_SEPARATORS = {"\t": "tabs", ";": "semicolons", ",": "commas"}
+_KINDS = {"\t": "tsv", ",": "csv"}
 
 
-class CsvRecords(RecordReader):
+class CsvReader(LineReader):
     """The records of a CSV file after its header, as lists of str; blank lines are skipped.
 
     Raises InputError if the rest of the file cannot be divided into records.
     """
 
+    name = "CSV"
+    delimiter = ","
+    columns: list[str]
+
     def __init__(self, file: IO[bytes]) -> None:
         csv.field_size_limit(max(csv.field_size_limit(), MAX_BYTES))
-        self._lines = _TextLines(file)
-        self._records = csv.reader(self._lines, strict=True)
-        header = _next_record(self._records, self._lines)
+        self._lines = _TextLines(file, self.delimiter.encode())
+        self._records = csv.reader(self._lines, strict=True, delimiter=self.delimiter)
+        header = self._next_record()
         if header is None:
             raise InputError(
                 "the file is empty; expected a first line with the names of the columns"
             )
-        self.header = header
+        self.columns = header
         self.raw_header = self._lines.raw
-        self._places: dict[str, int | None] = {}
+        self._places = {name: place for place, name in reversed(list(enumerate(header)))}
+
+    def choose(self, names: dict[str, str], read_all: bool = False) -> None:
+        """Check that the header has each of the columns once."""
+        expect_names(self.columns, names, "column", self._separator_hint())
 
     def value(self, record: list[str], name: str) -> str | None:
         """Return the value of a column, or None if there is no such column."""
-        if name not in self._places:
-            self._places[name] = self.header.index(name) if name in self.header else None
-        place = self._places[name]
+        place = self._places.get(name)
         return None if place is None else record[place]
 
-    def expect(self, record: Any, names: dict[str, str]) -> None:
-        """Do nothing: expect_columns() has checked the header."""
-
-    def expect_columns(self, names: dict[str, str]) -> None:
-        """Raise InputError if the header lacks one of the columns."""
-        expect_names(self.header, names, "column")
+    def values(self, record: list[str]) -> Values:
+        """Return the values by the names of their columns."""
+        return dict(zip(self.columns, record, strict=True))
 
     def __iter__(self) -> Iterator[tuple[int, bytes, list[str] | InputError]]:
         while True:
             first = self._records.line_num + 1
             record: list[str] | InputError | None
             try:
-                record = _next_record(self._records, self._lines)
+                record = self._next_record()
                 if record is None:
                     return
-                if len(record) not in (0, len(self.header)):
+                if len(record) not in (0, len(self.columns)):
                     raise InputError(
-                        f"the record has {len(record)} columns, but the header has {len(self.header)}"
+                        f"the record has {len(record)} columns, but the header has {len(self.columns)}"
                     )
             except _UnreadableRest as error:
                 raise InputError(f"from line {first} on: {error}") from error
@@ -66,6 +76,80 @@ class CsvRecords(RecordReader):
                 record = error
             if record:
                 yield first, self._lines.raw, record
+
+    def _next_record(self) -> list[str] | None:
+        """Return the next record, empty for a blank line, or None at the end."""
+        self._lines.clear()
+        try:
+            record: list[str] | None = next(self._records, None)
+        except csv.Error as error:
+            if "field larger" in str(error) or "end of data" in str(error):
+                raise _UnreadableRest("a quotation mark is not closed") from error
+            raise InputError(f"malformed {self.name}: {error}") from error
+        if self._lines.error is not None:
+            raise self._lines.error
+        return record
+
+    def _separator_hint(self) -> str | None:
+        """Return what to do if the header holds the separator of another format."""
+        found = [mark for mark in _SEPARATORS if mark in self.columns[0]] if self.columns else []
+        if len(self.columns) != 1 or not found:
+            return None
+        kind = _KINDS.get(found[0])
+        way_out = f": give --kind {kind}" if kind else ""
+        expected, separator = _SEPARATORS[self.delimiter], _SEPARATORS[found[0]]
+        return f"columns are separated by {expected}, not {separator}{way_out}"
+
+
+class TsvReader(CsvReader):
+    """The records of a TSV file after its header, as lists of str; blank lines are skipped."""
+
+    name = "TSV"
+    delimiter = "\t"
+
+
+class CsvWriter(RecordWriter):
+    """Writes records as CSV; null is an empty field, and an empty text is "" in quotation marks."""
+
+    delimiter = ","
+
+    def survey(self, values: Values) -> None:
+        """Note the columns; raise InputError if a value is nested."""
+        self.add_columns(values)
+        for name, value in values.items():
+            self._field(value, name)
+
+    def write(self, records: Iterable[Values], output: IO[bytes]) -> None:
+        """Write a header and a record on each line."""
+        self._expect_columns()
+        output.write(self._line(self._columns.keys(), self._columns))
+        for values in records:
+            output.write(self._line(map(values.get, self._columns), self._columns))
+
+    def _line(self, values: Iterable[Any], names: Iterable[str]) -> bytes:
+        line = self.delimiter.join(map(self._field, values, names))
+        return (line or '""').encode() + b"\n"  # readers skip a blank line
+
+    def _field(self, value: Any, name: str) -> str:
+        if isinstance(value, str):
+            expect_utf8(value, name)
+            marks = (self.delimiter, '"', "\n", "\r", _BYTE_ORDER_MARK)
+            if value and not any(mark in value for mark in marks):
+                return value
+            return '"' + value.replace('"', '""') + '"'
+        if value is None:
+            return ""
+        if isinstance(value, bool):
+            return str(value).lower()
+        if isinstance(value, int | float):
+            return str(value)
+        raise InputError(f'"{shown(name)}" is {type_name(value)}')
+
+
+class TsvWriter(CsvWriter):
+    """Writes records as TSV, with the rules of CSV."""
+
+    delimiter = "\t"
 
 
 class _UnreadableRest(InputError):
@@ -78,8 +162,9 @@ class _TextLines:
     raw: the bytes of the lines since clear(); error: of the first line that is not UTF-8.
     """
 
-    def __init__(self, file: IO[bytes]) -> None:
+    def __init__(self, file: IO[bytes], delimiter: bytes) -> None:
         self._lines = lines(file)
+        self._delimiter = delimiter
         self.error: InputError | None = None
         self._raw = bytearray()  # a list of short lines would take many times their bytes
 
@@ -97,7 +182,7 @@ class _TextLines:
         number, line = next(self._lines)
         if line is None:
             raise _UnreadableRest(f"line {number} is longer than {text_lines.MAX_LINE:,} bytes")
-        if _has_too_many_fields(line, inside=bool(self._raw)):
+        if _has_too_many_fields(line, self._delimiter, inside=bool(self._raw)):
             raise _UnreadableRest(f"line {number} has more than {MAX_FIELDS:,} columns")
         self._raw += line
         try:
@@ -107,33 +192,19 @@ class _TextLines:
             return line.decode(errors="replace")
 
 
-def _next_record(records: Any, lines: _TextLines) -> list[str] | None:
-    """Return the next record of a csv.reader, empty for a blank line, or None at the end."""
-    lines.clear()
-    try:
-        record: list[str] | None = next(records, None)
-    except csv.Error as error:
-        if "field larger" in str(error) or "end of data" in str(error):
-            raise _UnreadableRest("a quotation mark is not closed") from error
-        raise InputError(f"malformed CSV: {error}") from error
-    if lines.error is not None:
-        raise lines.error
-    return record
-
-
-def _has_too_many_fields(line: bytes, inside: bool) -> bool:
+def _has_too_many_fields(line: bytes, delimiter: bytes, inside: bool) -> bool:
     """Say whether a line of CSV has more than MAX_FIELDS fields."""
-    if line.count(b",") <= MAX_FIELDS:
+    if line.count(delimiter) <= MAX_FIELDS:
         return False
     fields = 0
-    for start, end in _outside_quotes(line, inside):
-        fields += line.count(b",", start, end)
+    for start, end in _outside_quotes(line, delimiter, inside):
+        fields += line.count(delimiter, start, end)
         if fields > MAX_FIELDS:
             return True
     return False
 
 
-def _outside_quotes(line: bytes, inside: bool) -> Iterator[tuple[int, int]]:
+def _outside_quotes(line: bytes, delimiter: bytes, inside: bool) -> Iterator[tuple[int, int]]:
     """Yield the start and end of each part of a line of CSV that is outside quotation marks."""
     at = 0
     while True:
@@ -143,7 +214,7 @@ def _outside_quotes(line: bytes, inside: bool) -> Iterator[tuple[int, int]]:
                 return
         end = line.find(b'"', at)
         # A quotation mark inside an unquoted field is an ordinary character.
-        while end > 0 and line[end - 1] not in b',"':
+        while end > 0 and line[end - 1] not in delimiter + b'"':
             end = line.find(b'"', end + 1)
         yield at, len(line) if end < 0 else end
         if end < 0:

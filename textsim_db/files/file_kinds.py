@@ -1,13 +1,16 @@
-"""The kinds of files by name, and the reasons why a file cannot be read."""
+"""The kinds of files by name, and the reasons why a file cannot be read.
+
+formats.py says how each kind is read and written.
+"""
 
 from __future__ import annotations
 
 import gzip
+import os
 import zlib
 from enum import StrEnum
-from pathlib import PurePath
 
-from textsim_db.errors import shown
+from textsim_db.errors import InputError, shown
 
 STDIN = "-"
 
@@ -16,17 +19,75 @@ class Kind(StrEnum):
     """How a file holds documents; auto chooses by the file's name."""
 
     AUTO = "auto"
-    TEXT = "text"
     JSONL = "jsonl"
     CSV = "csv"
+    TSV = "tsv"
+    PARQUET = "parquet"
+    TEXT = "text"
+
+
+KINDS_BY_ENDING = {
+    "jsonl": Kind.JSONL,
+    "ndjson": Kind.JSONL,
+    "csv": Kind.CSV,
+    "tsv": Kind.TSV,
+    "parquet": Kind.PARQUET,
+    "pq": Kind.PARQUET,
+}
+ENDINGS = ".jsonl, .csv, .tsv or .parquet, each also with .gz"
 
 
 def kind_of(name: str) -> Kind:
-    """Return how a file of that name holds documents."""
-    if name == STDIN:
-        return Kind.JSONL
-    suffix = PurePath(name.lower().removesuffix(".gz")).suffix
-    return {".jsonl": Kind.JSONL, ".ndjson": Kind.JSONL, ".csv": Kind.CSV}.get(suffix, Kind.TEXT)
+    """Return how a file of that name holds documents; a file of an unknown ending is one text."""
+    return Kind.JSONL if name == STDIN else KINDS_BY_ENDING.get(_ending(name), Kind.TEXT)
+
+
+def kind_of_records(name: str, kind: Kind) -> Kind:
+    """Return the kind of a file of records; raise InputError if neither name nor kind says it."""
+    kind = kind_of(name) if kind is Kind.AUTO else kind
+    if kind is Kind.TEXT:
+        raise InputError(
+            f"{shown_name(name)}: expected a name that ends in {ENDINGS}; for another name give the "
+            "kind with --kind"
+        )
+    return kind
+
+
+def kind_of_output(output: str, chosen: Kind, of_input: Kind) -> Kind:
+    """Return the kind to write to an output; raises InputError if its name contradicts that kind.
+
+    chosen: the kind that the user names, or auto. A name without an ending gets the kind of the input.
+    """
+    ending = _ending(resolved(output))
+    by_name = KINDS_BY_ENDING.get(ending)
+    if chosen is Kind.AUTO:
+        if by_name is None and ending:
+            raise InputError(
+                f'{shown(output)}: the ending ".{shown(ending)}" names no format of records; expected '
+                f"{ENDINGS}, or give the format with --output-kind"
+            )
+        return by_name or of_input
+    if chosen is Kind.TEXT:
+        raise InputError(
+            f"{shown(output)}: records cannot be written as text; expected an --output-kind of jsonl, "
+            "csv, tsv or parquet"
+        )
+    if by_name not in (None, chosen):
+        raise InputError(
+            f'{shown(output)}: the ending ".{ending}" contradicts --output-kind {chosen}; change one '
+            "of the two"
+        )
+    return chosen
+
+
+def resolved(output: str) -> str:
+    """Return the name of the file that is written: of a symbolic link, its target."""
+    return output if output == STDIN else os.path.realpath(output)
+
+
+def is_packed(name: str) -> bool:
+    """Say whether the name is that of a gzip file."""
+    return name.lower().endswith(".gz")
 
 
 def shown_name(name: str) -> str:
@@ -43,3 +104,9 @@ def reason(error: Exception) -> str:
     if isinstance(error, OSError):
         return f"cannot be read: {error.strerror or error}"
     return str(error)
+
+
+def _ending(name: str) -> str:
+    """Return what follows the last dot of a name, in lower case and without .gz; "" if it has no dot."""
+    _, dot, ending = os.path.basename(name).lower().removesuffix(".gz").rpartition(".")
+    return ending if dot else ""

@@ -1,14 +1,15 @@
-"""JSON lines: an object on each line, or an error for a malformed line."""
+"""JSON lines: an object on each line, or an error for a malformed line; and records as such lines."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import IO, Any
 
-from textsim_db.errors import InputError
+from textsim_db.errors import InputError, shown
 from textsim_db.files import text_lines
-from textsim_db.files.record_reader import RecordReader, expect_names, type_name
+from textsim_db.files.record_reader import LineReader, expect_names, type_name
+from textsim_db.files.record_writer import RecordWriter, Values
 from textsim_db.files.text_lines import decoded, lines
 
 MAX_STRUCTURE = 16 * 1024 * 1024
@@ -16,7 +17,7 @@ MAX_STRUCTURE = 16 * 1024 * 1024
 _BACKSLASH = ord("\\")
 
 
-class JsonRecords(RecordReader):
+class JsonReader(LineReader):
     """The objects of a file of JSON lines; blank lines are skipped."""
 
     def __init__(self, file: IO[bytes]) -> None:
@@ -44,6 +45,28 @@ class JsonRecords(RecordReader):
         for name in names.values():
             if name not in record:
                 expect_names(list(record), names, "member")
+
+    def values(self, record: Any) -> Values:
+        """Return the object."""
+        members: Values = record
+        return members
+
+
+class JsonWriter(RecordWriter):
+    """Writes records as JSON lines."""
+
+    def survey(self, values: Values) -> None:
+        """Raise InputError if JSON cannot hold a value, such as binary data or NaN."""
+        for name, value in values.items():
+            try:
+                json.dumps(value, allow_nan=False)
+            except (TypeError, ValueError) as error:
+                raise InputError(f'"{shown(name)}" is {type_name(value)}') from error
+
+    def write(self, records: Iterable[Values], output: IO[bytes]) -> None:
+        """Write each record on a line."""
+        for values in records:
+            output.write(json.dumps(values, ensure_ascii=False).encode() + b"\n")
 
 
 def json_object(line: bytes | None) -> dict[str, Any]:

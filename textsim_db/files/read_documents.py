@@ -1,4 +1,4 @@
-"""Documents from files of plain text, JSON lines and CSV, also packed with gzip.
+"""Documents from files of plain text and of records, also packed with gzip.
 
 A record or a file that cannot be read is reported and skipped.
 """
@@ -15,11 +15,10 @@ from pathlib import PurePath
 from typing import IO, Any
 
 from textsim_db.errors import InputError
-from textsim_db.files.csv_records import CsvRecords
 from textsim_db.files.file_kinds import STDIN, Kind, kind_of, reason, shown_name
-from textsim_db.files.json_lines import JsonRecords
+from textsim_db.files.formats import read_records
 from textsim_db.files.record_reader import RecordReader, key_of, text_of
-from textsim_db.files.text_lines import decoded, unpacked
+from textsim_db.files.text_lines import check_encoding, decoded, unpacked
 from textsim_db.results import Refusal
 from textsim_db.text.utf8 import MAX_BYTES
 
@@ -94,21 +93,17 @@ class Inputs:
         kind = kind_of(name) if self.kind is Kind.AUTO else self.kind
         if kind is Kind.TEXT:
             yield name, _whole_text(file)
-        elif kind is Kind.JSONL:
-            yield from self._of_records(name, JsonRecords(file))
-        else:
-            records = CsvRecords(file)
-            records.expect_columns(self._names)
-            yield from self._of_records(name, records)
-
-    def _of_records(self, name: str, records: RecordReader) -> Iterator[Document]:
-        for line, _, record in records:
-            try:
-                document = self._document(records, record)
-            except InputError as error:
-                self.on_refused(Refusal(f"{shown_name(name)}, line {line}", str(error)))
-            else:
-                yield document
+            return
+        with read_records(file, kind) as records:
+            records.choose(self._names)
+            for number, _, record in records:
+                try:
+                    document = self._document(records, record)
+                except InputError as error:
+                    place = f"{shown_name(name)}, {records.unit} {number}"
+                    self.on_refused(Refusal(place, str(error)))
+                else:
+                    yield document
 
     def _document(self, records: RecordReader, record: Any) -> Document:
         if isinstance(record, InputError):
@@ -147,6 +142,7 @@ def _walk(folder: str, glob: str, on_refused: Callable[[Refusal], None]) -> Iter
 
 
 def _whole_text(file: IO[bytes]) -> str:
+    check_encoding(file)
     data = file.read(MAX_BYTES + 1)
     if len(data) > MAX_BYTES:
         raise InputError(

@@ -1,6 +1,8 @@
-"""Files of records that are read twice: once to compare the texts, once to copy the kept records.
+"""Files of records that are read twice: once to compare the texts, once to write the kept records.
 
-JSON lines and CSV are copied byte for byte, Parquet row by row. A pipe is copied to a temporary file.
+If the format stays, records are copied: lines byte for byte, Parquet row by row. Otherwise the first
+reading finds the columns and their types, and any record that the other format cannot hold. A pipe is
+copied to a temporary file.
 """
 
 from __future__ import annotations
@@ -12,21 +14,26 @@ import shutil
 import sys
 import tempfile
 import zlib
-from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from typing import IO, Any, NamedTuple
-
-import numpy as np
-import numpy.typing as npt
+from typing import IO, Any, NamedTuple, cast
 
 from textsim_db.errors import InputError
-from textsim_db.files.file_kinds import STDIN, reason, shown_name
-from textsim_db.files.record_reader import expect_names
+from textsim_db.files.file_kinds import (
+    STDIN,
+    Kind,
+    is_packed,
+    kind_of_output,
+    kind_of_records,
+    reason,
+    resolved,
+    shown_name,
+)
+from textsim_db.files.formats import FORMATS, read_records
+from textsim_db.files.record_reader import Mask, RecordReader, expect_distinct, text_of
+from textsim_db.files.record_writer import RecordWriter
 from textsim_db.files.replace_file import is_special, replacing
 from textsim_db.files.text_lines import unpacked
-
-Mask = npt.NDArray[np.bool_]
 
 
 class Columns(NamedTuple):
@@ -41,13 +48,12 @@ class Columns(NamedTuple):
     key_needed: bool = False
 
     def wanted(self, names: list[str]) -> dict[str, str]:
-        """Return the columns to read, by option; raise InputError if a column is not among the names."""
+        """Return the columns to read, by option; names: those of the file."""
         wanted = {"--text": self.text}
         if self.key_needed or self.key in names:
             wanted["--key"] = self.key
         if self.value is not None:
             wanted["--keep"] = self.value
-        expect_names(names, wanted, "column")
         return wanted
 
 
@@ -60,17 +66,22 @@ class Record(NamedTuple):
     fault: str | None = None
 
 
-class Records(ABC):
+class RecordFile:
     """The records of a file; iterating raises InputError if the file cannot be read to its end."""
 
-    def __init__(self, name: str, columns: Columns) -> None:
+    def __init__(self, name: str, columns: Columns, kind: Kind = Kind.AUTO) -> None:
+        if name != STDIN and os.path.isdir(name):
+            raise InputError(f"{shown_name(name)} is a folder; expected a file")
         self.name = name
         self.columns = columns
+        self.kind = kind_of_records(name, kind)
+        self._output_kind = self.kind
+        self._writer: RecordWriter | None = None
         self._path, self._spool = _spooled(name)
         self._state = self._stat()
         self._raw: IO[bytes] | None = None
 
-    def __enter__(self) -> Records:
+    def __enter__(self) -> RecordFile:
         return self
 
     def __exit__(self, *exception: object) -> None:
@@ -78,9 +89,26 @@ class Records(ABC):
             self._spool.close()
 
     def __iter__(self) -> Iterator[Record]:
-        with self._explained():
-            yield from self._records()
+        with self._explained(), self._reader() as reader:
+            if reader.columns is not None:
+                self._prepare(reader, reader.columns)
+            for number, _, record in reader:
+                if self._writer is not None:
+                    self._survey(self._writer, reader, number, record)
+                yield self._record(reader, number, record)
         self.check_unchanged()
+
+    def convert_for(self, output: str, kind: Kind = Kind.AUTO) -> None:
+        """Write the kind that the name of the output means; called before the records are read.
+
+        "-", and a name without an ending, keep the kind. While the records are read, an InputError is
+        raised for a record that the other kind cannot hold. Raises InputError if the name means no
+        kind, or another one than the given.
+        """
+        self._output_kind = kind_of_output(output, kind, self.kind)
+        self._writer = (
+            None if self._output_kind is self.kind else FORMATS[self._output_kind].writer()
+        )
 
     def total_bytes(self) -> int:
         """Return the size of the file."""
@@ -101,16 +129,58 @@ class Records(ABC):
                 f"{shown_name(self.name)} changed while it was read; run the command again"
             )
 
-    def copy(self, kept: Mask, output: str) -> None:
+    def write(self, kept: Mask, output: str) -> None:
         """Write the kept records to a file, whole or not at all; "-" is standard output.
 
         kept has the shape (records,). Raises InputError if the file has changed since it was read, and
         OSError if the output cannot be written.
         """
         self.check_unchanged()
-        with replacing(output) as file, self._explained():
-            self._copy(kept, file, output.lower().endswith(".gz"))
+        with (
+            replacing(output) as file,
+            self._explained(),
+            _packed(file, is_packed(resolved(output))) as target,
+            self._reader() as reader,
+        ):
+            if self._writer is None:
+                reader.copy(kept, target)
+            else:
+                rows = zip(reader, kept.tolist(), strict=False)
+                self._writer.write((reader.values(row[2]) for row, stays in rows if stays), target)
             self.check_unchanged()
+
+    def _prepare(self, reader: RecordReader, columns: list[str]) -> None:
+        """Check the columns of the file, and read only those that are compared, or all to convert."""
+        reader.choose(self.columns.wanted(columns), read_all=self._writer is not None)
+        if self._writer is not None:
+            expect_distinct(columns)
+            self._writer.add_columns(columns)
+
+    def _record(self, reader: RecordReader, number: int, record: Any) -> Record:
+        columns = self.columns
+        key: str | None = None
+        try:
+            if isinstance(record, InputError):
+                raise record
+            raw_key = reader.value(record, columns.key)
+            key = None if raw_key is None else str(raw_key)
+            value = None if columns.value is None else reader.value(record, columns.value)
+            reader.expect(record, {"--text": columns.text})
+            return Record(text_of(reader.value(record, columns.text), columns.text), key, value)
+        except InputError as error:
+            return Record(None, key, None, f"{reader.unit} {number}: {error}")
+
+    def _survey(self, writer: RecordWriter, reader: RecordReader, number: int, record: Any) -> None:
+        """Show a record to the writer; raise InputError with its place if it cannot be converted."""
+        try:
+            if isinstance(record, InputError):
+                raise record
+            writer.survey(reader.values(record))
+        except InputError as error:
+            raise InputError(
+                f"{reader.unit} {number} cannot be written as {FORMATS[self._output_kind].title}: "
+                f"{error}; change the record, or write {FORMATS[self.kind].title}"
+            ) from error
 
     def _stat(self) -> tuple[int, int, int]:
         status = os.stat(self._path)
@@ -132,16 +202,20 @@ class Records(ABC):
             raise InputError(f"{shown_name(self.name)}: {error}") from error
 
     @contextmanager
-    def _opened(self) -> Iterator[IO[bytes]]:
+    def _reader(self) -> Iterator[RecordReader]:
         with open(self._path, "rb") as raw:
             self._raw = raw
-            yield unpacked(raw, self.name)
+            with read_records(unpacked(raw, self.name), self.kind) as reader:
+                yield reader
 
-    @abstractmethod
-    def _records(self) -> Iterator[Record]: ...
 
-    @abstractmethod
-    def _copy(self, kept: Mask, output: IO[bytes], packed: bool) -> None: ...
+@contextmanager
+def _packed(file: IO[bytes], packed: bool) -> Iterator[IO[bytes]]:
+    """Yield the file, or a gzip file in it, which ends only if no error is raised."""
+    target = cast(IO[bytes], gzip.GzipFile("", "wb", 6, file, mtime=0)) if packed else file
+    yield target
+    if packed:
+        target.close()
 
 
 def _spooled(name: str) -> tuple[str, Any]:

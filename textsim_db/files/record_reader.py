@@ -1,38 +1,84 @@
-"""The common base of the readers of JSON lines and CSV, and their checks of values."""
+"""The common base of the readers of all kinds of files, and their checks of names and values."""
 
 from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Iterator
-from typing import Any
+from typing import IO, Any
+
+import numpy as np
+import numpy.typing as npt
 
 from textsim_db.errors import InputError, shown, suggestion
+from textsim_db.files import text_lines
+
+Mask = npt.NDArray[np.bool_]
 
 
 class RecordReader(ABC):
-    """The records of a file; iterating yields (line, raw, record).
+    """The records of a file; iterating once yields (number, raw, record).
 
-    raw: the bytes of the record, or None if it is too long. record: an InputError if the record is
-    malformed. raw_header: the bytes before the first record.
+    unit: what number counts. columns: the names of the columns, None if each record has its own names.
+    raw: the bytes of the record; None if it is too long, or has no bytes of its own. record: an
+    InputError if the record is malformed.
     """
 
-    raw_header = b""
+    unit = "line"
+    columns: list[str] | None = None
+
+    @abstractmethod
+    def __init__(self, file: IO[bytes]) -> None: ...
 
     @abstractmethod
     def __iter__(self) -> Iterator[tuple[int, bytes | None, Any]]: ...
 
-    def raw_records(self) -> Iterator[tuple[int, bytes | None]]:
-        """Yield the line and the bytes of each record."""
-        return ((number, raw) for number, raw, _ in self)
+    def choose(self, names: dict[str, str], read_all: bool = False) -> None:
+        """Read only these columns, or all columns; names: by option.
+
+        Raises InputError if a column is missing, or if two columns have its name.
+        """
+        if self.columns is not None:
+            expect_names(self.columns, names, "column")
 
     @abstractmethod
     def value(self, record: Any, name: str) -> Any:
         """Return the value of a member or column, or None if the record has no such name."""
 
-    @abstractmethod
     def expect(self, record: Any, names: dict[str, str]) -> None:
-        """Raise InputError if a record lacks one of the names; names: by option."""
+        """Raise InputError if a record lacks one of the names. By default choose() has checked them."""
+        return
+
+    @abstractmethod
+    def values(self, record: Any) -> dict[str, Any]:
+        """Return all values of a record by name, as JSON has them; raises InputError."""
+
+    @abstractmethod
+    def copy(self, kept: Mask, output: IO[bytes]) -> None:
+        """Write the kept records to a file of the same kind, as they are; kept: (records,)."""
+
+
+class LineReader(RecordReader):
+    """Records on lines, which are copied byte for byte. raw_header: the bytes before the records."""
+
+    raw_header = b""
+
+    def raw_records(self) -> Iterator[tuple[int, bytes | None]]:
+        """Yield the line and the bytes of each record."""
+        return ((number, raw) for number, raw, _ in self)
+
+    def copy(self, kept: Mask, output: IO[bytes]) -> None:
+        """Write the kept records to a file, byte for byte."""
+        output.write(self.raw_header)
+        is_ended = self.raw_header.endswith((b"\n", b"\r")) or not self.raw_header
+        for (number, raw), is_kept in zip(self.raw_records(), kept.tolist(), strict=False):
+            if not is_kept:
+                continue
+            if raw is None:
+                raise InputError(f"line {number} is longer than {text_lines.MAX_LINE:,} bytes")
+            output.write(raw if is_ended else b"\n" + raw)
+            is_ended = raw.endswith((b"\n", b"\r"))
 
 
 def key_of(value: Any, name: str) -> str:
@@ -50,21 +96,36 @@ def text_of(value: Any, name: str) -> str:
 
 
 def type_name(value: Any) -> str:
-    """Return the kind of a JSON value for a message."""
-    if isinstance(value, list | dict | str):
-        return {list: "an array", dict: "an object", str: "a string"}[type(value)]
-    return "a number" if type(value) is int else json.dumps(value)
+    """Return the kind of a value for a message."""
+    if value is None or isinstance(value, bool | float):
+        return json.dumps(value)
+    names = {list: "an array", dict: "an object", str: "a string", int: "a number"}
+    return names.get(type(value), f"of type {type(value).__name__}")
 
 
-def expect_names(present: list[str], names: dict[str, str], noun: str) -> None:
-    """Raise InputError if one of the names is not present; names: by option."""
+def expect_names(
+    present: list[str], names: dict[str, str], noun: str, hint: str | None = None
+) -> None:
+    """Raise InputError unless each name is present once; names: by option."""
     for option, name in names.items():
-        if name in present:
+        count = present.count(name)
+        if count == 1:
             continue
         first = ", ".join(f'"{shown(other[:40])}"' for other in present[:8]) or "none"
         rest = ", ..." if len(present) > 8 else ""
-        near = suggestion(name, present)
-        hint = f"name another with {option}{near}"
-        if noun == "column" and len(present) == 1 and ";" in present[0]:
-            hint = "columns are separated by commas, not semicolons"
-        raise InputError(f'there is no {noun} "{shown(name)}"; found {first}{rest}: {hint}')
+        if count:
+            raise InputError(
+                f'{count} {noun}s are named "{shown(name)}"; found {first}{rest}: rename all but one, '
+                f"or name another with {option}"
+            )
+        advice = hint or f"name another with {option}{suggestion(name, present)}"
+        raise InputError(f'there is no {noun} "{shown(name)}"; found {first}{rest}: {advice}')
+
+
+def expect_distinct(columns: list[str]) -> None:
+    """Raise InputError if two columns have one name: such records have no form in another format."""
+    for name, count in Counter(columns).items():
+        if count > 1:
+            raise InputError(
+                f'{count} columns are named "{shown(name)}"; rename all but one, or keep the format'
+            )

@@ -23,7 +23,8 @@ def replacing(output: str) -> Iterator[IO[bytes]]:
         with _written(output) as file:
             yield file
     except OSError as error:
-        error.filename = error.filename or output  # a full disk's error names no file
+        # A full disk's error names no file.
+        error.filename = error.filename or ("standard output" if output == STDIN else output)
         raise
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 import numpy as np
 import numpy.typing as npt
 
-from textsim_db.errors import ConfigurationError
+from textsim_db.errors import ConfigurationError, install_extra
 from textsim_db.measures import classic_minhash
 from textsim_db.measures.by_name import measure_of
 from textsim_db.measures.sequences import Sequence, hashable, items_of
@@ -44,7 +44,7 @@ def characteristic_matrix(documents: Iterable[Sequence]) -> CharacteristicMatrix
         from scipy.sparse import csc_array
     except ImportError as error:
         raise ConfigurationError(
-            "the characteristic matrix needs SciPy: pip install 'textsim-db[measures]'"
+            f"the characteristic matrix needs SciPy: {install_extra('measures')}"
         ) from error
     vocabulary = Vocabulary()
     rows = [np.unique(vocabulary.encode(document)) for document in documents]

@@ -52,15 +52,14 @@ def keys_of(buckets: Buckets, shingle_counts: Int64Array, config: CorpusConfig) 
 
 
 class Candidates(NamedTuple):
-    """The pairs of a query and a stored document that share enough buckets.
-
-    rows: each document once, in the form that StoredDocuments expects. queries, documents: int64 of
-    shape (pairs,), the places of both sides of each pair, sorted by query.
-    """
+    """The pairs of a query and a stored document that share enough buckets."""
 
     rows: list[tuple[Any, ...]]
+    """Each document once, in the form that StoredDocuments expects."""
     queries: Numbers
+    """The place of the query of each pair, sorted: (pairs,)."""
     documents: Numbers
+    """The place in rows of the document of each pair: (pairs,)."""
 
     @classmethod
     def of_one_query(cls, rows: list[tuple[Any, ...]]) -> Candidates:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from shlex import quote
 from typing import Any, LiteralString
 
 import numpy as np
@@ -21,9 +22,11 @@ from textsim_db.db.store import Store
 from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.measures.by_name import JACCARD
 from textsim_db.read import statements
+from textsim_db.read.catalog_integrity import FROM_BACKUP, object_problems
 from textsim_db.read.normal_forms import compose_forms
 from textsim_db.read.pairs import pairs
 from textsim_db.read.snapshot import on_each, snapshot, with_second
+from textsim_db.read.source_integrity import source_problems
 from textsim_db.results import Problem
 from textsim_db.sketch.ragged import Ragged, Signatures
 from textsim_db.sketch.sketches import sketch_tokens
@@ -42,17 +45,23 @@ Row = tuple[Any, ...]
 def check(store: Store, progress: Callable[[int], None] | None = None) -> list[Problem]:
     """Return every problem of a corpus, in one snapshot.
 
-    The twins of a unique corpus are looked for only if nothing else is wrong, in a snapshot of their
-    own: damaged documents cannot be compared.
+    Rows are read only if the tables have their columns and no setting was changed. Attached tables are
+    compared in a snapshot of their own, which ends soon: until its end nobody can alter them. The twins
+    of a unique corpus are looked for only if nothing else is wrong.
     """
     with snapshot(store.engine) as connection:
-        problems = [
+        problems = list(object_problems(connection, store.corpus))
+        if any(problem.kind in ("table", "column", "setting") for problem in problems):
+            return problems
+        problems += [
             *_word_problems(connection),
             *_document_problems(connection, store.corpus, progress),
             *_forgotten(connection, store.corpus),
             *_band_problems(connection, store),
-            *_source_problems(connection, store.corpus),
         ]
+    with snapshot(store.engine) as connection:
+        problems += _source_problems(connection, store.corpus)
+        problems += source_problems(connection, store.corpus)
     if store.corpus.config.unique and not problems:
         problems += _twin_problems(store)
     return problems
@@ -61,7 +70,7 @@ def check(store: Store, progress: Callable[[int], None] | None = None) -> list[P
 def _word_problems(connection: Connection) -> Iterator[Problem]:
     for id_, word in connection.execute(statements.WRONG_WORD_HASHES):
         detail = f'the stored hash is not the hash of "{word[:40]}"'
-        yield Problem("word hash", f"word {id_}", detail)
+        yield Problem("word hash", f"word {id_}", detail, FROM_BACKUP)
 
 
 def _document_problems(
@@ -88,6 +97,7 @@ class _Checker:
     def __init__(self, connection: Connection, corpus: StoredCorpus) -> None:
         self._connection = connection
         self._config = corpus.config
+        self._mend_words, self._rebuild = _mend_words(corpus), _rebuild(corpus)
         self._words: dict[int, str] = {}
         self._absent: set[int] = set()
 
@@ -111,12 +121,13 @@ class _Checker:
                 unknown := self._absent.intersection(word_ids[offsets[i] : offsets[i + 1]])
             ):
                 detail = f"word id {min(unknown)} is not in the dictionary"
-                problems.append(Problem("unknown word", row[0], detail))
+                problems.append(Problem("unknown word", row[0], detail, self._mend_words))
                 continue
             is_normal = normal[normal_bounds[i] : normal_bounds[i + 1]] == forms[i]
             if not is_normal or (row[2] is not None and words != ids):
-                problems.append(Problem("words", row[0], "the stored words are not a normal form"))
-            problems += _sketch_problems(row, counts[i], has_signature[i])
+                detail = "the stored words are not a normal form"
+                problems.append(Problem("words", row[0], detail, self._mend_words))
+            problems += self._sketch_problems(row, counts[i], has_signature[i])
         return len(rows), problems
 
     def _stored_signatures(self, rows: list[Row]) -> Signatures:
@@ -141,9 +152,31 @@ class _Checker:
         has_language = self._config.language is not None and word_ids is not None
         if (language is not None) != has_language:
             expected = "a language" if has_language else "none"
-            yield Problem(
-                "language", key, f"the stored language is {language}, expected {expected}"
-            )
+            detail = f"the stored language is {language}, expected {expected}"
+            yield Problem("language", key, detail, self._mend_words)
+
+    def _sketch_problems(
+        self, row: Row, shingle_count: int, has_signature: bool
+    ) -> Iterator[Problem]:
+        if row[1] != shingle_count:
+            detail = f"the words have {shingle_count} shingles, the stored count is {row[1]}"
+            yield Problem("shingle count", row[0], detail, self._rebuild)
+        if not has_signature:
+            detail = "the stored signature is not that of the words"
+            yield Problem("signature", row[0], detail, self._rebuild)
+
+
+def _rebuild(corpus: StoredCorpus) -> str:
+    """Return the commands that compute signatures and band rows anew, from the stored words.
+
+    The words may be wrong, and not the signature, so attached tables are read before.
+    """
+    return f"textsim reconcile {quote(corpus.name)}; then: textsim rebuild {quote(corpus.name)}"
+
+
+def _mend_words(corpus: StoredCorpus) -> str:
+    """Return what gives documents their words again."""
+    return f"textsim reconcile {quote(corpus.name)}; then add documents of no table again: textsim index"
 
 
 def _equal(stored: Signatures, computed: Signatures) -> list[bool]:
@@ -154,29 +187,22 @@ def _equal(stored: Signatures, computed: Signatures) -> list[bool]:
     return [np.array_equal(stored.of(i), computed.of(i)) for i in documents]
 
 
-def _sketch_problems(row: Row, shingle_count: int, has_signature: bool) -> Iterator[Problem]:
-    if row[1] != shingle_count:
-        detail = f"the words have {shingle_count} shingles, the stored count is {row[1]}"
-        yield Problem("shingle count", row[0], detail)
-    if not has_signature:
-        yield Problem("signature", row[0], "the stored signature is not that of the words")
-
-
 def _forgotten(connection: Connection, corpus: StoredCorpus) -> Iterator[Problem]:
     for (key,) in connection.execute(corpus.statement(statements.FORGOTTEN_DOCUMENTS), [corpus.id]):
         detail = "the words have no ids, and no entry of textsim.pending asks for them"
-        yield Problem("words", key, detail)
+        yield Problem("words", key, detail, _mend_words(corpus))
 
 
 def _source_problems(connection: Connection, corpus: StoredCorpus) -> Iterator[Problem]:
     for table, problem in connection.execute(statements.SOURCE_PROBLEMS, [corpus.id]):
-        yield Problem("attached table", table, problem)
+        # A problem of an attached table ends with its way out.
+        yield Problem("attached table", table, problem, f"textsim reconcile {quote(corpus.name)}")
 
 
 def _twin_problems(store: Store) -> Iterator[Problem]:
     for a, b, similarity in pairs(store, Criterion(JACCARD, store.corpus.config.threshold)):
         detail = f'it matches document "{a[:100]}" with similarity {similarity:.3f}'
-        yield Problem("twin", b, detail)
+        yield Problem("twin", b, detail, "remove one of the two documents or rows")
 
 
 def _band_problems(connection: Connection, store: Store) -> Iterator[Problem]:
@@ -186,6 +212,7 @@ def _band_problems(connection: Connection, store: Store) -> Iterator[Problem]:
     buckets = statements.BUCKETS_OF_VALUES if is_exact else statements.BUCKETS_OF_BANDS
     shape: dict[str, Any] = {"rows": config.rows, "bands": config.bands, "bits": BLOCK_BITS}
     both = (statements.SUMS_OF_BANDS, statements.sums_of_signatures(buckets))
+    rebuild = _rebuild(store.corpus)
     blocks = _differing_blocks(connection, store, both, shape | {"seed": secrets.randbits(63)})
     if not blocks:
         return
@@ -195,13 +222,12 @@ def _band_problems(connection: Connection, store: Store) -> Iterator[Problem]:
     ):
         place = f"bucket {bucket}"
         if key is None:
-            yield Problem(
-                "orphan", f"document {document_id}", f"a band row of no stored document: {place}"
-            )
+            detail = f"a band row of no stored document: {place}"
+            yield Problem("orphan", f"document {document_id}", detail, rebuild)
         elif count > 0:
-            yield Problem("missing band row", key, place)
+            yield Problem("missing band row", key, place, rebuild)
         else:
-            yield Problem("extra band row", key, f"{place}, {-count} too many")
+            yield Problem("extra band row", key, f"{place}, {-count} too many", rebuild)
 
 
 def _differing_blocks(

@@ -23,6 +23,7 @@ from textsim_db.db.store import Store
 from textsim_db.measures.by_name import JACCARD
 from textsim_db.read.bucket_pairs import CandidatePairs
 from textsim_db.read.document_cache import DocumentCache
+from textsim_db.read.missed_matches import warn_of_misses
 from textsim_db.read.snapshot import snapshot
 from textsim_db.read.stored_documents import StoredDocuments
 from textsim_db.results import Pair
@@ -62,6 +63,7 @@ class PairFinder:
     """The verified pairs among the representatives of a corpus, in one snapshot."""
 
     def __init__(self, connection: Connection, store: Store, criterion: Criterion) -> None:
+        warn_of_misses(store.corpus, criterion)
         self.config = store.corpus.config
         self.criterion = criterion
         self.cache = DocumentCache(connection, store.corpus, store.dictionary)

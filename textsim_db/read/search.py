@@ -32,6 +32,7 @@ from textsim_db.read.candidates import (
     find_candidates,
     keys_of,
 )
+from textsim_db.read.missed_matches import warn_of_misses
 from textsim_db.read.stored_documents import (
     StoredDocuments,
     Vocabulary,
@@ -63,6 +64,7 @@ def query(store: Store, text: str, criterion: Criterion) -> list[Match]:
     """Return the matches of a text, best first."""
     config = _asked(store, criterion)
     sketches = sketch([to_bytes(text)], config, criterion.language)
+    warn_of_misses(store.corpus, criterion, int(sketches.shingle_counts[0]))
     keys = keys_of(sketches.buckets, sketches.shingle_counts, config)
     candidates = find_candidates(store, keys, criterion.language)
     return _matches(store, sketches, candidates, criterion)[0]
@@ -72,6 +74,7 @@ def query_many(store: Store, texts: Sequence[str], criterion: Criterion) -> list
     """Return the matches of several texts, with one round of SQL for each QUERIES_AT_ONCE texts."""
     data = [_numbered_bytes(i, text) for i, text in enumerate(texts)]
     config = _asked(store, criterion)
+    warn_of_misses(store.corpus, criterion)
     to_sketches = partial(sketch, config=config, language=criterion.language)
     return _in_rounds(store, data, to_sketches, criterion)
 
@@ -91,6 +94,7 @@ def neighbours(store: Store, key: str, criterion: Criterion) -> list[Match]:
     config, vocabulary = _asked(store, criterion), Vocabulary(store.dictionary)
     stored = _row_of_key(store, key)
     document = StoredDocuments(store.corpus, vocabulary, [stored])
+    warn_of_misses(store.corpus, criterion, int(document.shingle_counts[0]))
     signatures = document.signatures(np.zeros(1, np.int64))
     if config.is_exact:
         signatures = smallest_of(signatures, document.shingle_counts, config.threshold)

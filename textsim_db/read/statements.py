@@ -193,7 +193,11 @@ IDS_WITH_SHINGLES: Final[LiteralString] = """
 SELECT id FROM {document} WHERE pg_catalog.cardinality(signature) > 0 ORDER BY id
 """
 COUNT_AND_MEAN_WORDS: Final[LiteralString] = """
-SELECT count(*), coalesce(avg(pg_catalog.cardinality(word_ids)), 0)::float8 FROM {document}
+SELECT count(*), coalesce(avg(coalesce(
+    pg_catalog.cardinality(word_ids),
+    -- The words of this document have no ids yet.
+    pg_catalog.cardinality(pg_catalog.string_to_array(normal_form, ' ')))), 0)::float8
+FROM {document}
 """
 SAMPLE_OF_IDS: Final[LiteralString] = f"""
 SELECT {_FIELDS} FROM {{document}} d WHERE d.id = ANY (%s::integer[]) ORDER BY d.id
@@ -344,3 +348,200 @@ LEFT JOIN {{document}} d ON d.id = b.id
 GROUP BY b.id, d.key, b.bucket
 HAVING sum(b.sign) <> 0
 """
+
+
+# Integrity of the installation: the catalog against what was installed, and the tables of all corpora.
+
+WRONG_OBJECTS: Final[LiteralString] = """
+SELECT i.kind, i.name, i.definition, c.definition
+FROM textsim.installed i
+LEFT JOIN textsim._catalog() c ON c.kind = i.kind AND c.name = i.name
+WHERE c.definition IS DISTINCT FROM i.definition
+ORDER BY pg_catalog.array_position(
+    '{table,column,constraint,index,sequence,function,view}'::text[], i.kind), i.name
+"""
+IS_RECORDED: Final[LiteralString] = "SELECT EXISTS (SELECT FROM textsim.installed)"
+UNOWNED_OBJECTS: Final[LiteralString] = """
+SELECT c.oid::regclass::text, 'corpus', n.id
+FROM pg_catalog.pg_class c
+CROSS JOIN LATERAL (SELECT pg_catalog.substring(c.relname, '[0-9]+$')::integer) n (id)
+WHERE c.relnamespace = 'textsim'::regnamespace AND c.relkind = 'r'
+    AND c.relname ~ '^(document|band)_[0-9]+$'
+    AND NOT EXISTS (SELECT FROM textsim.corpus k WHERE k.id = n.id)
+UNION ALL
+SELECT p.oid::regprocedure::text, 'source', n.id
+FROM pg_catalog.pg_proc p
+CROSS JOIN LATERAL (SELECT pg_catalog.substring(p.proname, '[0-9]+$')::integer) n (id)
+WHERE p.pronamespace = 'textsim'::regnamespace AND p.proname ~ '^_changes_[0-9]+$'
+    AND NOT EXISTS (SELECT FROM textsim.source s WHERE s.id = n.id AND s.active)
+ORDER BY 1
+"""
+# Only roles that may use a sequence can read its last value. Ids that were given out but not committed
+# are above the largest id, never below it.
+SHARED_SEQUENCES: Final[LiteralString] = """
+SELECT s.name, s.used, pg_catalog.has_sequence_privilege(s.name, 'SELECT, USAGE'),
+    CASE WHEN pg_catalog.has_sequence_privilege(s.name, 'SELECT, USAGE')
+        THEN coalesce(pg_catalog.pg_sequence_last_value(s.name::regclass), 0) END
+FROM (VALUES
+    ('textsim.corpus_id_seq', (SELECT max(id)::bigint FROM textsim.corpus)),
+    ('textsim.word_id_seq', (SELECT max(id)::bigint FROM textsim.word)),
+    ('textsim.source_id_seq', (SELECT max(id)::bigint FROM textsim.source)),
+    ('textsim.pending_id_seq', (SELECT max(id) FROM textsim.pending))
+) s (name, used)
+WHERE pg_catalog.to_regclass(s.name) IS NOT NULL
+"""
+# No worker claims the entries of an unknown table, or entries that are leased for longer than a worker
+# leases them.
+STUCK_ENTRIES: Final[LiteralString] = """
+SELECT count(*) FILTER (WHERE u.is_unknown), count(*) FILTER (WHERE u.is_held)
+FROM (
+    SELECT p.source_id IS NOT NULL AND s.id IS NULL
+            OR p.source_id IS NULL
+            AND NOT EXISTS (SELECT FROM textsim.corpus c WHERE c.id = p.corpus_id),
+        p.lease_until > pg_catalog.now() + interval '1 day'
+    FROM textsim.pending p LEFT JOIN textsim.source s ON s.id = p.source_id
+) u (is_unknown, is_held)
+"""
+
+# Integrity of a corpus: its settings, and its tables, indexes and functions against what would be
+# created now.
+
+CHANGED_SETTINGS: Final[LiteralString] = """
+SELECT c.created_with <> '{{}}', s.name, pg_catalog.left(s.value::text, 60),
+    pg_catalog.left((c.created_with -> s.name)::text, 60)
+FROM textsim.corpus c CROSS JOIN LATERAL pg_catalog.jsonb_each(textsim._settings(c)) s (name, value)
+-- A later version may have more settings than the version that created the corpus.
+WHERE c.id = {id} AND (c.created_with = '{{}}' OR s.value <> c.created_with -> s.name)
+"""
+RELATIONS_OF_CORPUS: Final[LiteralString] = """
+SELECT r.kind, r.name, r.statement, o.oid IS NOT NULL,
+    CASE WHEN r.kind = 'index' THEN pg_catalog.pg_get_indexdef(o.oid) END,
+    i.indisvalid AND i.indisready, o.relpersistence = 'p', o.relrowsecurity
+FROM textsim.corpus c
+CROSS JOIN LATERAL textsim._corpus_relations(c) r
+LEFT JOIN pg_catalog.pg_class o
+    ON o.oid = pg_catalog.to_regclass(pg_catalog.format('textsim.%I', r.name))
+LEFT JOIN pg_catalog.pg_index i ON i.indexrelid = o.oid
+WHERE c.id = {id}
+"""
+# Columns and constraints of a pattern, with those of the table that was made from it. In an exact corpus
+# the signature has another type.
+COLUMNS_OF_CORPUS: Final[LiteralString] = """
+SELECT pg_catalog.format('textsim.%I', t.name), p.attname, e.type, p.attnotnull,
+    pg_catalog.format_type(a.atttypid, a.atttypmod), a.attnotnull
+FROM textsim.corpus c
+CROSS JOIN LATERAL (
+    VALUES ('document', 'document_' || c.id), ('band', 'band_' || c.id)) t (pattern, name)
+JOIN pg_catalog.pg_attribute p ON p.attrelid = pg_catalog.to_regclass('textsim.' || t.pattern)
+    AND p.attnum > 0 AND NOT p.attisdropped
+CROSS JOIN LATERAL (
+    SELECT CASE WHEN p.attname = 'signature' AND c.bands IS NULL THEN 'integer[]'
+        ELSE pg_catalog.format_type(p.atttypid, p.atttypmod) END
+) e (type)
+LEFT JOIN pg_catalog.pg_attribute a ON a.attrelid = pg_catalog.to_regclass('textsim.' || t.name)
+    AND a.attname = p.attname AND a.attnum > 0 AND NOT a.attisdropped
+WHERE c.id = {id} AND pg_catalog.to_regclass('textsim.' || t.name) IS NOT NULL
+    AND (pg_catalog.format_type(a.atttypid, a.atttypmod), a.attnotnull)
+        IS DISTINCT FROM (e.type, p.attnotnull)
+"""
+CONSTRAINTS_OF_CORPUS: Final[LiteralString] = """
+SELECT pg_catalog.format('textsim.%I', t.name), p.conname, pg_catalog.pg_get_constraintdef(p.oid)
+FROM (VALUES ('document', 'document_' || {id}), ('band', 'band_' || {id})) t (pattern, name)
+JOIN pg_catalog.pg_constraint p ON p.conrelid = pg_catalog.to_regclass('textsim.' || t.pattern)
+    AND p.contype = 'c'
+WHERE pg_catalog.to_regclass('textsim.' || t.name) IS NOT NULL AND NOT EXISTS (
+    SELECT FROM pg_catalog.pg_constraint a
+    WHERE a.conrelid = pg_catalog.to_regclass('textsim.' || t.name) AND a.contype = 'c'
+        AND pg_catalog.pg_get_constraintdef(a.oid) = pg_catalog.pg_get_constraintdef(p.oid))
+"""
+# The body of a function, its volatility and its settings, as the filled template states them.
+FUNCTIONS_OF_CORPUS: Final[LiteralString] = """
+SELECT f.name, EXISTS (
+    SELECT FROM pg_catalog.pg_proc o
+    WHERE o.pronamespace = 'textsim'::regnamespace AND o.proname = f.name)
+FROM textsim.corpus c
+CROSS JOIN LATERAL textsim._corpus_functions(c) f
+CROSS JOIN LATERAL (
+    SELECT pg_catalog.substring(f.statement, '^(.*?)\\nAS [$][$]'),
+        pg_catalog.substring(f.statement, '\\nAS [$][$](.*)[$][$];')
+) e (head, body)
+CROSS JOIN LATERAL (
+    SELECT pg_catalog.array_agg(m[1] || '=' || m[2])
+    FROM pg_catalog.regexp_matches(e.head, '\\nSET (\\w+) = ([^\\n]+)', 'g') m
+) s (settings)
+WHERE c.id = {id} AND NOT EXISTS (
+    SELECT FROM pg_catalog.pg_proc p
+    WHERE p.pronamespace = 'textsim'::regnamespace AND p.proname = f.name AND p.prosrc = e.body
+        AND p.proconfig @> s.settings AND p.proconfig <@ s.settings
+        AND p.provolatile = CASE WHEN e.head ~ 'VOLATILE' THEN 'v' ELSE 's' END::"char")
+"""
+TRIGGER_FUNCTIONS: Final[LiteralString] = """
+SELECT s.id, pg_catalog.format('%I.%I', n.nspname, r.relname), p.oid IS NULL
+FROM textsim.source s
+JOIN pg_catalog.pg_class r ON r.oid = s.relation
+JOIN pg_catalog.pg_namespace n ON n.oid = r.relnamespace
+LEFT JOIN pg_catalog.pg_proc p ON p.oid = textsim._trigger_function(s.id)
+WHERE s.corpus_id = {id} AND s.active AND (
+    p.oid IS NULL OR p.prosrc <> textsim._trigger_body(s) OR NOT p.prosecdef OR p.provolatile <> 'v'
+    OR NOT coalesce('search_path=pg_catalog, pg_temp' = ANY (p.proconfig), false)
+    OR pg_catalog.has_function_privilege('public', p.oid, 'EXECUTE'))
+"""
+SEQUENCE_OF_CORPUS: Final[LiteralString] = """
+SELECT {sequence_name}, (SELECT max(id) FROM {document}),
+    pg_catalog.has_sequence_privilege({sequence_name}, 'SELECT, USAGE'),
+    CASE WHEN pg_catalog.has_sequence_privilege({sequence_name}, 'SELECT, USAGE')
+        THEN coalesce(pg_catalog.pg_sequence_last_value({sequence_name}::regclass), 0) END
+"""
+
+# Integrity of documents and attached tables: each row has its document, and each document its row.
+
+UNKNOWN_SOURCES: Final[LiteralString] = """
+/* textsim-db: check corpus {id}: documents of unknown tables */
+SELECT d.source_id, count(*), min(d.key) FROM {document} d
+WHERE d.source_id IS NOT NULL AND NOT EXISTS (
+    SELECT FROM textsim.source s WHERE s.id = d.source_id AND s.corpus_id = {id})
+GROUP BY d.source_id ORDER BY d.source_id
+"""
+# Changes that wait in the log excuse their keys, and a waiting comparison excuses the whole table. The
+# conditions are those of textsim._source_fault, without the right to write.
+COMPARABLE_SOURCES: Final[LiteralString] = """
+SELECT s.id, pg_catalog.format('%I.%I', n.nspname, r.relname), n.nspname, r.relname, s.key_column,
+    s.text_column, pg_catalog.format_type(s.key_type, NULL),
+    CASE WHEN textsim._table_fault(s) IS NOT NULL THEN textsim._table_fault(s)
+        WHEN pg_catalog.row_security_active(r.oid) THEN 'row security hides rows of it from this role'
+        WHEN NOT pg_catalog.has_table_privilege(r.oid, 'SELECT')
+            OR NOT pg_catalog.has_schema_privilege(n.oid, 'USAGE') THEN 'this role may not read it'
+        WHEN textsim._foreign_code(r.oid) IS NOT NULL THEN textsim._foreign_code(r.oid)
+            || ' calls a function of another role' END
+FROM textsim.source s
+JOIN pg_catalog.pg_class r ON r.oid = s.relation
+JOIN pg_catalog.pg_namespace n ON n.oid = r.relnamespace
+WHERE s.corpus_id = {id} AND s.active AND s.shape = textsim._shape(s) AND NOT EXISTS (
+    SELECT FROM textsim.pending p WHERE p.source_id = s.id AND p.kind = 'compare')
+ORDER BY s.id
+"""
+ROWS_WITHOUT_DOCUMENT: Final[LiteralString] = """
+/* textsim-db: check attached tables: rows without a document */
+SELECT t.{key}::{type}::text FROM {relation} t
+WHERE t.{text} IS NOT NULL
+    AND NOT EXISTS (
+        SELECT FROM {document} d WHERE d.key = t.{key}::{type}::text AND d.source_id = {source})
+    AND NOT EXISTS (
+        SELECT FROM textsim.pending p CROSS JOIN pg_catalog.unnest(p.keys) k (key)
+        WHERE p.source_id = {source} AND k.key = t.{key}::{type}::text)
+ORDER BY 1
+"""
+DOCUMENTS_WITHOUT_ROW: Final[LiteralString] = """
+/* textsim-db: check attached tables: documents without a row */
+SELECT d.key FROM {document} d
+WHERE d.source_id = {source}
+    AND NOT EXISTS (
+        SELECT FROM {relation} t WHERE t.{key}::{type}::text = d.key AND t.{text} IS NOT NULL)
+    AND NOT EXISTS (
+        SELECT FROM textsim.pending p CROSS JOIN pg_catalog.unnest(p.keys) k (key)
+        WHERE p.source_id = {source} AND k.key = d.key)
+ORDER BY 1
+"""
+REMOVE_DOCUMENT: Final[LiteralString] = (
+    "SELECT textsim._remove_document(c, {source}, {key}) FROM textsim.corpus c WHERE c.id = {id}"
+)

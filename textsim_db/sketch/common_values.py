@@ -25,18 +25,21 @@ COMMON_SHARE = 1 / 20_000
 
 
 class CommonValues(NamedTuple):
-    """The values of common shingles, sorted, and their classes: (values,) each.
+    """The values of common shingles and their classes.
 
     The class is the logarithm to base 2 of the number of documents that have the shingle in the sample,
-    rounded down, and at least 1. Values that are not listed have class 0. Values are hashes, so their
-    leading bits lead to the few values that may be equal. starts: the place of the first value with each
-    leading bits, and the end; shift: the number of the bits that follow.
+    rounded down, and at least 1. A value that is not listed has class 0. A value is found by its leading
+    bits: values are hashes, so few values begin with the same bits.
     """
 
     values: Int64Array
+    """Sorted: (values,)."""
     classes: Int16Array
+    """The class of each value: (values,)."""
     starts: Int32Array
+    """By leading bits, the place of the first value that begins with them; at last the end."""
     shift: int
+    """How many bits follow the leading bits."""
 
 
 def common_values(values: Int64Array, classes: Int16Array) -> CommonValues:

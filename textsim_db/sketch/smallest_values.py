@@ -153,9 +153,9 @@ def _take_by_class(ordered: Int64Array, common: CommonValues, rows: Int32Array) 
 
 
 def smallest_of(stored: Signatures, shingle_counts: Int64Array, threshold: float) -> Buckets:
-    """Return the rows that stored documents have at a threshold, which is at least that of their corpus.
+    """Return the prefix of each stored document at a higher threshold than that of the corpus.
 
-    stored: the rows that they have at the threshold of their corpus, of which these are the first.
+    stored: the prefixes at the threshold of the corpus. The first rows of each are the result.
     """
     rows = count_rows(shingle_counts, threshold)
     places = np.arange(len(stored.values)) - np.repeat(stored.offsets[:-1], stored.sizes)
@@ -164,9 +164,10 @@ def smallest_of(stored: Signatures, shingle_counts: Int64Array, threshold: float
 
 
 def first_rows(rows: Buckets, shingle_counts: Int64Array, threshold: float) -> Buckets:
-    """Return the first n - o + 1 rows of documents; two that reach the threshold share one of them.
+    """Return the first n - o + 1 rows of each document.
 
-    rows: those of the documents at this threshold; shingle_counts: (documents,), n of each.
+    Two documents that reach the threshold share one of these rows. rows: the prefixes of the documents
+    at this threshold. shingle_counts: the n of each document: (documents,).
     """
     sizes = np.minimum(rows.sizes, _count_first_rows(shingle_counts, threshold))
     places = np.arange(len(rows.values)) - np.repeat(rows.offsets[:-1], rows.sizes)

@@ -74,10 +74,17 @@ def _rank_column(source: DataFrame, rank: str | Column | None) -> Column:
 
 
 def _check_column(source: DataFrame, option: str, name: str, types: tuple[Any, ...]) -> None:
+    names = source.columns
     there = [field for field in source.schema.fields if field.name == name]
+    alike = [other for other in names if other.lower() == name.lower()]
+    if there and len(alike) > 1 and not _is_case_sensitive(source):
+        both = " and ".join(f'"{other}"' for other in alike)
+        raise ConfigurationError(
+            f'{option}="{name}" names {len(alike)} columns of the DataFrame, {both}: Spark compares '
+            "names without case; rename all but one, or set spark.sql.caseSensitive to true"
+        )
     if len(there) != 1:
         count = f"{len(there)} columns" if there else "no column"
-        names = source.columns
         shown = ", ".join(f'"{column}"' for column in names[:8]) + (", ..." if names[8:] else "")
         near = "" if there else suggestion(name, names)
         raise ConfigurationError(
@@ -89,6 +96,10 @@ def _check_column(source: DataFrame, option: str, name: str, types: tuple[Any, .
             f'{option}="{name}" is a column of type {there[0].dataType.simpleString()}; expected '
             f'{expected}: cast the column, for example with col("{name}").cast("string")'
         )
+
+
+def _is_case_sensitive(source: DataFrame) -> bool:
+    return source.sparkSession.conf.get("spark.sql.caseSensitive") == "true"
 
 
 def quoted(name: str) -> str:

@@ -81,7 +81,7 @@ def dedupe(
         str,
         typer.Option(
             "--format",
-            metavar="auto|parquet|json|csv|table|...",
+            metavar="auto|parquet|json|csv|tsv|table|...",
             help="Format of INPUT and OUTPUT, any that Spark has, such as delta; auto decides by name.",
         ),
     ] = "auto",

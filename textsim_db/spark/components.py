@@ -18,14 +18,14 @@ DOCUMENTS_AT_ONCE = 5_000
 
 
 class Candidates(NamedTuple):
-    """The documents that share a bucket with another document, each component in one partition.
-
-    numbers: (candidates,); partitions: (candidates,), the partition of each; sizes: (partitions,).
-    """
+    """The documents that share a bucket with another document, each component in one partition."""
 
     numbers: Int64Array
+    """(candidates,)."""
     partitions: Int32Array
+    """The partition of each candidate: (candidates,)."""
     sizes: Int64Array
+    """The candidates of each partition: (partitions,)."""
 
 
 def find_components(edges: Edges, repeated: Int64Array) -> Candidates:

@@ -10,11 +10,15 @@ from pyspark.sql.types import StringType
 
 from textsim_db.cluster.keep_rule import Preference
 from textsim_db.errors import ConfigurationError, InputError
+from textsim_db.files.file_kinds import Kind, is_packed, kind_of
 from textsim_db.spark.candidates import Candidates
 from textsim_db.spark.columns import Rank, quoted
 
 TABLE = "table"
-_FORMATS = {"jsonl": "json", "ndjson": "json", "json": "json", "csv": "csv", "parquet": "parquet"}
+_SEPARATORS = {"csv": ",", "tsv": "\t"}
+_QUOTED: dict[str, Any] = {"header": True, "escape": '"'}
+"""CSV as spreadsheets write it; Spark's own defaults differ."""
+_JSON = "json"  # Spark's name of JSON lines
 
 
 class Place(NamedTuple):
@@ -27,32 +31,38 @@ class Place(NamedTuple):
     def parse(cls, name: str, format_name: str) -> Place:
         """Return a place; the format "auto" follows from the ending of the name."""
         if format_name != "auto":
-            return cls(name, _FORMATS.get(format_name, format_name))
-        parts = name.rstrip("/").removesuffix(".gz").rpartition(".")
-        if parts[2].lower() not in _FORMATS:
+            return cls(name, _JSON if format_name == Kind.JSONL else format_name)
+        path = name.rstrip("/")
+        kind = kind_of(path)
+        if kind is Kind.JSONL or path.lower().removesuffix(".gz").endswith(".json"):
+            return cls(name, _JSON)
+        if kind is Kind.TEXT:
             raise ConfigurationError(
-                f"the ending of {name} names no format; give --format parquet, json, csv, {TABLE}, or "
-                "another format that Spark reads, such as delta"
+                f"the ending of {name} names no format; give --format parquet, json, csv, tsv, "
+                f"{TABLE}, or another format that Spark reads, such as delta"
             )
-        return cls(name, _FORMATS[parts[2].lower()])
+        return cls(name, kind)
 
     def read(self, spark: SparkSession) -> DataFrame:
         """Return the rows as a DataFrame."""
         if self.format == TABLE:
             return spark.read.table(self.name)
-        reader = spark.read.format(self.format)
-        if self.format == "csv":  # as spreadsheets write it; Spark's own defaults differ
-            reader = reader.options(header=True, multiLine=True, escape='"')
-        return reader.load(self.name)
+        if self.format not in _SEPARATORS:
+            return spark.read.format(self.format).load(self.name)
+        reader = spark.read.format("csv").options(sep=_SEPARATORS[self.format], multiLine=True)
+        return reader.options(**_QUOTED).load(self.name)
 
     def write(self, rows: DataFrame) -> None:
         """Write rows; the folder or table must not exist."""
         if self.format == TABLE:
             rows.write.saveAsTable(self.name)
             return
-        writer = rows.write.format(self.format)
-        if self.format == "csv":
-            writer = writer.options(header=True, escape='"')
+        is_csv = self.format in _SEPARATORS
+        writer = rows.write.format("csv" if is_csv else self.format)
+        if is_csv:
+            writer = writer.options(sep=_SEPARATORS[self.format], **_QUOTED)
+        if is_packed(self.name.rstrip("/")):
+            writer = writer.option("compression", "gzip")
         writer.save(self.name)
 
     def check_absent(self, spark: SparkSession) -> None:

@@ -33,15 +33,14 @@ ROWS_AT_ONCE = 100_000
 
 @dataclass(frozen=True)
 class Task:
-    """The settings of a task of the third stage.
-
-    sizes: the number of candidates of each partition. descending: the highest rank is the best.
-    """
+    """The settings of a task of the third stage."""
 
     config: CorpusConfig
     sizes: Int64Array
+    """The number of candidates of each partition."""
     linkage: Linkage = Linkage.KEPT
     descending: bool = False
+    """Whether the highest rank is the best."""
 
 
 class _Partition:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from textsim_db.db.binary_format import Array
-from textsim_db.db.engine import Connection, autocommit
+from textsim_db.db.engine import Connection, transaction
 from textsim_db.db.store import Store
 from textsim_db.results import ChangeReport, Refusal
 from textsim_db.sync import pending_log, statements
@@ -41,7 +41,7 @@ def waiting_pieces(store: Store) -> Iterator[Piece]:
     """Yield all documents of a corpus that wait for word ids, even if the log has no entry for them."""
     last = ""
     while True:
-        with autocommit(store.engine) as connection:
+        with transaction(store.engine) as connection:
             statement = store.corpus.statement(statements.WAITING_KEYS)
             rows = connection.execute(statement, [last, BATCH_DOCUMENTS]).fetchall()
         if not rows:
@@ -52,7 +52,7 @@ def waiting_pieces(store: Store) -> Iterator[Piece]:
 
 def resolve(piece: Piece) -> Completions:
     """Read the normal forms of a piece and look up the ids of their words."""
-    with autocommit(piece.store.engine) as connection:
+    with transaction(piece.store.engine) as connection:
         rows = connection.execute(
             piece.corpus.statement(statements.WAITING_FORMS), [piece.keys]
         ).fetchall()

@@ -6,8 +6,9 @@ When the lease of an entry is over, other workers may claim it. So a worker may 
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Iterable
-from typing import Any, LiteralString, NamedTuple
+from typing import Any, NamedTuple
 
 from sqlalchemy import Engine
 
@@ -19,18 +20,22 @@ log = logging.getLogger(__name__)
 
 CLAIM_KEYS = 10_000
 """A claim takes entries until they have this number of keys together."""
-GIVE_UP_TRIES = 8
+SET_ASIDE_TRIES = 8
 """If workers claimed an entry this often and died before they finished it, it is set aside."""
+FULL_WALK_SHARE = 0.1
+"""The share of the time that walks from the start of the log may take."""
+RELEASE_PATIENCE = "1s"
 
 
 class LogEntry(NamedTuple):
     """An entry of the log.
 
-    source_id: None if documents wait for the ids of their words. keys: None if the whole table must be
-    compared. tries: how often the entry was claimed.
+    kind: change, compare or words. source_id: None if documents wait for the ids of their words. keys:
+    None if the whole table must be compared. tries: how often the entry was claimed.
     """
 
     id: int
+    kind: str
     corpus_id: int
     source_id: int | None
     keys: list[str] | None
@@ -43,78 +48,110 @@ class Claims:
     def __init__(self, engine: Engine, settings: WorkerSettings) -> None:
         self._engine = engine
         self._lease = float(settings.lease)
-        self._with_waiting_documents = settings.only_source is None
+        self._with_words = settings.only_source is None
         self._ids: set[int] = set()
         self._excluded_corpora: set[int] = set()
+        self._place = _Place()
         self.has_claimed = False
 
-    def claim(self, sources: Iterable[int]) -> list[LogEntry]:
-        """Claim the next entries of sources, and of documents that wait for word ids."""
+    def claim(self, sources: Iterable[int], is_last: bool = False) -> list[LogEntry]:
+        """Claim the next entries of sources, and of documents that wait for word ids.
+
+        is_last: whether the worker ends if there is none, so that the whole log must be walked.
+        """
+        sources = list(sources)
+        rows = self._claim(sources, self._place.next_start())
+        if not rows and is_last and self._place.last_start:
+            rows = self._claim(sources, 0)
+        return [LogEntry(*row) for row in rows]
+
+    def _claim(self, sources: list[int], after: int) -> list[tuple[Any, ...]]:
         parameters = {
-            "sources": list(sources),
+            "sources": sources,
             "excluded": list(self._excluded_corpora),
-            "waiting": self._with_waiting_documents,
+            "words": self._with_words,
+            "after": after,
             "most": CLAIM_KEYS,
             "lease": self._lease,
         }
+        start = time.monotonic()
         with transaction(self._engine) as connection:
-            rows = connection.execute(statements.CLAIM, parameters, prepare=True).fetchall()
+            rows = sorted(connection.execute(statements.CLAIM, parameters, prepare=True).fetchall())
             # Noted before the COMMIT: if the connection is lost now, the entries may still be ours.
             self._ids.update(row[0] for row in rows)
             self.has_claimed = True
-        return [LogEntry(*row) for row in sorted(rows)]
+        self._place.note(after, rows[-1][0] if rows else None, time.monotonic() - start)
+        return rows
 
-    def renew(self, ids: list[int]) -> None:
-        """Extend the lease of entries."""
-        self._execute(statements.RENEW, [self._lease, ids])
+    def renew(self, ids: list[int], uncounted_tries: int = 0) -> None:
+        """Extend the lease of entries; uncounted_tries: 1 if they did not cause the failure."""
+        self._lease_for(self._lease, ids, uncounted_tries)
 
-    def let_go(self, ids: Iterable[int]) -> None:
-        """Forget entries that are finished, or that must stay claimed until the lease is over."""
-        self._ids.difference_update(ids)
+    def forget(self, ids: Iterable[int] | None = None) -> None:
+        """Forget entries, by default all: they are finished, or stay claimed until the lease is over."""
+        self._ids.difference_update(list(self._ids) if ids is None else ids)
 
-    def let_go_all(self) -> None:
-        """Forget all entries, which stay claimed until the lease is over."""
-        self._ids.clear()
+    def release(self, ids: list[int] | None = None, uncounted_tries: int = 0) -> None:
+        """Release entries, by default all, so that any worker can claim them at once.
 
-    def release_all(self, uncounted_tries: int = 0) -> None:
-        """Release all entries, so that any worker can claim them at once."""
-        if self._ids:
-            self._execute(statements.RELEASE, [uncounted_tries, sorted(self._ids)])
-            self._ids.clear()
+        May be called while another thread works; waits for locks at most a second.
+        """
+        ids = sorted(self._ids.copy()) if ids is None else ids
+        if ids:
+            self._lease_for(0, ids, uncounted_tries)
+            self.forget(ids)
+            self._place = _Place()
 
-    def abandon(self) -> None:
-        """Release all entries, even while another thread works; waits for locks at most a second."""
-        with transaction(self._engine) as connection:
-            wait_at_most(connection, "1s")
-            connection.execute(statements.RELEASE, [1, sorted(self._ids.copy())])
-
-    def leave_corpus(self, corpus_id: int, ids: list[int]) -> None:
-        """Release entries to other workers, and never claim an entry of their corpus again."""
+    def exclude_corpus(self, corpus_id: int) -> None:
+        """Never again claim an entry for the words of a corpus."""
         self._excluded_corpora.add(corpus_id)
-        self._execute(statements.RELEASE, [1, ids])
-        self.let_go(ids)
 
-    def forgive(self, ids: list[int]) -> None:
-        """Do not count this try, because the entries did not cause the failure."""
-        self._execute(statements.FORGIVE, [ids])
-
-    def release_moved(self, ids: list[int]) -> None:
-        """Delete the entries if the corpus was dropped; if it was rebuilt, release them."""
+    def delete_orphans(self, ids: list[int]) -> None:
+        """Delete those of the entries whose corpus was dropped and not rebuilt."""
         with transaction(self._engine) as connection:
             connection.execute(statements.DELETE_ORPHANS, [ids])
-            connection.execute(statements.RENEW, [0, ids])
 
     def split(self, entry: LogEntry) -> None:
         """Replace an entry by one entry for each key, to find the key that crashes workers."""
-        self._execute(statements.SPLIT, [entry.id])
+        with transaction(self._engine) as connection:
+            connection.execute(statements.SPLIT, [entry.id])
 
-    def give_up(self, entry: LogEntry) -> None:
+    def set_aside(self, entry: LogEntry) -> None:
         """Set aside an entry that crashed too many workers."""
-        reason = f"a worker ended {GIVE_UP_TRIES} times while it was indexing this entry"
-        self._execute(statements.GIVE_UP, [reason, entry.id])
+        reason = f"a worker ended {SET_ASIDE_TRIES} times while it was indexing this entry"
+        with transaction(self._engine) as connection:
+            connection.execute(statements.SET_ENTRY_ASIDE, [reason, entry.id])
         fields = {"corpus_id": entry.corpus_id, "keys": entry.keys, "reason": reason}
         log.error("set aside an entry: %s", reason, extra=fields)
 
-    def _execute(self, statement: LiteralString, parameters: list[Any]) -> None:
+    def _lease_for(self, seconds: float, ids: list[int], uncounted_tries: int) -> None:
         with transaction(self._engine) as connection:
-            connection.execute(statement, parameters)
+            wait_at_most(connection, RELEASE_PATIENCE)
+            connection.execute(statements.LEASE, [ids, seconds, uncounted_tries])
+
+
+class _Place:
+    """Where in the log the next walk begins.
+
+    A walk reads what stands before the first ready entry: entries of other workers, entries of tables
+    that this worker cannot index, and, while an old transaction is open, all entries that were ever
+    deleted. So a walk begins where the last one ended. Since a transaction may commit entries with
+    smaller ids later, and leases end, some walks begin at the start: as often as they are short.
+    """
+
+    def __init__(self) -> None:
+        self.last_start = 0
+        self._end = 0
+        self._full_walk_at = 0.0
+
+    def next_start(self) -> int:
+        """Return the id after which the next walk begins."""
+        return 0 if time.monotonic() >= self._full_walk_at else self._end
+
+    def note(self, start: int, last_id: int | None, seconds: float) -> None:
+        """Note where a walk began, its last entry, and how long it took."""
+        self.last_start = start
+        if last_id is not None:
+            self._end = max(self._end, last_id)
+        if start == 0:
+            self._full_walk_at = time.monotonic() + seconds / FULL_WALK_SHARE

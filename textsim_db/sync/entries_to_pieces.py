@@ -14,7 +14,7 @@ from textsim_db.db.store import Store
 from textsim_db.errors import RecipeError
 from textsim_db.sync import pieces
 from textsim_db.sync.apply_changes import CONFLICTS, OUTDATED
-from textsim_db.sync.claim_entries import GIVE_UP_TRIES, Claims, LogEntry
+from textsim_db.sync.claim_entries import SET_ASIDE_TRIES, Claims, LogEntry
 from textsim_db.sync.pieces import Piece
 from textsim_db.sync.source_rows import StoredSource
 from textsim_db.sync.usable_sources import UsableSources
@@ -52,11 +52,11 @@ class ClaimedPieces:
         """Whether a sweep is running or planned."""
         return bool(self._sweeps)
 
-    def claim(self) -> list[LogEntry]:
-        """Claim entries of the tables that can be indexed."""
+    def claim(self, is_last: bool) -> list[LogEntry]:
+        """Claim entries of the tables that can be indexed; is_last: end if there is none."""
         self._sources.refresh()
         usable = self._sources.by_number
-        entries = self._claims.claim(usable)
+        entries = self._claims.claim(usable, is_last)
         if any(e.source_id and usable[e.source_id].corpus_id != e.corpus_id for e in entries):
             # A corpus was rebuilt, and its tables moved to the new corpus.
             self._sources.expire()
@@ -69,8 +69,8 @@ class ClaimedPieces:
         """Yield the pieces of entries with keys; plan sweeps for entries without keys."""
         groups: dict[tuple[int, int | None], list[LogEntry]] = {}
         for entry in entries:
-            if entry.tries > GIVE_UP_TRIES:
-                self._claims.give_up(entry)
+            if entry.tries > SET_ASIDE_TRIES:
+                self._claims.set_aside(entry)
             elif entry.keys is None:
                 self._plan_sweep(entry)
             elif entry.tries > SPLIT_TRIES and len(entry.keys) > 1:
@@ -118,10 +118,12 @@ class ClaimedPieces:
             store = self._sources.store(corpus_id)
         except RecipeError as error:
             self._sources.complaints.set_fault(f"of corpus {corpus_id}", str(error))
-            self._claims.leave_corpus(corpus_id, ids)
+            self._claims.exclude_corpus(corpus_id)
+            self._claims.release(ids, uncounted_tries=1)
             return
         if store is None:
-            self._claims.release_moved(ids)
+            self._claims.delete_orphans(ids)
+            self._claims.release(ids)
             self._sources.expire()
             return
         source = None if source_id is None else self._sources.by_number[source_id]
@@ -142,10 +144,10 @@ class ClaimedPieces:
             raise CorpusReplaced from error
         if isinstance(error, CONFLICTS):
             # The table is only locked, which is not the fault of the entries.
-            self._claims.forgive(ids)
+            self._claims.renew(ids, uncounted_tries=1)
         name = f"of corpus {store.corpus.name}" if source is None else source.name
         self._sources.complaints.set_fault(name, " ".join(str(error).split()))
-        self._claims.let_go(ids)
+        self._claims.forget(ids)
 
 
 def _is_current(store: Store) -> bool:

@@ -12,7 +12,7 @@ from functools import partial
 
 from sqlalchemy import Engine
 
-from textsim_db.db.engine import Connection, autocommit
+from textsim_db.db.engine import Connection, transaction
 from textsim_db.db.retries import repeated
 from textsim_db.db.store import Store
 from textsim_db.db.stored_corpus import StoredCorpus
@@ -62,7 +62,7 @@ def cut_keys(
     """Cut keys into pieces; the entries of the log belong to the last piece."""
     distinct = sorted(set(keys))
     if source is None:
-        with autocommit(store.engine) as connection:
+        with transaction(store.engine) as connection:
             rows = connection.execute(
                 store.corpus.statement(statements.WAITING_SIZES), [distinct]
             ).fetchall()
@@ -100,7 +100,7 @@ def document_keys(store: Store, source: StoredSource) -> Iterator[str]:
     """Yield the keys of all documents of a source."""
     after: str | None = None
     while True:
-        with autocommit(store.engine) as connection:
+        with transaction(store.engine) as connection:
             keys = _own_keys(connection, store, source, after)
         if not keys:
             return

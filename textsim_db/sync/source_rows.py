@@ -12,7 +12,7 @@ from psycopg import errors as pg
 from psycopg import sql
 from sqlalchemy import Engine
 
-from textsim_db.db.engine import Connection, autocommit, transaction, wait_at_most
+from textsim_db.db.engine import Connection, transaction, wait_at_most
 from textsim_db.sync import statements
 
 log = logging.getLogger(__name__)
@@ -67,7 +67,7 @@ class StoredSource:
 
 def sources(engine: Engine) -> list[StoredSource]:
     """Return all attached tables."""
-    with autocommit(engine) as connection:
+    with transaction(engine) as connection:
         rows = connection.execute(statements.SOURCES, []).fetchall()
     return [StoredSource(*row) for row in rows]
 

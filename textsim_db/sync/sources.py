@@ -13,7 +13,7 @@ from sqlalchemy import Engine
 
 from textsim_db.db.engine import Connection, autocommit, transaction
 from textsim_db.errors import ConfigurationError
-from textsim_db.results import Activity, Source, Status
+from textsim_db.results import Activity, Source, Status, WorkerState
 from textsim_db.settings import Existing
 from textsim_db.sync import source_rows, statements
 from textsim_db.sync.source_rows import StoredSource
@@ -71,6 +71,13 @@ def attached(engine: Engine) -> list[Source]:
     """Return the attached tables of all corpora."""
     with autocommit(engine) as connection:
         return [Source(*row) for row in connection.execute(statements.ATTACHED_TABLES).fetchall()]
+
+
+def workers(engine: Engine) -> list[WorkerState]:
+    """Return the progress of the workers that have reported within the last minutes."""
+    with autocommit(engine) as connection:
+        rows = connection.execute(statements.WORKERS).fetchall()
+    return [WorkerState(*row) for row in rows]
 
 
 def usable(store: Store) -> list[StoredSource]:

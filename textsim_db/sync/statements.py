@@ -41,13 +41,14 @@ ORDER BY corpus, relation::text
 """
 STATUS: Final[LiteralString] = """
 /* textsim-db: status of a corpus */
-SELECT indexed, pending, oldest_pending, failed, is_estimate, problems FROM textsim.status(%s)
+SELECT indexed, pending, oldest_pending, failed, is_estimate, problems, as_text, saved_by_ids
+FROM textsim.status(%s)
 """
 ACTIVITY: Final[LiteralString] = """
 SELECT (
-    SELECT max(greatest(0, extract(epoch FROM pg_catalog.clock_timestamp() - p.created_at)))::float8
-    FROM textsim.pending p LEFT JOIN textsim.source s ON s.id = p.source_id
-    WHERE coalesce(s.corpus_id, p.corpus_id) = {id} AND p.error IS NULL
+    SELECT greatest(0, extract(epoch FROM pg_catalog.clock_timestamp() - l.oldest_pending))::float8
+    FROM textsim.corpus c CROSS JOIN LATERAL textsim._log_counts(c) l
+    WHERE c.id = {id} AND l.oldest_pending IS NOT NULL
 ), (
     SELECT pg_catalog.pg_stat_get_tuples_inserted(d.oid)
         + pg_catalog.pg_stat_get_tuples_updated(d.oid)
@@ -126,41 +127,15 @@ WHERE NOT EXISTS (
 
 CLAIM: Final[LiteralString] = """
 /* textsim-db: claim pending changes */
-WITH ready AS (
-    SELECT p.id, coalesce(pg_catalog.cardinality(p.keys), 1) AS size
-    FROM textsim.pending p
-    WHERE p.error IS NULL AND (p.lease_until IS NULL OR p.lease_until < pg_catalog.now())
-        AND p.corpus_id <> ALL (%(excluded)s::integer[])
-        AND (p.source_id = ANY (%(sources)s::integer[]) OR p.source_id IS NULL AND %(waiting)s
-            -- Skip corpora that this role may not write, but claim the entries of dropped corpora.
-            AND coalesce(pg_catalog.has_table_privilege(
-                pg_catalog.to_regclass('textsim.document_' || p.corpus_id), 'UPDATE'), true))
-    ORDER BY p.id
-    LIMIT %(most)s
-    FOR UPDATE SKIP LOCKED
-), chosen AS (
-    SELECT r.id, sum(r.size) OVER (ORDER BY r.id) - r.size AS before FROM ready r
-)
-UPDATE textsim.pending p
-SET lease_until = pg_catalog.now() + pg_catalog.make_interval(secs => %(lease)s), tries = p.tries + 1
-FROM chosen c
-WHERE p.id = c.id AND c.before < %(most)s
-RETURNING p.id,
+SELECT p.id, p.kind,
     -- A rebuild moves the table of an entry to the new corpus.
     coalesce((SELECT s.corpus_id FROM textsim.source s WHERE s.id = p.source_id), p.corpus_id),
     p.source_id, p.keys, p.tries
+FROM textsim._claim(
+    %(sources)s::integer[], %(words)s, %(excluded)s::integer[], %(after)s, %(most)s, %(lease)s) p
 """
-RENEW: Final[LiteralString] = """
-UPDATE textsim.pending SET lease_until = pg_catalog.now() + pg_catalog.make_interval(secs => %s)
-WHERE id = ANY (%s::bigint[])
-"""
-FORGIVE: Final[LiteralString] = """
-UPDATE textsim.pending SET tries = greatest(tries - 1, 0) WHERE id = ANY (%s::bigint[])
-"""
-RELEASE: Final[LiteralString] = """
-UPDATE textsim.pending SET lease_until = pg_catalog.now(), tries = greatest(tries - %s, 0)
-WHERE id = ANY (%s::bigint[])
-"""
+LEASE: Final[LiteralString] = "SELECT textsim._lease_entries(%s::bigint[], %s, %s)"
+DELETE_ENTRIES: Final[LiteralString] = "SELECT textsim._delete_entries(%s::bigint[])"
 DELETE_ORPHANS: Final[LiteralString] = """
 DELETE FROM textsim.pending p
 WHERE p.id = ANY (%s::bigint[])
@@ -169,40 +144,73 @@ WHERE p.id = ANY (%s::bigint[])
 """
 SPLIT: Final[LiteralString] = """
 WITH gone AS (DELETE FROM textsim.pending p WHERE p.id = %s RETURNING p.*)
-INSERT INTO textsim.pending (corpus_id, source_id, keys, created_at, tries)
-SELECT g.corpus_id, g.source_id, ARRAY[k], g.created_at, g.tries
+INSERT INTO textsim.pending (kind, corpus_id, source_id, keys, created_at, tries)
+SELECT g.kind, g.corpus_id, g.source_id, ARRAY[k], g.created_at, g.tries
 FROM gone g CROSS JOIN LATERAL (SELECT DISTINCT k FROM pg_catalog.unnest(g.keys) k) keys
 """
-GIVE_UP: Final[LiteralString] = """
-UPDATE textsim.pending SET error = %s, lease_until = NULL WHERE id = %s
+SET_ENTRY_ASIDE: Final[LiteralString] = """
+UPDATE textsim.pending SET kind = 'failed', error = %s, lease_until = NULL WHERE id = %s
 """
 COMPARISONS: Final[LiteralString] = """
-SELECT p.id FROM textsim.pending p WHERE p.source_id = %s AND p.keys IS NULL AND p.error IS NULL
+SELECT p.id FROM textsim.pending p WHERE p.source_id = %s AND p.kind = 'compare'
 """
-DELETE_ENTRIES: Final[LiteralString] = "DELETE FROM textsim.pending WHERE id = ANY (%s::bigint[])"
 DELETE_FAILURES: Final[LiteralString] = """
 DELETE FROM textsim.pending p
-WHERE p.corpus_id = %s AND p.error IS NOT NULL AND (p.source_id IS NULL OR p.source_id = %s)
+WHERE p.corpus_id = %s AND p.kind = 'failed' AND (p.source_id IS NULL OR p.source_id = %s)
     AND p.keys[1] = ANY (%s::text[])
 """
 SET_ASIDE: Final[LiteralString] = """
-INSERT INTO textsim.pending (corpus_id, source_id, keys, tries, error) VALUES (%s, %s, %s, %s, %s)
+INSERT INTO textsim.pending (kind, corpus_id, source_id, keys, tries, error)
+VALUES ('failed', %s, %s, %s, %s, %s)
 """
 POSTPONE: Final[LiteralString] = """
-INSERT INTO textsim.pending (corpus_id, source_id, keys, tries, lease_until)
-VALUES (%s, %s, %s, %s, pg_catalog.now() + pg_catalog.make_interval(secs => %s))
+INSERT INTO textsim.pending (kind, corpus_id, source_id, keys, tries, lease_until)
+VALUES (%s, %s, %s, %s, %s, pg_catalog.now() + pg_catalog.make_interval(secs => %s))
+"""
+# Ages come from the worker and times from the server, whose clocks may differ.
+REPORT_WORKER: Final[LiteralString] = """
+/* textsim-db: report the progress of a worker */
+WITH gone AS (
+    DELETE FROM textsim.worker w WHERE w.reported_at < pg_catalog.now() - interval '10 minutes'
+        AND w.id <> %(id)s
+)
+INSERT INTO textsim.worker AS w (
+    id, host, process, claimed_at, wrote_at, step, step_began_at, error, failed_at)
+VALUES (
+    %(id)s, %(host)s, %(process)s,
+    pg_catalog.now() - pg_catalog.make_interval(secs => %(claimed)s::float8),
+    pg_catalog.now() - pg_catalog.make_interval(secs => %(wrote)s::float8),
+    %(step)s,
+    pg_catalog.now() - pg_catalog.make_interval(secs => %(step_began)s::float8),
+    pg_catalog.left(%(error)s::text, 1000),
+    pg_catalog.now() - pg_catalog.make_interval(secs => %(failed)s::float8))
+ON CONFLICT (id) DO UPDATE
+SET reported_at = excluded.reported_at, claimed_at = excluded.claimed_at,
+    wrote_at = excluded.wrote_at, step = excluded.step, step_began_at = excluded.step_began_at,
+    error = excluded.error, failed_at = excluded.failed_at
+"""
+FORGET_WORKER: Final[LiteralString] = "DELETE FROM textsim.worker WHERE id = %(id)s"
+WORKERS: Final[LiteralString] = """
+SELECT w.host, w.process, extract(epoch FROM n.now - w.reported_at)::float8,
+    extract(epoch FROM n.now - w.claimed_at)::float8, extract(epoch FROM n.now - w.wrote_at)::float8,
+    w.step, extract(epoch FROM n.now - w.step_began_at)::float8,
+    w.error, extract(epoch FROM n.now - w.failed_at)::float8
+FROM textsim.worker w CROSS JOIN (SELECT pg_catalog.clock_timestamp()) n (now)
+ORDER BY w.host, w.process, w.started_at
 """
 FAILURES: Final[LiteralString] = """
 SELECT k.key, s.relation::text, p.tries, p.error
 FROM textsim.pending p
 LEFT JOIN textsim.source s ON s.id = p.source_id
 LEFT JOIN LATERAL pg_catalog.unnest(p.keys) k (key) ON true
-WHERE coalesce(s.corpus_id, p.corpus_id) = %s AND p.error IS NOT NULL
+WHERE coalesce(s.corpus_id, p.corpus_id) = %s AND p.kind = 'failed'
 ORDER BY p.id DESC LIMIT %s
 """
 RETRY_FAILURES: Final[LiteralString] = """
-UPDATE textsim.pending p SET error = NULL, tries = 0, lease_until = NULL
-WHERE p.error IS NOT NULL AND %s = coalesce(
+UPDATE textsim.pending p SET error = NULL, tries = 0, lease_until = NULL,
+    kind = CASE WHEN p.source_id IS NULL THEN 'words'
+        WHEN p.keys IS NULL THEN 'compare' ELSE 'change' END
+WHERE p.kind = 'failed' AND %s = coalesce(
     (SELECT s.corpus_id FROM textsim.source s WHERE s.id = p.source_id), p.corpus_id)
 """
 

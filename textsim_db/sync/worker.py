@@ -23,8 +23,10 @@ from psycopg import errors as pg
 from sqlalchemy import Engine
 
 from textsim_db.db.dictionary import Dictionary
-from textsim_db.db.engine import database_errors, is_trouble
+from textsim_db.db.engine import database_errors, is_lost, is_trouble
+from textsim_db.db.retries import is_timeout
 from textsim_db.db.store import Store
+from textsim_db.db.supervision import Supervisor
 from textsim_db.errors import DatabaseError, DatabaseUnavailable
 from textsim_db.results import ChangeReport
 from textsim_db.sync import apply_changes
@@ -33,8 +35,10 @@ from textsim_db.sync.claim_entries import Claims
 from textsim_db.sync.entries_to_pieces import ClaimedPieces, CorpusReplaced
 from textsim_db.sync.notifications import NextPoll
 from textsim_db.sync.pieces import Piece
+from textsim_db.sync.progress import Progress
 from textsim_db.sync.stop_flag import Stop
 from textsim_db.sync.usable_sources import Complaints, UsableSources
+from textsim_db.sync.watch import Watch
 from textsim_db.sync.worker_settings import POLL_SECONDS, WorkerSettings, WorkReport
 from textsim_db.text.streams import ahead
 from textsim_db.write.vacuum_after_load import settle
@@ -68,15 +72,23 @@ class Worker:
         self._complaints = Complaints()
         self._added: Counter[Store] = Counter()
         self._stop = Stop()
+        self._supervisor = Supervisor()
+        self._progress = Progress()
+        self._watch = Watch(engine, self._supervisor, self._progress, self._stop)
 
     def stop(self) -> None:
-        """Let run() end after the current batch; may be called from a signal handler."""
+        """Let run() end after the current batch; may be called from a signal handler.
+
+        If the batch takes more than 5 seconds, its statements are cancelled, and another worker does it
+        again.
+        """
         self._stop.set()
 
     def abandon(self) -> None:
-        """Release the current batch to other workers, if the process must end before run() returns."""
+        """Cancel the statements and release the batch, if the process must end before run() returns."""
         with suppress(psycopg.Error, DatabaseError):
-            self._claims.abandon()
+            self._supervisor.cancel()
+            self._claims.release(uncounted_tries=1)
 
     @property
     def unusable(self) -> dict[str, str]:
@@ -99,16 +111,17 @@ class Worker:
             DatabaseError: a statement failed, and trying again would not help.
             SchemaError: another version of textsim-db has changed the schema.
         """
-        with database_errors():
+        with database_errors(), self._supervisor.active(), self._watch.watching():
             try:
                 return self._run(until_idle)
             finally:
                 with suppress(psycopg.Error):
-                    self._claims.release_all()
+                    # If the worker was stopped, the entries are not why the batch did not end.
+                    self._claims.release(uncounted_tries=int(self._stop.is_set()))
 
     def _run(self, until_idle: bool) -> ChangeReport:
         total = ChangeReport()
-        recovery = _Recovery(self._claims, until_idle)
+        recovery = _Recovery(self._engine, self._claims, until_idle)
         while not self._stop.is_set():
             try:
                 recovery.release_claims()
@@ -118,10 +131,14 @@ class Worker:
                 recovery.uncounted_tries = 1
                 self._stop.wait(POLL_SECONDS)
             except (psycopg.Error, DatabaseError) as error:
+                if self._stop.is_set() and _is_cancelled(error):
+                    break
                 seconds = recovery.seconds_after(error)
                 if seconds is None:
                     raise
-                self._stop.wait(seconds)
+                self._progress.failed(str(_cause(error) or error).partition("\n")[0])
+                with self._progress.step("waits to try again"):
+                    self._stop.wait(seconds)
         return total
 
     def _work(self, total: ChangeReport, until_idle: bool, recovery: _Recovery) -> None:
@@ -129,7 +146,7 @@ class Worker:
         with (
             NextPoll(self._engine, self._settings) as next_poll,
             closing(self._pieces(next_poll, until_idle)) as pieces,
-            closing(ahead(pieces, _resolve)) as resolved_pieces,
+            closing(ahead(pieces, self._resolve)) as resolved_pieces,
         ):
             empty_polls = 0
             for resolved in resolved_pieces:
@@ -157,7 +174,9 @@ class Worker:
         while not self._stop.is_set():
             if empty_polls >= DRAINED_POLLS:
                 next_poll.wait(last_change, self._stop)
-            entries = claimed.claim()
+            with self._progress.step("claims changes"):
+                entries = claimed.claim(is_last=until_idle)
+            self._progress.claimed()
             yield from claimed.pieces_of(entries)
             if claimed.is_sweeping:
                 yield from claimed.next_of_sweep()
@@ -172,10 +191,12 @@ class Worker:
     def _write(self, resolved: Resolved) -> ChangeReport:
         piece, name = resolved.piece, resolved.piece.corpus.name
         try:
-            report = apply_changes.write(resolved)
+            with self._progress.step("writes documents"):
+                report = apply_changes.write(resolved)
         except OUTDATED as error:
             raise CorpusReplaced from error
-        self._claims.let_go(piece.entries)
+        self._progress.wrote()
+        self._claims.forget(piece.entries)
         self._added[piece.store] += report.added
         for key, reason in report.refused:
             fields = {"corpus": name, "key": key, "reason": reason}
@@ -186,14 +207,24 @@ class Worker:
             self._settings.report(WorkReport(name, table, report, seconds))
         return report
 
+    def _resolve(self, piece: Piece | None) -> Resolved | None:
+        if piece is None:
+            return None
+        with self._progress.step("reads changed rows"):
+            return apply_changes.resolve(piece)
+
     def _settle(self) -> None:
         for store, added in self._added.items():
             settle(store, added)
         self._added.clear()
 
 
-def _resolve(piece: Piece | None) -> Resolved | None:
-    return None if piece is None else apply_changes.resolve(piece)
+def _cause(error: psycopg.Error | DatabaseError) -> BaseException | None:
+    return error if isinstance(error, psycopg.Error) else error.__cause__
+
+
+def _is_cancelled(error: psycopg.Error | DatabaseError) -> bool:
+    return isinstance(_cause(error), pg.QueryCanceled)
 
 
 class _Recovery:
@@ -203,7 +234,8 @@ class _Recovery:
     did not cause the last error, so that this try does not count against them.
     """
 
-    def __init__(self, claims: Claims, until_idle: bool) -> None:
+    def __init__(self, engine: Engine, claims: Claims, until_idle: bool) -> None:
+        self._engine = engine
         self._claims = claims
         self._until_idle = until_idle
         self.failures = 0
@@ -211,27 +243,42 @@ class _Recovery:
 
     def release_claims(self) -> None:
         """Release the entries that were claimed when the error was raised."""
-        self._claims.release_all(self.uncounted_tries)
+        self._claims.release(uncounted_tries=self.uncounted_tries)
         self.uncounted_tries = 0
 
     def seconds_after(self, error: psycopg.Error | DatabaseError) -> float | None:
         """Return how long to wait before another attempt, or None if the error must be raised."""
-        cause = error if isinstance(error, psycopg.Error) else error.__cause__
+        cause = _cause(error)
         is_passing = isinstance(error, DatabaseUnavailable) or (
             isinstance(cause, psycopg.Error) and is_trouble(cause)
         )
-        is_cancelled = isinstance(cause, pg.QueryCanceled) and not self._until_idle
+        is_cancelled = isinstance(cause, pg.QueryCanceled) and (
+            not self._until_idle or is_timeout(self._engine, cause)
+        )
         is_last = self._until_idle and self.failures == MAX_TRIES
-        if not self._claims.has_claimed or is_last or not (is_passing or is_cancelled):
+        if is_last or not (is_passing or is_cancelled) or self._is_first(cause):
             return None
         seconds = min(RECONNECT_SECONDS[0] * 2.0**self.failures, RECONNECT_SECONDS[1])
         self.failures = min(self.failures + 1, MAX_TRIES)
-        log.warning("trying again in %.1f s: %s", seconds, cause, extra={"seconds": seconds})
+        reason = str(cause).partition("\n")[0]
+        log.warning("trying again in %.1f s: %s", seconds, reason, extra={"seconds": seconds})
         if is_cancelled:
-            self._claims.let_go_all()
+            self._claims.forget()
         # A server that reports an error was not crashed by the entries, so this try does not count
         # against them. Out of memory is the exception: the entries may need more than there is.
         is_reported = isinstance(cause, psycopg.Error) and cause.sqlstate is not None
         if is_reported and not isinstance(cause, pg.OutOfMemory):
             self.uncounted_tries = 1
         return seconds
+
+    def _is_first(self, cause: BaseException | None) -> bool:
+        """Return whether nothing was claimed yet, so that the address or the rights may be wrong.
+
+        A server that can be reached, but is read-only or full, is waited for.
+        """
+        if self._claims.has_claimed:
+            return False
+        is_trouble_only = (
+            isinstance(cause, psycopg.Error) and is_trouble(cause) and not is_lost(cause)
+        )
+        return self._until_idle or not is_trouble_only

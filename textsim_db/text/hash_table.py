@@ -28,19 +28,17 @@ _SMALL = 2048
 
 
 class HashTable(NamedTuple):
-    """Entries with numbers from 0 on, by their hashes.
-
-    slots: int32; a slot holds first + the number of an entry, and is free if its value is below
-    first. So a larger first empties the table without writing to it. hashes: uint64 by number; the
-    caller writes the hash of a number before it enters the number. Only 2^(64 - shift) slots are
-    used, so that few entries stay close together in memory. spread: SPREAD.
-    """
+    """Entries with numbers from 0 on, by their hashes."""
 
     slots: Int32Array
+    """first + the number of an entry. A slot below first is free: a larger first empties the table."""
     hashes: HashArray
+    """The hash of each entry, by number. The caller writes it before it enters the number."""
     first: int
     shift: int
+    """Only 2^(64 - shift) slots are used, so that few entries stay close together in memory."""
     spread: int
+    """SPREAD."""
 
 
 @kernel

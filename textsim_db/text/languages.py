@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from textsim_db.errors import ConfigurationError
+from textsim_db.errors import ConfigurationError, install_extra
 from textsim_db.text.array_types import Int32Array
 from textsim_db.text.numba_compiler import inlined_kernel, kernel
 from textsim_db.text.tokens import Tokens
@@ -27,19 +27,20 @@ _CODE = re.compile("[a-z]{2,3}")
 
 
 class _Model(NamedTuple):
-    """An automaton that finds sequences of bytes (features), and the weights of each feature.
-
-    moves: the next state by row and byte; rows: the row of each state. features: the number of the
-    feature that ends in each state, or -1. weights: logarithms, float32 of shape (features, classes);
-    priors: (classes,). labels: the number of each class's language; some languages have two classes.
-    """
+    """An automaton that finds sequences of bytes (features), and the weights of each feature."""
 
     moves: npt.NDArray[np.uint32]
+    """The next state, by row and byte."""
     rows: npt.NDArray[np.uint32]
+    """The row of each state."""
     features: Int32Array
+    """The number of the feature that ends in each state, or -1."""
     weights: npt.NDArray[np.float32]
+    """Logarithms: (features, classes)."""
     priors: npt.NDArray[np.float32]
+    """(classes,)."""
     labels: Int32Array
+    """The number of the language of each class. Some languages have two classes."""
 
 
 class _Features(NamedTuple):
@@ -76,7 +77,7 @@ def check_installed() -> None:
         import py3langid.langid  # noqa: F401
     except ImportError as error:
         raise ConfigurationError(
-            "identifying languages needs py3langid: pip install 'textsim-db[languages]'"
+            f"identifying languages needs py3langid: {install_extra('languages')}"
         ) from error
 
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from textsim_db.errors import ConfigurationError, suggestion
+from textsim_db.errors import ConfigurationError, install_extra, suggestion
 from textsim_db.settings import AUTO, CorpusSettings, WordsByLanguage, check_several
 from textsim_db.text.array_types import BoolArray, Int64Array
 from textsim_db.text.hash_table import (
@@ -148,7 +148,7 @@ def _languages() -> list[str]:
         import stopwordsiso
     except ImportError as error:
         raise ConfigurationError(
-            "lists of stop words are not installed: pip install 'textsim-db[languages]'"
+            f"lists of stop words are not installed: {install_extra('languages')}"
         ) from error
     return sorted(stopwordsiso.langs())
 

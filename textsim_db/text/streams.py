@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import copy_context
 from typing import TypeVar
 
 MAX_WEIGHT = 8 * 1024 * 1024
@@ -16,7 +17,7 @@ Result = TypeVar("Result")
 def ahead(
     items: Iterable[Item], function: Callable[[Item], Result]
 ) -> Generator[Result, None, None]:
-    """Apply a function to each item in a thread, one item ahead of the consumer.
+    """Apply a function to each item in a thread, one item ahead of the consumer, in its context.
 
     If the items raise an error, the results of the items before it come first. Close the generator to
     end its thread.
@@ -24,7 +25,7 @@ def ahead(
     with ThreadPoolExecutor(1, "textsim-ahead") as pool:
         waiting: Future[Result] | None = None
         for item in (stream := _Fallible(items)):
-            submitted = pool.submit(function, item)
+            submitted = pool.submit(copy_context().run, function, item)
             if waiting is not None:
                 yield waiting.result()
             waiting = submitted

@@ -45,20 +45,20 @@ from textsim_db.text.utf8 import (
 
 
 class Tokens(NamedTuple):
-    """The normal forms of several documents, and where their words are.
-
-    normal: uint8, the normal forms in UTF-8, one after another. normal_offsets: int64 of shape
-    (documents + 1,), the bounds of each normal form. starts, ends: int32 of shape (words,), the bytes
-    of each word. word_offsets: int64 of shape (documents + 1,), the words of each document. hashes:
-    int64 of shape (words,), hashtextextended(word, 0).
-    """
+    """The normal forms of several documents, and where their words are."""
 
     normal: ByteArray
+    """The normal forms in UTF-8, one after another."""
     normal_offsets: Int64Array
+    """The bounds of each normal form: (documents + 1,)."""
     starts: Int32Array
+    """The first byte of each word: (words,)."""
     ends: Int32Array
+    """The byte after each word: (words,)."""
     word_offsets: Int64Array
+    """The bounds of the words of each document: (documents + 1,)."""
     hashes: Int64Array
+    """hashtextextended(word, 0) of each word: (words,)."""
 
     @property
     def documents(self) -> int:

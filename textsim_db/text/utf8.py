@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -35,6 +36,8 @@ def to_bytes(text: str) -> bytes:
     longer than 128 MiB.
     """
     if not isinstance(text, str):
+        if is_null(text):
+            raise DocumentError("the text is null; leave it out, or give an empty text")
         raise DocumentError(f"the text is of type {type(text).__name__}; expected str")
     try:
         data = text.encode()
@@ -53,6 +56,13 @@ def to_bytes(text: str) -> bytes:
             f"the text is {len(data)} bytes long; at most {MAX_BYTES} are possible; split the text"
         )
     return data
+
+
+def is_null(value: object) -> bool:
+    """Say whether a value is None, or what data frames have in its place: NaN, NA or NaT."""
+    if isinstance(value, float | np.floating):
+        return math.isnan(value)
+    return value is None or type(value).__name__ in ("NAType", "NaTType")
 
 
 def concatenate(texts: Sequence[bytes]) -> Utf8:

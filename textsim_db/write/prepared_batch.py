@@ -23,7 +23,7 @@ from textsim_db.sketch.sketches import (
 )
 from textsim_db.text.streams import cut
 from textsim_db.text.tokens import Tokens
-from textsim_db.text.utf8 import to_bytes
+from textsim_db.text.utf8 import is_null, to_bytes
 
 BATCH_DOCUMENTS = 5000
 """Documents of a batch. Larger batches need more memory, and a load starts and ends more slowly."""
@@ -99,7 +99,7 @@ def _accept_all(items: list[Any]) -> tuple[dict[str, bytes], list[Refusal]]:
         try:
             key, data = _accept(item)
         except DocumentError as error:
-            refused.append(Refusal(_shown_key(item), str(error)))
+            refused.append(_refusal(item, str(error)))
         else:
             accepted.pop(key, None)
             accepted[key] = data
@@ -219,6 +219,8 @@ def stored_key(key: object) -> str:
     if type(key) is str and key.isascii() and len(key) <= MAX_KEY_BYTES and "\0" not in key:
         return key
     if not isinstance(key, str):
+        if is_null(key):
+            raise DocumentError("the key is null")
         if isinstance(key, bool) or not isinstance(key, Integral | UUID):
             raise DocumentError(
                 f"the key is of type {type(key).__name__}; expected str, an integer or a UUID"
@@ -244,6 +246,13 @@ def possible_key(key: object) -> str | None:
     with suppress(DocumentError):
         return stored_key(key)
     return None
+
+
+def _refusal(item: Any, reason: str) -> Refusal:
+    """Return the refusal of an item; if it has a null for a key, its text says which item it is."""
+    if isinstance(item, tuple | list) and len(item) == 2 and is_null(item[0]):
+        reason += f"; the text begins with {str(item[1])[:40]!r}"
+    return Refusal(_shown_key(item), reason)
 
 
 def _shown_key(item: Any) -> str:

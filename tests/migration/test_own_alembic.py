@@ -1,0 +1,115 @@
+"""An application installs and upgrades the schema in revisions of its own Alembic."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import alembic.command
+import psycopg
+import pytest
+from alembic.config import Config
+
+import textsim_db as ts
+from tests.support.steps import FIRST, SECOND, second_step
+from textsim_db.db import schema
+from textsim_db.db.engine import open_engine, sqlalchemy_url
+
+PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "upgrade.md"
+ENVIRONMENT = """
+from alembic import context
+from sqlalchemy import NullPool, create_engine
+
+engine = create_engine(context.config.attributes["url"], poolclass=NullPool)
+with engine.begin() as connection:
+    context.configure(connection=connection)
+    with context.begin_transaction():
+        context.run_migrations()
+"""
+AFTER = """
+from alembic import op
+
+revision = "7c8d"
+down_revision = "5f3a"
+
+
+def upgrade() -> None:
+    op.execute("SELECT textsim.create_corpus('of the application')")
+
+
+def downgrade() -> None:
+    op.execute("SELECT textsim.drop_corpus('of the application')")
+"""
+TABLES = """
+from alembic import op
+
+revision = "1b2c"
+down_revision = None
+
+
+def upgrade() -> None:
+    op.execute("CREATE TABLE article (id int PRIMARY KEY, body text)")
+
+
+def downgrade() -> None:
+    op.execute("DROP TABLE article")
+"""
+
+
+def revision_of_page() -> str:
+    """Return the revision that the page shows."""
+    found = re.search(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    assert found is not None
+    return found[1]
+
+
+@pytest.fixture
+def application(tmp_path: Path, empty_database_url: str) -> Config:
+    """An application whose second revision installs textsim-db, and whose third uses it."""
+    (tmp_path / "versions").mkdir()
+    (tmp_path / "env.py").write_text(ENVIRONMENT)
+    (tmp_path / "versions" / "tables.py").write_text(TABLES)
+    (tmp_path / "versions" / "textsim.py").write_text(revision_of_page())
+    (tmp_path / "versions" / "after.py").write_text(AFTER)
+    config = Config()
+    config.set_main_option("script_location", str(tmp_path))
+    config.attributes["url"] = sqlalchemy_url(empty_database_url)
+    return config
+
+
+def test_an_application_installs_the_schema_in_a_revision(
+    application: Config, empty_database_url: str
+) -> None:
+    alembic.command.upgrade(application, "head")
+    with ts.connect(empty_database_url) as db:
+        db.create_corpus("news").attach("article", "id", "body")
+    alembic.command.downgrade(application, "1b2c")
+    with ts.connect(empty_database_url) as db:
+        assert db.corpora() == ["news"]
+    alembic.command.upgrade(application, "head")
+    with ts.connect(empty_database_url) as db:
+        assert db.corpora() == ["news", "of the application"]
+
+
+def test_a_later_revision_of_the_application_upgrades_the_schema(
+    application: Config, empty_database_url: str, tmp_path: Path
+) -> None:
+    later = revision_of_page().replace('"1b2c"', '"7c8d"').replace('"5f3a"', '"9e0f"')
+    with second_step():
+        alembic.command.upgrade(application, "head")
+        engine = open_engine(empty_database_url)
+        schema.downgrade(engine, FIRST)
+        engine.dispose()
+        with pytest.raises(ts.SchemaError, match=f"{FIRST}.*{SECOND}: run textsim db upgrade"):
+            ts.connect(empty_database_url)
+        with psycopg.connect(empty_database_url, autocommit=True) as connection:
+            connection.execute("SELECT textsim.create_corpus('news')")
+            connection.execute("SELECT textsim.attach('news', 'article', 'id', 'body')")
+            connection.execute("INSERT INTO article VALUES (1, 'some text that is there')")
+        (tmp_path / "versions" / "later.py").write_text(later)
+        alembic.command.upgrade(application, "head")
+        with ts.connect(empty_database_url) as db:
+            db.worker().run(until_idle=True)
+            assert [match.key for match in db.corpus("news").query("some text that is there")] == [
+                "1"
+            ]

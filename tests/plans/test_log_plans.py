@@ -1,0 +1,128 @@
+"""Statements on the log use its indexes and read few rows, whatever the statistics say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import Any
+
+import psycopg
+import pytest
+
+import textsim_db as ts
+from tests.support.connections import Connection
+from tests.support.servers import Server
+
+ENTRIES = 100_000
+MOST = 1000
+"""The keys of a claim. Each entry of these tests has one key."""
+
+CLAIM = f"SELECT id FROM textsim._claim(ARRAY[1], true, '{{}}', 0, {MOST}, 60)"
+STATEMENTS = {
+    "claim": CLAIM,
+    "lease": f"SELECT textsim._lease_entries((SELECT array_agg(id) FROM ({CLAIM}) c), 60, 0)",
+    "delete": f"SELECT textsim._delete_entries((SELECT array_agg(id) FROM ({CLAIM}) c))",
+    "batch of index_pending": "SELECT entries FROM textsim._pending_batch('c', 0)",
+    "comparisons": "SELECT * FROM textsim._uncompared(1)",
+}
+ROWS_READ = """
+SELECT pg_stat_get_xact_tuples_returned('textsim.pending'::regclass), (
+    SELECT sum(pg_stat_get_xact_tuples_returned(indexrelid)) FROM pg_index
+    WHERE indrelid = 'textsim.pending'::regclass)
+"""
+"""The rows that a session has read by sequential scans, and the entries of indexes."""
+
+
+def read_by(connection: Connection, statement: bytes) -> tuple[list[Any], int, int]:
+    """Run a statement; return its rows, the rows of sequential scans, and the entries of indexes."""
+    before = connection.execute(ROWS_READ).fetchall()[0]
+    rows = connection.execute(statement, prepare=True).fetchall()
+    after = connection.execute(ROWS_READ).fetchall()[0]
+    return rows, int(after[0] - before[0]), int(after[1] - before[1])
+
+
+def fill(connection: Connection, entries: int = ENTRIES) -> None:
+    connection.execute(
+        "INSERT INTO textsim.pending (kind, corpus_id, source_id, keys) "
+        "SELECT 'change', 1, 1, ARRAY[i::text] FROM generate_series(1, %s) i",
+        [entries],
+    )
+
+
+def make_empty(connection: Connection) -> None:
+    """The statistics of an empty log."""
+    connection.execute("VACUUM ANALYZE textsim.pending")
+
+
+def make_bloated(connection: Connection) -> None:
+    """The statistics of a log with one row in many pages."""
+    fill(connection, 5000)
+    connection.execute(
+        "DELETE FROM textsim.pending WHERE id < (SELECT max(id) FROM textsim.pending)"
+    )
+    connection.execute("VACUUM ANALYZE textsim.pending")
+
+
+def make_huge(connection: Connection) -> None:
+    """The statistics of a log with many rows, of which one is left."""
+    fill(connection)
+    connection.execute("VACUUM ANALYZE textsim.pending")
+    connection.execute(
+        "DELETE FROM textsim.pending WHERE id < (SELECT max(id) FROM textsim.pending)"
+    )
+
+
+@pytest.fixture
+def log(corpus: ts.Corpus, connection: Connection) -> Connection:
+    """A corpus with an attached table, whose log nobody vacuums or analyzes."""
+    connection.execute("CREATE TABLE t (id int PRIMARY KEY, body text)")
+    corpus.attach("t", "id", "body")
+    connection.execute("ALTER TABLE textsim.pending SET (autovacuum_enabled = off)")
+    return connection
+
+
+@pytest.mark.parametrize("statement", STATEMENTS)
+@pytest.mark.parametrize("plans", ["force_generic_plan", "force_custom_plan"])
+@pytest.mark.parametrize("make_state", [make_empty, make_bloated, make_huge])
+def test_statements_read_few_rows_of_a_huge_log(
+    server: Server,
+    log: Connection,
+    make_state: Callable[[Connection], None],
+    plans: str,
+    statement: str,
+) -> None:
+    """The plan is made with the statistics of one state, and used in another one."""
+    make_state(log)
+    with psycopg.connect(log.info.dsn, autocommit=True) as session:
+        session.execute(f"SET plan_cache_mode = {plans}".encode())
+        text = STATEMENTS[statement].encode()
+        for _ in range(10):  # a plan becomes generic at the sixth time
+            with session.transaction(force_rollback=True):
+                session.execute(text, prepare=True)
+        fill(log)
+        with session.transaction():
+            returned, in_order, by_index = read_by(session, text)
+    if statement == "claim":
+        assert len(returned) == MOST
+    assert in_order == 0, f"{in_order} rows read by sequential scans"
+    assert by_index <= 4 * MOST + 100, f"{by_index} index entries read, at most {4 * MOST + 100}"
+
+
+def test_a_walk_does_not_read_deleted_entries_again(log: Connection) -> None:
+    """While an old transaction is open, deleted entries stay in the indexes."""
+    fill(log)
+    with ExitStack() as stack:
+        old = stack.enter_context(psycopg.connect(log.info.dsn))
+        old.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        old.execute("SELECT count(*) FROM textsim.pending")
+        row = log.execute("SELECT max(id) FROM textsim.pending").fetchone()
+        assert row is not None
+        log.execute("DELETE FROM textsim.pending")
+        fill(log, 10)
+        for after, least, most in ((0, ENTRIES, 3 * ENTRIES), (row[0], 10, 100)):
+            with log.transaction(force_rollback=True):
+                claim = CLAIM.replace(", 0, ", f", {after}, ").encode()
+                claimed, in_order, by_index = read_by(log, claim)
+            assert len(claimed) == 10
+            assert in_order == 0
+            assert least <= by_index <= most, f"after {after}: {by_index} index entries read"

@@ -1,0 +1,88 @@
+"""textsim.pairs returns what Python returns, and compares two documents in one pass over both."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+
+import pytest
+
+import textsim_db as ts
+from tests.support.connections import Connection, value
+
+pytestmark = pytest.mark.one_server
+
+CALLS = (
+    "SELECT coalesce(sum(pg_stat_get_xact_function_calls(oid)), 0) FROM pg_proc WHERE proname = %s"
+)
+TOO_LONG = 17_000
+"""Words of a document whose shingles have no room in a tsvector."""
+
+
+def families(rng: random.Random, lengths: list[int], members: int = 6) -> Iterator[tuple[str, str]]:
+    """Yield near-copies and copies of texts with these numbers of words."""
+    for family, length in enumerate(lengths):
+        words = [f"w{rng.randrange(3000)}" for _ in range(length)]
+        for member in range(members):
+            yield f"{family} {member}", " ".join(words)
+            if member % 3:  # else the next member is a copy
+                for _ in range(1 + length // 100):
+                    words[rng.randrange(length)] = f"x{rng.randrange(9)}"
+
+
+def pairs_of_sql(
+    connection: Connection, name: str, threshold: float
+) -> list[tuple[str, str, float]]:
+    return sorted(
+        connection.execute("SELECT * FROM textsim.pairs(%s, %s)", [name, threshold]).fetchall()
+    )
+
+
+@pytest.mark.parametrize("shingle", ["word:1", "word:2", "word:3", "word:5", "char:4"])
+@pytest.mark.parametrize("recall", [0.95, 1.0])
+def test_sql_and_python_list_the_same_pairs(
+    db: ts.Database, connection: Connection, rng: random.Random, shingle: str, recall: float
+) -> None:
+    corpus = db.create_corpus("c", shingle=shingle, threshold=0.5, recall=recall)
+    documents = [*families(rng, [1, 2, 3, 4, 7, 20, 50, 200, 2000]), ("empty", "")]
+    rng.shuffle(documents)
+    corpus.add_many(documents[::2])
+    for key, text in documents[
+        1::2
+    ]:  # their words have no ids, and half of them are in no dictionary
+        connection.execute("SELECT textsim.add('c', %s, %s)", [key, text])
+    for threshold in (0.5, 0.8, 1.0):
+        expected = sorted(tuple(pair) for pair in corpus.pairs(threshold))
+        assert pairs_of_sql(connection, "c", threshold) == expected
+    assert len(pairs_of_sql(connection, "c", 0.5)) > 50
+
+
+def test_long_documents_are_compared_without_tsvectors(
+    db: ts.Database, connection: Connection, rng: random.Random
+) -> None:
+    corpus = db.create_corpus("c", threshold=0.5)
+    short, long = families(rng, [TOO_LONG // 2, TOO_LONG], 3), ("word " * TOO_LONG, "w" * 5000)
+    documents = [
+        *short,
+        *((f"long {i} {j}", text) for j, text in enumerate(long) for i in range(2)),
+    ]
+    corpus.add_many(documents[::2])
+    for key, text in documents[1::2]:
+        connection.execute("SELECT textsim.add('c', %s, %s)", [key, text])
+    expected = sorted(tuple(pair) for pair in corpus.pairs())
+    assert pairs_of_sql(connection, "c", 0.5) == expected
+    assert len(expected) == 8
+
+
+@pytest.mark.parametrize("shingle", ["word:3", "word:5"])
+def test_no_pair_makes_shingles_again(
+    db: ts.Database, connection: Connection, rng: random.Random, shingle: str
+) -> None:
+    corpus = db.create_corpus("c", shingle=shingle, threshold=0.5)
+    documents = list(families(rng, [300], 30))
+    corpus.add_many(documents)
+    with connection.transaction():
+        connection.execute("SET LOCAL track_functions = 'all'")
+        assert len(pairs_of_sql(connection, "c", 0.5)) > 100
+        assert value(connection, CALLS, ["_similarity"]) == 0
+        assert value(connection, CALLS, ["_shingle_set"]) <= len(documents)

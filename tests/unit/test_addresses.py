@@ -1,0 +1,60 @@
+"""Addresses of databases: what libpq reads, SQLAlchemy gets, and no message shows a password."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from psycopg.conninfo import conninfo_to_dict
+
+from textsim_db.db.engine import plain_url, public_url, sqlalchemy_url
+
+ADDRESSES = [
+    "postgresql:///name",
+    "postgresql://user:secret@host:5432/name?sslmode=require",
+    "postgresql://user:secret@one:5432,two:5433/name?target_session_attrs=read-write",
+    "postgresql://one,two/name",
+    "postgresql://one,two:5433",
+    "postgresql://[::1]:5432,[::2]/name",
+    "postgresql://[::1]:5432/name",
+    "postgresql://user@%2Ftmp%2Fone,%2Ftmp%2Ftwo:5433/name",
+    "postgresql://user:secret%2C%40@one,two/name?application_name=a%20b",
+    "postgresql:///name?host=one,two&port=5432,5433&password=secret",
+    "postgresql://user@one:1,two:2/name?host=three",
+]
+
+
+def as_libpq(address: str) -> dict[str, Any]:
+    """Return the parameters of an address, each as text; a list of empty ports is the default."""
+    given = conninfo_to_dict(address).items()
+    return {name: str(value) for name, value in given if str(value).strip(",")}
+
+
+@pytest.mark.parametrize("address", ADDRESSES)
+def test_an_address_means_the_same_as_for_libpq(address: str) -> None:
+    expected = as_libpq(address)
+    if "host=three" in address:
+        del expected["port"]  # libpq refuses two ports for one host
+    url = sqlalchemy_url(address)
+    assert as_libpq(plain_url(url)) == expected
+    assert sqlalchemy_url(plain_url(url)) == url
+    _, arguments = url.get_dialect()().create_connect_args(url)
+    given = {name: str(value) for name, value in arguments.items() if str(value).strip(",")}
+    assert given == expected
+
+
+@pytest.mark.parametrize("address", ADDRESSES)
+def test_the_address_that_is_shown_has_no_password(address: str) -> None:
+    assert "secret" not in public_url(sqlalchemy_url(address))
+
+
+@pytest.mark.parametrize(
+    ("address", "same"),
+    [
+        # libpq takes one port for all hosts; SQLAlchemy has a way of its own to write several hosts.
+        ("postgresql:///name?host=one,two&port=5433", "postgresql://one:5433,two:5433/name"),
+        ("postgresql:///name?host=one:1&host=two:2", "postgresql://one:1,two:2/name"),
+    ],
+)
+def test_other_ways_to_write_several_hosts(address: str, same: str) -> None:
+    assert as_libpq(plain_url(sqlalchemy_url(address))) == as_libpq(same)

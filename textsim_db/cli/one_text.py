@@ -1,0 +1,17 @@
+"""A file that a command reads as one text."""
+
+from __future__ import annotations
+
+from textsim_db.cli.messages import print_message
+from textsim_db.errors import shown
+from textsim_db.files.file_kinds import STDIN, Kind, kind_of
+
+
+def read_one_text(name: str, action: str) -> str:
+    """Return the text of a file; if the name is that of a file of records, say what happens to it."""
+    from textsim_db.files.read_documents import read_text
+
+    text = read_text(name)
+    if name != STDIN and kind_of(name) is not Kind.TEXT:
+        print_message(f"{shown(name)} is {action} as one text, not document by document")
+    return text

@@ -1,0 +1,181 @@
+"""Parquet, read and copied by pyarrow. The extra "parquet" installs it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import pairwise
+from typing import IO, Any
+
+import numpy as np
+
+from textsim_db.errors import InputError, install_extra
+from textsim_db.files.record_reader import Mask, RecordReader
+from textsim_db.text.utf8 import MAX_BYTES
+
+_READ_BYTES = 64 * 1024 * 1024
+
+
+class ParquetReader(RecordReader):
+    """The rows of a Parquet file. Dates, times and decimals are read as texts.
+
+    A column with a dictionary of texts stays one: without it, a few kilobytes may become terabytes.
+    """
+
+    unit = "row"
+    columns: list[str]
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._parquet = pyarrow_parquet()
+        self._file = file
+        with self._errors(), self._parquet.ParquetFile(self._file) as opened:
+            self._schema = opened.schema_arrow
+        self.columns = self._chosen = self._schema.names
+
+    def choose(self, names: dict[str, str], read_all: bool = False) -> None:
+        """Read only these columns; raise InputError if one is missing, or the text is no string."""
+        super().choose(names)
+        text = self._schema.field(names["--text"])
+        if not _has_strings(text.type):
+            raise InputError(
+                f'"{text.name}" is a column of {text.type}; expected a column of strings'
+            )
+        if not read_all:
+            self._chosen = sorted(set(names.values()))
+
+    def __iter__(self) -> Iterator[tuple[int, None, Any]]:
+        number = 0
+        with self._opened() as file:
+            for batch in file.iter_batches(_rows_at_once(file), columns=self._chosen):
+                columns = {name: _as_json(batch.column(name)) for name in self._chosen}
+                for i in range(len(batch)):
+                    number += 1
+                    yield number, None, {name: column[i] for name, column in columns.items()}
+
+    def value(self, record: Any, name: str) -> Any:
+        """Return a value of a row; raise InputError if it is too long or damaged."""
+        return _value(record[name], name) if name in record else None
+
+    def values(self, record: Any) -> dict[str, Any]:
+        """Return all values of a row."""
+        return {name: _value(scalar, name) for name, scalar in record.items()}
+
+    def copy(self, kept: Mask, output: IO[bytes]) -> None:
+        """Write the kept rows to a Parquet file of the same schema."""
+        import pyarrow
+
+        at, schema = 0, self._schema
+        with self._opened() as file, self._parquet.ParquetWriter(output, schema) as writer:
+            for batch in file.iter_batches(_rows_at_once(file)):
+                is_kept = pyarrow.array(kept[at : at + len(batch)])
+                at += len(batch)
+                for part in _parts(batch.filter(is_kept)):
+                    writer.write_batch(part.cast(schema))
+
+    @contextmanager
+    def _opened(self) -> Iterator[Any]:
+        import pyarrow
+
+        texts = [f.name for f in self._schema if f.type in (pyarrow.string(), pyarrow.binary())]
+        with (
+            self._errors(),
+            self._parquet.ParquetFile(self._file, read_dictionary=texts) as file,
+        ):
+            yield file
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        import pyarrow
+
+        try:
+            yield
+        except (pyarrow.ArrowException, OSError, UnicodeDecodeError) as error:
+            if isinstance(error, OSError) and error.errno is not None:
+                raise
+            raise InputError(f"damaged, or not Parquet: {' '.join(str(error).split())}") from error
+
+
+def _rows_at_once(file: Any) -> int:
+    """Return the number of rows to read at once: about 64 MiB, at most 10,000 rows."""
+    groups = [file.metadata.row_group(i) for i in range(file.metadata.num_row_groups)]
+    largest = max((group.total_byte_size // max(group.num_rows, 1) for group in groups), default=0)
+    return min(max(_READ_BYTES // max(largest, 1), 1), 10_000)
+
+
+def _has_strings(kind: Any) -> bool:
+    from pyarrow import types
+
+    if types.is_dictionary(kind):
+        return _has_strings(kind.value_type)
+    tests = (types.is_string, types.is_large_string, types.is_string_view, types.is_null)
+    return any(test(kind) for test in tests)
+
+
+def _as_json(column: Any) -> Any:
+    """Return a column; dates, times and decimals, which JSON lacks, become texts."""
+    import pyarrow
+    from pyarrow import types
+
+    kind = column.type
+    tests = (types.is_date, types.is_time, types.is_timestamp, types.is_decimal)
+    return column.cast(pyarrow.string()) if any(test(kind) for test in tests) else column
+
+
+def _value(scalar: Any, name: str) -> Any:
+    """Return a value of a Parquet column; raise InputError if it is too long or damaged."""
+    import pyarrow
+
+    try:
+        if isinstance(scalar, pyarrow.DictionaryScalar) and scalar.is_valid:
+            scalar = scalar.value
+        if isinstance(scalar, pyarrow.StringScalar | pyarrow.LargeStringScalar) and scalar.is_valid:
+            size = scalar.as_buffer().size
+            if size > MAX_BYTES:
+                raise InputError(
+                    f'"{name}" is {size:,} bytes long; at most {MAX_BYTES:,} are possible'
+                )
+        return scalar.as_py()
+    except InputError:
+        raise
+    except UnicodeDecodeError as error:
+        raise InputError(f'"{name}" is not UTF-8: {error.reason}') from error
+    except (ValueError, OverflowError, pyarrow.ArrowException) as error:
+        # Damaged, or a date that Python does not have.
+        raise InputError(f'"{name}" cannot be read: {" ".join(str(error).split())}') from error
+
+
+def _is_dictionary_of_texts(kind: Any) -> bool:
+    import pyarrow
+
+    return pyarrow.types.is_dictionary(kind) and kind.value_type in (
+        pyarrow.string(),
+        pyarrow.binary(),
+        pyarrow.large_string(),
+        pyarrow.large_binary(),
+    )
+
+
+def _parts(batch: Any) -> Iterator[Any]:
+    """Cut a batch into parts of bounded size; a row's size includes its texts in the dictionary."""
+    from pyarrow import compute
+
+    sizes = np.zeros(len(batch), np.int64)
+    for column in batch.columns:
+        if _is_dictionary_of_texts(column.type):
+            lengths = compute.binary_length(column.dictionary).take(column.indices)
+            sizes += compute.fill_null(lengths, 0).to_numpy(zero_copy_only=False).astype(np.int64)
+    bounds = np.flatnonzero(np.diff(np.cumsum(sizes) // _READ_BYTES, prepend=0))
+    for start, end in pairwise([0, *bounds.tolist(), len(batch)]):
+        if end > start:
+            yield batch.slice(start, end - start)
+
+
+def pyarrow_parquet() -> Any:
+    """Return the module pyarrow.parquet; raise InputError if it is not installed."""
+    try:
+        import pyarrow.parquet
+    except ImportError as error:
+        raise InputError(
+            f"Parquet needs pyarrow, which is not installed: {install_extra('parquet')}"
+        ) from error
+    return pyarrow.parquet

@@ -1,0 +1,90 @@
+"""What a worker is doing; pure. report_progress stores it, and textsim doctor and status show it."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import NamedTuple
+
+from textsim_db.results import IDLE
+
+
+class Report(NamedTuple):
+    """The progress of a worker at one moment. Times are ages in seconds, None if it never happened.
+
+    step: what the worker has been doing for the longest time, and since when. error: the last error.
+    """
+
+    claimed: float | None
+    wrote: float | None
+    step: str
+    step_began: float
+    error: str | None
+    failed: float | None
+
+
+class Progress:
+    """Steps that are running, and the times of the last claim, the last write and the last error.
+
+    The threads of a worker share it, and run steps at the same time.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._steps: dict[int, tuple[float, str]] = {}
+        self._next = 0
+        self._idle_since = time.monotonic()
+        self._claimed_at: float | None = None
+        self._wrote_at: float | None = None
+        self._failed_at: float | None = None
+        self._error: str | None = None
+
+    @contextmanager
+    def step(self, name: str) -> Iterator[None]:
+        """Note that a step is running until the block ends."""
+        with self._lock:
+            number, self._next = self._next, self._next + 1
+            self._steps[number] = (time.monotonic(), name)
+        try:
+            yield
+        finally:
+            with self._lock:
+                del self._steps[number]
+                self._idle_since = time.monotonic()
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a step is running."""
+        return bool(self._steps)
+
+    def claimed(self) -> None:
+        """Note that a claim has ended."""
+        self._claimed_at = time.monotonic()
+
+    def wrote(self) -> None:
+        """Note that a transaction was written."""
+        self._wrote_at = time.monotonic()
+
+    def failed(self, error: str) -> None:
+        """Note an error after which the worker tries again."""
+        self._error, self._failed_at = error, time.monotonic()
+
+    def report(self) -> Report:
+        """Return the progress until now."""
+        with self._lock:
+            began, step = min(self._steps.values(), default=(self._idle_since, IDLE))
+        now = time.monotonic()
+
+        def age(moment: float | None) -> float | None:
+            return None if moment is None else now - moment
+
+        return Report(
+            age(self._claimed_at),
+            age(self._wrote_at),
+            step,
+            now - began,
+            self._error,
+            age(self._failed_at),
+        )

@@ -1,0 +1,106 @@
+"""A thread beside a worker: reports its progress, and ends its statements after it was stopped."""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+import threading
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import copy_context
+
+import psycopg
+from sqlalchemy import Engine
+
+from textsim_db.db.engine import transaction, wait_at_most
+from textsim_db.db.supervision import Supervisor
+from textsim_db.errors import DatabaseError
+from textsim_db.sync import statements
+from textsim_db.sync.progress import Progress
+from textsim_db.sync.stop_flag import SLICE_SECONDS, Stop
+
+log = logging.getLogger(__name__)
+
+GRACE_SECONDS = 5.0
+"""A stopped worker may finish its batch in this time; then its statements are cancelled.
+
+Less than the 10 s after which container runtimes follow SIGTERM by SIGKILL.
+"""
+REPORT_SECONDS = 5.0
+SLOW_SECONDS = 30.0
+"""A step that takes longer is logged, and again whenever its time has doubled."""
+_CANCEL_SECONDS = 1.0
+_PATIENCE = "1s"
+
+
+class Watch:
+    """Watches one worker while it runs."""
+
+    def __init__(
+        self, engine: Engine, supervisor: Supervisor, progress: Progress, stop: Stop
+    ) -> None:
+        self._engine = engine
+        self._supervisor = supervisor
+        self._progress = progress
+        self._stop = stop
+        self._id = uuid.uuid4()
+        self._ended = threading.Event()
+        self._has_row = False
+        self._slow_seconds = SLOW_SECONDS
+
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        """Watch the worker until the block ends."""
+        self._ended.clear()
+        thread = threading.Thread(
+            target=copy_context().run, args=(self._run,), name="textsim-watch", daemon=True
+        )
+        thread.start()
+        try:
+            yield
+        finally:
+            self._ended.set()
+            thread.join(_CANCEL_SECONDS)
+            if thread.is_alive():
+                self._supervisor.cancel()
+                thread.join()
+
+    def _run(self) -> None:
+        next_report = time.monotonic() + REPORT_SECONDS
+        cancel_at: float | None = None
+        while not self._ended.wait(SLICE_SECONDS):
+            now = time.monotonic()
+            if self._stop.is_set() and cancel_at is None:
+                cancel_at = now + GRACE_SECONDS
+            if cancel_at is not None and now >= cancel_at:
+                log.warning("the batch is not finished in time; its statements are cancelled")
+                self._supervisor.cancel()
+                cancel_at = now + _CANCEL_SECONDS
+            if cancel_at is None and now >= next_report:
+                self._report()
+                next_report = time.monotonic() + REPORT_SECONDS
+        if self._has_row:
+            self._send(statements.FORGET_WORKER, {"id": self._id})
+
+    def _report(self) -> None:
+        """Store the progress; without a server, or on a full disk, the log must do."""
+        report = self._progress.report()
+        if report.step_began < SLOW_SECONDS:
+            self._slow_seconds = SLOW_SECONDS
+        elif report.step_began >= self._slow_seconds and self._progress.is_busy:
+            self._slow_seconds = report.step_began * 2
+            log.warning("the worker %s for %.0f s", report.step, report.step_began)
+        parameters = {"id": self._id, "host": socket.gethostname(), "process": os.getpid()}
+        self._send(statements.REPORT_WORKER, parameters | report._asdict())
+
+    def _send(self, statement: str, parameters: dict[str, object]) -> None:
+        try:
+            with transaction(self._engine) as connection:
+                wait_at_most(connection, _PATIENCE)
+                connection.execute(statement.encode(), parameters)
+            self._has_row = True
+        except (psycopg.Error, DatabaseError) as error:
+            log.debug("cannot report the progress: %s", error)
