@@ -8,98 +8,88 @@ has the settings of the server.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 
 from benchmarks.generate import documents
-from benchmarks.harness import (
-    Bench,
-    Figures,
-    fresh_database,
-    milliseconds,
-    options,
-    publish,
-    table_of,
-)
+from benchmarks.harness import Bench, Figures, fresh_database, options, publish
 
-NAME = "updates"
 CHANGE_ALL = """
-UPDATE post p SET body = q.body FROM post q WHERE q.id = (p.id + 1) % (SELECT count(*) FROM post)
+UPDATE post p SET body = q.body
+FROM post q WHERE q.id = (p.id + 1) % (SELECT count(*) FROM post)
 """
 """Each row gets the text of the next row, so that all its shingles change."""
-LABELS = {
-    "documents": "documents, MB",
-    "bands": "band rows, MB",
-    "log": "log of changes, MB",
-    "seconds": "s",
-}
 
 
 def fill(bench: Bench, count: int) -> None:
-    """Create a table with texts of 200 words."""
+    """Create a table with texts of 200 words, and index it."""
     bench.connection.execute("CREATE TABLE post (id bigint PRIMARY KEY, body text)")
     with bench.connection.cursor().copy("COPY post FROM STDIN") as copy:
         for number, (_, text) in enumerate(documents(count, 200)):
             copy.write_row((number, text))
+    bench.db.create_corpus("posts").attach("post", "id", "body")
+    bench.db.worker().run(until_idle=True)
+
+
+def change_all(bench: Bench) -> None:
+    """Change all texts, and index them."""
+    bench.connection.execute(CHANGE_ALL)
+    bench.db.worker().run(until_idle=True)
+
+
+def vacuum(bench: Bench, options: str = "") -> None:
+    """Run VACUUM with these options."""
+    document, band = tables_of(bench)
+    bench.connection.execute(f"VACUUM {options} {document}, {band}".encode())
+
+
+def reindex(bench: Bench) -> None:
+    """Build the index of the band rows anew."""
+    _, band = tables_of(bench)
+    bench.connection.execute(f"REINDEX INDEX CONCURRENTLY {band}_bucket".encode())
+
+
+def tables_of(bench: Bench) -> tuple[str, str]:
+    """Return the tables of the documents and of the band rows; a rebuild makes new ones."""
+    return bench.relation("document", "posts"), bench.relation("band", "posts")
 
 
 def sizes(bench: Bench) -> Figures:
-    """Return the megabytes of the documents and of the band rows, with their indexes, and of the log."""
-    tables = {
-        "documents": bench.relation("document", NAME),
-        "bands": bench.relation("band", NAME),
-        "log": "textsim.pending",
-    }
+    """Return the megabytes of the documents, the band rows and the log, with their indexes."""
+    tables = (*tables_of(bench), "textsim.pending")
     return {
         label: round(bench.number("SELECT pg_total_relation_size(%s::regclass)", table) / 1e6, 1)
-        for label, table in tables.items()
+        for label, table in zip(("documents", "bands", "log"), tables, strict=True)
     }
 
 
-def measure(bench: Bench, count: int, rounds: int) -> dict[str, Figures]:
-    """Return the sizes after each step, and the seconds that it took."""
-    fill(bench, count)
-    corpus = bench.db.create_corpus(NAME)
-
-    def run(statement: str, kind: str = "") -> None:
-        relation = bench.relation(kind, NAME) if kind else ""
-        bench.connection.execute(statement.format(relation).encode())
-
-    def update() -> None:
-        run(CHANGE_ALL)
-        bench.db.worker().run(until_idle=True)
-
-    def vacuum() -> None:
-        run("VACUUM {}", "document")
-        run("VACUUM {}", "band")
-
-    def vacuum_full() -> None:
-        run("VACUUM FULL {}", "document")
-        run("VACUUM FULL {}", "band")
-
-    steps: dict[str, Callable[[], object]] = {
-        "loaded": lambda: corpus.attach("post", "id", "body"),
-        **{f"updated_{number}": update for number in range(1, rounds + 1)},
-        "vacuumed": vacuum,
-        "updated_after_vacuum": update,
-        "reindexed": lambda: run("REINDEX INDEX CONCURRENTLY {}_bucket", "band"),
-        "rebuilt": corpus.rebuild,
-        "updated_after_rebuild": update,
-        "vacuumed_full": vacuum_full,
-    }
-    figures: dict[str, Figures] = {}
-    for name, step in steps.items():
-        seconds = milliseconds(step) / 1000
-        figures[name] = sizes(bench) | {"seconds": round(seconds, 1)}
+def measure(bench: Bench, count: int, rounds: int) -> Figures:
+    """Return the sizes and the seconds of each step."""
+    steps: list[tuple[str, Callable[[], object]]] = [
+        ("loaded", lambda: fill(bench, count)),
+        *[(f"updated_{number}", lambda: change_all(bench)) for number in range(1, rounds + 1)],
+        ("vacuumed", lambda: vacuum(bench)),
+        ("updated_after_vacuum", lambda: change_all(bench)),
+        ("reindexed", lambda: reindex(bench)),
+        ("rebuilt", lambda: bench.db.corpus("posts").rebuild()),
+        ("updated_after_rebuild", lambda: change_all(bench)),
+        ("vacuumed_full", lambda: vacuum(bench, "(FULL)")),
+    ]
+    figures: Figures = {}
+    for name, step in steps:
+        start = time.perf_counter()
+        step()
+        figures[name] = sizes(bench) | {"seconds": round(time.perf_counter() - start, 1)}
+        print(name, figures[name], flush=True)
     return figures
 
 
 def main() -> None:
-    """Measure each step, and print a table."""
-    given = options(__doc__, documents=100_000, rounds=5).parse_args()
+    """Measure, print, and record with --record."""
+    arguments = options(__doc__, documents=100_000, rounds=5).parse_args()
     with fresh_database() as bench:
-        figures = measure(bench, given.documents, given.rounds)
-    rows = zip(*table_of(figures, LABELS), strict=True)
-    publish(given.record, NAME, figures, {NAME: [list(row) for row in rows]})
+        figures = measure(bench, arguments.documents, arguments.rounds)
+    publish(arguments.record, "updates", figures, {})
 
 
 if __name__ == "__main__":
