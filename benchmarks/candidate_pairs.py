@@ -44,10 +44,8 @@ def make_corpora(bench: Bench, count: int, small: int) -> None:
     for number in range(small):
         corpus = bench.db.create_corpus(f"small {number}")
         corpus.add_many(documents(SMALL_DOCUMENTS, seed=100 + number))
-    relation = bench.number(
-        "SELECT 'textsim.document_' || id FROM textsim.corpus WHERE name = 'one'"
-    )
-    bench.connection.execute(MINE.format(documents=relation).encode())
+    mine = MINE.format(documents=bench.relation("document", "one"))
+    bench.connection.execute(mine.encode())
     bench.connection.execute("ANALYZE mine")
     bench.connection.execute("SELECT textsim.create_view('one', 'one_pairs')")
 

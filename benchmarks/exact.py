@@ -91,9 +91,7 @@ class Side(Measured):
 
     def keys(self) -> Figures:
         """Count the keys of a document."""
-        band = self.bench.number(
-            "SELECT 'textsim.band_' || id FROM textsim.corpus WHERE name = %s", self.name
-        )
+        band = self.bench.relation("band", self.name)
         rows = self.bench.number(f"SELECT count(*) FROM {band}")
         self.rows_read_statement = ROWS_READ.format(band)
         return {"rows": rows / len(self.corpus)}

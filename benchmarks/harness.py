@@ -30,6 +30,7 @@ import psycopg
 from sqlalchemy import make_url
 
 import textsim_db as ts
+from textsim_db.db import embedded_server
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "benchmarks" / "figures"
@@ -105,6 +106,11 @@ class Bench:
         assert row is not None
         return row[0]
 
+    def relation(self, kind: str, corpus: str) -> str:
+        """Return the name of a table of a corpus; kind: document or band."""
+        number = self.number("SELECT id FROM textsim.corpus WHERE name = %s", corpus)
+        return f"textsim.{kind}_{number}"
+
     def server_seconds(self) -> float:
         """Return the processor time of all processes of the server, including ended processes."""
         total = 0.0
@@ -135,7 +141,7 @@ class Bench:
 @contextmanager
 def fresh_database() -> Iterator[Bench]:
     """Create a database on the server that connect() uses by default, lend it, and drop it."""
-    address = make_url(os.environ.get("TEXTSIM_DATABASE_URL") or embedded_address())
+    address = make_url(os.environ.get("TEXTSIM_DATABASE_URL") or embedded_server.start())
     name = f"benchmark_{os.getpid()}"
     url = address.set(database=name).render_as_string(hide_password=False)
     with psycopg.connect(address.render_as_string(hide_password=False), autocommit=True) as server:
@@ -147,12 +153,6 @@ def fresh_database() -> Iterator[Bench]:
                 yield bench
         finally:
             server.execute(f"DROP DATABASE {name} WITH (FORCE)")
-
-
-def embedded_address() -> str:
-    """Return the address of the embedded server."""
-    with ts.connect() as db:
-        return db.url
 
 
 @contextmanager

@@ -154,10 +154,8 @@ def load(run: Run) -> Figures:
 def stored(bench: Bench, count: int) -> Figures:
     """Return the bytes of a document in the tables and indexes of the corpus."""
     figures = {}
-    for what, prefix in (("documents", "document"), ("band rows", "band")):
-        relation = bench.number(
-            f"SELECT 'textsim.{prefix}_' || id FROM textsim.corpus WHERE name = '{NAME}'"
-        )
+    for what, kind in (("documents", "document"), ("band rows", "band")):
+        relation = bench.relation(kind, NAME)
         for label, function in (("", "pg_table_size"), (", indexes", "pg_indexes_size")):
             size = bench.number(f"SELECT {function}('{relation}')")
             figures[f"stored {what}{label}, bytes a document"] = size / count

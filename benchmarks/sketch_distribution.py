@@ -24,7 +24,7 @@ from textsim_db.settings import Bands
 from textsim_db.sketch import fast_similarity
 
 HASHES = 128
-SIZES = (2, 5, 20, 50, 100, 200, 500, 1000)
+SIZES = (2, 3, 5, 10, 20, 50, 100, 200, 500, 1000)
 SIMILARITIES = (0.3, 0.5, 0.7, 0.8, 0.9)
 BANDINGS = (Bands(18, 7), Bands(10, 12), Bands(42, 3))
 _VALUES_AT_ONCE = 4_000_000

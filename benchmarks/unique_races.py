@@ -211,7 +211,7 @@ def run(race: Race, is_unique: bool) -> Outcome:
 def _prepare(bench: Bench, race: Race, is_unique: bool) -> ts.Corpus:
     settings = {"threshold": 0.8, "recall": 1.0, "unique": is_unique} | race.settings
     corpus = bench.db.create_corpus(CORPUS, **settings)
-    if race.way == "table":
+    if race.way.startswith("table"):
         bench.connection.execute("CREATE TABLE race (id bigint PRIMARY KEY, body text)")
         corpus.attach("race", "id", "body", "inline")
     return corpus
@@ -268,9 +268,8 @@ def _session(
 
 def _stored(bench: Bench, race: Race) -> list[int]:
     """Return the numbers of the stored documents; of an attached table, those of its rows."""
-    column, relation = "id", "race"
-    if race.way != "table":
-        column = "key"
-        relation = bench.number("SELECT 'textsim.document_' || id FROM textsim.corpus")
+    column, relation = "key", bench.relation("document", CORPUS)
+    if race.way.startswith("table"):
+        column, relation = "id", "race"
     rows = bench.connection.execute(f"SELECT {column}::bigint FROM {relation}".encode())
     return [number for (number,) in rows]

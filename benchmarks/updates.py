@@ -51,8 +51,7 @@ def reindex(bench: Bench) -> None:
 
 def tables_of(bench: Bench) -> tuple[str, str]:
     """Return the tables of the documents and of the band rows; a rebuild makes new ones."""
-    number = bench.number("SELECT id FROM textsim.corpus")
-    return f"textsim.document_{number}", f"textsim.band_{number}"
+    return bench.relation("document", "posts"), bench.relation("band", "posts")
 
 
 def sizes(bench: Bench) -> Figures:
