@@ -152,34 +152,23 @@ BEGIN
             WHEN 'DELETE' THEN ARRAY[concat(OLD.%3$I)] END);
     ELSIF TG_OP = 'UPDATE' THEN
         PERFORM textsim._check_transition_table(TG_RELID, TG_NAME, '{former,changed}');
-        -- Most updates change other columns. Hashes of all keys and texts show that in a fraction of the time of
-        -- the join, which holds all texts.
-        IF (SELECT bit_xor(hashtextextended(concat(former.%4$I) COLLATE "C",
-                    hashtextextended(concat(former.%3$I) COLLATE "C", seed)))
-                FROM former WHERE former.%4$I IS NOT NULL)
-            IS NOT DISTINCT FROM
-            (SELECT bit_xor(hashtextextended(concat(changed.%4$I) COLLATE "C",
-                    hashtextextended(concat(changed.%3$I) COLLATE "C", seed)))
-                FROM changed WHERE changed.%4$I IS NOT NULL)
-        THEN
-            RETURN NULL;
-        END IF;
-        -- Each key whose text differs before and after the statement. Without a row there is no text.
+        -- Each key whose text differs before and after the statement; NULL and no row are no text. Hashes are
+        -- compared, because a join would hold all texts, and most updates change other columns.
         INSERT INTO textsim.pending (kind, corpus_id, source_id, keys)
         SELECT 'change', %1$s, %2$s, array_agg(part.key)
         FROM (
-            SELECT coalesce(o.key, n.key) AS key, (row_number() OVER () - 1) / 10000 AS number
+            SELECT version.key, (row_number() OVER () - 1) / 10000 AS number
             FROM (
                 SELECT concat(former.%3$I) COLLATE "C" AS key,
-                    CASE WHEN former.%4$I IS NOT NULL THEN concat(former.%4$I) END AS body
-                FROM former
-            ) o
-            FULL JOIN (
-                SELECT concat(changed.%3$I) COLLATE "C" AS key,
-                    CASE WHEN changed.%4$I IS NOT NULL THEN concat(changed.%4$I) END AS body
-                FROM changed
-            ) n ON o.key = n.key
-            WHERE o.body COLLATE "C" IS DISTINCT FROM n.body
+                    hashtextextended(concat(former.%4$I) COLLATE "C", seed) AS text_hash
+                FROM former WHERE former.%4$I IS NOT NULL
+                UNION ALL
+                SELECT concat(changed.%3$I) COLLATE "C",
+                    hashtextextended(concat(changed.%4$I) COLLATE "C", seed)
+                FROM changed WHERE changed.%4$I IS NOT NULL
+            ) version
+            GROUP BY version.key
+            HAVING count(*) = 1 OR min(version.text_hash) <> max(version.text_hash)
         ) part
         GROUP BY part.number;
     ELSE
