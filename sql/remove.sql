@@ -15,11 +15,12 @@ BEGIN
     FOR statement IN
         SELECT format('DROP %s %s', kind, string_agg(name, ', '))
         FROM (
-            SELECT CASE c.relkind WHEN 'v' THEN 'VIEW' WHEN 'S' THEN 'SEQUENCE' ELSE 'TABLE' END,
-                CASE c.relkind WHEN 'v' THEN 1 WHEN 'S' THEN 4 ELSE 3 END,
+            SELECT CASE c.relkind WHEN 'v' THEN 'VIEW' WHEN 'S' THEN 'SEQUENCE' WHEN 'c' THEN 'TYPE'
+                    ELSE 'TABLE' END,
+                CASE c.relkind WHEN 'v' THEN 1 WHEN 'S' THEN 4 WHEN 'c' THEN 5 ELSE 3 END,
                 c.oid::regclass::text
             FROM pg_class c
-            WHERE c.relnamespace = 'textsim'::regnamespace AND c.relkind IN ('r', 'p', 'v', 'S')
+            WHERE c.relnamespace = 'textsim'::regnamespace AND c.relkind IN ('r', 'p', 'v', 'S', 'c')
                 AND NOT c.relispartition AND c.relname <> 'alembic_version'
                 -- The sequences of identity columns go with their tables.
                 AND NOT (c.relkind = 'S' AND EXISTS (

@@ -10,7 +10,7 @@ CREATE TABLE textsim.installed (
 COMMENT ON TABLE textsim.installed
     IS 'The definitions of the objects of the schema, as they were installed.';
 COMMENT ON COLUMN textsim.installed.kind
-    IS 'kind of the object: table, view, sequence, column, constraint, index or function';
+    IS 'kind of the object: table, view, type, sequence, column, constraint, index or function';
 COMMENT ON COLUMN textsim.installed.name IS 'name of the object';
 COMMENT ON COLUMN textsim.installed.definition
     IS 'its definition; of a function or a view, the MD5 hash of the definition';
@@ -28,7 +28,7 @@ BEGIN
         WHERE c.relnamespace = 'textsim'::regnamespace AND c.relname <> 'alembic_version'
             AND c.relname !~ '^(document|band)_[0-9]+'
     )
-    SELECT CASE r.relkind WHEN 'v' THEN 'view' WHEN 'S' THEN 'sequence' ELSE 'table' END,
+    SELECT CASE r.relkind WHEN 'v' THEN 'view' WHEN 'S' THEN 'sequence' WHEN 'c' THEN 'type' ELSE 'table' END,
         format('textsim.%I', r.relname),
         concat_ws(' ', CASE WHEN r.relkind = 'r' THEN
                 CASE r.relpersistence WHEN 'p' THEN 'permanent' WHEN 'u' THEN 'unlogged' END END,
@@ -37,7 +37,7 @@ BEGIN
             CASE r.relkind WHEN 'S' THEN (
                 SELECT format('%s from %s to %s', format_type(s.seqtypid, NULL), s.seqmin, s.seqmax)
                 FROM pg_sequence s WHERE s.seqrelid = r.oid) END)
-    FROM relation r WHERE r.relkind IN ('r', 'v', 'S')
+    FROM relation r WHERE r.relkind IN ('r', 'v', 'S', 'c')
     UNION ALL
     SELECT 'column', format('textsim.%I.%I', r.relname, a.attname),
         concat_ws(' ', format_type(a.atttypid, a.atttypmod), CASE WHEN a.attnotnull THEN 'NOT NULL' END,

@@ -39,8 +39,8 @@ def test_another_recipe_is_reported(news: Textsim, database_url: str) -> None:
     with psycopg.connect(database_url) as connection:
         connection.execute("UPDATE textsim.corpus SET recipe = 99")
     (row,) = rows(news("check", "--format", "jsonl", status=1))
-    assert row["kind"] == "recipe"
-    assert "99" in row["detail"]
+    assert row["kind"] == "setting"
+    assert "it is 99, but the corpus was created with 2" in row["detail"]
     assert "skipped: " in news("corpus", "list").stderr
     assert "99" in news("query", "news", "text", status=2).stderr
 

@@ -156,6 +156,7 @@ DAMAGES_OF_KIND = {
     "view": ["DROP VIEW {}", "CREATE OR REPLACE VIEW {} AS SELECT * FROM {} LIMIT 0"],
     "sequence": ["ALTER SEQUENCE {} MAXVALUE 12345678"],
     "index": ["DROP INDEX {} CASCADE"],
+    "type": ["DROP TYPE {} CASCADE"],
     "function": ["DROP ROUTINE {} CASCADE", "ALTER ROUTINE {} SET search_path = public"],
 }
 NOT_DONE = (psycopg.errors.DependentObjectsStillExist, psycopg.errors.InvalidTableDefinition)
@@ -208,7 +209,7 @@ def test_every_object_of_the_schema_is_watched(connection: Connection) -> None:
         "ALTER FUNCTION textsim._enqueue SECURITY DEFINER",
         "GRANT EXECUTE ON FUNCTION textsim._release_source TO PUBLIC",
         "DROP VIEW textsim.sources",
-        "DROP INDEX textsim.pending_error",
+        "DROP INDEX textsim.pending_failed",
         "DROP SEQUENCE textsim.last_notice",
         "ALTER TABLE textsim.word DROP CONSTRAINT word_hash_check",
         "ALTER TABLE textsim.word DROP CONSTRAINT word_hash_key CASCADE",
@@ -283,7 +284,7 @@ CHANGES = {
     ],
     "function textsim._write_2": [
         "CREATE OR REPLACE FUNCTION textsim._write_2(source integer, document_key text, form text, "
-        "is_stored boolean, policy text) RETURNS boolean LANGUAGE plpgsql AS 'BEGIN RETURN true;END'",
+        "keeps_twins boolean) RETURNS text LANGUAGE plpgsql AS 'BEGIN RETURN ''written'';END'",
     ],
     "function textsim._changes_1()": [
         "CREATE OR REPLACE FUNCTION textsim._changes_1() RETURNS trigger LANGUAGE plpgsql "
@@ -398,13 +399,16 @@ ROWS = [
         "attached table pg_class",
     ),
     (
-        "INSERT INTO textsim.pending (corpus_id, source_id, keys) VALUES (1, 77, '{1}')",
+        "INSERT INTO textsim.pending (kind, corpus_id, source_id, keys) VALUES ('change', 1, 77, '{1}')",
         "log textsim.pending",
     ),
-    ("INSERT INTO textsim.pending (corpus_id, keys) VALUES (77, '{1}')", "log textsim.pending"),
     (
-        "INSERT INTO textsim.pending (corpus_id, source_id, keys, lease_until) "
-        "VALUES (1, 1, '{1}', now() + interval '1 year')",
+        "INSERT INTO textsim.pending (kind, corpus_id, keys) VALUES ('words', 77, '{1}')",
+        "log textsim.pending",
+    ),
+    (
+        "INSERT INTO textsim.pending (kind, corpus_id, source_id, keys, lease_until) "
+        "VALUES ('change', 1, 1, '{1}', now() + interval '1 year')",
         "log textsim.pending",
     ),
     ("DELETE FROM textsim.corpus WHERE id = 2", "table textsim.band_2"),

@@ -270,6 +270,11 @@ def mending_script() -> str:
     Tables that exist stay as they are.
     """
     replaced = re.sub(r"(?m)^CREATE (FUNCTION|PROCEDURE|VIEW) ", r"CREATE OR REPLACE \1 ", _files())
+    replaced = re.sub(
+        r"(?ms)^(CREATE TYPE .*?;)$",
+        r"DO $do$ BEGIN \1 EXCEPTION WHEN duplicate_object THEN END $do$;",
+        replaced,
+    )
     return re.sub(r"(?m)^CREATE (TABLE|INDEX|SEQUENCE) ", r"CREATE \1 IF NOT EXISTS ", replaced)
 
 
