@@ -100,8 +100,8 @@ def test_documents_stored_as_text_are_complete(
     connection.execute("DELETE FROM t WHERE id = 1")
     connection.execute("UPDATE t SET id = 1000 WHERE id = 2")
     connection.execute(
-        "INSERT INTO textsim.pending (corpus_id, source_id, keys) "
-        "SELECT 1, id, ARRAY[repeat('k', 1001)] FROM textsim.source"
+        "INSERT INTO textsim.pending (kind, corpus_id, source_id, keys) "
+        "SELECT 'change', 1, id, ARRAY[repeat('k', 1001)] FROM textsim.source"
     )
     assert corpus.status().pending == 1
     assert corpus.status().as_text == 300
