@@ -45,7 +45,7 @@ COMMANDS = [
     ("rebuild", "news", "--threshold", "0.5"),
     ("check",),
     ("db", "check"),
-    ("db", "install"),
+    ("db", "install", "--no-warm"),
     ("detach", "news", "article"),
     ("corpus", "drop", "news", "--yes"),
 ]
