@@ -12,6 +12,7 @@ import psycopg
 import pytest
 
 from tests.support.commands import NEWS, process
+from tests.support.forking import run_script
 
 pytestmark = pytest.mark.one_server
 
@@ -44,16 +45,14 @@ COMMANDS = (
     ("db", "install", "--no-warm"),
 )
 METHODS = """
-import os
-import textsim_db as ts
-
-with ts.connect(os.environ["TEXTSIM_DATABASE_URL"]) as db:
+with ts.connect(url) as db:
     for recall in (0.95, 1):
         corpus = db.create_corpus(f"of methods {recall}", recall=recall, unique=True)
         corpus.add_unique("a", "one two three four")
         corpus.add("b", "some other words, ﬁve of them")
         corpus.query_many(["one two three four", "none"])
         list(corpus.pairs()), list(corpus.duplicates()), corpus.signature("a text")
+        corpus.drop()
 """
 
 
@@ -101,6 +100,8 @@ def test_nothing_is_compiled_after_warm(cache: Path, database_url: str) -> None:
         assert kernels(cache)
         assert connection.execute("SELECT count(*) FROM textsim.corpus").fetchone() == (0,)
         assert run(database_url, "warm") == "all kernels are compiled\n"
+        with nothing_compiled(cache, "the methods"):
+            assert run_script(METHODS, database_url)[0] == 0
         for command in COMMANDS:
             with nothing_compiled(cache, " ".join(command)):
                 run(database_url, *command)

@@ -15,8 +15,7 @@ from typing import Any, cast
 import llvmlite.binding as llvm
 import numba
 
-import textsim_db
-from textsim_db.text.tokens import _split_texts
+from textsim_db.text.hash_table import hash_table
 
 _NAME = "textsim-kernels.compiled"
 
@@ -40,12 +39,12 @@ def set_mark() -> None:
 
 def _file() -> Path | None:
     """Return the file, or None if no folder can hold compiled kernels."""
-    folder = cast(Any, _split_texts)._cache.cache_path
+    folder = cast(Any, hash_table)._cache.cache_path
     return None if folder is None else Path(folder, _NAME)
 
 
 def _digest() -> str:
-    package = Path(textsim_db.__file__).parent
+    package = Path(__file__).parents[1]
     sources = ((path, path.stat()) for path in sorted(package.rglob("*.py")))
     facts = (
         *((str(path), stat.st_mtime_ns, stat.st_size) for path, stat in sources),

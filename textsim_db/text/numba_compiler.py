@@ -124,7 +124,7 @@ def _announce_compilation(is_cached: bool) -> None:
     """
     global _is_first_kernel
     if _is_first_kernel and not is_cached and not _has_warned:
-        log.info("compiling once for this installation; this takes about half a minute")
+        log.info("compiling once for this installation; textsim warm compiles all kernels")
     _is_first_kernel = False
 
 
