@@ -101,7 +101,7 @@ def test_nothing_is_compiled_after_warm(cache: Path, database_url: str) -> None:
         assert connection.execute("SELECT count(*) FROM textsim.corpus").fetchone() == (0,)
         assert run(database_url, "warm") == "all kernels are compiled\n"
         with nothing_compiled(cache, "the methods"):
-            assert run_script(METHODS, database_url)[0] == 0
+            assert run_script(METHODS, database_url) == (0, "", "")
         for command in COMMANDS:
             with nothing_compiled(cache, " ".join(command)):
                 run(database_url, *command)
