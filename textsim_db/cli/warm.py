@@ -50,7 +50,7 @@ def warm(database_url: DatabaseUrl = None) -> None:
     """Compile all kernels, once for an installation, so that no later command has to.
 
     It indexes and searches a few small texts in temporary corpora, which it drops. If all kernels are
-    compiled already, it says so and ends. The role needs the right to create corpora.
+    compiled already, it only reports that. The role needs the right to create corpora.
 
     Example: `textsim warm`
     """
