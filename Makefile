@@ -13,7 +13,7 @@ PARALLEL := -n auto --dist loadfile --no-loadscope-reorder
 
 help:
 	@echo 'make demo       index the Python standard library and list its near-duplicates; the first time takes'
-	@echo '                one to two minutes, of which most is installation'
+	@echo '                three to four minutes, to install everything and to compile the kernels'
 	@echo 'make test       run the tests (one part of them: make test TESTS=tests/unit)'
 	@echo 'make test-all   run all of them on every PostgreSQL that comes with the package'
 	@echo 'make test-postgres PG_BIN=/usr/lib/postgresql/15/bin   run them on a server of these programs'

@@ -140,7 +140,7 @@ def test_install_upgrade_and_downgrade(empty_database_url: str) -> None:
     assert result.exit_code == 2
     assert "textsim db install" in result.stderr
     for command in ("install", "upgrade", "install"):
-        result = runner.invoke(app, ["db", command])
+        result = runner.invoke(app, ["db", command, "--no-warm"])
         assert (result.exit_code, result.stdout) == (0, "")
         assert head() in result.stderr
     assert runner.invoke(app, ["corpus", "list"]).exit_code == 0

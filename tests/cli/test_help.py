@@ -28,6 +28,7 @@ COMMANDS = {
     "plan",
     "rebuild",
     "doctor",
+    "warm",
     *("corpus", "corpus create", "corpus list", "corpus show", "corpus drop"),
     *("db", "db install", "db upgrade", "db downgrade", "db check"),
     *("db sql", "db url", "db stop"),
@@ -128,7 +129,7 @@ def test_version() -> None:
 def test_demo_twice(textsim: Textsim) -> None:
     for _ in range(2):
         result = textsim("demo")
-    for step in ("connect", "compile", "index", "clusters", "query", "check"):
+    for step in ("connect", "index", "clusters", "query", "check"):
         assert any(line.startswith(f"{step} ") for line in result.stdout.splitlines())
     assert "Clusters of near-duplicates" in result.stdout
     assert "encodings/cp1252.py" in result.stdout

@@ -45,7 +45,7 @@ COMMANDS = [
     ("rebuild", "news", "--threshold", "0.5"),
     ("check",),
     ("db", "check"),
-    ("db", "install"),
+    ("db", "install", "--no-warm"),
     ("detach", "news", "article"),
     ("corpus", "drop", "news", "--yes"),
 ]
@@ -58,7 +58,7 @@ def test_commands_announce_that_kernels_are_compiled(
     with logs.log_to_stderr():
         for is_cached in (False, False, True):
             numba_compiler._announce_compilation(is_cached)
-    message = "compiling once for this installation; this takes about half a minute\n"
+    message = "compiling once for this installation; textsim warm compiles all kernels\n"
     assert capsys.readouterr().err == message
     assert numba_compiler.log.name == logs.COMPILER
 

@@ -25,8 +25,8 @@ from textsim_db.database import URL_VARIABLE
 
 SECONDS = 180.0
 _END = "end of the output:"
-_COMPILING = re.compile(r"^compiling once for this installation.*\n", re.MULTILINE)
-"""Only the first command of an installation prints this line, on whatever page that is."""
+_COMPILING = re.compile(r"^(compiling (once|all)|compiled [0-9]|all kernels are).*\n", re.MULTILINE)
+"""What a command prints of kernels depends on what was compiled before, on whatever page that was."""
 
 
 class SnippetFailed(Exception):

@@ -27,6 +27,7 @@ from textsim_db.cli import (
     searches,
     stats,
     status,
+    warm,
     worker,
 )
 from textsim_db.cli.first_steps import FIRST_STEPS
@@ -107,7 +108,7 @@ _GROUPS: dict[str, dict[str, Callable[..., None]]] = {
         "stats": stats.stats,
         "check": databases.check,
     },
-    "The installation": {"doctor": doctor.doctor},
+    "The installation": {"doctor": doctor.doctor, "warm": warm.warm},
 }
 for _group, _commands in _GROUPS.items():
     for _name, _function in _commands.items():

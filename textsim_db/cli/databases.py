@@ -15,6 +15,7 @@ from textsim_db.cli.messages import confirm, count, print_message
 from textsim_db.cli.options import DatabaseUrl, OptionalCorpus, Yes
 from textsim_db.cli.output import Format, FormatOption, write
 from textsim_db.cli.progress import progress
+from textsim_db.cli.warm import compile_kernels
 from textsim_db.errors import (
     ConfigurationError,
     DatabaseError,
@@ -36,13 +37,19 @@ app = typer.Typer(
 )
 
 
+NoWarm = Annotated[
+    bool,
+    typer.Option("--no-warm", help="Compile no kernels; the first commands that need them do."),
+]
+
+
 @app.command("install")
-def install(database_url: DatabaseUrl = None) -> None:
+def install(no_warm: NoWarm = False, database_url: DatabaseUrl = None) -> None:
     """Install the schema textsim in a database, or bring the schema to this version.
 
     If functions, views or indexes of the schema are missing or changed, it creates them again. It prints
-    the revision. The role owns the schema: SELECT textsim.grant_reader('role') and
-    textsim.grant_writer('role') give rights to other roles.
+    the revision, and compiles all kernels as textsim warm does. The role owns the schema: SELECT
+    textsim.grant_reader('role') and textsim.grant_writer('role') give rights to other roles.
 
     Example: `textsim db install --database-url postgresql://user@host/name`
     """
@@ -51,15 +58,17 @@ def install(database_url: DatabaseUrl = None) -> None:
     with _engine(database_url) as engine:
         revision = schema.upgrade(engine)
     print_message(f"the schema textsim is at revision {revision}", revision=revision)
+    if not no_warm:
+        compile_kernels(database_url)
 
 
 @app.command("upgrade")
-def upgrade(database_url: DatabaseUrl = None) -> None:
+def upgrade(no_warm: NoWarm = False, database_url: DatabaseUrl = None) -> None:
     """Bring the schema to this version; the same as textsim db install.
 
     Example: `textsim db upgrade --database-url postgresql://user@host/name`
     """
-    install(database_url)
+    install(no_warm, database_url)
 
 
 @app.command("downgrade")

@@ -16,6 +16,7 @@ from textsim_db.cli.connections import connect
 from textsim_db.cli.messages import count, program
 from textsim_db.cli.options import DatabaseUrl
 from textsim_db.cli.output import console, table
+from textsim_db.cli.warm import compile_kernels
 from textsim_db.errors import TextsimError
 from textsim_db.settings import DEFAULTS
 
@@ -36,17 +37,17 @@ def demo(database_url: DatabaseUrl = None) -> None:
 
     It indexes the files in the corpus demo-python-stdlib, prints the clusters of near-duplicates,
     searches for an edited file, and prints commands to try next. Each run replaces this corpus. The
-    first run compiles the kernels, which takes about half a minute.
+    first run compiles all kernels, as textsim warm does.
 
     Example: `textsim demo`
     """
     out = console()
     library = StandardLibrary(Path(os.__file__).parent)
+    compile_kernels(database_url)
     with _timed(out, "connect") as results:
         db = connect(database_url)
         results.append(_server(db))
     with db:
-        _compile(out, db)
         _run(out, db, library)
     _print_next(out, library, database_url)
 
@@ -79,20 +80,6 @@ def _timed(out: Console, step: str) -> Iterator[list[str]]:
     yield results
     seconds = time.perf_counter() - start
     out.print(f"{step:<10}{seconds:>7.2f} s   {'; '.join(results)}", highlight=False)
-
-
-def _compile(out: Console, db: Database) -> None:
-    """Use each kernel once, so that the times of the later steps do not include compiling."""
-    from textsim_db.dedupe.files import temporary_corpus
-    from textsim_db.settings import CorpusSettings
-
-    text = "four words of text"
-    with _timed(out, "compile") as results, temporary_corpus(db, CorpusSettings()) as corpus:
-        results.append("the kernels, once for an installation")
-        corpus.add_many([("a", text), ("b", text)])
-        list(corpus.clusters())
-        corpus.query(text, QUERY_THRESHOLD)
-        corpus.check()
 
 
 def _run(out: Console, db: Database, library: StandardLibrary) -> None:

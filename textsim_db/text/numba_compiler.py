@@ -9,8 +9,8 @@ from __future__ import annotations
 import logging
 import os
 import re
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import Any, TypeVar, cast
 
 import numba
@@ -91,10 +91,29 @@ class _Cache(_FunctionCache):  # type: ignore[misc]
             with suppress(OSError):
                 os.unlink(self._cache_file._index_path)
             _warn_once(str(error))
+        _after_each()
 
 
 _is_first_kernel = True
 _has_warned = False
+
+
+def _do_nothing() -> None:
+    pass
+
+
+_after_each: Callable[[], None] = _do_nothing
+
+
+@contextmanager
+def watch_compiler(after_each: Callable[[], None]) -> Iterator[None]:
+    """Call a function after each kernel that this process compiles meanwhile, and announce none."""
+    global _after_each, _is_first_kernel
+    _after_each, _is_first_kernel = after_each, False
+    try:
+        yield
+    finally:
+        _after_each = _do_nothing
 
 
 def _announce_compilation(is_cached: bool) -> None:
@@ -105,7 +124,7 @@ def _announce_compilation(is_cached: bool) -> None:
     """
     global _is_first_kernel
     if _is_first_kernel and not is_cached and not _has_warned:
-        log.info("compiling once for this installation; this takes about half a minute")
+        log.info("compiling once for this installation; textsim warm compiles all kernels")
     _is_first_kernel = False
 
 

@@ -1,0 +1,188 @@
+"""textsim warm: compile all kernels once, by using them on a few small texts.
+
+The types of a kernel's arguments follow from its use, so the texts go through the whole workflow.
+Kernels that only large corpora use are called alone.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+from textsim_db.cli.connections import connect
+from textsim_db.cli.logs import SEARCHES
+from textsim_db.cli.messages import count, print_message
+from textsim_db.cli.options import DatabaseUrl
+from textsim_db.cli.progress import progress
+from textsim_db.settings import CorpusSettings, Linkage
+
+if TYPE_CHECKING:
+    from textsim_db.corpus import Corpus
+    from textsim_db.database import Database
+
+    Use = Callable[[Database], None]
+
+_SENTENCES = (
+    "The quick brown fox jumps over the lazy dog near the bank of the river.",
+    # NFKC changes this one.
+    "A \ufb01ne cafe\u0301 opens on Monday, and the council decided to rebuild the old bridge.",
+    "Farmers of our valley sell apples, cheese and bread from eight in the morning until noon.",
+)
+_COPIES = 400
+"""Near-duplicates to index: they make large buckets, and an exact corpus learns from them."""
+_SETTINGS = (
+    CorpusSettings(unique=True),
+    CorpusSettings(recall=1, unique=True),
+    CorpusSettings(shingle="char:5"),
+    CorpusSettings(shingle="char:5", recall=1),
+    CorpusSettings(stop_words=("the",)),
+)
+_OF_LANGUAGES = (CorpusSettings(language="auto"), CorpusSettings(stop_words="auto"))
+
+
+def warm(database_url: DatabaseUrl = None) -> None:
+    """Compile all kernels, once for an installation, so that no later command has to.
+
+    It indexes and searches a few small texts in temporary corpora, which it drops. If all kernels are
+    compiled already, it only reports that. The role needs the right to create corpora.
+
+    Example: `textsim warm`
+    """
+    compile_kernels(database_url)
+
+
+def compile_kernels(database_url: str | None) -> None:
+    """Use every kernel on a few texts, unless this installation has done so already."""
+    from textsim_db.text import compiled_mark
+
+    if compiled_mark.is_set():
+        print_message("all kernels are compiled")
+        return
+    print_message("compiling all kernels, once for this installation")
+    start = time.perf_counter()
+    with connect(database_url) as db:
+        compiled = _use_each(db, list(_uses()))
+    compiled_mark.set_mark()
+    seconds = time.perf_counter() - start
+    message = f"compiled {count(compiled, 'kernel')}; {seconds:.1f} s"
+    print_message(message, kernels=compiled, seconds=round(seconds, 3))
+
+
+def _use_each(db: Database, uses: list[Use]) -> int:
+    """Show the progress of the uses, and return the number of kernels that were compiled."""
+    from textsim_db.text.numba_compiler import watch_compiler
+
+    with progress("compiling", "kernels") as show, _without_advice():
+        compiled = done = 0
+
+        def after_each() -> None:
+            nonlocal compiled
+            compiled += 1
+            show(compiled, share=done / len(uses))
+
+        with watch_compiler(after_each):
+            for use in uses:
+                use(db)
+                done += 1
+    return compiled
+
+
+@contextmanager
+def _without_advice() -> Iterator[None]:
+    """Log no advice on what the searches can miss."""
+    advice = logging.getLogger(SEARCHES)
+    was_disabled, advice.disabled = advice.disabled, True
+    try:
+        yield
+    finally:
+        advice.disabled = was_disabled
+
+
+def _uses() -> Iterator[Use]:
+    for settings in (CorpusSettings(), CorpusSettings(recall=1)):
+        yield partial(_use_all, settings=settings)
+    for settings in _SETTINGS:
+        yield partial(_use_corpus, settings=settings)
+    if find_spec("py3langid") and find_spec("stopwordsiso"):  # the extra languages
+        for settings in _OF_LANGUAGES:
+            yield partial(_use_corpus, settings=settings)
+    yield _use_others
+
+
+@contextmanager
+def _corpus(db: Database, settings: CorpusSettings) -> Iterator[Corpus]:
+    """Lend a corpus of near-duplicates that make large buckets of few words, and some other texts."""
+    from textsim_db.dedupe.files import temporary_corpus
+
+    words = " ".join(_SENTENCES).split()
+    choose = random.Random(1).choices  # noqa: S311 - nothing secret
+    begin = " ".join(choose(words, k=150))
+    copies = (f"{begin} {' '.join(choose(words, k=2))}" for _ in range(_COPIES))
+    with temporary_corpus(db, settings) as corpus:
+        texts = (*_SENTENCES, "", *copies)
+        corpus.add_many((str(number), text) for number, text in enumerate(texts))
+        yield corpus
+
+
+def _use_corpus(db: Database, settings: CorpusSettings) -> None:
+    """Add documents and search."""
+    text = _SENTENCES[0]
+    with _corpus(db, settings) as corpus:
+        if settings.unique:
+            corpus.add_unique("unique", text)
+        else:
+            corpus.add("single", text)
+            list(corpus.pairs())
+        corpus.query(text)
+        corpus.check()
+
+
+def _use_all(db: Database, settings: CorpusSettings) -> None:
+    """Use all methods of a corpus."""
+    from textsim_db.measures.by_name import MEASURES
+
+    text = _SENTENCES[0]
+    with _corpus(db, settings) as corpus:
+        corpus.add("single", text)
+        for measure in MEASURES:
+            corpus.query(text, 1.0, measure=measure)
+        corpus.query_many([text, ""])
+        corpus.neighbours("1")
+        corpus.candidates(text)
+        corpus.explain("1", "2")
+        list(corpus.pairs())
+        for linkage in Linkage:
+            list(corpus.clusters(linkage=linkage))
+        list(corpus.duplicates())
+        corpus.plan()
+        corpus.statistics()
+        corpus.buckets(text)
+        corpus.check()
+        corpus.rebuild(seed=2)
+        corpus.remove(["1"])
+
+
+def _use_others(db: Database) -> None:
+    """Use the kernels of the installation, of the measures, and of corpora with millions of words."""
+    import numpy as np
+
+    from textsim_db import measures
+    from textsim_db.compare.packed_pairs import same_anywhere
+    from textsim_db.db.word_cache import WordCache
+    from textsim_db.text.hashing import hash_array, hash_bands
+    from textsim_db.text.tokens import tokens_of
+
+    measures.edit_table(*_SENTENCES[:2])
+    measures.levenshtein(*_SENTENCES[:2], substitution=1.5)
+    measures.signature_matrix(_SENTENCES)
+    hash_array([1], 0)
+    hash_bands(np.zeros((1, 4), np.int16), 2, 2)
+    same_anywhere(np.zeros((1, 1), np.int16), *(np.zeros(1, np.int64) for _ in range(2)))
+    words = tokens_of([" ".join(map(str, range(5000))).encode()])
+    WordCache().add(words, np.arange(1, 5001, dtype=np.int32))
