@@ -18,9 +18,11 @@ from textsim_db.errors import (
     ConfigurationError,
     CorpusChanged,
     CorpusNotFound,
+    DatabaseError,
     DocumentNotFound,
     DuplicateError,
     MeasureError,
+    RecipeError,
     suggest_arguments,
 )
 from textsim_db.lazy_imports import lazy
@@ -658,7 +660,16 @@ class Corpus:
             []
         """
         check_callable(progress, "progress")
-        return self._read(integrity.check, progress)
+        while True:
+            # The catalog has no snapshot: a corpus that was rebuilt meanwhile seems to lack its tables.
+            try:
+                problems = self._read(integrity.check, progress)
+            except DatabaseError:
+                if not self._is_rebuilt():
+                    raise
+                continue
+            if not problems or not self._is_rebuilt():
+                return problems
 
     def attach(
         self,
@@ -726,9 +737,9 @@ class Corpus:
         """Return how many documents are indexed, wait for a worker, or were set aside.
 
         Examples:
-            >>> corpus.status()
-            Status(indexed=3, pending=0, oldest_pending=None, failed=0, is_estimate=False, problems=[],
-                as_text=0, saved_by_ids=0)
+            >>> status = corpus.status()
+            >>> status.indexed, status.pending
+            (3, 0)
         """
         with self._current():
             return sources.status(self._store)
@@ -976,6 +987,12 @@ class Corpus:
         with self._errors():
             self._refresh()
             yield
+
+    def _is_rebuilt(self) -> bool:
+        """Return whether the corpus was rebuilt; False if its stored settings are damaged."""
+        with database_errors(), suppress(RecipeError):
+            return self._refresh()
+        return False
 
     def _refresh(self, cause: Exception | None = None) -> bool:
         """Read the corpus again, and return whether it was rebuilt."""

@@ -10,6 +10,10 @@
 CREATE TYPE textsim._listed_text AS (
     key text, form text, shingle_count integer, buckets integer[]);
 COMMENT ON TYPE textsim._listed_text IS 'a text of a list, as its corpus would store it';
+COMMENT ON COLUMN textsim._listed_text.key IS 'key of the document';
+COMMENT ON COLUMN textsim._listed_text.form IS 'the normal form';
+COMMENT ON COLUMN textsim._listed_text.shingle_count IS 'number of distinct shingles';
+COMMENT ON COLUMN textsim._listed_text.buckets IS 'the buckets, or in an exact corpus the prefix';
 
 CREATE FUNCTION textsim._check_list(keys text[], bodies text[]) RETURNS void
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$

@@ -36,10 +36,13 @@ BEGIN ATOMIC
     JOIN (VALUES (source.key_column), (source.text_column)) n (column_name) ON n.column_name = m.parts[1]
     JOIN pg_attribute a
         ON a.attrelid = source.relation AND a.attnum = m.parts[2]::smallint AND NOT a.attisdropped
-    WHERE a.attname <> n.column_name;
+    WHERE NOT EXISTS (
+        SELECT FROM pg_attribute x
+        WHERE x.attrelid = source.relation AND x.attname = n.column_name AND NOT x.attisdropped);
 END;
 COMMENT ON FUNCTION textsim._renamed_columns(textsim.source)
-    IS 'the key or text column of an attached table that was renamed, with its new name';
+    IS 'the key or text column of an attached table that was renamed, with its new name, unless another column '
+    'has its old name';
 
 CREATE FUNCTION textsim._new_partitions(before text[], after text[]) RETURNS oid[]
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE

@@ -181,7 +181,8 @@ def test_a_worker_indexes_all_changes_after_a_lost_commit(
         proxied_db.worker().run(until_idle=True)
         commits = proxy.commits - before
         assert commits > 3
-        for number in range(1, commits + 1):
+        # The first transaction is before the first claim, when a worker does not try again.
+        for number in range(2, commits + 1):
             connection.execute("UPDATE t SET body = body || %s", [f" new{number}"])
             proxy.cuts, proxy.cut = 0, cut_commit(number, when)
             proxied_db.worker().run(until_idle=True)

@@ -121,9 +121,9 @@ def test_rights_on_one_corpus_give_no_access_to_another(stage: Stage) -> None:
     with stage.connect(stage.owner) as db:
         corpus = db.corpus("secret")
         # The worker has skipped the corpus that it may not write.
-        assert (corpus.status().pending, corpus.failures()) == (1, [])
+        assert (corpus.status().as_text, corpus.failures()) == (1, [])
         db.worker().run(until_idle=True)
-        assert (corpus.status().pending, corpus.check()) == (0, [])
+        assert (corpus.status().as_text, corpus.check()) == (0, [])
         db.corpus("news").rebuild(seed=5)
     with stage.connect(stage.writer) as db:
         for key, word in (("by hand", "text"), ("1", "row")):

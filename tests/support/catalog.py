@@ -11,9 +11,19 @@ CORPUS_FUNCTION = re.compile(r"(?:textsim\.)?_(?:search|write|remove)_\d+\(")
 """Matches the functions that are created for each corpus."""
 
 PLANNED_ONCE = re.compile(
-    r"(?:textsim\.)?(?:matches|candidates|_neighbours|signature|jaccard|add|twins_of|_changes_\d+|_smallest_values)\("
+    r"(?:textsim\.)?(?:matches|candidates|_neighbours|signature|jaccard|add|twins_of|_changes_\d+|_smallest_values"
+    r"|_claim|_ready_entries|_pending_batch|_lease_entries|_delete_entries)\("
 )
-"""Matches functions that users call often: their statements are planned once in a session."""
+"""Matches functions that users or workers call often: their statements are planned once in a session."""
+
+WITHOUT_SCANS = re.compile(
+    r"(?:textsim\.)?(?:_(?:search|write|remove)_\d+|_smallest_values|_normal_form_of|_word_numbers"
+    r"|_claim|_ready_entries|_pending_batch|_lease_entries|_delete_entries)\("
+)
+"""Matches functions whose plans were made when the table was empty, and are used when it is full."""
+
+WALKS_LOG = re.compile(r"(?:textsim\.)?(?:_claim|_ready_entries)\(")
+"""Matches functions that walk the log in the order of its index."""
 
 WRITES_NUMBERS = re.compile(r"(?:textsim\.)?_settings\(")
 """Matches functions that write numbers as text, with all digits whatever the caller has set."""
@@ -83,8 +93,12 @@ def expected_settings(function: str) -> list[str]:
     settings = ["search_path=pg_catalog, pg_temp"]
     if CORPUS_FUNCTION.match(function) or PLANNED_ONCE.match(function):
         settings.append("plan_cache_mode=force_generic_plan")
-    if CORPUS_FUNCTION.match(function):
+    if WITHOUT_SCANS.match(function):
         settings.append("enable_seqscan=off")
+    if WALKS_LOG.match(function):
+        settings.append("enable_bitmapscan=off")
+    if "_ready_entries(" in function:
+        settings.append("enable_sort=off")
     if WRITES_NUMBERS.match(function):
         settings.append("extra_float_digits=1")
     return settings
