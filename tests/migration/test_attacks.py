@@ -35,6 +35,7 @@ VALUES = {
     "boolean": ["true"],
     "name": ["'id'", "'body'"],
     "oid": ["'text'::regtype"],
+    "tid[]": ["'{\"(0,1)\"}'"],
     "name[]": ["'{former,changed}'"],
     "regclass": ["'article'", "'textsim.document'"],
     "regclass[]": ["'{article,textsim.document}'"],
