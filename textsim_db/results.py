@@ -200,7 +200,7 @@ class Activity(NamedTuple):
 
 
 class WorkerState(NamedTuple):
-    """What a running worker does. Times are seconds ago, by the server's clock; None if never.
+    """The progress of a running worker. Times are seconds ago, by the server's clock; None if never.
 
     - `host`, `process`: the machine and the process id of the worker.
     - `reported`: its last report. A worker reports every 5 seconds, if it can write.

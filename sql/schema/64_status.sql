@@ -173,7 +173,7 @@ BEGIN ATOMIC
         'documents' AS problem
     FROM pg_class c
     WHERE c.oid = source.relation AND source.shape <> textsim._shape(source)
-        -- Such a table cannot be compared.
+        -- A table without one of its columns cannot be compared.
         AND NOT EXISTS (SELECT FROM textsim._renamed_columns(source))
         -- The log may already ask for a comparison, for example from the trigger on TRUNCATE.
         AND NOT EXISTS (

@@ -157,7 +157,7 @@ def test_the_progress_of_a_worker(
     level: str,
     expected: str,
 ) -> None:
-    """Ages are in seconds. A claim, an error and a silence are told apart."""
+    """Ages are in seconds. The report tells a claim, an error and a silence apart."""
     textsim("corpus", "create", "news")
     ages = {"reported": 0, "claimed": 0, "wrote": 9, "step_began": 0, "failed": None}
     row = {"step": "waits for changes", "error": None} | ages | columns

@@ -26,7 +26,7 @@ from textsim_db.database import URL_VARIABLE
 SECONDS = 180.0
 _END = "end of the output:"
 _COMPILING = re.compile(r"^(compiling (once|all)|compiled [0-9]|all kernels are).*\n", re.MULTILINE)
-"""What a command prints of kernels depends on what was compiled before, on whatever page that was."""
+"""Lines about kernels. Earlier pages decide whether a command prints them."""
 
 
 class SnippetFailed(Exception):

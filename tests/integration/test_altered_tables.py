@@ -15,16 +15,15 @@ pytestmark = pytest.mark.one_server
 
 
 class Alteration(NamedTuple):
-    """A change of a table.
-
-    problem: a part of what status reports, None if nothing. error: SQLSTATE of a write after it, None if
-    writes succeed. way_out: SQL that mends it, if status does not print it.
-    """
+    """A change of a table."""
 
     statement: str
     problem: str | None = None
+    """A part of the problem that status reports; None if it reports no problem."""
     error: str | None = None
+    """The SQLSTATE of a write after the change; None if writes succeed."""
     way_out: str = ""
+    """SQL that mends the table, if status does not print it."""
     table: str = "post"
     columns: str = "id, body"
 

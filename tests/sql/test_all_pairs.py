@@ -1,4 +1,4 @@
-"""textsim.pairs returns what Python returns, and compares two documents in one pass over both."""
+"""textsim.pairs returns the same as Python. One pass compares two documents."""
 
 from __future__ import annotations
 

@@ -103,8 +103,8 @@ def downgrade(
 def check_database(form: FormatOption = Format.TABLE, database_url: DatabaseUrl = None) -> None:
     """Check the schema and the integrity of every corpus.
 
-    It prints the objects that are missing or changed, and the stored rows that contradict each other,
-    each with what mends it. Exit status 1 if there are any.
+    It prints objects that are missing or changed, and stored rows that contradict each other. Each line
+    names the command that mends the fault. Exit status 1 if there are any.
 
     Example: `textsim db check`
     """

@@ -16,7 +16,7 @@ def write_report(path: str, result: Deduplication, keys: list[str | None]) -> No
     from textsim_db.files.replace_file import replacing
 
     with replacing(path) as raw:
-        # UTF-8 has no lone surrogates; escaped, one is what JSON writes for it.
+        # UTF-8 has no lone surrogates, so they are escaped as in JSON.
         file = io.TextIOWrapper(raw, "utf-8", "backslashreplace", newline="")
         (_write_csv if path.endswith(".csv") else _write_jsonl)(file, result, keys)
         file.detach()  # flushes the text, and leaves the file open for replacing()

@@ -140,7 +140,7 @@ class Claims:
 
 
 class _Place:
-    """Where in the log the next walk begins.
+    """The place in the log at which the next walk begins.
 
     A walk reads what stands before the first ready entry: entries of other workers, entries of tables
     that this worker cannot index, and, while an old transaction is open, all entries that were ever

@@ -1,4 +1,4 @@
-"""What a worker is doing; pure. report_progress stores it, and textsim doctor and status show it."""
+"""The steps of a running worker; pure. Watch stores them; textsim doctor and status show them."""
 
 from __future__ import annotations
 
