@@ -9,7 +9,7 @@ TESTS ?= tests
 # In order of their names: those of units are short, and last, so that no process waits for another.
 PARALLEL := -n auto --dist loadfile --no-loadscope-reorder
 
-.PHONY: help demo test test-all test-postgres soak soak-crash soak-clients soak-tests soak-fuzz soak-short soak-long check format benchmark beside-peers beside-checkout scale figures docs clean
+.PHONY: help demo test test-all test-postgres soak soak-crash soak-clients soak-tests soak-fuzz soak-short soak-long soak-week check format benchmark beside-peers beside-checkout scale figures docs clean
 
 help:
 	@echo 'make demo       index the Python standard library and list its near-duplicates; the first time takes'
@@ -18,7 +18,7 @@ help:
 	@echo 'make test-all   run all of them on every PostgreSQL that comes with the package'
 	@echo 'make test-postgres PG_BIN=/usr/lib/postgresql/15/bin   run them on a server of these programs'
 	@echo 'make soak       the long tests one after another, some two and a half hours (one of them: make'
-	@echo '                soak-crash, soak-clients, soak-tests, soak-fuzz, soak-long; soak-short is five'
+	@echo '                soak-crash, soak-clients, soak-tests, soak-fuzz, soak-long, soak-week; soak-short is five'
 	@echo '                minutes of soak-long)'
 	@echo 'make check      lint, types and layering'
 	@echo 'make format     format the source'
@@ -43,7 +43,7 @@ test-postgres: .venv/.dev
 	$(BIN)/python -m tests.own_postgres '$(PG_BIN)' $(PARALLEL) $(TESTS)
 
 # What takes too long for every change. Another long test is a target of its own, named here.
-soak: soak-crash soak-clients soak-tests soak-fuzz soak-long
+soak: soak-crash soak-clients soak-tests soak-fuzz soak-long soak-week
 
 soak-crash: .venv/.dev
 	$(BIN)/python -m tests.crash --kills 200
@@ -63,6 +63,9 @@ soak-short: .venv/.dev
 
 soak-long: .venv/.dev
 	$(BIN)/python -m tests.soak --seconds 3600
+
+soak-week: .venv/.dev
+	$(BIN)/python -m tests.soak.week
 
 check: .venv/.dev
 	$(BIN)/ruff check .
