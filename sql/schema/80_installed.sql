@@ -1,5 +1,6 @@
 -- The record of the installation: the definition of every object of the schema. `textsim doctor` compares the
--- record with the catalog. This file comes last, and a later step of the schema ends with `SELECT textsim._record_catalog()`.
+-- record with the catalog. This file comes last, and a later step of the schema ends with
+-- `SELECT textsim._record_catalog()`.
 
 CREATE TABLE textsim.installed (
     kind text NOT NULL,
