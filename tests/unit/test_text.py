@@ -227,7 +227,7 @@ def test_a_text_shorter_than_a_shingle_is_one_shingle() -> None:
         ("ab\ud800", r"lone surrogate U\+D800 at character 3"),
         ("\udfff", r"lone surrogate U\+DFFF at character 1"),
         (b"bytes", "of type bytes; expected str"),
-        (None, "of type NoneType; expected str"),
+        (None, "the text is null"),
     ],
 )
 @pytest.mark.parametrize("function", [normal_form, words, lambda text: shingles(text, "word:3")])
