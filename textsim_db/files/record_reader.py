@@ -18,15 +18,16 @@ Mask = npt.NDArray[np.bool_]
 
 
 class RecordReader(ABC):
-    """The records of a file; iterating once yields (number, raw, record).
+    """The records of a file. Iterating once yields a number, the bytes and the record.
 
-    unit: what number counts. columns: the names of the columns, None if each record has its own names.
-    raw: the bytes of the record; None if it is too long, or has no bytes of its own. record: an
-    InputError if the record is malformed.
+    The bytes are None if the record is too long, or if the format has no bytes for a single record. The
+    record is an InputError if it is malformed.
     """
 
     unit = "line"
+    """The unit that the number counts."""
     columns: list[str] | None = None
+    """The names of the columns; None if each record has its own names."""
 
     @abstractmethod
     def __init__(self, file: IO[bytes]) -> None: ...

@@ -33,18 +33,18 @@ A worker waits 2 seconds for a locked table, so it spends most of the time on ot
 
 
 class LogEntry(NamedTuple):
-    """An entry of the log.
-
-    kind: change, compare or words. source_id: None if documents wait for the ids of their words. keys:
-    None if the whole table must be compared. tries: how often the entry was claimed.
-    """
+    """An entry of the log."""
 
     id: int
     kind: str
+    """change, compare or words."""
     corpus_id: int
     source_id: int | None
+    """The attached table; None in entries of the kind words."""
     keys: list[str] | None
+    """The keys of rows or documents; None in entries of the kind compare."""
     tries: int
+    """How often the entry was claimed."""
 
 
 class Claims:

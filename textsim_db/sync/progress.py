@@ -12,17 +12,20 @@ from textsim_db.results import IDLE
 
 
 class Report(NamedTuple):
-    """The progress of a worker at one moment. Times are ages in seconds, None if it never happened.
-
-    step: what the worker has been doing for the longest time, and since when. error: the last error.
-    """
+    """The progress of a worker at one moment. Times are ages in seconds."""
 
     claimed: float | None
+    """The age of the last claim; None if there was none."""
     wrote: float | None
+    """The age of the last write; None if there was none."""
     step: str
+    """The step that has been running for the longest time."""
     step_began: float
+    """The age of that step."""
     error: str | None
+    """The last error."""
     failed: float | None
+    """The age of the last error; None if there was none."""
 
 
 class Progress:
