@@ -29,6 +29,10 @@ def test_the_commands_of_docker_compose_exist(name: str) -> None:
     assert instructions("ENTRYPOINT") == ['["textsim"]']
     command: Any = typer.main.get_command(app)
     for word in SERVICES[name]["command"]:
+        if word.startswith("--"):
+            options = [opt for option in command.params for opt in option.opts]
+            assert word in [*options, *(opt for o in command.params for opt in o.secondary_opts)]
+            continue
         command = getattr(command, "commands", {}).get(word)
         assert command is not None, word
 
