@@ -67,17 +67,15 @@ def races(pairs: int) -> list[Race]:
 
 
 class Way(NamedTuple):
-    """A way to insert.
-
-    by_table: into an attached table, not by add. preload: who adds documents with boilerplate first; the
-    texts that follow have it too.
-    """
+    """A way to insert."""
 
     name: str
     settings: dict[str, Any]
     is_unique: bool
     by_table: bool = False
+    """Rows are inserted into an attached table; otherwise documents are added."""
     preload: Literal["", "sql", "python"] = ""
+    """Who adds documents with boilerplate first. The texts that follow have the boilerplate too."""
 
 
 WAYS = [

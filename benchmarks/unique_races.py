@@ -44,14 +44,12 @@ class Race(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """The result of a race.
-
-    twins: matches among all stored documents; in a corpus of bands, those that share a bucket. none:
-    pairs of which no document is stored.
-    """
+    """The result of a race."""
 
     twins: int
+    """Matches among all stored documents; in a corpus of bands, only those that share a bucket."""
     none: int
+    """Pairs without a stored document."""
     seconds: float
     errors: Counter[str]
 

@@ -21,26 +21,30 @@ from textsim_db.text.utf8 import to_bytes
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """The result of `explain()`: how similar two texts are, and where they differ.
-
-    - `words`: the number of words in each text.
-    - `measures`: the value of each measure in `MEASURES` by name, of the shingles or the words.
-      `containment_of_b` is the containment of the second text in the first.
-    - `estimate`: the Jaccard similarity estimated from the signatures, with its standard error.
-    - `shared`, `only_a`, `only_b`: the shingles of both texts or of one text, in order of appearance.
-    - `parts`: both texts from start to end, as runs of equal and of different words.
-    - `distinctions`: the kinds of the different words, if all are "dates", "negations" or "numbers".
-      Both texts of such a pair may be needed.
-    """
+    """The result of `explain()`: how similar two texts are, and where they differ."""
 
     words: tuple[int, int]
+    """The number of words in each text."""
     measures: dict[str, float]
+    """The value of each measure in `MEASURES` by name, of the shingles or the words.
+
+    `containment_of_b` is the containment of the second text in the first.
+    """
     estimate: Estimate
+    """The Jaccard similarity estimated from the signatures, with its standard error."""
     shared: list[str]
+    """The shingles of both texts, in order of appearance."""
     only_a: list[str]
+    """The shingles of the first text only, in order of appearance."""
     only_b: list[str]
+    """The shingles of the second text only, in order of appearance."""
     parts: list[Part]
+    """Both texts from start to end, as runs of equal and of different words."""
     distinctions: list[str]
+    """The kinds of the different words, if all are "dates", "negations" or "numbers".
+
+    Both texts of such a pair may be needed.
+    """
 
 
 @dataclass(frozen=True, slots=True)
