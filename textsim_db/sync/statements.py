@@ -148,7 +148,7 @@ INSERT INTO textsim.pending (kind, corpus_id, source_id, keys, created_at, tries
 SELECT g.kind, g.corpus_id, g.source_id, ARRAY[k], g.created_at, g.tries
 FROM gone g CROSS JOIN LATERAL (SELECT DISTINCT k FROM pg_catalog.unnest(g.keys) k) keys
 """
-SET_ENTRY_ASIDE: Final[LiteralString] = """
+FAIL_ENTRY: Final[LiteralString] = """
 UPDATE textsim.pending SET kind = 'failed', error = %s, lease_until = NULL WHERE id = %s
 """
 COMPARISONS: Final[LiteralString] = """
@@ -159,7 +159,7 @@ DELETE FROM textsim.pending p
 WHERE p.corpus_id = %s AND p.kind = 'failed' AND (p.source_id IS NULL OR p.source_id = %s)
     AND p.keys[1] = ANY (%s::text[])
 """
-SET_ASIDE: Final[LiteralString] = """
+FAIL: Final[LiteralString] = """
 INSERT INTO textsim.pending (kind, corpus_id, source_id, keys, tries, error)
 VALUES ('failed', %s, %s, %s, %s, %s)
 """
