@@ -126,7 +126,7 @@ class RowChanges:
         own_documents = {key: row for key, row in documents.items() if key not in owners}
         own_texts = {key: text for key, text in texts.items() if key not in owners}
         batch = self.batch if own_texts == self.texts else _batch(own_texts, piece.store)
-        outcomes, left_out = write_batch.write(cursor, piece.store, batch, source.id, own_documents)
+        outcomes, twins = write_batch.write(cursor, piece.store, batch, source.id, own_documents)
         if source.mode == "inline":
             _check_added_rows(connection, source, texts, batch, outcomes)
         surplus = [own_documents[key] for key in own_documents.keys() - set(batch.keys)]
@@ -137,11 +137,11 @@ class RowChanges:
         ]
         refused += [
             Refusal(
-                batch.keys[number],
+                batch.keys[place],
                 f'the text matches document "{matches[0].key[:100]}" with similarity '
                 f"{matches[0].similarity:.3f}, and the corpus keeps near-duplicates out",
             )
-            for number, matches in left_out
+            for place, matches in twins
         ]
         added, replaced, unchanged, completed, _ = np.bincount(outcomes, minlength=5).tolist()
         return ChangeReport(

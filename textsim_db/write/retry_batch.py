@@ -10,7 +10,7 @@ from textsim_db.db.engine import transaction
 from textsim_db.db.retries import Attempts
 from textsim_db.db.store import Store
 from textsim_db.write import statements, write_batch
-from textsim_db.write.detect_changes import LEFT_OUT, UNCHANGED, Existing
+from textsim_db.write.detect_changes import TWIN, UNCHANGED, Existing
 from textsim_db.write.prepared_batch import Batch, part_of
 from textsim_db.write.write_batch import Written
 
@@ -27,16 +27,16 @@ def write_or_retry(store: Store, batch: Batch, are_new: bool = False) -> Written
     written = Written(np.empty(len(batch.keys), np.int8), [])
     for attempt in _attempts(store, batch.keys):
         part = part_of(batch, attempt.part)
-        existing: Existing | None = {} if are_new and not attempt.failures else None
+        locked: Existing | None = {} if are_new and not attempt.failures else None
         with attempt:
             with transaction(store.engine) as connection:
                 cursor = connection.cursor(binary=True)
                 _queue(cursor, store, attempt)
-                attempt.results.append(write_batch.write(cursor, store, part, existing=existing))
-            outcomes, left_out = reduce(_outcomes_of_both, attempt.results)
+                attempt.results.append(write_batch.write(cursor, store, part, locked=locked))
+            outcomes, twins = reduce(_outcomes_of_both, attempt.results)
             written.outcomes[attempt.part] = outcomes
-            written.left_out.extend(
-                twin._replace(number=twin.number + attempt.part.start) for twin in left_out
+            written.twins.extend(
+                twin._replace(place=twin.place + attempt.part.start) for twin in twins
             )
     return written
 
@@ -71,7 +71,7 @@ def _outcomes_of_both(before: Written, now: Written) -> Written:
     """Return the outcomes of a batch that was attempted twice.
 
     If the second attempt finds a document unchanged, the first attempt was committed, or the document
-    was unchanged then too. So the first outcome is right, except that of a document that was left out.
+    was unchanged then too. So the first outcome is right, except that of a twin.
     """
-    is_first = (now.outcomes == UNCHANGED) & (before.outcomes != LEFT_OUT)
-    return Written(np.where(is_first, before.outcomes, now.outcomes), now.left_out)
+    is_first = (now.outcomes == UNCHANGED) & (before.outcomes != TWIN)
+    return Written(np.where(is_first, before.outcomes, now.outcomes), now.twins)
