@@ -53,7 +53,7 @@ class Claims:
     def __init__(self, engine: Engine, settings: WorkerSettings) -> None:
         self._engine = engine
         self._lease = float(settings.lease)
-        self._with_words = settings.only_source is None
+        self._every_corpus = settings.only_source is None
         self._ids: set[int] = set()
         self._excluded_corpora: set[int] = set()
         self._place = _Place()
@@ -74,7 +74,7 @@ class Claims:
         parameters = {
             "sources": sources,
             "excluded": list(self._excluded_corpora),
-            "words": self._with_words,
+            "every_corpus": self._every_corpus,
             "after": after,
             "most": CLAIM_KEYS,
             "lease": self._lease,

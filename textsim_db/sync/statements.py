@@ -132,7 +132,7 @@ SELECT p.id, p.kind,
     coalesce((SELECT s.corpus_id FROM textsim.source s WHERE s.id = p.source_id), p.corpus_id),
     p.source_id, p.keys, p.tries
 FROM textsim._claim(
-    %(sources)s::integer[], %(words)s, %(excluded)s::integer[], %(after)s, %(most)s, %(lease)s) p
+    %(sources)s::integer[], %(every_corpus)s, %(excluded)s::integer[], %(after)s, %(most)s, %(lease)s) p
 """
 LEASE: Final[LiteralString] = "SELECT textsim._lease_entries(%s::bigint[], %s, %s)"
 DELETE_ENTRIES: Final[LiteralString] = "SELECT textsim._delete_entries(%s::bigint[])"
