@@ -74,8 +74,7 @@ DECLARE
 BEGIN
     -- A text without words needs no worker.
     IF outcome = 'written' AND form <> '' THEN
-        INSERT INTO textsim.pending (kind, corpus_id, source_id, keys)
-        VALUES (CASE WHEN source IS NULL THEN 'words' ELSE 'change' END, c.id, source, ARRAY[key]);
+        INSERT INTO textsim.pending (kind, corpus_id, keys) VALUES ('words', c.id, ARRAY[key]);
     END IF;
     RETURN outcome;
 END $$;

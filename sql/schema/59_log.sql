@@ -6,8 +6,7 @@
 -- Private functions
 
 CREATE FUNCTION textsim._ready_entries(
-    kinds text[], sources integer[], with_words boolean, excluded integer[], after bigint, most integer,
-    of_one_source boolean)
+    kinds text[], sources integer[], excluded integer[], after bigint, most integer, of_one_source boolean)
 RETURNS TABLE (id bigint, kind text, source_id integer)
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
@@ -27,7 +26,7 @@ BEGIN
         FROM textsim.pending p
         WHERE p.id > after AND p.kind <> 'failed' AND p.kind = ANY (kinds)
             AND (p.lease_until IS NULL OR p.lease_until < now())
-            AND CASE p.kind WHEN 'words' THEN with_words AND p.corpus_id <> ALL (excluded)
+            AND CASE p.kind WHEN 'words' THEN p.corpus_id <> ALL (excluded)
                 ELSE p.source_id = ANY (sources) END
         ORDER BY p.id
         FOR UPDATE SKIP LOCKED
@@ -45,12 +44,12 @@ BEGIN
     END LOOP;
 END $$;
 COMMENT ON FUNCTION textsim._ready_entries(
-    text[], integer[], boolean, integer[], bigint, integer, boolean)
+    text[], integer[], integer[], bigint, integer, boolean)
     IS 'lock the next entries of these kinds with an id above after, up to this number of keys: those of the '
-    'sources, and with with_words those for the words of all corpora except the excluded ones';
+    'sources, and those for the words of all corpora except the excluded ones';
 
 CREATE FUNCTION textsim._claim(
-    sources integer[], with_words boolean, excluded integer[], after bigint, most integer,
+    sources integer[], every_corpus boolean, excluded integer[], after bigint, most integer,
     lease double precision)
 RETURNS SETOF textsim.pending
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
@@ -63,10 +62,12 @@ DECLARE
     -- The entries of a dropped corpus are claimed too: the worker deletes them.
     refused integer[] := excluded || array(
         SELECT c.id FROM textsim.corpus c
-        WHERE NOT has_table_privilege(to_regclass('textsim.document_' || c.id), 'UPDATE'));
+        WHERE NOT has_table_privilege(to_regclass('textsim.document_' || c.id), 'UPDATE')
+            OR NOT every_corpus AND NOT EXISTS (
+                SELECT FROM textsim.source s WHERE s.id = ANY (sources) AND s.corpus_id = c.id));
     ids bigint[] := array(
         SELECT e.id FROM textsim._ready_entries(
-            '{change,compare,words}', sources, with_words, refused, after, most, false) e);
+            '{change,compare,words}', sources, refused, after, most, false) e);
 BEGIN
     RETURN QUERY UPDATE textsim.pending p
     SET lease_until = now() + make_interval(secs => lease), tries = p.tries + 1
@@ -75,7 +76,8 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION textsim._claim(
     integer[], boolean, integer[], bigint, integer, double precision)
-    IS 'lease the next entries of the log for some seconds, and return them; see textsim._ready_entries';
+    IS 'lease the next entries of the log for some seconds, and return them; see textsim._ready_entries. Without '
+    'every_corpus, entries for words are those of the corpora of the sources';
 
 CREATE FUNCTION textsim._delete_entries(entries bigint[]) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE

@@ -14,35 +14,32 @@ COMMENT ON FUNCTION textsim._pending(integer) IS 'the log entries of a corpus';
 
 -- A document whose words have no ids is complete: it is stored as text, and searches find it. Its log entry only
 -- asks for ids, which save room. In a corpus that identifies languages a worker must still find its language.
---
--- Entries without a table are of such documents. Entries of a table in mode inline may also be changes that
--- could not be indexed at once, and the documents tell the two apart. Without a document, most entries are left
--- over: the document was removed. But a key may be too long to be indexed.
-CREATE FUNCTION textsim._logged_keys(c textsim.corpus)
-RETURNS TABLE (key text, created_at timestamptz, is_pending boolean, is_text boolean)
-LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 1000 SET search_path = pg_catalog, pg_temp AS $$
+CREATE FUNCTION textsim._log_counts(
+    c textsim.corpus, OUT pending bigint, OUT as_text bigint, OUT oldest_pending timestamptz,
+    OUT is_estimate boolean)
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    changes text[] := CASE WHEN c.language IS NULL THEN '{change}' ELSE '{change,words}' END;
 BEGIN
-    RETURN QUERY EXECUTE format($query$
-        SELECT k.key, min(p.created_at),
-            bool_or(CASE
-                WHEN s.mode = 'queue' THEN true
-                WHEN d.key IS NULL THEN p.source_id IS NOT NULL AND octet_length(k.key) > 1000
-                WHEN d.word_ids IS NULL THEN $2
-                ELSE p.source_id IS NOT NULL END),
-            bool_or(d.key IS NOT NULL AND d.word_ids IS NULL AND NOT $2)
-        FROM textsim._pending($1) p
-        CROSS JOIN unnest(p.keys) k (key)
-        LEFT JOIN textsim.source s ON s.id = p.source_id
-        LEFT JOIN textsim.%I d ON d.key = k.key AND s.mode IS DISTINCT FROM 'queue'
-        WHERE p.kind <> 'failed'
-        GROUP BY k.key COLLATE "C", k.key
-        $query$, 'document_' || c.id) USING c.id, c.language IS NOT NULL;
+    SELECT coalesce(sum(cardinality(p.keys)) FILTER (WHERE p.kind = ANY (changes)), 0),
+        coalesce(sum(cardinality(p.keys)) FILTER (WHERE p.kind <> ALL (changes)), 0),
+        min(p.created_at) FILTER (WHERE p.kind = 'compare' OR p.kind = ANY (changes)),
+        coalesce(sum(cardinality(p.keys)), 0) > 1000000
+    INTO pending, as_text, oldest_pending, is_estimate
+    FROM textsim._pending(c.id) p WHERE p.kind <> 'failed';
+    -- A document may have several entries.
+    IF NOT is_estimate THEN
+        SELECT count(DISTINCT k.key COLLATE "C") FILTER (WHERE p.kind = ANY (changes)),
+            count(DISTINCT k.key COLLATE "C") FILTER (WHERE p.kind <> ALL (changes))
+        INTO pending, as_text
+        FROM textsim._pending(c.id) p CROSS JOIN unnest(p.keys) k (key) WHERE p.kind <> 'failed';
+    END IF;
 END $$;
-COMMENT ON FUNCTION textsim._logged_keys(textsim.corpus)
-    IS 'the keys in the log of a corpus, with the time of the first entry; is_pending: a change waits; is_text: '
-    'the document is indexed as text, and its words have no ids';
+COMMENT ON FUNCTION textsim._log_counts(textsim.corpus)
+    IS 'how many documents wait in the log for a change, and how many only for ids of their words; with over a '
+    'million keys both are estimates';
 
-CREATE FUNCTION textsim._saved_by_ids(c textsim.corpus, keys text[]) RETURNS bigint
+CREATE FUNCTION textsim._saved_by_ids(c textsim.corpus, documents bigint) RETURNS bigint
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     saved double precision;
@@ -50,47 +47,16 @@ BEGIN
     -- An array has a header of 24 bytes, and 4 bytes for each word. A hundred documents are measured.
     EXECUTE format($query$
         SELECT avg(pg_column_size(d.normal_form) - 24 - 4 * cardinality(string_to_array(d.normal_form, ' ')))
-        FROM textsim.%I d WHERE d.key = ANY ($1) AND d.word_ids IS NULL
-        $query$, 'document_' || c.id) INTO saved USING keys[:100];
-    RETURN greatest(0, cardinality(keys) * coalesce(saved, 0));
-END $$;
-COMMENT ON FUNCTION textsim._saved_by_ids(textsim.corpus, text[])
-    IS 'about how many bytes documents that are stored as text would save with ids of their words';
-
-CREATE FUNCTION textsim._log_counts(
-    c textsim.corpus, OUT pending bigint, OUT as_text bigint, OUT saved_by_ids bigint,
-    OUT oldest_pending timestamptz, OUT is_estimate boolean)
-LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    text_keys text[];
-BEGIN
-    SELECT coalesce(sum(cardinality(p.keys)), 0) > 1000000, min(p.created_at) FILTER (WHERE p.kind = 'compare')
-    INTO is_estimate, oldest_pending
-    FROM textsim._pending(c.id) p WHERE p.kind <> 'failed';
-    IF is_estimate THEN
-        SELECT coalesce(sum(l.keys) FILTER (WHERE l.is_pending), 0),
-            coalesce(sum(l.keys) FILTER (WHERE NOT l.is_pending), 0),
-            least(oldest_pending, min(l.created_at) FILTER (WHERE l.is_pending))
-        INTO pending, as_text, oldest_pending
         FROM (
-            SELECT cardinality(p.keys), p.created_at,
-                c.language IS NOT NULL OR coalesce(s.mode = 'queue', false)
-            FROM textsim._pending(c.id) p LEFT JOIN textsim.source s ON s.id = p.source_id
-            WHERE p.kind <> 'failed'
-        ) l (keys, created_at, is_pending);
-        RETURN;
-    END IF;
-    SELECT count(*) FILTER (WHERE k.is_pending),
-        coalesce(array_agg(k.key) FILTER (WHERE k.is_text), '{}'),
-        least(oldest_pending, min(k.created_at) FILTER (WHERE k.is_pending))
-    INTO pending, text_keys, oldest_pending
-    FROM textsim._logged_keys(c) k;
-    as_text := cardinality(text_keys);
-    saved_by_ids := textsim._saved_by_ids(c, text_keys);
+            SELECT p.keys[1] AS key FROM textsim._pending($1) p WHERE p.kind = 'words' LIMIT 100
+        ) w
+        JOIN textsim.%I d ON d.key = w.key
+        WHERE d.word_ids IS NULL
+        $query$, 'document_' || c.id) INTO saved USING c.id;
+    RETURN greatest(0, documents * coalesce(saved, 0));
 END $$;
-COMMENT ON FUNCTION textsim._log_counts(textsim.corpus)
-    IS 'how many documents wait in the log, and how many are stored as text, with the bytes that ids would '
-    'save; with over a million keys both are estimates, and the bytes are NULL';
+COMMENT ON FUNCTION textsim._saved_by_ids(textsim.corpus, bigint)
+    IS 'about how many bytes so many documents that are stored as text would save with ids of their words';
 
 CREATE FUNCTION textsim._uncompared(corpus_id integer) RETURNS SETOF textsim.source
 LANGUAGE sql STABLE PARALLEL SAFE ROWS 1
@@ -248,7 +214,7 @@ DECLARE
     compared bigint := (SELECT sum(textsim._differing_rows(s)) FROM textsim._uncompared(c.id) s);
 BEGIN
     EXECUTE format('SELECT count(*) FROM textsim.%I', 'document_' || c.id) INTO indexed;
-    SELECT l.pending + coalesce(compared, 0), l.as_text, l.saved_by_ids, l.oldest_pending,
+    SELECT l.pending + coalesce(compared, 0), l.as_text, textsim._saved_by_ids(c, l.as_text), l.oldest_pending,
         l.is_estimate OR compared IS NOT NULL
     INTO pending, as_text, saved_by_ids, oldest_pending, is_estimate
     FROM textsim._log_counts(c) l;

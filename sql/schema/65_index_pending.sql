@@ -50,7 +50,7 @@ DECLARE
 BEGIN
     LOOP
         SELECT array_agg(e.id), min(e.kind), min(e.source_id) INTO entries, kind, source_id
-        FROM textsim._ready_entries(kinds, usable, true, others, after, 1000, true) e;
+        FROM textsim._ready_entries(kinds, usable, others, after, 1000, true) e;
         EXIT WHEN entries IS NOT NULL OR kinds = '{compare}';
         -- Comparisons come last, because they may take long. Before that, look for entries whose transaction
         -- has committed after those of later entries.

@@ -172,7 +172,7 @@ def test_a_rebuild_makes_a_corpus_exact_and_back(
 def test_writers_go_on_while_a_corpus_becomes_exact(
     db: ts.Database, rng: random.Random, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(copy_corpus, "DOCUMENTS_AT_ONCE", 50)
+    monkeypatch.setattr(copy_corpus, "BATCH_DOCUMENTS", 50)
     monkeypatch.setattr(rebuild, "FEW", 5)
     corpus = db.create_corpus("c", threshold=0.6)
     corpus.add_many(TEXTS.items())

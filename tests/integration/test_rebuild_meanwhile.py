@@ -7,7 +7,6 @@ import threading
 import time
 from collections.abc import Iterator
 from itertools import islice
-from typing import Any
 
 import psycopg
 import pytest
@@ -18,7 +17,9 @@ from tests.support.rebuilds import TEXTS, stored_rows
 from tests.support.threads import repeating
 from tests.support.waiting import CLIENT_WAITS_FOR_A_LOCK, wait_for, wait_until
 from textsim_db.db import stored_corpus
-from textsim_db.sync import pieces
+from textsim_db.sync.apply_row_changes import RowPiece
+from textsim_db.sync.apply_word_ids import WordPiece
+from textsim_db.sync.pieces import Piece
 from textsim_db.write import copy_corpus, rebuild
 
 pytestmark = pytest.mark.one_server
@@ -27,7 +28,7 @@ pytestmark = pytest.mark.one_server
 def test_readers_and_writers_go_on_during_rebuilds(
     db: ts.Database, rng: random.Random, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(copy_corpus, "DOCUMENTS_AT_ONCE", 50)
+    monkeypatch.setattr(copy_corpus, "BATCH_DOCUMENTS", 50)
     monkeypatch.setattr(rebuild, "FEW", 5)
     corpus = db.create_corpus("c")
     corpus.add_many(TEXTS.items())
@@ -152,14 +153,20 @@ def test_a_worker_that_meets_a_rebuild_logs_no_error(
     with psycopg.connect(db.url, autocommit=True) as connection:
         connection.execute("CREATE TABLE t (id int PRIMARY KEY, body text)")
         corpus.attach("t", "id", "body")
-        cut_keys, seeds = pieces.cut_keys, iter((2, 3))
+        seeds = iter((2, 3))
 
-        def rebuilt_first(*arguments: Any) -> Iterator[pieces.Piece]:
-            for seed in islice(seeds, 1):
-                db.corpus("c").rebuild(seed=seed)
-            yield from cut_keys(*arguments)
+        def rebuild_first(kind: type[Piece]) -> None:
+            cut = kind.cut
 
-        monkeypatch.setattr(pieces, "cut_keys", rebuilt_first)
+            def rebuilt_first(piece: Piece) -> Iterator[Piece]:
+                for seed in islice(seeds, 1):
+                    db.corpus("c").rebuild(seed=seed)
+                yield from cut(piece)
+
+            monkeypatch.setattr(kind, "cut", rebuilt_first)
+
+        rebuild_first(RowPiece)
+        rebuild_first(WordPiece)
         for write in (
             "INSERT INTO t VALUES (1, 'the words of a row')",
             "SELECT textsim.add('c', 'by hand', 'words that wait for their ids')",

@@ -17,7 +17,7 @@ from benchmarks.generate import documents
 from tests.support.waiting import PATIENCE_SECONDS, wait_for, wait_until
 from textsim_db.db import stored_corpus
 from textsim_db.db.engine import plain_url, sqlalchemy_url, transaction, wait_at_most
-from textsim_db.sync import apply_row_changes, source_rows
+from textsim_db.sync import pieces, source_rows
 
 pytestmark = pytest.mark.one_server
 
@@ -197,7 +197,7 @@ def test_the_shorter_of_two_lock_timeouts_applies(
     ):
         with transaction(db.engine) as connection:
             connection.execute(f"SET LOCAL lock_timeout = '{setting}'".encode())
-            assert wait_at_most(connection, apply_row_changes.PATIENCE) == before
+            assert wait_at_most(connection, pieces.PATIENCE) == before
             assert connection.execute("SHOW lock_timeout").fetchone() == (after,)
 
 

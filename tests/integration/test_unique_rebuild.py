@@ -123,7 +123,7 @@ def test_documents_that_no_longer_match_at_the_end_are_no_twins(
 
 
 def test_writers_race_with_rebuilds(db: ts.Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(copy_corpus, "DOCUMENTS_AT_ONCE", 20)
+    monkeypatch.setattr(copy_corpus, "BATCH_DOCUMENTS", 20)
     db.create_corpus("c", threshold=0.6, recall=1, unique=True)
     texts = [" ".join(f"w{i}x{k}" for k in range(12)) for i in range(40)]
     rounds = {"a": 0, "b": 0}

@@ -23,8 +23,9 @@ from tests.support.sources import (
 from tests.support.waiting import CLIENT_WAITS_FOR_A_LOCK, PATIENCE_SECONDS, wait_for, wait_until
 from tests.support.workers import count_leased, running_worker
 from textsim_db.db import supervision
-from textsim_db.sync import pieces, source_rows, watch
-from textsim_db.sync.claim_entries import SET_ASIDE_TRIES
+from textsim_db.sync import source_rows, watch
+from textsim_db.sync.apply_row_changes import RowPiece
+from textsim_db.sync.claim_entries import FAIL_TRIES
 
 pytestmark = pytest.mark.one_server
 
@@ -132,18 +133,18 @@ def test_waiting_for_a_locked_table_does_not_count_as_a_try(
     corpus.attach("t", "id", "body")
     connection.execute("INSERT INTO t SELECT i, 'row ' || i FROM generate_series(100, 200) i")
     claims = 0
-    cut_keys = pieces.cut_keys
+    cut = RowPiece.cut
 
-    def count_claims(*arguments: Any) -> Iterator[pieces.Piece]:
+    def count_claims(piece: RowPiece) -> Iterator[RowPiece]:
         nonlocal claims
         claims += 1
-        return cut_keys(*arguments)
+        return cut(piece)
 
-    monkeypatch.setattr(pieces, "cut_keys", count_claims)
+    monkeypatch.setattr(RowPiece, "cut", count_claims)
     with psycopg.connect(db.url) as holder:
         holder.execute("LOCK TABLE t")
         with running_worker(db, lease=0.05):
-            wait_for(lambda: claims > 2 * SET_ASIDE_TRIES)
+            wait_for(lambda: claims > 2 * FAIL_TRIES)
             holder.rollback()
             wait_for(lambda: len(corpus) == 106)
     assert corpus.failures() == []

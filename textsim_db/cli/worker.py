@@ -127,6 +127,6 @@ def _end_process(indexer: Worker, stop: Stop, ended: threading.Event) -> None:
     """
     stop.wait(float("inf"))
     if not ended.wait(_GRACE_SECONDS):
-        indexer.abandon()
+        indexer.cancel()
         log.warning("ended before the batch was finished; another worker does the batch again")
         os._exit(0)

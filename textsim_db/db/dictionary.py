@@ -12,12 +12,11 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 from weakref import WeakSet
 
-import psycopg
 from sqlalchemy import Engine
 
 from textsim_db.db import statements
 from textsim_db.db.engine import Connection, autocommit, transaction
-from textsim_db.db.retries import is_timeout, repeated
+from textsim_db.db.retries import Attempts
 from textsim_db.errors import DatabaseError
 
 if TYPE_CHECKING:
@@ -128,18 +127,11 @@ class Dictionary:
         """Add the missing words, in halves if that exceeds a time limit of the server."""
         import numpy as np
 
-        def add(_: int) -> Int32Array:
-            with transaction(self._engine) as connection:
-                return _select_or_insert(connection, words)
-
-        try:
-            return repeated(add)
-        except psycopg.Error as error:
-            if len(words.hashes) < 2 or not is_timeout(self._engine, error):
-                raise
-        middle = len(words.hashes) // 2
-        halves = (slice(None, middle), slice(middle, None))
-        return np.concatenate([self._add(_part(words, half)) for half in halves])
+        ids = np.zeros(len(words.hashes), np.int32)
+        for attempt in Attempts(self._engine, len(ids)):
+            with attempt, transaction(self._engine) as connection:
+                ids[attempt.part] = _select_or_insert(connection, _part(words, attempt.part))
+        return ids
 
 
 _dictionaries: WeakSet[Dictionary] = WeakSet()

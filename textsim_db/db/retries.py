@@ -1,4 +1,8 @@
-"""Repeats transactions after temporary errors.
+"""Repeats transactions after temporary errors, and halves those that exceed a time limit.
+
+    for attempt in Attempts(engine, len(keys)):
+        with attempt, transaction(engine) as connection:
+            write(connection, keys[attempt.part])
 
 Always the whole transaction is repeated. After an error that a document causes, nothing is repeated.
 """
@@ -8,8 +12,9 @@ from __future__ import annotations
 import logging
 import random
 import time
-from collections.abc import Callable, Sequence
-from typing import TypeVar
+from collections.abc import Callable, Iterator
+from types import TracebackType
+from typing import Any
 
 import psycopg
 from psycopg import errors as pg
@@ -21,67 +26,126 @@ from textsim_db.errors import DatabaseError
 log = logging.getLogger("textsim_db")
 
 MAX_TRIES = 12
+"""The attempts at a transaction. Without a server they take a writer about 10 seconds."""
+CONFLICT_SECONDS = (0.01, 0.5)
+"""The first and the longest pause after a conflict with another transaction."""
+LOST_SECONDS = (0.1, 2.0)
+"""The first and the longest pause after the connection was lost: a server needs seconds to restart."""
+
 # Another transaction causes these errors, and a repetition usually succeeds: it added the same key, or
 # the server reports a deadlock or a serialization failure.
 PASSING = (pg.UniqueViolation, pg.DeadlockDetected, pg.SerializationFailure)
 # These time-outs end the session too, but the same attempt would time out again, so it must be smaller.
 _TIMED_OUT = (pg.TransactionTimeout, pg.IdleInTransactionSessionTimeout)
 
-Result = TypeVar("Result")
 
+class Attempts:
+    """The attempts at a transaction: an iterator that yields itself, and the context of each attempt.
 
-def repeated(work: Callable[[int], Result]) -> Result:
-    """Run work(attempt); run it again after a conflict with a transaction, or a lost connection.
+    What happens in the context must be safe to repeat. If the connection is lost during COMMIT, nobody
+    knows whether the transaction was committed.
 
-    work must be safe to repeat. If the connection is lost during COMMIT, nobody knows whether the
-    transaction was committed. work runs up to MAX_TRIES times; without a server that takes about 10
-    seconds.
+    If a transaction for several documents exceeds a time limit of the server, two smaller ones follow.
+    If an error leaves the context, and the caller catches it, the other parts follow.
     """
-    for attempt in range(MAX_TRIES):
-        try:
-            return work(attempt)
-        except psycopg.Error as error:
-            if attempt == MAX_TRIES - 1 or (not isinstance(error, PASSING) and not is_lost(error)):
-                raise
-            _wait(attempt, error)
-    raise AssertionError("unreachable")
 
+    def __init__(
+        self,
+        engine: Engine | None = None,
+        size: int = 1,
+        name_of: Callable[[int], str] | None = None,
+    ) -> None:
+        """Begin with a transaction for all documents; it can be halved only if there is an engine.
 
-def _wait(attempt: int, error: psycopg.Error) -> None:
-    """Wait for a random time, longer after each attempt, so that the conflict does not repeat."""
-    if is_lost(error):
-        # At least half of the longest time, because a server needs seconds to restart.
-        most = min(2.0, 0.1 * 2**attempt)
-        seconds = random.uniform(most / 2, most)  # noqa: S311
+        size: the number of documents. name_of: the name of a document by its place, for the error if
+        this document alone takes too long.
+        """
+        self.part = slice(0, size)
+        """The places of the documents that this attempt is for."""
+        self.failures = 0
+        """How many attempts at this part have failed."""
+        self.results: list[Any] = []
+        """What the caller appends: the result of this attempt, after those that may be committed too."""
+        self.tries: float = MAX_TRIES
+        """The limit of the attempts at one part."""
+        self._earlier_results = 0
+        self._parts = [self.part]
+        self._engine = engine
+        self._name_of = name_of
+
+    def repeats(self, error: Exception) -> bool:
+        """Return whether to repeat: the attempt met another transaction, or lost its connection."""
+        return isinstance(error, PASSING) or _is_lost(error)
+
+    def halves(self, error: Exception) -> bool:
+        """Return whether the part is too large: it exceeded a time limit of the server."""
+        return self._engine is not None and (
+            isinstance(error, pg.LockNotAvailable) or is_timeout(self._engine, error)
+        )
+
+    def pause(self, error: Exception) -> None:
+        """Wait for a random time, longer after each attempt, so that the conflict does not repeat."""
+        if not _is_lost(error):
+            time.sleep(pause_seconds(self.failures, CONFLICT_SECONDS))
+            return
+        # At least half of the longest time.
+        seconds = pause_seconds(self.failures, LOST_SECONDS, 0.5)
         log.info("lost the connection, trying again in %.1f s: %s", seconds, error)
-    else:
-        seconds = random.uniform(0, min(1.0, 0.01 * 2**attempt))  # noqa: S311
-    time.sleep(seconds)
+        time.sleep(seconds)
+
+    def __iter__(self) -> Iterator[Attempts]:
+        while self._parts:
+            self.part = self._parts[-1]
+            yield self
+
+    def __enter__(self) -> None:
+        self._earlier_results = len(self.results)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> bool:
+        if isinstance(error, Exception):
+            if not _is_lost(error):
+                del self.results[self._earlier_results :]  # certainly not committed
+            if self.failures + 1 < self.tries and self.repeats(error):
+                self.pause(error)
+                self.failures += 1
+                return True
+        self._parts.pop()
+        self.failures = 0
+        self.results.clear()
+        return isinstance(error, Exception) and self.halves(error) and self._halve(error)
+
+    def _halve(self, error: Exception) -> bool:
+        """Put two halves in the place of a part; return whether it has several documents."""
+        start, stop = self.part.start, self.part.stop
+        if stop - start > 1:
+            middle = (start + stop) // 2
+            self._parts += [slice(middle, stop), slice(start, middle)]
+            return True
+        if self._name_of is not None and isinstance(error, psycopg.Error):
+            raise DatabaseError(f"{self._name_of(start)}: {translated(error)}") from error
+        return False
 
 
-def in_parts(engine: Engine, keys: Sequence[str], work: Callable[[slice], Result]) -> list[Result]:
-    """Run work on all keys at once; if a part exceeds a time limit of the server, run it in halves.
+def pause_seconds(failures: int, bounds: tuple[float, float], least: float = 0) -> float:
+    """Return a random time that doubles after each failure.
 
-    If a single document takes too long, raises DatabaseError with its key.
+    bounds: the first and the longest time; least: the smallest share of the time that is waited.
     """
-    results: list[Result] = []
-    parts = [slice(0, len(keys))]
-    while parts:
-        part = parts.pop()
-        try:
-            results.append(work(part))
-        except psycopg.Error as error:
-            if not isinstance(error, pg.LockNotAvailable) and not is_timeout(engine, error):
-                raise
-            if part.stop - part.start < 2:
-                key = "".join(keys[part])
-                raise DatabaseError(f'document "{key[:100]}": {translated(error)}') from error
-            middle = (part.start + part.stop) // 2
-            parts += [slice(middle, part.stop), slice(part.start, middle)]
-    return results
+    first, longest = bounds
+    seconds = min(longest, first * 2.0 ** min(failures, 20))
+    return random.uniform(least * seconds, seconds)  # noqa: S311
 
 
-def is_timeout(engine: Engine, error: psycopg.Error) -> bool:
+def _is_lost(error: Exception) -> bool:
+    return isinstance(error, psycopg.Error) and is_lost(error)
+
+
+def is_timeout(engine: Engine, error: Exception) -> bool:
     """Return whether a statement exceeded a time limit, and was not cancelled by somebody.
 
     Both errors have SQLSTATE 57014. Only their messages differ, and they are in the server's language.

@@ -18,7 +18,7 @@ from sqlalchemy import Engine
 
 from textsim_db.db import statements
 from textsim_db.db.engine import autocommit, database_errors, transaction, wait_at_most
-from textsim_db.db.retries import repeated
+from textsim_db.db.retries import Attempts
 from textsim_db.errors import ConfigurationError, CorpusExists, CorpusNotFound
 from textsim_db.lazy_imports import lazy
 from textsim_db.settings import CorpusConfig, Shingle
@@ -174,27 +174,29 @@ def build_band_index(engine: Engine, corpus: StoredCorpus, patience: str | None 
     Time limits for statements are lifted, because without the index every search takes longer.
     patience: how long to wait for writers, before LockNotAvailable is raised.
     """
+    for attempt in Attempts():
+        with attempt:
+            _build_band_index(engine, corpus, patience)
 
-    def build(_: int) -> None:
-        with autocommit(engine) as connection:
-            row = connection.execute(corpus.statement(statements.HAS_BAND_INDEX)).fetchone()
-        if row != (False,):
-            return
-        start = time.monotonic()
-        with transaction(engine) as connection:
-            connection.execute(statements.WITHOUT_TIME_LIMITS)
-            if patience is not None:
-                wait_at_most(connection, patience)
-            connection.execute("SET LOCAL maintenance_work_mem = '256MB'")
-            # Without the lock, two loads that end at the same time would both build the index, and one
-            # of them would fail.
-            connection.execute(corpus.statement(statements.LOCK_BANDS_AGAINST_WRITERS))
-            connection.execute(corpus.statement(statements.BUILD_BAND_INDEX))
-        seconds = round(time.monotonic() - start, 3)
-        fields = {"corpus": corpus.name, "seconds": seconds}
-        log.info("built the band index of corpus %s in %s s", corpus.name, seconds, extra=fields)
 
-    repeated(build)
+def _build_band_index(engine: Engine, corpus: StoredCorpus, patience: str | None) -> None:
+    with autocommit(engine) as connection:
+        row = connection.execute(corpus.statement(statements.HAS_BAND_INDEX)).fetchone()
+    if row != (False,):
+        return
+    start = time.monotonic()
+    with transaction(engine) as connection:
+        connection.execute(statements.WITHOUT_TIME_LIMITS)
+        if patience is not None:
+            wait_at_most(connection, patience)
+        connection.execute("SET LOCAL maintenance_work_mem = '256MB'")
+        # Without the lock, two loads that end at the same time would both build the index, and one
+        # of them would fail.
+        connection.execute(corpus.statement(statements.LOCK_BANDS_AGAINST_WRITERS))
+        connection.execute(corpus.statement(statements.BUILD_BAND_INDEX))
+    seconds = round(time.monotonic() - start, 3)
+    fields = {"corpus": corpus.name, "seconds": seconds}
+    log.info("built the band index of corpus %s in %s s", corpus.name, seconds, extra=fields)
 
 
 def names(engine: Engine) -> list[str]:

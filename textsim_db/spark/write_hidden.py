@@ -14,7 +14,7 @@ from sqlalchemy import Engine
 
 from textsim_db.db import stored_corpus
 from textsim_db.db.engine import autocommit
-from textsim_db.db.retries import repeated
+from textsim_db.db.retries import Attempts
 from textsim_db.db.store import Store
 from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.errors import CorpusExists, CorpusNotFound
@@ -69,13 +69,11 @@ def has_documents(engine: Engine, corpus: StoredCorpus) -> bool:
 
 def take_name(engine: Engine, hidden: StoredCorpus, name: str) -> None:
     """Give a hidden corpus a name that no corpus has; raises CorpusExists if another one has it."""
-
-    def take(_: int) -> bool:
-        with autocommit(engine) as connection:
+    for attempt in Attempts():
+        with attempt, autocommit(engine) as connection:
             parameters = {"name": name, "id": hidden.id}
-            return connection.execute(statements.TAKE_NAME, parameters).fetchone() is not None
-
-    if not repeated(take):
+            row = connection.execute(statements.TAKE_NAME, parameters).fetchone()
+    if row is None:
         raise CorpusExists(
             f'corpus "{name}" was created while the documents were written; drop it or choose another '
             "name, and write again"

@@ -1,110 +1,119 @@
-"""Indexes a piece: resolve() reads and computes ahead of time, write() writes in one transaction.
+"""Indexes a piece: resolve_piece() computes ahead of time, write_piece() writes in one transaction.
 
-If another transaction conflicts, write() tries again, and at last writes smaller pieces.
+If another transaction conflicts, write_piece() tries again, and at last writes smaller pieces.
 """
 
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import psycopg
 from psycopg import errors as pg
 from sqlalchemy import Engine
 
 from textsim_db.db.engine import is_trouble, transaction, wait_at_most
-from textsim_db.db.retries import PASSING, is_timeout
-from textsim_db.errors import DatabaseError, DatabaseUnavailable, TextsimError
+from textsim_db.db.retries import PASSING, Attempts, is_timeout
+from textsim_db.errors import DatabaseUnavailable, TextsimError
 from textsim_db.results import ChangeReport, Refusal
-from textsim_db.sync import apply_row_changes, apply_word_ids, pending_log
-from textsim_db.sync.apply_row_changes import RowChanges
-from textsim_db.sync.apply_word_ids import Completions
-from textsim_db.sync.pieces import Piece
+from textsim_db.sync import pending_log
+from textsim_db.sync.pieces import PATIENCE, Changes, Piece
 
-MAX_TRIES = 3
-QUEUE_PATIENCE = "10s"
-"""How long a piece waits for other writers of its corpus. It holds no other lock meanwhile."""
-
+PIECE_TRIES = 3
+"""The attempts at a piece before it is halved, and the claims of a key before it fails."""
 CONFLICTS = (*PASSING, pg.LockNotAvailable, pg.ObjectNotInPrerequisiteState)
 """Errors that another transaction causes."""
 OUTDATED = (pg.ObjectNotInPrerequisiteState, pg.UndefinedTable)
 """Errors of a table that was altered, or a corpus that was rebuilt, after we read its description."""
-TIMED_OUT = (pg.QueryCanceled, pg.TransactionTimeout, pg.IdleInTransactionSessionTimeout)
-
-
-@dataclass(frozen=True, slots=True)
-class Failed:
-    """The error that ended the reading or computing of a piece; write() handles it."""
-
-    error: psycopg.Error | TextsimError
 
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """A piece with the changes to write; changes is None if the documents equal the rows."""
+    """A piece with the changes to write."""
 
     piece: Piece
-    changes: RowChanges | Completions | Failed | None
+    changes: Changes | Exception | None
+    """The error that ended the computation, if there was one; None if there is nothing to write."""
     started_at: float
+    """The time of the monotonic clock."""
 
 
-def resolve(piece: Piece) -> Resolved:
+def resolve_piece(piece: Piece) -> Resolved:
     """Read and compute the changes of a piece, before its transaction begins; never raises."""
     started_at = time.monotonic()
     try:
-        return Resolved(piece, _changes(piece), started_at)
+        return Resolved(piece, piece.resolve_changes(), started_at)
     except (psycopg.Error, TextsimError) as error:
-        return Resolved(piece, Failed(error), started_at)
+        return Resolved(piece, error, started_at)
 
 
-def _changes(piece: Piece) -> RowChanges | Completions | None:
-    if piece.source is None:
-        return apply_word_ids.resolve(piece)
-    return apply_row_changes.resolve(piece)
+def write_piece(resolved: Resolved) -> ChangeReport:
+    """Write a piece, in halves if it fails; raise an error only if every piece would fail with it.
 
-
-def write(resolved: Resolved) -> ChangeReport:
-    """Write a piece, and raise an error only if smaller pieces would fail too.
-
-    These are a lost connection, an altered table, and a statement that somebody cancelled.
+    A single key that fails is postponed, and fails for good after PIECE_TRIES. If PIECE_TRIES keys in a
+    row conflict with other transactions, the cause is not a single key, so all remaining keys are
+    postponed.
     """
-    piece = resolved.piece
-    if isinstance(resolved.changes, Failed):
-        return _write_smaller(piece, resolved.changes.error)
-    for attempt in range(MAX_TRIES):
+    piece, report = resolved.piece, ChangeReport()
+    conflicts = 0
+    attempts = _AttemptsAtPiece(piece)
+    for attempt in attempts:
+        part = piece.part(piece.keys[attempt.part], attempt.part.stop == len(piece.keys))
+        was_unresolved = isinstance(resolved.changes, Exception) and attempt.failures
+        if was_unresolved or resolved.piece.keys != part.keys:
+            resolved = resolve_piece(part)
         try:
-            return _write_once(piece, resolved.changes)
-        except CONFLICTS:
-            time.sleep(0.02 * 2**attempt)
-        except (psycopg.Error, DatabaseError) as error:
-            return _write_smaller(piece, error)
-    return _write_key_by_key(piece)
-
-
-def _write_once(piece: Piece, changes: RowChanges | Completions | None) -> ChangeReport:
-    if changes is None:
-        return ChangeReport(unchanged=len(piece.keys))
-    with transaction(piece.store.engine) as connection:
-        wait_at_most(connection, QUEUE_PATIENCE)
-        if isinstance(changes, Completions):
-            report = apply_word_ids.write(connection, piece, changes)
-        else:
-            report = apply_row_changes.write(connection, piece, changes)
-        pending_log.finish(connection, piece, report.refused)
+            with attempt:
+                report.include(_write_once(part, resolved.changes, attempts.queue_patience))
+            conflicts = 0
+        except (psycopg.Error, TextsimError) as error:
+            if _concerns_every_piece(piece.store.engine, error):
+                raise
+            if not isinstance(error, CONFLICTS):
+                report.refused += _postpone_or_fail(part, error)
+                continue
+            conflicts += 1
+            if conflicts == PIECE_TRIES:
+                _postpone(piece.part(piece.keys[attempt.part.start :], is_last=True))
+                break
+            _postpone(part)
     return report
 
 
-def _write_smaller(piece: Piece, error: Exception) -> ChangeReport:
-    """Write a piece that failed: in halves if it took too long, otherwise key by key."""
-    if _concerns_every_piece(piece.store.engine, error):
-        raise error
-    if len(piece.keys) < 2 or not isinstance(error, TIMED_OUT):
-        return _write_key_by_key(piece)
-    middle = len(piece.keys) // 2
-    first = replace(piece, keys=piece.keys[:middle], entries=())
-    second = replace(piece, keys=piece.keys[middle:])
-    report = write(resolve(first))
-    report.include(write(resolve(second)))
+class _AttemptsAtPiece(Attempts):
+    """Attempts that halve a piece after any error that other pieces do not have."""
+
+    queue_patience = "10s"
+    """How long a piece waits for other writers of its corpus. It holds no other lock meanwhile."""
+
+    def __init__(self, piece: Piece) -> None:
+        super().__init__(size=len(piece.keys))
+        self._piece = piece
+        self.tries = PIECE_TRIES
+
+    def repeats(self, error: Exception) -> bool:
+        """Return whether another transaction is the cause."""
+        return isinstance(error, CONFLICTS)
+
+    def halves(self, error: Exception) -> bool:
+        """Return whether smaller pieces may succeed; after a conflict they do not wait again."""
+        if isinstance(error, CONFLICTS):
+            self.tries, self.queue_patience = 1, PATIENCE
+        return not _concerns_every_piece(self._piece.store.engine, error)
+
+
+def _write_once(
+    piece: Piece, changes: Changes | Exception | None, queue_patience: str
+) -> ChangeReport:
+    if isinstance(changes, Exception):
+        raise changes
+    if changes is None:
+        return ChangeReport(unchanged=len(piece.keys))
+    with transaction(piece.store.engine) as connection:
+        wait_at_most(connection, queue_patience)
+        report = changes.write_changes(connection)
+        pending_log.delete_done(connection, piece)
+        pending_log.fail(connection, piece, report.refused)
     return report
 
 
@@ -117,48 +126,20 @@ def _concerns_every_piece(engine: Engine, error: Exception) -> bool:
     return isinstance(error, psycopg.Error) and is_trouble(error)
 
 
-def _write_key_by_key(piece: Piece) -> ChangeReport:
-    """Write each key in a transaction of its own.
-
-    A key that fails is postponed, and set aside after MAX_TRIES. If MAX_TRIES keys in a row conflict
-    with other transactions, the cause is not a single key, so all remaining keys are postponed.
-    """
-    report = ChangeReport()
-    conflicts = 0
-    for number, key in enumerate(piece.keys):
-        single = Piece(piece.store, piece.source, [key], tries=piece.tries)
-        try:
-            report.include(_write_once(single, _changes(single)))
-            conflicts = 0
-        except (psycopg.Error, TextsimError) as error:
-            if _concerns_every_piece(piece.store.engine, error):
-                raise
-            if not isinstance(error, CONFLICTS):
-                report.refused += _postpone_or_set_aside(single, error)
-                continue
-            conflicts += 1
-            if conflicts == MAX_TRIES:
-                _postpone(single, piece.keys[number:])
-                break
-            _postpone(single, [key])
-    if piece.entries:
-        with transaction(piece.store.engine) as connection:
-            pending_log.delete(connection, piece.entries)
-    return report
-
-
-def _postpone_or_set_aside(single: Piece, error: Exception) -> list[Refusal]:
-    """Postpone a key that failed; after too many tries, set it aside."""
-    if single.tries < MAX_TRIES:
-        _postpone(single, single.keys, single.tries)
+def _postpone_or_fail(single: Piece, error: Exception) -> list[Refusal]:
+    """Postpone a key; if it was claimed PIECE_TRIES times, let it fail, and return the refusal."""
+    if single.tries < PIECE_TRIES:
+        _postpone(single, single.tries)
         return []
     reason = " ".join(str(error).split()) or type(error).__name__
     refused = [Refusal(single.keys[0], reason)]
     with transaction(single.store.engine) as connection:
-        pending_log.finish(connection, single, refused)
+        pending_log.delete_done(connection, single)
+        pending_log.fail(connection, single, refused)
     return refused
 
 
-def _postpone(piece: Piece, keys: list[str], tries: int = 0) -> None:
+def _postpone(piece: Piece, tries: int = 0) -> None:
     with transaction(piece.store.engine) as connection:
-        pending_log.postpone(connection, piece, keys, tries)
+        pending_log.postpone(connection, piece, piece.keys, tries)
+        pending_log.delete(connection, piece.entries)

@@ -1,11 +1,13 @@
 """Indexes changed rows of an attached table.
 
-resolve() computes ahead; write() reads the rows again, and computes again only if they changed.
+The batch is computed ahead. The transaction that writes reads the rows again, and computes the batch
+again only if they changed.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -16,111 +18,144 @@ from textsim_db.db.engine import Connection
 from textsim_db.db.store import Store
 from textsim_db.results import ChangeReport, Refusal
 from textsim_db.sync import pending_log, source_rows
-from textsim_db.sync.pieces import Piece
+from textsim_db.sync.pieces import PATIENCE, Piece
 from textsim_db.sync.source_rows import StoredSource
 from textsim_db.write import detect_changes, write_batch
 from textsim_db.write.bulk_load import with_word_ids
-from textsim_db.write.prepared_batch import Batch, prepare
+from textsim_db.write.prepared_batch import BATCH_DOCUMENTS, Batch, prepare
 from textsim_db.write.statements import QUEUE_OF_WRITERS
 
-PATIENCE = "100ms"
-"""How long a piece that holds locks waits for another lock, such as the lock of a key being added.
+INLINE_DOCUMENTS = 1000
+"""The documents of a piece in mode inline, in which users' transactions wait for locked documents."""
 
-Much shorter than deadlock_timeout, which is 1 s by default. If a user's transaction and a piece wait
-for each other, the piece gives up before the server looks for a deadlock.
-"""
+
+class Comparison(NamedTuple):
+    """Rows compared with their documents."""
+
+    changes: RowChanges
+    outcomes: npt.NDArray[np.int8]
+    """What a write would do with each row."""
+    adopted: list[int]
+    """The ids of documents that would only get a new source."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowPiece(Piece):
+    """Keys of rows of an attached table, or of documents that came from it."""
+
+    kind = "change"
+
+    source: StoredSource
+    skip_unchanged: bool = False
+    """Whether to open no transaction if the documents equal the rows."""
+    texts: dict[str, str] | None = None
+    """The texts of the rows, if cut() has read them."""
+
+    @property
+    def source_id(self) -> int:
+        """The id of the attached table."""
+        return self.source.id
+
+    @property
+    def table(self) -> str:
+        """The name of the attached table."""
+        return self.source.name
+
+    @property
+    def max_keys(self) -> int:
+        """How many keys one transaction may have: users' transactions wait for it in mode inline."""
+        return INLINE_DOCUMENTS if self.source.mode == "inline" else BATCH_DOCUMENTS
+
+    def cut(self) -> Iterator[RowPiece]:
+        """Cut a piece by number of keys and by bytes of texts; the text of a single key is read."""
+        if len(self.keys) != 1:
+            yield from Piece.cut(self)
+            return
+        with source_rows.reading(self.store.engine, self.source) as connection:
+            texts = source_rows.read_texts(connection, self.source, self.keys)
+        yield replace(self, texts=texts)
+
+    def read_sizes(self) -> dict[str, int]:
+        """Return the bytes of the texts of the rows, without the texts."""
+        with source_rows.reading(self.store.engine, self.source) as connection:
+            return source_rows.read_sizes(connection, self.source, self.keys)
+
+    def resolve_changes(self) -> RowChanges | None:
+        """Read the rows and compute their batch; None if the piece may be skipped."""
+        if not self.skip_unchanged:
+            texts = self.texts
+            if texts is None:
+                with source_rows.reading(self.store.engine, self.source) as connection:
+                    texts = source_rows.read_texts(connection, self.source, self.keys)
+            return RowChanges(self, texts, _batch(texts, self.store))
+        changes, outcomes, adopted = self.compare()
+        is_whole = len(changes.batch.keys) == len(self.keys)
+        if is_whole and not adopted and np.all(outcomes == detect_changes.UNCHANGED):
+            return None
+        return changes
+
+    def compare(self) -> Comparison:
+        """Compare the rows with their documents; writes only new words of the dictionary."""
+        with source_rows.reading(self.store.engine, self.source) as connection:
+            texts = source_rows.read_texts(connection, self.source, self.keys)
+            cursor = connection.cursor(binary=True)
+            documents = write_batch.find(cursor, self.corpus, self.keys)
+        batch = _batch(texts, self.store)
+        outcomes, adopted = detect_changes.outcomes(batch, documents, self.source.id)
+        return Comparison(RowChanges(self, texts, batch), outcomes, adopted)
 
 
 @dataclass(frozen=True, slots=True)
 class RowChanges:
-    """The texts of the rows of a piece, when they were read, and their batch."""
+    """The rows of a piece, when they were read."""
 
+    piece: RowPiece
     texts: dict[str, str]
     batch: Batch
 
+    def write_changes(self, connection: Connection) -> ChangeReport:
+        """Write the current rows; if they did not change, the batch computed ahead is used.
 
-class Comparison(NamedTuple):
-    """Rows compared with their documents.
-
-    outcomes: what a write would do with each row; adopted: the ids of documents that would only get a
-    new source.
-    """
-
-    changes: RowChanges
-    outcomes: npt.NDArray[np.int8]
-    adopted: list[int]
-
-
-def resolve(piece: Piece) -> RowChanges | None:
-    """Read the rows and compute the changes; None if the piece may be skipped and nothing differs."""
-    assert piece.source is not None
-    if not piece.skip_unchanged:
-        with source_rows.reading(piece.store.engine, piece.source) as connection:
-            texts = source_rows.read_texts(connection, piece.source, piece.keys)
-        return RowChanges(texts, _batch(texts, piece.store))
-    changes, outcomes, adopted = compare(piece)
-    is_whole = len(changes.batch.keys) == len(piece.keys)
-    if is_whole and not adopted and np.all(outcomes == detect_changes.UNCHANGED):
-        return None
-    return changes
-
-
-def compare(piece: Piece) -> Comparison:
-    """Compare the rows of a piece with its documents; writes only new words of the dictionary."""
-    assert piece.source is not None
-    with source_rows.reading(piece.store.engine, piece.source) as connection:
-        texts = source_rows.read_texts(connection, piece.source, piece.keys)
-        cursor = connection.cursor(binary=True)
-        documents = write_batch.find(cursor, piece.corpus, piece.keys)
-    batch = _batch(texts, piece.store)
-    outcomes, adopted = detect_changes.outcomes(batch, documents, piece.source.id)
-    return Comparison(RowChanges(texts, batch), outcomes, adopted)
-
-
-def write(connection: Connection, piece: Piece, changes: RowChanges) -> ChangeReport:
-    """Write the current rows; if they did not change, the batch computed ahead is used.
-
-    The documents are locked before the rows are read. So a transaction that writes both, as inline
-    triggers do, cannot write between the two steps. If it adds a document, we get a UniqueViolation.
-    """
-    source, cursor = piece.source, connection.cursor(binary=True)
-    assert source is not None
-    documents, keys = _lock_documents(connection, piece, source)
-    texts = source_rows.read_texts(connection, source, keys)
-    owners = _other_owners(connection, source, documents)
-    own_documents = {key: row for key, row in documents.items() if key not in owners}
-    own_texts = {key: text for key, text in texts.items() if key not in owners}
-    batch = changes.batch if own_texts == changes.texts else _batch(own_texts, piece.store)
-    outcomes, left_out = write_batch.write(cursor, piece.store, batch, source.id, own_documents)
-    if source.mode == "inline":
-        _check_added_rows(connection, source, texts, batch, outcomes)
-    surplus = [own_documents[key] for key in own_documents.keys() - set(batch.keys)]
-    removed = write_batch.remove_locked(cursor, piece.corpus, surplus)
-    refused = [
-        Refusal(key, f"the corpus has this key from the table {owners[key]}")
-        for key in sorted(owners.keys() & texts.keys())
-    ]
-    refused += [
-        Refusal(
-            batch.keys[number],
-            f'the text matches document "{matches[0].key[:100]}" with similarity '
-            f"{matches[0].similarity:.3f}, and the corpus keeps near-duplicates out",
+        The documents are locked before the rows are read. So a transaction that writes both, as inline
+        triggers do, cannot write between the two steps. If it adds a document, we get a UniqueViolation.
+        """
+        piece, source, cursor = self.piece, self.piece.source, connection.cursor(binary=True)
+        documents, keys = _lock_documents(connection, piece)
+        texts = source_rows.read_texts(connection, source, keys)
+        owners = _other_owners(connection, source, documents)
+        own_documents = {key: row for key, row in documents.items() if key not in owners}
+        own_texts = {key: text for key, text in texts.items() if key not in owners}
+        batch = self.batch if own_texts == self.texts else _batch(own_texts, piece.store)
+        outcomes, twins = write_batch.write(cursor, piece.store, batch, source.id, own_documents)
+        if source.mode == "inline":
+            _check_added_rows(connection, source, texts, batch, outcomes)
+        surplus = [own_documents[key] for key in own_documents.keys() - set(batch.keys)]
+        removed = write_batch.remove_locked(cursor, piece.corpus, surplus)
+        refused = [
+            Refusal(key, f"the corpus has this key from the table {owners[key]}")
+            for key in sorted(owners.keys() & texts.keys())
+        ]
+        refused += [
+            Refusal(
+                batch.keys[place],
+                f'the text matches document "{matches[0].key[:100]}" with similarity '
+                f"{matches[0].similarity:.3f}, and the corpus keeps near-duplicates out",
+            )
+            for place, matches in twins
+        ]
+        added, replaced, unchanged, completed, _ = np.bincount(outcomes, minlength=5).tolist()
+        return ChangeReport(
+            added=added,
+            replaced=replaced,
+            removed=removed,
+            unchanged=unchanged,
+            completed=completed,
+            refused=[*batch.refused, *refused],
         )
-        for number, matches in left_out
-    ]
-    added, replaced, unchanged, completed, _ = np.bincount(outcomes, minlength=5).tolist()
-    return ChangeReport(
-        added=added,
-        replaced=replaced,
-        removed=removed,
-        unchanged=unchanged,
-        completed=completed,
-        refused=[*batch.refused, *refused],
-    )
 
 
 def _lock_documents(
-    connection: Connection, piece: Piece, source: StoredSource
+    connection: Connection, piece: RowPiece
 ) -> tuple[detect_changes.Existing, list[str]]:
     """Lock the documents of a piece; return them, and the keys that no other transaction has locked.
 
@@ -128,7 +163,7 @@ def _lock_documents(
     has locked the document of a key, the key is postponed.
     """
     connection.execute(QUEUE_OF_WRITERS, [piece.corpus.id])
-    source_rows.lock_table(connection, source, PATIENCE)
+    source_rows.lock_table(connection, piece.source, PATIENCE)
     cursor = connection.cursor(binary=True)
     documents, busy = write_batch.lock_free(cursor, piece.corpus, piece.keys)
     if busy:

@@ -20,8 +20,8 @@ log = logging.getLogger(__name__)
 
 CLAIM_KEYS = 10_000
 """A claim takes entries until they have this number of keys together."""
-SET_ASIDE_TRIES = 8
-"""If workers claimed an entry this often and died before they finished it, it is set aside."""
+FAIL_TRIES = 8
+"""If workers claimed an entry this often and died before they finished it, it fails."""
 FULL_WALK_SHARE = 0.1
 """The share of the time that walks from the start of the log may take."""
 RELEASE_PATIENCE = "1s"
@@ -53,7 +53,7 @@ class Claims:
     def __init__(self, engine: Engine, settings: WorkerSettings) -> None:
         self._engine = engine
         self._lease = float(settings.lease)
-        self._with_words = settings.only_source is None
+        self._every_corpus = settings.only_source is None
         self._ids: set[int] = set()
         self._excluded_corpora: set[int] = set()
         self._place = _Place()
@@ -74,7 +74,7 @@ class Claims:
         parameters = {
             "sources": sources,
             "excluded": list(self._excluded_corpora),
-            "words": self._with_words,
+            "every_corpus": self._every_corpus,
             "after": after,
             "most": CLAIM_KEYS,
             "lease": self._lease,
@@ -125,11 +125,11 @@ class Claims:
         with transaction(self._engine) as connection:
             connection.execute(statements.SPLIT, [entry.id])
 
-    def set_aside(self, entry: LogEntry) -> None:
-        """Set aside an entry that crashed too many workers."""
-        reason = f"a worker ended {SET_ASIDE_TRIES} times while it was indexing this entry"
+    def fail(self, entry: LogEntry) -> None:
+        """Let an entry fail that crashed too many workers; no worker claims it again."""
+        reason = f"a worker ended {FAIL_TRIES} times while it was indexing this entry"
         with transaction(self._engine) as connection:
-            connection.execute(statements.SET_ENTRY_ASIDE, [reason, entry.id])
+            connection.execute(statements.FAIL_ENTRY, [reason, entry.id])
         fields = {"corpus_id": entry.corpus_id, "keys": entry.keys, "reason": reason}
         log.error("set aside an entry: %s", reason, extra=fields)
 

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from functools import partial
 
 from textsim_db.db.engine import autocommit, transaction
-from textsim_db.db.retries import repeated
+from textsim_db.db.retries import Attempts
 from textsim_db.db.store import Store
 from textsim_db.results import ChangeReport, Drift
-from textsim_db.sync import apply_row_changes, pending_log, source_rows, sources
-from textsim_db.sync.apply_changes import Resolved, resolve, write
+from textsim_db.sync import pending_log, source_rows, sources
+from textsim_db.sync.apply_changes import resolve_piece, write_piece
+from textsim_db.sync.apply_row_changes import RowPiece
 from textsim_db.sync.apply_word_ids import waiting_pieces
-from textsim_db.sync.pieces import Piece, document_keys, sweep
+from textsim_db.sync.pieces import Piece
 from textsim_db.sync.source_rows import StoredSource
+from textsim_db.sync.sweep import document_keys, sweep_table
 from textsim_db.text.streams import ahead
 from textsim_db.write.detect_changes import ADDED, REPLACED
 
@@ -26,12 +27,12 @@ def drift(store: Store) -> Iterator[Drift]:
     for source in sources.dropped(store):
         yield from (Drift(key, "surplus") for key in document_keys(store, source))
     for source in sources.usable(store):
-        for piece in sweep(store, source):
+        for piece in sweep_table(store, source):
             yield from _drift_of(piece)
 
 
-def _drift_of(piece: Piece) -> list[Drift]:
-    comparison = apply_row_changes.compare(piece)
+def _drift_of(piece: RowPiece) -> list[Drift]:
+    comparison = piece.compare()
     texts, batch = comparison.changes.texts, comparison.changes.batch
     drifts = [
         Drift(key, _KINDS[outcome])
@@ -58,7 +59,7 @@ def _reconcile_source(
     source_rows.log_unseen_changes(store.engine, source)
     with autocommit(store.engine) as connection:
         comparisons = pending_log.comparisons(connection, source.id)
-    report = _write_all(sweep(store, source), progress)
+    report = _write_all(sweep_table(store, source), progress)
     # These entries asked for the comparison that is now done.
     with transaction(store.engine) as connection:
         pending_log.delete(connection, comparisons)
@@ -68,14 +69,13 @@ def _reconcile_source(
 def _write_all(pieces: Iterator[Piece], progress: Callable[[int], None] | None) -> ChangeReport:
     report = ChangeReport()
     keys = 0
-    with closing(ahead(pieces, resolve)) as resolved_pieces:
+    with closing(ahead(pieces, resolve_piece)) as resolved_pieces:
         for resolved in resolved_pieces:
-            report.include(repeated(partial(_write_again, resolved)))
+            for attempt in Attempts():
+                again = resolve_piece(resolved.piece) if attempt.failures else resolved
+                with attempt:
+                    report.include(write_piece(again))
             keys += len(resolved.piece.keys)
             if progress is not None:
                 progress(keys)
     return report
-
-
-def _write_again(resolved: Resolved, attempt: int) -> ChangeReport:
-    return write(resolve(resolved.piece) if attempt else resolved)

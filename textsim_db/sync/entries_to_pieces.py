@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import psycopg
 
@@ -12,11 +12,13 @@ from textsim_db.db import stored_corpus
 from textsim_db.db.engine import is_trouble
 from textsim_db.db.store import Store
 from textsim_db.errors import RecipeError
-from textsim_db.sync import pieces
 from textsim_db.sync.apply_changes import CONFLICTS, OUTDATED
-from textsim_db.sync.claim_entries import SET_ASIDE_TRIES, Claims, LogEntry
+from textsim_db.sync.apply_row_changes import RowPiece
+from textsim_db.sync.apply_word_ids import WordPiece
+from textsim_db.sync.claim_entries import FAIL_TRIES, Claims, LogEntry
 from textsim_db.sync.pieces import Piece
 from textsim_db.sync.source_rows import StoredSource
+from textsim_db.sync.sweep import sweep_table
 from textsim_db.sync.usable_sources import UsableSources
 
 log = logging.getLogger(__name__)
@@ -31,12 +33,14 @@ class CorpusReplaced(Exception):
 
 @dataclass(slots=True)
 class _Sweep:
-    """The sweep of a table that entries ask to compare; pieces is None until it begins."""
+    """The sweep of a table that entries ask to compare."""
 
     store: Store
     source: StoredSource
     entries: list[int]
-    pieces: Iterator[Piece] | None = None
+    """The entries that ask for the comparison."""
+    pieces: Iterator[RowPiece] | None = None
+    """None until the sweep begins; until then further entries may join it."""
 
 
 class ClaimedPieces:
@@ -69,8 +73,8 @@ class ClaimedPieces:
         """Yield the pieces of entries with keys; plan sweeps for entries without keys."""
         groups: dict[tuple[int, int | None], list[LogEntry]] = {}
         for entry in entries:
-            if entry.tries > SET_ASIDE_TRIES:
-                self._claims.set_aside(entry)
+            if entry.tries > FAIL_TRIES:
+                self._claims.fail(entry)
             elif entry.keys is None:
                 self._plan_sweep(entry)
             elif entry.tries > SPLIT_TRIES and len(entry.keys) > 1:
@@ -87,16 +91,19 @@ class ClaimedPieces:
         if sweep.pieces is None:
             names = {"table": sweep.source.name, "corpus": sweep.store.corpus.name}
             log.info("comparing table %s with corpus %s", *names.values(), extra=names)
-            sweep.pieces = pieces.sweep(sweep.store, sweep.source)
+            sweep.pieces = sweep_table(sweep.store, sweep.source)
         try:
             piece = next(sweep.pieces, None)
         except psycopg.Error as error:
             self._sweeps.remove(sweep)
-            self._leave_unreadable(sweep.store, sweep.source, sweep.entries, error)
+            self._leave_unreadable(sweep.store, sweep.source.name, sweep.entries, error)
             return
         if piece is None:
             self._sweeps.remove(sweep)
-            piece = Piece(sweep.store, sweep.source, [], tuple(sweep.entries))
+            # It only deletes the entries.
+            piece = RowPiece(
+                store=sweep.store, source=sweep.source, keys=[], entries=tuple(sweep.entries)
+            )
         yield piece
 
     def _plan_sweep(self, entry: LogEntry) -> None:
@@ -126,16 +133,19 @@ class ClaimedPieces:
             self._claims.release(ids)
             self._sources.expire()
             return
-        source = None if source_id is None else self._sources.by_number[source_id]
-        keys = [key for entry in entries for key in entry.keys or ()]
+        keys = sorted({key for entry in entries for key in entry.keys or ()})
+        piece: Piece = WordPiece(store=store, keys=keys)
+        if source_id is not None:
+            piece = RowPiece(store=store, keys=keys, source=self._sources.by_number[source_id])
         tries = max(entry.tries for entry in entries)
         try:
-            yield from pieces.cut_keys(store, source, keys, ids, tries)
+            yield from replace(piece, entries=tuple(ids), tries=tries).cut()
         except psycopg.Error as error:
-            self._leave_unreadable(store, source, ids, error)
+            name = piece.table or f"of corpus {store.corpus.name}"
+            self._leave_unreadable(store, name, ids, error)
 
     def _leave_unreadable(
-        self, store: Store, source: StoredSource | None, ids: list[int], error: psycopg.Error
+        self, store: Store, name: str, ids: list[int], error: psycopg.Error
     ) -> None:
         """Leave the entries of a table that cannot be read: for seconds if it is only locked."""
         if is_trouble(error):
@@ -144,7 +154,6 @@ class ClaimedPieces:
             raise CorpusReplaced from error
         if isinstance(error, CONFLICTS):
             self._claims.postpone(ids)
-        name = f"of corpus {store.corpus.name}" if source is None else source.name
         self._sources.complaints.set_fault(name, " ".join(str(error).split()))
         self._claims.forget(ids)
 

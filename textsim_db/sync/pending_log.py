@@ -1,7 +1,7 @@
-"""The log of changes, textsim.pending: deletes entries, postpones keys and sets them aside.
+"""The log of changes, textsim.pending: deletes entries, postpones keys, and lets keys fail.
 
 Triggers append entries in the user's transaction. A worker claims them (see claim_entries), and deletes
-them in the transaction that writes the documents. An entry that was set aside has an error.
+them in the transaction that writes the documents. An entry that failed has an error.
 """
 
 from __future__ import annotations
@@ -23,36 +23,39 @@ def comparisons(connection: Connection, source_id: int) -> list[int]:
     return [id_ for (id_,) in connection.execute(statements.COMPARISONS, [source_id])]
 
 
-def delete(connection: Connection, ids: Iterable[int]) -> None:
-    """Delete entries that are done."""
-    connection.execute(statements.DELETE_ENTRIES, [list(ids)])
+def delete(connection: Connection, ids: Sequence[int]) -> None:
+    """Delete entries."""
+    if ids:
+        connection.execute(statements.DELETE_ENTRIES, [list(ids)])
 
 
-def finish(connection: Connection, piece: Piece, refused: Iterable[Refusal]) -> None:
-    """Delete the entries and old failures of a piece, and set aside the refused documents."""
+def delete_done(connection: Connection, piece: Piece) -> None:
+    """Delete the entries of a piece, and the failures of its keys."""
     connection.execute(statements.DELETE_FAILURES, [piece.corpus.id, piece.source_id, piece.keys])
-    if piece.entries:
-        delete(connection, piece.entries)
+    delete(connection, piece.entries)
+
+
+def fail(connection: Connection, piece: Piece, refused: Iterable[Refusal]) -> None:
+    """Log that documents of a piece failed, each with its reason; no worker claims them again."""
     for key, reason in refused:
         parameters = [piece.corpus.id, piece.source_id, [key], piece.tries, reason]
-        connection.execute(statements.SET_ASIDE, parameters)
+        connection.execute(statements.FAIL, parameters)
 
 
 def postpone(connection: Connection, piece: Piece, keys: Sequence[str], tries: int = 0) -> None:
     """Log keys of a piece again, to be claimed after 2**tries seconds."""
-    kind = "words" if piece.source is None else "change"
-    parameters = [kind, piece.corpus.id, piece.source_id, list(keys), tries, 2**tries]
+    parameters = [piece.kind, piece.corpus.id, piece.source_id, list(keys), tries, 2**tries]
     connection.execute(statements.POSTPONE, parameters)
 
 
 def failures(store: Store, last: int | None = None) -> list[Failure]:
-    """Return the documents that were set aside; last: only this number of the latest ones."""
+    """Return the documents that failed; last: only this number of the latest ones."""
     with autocommit(store.engine) as connection:
         rows = connection.execute(statements.FAILURES, [store.corpus.id, last]).fetchall()
     return [Failure(*row) for row in reversed(rows)]
 
 
 def retry_failures(store: Store) -> int:
-    """Let workers try again what was set aside, and return the number of entries."""
+    """Let workers try again what failed, and return the number of entries."""
     with transaction(store.engine) as connection:
         return connection.execute(statements.RETRY_FAILURES, [store.corpus.id]).rowcount

@@ -6,40 +6,46 @@ pieces may be written in any order, and more than once.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from functools import partial
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import ClassVar, Protocol, Self
 
-from sqlalchemy import Engine
-
-from textsim_db.db.engine import Connection, transaction
-from textsim_db.db.retries import repeated
+from textsim_db.db.engine import Connection
 from textsim_db.db.store import Store
 from textsim_db.db.stored_corpus import StoredCorpus
-from textsim_db.sync import source_rows, statements
-from textsim_db.sync.source_rows import StoredSource
+from textsim_db.results import ChangeReport
 from textsim_db.text.streams import MAX_WEIGHT
 from textsim_db.write.prepared_batch import BATCH_DOCUMENTS
 
-INLINE_DOCUMENTS = 1000
-"""The documents of a piece in mode inline, in which users' transactions wait for locked documents."""
+PATIENCE = "100ms"
+"""How long a piece that holds locks waits for another lock, such as the lock of a key being added.
+
+Much shorter than deadlock_timeout, which is 1 s by default. If a user's transaction and a piece wait
+for each other, the piece gives up before the server looks for a deadlock.
+"""
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """Keys to be indexed in one transaction.
+class Changes(Protocol):
+    """What a piece will write, computed before its transaction begins."""
 
-    source: the table whose rows changed; None if documents wait for the ids of their words. entries:
-    the entries of the log to delete with this piece. tries: how often they were claimed.
-    skip_unchanged: open no transaction if the documents equal the rows.
-    """
+    def write_changes(self, connection: Connection) -> ChangeReport:
+        """Write the documents of the piece, in the caller's transaction."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Piece(ABC):
+    """Keys to be indexed in one transaction."""
 
     store: Store
-    source: StoredSource | None
     keys: list[str]
     entries: tuple[int, ...] = ()
+    """The entries of the log to delete with this piece."""
     tries: int = 1
-    skip_unchanged: bool = False
+    """How often the entries were claimed."""
+
+    kind: ClassVar[str]
+    """The kind of the entries."""
 
     @property
     def corpus(self) -> StoredCorpus:
@@ -48,72 +54,41 @@ class Piece:
 
     @property
     def source_id(self) -> int | None:
-        """The number of the source, or None."""
-        return None if self.source is None else self.source.id
+        """The id of the attached table; None if the keys are of documents."""
+        return None
+
+    @property
+    def table(self) -> str | None:
+        """The name of the attached table; None if the keys are of documents."""
+        return None
+
+    @property
+    def max_keys(self) -> int:
+        """How many keys one transaction may have."""
+        return BATCH_DOCUMENTS
+
+    @abstractmethod
+    def resolve_changes(self) -> Changes | None:
+        """Read and compute what to write, ahead of the transaction; None if nothing is to be written."""
+
+    @abstractmethod
+    def read_sizes(self) -> Mapping[str, int]:
+        """Return the bytes of the texts of the keys, without the texts."""
+
+    def part(self, keys: list[str], is_last: bool) -> Self:
+        """Return a piece with some of the keys; the entries belong to the last part."""
+        return replace(self, keys=keys, entries=self.entries if is_last else ())
+
+    def cut(self) -> Iterator[Self]:
+        """Cut a piece by number of keys and by bytes of texts."""
+        sizes = self.read_sizes() if len(self.keys) > 1 else {}
+        parts = list(cut_keys(self.keys, sizes, self.max_keys))
+        for i, keys in enumerate(parts):
+            yield self.part(keys, i == len(parts) - 1)
 
 
-def cut_keys(
-    store: Store,
-    source: StoredSource | None,
-    keys: Sequence[str],
-    entries: Sequence[int] = (),
-    tries: int = 1,
-) -> Iterator[Piece]:
-    """Cut keys into pieces; the entries of the log belong to the last piece."""
-    distinct = sorted(set(keys))
-    if source is None:
-        with transaction(store.engine) as connection:
-            rows = connection.execute(
-                store.corpus.statement(statements.WAITING_SIZES), [distinct]
-            ).fetchall()
-        sizes: dict[str, int] = dict(rows)
-    else:
-        with source_rows.reading(store.engine, source) as connection:
-            sizes = source_rows.read_sizes(connection, source, distinct)
-    parts = list(_cut(distinct, sizes, source))
-    for part in parts[:-1]:
-        yield Piece(store, source, part, tries=tries)
-    yield Piece(store, source, parts[-1], tuple(entries), tries)
-
-
-def sweep(store: Store, source: StoredSource) -> Iterator[Piece]:
-    """Yield pieces of all keys of a table, and then of the documents that have no row any more.
-
-    A sweep reads pages in short transactions. Triggers log the changes that are made meanwhile.
-    """
-    after: str | None = None
-    while rows := repeated(partial(_row_page, store.engine, source, after)):
-        for keys in _cut([key for key, _ in rows], dict(rows), source):
-            yield Piece(store, source, keys, skip_unchanged=True)
-        after = rows[-1][0]
-    after = None
-    while True:
-        keys, absent = repeated(partial(_document_page, store, source, after))
-        if not keys:
-            return
-        if absent:
-            yield Piece(store, source, absent)
-        after = keys[-1]
-
-
-def document_keys(store: Store, source: StoredSource) -> Iterator[str]:
-    """Yield the keys of all documents of a source."""
-    after: str | None = None
-    while True:
-        with transaction(store.engine) as connection:
-            keys = _own_keys(connection, store, source, after)
-        if not keys:
-            return
-        yield from keys
-        after = keys[-1]
-
-
-def _cut(
-    keys: Sequence[str], sizes: dict[str, int], source: StoredSource | None
-) -> Iterator[list[str]]:
+def cut_keys(keys: list[str], sizes: Mapping[str, int], most: int) -> Iterator[list[str]]:
     """Cut keys into lists; without keys, yield an empty list."""
-    inline = source is not None and source.mode == "inline"
-    most = INLINE_DOCUMENTS if inline else BATCH_DOCUMENTS
     part: list[str] = []
     size = 0
     for key in keys:
@@ -124,30 +99,3 @@ def _cut(
             part, size = [], 0
     if part or not keys:
         yield part
-
-
-def _row_page(
-    engine: Engine, source: StoredSource, after: str | None, attempt: int
-) -> list[tuple[str, int]]:
-    with source_rows.reading(engine, source) as connection:
-        return source_rows.read_page(connection, source, after, BATCH_DOCUMENTS)
-
-
-def _document_page(
-    store: Store, source: StoredSource, after: str | None, attempt: int
-) -> tuple[list[str], list[str]]:
-    """Return the keys of the next documents of a source, and the keys that its table lacks."""
-    with source_rows.reading(store.engine, source) as connection:
-        keys = _own_keys(connection, store, source, after)
-        return keys, source_rows.absent_keys(connection, source, keys)
-
-
-def _own_keys(
-    connection: Connection, store: Store, source: StoredSource, after: str | None
-) -> list[str]:
-    """Return the keys of the next documents of a source."""
-    statement = store.corpus.statement(
-        statements.FIRST_DOCUMENT_KEYS if after is None else statements.NEXT_DOCUMENT_KEYS
-    )
-    start: list[object] = [source.id] if after is None else [source.id, after]
-    return [key for (key,) in connection.execute(statement, [*start, BATCH_DOCUMENTS])]

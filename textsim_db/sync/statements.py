@@ -132,7 +132,7 @@ SELECT p.id, p.kind,
     coalesce((SELECT s.corpus_id FROM textsim.source s WHERE s.id = p.source_id), p.corpus_id),
     p.source_id, p.keys, p.tries
 FROM textsim._claim(
-    %(sources)s::integer[], %(words)s, %(excluded)s::integer[], %(after)s, %(most)s, %(lease)s) p
+    %(sources)s::integer[], %(every_corpus)s, %(excluded)s::integer[], %(after)s, %(most)s, %(lease)s) p
 """
 LEASE: Final[LiteralString] = "SELECT textsim._lease_entries(%s::bigint[], %s, %s)"
 DELETE_ENTRIES: Final[LiteralString] = "SELECT textsim._delete_entries(%s::bigint[])"
@@ -148,7 +148,7 @@ INSERT INTO textsim.pending (kind, corpus_id, source_id, keys, created_at, tries
 SELECT g.kind, g.corpus_id, g.source_id, ARRAY[k], g.created_at, g.tries
 FROM gone g CROSS JOIN LATERAL (SELECT DISTINCT k FROM pg_catalog.unnest(g.keys) k) keys
 """
-SET_ENTRY_ASIDE: Final[LiteralString] = """
+FAIL_ENTRY: Final[LiteralString] = """
 UPDATE textsim.pending SET kind = 'failed', error = %s, lease_until = NULL WHERE id = %s
 """
 COMPARISONS: Final[LiteralString] = """
@@ -159,7 +159,7 @@ DELETE FROM textsim.pending p
 WHERE p.corpus_id = %s AND p.kind = 'failed' AND (p.source_id IS NULL OR p.source_id = %s)
     AND p.keys[1] = ANY (%s::text[])
 """
-SET_ASIDE: Final[LiteralString] = """
+FAIL: Final[LiteralString] = """
 INSERT INTO textsim.pending (kind, corpus_id, source_id, keys, tries, error)
 VALUES ('failed', %s, %s, %s, %s, %s)
 """

@@ -13,6 +13,7 @@ corpus is rebuilt, the worker releases its entries and starts again with a claim
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections import Counter
 from collections.abc import Generator
@@ -24,13 +25,12 @@ from sqlalchemy import Engine
 
 from textsim_db.db.dictionary import Dictionary
 from textsim_db.db.engine import database_errors, is_lost, is_trouble
-from textsim_db.db.retries import is_timeout
+from textsim_db.db.retries import MAX_TRIES, Attempts, is_timeout, pause_seconds
 from textsim_db.db.store import Store
 from textsim_db.db.supervision import Supervisor
 from textsim_db.errors import DatabaseError, DatabaseUnavailable
 from textsim_db.results import ChangeReport
-from textsim_db.sync import apply_changes
-from textsim_db.sync.apply_changes import OUTDATED, Resolved
+from textsim_db.sync.apply_changes import OUTDATED, Resolved, resolve_piece, write_piece
 from textsim_db.sync.claim_entries import Claims
 from textsim_db.sync.entries_to_pieces import ClaimedPieces, CorpusReplaced
 from textsim_db.sync.notifications import NextPoll
@@ -50,9 +50,7 @@ DRAINED_POLLS = 2
 KEPT_REFUSALS = 1000
 """The report of run() keeps only the last refused documents, because run() may take months."""
 RECONNECT_SECONDS = (0.1, 30.0)
-"""The first and the longest wait before another attempt to reach the server."""
-MAX_TRIES = 9
-"""With until_idle, a worker tries to reach a lost server this often, for about a minute."""
+"""The first and the longest pause before another attempt to reach the server."""
 
 
 class Worker:
@@ -84,7 +82,7 @@ class Worker:
         """
         self._stop.set()
 
-    def abandon(self) -> None:
+    def cancel(self) -> None:
         """Cancel the statements and release the batch, if the process must end before run() returns."""
         with suppress(psycopg.Error, DatabaseError):
             self._supervisor.cancel()
@@ -104,7 +102,7 @@ class Worker:
 
         Args:
             until_idle: end when no change is left to claim. Then the worker tries to reach a lost server
-                for about a minute only, and a cancelled statement raises an error.
+                for about a minute and a half only, and a cancelled statement raises an error.
 
         Raises:
             DatabaseUnavailable: there is no connection to the database.
@@ -121,24 +119,13 @@ class Worker:
 
     def _run(self, until_idle: bool) -> ChangeReport:
         total = ChangeReport()
-        recovery = _Recovery(self._engine, self._claims, until_idle)
-        while not self._stop.is_set():
-            try:
+        recovery = _Recovery(self._engine, self._claims, self._progress, self._stop, until_idle)
+        for attempt in recovery:
+            if self._stop.is_set():
+                break
+            with attempt:
                 recovery.release_claims()
                 self._work(total, until_idle, recovery)
-                break
-            except CorpusReplaced:
-                recovery.uncounted_tries = 1
-                self._stop.wait(POLL_SECONDS)
-            except (psycopg.Error, DatabaseError) as error:
-                if self._stop.is_set() and _is_cancelled(error):
-                    break
-                seconds = recovery.seconds_after(error)
-                if seconds is None:
-                    raise
-                self._progress.failed(str(_cause(error) or error).partition("\n")[0])
-                with self._progress.step("waits to try again"):
-                    self._stop.wait(seconds)
         return total
 
     def _work(self, total: ChangeReport, until_idle: bool, recovery: _Recovery) -> None:
@@ -192,7 +179,7 @@ class Worker:
         piece, name = resolved.piece, resolved.piece.corpus.name
         try:
             with self._progress.step("writes documents"):
-                report = apply_changes.write(resolved)
+                report = write_piece(resolved)
         except OUTDATED as error:
             raise CorpusReplaced from error
         self._progress.wrote()
@@ -202,16 +189,15 @@ class Worker:
             fields = {"corpus": name, "key": key, "reason": reason}
             log.warning('corpus %s: set aside "%s": %s', name, key[:100], reason, extra=fields)
         if self._settings.report is not None and piece.keys:
-            table = None if piece.source is None else piece.source.name
             seconds = time.monotonic() - resolved.started_at
-            self._settings.report(WorkReport(name, table, report, seconds))
+            self._settings.report(WorkReport(name, piece.table, report, seconds))
         return report
 
     def _resolve(self, piece: Piece | None) -> Resolved | None:
         if piece is None:
             return None
         with self._progress.step("reads changed rows"):
-            return apply_changes.resolve(piece)
+            return resolve_piece(piece)
 
     def _settle(self) -> None:
         for store, added in self._added.items():
@@ -219,57 +205,70 @@ class Worker:
         self._added.clear()
 
 
-def _cause(error: psycopg.Error | DatabaseError) -> BaseException | None:
+def _cause(error: Exception) -> BaseException | None:
     return error if isinstance(error, psycopg.Error) else error.__cause__
 
 
-def _is_cancelled(error: psycopg.Error | DatabaseError) -> bool:
-    return isinstance(_cause(error), pg.QueryCanceled)
+class _Recovery(Attempts):
+    """Decides how a worker goes on after an error."""
 
-
-class _Recovery:
-    """Decides how a worker goes on after an error.
-
-    failures: the number of errors since the last success. uncounted_tries: 1 if the claimed entries
-    did not cause the last error, so that this try does not count against them.
-    """
-
-    def __init__(self, engine: Engine, claims: Claims, until_idle: bool) -> None:
-        self._engine = engine
+    def __init__(
+        self, engine: Engine, claims: Claims, progress: Progress, stop: Stop, until_idle: bool
+    ) -> None:
+        super().__init__()
+        self.tries = MAX_TRIES if until_idle else math.inf
+        self._server = engine
         self._claims = claims
+        self._progress = progress
+        self._stop = stop
         self._until_idle = until_idle
-        self.failures = 0
-        self.uncounted_tries = 0
+        self._uncounted_tries = 0
+        """1 if the claimed entries did not cause the last error, so this try does not count for them."""
 
     def release_claims(self) -> None:
         """Release the entries that were claimed when the error was raised."""
-        self._claims.release(uncounted_tries=self.uncounted_tries)
-        self.uncounted_tries = 0
+        self._claims.release(uncounted_tries=self._uncounted_tries)
+        self._uncounted_tries = 0
 
-    def seconds_after(self, error: psycopg.Error | DatabaseError) -> float | None:
-        """Return how long to wait before another attempt, or None if the error must be raised."""
+    def repeats(self, error: Exception) -> bool:
+        """Return whether to go on: a corpus was replaced, or the server may recover."""
+        if isinstance(error, CorpusReplaced):
+            self._uncounted_tries = 1
+            return True
+        if not isinstance(error, psycopg.Error | DatabaseError):
+            return False
         cause = _cause(error)
+        is_cancelled = isinstance(cause, pg.QueryCanceled)
+        if is_cancelled and self._stop.is_set():
+            return True
         is_passing = isinstance(error, DatabaseUnavailable) or (
             isinstance(cause, psycopg.Error) and is_trouble(cause)
         )
-        is_cancelled = isinstance(cause, pg.QueryCanceled) and (
-            not self._until_idle or is_timeout(self._engine, cause)
-        )
-        is_last = self._until_idle and self.failures == MAX_TRIES
-        if is_last or not (is_passing or is_cancelled) or self._is_first(cause):
-            return None
-        seconds = min(RECONNECT_SECONDS[0] * 2.0**self.failures, RECONNECT_SECONDS[1])
-        self.failures = min(self.failures + 1, MAX_TRIES)
-        reason = str(cause).partition("\n")[0]
-        log.warning("trying again in %.1f s: %s", seconds, reason, extra={"seconds": seconds})
+        if isinstance(cause, pg.QueryCanceled) and self._until_idle:
+            is_cancelled = is_timeout(self._server, cause)
+        if not (is_passing or is_cancelled) or self._is_first(cause):
+            return False
         if is_cancelled:
             self._claims.forget()
         # A server that reports an error was not crashed by the entries, so this try does not count
         # against them. Out of memory is the exception: the entries may need more than there is.
         is_reported = isinstance(cause, psycopg.Error) and cause.sqlstate is not None
         if is_reported and not isinstance(cause, pg.OutOfMemory):
-            self.uncounted_tries = 1
-        return seconds
+            self._uncounted_tries = 1
+        return True
+
+    def pause(self, error: Exception) -> None:
+        """Wait until the worker is stopped, longer after each failure; a replaced corpus is there."""
+        if isinstance(error, CorpusReplaced):
+            self._stop.wait(POLL_SECONDS)
+        if isinstance(error, CorpusReplaced) or self._stop.is_set():
+            return
+        seconds = pause_seconds(self.failures, RECONNECT_SECONDS, 0.5)
+        reason = str(_cause(error) or error).partition("\n")[0]
+        log.warning("trying again in %.1f s: %s", seconds, reason, extra={"seconds": seconds})
+        self._progress.failed(reason)
+        with self._progress.step("waits to try again"):
+            self._stop.wait(seconds)
 
     def _is_first(self, cause: BaseException | None) -> bool:
         """Return whether nothing was claimed yet, so that the address or the rights may be wrong.

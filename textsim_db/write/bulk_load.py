@@ -29,7 +29,7 @@ from textsim_db.text.array_types import BoolArray
 from textsim_db.text.streams import ahead, cut
 from textsim_db.write import statements
 from textsim_db.write.deferred_index import DeferredIndex
-from textsim_db.write.detect_changes import ADDED, LEFT_OUT, REPLACED
+from textsim_db.write.detect_changes import ADDED, REPLACED, TWIN
 from textsim_db.write.document_inputs import Key
 from textsim_db.write.loaded_keys import KeySet
 from textsim_db.write.prepared_batch import (
@@ -88,7 +88,7 @@ def add(store: Store, key: Key, text: str) -> tuple[AddReport, list[Match]]:
         raise DocumentError(f'document "{batch.refused[0].key}": {batch.refused[0].reason}')
     report, written = AddReport(), write_or_retry(store, batch)
     _count(report, batch, written, np.zeros(1, np.bool_))
-    return report, written.left_out[0].matches if written.left_out else []
+    return report, written.twins[0].matches if written.twins else []
 
 
 def remove(store: Store, keys: Iterable[Key]) -> int:
@@ -127,13 +127,13 @@ def _count(report: AddReport, batch: Batch, written: Written, again: BoolArray) 
     as a duplicate, not as replaced.
     """
     outcome = written.outcomes
-    is_added, is_replaced, is_left_out = (outcome == o for o in (ADDED, REPLACED, LEFT_OUT))
-    is_unchanged = ~(is_added | is_replaced | is_left_out)
+    is_added, is_replaced, is_twin = (outcome == o for o in (ADDED, REPLACED, TWIN))
+    is_unchanged = ~(is_added | is_replaced | is_twin)
     report.added += int(np.count_nonzero(is_added))
     report.replaced += int(np.count_nonzero(is_replaced & ~again))
     report.unchanged += int(np.count_nonzero(is_unchanged & ~again))
     report.duplicates += batch.duplicates
     report.duplicates += int(np.count_nonzero(again & (is_replaced | is_unchanged)))
     report.refused += batch.refused
-    for number, matches in written.left_out:
-        report.twins.append(Twin(batch.keys[number], matches[0].key, matches[0].similarity))
+    for place, matches in written.twins:
+        report.twins.append(Twin(batch.keys[place], matches[0].key, matches[0].similarity))

@@ -27,10 +27,9 @@ from textsim_db.text.tokens import tokens_of
 from textsim_db.write import statements, write_batch
 from textsim_db.write.band_rows import band_rows, copy_band_rows
 from textsim_db.write.detect_changes import Stored
-from textsim_db.write.prepared_batch import Batch
+from textsim_db.write.prepared_batch import BATCH_DOCUMENTS, Batch
 from textsim_db.write.write_batch import NO_SOURCE
 
-DOCUMENTS_AT_ONCE = 5000
 BYTES_AT_ONCE = 16 * 1024 * 1024
 """The bytes of stored words that are copied at once; a longer document is copied alone."""
 
@@ -67,12 +66,12 @@ class Versions(NamedTuple):
         return Versions(*(array[~is_same] for array in self))
 
     def parts(self) -> Iterator[Int32Array]:
-        """Cut the documents into parts of at most DOCUMENTS_AT_ONCE and BYTES_AT_ONCE."""
+        """Cut the documents into parts of at most BATCH_DOCUMENTS and BYTES_AT_ONCE."""
         start, ends = 0, np.cumsum(self.sizes, dtype=np.int64)
         while start < len(ends):
             before = ends[start - 1] if start else 0
             fitting = int(np.searchsorted(ends, before + BYTES_AT_ONCE, "right"))
-            stop = min(max(fitting, start + 1), start + DOCUMENTS_AT_ONCE)
+            stop = min(max(fitting, start + 1), start + BATCH_DOCUMENTS)
             yield self.ids[start:stop]
             start = stop
 
@@ -151,10 +150,10 @@ class CorpusCopier:
         with transaction(self._engine) as connection:
             versions = self._versions(connection.cursor(binary=True))
         gone, changed = versions.gone_since(self._copied), versions.changed_since(self._copied)
-        for start in range(0, len(gone), DOCUMENTS_AT_ONCE):
+        for start in range(0, len(gone), BATCH_DOCUMENTS):
             with transaction(self._engine) as connection:
                 cursor = connection.cursor(binary=True)
-                self._remove(cursor, gone[start : start + DOCUMENTS_AT_ONCE])
+                self._remove(cursor, gone[start : start + BATCH_DOCUMENTS])
         added: list[NewIds] = []
         done = 0
         with closing(ahead(changed.parts(), self._read_committed)) as copies:
@@ -180,8 +179,8 @@ class CorpusCopier:
 
     def batches_of(self, cursor: Cursor, keys: list[str]) -> Iterator[Batch]:
         """Yield documents of the old corpus as batches of the new corpus, a part at a time."""
-        for start in range(0, len(keys), DOCUMENTS_AT_ONCE):
-            part = keys[start : start + DOCUMENTS_AT_ONCE]
+        for start in range(0, len(keys), BATCH_DOCUMENTS):
+            part = keys[start : start + BATCH_DOCUMENTS]
             rows = cursor.execute(self._old.statement(statements.IDS_OF_KEYS), [part]).fetchall()
             yield self._read(cursor, np.array([row[0] for row in rows], np.int32)).batch
 

@@ -10,25 +10,28 @@ import numpy.typing as npt
 from textsim_db.db.binary_format import load_int4_array
 from textsim_db.write.prepared_batch import Batch
 
-ADDED, REPLACED, UNCHANGED, COMPLETED, LEFT_OUT = range(5)
+ADDED, REPLACED, UNCHANGED, COMPLETED, TWIN = range(5)
 """The outcome of writing a document.
 
-COMPLETED: the stored document has the same words, and the words get their ids. LEFT_OUT: it matches
-another document of a unique corpus.
+COMPLETED: the stored document has the same words, and the words get their ids. TWIN: a unique corpus
+leaves the document out.
 """
 
 Outcomes = npt.NDArray[np.int8]
 
 
 class Stored(NamedTuple):
-    """A stored document; word_ids and signature are in the format of array_send."""
+    """A stored document; arrays are in the format of array_send."""
 
     id: int
     word_ids: bytes | None
+    """None while the document has its normal form instead."""
     normal_form: str | None
     language: str | None
     source_id: int | None
+    """The attached table that the document comes from."""
     signature: bytes
+    """Read only for documents that are locked."""
 
 
 Existing = dict[str, Stored]

@@ -1,8 +1,14 @@
-"""Finds the documents of a batch that a unique corpus leaves out, in the transaction that writes.
+"""Finds the twins of a batch, in the transaction that writes to a unique corpus.
+
+- A match of a document is another document that is at least as similar as the threshold of the corpus.
+- A twin is a document of the batch with a match that is stored or that precedes it. It is left out.
+- A candidate is a stored document that shares a bucket with a document of the batch.
+- A document of the batch replaces the stored document that has its key. Neither this document nor a
+  later one of the batch has the replaced document as a match.
 
 lock the buckets -> (a later statement, with a newer snapshot) candidates -> go through the batch in
-order, and keep each document that matches no kept document -> wait for transactions that delete or
-change what stands in the way; if one did, again
+order, and keep each document without a match -> wait for transactions that delete or change the matches
+of twins; if one did, again
 """
 
 from __future__ import annotations
@@ -32,74 +38,70 @@ from textsim_db.write.prepared_batch import Batch
 Cursor = psycopg.Cursor[Any]
 
 
-class LeftOut(NamedTuple):
-    """A document that is left out, by its number in the batch.
+class Twin(NamedTuple):
+    """A document that is left out."""
 
-    matches: the documents that stand in its way, best first; of documents of the same batch only the
-    best.
-    """
-
-    number: int
+    place: int
+    """The place in the batch."""
     matches: list[Match]
+    """Best first; of documents of the same batch only the best."""
 
 
-def lock_buckets(cursor: Cursor, store: Store, batch: Batch, numbers: Int64Array) -> None:
+def lock_buckets(cursor: Cursor, store: Store, batch: Batch, places: Int64Array) -> None:
     """Lock the buckets of documents until the end of the transaction, or else the whole corpus.
 
     No other transaction then writes a document that shares a bucket. In an exact corpus the first rows
-    are enough: two documents that match share one of them.
+    are enough: two documents that match share one of them. places: those of the documents in the batch.
     """
+    if not len(places):
+        return
     sketches = batch.sketches
     buckets = _compared_buckets(sketches.buckets, sketches.shingle_counts, store.corpus.config)
-    locked = np.unique(buckets.take(numbers).values)
+    locked = np.unique(buckets.take(places).values)
     cursor.execute(statements.LOCK_BUCKETS, [store.corpus.id, Array(locked)])
 
 
-def find_twins(cursor: Cursor, store: Store, batch: Batch, numbers: Int64Array) -> list[LeftOut]:
-    """Return which of these documents match a stored document, or one of the batch before them.
-
-    The caller has locked their buckets. A document is not compared with the stored document that it
-    replaces, and neither is any later document of the batch.
-    """
-    comparison = _Comparison(store, batch, numbers)
+def find_twins(cursor: Cursor, store: Store, batch: Batch, places: Int64Array) -> list[Twin]:
+    """Return the twins among documents of a batch, whose buckets the caller has locked."""
+    comparison = _Comparison(store, batch, places)
     while True:
         candidates = read_candidates(cursor, store.corpus, comparison.keys, prepare=False)
-        left_out, blocking = comparison.with_candidates(candidates)
-        if _still_stand(cursor, store, [candidates.rows[i] for i in blocking]):
-            return left_out
+        twins, matched = comparison.with_candidates(candidates)
+        if _are_unchanged(cursor, store, [candidates.rows[i] for i in matched]):
+            return twins
 
 
-def _still_stand(cursor: Cursor, store: Store, rows: list[tuple[Any, ...]]) -> bool:
-    """Wait for the transactions that delete or change documents; say whether none has."""
+def _are_unchanged(cursor: Cursor, store: Store, rows: list[tuple[Any, ...]]) -> bool:
+    """Wait for the transactions that delete or change documents; return whether none has."""
     if not rows:
         return True
     ids = Array(np.array([row[0] for row in rows], np.int32))
-    locked = cursor.execute(store.corpus.statement(statements.LOCK_STANDING), [ids]).fetchall()
+    locked = cursor.execute(store.corpus.statement(statements.LOCK_MATCHES), [ids]).fetchall()
     return {row[0]: row[1:] for row in locked} == {row[0]: (row[3], row[4]) for row in rows}
 
 
 class _Comparison:
     """Documents of a batch, compared with their candidates and with each other."""
 
-    def __init__(self, store: Store, batch: Batch, numbers: Int64Array) -> None:
+    def __init__(self, store: Store, batch: Batch, places: Int64Array) -> None:
         config, sketches = store.corpus.config, batch.sketches
-        buckets = _only(sketches.buckets, numbers)
+        buckets = _only(sketches.buckets, places)
         self.keys: Keys = keys_of(buckets, sketches.shingle_counts, config)
         self._corpus = store.corpus
         self._batch = batch
-        self._numbers = numbers
+        self._places = places
         self._vocabulary = Vocabulary(store.dictionary)
         self._rows = rows_of_tokens(
             sketches.tokens, sketches.shingle_counts, self._vocabulary, config.shingle, True
         )
         self._buckets = _compared_buckets(buckets, sketches.shingle_counts, config)
 
-    def with_candidates(self, candidates: Candidates) -> tuple[list[LeftOut], list[int]]:
-        """Return the documents to leave out, and the places of the candidates that decide it."""
+    def with_candidates(self, candidates: Candidates) -> tuple[list[Twin], list[int]]:
+        """Return the twins, and the places of the candidates because of which they are left out."""
         config = self._corpus.config
         stored = StoredDocuments(self._corpus, self._vocabulary, candidates.rows)
-        settled = len(stored.keys)
-        signatures = stored.signatures(np.arange(settled))
+        count = len(stored.keys)
+        signatures = stored.signatures(np.arange(count))
         buckets = _compared_buckets(buckets_of(signatures, config), stored.shingle_counts, config)
         compared = _Compared(
             [*stored.keys, *self._batch.keys],
@@ -110,7 +112,7 @@ class _Comparison:
         kept_by, similarity = keep_representatives(
             compared.rows,
             joined([buckets, self._buckets]),
-            settled,
+            count,
             config.threshold,
             compared.replaced,
         )
@@ -119,33 +121,34 @@ class _Comparison:
             place: {int(kept_by[place]): float(similarity[place])} for place in places.tolist()
         }
         for left, right, value in zip(
-            *_standing_matches(compared, candidates, kept_by, config.threshold), strict=True
+            *_stored_matches(compared, candidates, kept_by, config.threshold), strict=True
         ):
             matches[left][right] = value
-        left_out = [
-            LeftOut(place - settled, compared.best_first(place, others, config))
+        twins = [
+            Twin(place - count, compared.best_first(place, others, config))
             for place, others in matches.items()
         ]
-        deciding = np.unique(kept_by[places])
-        return left_out, deciding[deciding < settled].tolist()
+        matched = np.unique(kept_by[places])
+        return twins, matched[matched < count].tolist()
 
     def _replaced(self, stored_keys: list[str]) -> Int64Array:
         """Return the place of the stored document that each compared document replaces, or -1."""
         places = {key: place for place, key in enumerate(stored_keys)}
         replaced = np.full(len(stored_keys) + len(self._batch.keys), -1, np.int64)
-        for number in self._numbers.tolist():
-            key = self._batch.keys[number]
-            replaced[len(stored_keys) + number] = places.get(key, -1)
+        for place in self._places.tolist():
+            key = self._batch.keys[place]
+            replaced[len(stored_keys) + place] = places.get(key, -1)
         return replaced
 
 
 class _Compared(NamedTuple):
-    """The candidates, followed by the documents of the batch; replaced: as keep_representatives()."""
+    """The candidates, followed by the documents of the batch."""
 
     keys: list[str]
     rows: Rows
     signatures: Signatures
     replaced: Int64Array
+    """The place of the document that each document replaces, or -1: (documents,)."""
 
     def best_first(self, place: int, others: dict[int, float], config: CorpusConfig) -> list[Match]:
         """Return the matches of a document; others: the places and similarities of the matches."""
@@ -162,18 +165,18 @@ class _Compared(NamedTuple):
         return float(estimates(self.signatures.of(a), of_b)[0])
 
 
-def _standing_matches(
+def _stored_matches(
     compared: _Compared, candidates: Candidates, kept_by: Int64Array, threshold: float
 ) -> tuple[list[int], list[int], list[float]]:
-    """Return the places of left out documents, of the candidates that they match, and similarities."""
-    settled = len(candidates.rows)
-    left, right = candidates.queries + settled, candidates.documents
+    """Return the places of twins, the places of candidates that they match, and the similarities."""
+    count = len(candidates.rows)
+    left, right = candidates.queries + count, candidates.documents
     is_kept = kept_by == np.arange(len(kept_by))
-    gone_from = np.full(settled, len(kept_by), np.int64)
+    replaced_by = np.full(count, len(kept_by), np.int64)
     replacing = np.flatnonzero((compared.replaced >= 0) & is_kept)
-    gone_from[compared.replaced[replacing]] = replacing
-    stands = (compared.replaced[left] != right) & (gone_from[right] > left)
-    chosen = stands & ~is_kept[left]
+    replaced_by[compared.replaced[replacing]] = replacing
+    is_comparable = (compared.replaced[left] != right) & (replaced_by[right] > left)
+    chosen = is_comparable & ~is_kept[left]
     left, right = left[chosen], right[chosen]
     values = jaccard_pairs(compared.rows, left, right)
     reached = values >= threshold
@@ -187,9 +190,9 @@ def _compared_buckets(
     return first_rows(buckets, shingle_counts, config.threshold) if config.is_exact else buckets
 
 
-def _only(buckets: Buckets, numbers: Int64Array) -> Buckets:
-    """Return the buckets of documents by number; the other documents have none."""
+def _only(buckets: Buckets, places: Int64Array) -> Buckets:
+    """Return the buckets of some documents; the other documents have none."""
     sizes = np.zeros(len(buckets.sizes), np.int64)
-    sizes[numbers] = buckets.sizes[numbers]
+    sizes[places] = buckets.sizes[places]
     offsets = np.concatenate((np.zeros(1, np.int64), np.cumsum(sizes)))
-    return Ragged(buckets.take(np.sort(numbers)).values, offsets)
+    return Ragged(buckets.take(np.sort(places)).values, offsets)

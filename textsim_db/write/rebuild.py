@@ -8,7 +8,7 @@ move views and attached tables, take the name -> drop the old corpus
 from __future__ import annotations
 
 import logging
-import random
+import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -20,7 +20,7 @@ from sqlalchemy import Engine
 
 from textsim_db.db import stored_corpus
 from textsim_db.db.engine import autocommit, is_lost, transaction, wait_at_most
-from textsim_db.db.retries import repeated
+from textsim_db.db.retries import Attempts
 from textsim_db.db.store import Store
 from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.errors import (
@@ -130,37 +130,44 @@ def replace_corpus(store: Store, copier: CorpusCopier, check: TwinCheck) -> None
     If the lock is not free, the transaction is tried again, until the user's lock_timeout is over.
     """
     ids = [store.corpus.id, copier.new.id]
-    start = time.monotonic()
-    limit = None
-    while True:
-        try:
-            with transaction(store.engine) as connection:
-                lock_timeout, limit = wait_at_most(connection, PATIENCE)
-                if store.corpus.config.unique:
-                    connection.execute(statements.LOCK_UNIQUE, [store.corpus.id])
-                connection.execute(store.corpus.statement(statements.LOCK_AGAINST_WRITERS))
-                # This may wait for sessions that read a view, under the same limit as the lock.
-                connection.execute(statements.MOVE_VIEWS, ids)
-                connection.execute(statements.SET_LOCK_TIMEOUT, [lock_timeout])
-                copier.copy_rest(connection.cursor(binary=True))
-                check.refuse_twins(connection)
-                connection.execute(statements.REPLACE_CORPUS, ids)
-            return
-        except pg.LockNotAvailable:
-            if limit is not None and time.monotonic() - start >= limit:
-                raise
-        time.sleep(random.uniform(0, 0.2))  # noqa: S311
+    attempts = _AttemptsToLock()
+    for attempt in attempts:
+        with attempt, transaction(store.engine) as connection:
+            lock_timeout, attempts.limit = wait_at_most(connection, PATIENCE)
+            if store.corpus.config.unique:
+                connection.execute(statements.LOCK_UNIQUE, [store.corpus.id])
+            connection.execute(store.corpus.statement(statements.LOCK_AGAINST_WRITERS))
+            # This may wait for sessions that read a view, under the same limit as the lock.
+            connection.execute(statements.MOVE_VIEWS, ids)
+            connection.execute(statements.SET_LOCK_TIMEOUT, [lock_timeout])
+            copier.copy_rest(connection.cursor(binary=True))
+            check.refuse_twins(connection)
+            connection.execute(statements.REPLACE_CORPUS, ids)
+
+
+class _AttemptsToLock(Attempts):
+    """Attempts that repeat while a lock is not free, until the user's lock_timeout is over."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tries = math.inf
+        self.limit: float | None = None
+        """The user's lock_timeout in seconds; None if there is none."""
+        self._start = time.monotonic()
+
+    def repeats(self, error: Exception) -> bool:
+        """Return whether a lock was not free, and there is time left."""
+        return isinstance(error, pg.LockNotAvailable) and (
+            self.limit is None or time.monotonic() - self._start < self.limit
+        )
 
 
 def _is_in_place(engine: Engine, name: str, new: StoredCorpus) -> bool:
     """Return whether the new corpus has the name, after a COMMIT whose result was lost."""
-
-    def has_name(_: int) -> bool:
-        with autocommit(engine) as connection:
+    for attempt in Attempts():
+        with attempt, autocommit(engine) as connection:
             row = connection.execute(statements.IS_IN_PLACE, [new.id, name]).fetchone()
-            return row == (True,)
-
-    return repeated(has_name)
+    return row == (True,)
 
 
 def _wait_for_readers(engine: Engine) -> None:

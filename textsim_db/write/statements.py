@@ -82,7 +82,7 @@ WHERE s.corpus_id = %s AND new.id = %s AND s.active
     AND EXISTS (SELECT FROM pg_catalog.pg_class r WHERE r.oid = s.relation)
 ORDER BY 1
 """
-LOCK_STANDING: Final[LiteralString] = """
+LOCK_MATCHES: Final[LiteralString] = """
 /* textsim-db: lock the matches of documents of corpus {id} */
 SELECT id, pg_catalog.array_send(word_ids), normal_form
 FROM {document} WHERE id = ANY (%s::integer[]) ORDER BY id FOR SHARE

@@ -75,8 +75,8 @@ class TwinCheck:
         cursor = connection.cursor(binary=True)
         for batch in self._copier.batches_of(cursor, keys):
             everything = np.arange(len(batch.keys))
-            for number, matches in find_twins(cursor, self._built, batch, everything):
-                key = batch.keys[number]
+            for place, matches in find_twins(cursor, self._built, batch, everything):
+                key = batch.keys[place]
                 for other, similarity, _ in matches:
                     twins[min(key, other), max(key, other)] = similarity
         if twins:

@@ -29,15 +29,15 @@ from textsim_db.write.band_rows import band_rows, changed_rows, copy_band_rows, 
 from textsim_db.write.detect_changes import (
     ADDED,
     COMPLETED,
-    LEFT_OUT,
     REPLACED,
+    TWIN,
     UNCHANGED,
     Existing,
     Outcomes,
     Stored,
     outcomes,
 )
-from textsim_db.write.keep_twins_out import LeftOut, find_twins, lock_buckets
+from textsim_db.write.keep_twins_out import Twin, find_twins, lock_buckets
 from textsim_db.write.prepared_batch import Batch
 
 Cursor = psycopg.Cursor[Any]
@@ -76,10 +76,22 @@ def _fetch(cursor: Cursor, statement: str, keys: Sequence[str]) -> Existing:
 
 
 class Written(NamedTuple):
-    """The outcome of each document of a batch, (documents,), and those that are left out."""
+    """The outcome of writing a batch."""
 
     outcomes: Outcomes
-    left_out: list[LeftOut]
+    """The outcome of each document: (documents,)."""
+    twins: list[Twin]
+    """The documents that a unique corpus leaves out."""
+
+
+class _Decision(NamedTuple):
+    """What to do with the documents of a batch."""
+
+    outcomes: Outcomes
+    adopted: list[int]
+    """The ids of stored documents that only get a new source."""
+    stored: Existing
+    """The stored documents; those that change are locked."""
 
 
 def write(
@@ -87,52 +99,80 @@ def write(
     store: Store,
     batch: Batch,
     source_id: int | None = None,
-    existing: Existing | None = None,
+    locked: Existing | None = None,
 ) -> Written:
     """Write a batch, except documents that a unique corpus leaves out.
 
-    source_id: the attached table that the documents come from; None leaves it as it is. existing: the
-    stored documents, if the caller has locked them. Then a document that was added since raises
+    source_id: the attached table that the documents come from; None leaves it as it is. locked: the
+    stored documents, if the caller has locked them. A document that was added since raises
     UniqueViolation.
     """
     if not batch.keys:
         return Written(np.empty(0, np.int8), [])
-    corpus, locked = store.corpus, existing
-    if existing is None:
-        existing = find(cursor, corpus, batch.keys)
-    outcome, adopted = outcomes(batch, existing, source_id)
-    left_out: list[LeftOut] = []
+    decision = _decide(cursor, store, batch, source_id, locked)
+    twins = _keep_twins_out(cursor, store, batch, decision.outcomes)
+    _apply(cursor, store.corpus, batch, decision, source_id)
+    return Written(decision.outcomes, twins)
+
+
+def _decide(
+    cursor: Cursor, store: Store, batch: Batch, source_id: int | None, locked: Existing | None
+) -> _Decision:
+    """Compare a batch with the stored documents, and lock those that change.
+
+    The buckets of a unique corpus are locked before the documents.
+    """
+    corpus = store.corpus
+    stored = find(cursor, corpus, batch.keys) if locked is None else locked
+    outcome, adopted = outcomes(batch, stored, source_id)
     changing = np.flatnonzero(outcome != UNCHANGED)
-    if corpus.config.unique and len(changing):
+    if corpus.config.unique:
         lock_buckets(cursor, store, batch, changing)
-        if locked is None:
-            # Another transaction may have written these keys, while this one waited for the buckets.
-            locked = lock(cursor, corpus, [batch.keys[i] for i in changing.tolist()])
-            unchanged = [batch.keys[i] for i in np.flatnonzero(outcome == UNCHANGED).tolist()]
-            existing = {key: existing[key] for key in unchanged} | locked
-            outcome, adopted = outcomes(batch, existing, source_id)
-        new = np.flatnonzero((outcome == ADDED) | (outcome == REPLACED))
-        left_out = find_twins(cursor, store, batch, new)
-        outcome[[twin.number for twin in left_out]] = LEFT_OUT
+    else:
+        changing = changing[outcome[changing] != ADDED]
+    if locked is None and len(changing):
+        keys = [batch.keys[i] for i in changing.tolist()]
+        now = lock(cursor, corpus, keys)
+        # A document that was added or removed since it was read has another outcome.
+        stored = {key: stored[key] for key in stored.keys() - set(keys)} | now
+        outcome, adopted = outcomes(batch, stored, source_id)
+    return _Decision(outcome, adopted, stored)
+
+
+def _keep_twins_out(cursor: Cursor, store: Store, batch: Batch, outcome: Outcomes) -> list[Twin]:
+    """Return the twins of a unique corpus, and change their outcomes."""
+    new = np.flatnonzero((outcome == ADDED) | (outcome == REPLACED))
+    if not store.corpus.config.unique or not len(new):
+        return []
+    twins = find_twins(cursor, store, batch, new)
+    outcome[[twin.place for twin in twins]] = TWIN
+    return twins
+
+
+def _apply(
+    cursor: Cursor,
+    corpus: StoredCorpus,
+    batch: Batch,
+    decision: _Decision,
+    source_id: int | None,
+) -> None:
+    """Write the documents that are added, replaced, completed or adopted."""
+    outcome = decision.outcomes
     changed = np.flatnonzero((outcome == REPLACED) | (outcome == COMPLETED))
     if len(changed):
-        keys = [batch.keys[i] for i in changed.tolist()]
-        locked = lock(cursor, corpus, keys) if locked is None else locked
-        if not locked.keys() >= set(keys):
-            raise pg.SerializationFailure("a document was removed while it was being replaced")
         if source_id is None:
             replaced = np.flatnonzero(outcome == REPLACED).tolist()
             refuse_attached(cursor, corpus, [batch.keys[i] for i in replaced])
-        _replace(cursor, corpus, batch, changed, [locked[key] for key in keys], source_id)
-    if adopted:
-        parameters = [source_id, Array(np.array(adopted, np.int32))]
+        documents = [decision.stored[batch.keys[i]] for i in changed.tolist()]
+        _replace(cursor, corpus, batch, changed, documents, source_id)
+    if decision.adopted:
+        parameters = [source_id, Array(np.array(decision.adopted, np.int32))]
         cursor.execute(corpus.statement(statements.ADOPT_DOCUMENTS), parameters)
     added = np.flatnonzero(outcome == ADDED)
     if len(added):
         ids = next_ids(cursor, corpus, len(added))
         source_ids = np.full(len(added), NO_SOURCE if source_id is None else source_id)
         insert(cursor, corpus, batch, added, ids, source_ids)
-    return Written(outcome, left_out)
 
 
 def next_ids(cursor: Cursor, corpus: StoredCorpus, count: int) -> Int64Array:
