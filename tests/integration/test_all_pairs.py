@@ -77,7 +77,7 @@ def test_every_pair_is_listed_once(
     monkeypatch.setattr(bucket_collisions, "DOCUMENTS_AT_ONCE", 50)
     monkeypatch.setattr(bucket_collisions, "VALUES_AT_ONCE", 4_000)
     monkeypatch.setattr(exact_copies, "DOCUMENTS_AT_ONCE", 50)
-    monkeypatch.setattr(pairs, "PAIRS_AT_ONCE", 100)
+    monkeypatch.setattr(pairs, "VERIFIED_AT_ONCE", 100)
     assert sorted(corpus.pairs(THRESHOLD)) == expected
 
 
@@ -121,13 +121,13 @@ def test_pairs_that_share_a_bucket_by_collision_are_discarded_early(
     """Pairs are compared by the values of their bands before their words are read."""
     expected = set(corpus.pairs(THRESHOLD))
     pair_counts: list[int] = []
-    discard_collisions = pairs.PairFinder._cut
+    discard_collisions = pairs.StoredHost._cut
 
-    def count_pairs(finder: pairs.PairFinder, packed: Int64Array) -> object:
+    def count_pairs(host: pairs.StoredHost, packed: Int64Array) -> object:
         pair_counts.append(len(packed))
-        return discard_collisions(finder, packed)
+        return discard_collisions(host, packed)
 
-    monkeypatch.setattr(pairs.PairFinder, "_cut", count_pairs)
+    monkeypatch.setattr(pairs.StoredHost, "_cut", count_pairs)
     with db.engine.begin() as connection:
         connection.exec_driver_sql(
             "INSERT INTO textsim.band_1 SELECT 2000000000 + g.i, d.id "

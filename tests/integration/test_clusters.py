@@ -115,7 +115,7 @@ def test_large_buckets_give_the_same_pairs_and_clusters(
     corpus.add_many(texts.items())
     results = {}
     monkeypatch.setattr(large_buckets, "MOST_MET", most_met)
-    monkeypatch.setattr(large_buckets, "PAIRS_AT_ONCE", 50)
+    monkeypatch.setattr(large_buckets, "FIRST_PAIRS", 50)
     for large in (4, 10**9):
         monkeypatch.setattr(large_buckets, "LARGE_BUCKET", large)
         monkeypatch.setattr(bucket_pairs, "CROWDED_BUCKET", min(large, 16))

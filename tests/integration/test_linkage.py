@@ -12,7 +12,8 @@ import pytest
 
 import textsim_db as ts
 from benchmarks.generate import documents
-from textsim_db.read import clusters as module
+from textsim_db.cluster import linkages
+from textsim_db.read import pairs as stored_pairs
 
 pytestmark = pytest.mark.one_server
 
@@ -67,7 +68,8 @@ def test_each_removed_document_matches_its_most_similar_kept_document(
     chunk: int,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(module, "DOCUMENTS_AT_ONCE", chunk)
+    monkeypatch.setattr(linkages, "MOST_RANKED", chunk)
+    monkeypatch.setattr(stored_pairs, "DOCUMENTS_OF_A_PART", chunk)
     pairs = similarities(corpus)
     graph: nx.Graph[str] = nx.Graph(list(pairs))
     expected: dict[str, tuple[str, float]] = {}

@@ -14,12 +14,15 @@ from tests.support.spark import near_duplicates
 pytest.importorskip("pyspark")
 
 from tests.support.spark_stages import find, number_of, receive, results, rows_of
-from textsim_db.cluster import large_buckets
+from textsim_db.cluster import large_buckets, linkages
+from textsim_db.cluster.join import Join
 from textsim_db.compare import pair_counts
+from textsim_db.compare.verify import Criterion
 from textsim_db.errors import ConfigurationError, InputError
+from textsim_db.measures.by_name import JACCARD
 from textsim_db.settings import CorpusSettings
 from textsim_db.sketch.sketches import buckets
-from textsim_db.spark import components, loaded_documents, result_rows, verify_documents
+from textsim_db.spark import components, loaded_documents, result_rows
 from textsim_db.spark.bucket_edges import Edges, spanning_edges
 from textsim_db.spark.loaded_documents import load
 from textsim_db.spark.messages import (
@@ -120,12 +123,12 @@ def test_the_best_rank_is_kept_as_without_folding_copies(rng: random.Random) -> 
         documents = near_duplicates(rng, 60, 25)
         documents += [(f"copy{i}", rng.choice(documents)[1]) for i in range(30)]
         texts = [text.encode() for _, text in sorted(documents)]
-        loaded = load(texts, config)
+        join = Join(load(texts, config), Criterion(JACCARD, config.threshold))
         order = np.array(rng.sample(range(len(texts)), len(texts)))
-        kept = verify_documents.keep_by_rank(loaded, order, config.threshold)
-        plain = verify_documents._keep(loaded, loaded.forms[order], config.threshold)
-        assert np.array_equal(kept.kept_by[order], order[plain.kept_by])
-        assert np.array_equal(kept.similarity[order], plain.similarity)
+        kept = linkages._keep(join, order, 0)
+        plain = linkages._keep_all(join, order, 0)
+        assert np.array_equal(kept.kept_by, plain.kept_by)
+        assert np.array_equal(kept.similarity, plain.similarity)
 
 
 @pytest.mark.parametrize(("recall", "most_met"), [(0.95, 0), (1, 0), (1, 10**9)])
@@ -133,18 +136,17 @@ def test_links_of_large_buckets_join_the_same_documents(
     rng: random.Random, monkeypatch: pytest.MonkeyPatch, recall: float, most_met: int
 ) -> None:
     monkeypatch.setattr(large_buckets, "MOST_MET", most_met)
-    monkeypatch.setattr(large_buckets, "PAIRS_AT_ONCE", 5)
+    monkeypatch.setattr(large_buckets, "FIRST_PAIRS", 5)
     monkeypatch.setattr(large_buckets, "LARGE_BUCKET", 3)
     config = CorpusSettings("word:1", 0.6, recall).complete()
     texts = [text.encode() for _, text in near_duplicates(rng, 150, 25)]
-    verifier = verify_documents.Verifier(load(texts, config), config)
-    found = verify_documents.components(verifier)
+    criterion = Criterion(JACCARD, config.threshold)
+    found, _ = linkages._components(Join(load(texts, config), criterion))
     monkeypatch.setattr(large_buckets, "LARGE_BUCKET", 10_000)
-    whole = verify_documents.Verifier(load(texts, config), config)
-    expected = verify_documents.components(whole)
-    assert len(np.unique(found[1])) > 5
-    assert np.array_equal(found[0], expected[0])
-    assert np.array_equal(found[1], expected[1])
+    expected, _ = linkages._components(Join(load(texts, config), criterion))
+    assert len(found.sizes) > 5
+    assert np.array_equal(found.values, expected.values)
+    assert np.array_equal(found.offsets, expected.offsets)
 
 
 def test_a_frame_that_changes_between_readings_is_an_error() -> None:

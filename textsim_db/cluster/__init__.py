@@ -1,5 +1,5 @@
-"""cluster: verified pairs in, clusters and kept documents out.
+"""cluster: candidate pairs and rows of documents in; verified pairs, clusters and kept documents out.
 
-Linkage, large buckets, and the choice of the document that a cluster keeps.
+`join` and `linkages` serve corpora in PostgreSQL and tasks of Spark, which implement `join.Host`.
 Knows no database, and never links documents that were not verified.
 """

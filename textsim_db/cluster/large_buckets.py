@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 
 import numpy as np
 
 from textsim_db.cluster.spanning_forest import ComponentsOf, Ids, Links, join, roots
 from textsim_db.compare.document_rows import Rows
 from textsim_db.compare.jaccard import jaccard_pairs
-from textsim_db.compare.packed_pairs import documents_of, left_of, right_of
+from textsim_db.compare.packed_pairs import (
+    BucketsOfDocuments,
+    Members,
+    documents_of,
+    left_of,
+    pack,
+    right_of,
+)
 from textsim_db.compare.prefix_filter import promising_pairs
 from textsim_db.text.array_types import Int64Array
 
@@ -20,7 +28,9 @@ MOST_MET = 1_000_000_000
 
 Counting a pair of a bucket takes a nanosecond, and few pairs share enough buckets to be candidates.
 """
-PAIRS_AT_ONCE = 8_000
+LISTED_PAIRS = 200_000
+"""The pairs of a large bucket that are listed at once, for a measure that no short cut serves."""
+FIRST_PAIRS = 8_000
 """The pairs of crowds that are verified before joined documents are looked for; then twice as many."""
 SAME = 0.5
 """The share of a bucket's documents that another bucket has if both are compared together."""
@@ -33,7 +43,48 @@ _RICH = 0.02
 """The share of documents that such a comparison has to join to count as useful."""
 
 
-def largest_listed(sizes: Int64Array, is_exact: bool) -> int:
+class LargeBuckets:
+    """Buckets that are not listed pair by pair, numbered from 0."""
+
+    def __init__(self, members: Members) -> None:
+        bounds = pairwise(members.offsets.tolist())
+        self.ids: list[Ids] = [np.unique(members.ids[a:b]).astype(np.int64) for a, b in bounds]
+        """The documents of each bucket, sorted."""
+        self._buckets = BucketsOfDocuments(members)
+
+    def first_shared(self, pairs: Int64Array) -> Int64Array:
+        """Return for each packed pair the number of the first bucket with both documents, or -1."""
+        if not self.ids:
+            return np.full(len(pairs), -1, np.int64)
+        return self._buckets.least_shared(pairs)
+
+    def documents_of(self, numbers: list[int]) -> Ids:
+        """Return the documents of several buckets, sorted."""
+        return np.unique(np.concatenate([self.ids[number] for number in numbers]))
+
+    def pairs_of(self, number: int) -> Iterator[Int64Array]:
+        """Yield the packed pairs of a bucket, except pairs that an earlier bucket has too."""
+        ids = self.ids[number]
+        rows = max(1, LISTED_PAIRS // len(ids))
+        for start in range(0, len(ids), rows):
+            places = np.arange(start, min(start + rows, len(ids)))
+            left, right = np.nonzero(places[:, np.newaxis] < np.arange(len(ids)))
+            pairs = pack(ids[places[left]], ids[right])
+            yield pairs[self.first_shared(pairs) == number]
+
+    def groups(self) -> list[list[int]]:
+        """Group the numbers of buckets that have mostly the same documents."""
+        return groups_of(self.ids)
+
+
+def split_large(members: Members, is_exact: bool) -> tuple[Members, LargeBuckets]:
+    """Return the buckets that are listed pair by pair, and the others."""
+    is_large = members.sizes > _largest_listed(members.sizes, is_exact)
+    listed = members.take(~is_large & (members.sizes > 1))
+    return listed, LargeBuckets(members.take(is_large))
+
+
+def _largest_listed(sizes: Int64Array, is_exact: bool) -> int:
     """Return the size of the largest bucket that is listed pair by pair; sizes: (buckets,)."""
     if not is_exact:
         return LARGE_BUCKET
@@ -56,7 +107,7 @@ def joining_pairs(
     _, places, counts = np.unique(left_of(pairs), return_inverse=True, return_counts=True)
     is_crowded = counts[places] > LARGE_BUCKET
     yield from verified(pairs[~is_crowded])
-    pairs, size = pairs[is_crowded], PAIRS_AT_ONCE
+    pairs, size = pairs[is_crowded], FIRST_PAIRS
     while len(pairs):
         yield from verified(pairs[:size])
         pairs = _apart(pairs[size:], components_of)

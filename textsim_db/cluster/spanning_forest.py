@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -25,6 +25,16 @@ class Links(NamedTuple):
     right: Ids
     similarity: FloatArray
 
+    def take(self, chosen: BoolArray) -> Links:
+        """Return the chosen links; chosen: (pairs,)."""
+        return Links(self.left[chosen], self.right[chosen], self.similarity[chosen])
+
+
+def joined_links(parts: Iterable[Links]) -> Links:
+    """Return the links of several parts as one."""
+    empty = Links(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
+    return Links(*(np.concatenate(column) for column in zip(empty, *parts, strict=True)))
+
 
 class Forest:
     """A maximum spanning forest of a stream of links.
@@ -35,7 +45,7 @@ class Forest:
     """
 
     def __init__(self) -> None:
-        self._kept = Links(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
+        self._kept = joined_links([])
         self._waiting: list[Links] = []
         self._count = 0
 
@@ -72,8 +82,7 @@ class Forest:
         return np.where(members[places] == ids, numbers[places], -1 - np.arange(len(ids)))
 
     def _merge(self) -> None:
-        links = [self._kept, *self._waiting]
-        left, right, weight = (np.concatenate(column) for column in zip(*links, strict=True))
+        left, right, weight = joined_links([self._kept, *self._waiting])
         order = np.argsort(-weight, kind="stable")
         left, right, weight = left[order], right[order], weight[order]
         members, ends = np.unique(np.concatenate((left, right)), return_inverse=True)

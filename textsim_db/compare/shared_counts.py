@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from textsim_db.compare.document_rows import Rows
+from textsim_db.measures.batches import Sums
 from textsim_db.text.array_types import Int64Array, longest
 from textsim_db.text.hash_table import (
     SPREAD,
@@ -20,21 +21,6 @@ from textsim_db.text.hash_table import (
     number_at,
 )
 from textsim_db.text.numba_compiler import inlined_kernel, kernel
-
-
-class Sums(NamedTuple):
-    """Sums over the tokens of pairs of documents, with counts x and y: (pairs,) each."""
-
-    products: Int64Array
-    """Sums of x y."""
-    left: Int64Array
-    """Sums of x^2."""
-    right: Int64Array
-    """Sums of y^2."""
-    differences: Int64Array
-    """Sums of |x - y|."""
-    shared: Int64Array
-    """Sums of min(x, y)."""
 
 
 class _Counts(NamedTuple):

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from textsim_db.errors import MeasureError, suggestion
+from textsim_db.measures import batches
+from textsim_db.measures.batches import Batch, OfCounts, OfEdits, OfSets
 from textsim_db.measures.edits import levenshtein, levenshtein_similarity
 from textsim_db.measures.frequencies import jaccard_of_counts
 from textsim_db.measures.sequences import MAX_COUNT
@@ -15,27 +17,37 @@ from textsim_db.measures.vectors import cosine_distance, cosine_similarity, eucl
 from textsim_db.settings import is_number
 
 
+def _unknown(_: float) -> None:
+    return None
+
+
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """A measure of two sequences, which `MEASURES` lists by name.
-
-    - `name`: its name in searches, on the command line and in SQL.
-    - `function`: the function of this module that computes it.
-    - `of_shingles`: in a corpus, the measure compares sets of shingles. The other measures compare
-      words, by their counts or in their order.
-    - `is_distance`: a smaller value is closer, and a threshold is a maximum.
-    - `is_symmetric`: the order of the two sequences does not matter.
-    - `most`: the largest possible value, or None if there is no limit.
-    - `unit`: the unit of the values, or "" if there is none.
-    """
+    """A measure of two sequences, which `MEASURES` lists by name."""
 
     name: str
+    """Its name in searches and on the command line."""
     function: Callable[[Any, Any], float]
-    of_shingles: bool = False
+    """The function of textsim_db.measures that computes it."""
+    batch: Batch
+    """The formula for many pairs of documents of a corpus, and the items that it compares."""
     is_distance: bool = False
+    """Whether a smaller value is closer, and a threshold is a maximum."""
     is_symmetric: bool = True
+    """Whether the order of the two sequences does not matter."""
+    finds_parts: bool = False
+    """Whether a short text matches a long document that contains it."""
+    least_jaccard: Callable[[float], float | None] = _unknown
+    """The least Jaccard similarity of a match at a threshold; None if there is no bound."""
     most: float | None = 1.0
+    """The largest possible value, or None if there is no limit."""
     unit: str = ""
+    """The unit of the values, or "" if there is none."""
+
+    @property
+    def of_shingles(self) -> bool:
+        """Whether the measure compares sets of shingles in a corpus; other measures compare words."""
+        return isinstance(self.batch, OfSets)
 
     def check_threshold(self, threshold: float) -> float:
         """Return the threshold as a float; raise `MeasureError` if the measure has no such value."""
@@ -52,21 +64,51 @@ class Measure:
         return float(threshold)
 
 
-JACCARD = Measure("jaccard", jaccard, of_shingles=True)
+JACCARD = Measure(
+    "jaccard", jaccard, OfSets(lambda sets: sets.similarity), least_jaccard=lambda least: least
+)
 MEASURES: dict[str, Measure] = {
     measure.name: measure
     for measure in (
         JACCARD,
-        Measure("containment", containment, of_shingles=True, is_symmetric=False),
-        Measure("overlap", overlap, of_shingles=True),
-        Measure("dice", dice, of_shingles=True),
-        Measure("jaccard_of_counts", jaccard_of_counts),
-        Measure("cosine_similarity", cosine_similarity),
-        Measure("cosine_distance", cosine_distance, is_distance=True, most=90.0, unit="degrees"),
-        Measure("euclidean", euclidean, is_distance=True, most=None),
-        Measure("manhattan", manhattan, is_distance=True, most=None),
-        Measure("levenshtein", levenshtein, is_distance=True, most=None, unit="edits"),
-        Measure("levenshtein_similarity", levenshtein_similarity),
+        Measure(
+            "containment",
+            containment,
+            OfSets(batches.containments),
+            is_symmetric=False,
+            finds_parts=True,
+        ),
+        Measure("overlap", overlap, OfSets(batches.overlaps), finds_parts=True),
+        Measure(
+            "dice", dice, OfSets(batches.dices), least_jaccard=lambda least: least / (2 - least)
+        ),
+        Measure("jaccard_of_counts", jaccard_of_counts, OfCounts(batches.jaccards_of_counts)),
+        Measure("cosine_similarity", cosine_similarity, OfCounts(batches.cosines)),
+        Measure(
+            "cosine_distance",
+            cosine_distance,
+            OfCounts(batches.angles),
+            is_distance=True,
+            most=90.0,
+            unit="degrees",
+        ),
+        Measure("euclidean", euclidean, OfCounts(batches.euclideans), is_distance=True, most=None),
+        Measure("manhattan", manhattan, OfCounts(batches.manhattans), is_distance=True, most=None),
+        Measure(
+            "levenshtein",
+            levenshtein,
+            OfEdits(lambda edits: edits.distances, lambda most, _: most),
+            is_distance=True,
+            least_jaccard=lambda most: None if most else 1.0,
+            most=None,
+            unit="edits",
+        ),
+        Measure(
+            "levenshtein_similarity",
+            levenshtein_similarity,
+            OfEdits(batches.edit_similarities, lambda least, words: (1 - least) * words),
+            least_jaccard=lambda least: 1.0 if least == 1 else None,
+        ),
     )
 }
 _ALIASES = {"cosine": "cosine_similarity"}

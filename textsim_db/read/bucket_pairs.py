@@ -13,15 +13,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from textsim_db.cluster.large_buckets import largest_listed
+from textsim_db.cluster.copies import CopyClasses
+from textsim_db.cluster.large_buckets import split_large
 from textsim_db.compare.packed_pairs import (
-    BucketsOfDocuments,
     Members,
     Part,
     grouped,
     joined_members,
     of_part,
-    pack,
 )
 from textsim_db.compare.pair_counts import Listed, Sizes, lists
 from textsim_db.db.binary_format import load_int4_array
@@ -30,7 +29,7 @@ from textsim_db.db.store import Store
 from textsim_db.read import statements
 from textsim_db.read.bucket_collisions import FEW_PAIRS, has_equal_band
 from textsim_db.read.bucket_scan import BucketScan, Range
-from textsim_db.read.exact_copies import Copies
+from textsim_db.read.exact_copies import CopyFinder
 from textsim_db.read.snapshot import on_each, with_second
 from textsim_db.text.array_types import BoolArray, Int64Array
 
@@ -43,7 +42,6 @@ A row takes 20 bytes, and less in larger buckets.
 """
 ROWS_AT_ONCE = 2_000_000
 """The rows of crowded buckets in which copies are folded at once."""
-PAIRS_AT_ONCE = 200_000
 
 
 class _RangeBuckets(NamedTuple):
@@ -54,18 +52,13 @@ class _RangeBuckets(NamedTuple):
 
 
 class CandidatePairs:
-    """The candidate pairs of a corpus in one snapshot, with copies folded.
-
-    copies: the classes of documents with the same words. Only one document of a class is in pairs.
-    large: the documents of each large bucket, whose pairs lists() leaves out; in_large: the large
-    buckets of each document.
-    """
+    """The candidate pairs of a corpus in one snapshot, with copies folded."""
 
     def __init__(self, connection: Connection, store: Store, language: str | None) -> None:
         self._connection = connection
         self._store = store
         self._scan = BucketScan(store.corpus, language)
-        self.copies = Copies(connection, store.corpus)
+        self._copy_finder = CopyFinder(connection, store.corpus)
         self._small: list[Members] = []
         self._row_count = 0
         self._pair_count = 0
@@ -75,15 +68,11 @@ class CandidatePairs:
                 self._scan.prepare(each)
             self._ranges = self._scan.ranges(connection)
             members = self._scan_all(connections)
-        is_large = members.sizes > largest_listed(members.sizes, self._sizes is not None)
-        self._medium = members.take(~is_large & (members.sizes > 1))
+        self._medium, self.large = split_large(members, self._sizes is not None)
+        """The buckets whose pairs lists() leaves out."""
         self._row_count += len(self._medium.ids)
-        large = members.take(is_large)
-        self.in_large = BucketsOfDocuments(large)
-        parts = np.split(large.ids, large.offsets[1:-1])
-        self.large = [np.unique(ids).astype(np.int64) for ids in parts]
-        if not is_large.any():
-            self.large = []
+        self.copies = CopyClasses(self._copy_finder.classes)
+        """Only one document of each class is in pairs."""
 
     def lists(self) -> Iterator[Int64Array]:
         """Yield sorted lists of packed pairs, each pair once, without pairs of large buckets.
@@ -101,16 +90,6 @@ class CandidatePairs:
                 part = Part(number, rounds)
                 for listed in self._lists_of(connections, part):
                     yield self._kept(connections, listed)
-
-    def of_large_bucket(self, number: int) -> Iterator[Int64Array]:
-        """Yield the packed pairs of a large bucket, except pairs that an earlier bucket has too."""
-        ids = self.large[number]
-        rows = max(1, PAIRS_AT_ONCE // len(ids))
-        for start in range(0, len(ids), rows):
-            places = np.arange(start, min(start + rows, len(ids)))
-            left, right = np.nonzero(places[:, np.newaxis] < np.arange(len(ids)))
-            pairs = pack(ids[places[left]], ids[right])
-            yield pairs[self.in_large.least_shared(pairs) == number]
 
     def _read_sizes(self) -> Sizes:
         statement = self._store.corpus.statement(statements.COUNTS_OF_SHINGLES)
@@ -130,9 +109,9 @@ class CandidatePairs:
                 self._small = []
             waiting.append(buckets.crowded)
             if sum(len(members.ids) for members in waiting) > ROWS_AT_ONCE:
-                folded.append(self.copies.fold(joined_members(waiting)))
+                folded.append(self._copy_finder.fold(joined_members(waiting)))
                 waiting = []
-        return joined_members([*folded, self.copies.fold(joined_members(waiting))])
+        return joined_members([*folded, self._copy_finder.fold(joined_members(waiting))])
 
     def _count(self, members: Members) -> None:
         sizes = members.sizes
@@ -159,9 +138,8 @@ class CandidatePairs:
     def _kept(self, connections: list[Connection], listed: Listed) -> Int64Array:
         """Return the pairs that neither a large bucket nor another document represents."""
         pairs, counts = listed
-        kept = self.copies.has_representatives(pairs)
-        if self.large:
-            kept &= self.in_large.least_shared(pairs) < 0
+        kept = self._copy_finder.has_representatives(pairs)
+        kept &= self.large.first_shared(pairs) < 0
         pairs, counts = pairs[kept], counts[kept]
         if self._sizes is not None:
             return pairs

@@ -1,7 +1,7 @@
-"""Folds copies, documents with the same words: one document of each class represents the others.
+"""Finds copies in crowded buckets, and folds them: one document of each class represents the others.
 
 So ten thousand copies of a template cost as much as one document. Copies share all their buckets, so
-only crowded buckets are searched for copies.
+a copy that is in no crowded bucket has few others.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from textsim_db.text.array_types import BoolArray, Int32Array, Int64Array
 DOCUMENTS_AT_ONCE = 50_000
 
 
-class Copies:
-    """Classes of documents with the same words; the lowest id of a class represents it."""
+class CopyFinder:
+    """The copies among the documents of the buckets that were folded so far."""
 
     def __init__(self, connection: Connection, corpus: StoredCorpus) -> None:
         self._connection = connection
         self._corpus = corpus
         self.classes: list[Ids] = []
-        self.by_representative: dict[int, Ids] = {}
+        """The documents of each class, sorted; the first represents the others."""
         self._compared = np.empty(0, np.int32)
         self._represented = np.empty(0, np.int32)
 
@@ -47,7 +47,6 @@ class Copies:
         self._compared = np.union1d(self._compared, ids)
         classes = [group for suspects in self._suspects(ids) for group in self._equal(suspects)]
         self.classes += classes
-        self.by_representative |= {int(group[0]): group for group in classes}
         others = [self._represented, *(group[1:].astype(np.int32) for group in classes)]
         self._represented = np.sort(np.concatenate(others))
         return self.without_represented(members)
@@ -62,11 +61,6 @@ class Copies:
         """Return for each packed pair whether no other document represents either side."""
         represented = is_among(left_of(pairs), self._represented)
         return ~(represented | is_among(right_of(pairs), self._represented))
-
-    def class_of(self, representative: int) -> Ids:
-        """Return the representative, and then the documents that it represents."""
-        ids = self.by_representative.get(representative)
-        return np.array([representative], np.int64) if ids is None else ids
 
     def _suspects(self, ids: Int32Array) -> Iterator[Int32Array]:
         """Yield documents that share the hash of their words with others, whole classes together."""

@@ -15,9 +15,6 @@ from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.measures.by_name import JACCARD
 from textsim_db.settings import CorpusConfig
 
-_PARTS = ("containment", "overlap")
-"""The measures by which a short text matches a long document that contains it."""
-
 log = logging.getLogger(__name__)
 
 
@@ -28,7 +25,7 @@ def warn_of_misses(
 
     shingle_count: the distinct shingles of the text; None for several texts, or for all pairs.
     """
-    least = _least_jaccard(criterion)
+    least = criterion.measure.least_jaccard(criterion.threshold)
     # A text without words matches nothing by any measure.
     if shingle_count == 0 or (least is not None and least >= corpus.config.threshold):
         return
@@ -40,18 +37,6 @@ def warn_of_misses(
             f"Jaccard similarity: {_by_other_measure(corpus.config, criterion, shingle_count)}"
         )
     log.warning("%s", message, extra={"corpus": corpus.name})
-
-
-def _least_jaccard(criterion: Criterion) -> float | None:
-    """Return the least Jaccard similarity of a match; None if the measure does not determine it."""
-    name, threshold = criterion.measure.name, criterion.threshold
-    if criterion.measure is JACCARD:
-        return threshold
-    if name == "dice":
-        return threshold / (2 - threshold)
-    if name.startswith("levenshtein") and threshold == criterion.of_copies:
-        return 1.0
-    return None
 
 
 def _below_threshold(corpus: StoredCorpus, criterion: Criterion, least: float) -> str:
@@ -71,7 +56,7 @@ def _below_threshold(corpus: StoredCorpus, criterion: Criterion, least: float) -
 
 
 def _by_other_measure(config: CorpusConfig, criterion: Criterion, shingle_count: int | None) -> str:
-    if criterion.measure.name not in _PARTS:
+    if not criterion.measure.finds_parts:
         if config.is_exact:
             return f"documents below {config.threshold:g} may be missed"
         at = config.threshold, config.threshold / 2

@@ -1,14 +1,19 @@
-"""Documents in memory, with copies folded: what verifies the candidates of a partition; pure."""
+"""The documents of a partition in memory, the host of a join; pure."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import NamedTuple
 
 import numpy as np
 
+from textsim_db.cluster.copies import CopyClasses
+from textsim_db.cluster.join import PairsWithRows
+from textsim_db.cluster.large_buckets import split_large
+from textsim_db.cluster.spanning_forest import Ids
 from textsim_db.compare.document_rows import Rows, code_points
+from textsim_db.compare.packed_pairs import ALL, Members, left_of, offsets_of, right_of
+from textsim_db.compare.pair_counts import Sizes, lists
 from textsim_db.errors import InputError
 from textsim_db.settings import CorpusConfig, Shingle
 from textsim_db.sketch.ragged import Buckets, Ragged
@@ -21,24 +26,68 @@ MOST_BYTES = 512 * 1024 * 1024
 """The bytes of distinct texts that a task verifies. They take up to ten times as much memory."""
 
 
-class LoadedDocuments(NamedTuple):
-    """Documents in the order of their keys, and the distinct texts among them.
+class LoadedDocuments:
+    """Documents in memory, numbered in the order of their keys; copies are folded.
 
-    forms: (documents,), the number of each document's text; documents with the same words have one
-    number, and texts are numbered in the order of the lowest keys. members: the documents of each text,
-    in order. rows, buckets: of each text.
+    Texts are the different texts among them, numbered in the order of their lowest keys.
     """
 
-    forms: Int64Array
-    members: Ragged
-    rows: Rows
-    buckets: Buckets
-
-    @property
-    def firsts(self) -> Int64Array:
+    def __init__(
+        self, text_of: Int64Array, rows: Rows, buckets: Buckets, config: CorpusConfig
+    ) -> None:
+        """Take the text of each document, and the rows and the buckets of each text."""
+        self.config = config
+        self.all_ids: Ids | None = np.arange(len(text_of))
+        self._text_of, self._rows, self._buckets = text_of, rows, buckets
+        order = np.argsort(text_of, kind="stable")
+        documents = Ragged(
+            order, np.searchsorted(text_of[order], np.arange(len(buckets.sizes) + 1))
+        )
+        self._representatives: Ids = documents.values[documents.offsets[:-1]]
         """The document with the lowest key of each text."""
-        firsts: Int64Array = self.members.values[self.members.offsets[:-1]]
-        return firsts
+        has_copies = np.flatnonzero(documents.sizes > 1).tolist()
+        self.copies = CopyClasses([documents.of(text) for text in has_copies])
+        self._listed, self.large = split_large(self._members(), config.is_exact)
+
+    def lists(self) -> Iterator[Int64Array]:
+        """Yield sorted lists of packed pairs, each candidate once, without pairs of large buckets."""
+        sizes = None
+        if self.config.is_exact:
+            counts = self._rows.shingle_counts.astype(np.int32)
+            sizes = Sizes(self._representatives.astype(np.int32), counts)
+        for pairs, _ in lists(self._listed, ALL, sizes, self.config.threshold):
+            yield pairs[self.large.first_shared(pairs) < 0]
+
+    def with_rows(self, pairs: Int64Array, of_shingles: bool = True) -> Iterator[PairsWithRows]:
+        """Yield the pairs with the rows of all texts."""
+        left, right = (self._text_of[side(pairs)] for side in (left_of, right_of))
+        yield PairsWithRows(pairs, self._rows, left, right)
+
+    def rows(self, ids: Ids) -> Rows:
+        """Return the rows of documents."""
+        texts, rows = self._text_of[ids], self._rows
+        taken = Ragged(rows.tokens, rows.offsets).take(texts)
+        return Rows(taken.values, taken.offsets, rows.shingle_counts[texts], rows.n)
+
+    def buckets(self, ids: Ids) -> Buckets:
+        """Return the buckets of documents."""
+        return self._buckets.take(self._text_of[ids])
+
+    def parts(self, ids: Ids) -> Iterator[Ids]:
+        """Yield all documents at once."""
+        yield ids
+
+    def in_key_order(self, representatives: Ids) -> Ids:
+        """Sort documents by the lowest key of their copies."""
+        return np.sort(representatives)
+
+    def _members(self) -> Members:
+        """Return the representatives in each bucket."""
+        owners = self._representatives[self._buckets.owners()].astype(np.int32)
+        order = np.argsort(self._buckets.values, kind="stable")
+        values = self._buckets.values[order]
+        starts = np.flatnonzero(np.append(True, values[1:] != values[:-1])[: len(values)])
+        return Members(owners[order], offsets_of(np.diff(starts, append=len(values))))
 
 
 def load(texts: Sequence[bytes], config: CorpusConfig) -> LoadedDocuments:
@@ -52,15 +101,11 @@ def load(texts: Sequence[bytes], config: CorpusConfig) -> LoadedDocuments:
     _check_size(len(texts), sum(map(len, places)))
     tokens = tokens_without(list(places), config)
     of_tokens, first_tokens = _same_words(tokens)
-    forms = of_tokens[of_text]
+    text_of = of_tokens[of_text]
     chosen = _take(tokens, first_tokens)
     sketches = sketch_tokens(chosen, config)
-    members = Ragged(
-        np.argsort(forms, kind="stable"),
-        np.searchsorted(np.sort(forms), np.arange(len(first_tokens) + 1)),
-    )
     rows = _rows(chosen, sketches.shingle_counts, config.shingle)
-    return LoadedDocuments(forms, members, rows, sketches.buckets)
+    return LoadedDocuments(text_of, rows, sketches.buckets, config)
 
 
 def _check_size(documents: int, size: int) -> None:
@@ -106,9 +151,3 @@ def _rows(tokens: Tokens, shingle_counts: Int64Array, shingle: Shingle) -> Rows:
     spans = pairwise(tokens.normal_offsets.tolist())
     points, offsets = code_points([tokens.span(start, end) for start, end in spans])
     return Rows(points, offsets, shingle_counts, shingle.n)
-
-
-def take_rows(rows: Rows, documents: Int64Array) -> Rows:
-    """Return the rows of some documents, which may be repeated."""
-    taken = Ragged(rows.tokens, rows.offsets).take(documents)
-    return Rows(taken.values, taken.offsets, rows.shingle_counts[documents], rows.n)

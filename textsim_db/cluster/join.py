@@ -1,0 +1,137 @@
+"""The verified pairs of many documents: one engine for a corpus in PostgreSQL and a task of Spark.
+
+lists of candidates -> rows of their documents -> verify
+large buckets       -> only the pairs that can reach the threshold -> verify
+                    -> the pairs of copies
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from textsim_db.cluster import large_buckets
+from textsim_db.cluster.copies import CopyClasses
+from textsim_db.cluster.spanning_forest import ComponentsOf, Ids, Links
+from textsim_db.compare.document_rows import Rows
+from textsim_db.compare.packed_pairs import left_of, pack, right_of
+from textsim_db.compare.verify import Criterion, values_of_pairs
+from textsim_db.measures.by_name import JACCARD
+from textsim_db.settings import CorpusConfig
+from textsim_db.sketch.ragged import Buckets
+from textsim_db.text.array_types import Int64Array
+
+
+class PairsWithRows(NamedTuple):
+    """Pairs of documents, and the rows to compare."""
+
+    pairs: Int64Array
+    """Packed and sorted: (pairs,)."""
+    rows: Rows
+    """The rows of all documents of the pairs."""
+    left: Int64Array
+    """The places in rows of the left documents: (pairs,)."""
+    right: Int64Array
+    """The places in rows of the right documents: (pairs,)."""
+
+
+class Host(Protocol):
+    """Gives a join the buckets and the rows of its documents. Ids are numbers below 2^31.
+
+    Copies are folded: buckets and pairs have only one document of each class.
+    """
+
+    config: CorpusConfig
+    copies: CopyClasses
+    large: large_buckets.LargeBuckets
+    all_ids: Ids | None
+    """All documents, if they are in memory."""
+
+    def lists(self) -> Iterator[Int64Array]:
+        """Yield sorted lists of packed pairs, each candidate once, without pairs of large buckets."""
+
+    def with_rows(self, pairs: Int64Array, of_shingles: bool) -> Iterator[PairsWithRows]:
+        """Yield sorted packed pairs in parts with rows; of_shingles: for a measure of shingles."""
+
+    def rows(self, ids: Ids) -> Rows:
+        """Return the rows of documents for a measure of shingles; ids may be repeated."""
+
+    def buckets(self, ids: Ids) -> Buckets:
+        """Return the buckets of documents whose rows were the last that were read."""
+
+    def parts(self, ids: Ids) -> Iterator[Ids]:
+        """Cut documents, in their order, into parts whose rows fit in memory."""
+
+    def in_key_order(self, representatives: Ids) -> Ids:
+        """Sort documents by the lowest key of their copies."""
+
+
+class Join:
+    """The pairs of a host's documents that share a bucket and pass a criterion."""
+
+    def __init__(self, host: Host, criterion: Criterion) -> None:
+        self.host = host
+        self.criterion = criterion
+
+    def pairs(self) -> Iterator[Links]:
+        """Yield all pairs, each once: first those of copies, then all others."""
+        for left, right in self.host.copies.pairs():
+            yield Links(left, right, np.full(len(left), self.criterion.of_copies))
+        for links in self.links():
+            yield from self.host.copies.unfolded(links)
+
+    def links(self, components_of: ComponentsOf | None = None) -> Iterator[Links]:
+        """Yield the pairs of representatives; can be called only once.
+
+        With components_of, crowds and large buckets yield only links between different components.
+        """
+        for pairs in self.host.lists():
+            if components_of is None or not self.host.config.is_exact:
+                yield from self._verified(pairs)
+            else:
+                yield from large_buckets.joining_pairs(pairs, self._verified, components_of)
+        large = self.host.large
+        if self.criterion.measure is not JACCARD:
+            # The short cut of large_buckets needs Jaccard similarity.
+            for number in range(len(large.ids)):
+                for pairs in large.pairs_of(number):
+                    yield from self._verified(pairs)
+        elif components_of is None:
+            for numbers in large.groups():
+                yield from self._all_of_large_buckets(numbers)
+        elif self.host.config.is_exact:
+            # Similar documents are candidates, so documents of different buckets may be linked.
+            for numbers in large.groups():
+                yield from self._joining(large.documents_of(numbers), components_of)
+        else:
+            for ids in large.ids:
+                yield from self._joining(ids, components_of)
+
+    def similarities(self, pairs: Int64Array) -> Iterator[Links]:
+        """Yield sorted packed pairs with their values, whether they pass the criterion or not."""
+        for part in self.host.with_rows(pairs, self.criterion.measure.of_shingles):
+            values = values_of_pairs(self.criterion, part.rows, part.left, part.right)
+            yield Links(left_of(part.pairs), right_of(part.pairs), values)
+
+    def _verified(self, pairs: Int64Array) -> Iterator[Links]:
+        for links in self.similarities(pairs):
+            yield links.take(self.criterion.accepted(links.similarity))
+
+    def _all_of_large_buckets(self, numbers: list[int]) -> Iterator[Links]:
+        """Yield the verified pairs whose first common large bucket is among these."""
+        ids = self.host.large.documents_of(numbers)
+        rows = self.host.rows(ids)
+        for a, b, values in large_buckets.all_links(rows, self.criterion.threshold):
+            links = Links(ids[np.minimum(a, b)], ids[np.maximum(a, b)], values)
+            first = self.host.large.first_shared(pack(links.left, links.right))
+            yield links.take(np.isin(first, numbers))
+
+    def _joining(self, ids: Ids, components_of: ComponentsOf) -> Iterator[Links]:
+        components = components_of(ids)
+        if (components == components[0]).all():
+            return
+        rows, threshold = self.host.rows(ids), self.criterion.threshold
+        for left, right, values in large_buckets.joining_links(rows, components, threshold):
+            yield Links(ids[left], ids[right], values)

@@ -1,0 +1,172 @@
+"""Clusters of a join by three linkages, and the documents to remove so that each cluster keeps one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+
+from textsim_db.cluster.complete_linkage import complete
+from textsim_db.cluster.join import Join
+from textsim_db.cluster.keep_representatives import Kept, keep_representatives
+from textsim_db.cluster.spanning_forest import Forest, Ids, Links, joined_links
+from textsim_db.compare.packed_pairs import is_among, pack
+from textsim_db.settings import Linkage
+from textsim_db.sketch.ragged import Ragged
+from textsim_db.text.array_types import FloatArray
+
+MOST_RANKED = 10_000
+"""The documents of several clusters that are ranked together; a larger cluster comes alone."""
+
+Ranked = Callable[[Ids], Ids]
+"""Sorts documents by rank, the document to keep first."""
+
+
+class Group(NamedTuple):
+    """The documents of one cluster."""
+
+    ids: Ids
+    weakest: float
+    """The weakest link that holds the cluster together."""
+    kept: int | None = None
+    """With linkage "kept", the document that is kept."""
+
+
+def groups(join: Join, linkage: Linkage, ranked: Ranked) -> Iterator[Group]:
+    """Yield the clusters, in any order."""
+    if linkage is Linkage.COMPLETE:
+        yield from _complete(join)
+    elif linkage is Linkage.SINGLE:
+        components, weakest = _components(join)
+        for number in range(len(weakest)):
+            yield Group(components.of(number), float(weakest[number]))
+    else:
+        yield from _groups_of_removals(joined_links(removals(join, linkage, ranked)))
+
+
+def removals(join: Join, linkage: Linkage, ranked: Ranked) -> Iterator[Links]:
+    """Yield the documents to remove, left, and the documents that are kept instead, right."""
+    if linkage is Linkage.KEPT:
+        all_ids = join.host.all_ids
+        components = [all_ids] if all_ids is not None else _arrays(_components(join)[0])
+        for batch in _batches(components):
+            yield from _similar_to_kept(join, ranked(np.concatenate(batch)))
+        return
+    for batch in _batches([group.ids for group in groups(join, linkage, ranked)]):
+        yield from _all_but_first(join, batch, ranked)
+
+
+def _components(join: Join) -> tuple[Ragged, FloatArray]:
+    """Return the documents of each connected component, and its weakest link."""
+    forest, classes = Forest(), join.host.copies.classes
+    firsts = join.host.copies.representatives[classes.owners()]
+    links = Links(firsts, classes.values, np.ones(len(firsts)))
+    forest.add(links.take(firsts != classes.values))
+    for links in join.links(forest.labels):
+        forest.add(links)
+    members, labels, weakest = forest.components()
+    order = np.argsort(labels, kind="stable")
+    bounds = np.searchsorted(labels[order], np.arange(len(weakest) + 1))
+    return Ragged(members[order], bounds), weakest
+
+
+def _complete(join: Join) -> Iterator[Group]:
+    """Yield clusters in which every two documents are linked; copies join their representative.
+
+    Documents are numbered in the order of their keys, so that ties do not depend on ids.
+    """
+    copies, links = join.host.copies, joined_links(join.links())
+    ids = join.host.in_key_order(np.unique(np.concatenate((links.left, links.right))))
+    by_id = np.argsort(ids)
+    left, right = (by_id[np.searchsorted(ids, s, sorter=by_id)] for s in (links.left, links.right))
+    linked = np.zeros(len(copies.representatives), np.bool_)
+    for numbers, weakest in complete(Links(left, right, links.similarity)):
+        linked |= is_among(copies.representatives, np.sort(ids[numbers]))
+        yield Group(copies.of(ids[numbers]).values, weakest)
+    for number in np.flatnonzero(~linked).tolist():
+        yield Group(copies.classes.of(number), 1.0)
+
+
+def _similar_to_kept(join: Join, ids: Ids) -> Iterator[Links]:
+    """Yield the documents that are similar to a kept document of a better rank.
+
+    A large component is read in parts. Each part is compared with the documents that are kept of the
+    parts before it.
+    """
+    kept = np.empty(0, np.int64)
+    for part in join.host.parts(ids):
+        compared = np.concatenate((kept, part))
+        kept_by, similarity = _keep(join, compared, len(kept))
+        is_removed = kept_by != np.arange(len(compared))
+        removed, keepers = compared[is_removed], compared[kept_by[is_removed]]
+        yield Links(removed, keepers, similarity[is_removed])
+        kept = compared[~is_removed]
+
+
+def _keep(join: Join, ids: Ids, settled: int) -> Kept:
+    """Return which document is kept instead of each document; ids: the best rank first.
+
+    A copy of a kept document is removed in favour of it. Copies of a document that is not kept are
+    compared, because a later document may be kept that is more similar.
+    """
+    texts = join.host.copies.representatives_of(ids)
+    _, firsts, numbers = np.unique(texts, return_index=True, return_inverse=True)
+    chosen = np.sort(firsts)
+    kept = _keep_all(join, texts[chosen], settled)
+    is_kept = np.zeros(len(ids), np.bool_)
+    is_kept[chosen] = kept.kept_by == np.arange(len(chosen))
+    is_first = np.zeros(len(ids), np.bool_)
+    is_first[chosen] = True
+    compared = np.flatnonzero(is_first | ~is_kept[firsts][numbers])
+    if len(compared) > len(chosen):
+        chosen, kept = compared, _keep_all(join, texts[compared], settled)
+    kept_by, similarity = firsts[numbers], np.ones(len(ids))
+    kept_by[chosen], similarity[chosen] = chosen[kept.kept_by], kept.similarity
+    return Kept(kept_by, similarity)
+
+
+def _keep_all(join: Join, ids: Ids, settled: int) -> Kept:
+    rows = join.host.rows(ids)
+    return keep_representatives(rows, join.host.buckets(ids), settled, join.criterion.threshold)
+
+
+def _all_but_first(join: Join, batch: list[Ids], ranked: Ranked) -> Iterator[Links]:
+    """Yield each document of a cluster except the first, with its similarity to the first."""
+    ids, group_of = np.concatenate(batch), np.repeat(np.arange(len(batch)), [*map(len, batch)])
+    by_id, ids = np.argsort(ids), ranked(ids)
+    group_of = group_of[by_id[np.searchsorted(np.concatenate(batch), ids, sorter=by_id)]]
+    order = np.argsort(group_of, kind="stable")
+    ids, group_of = ids[order], group_of[order]
+    firsts = ids[np.searchsorted(group_of, group_of)]
+    is_removed = ids != firsts
+    for first, removed, values in join.similarities(np.sort(pack(firsts, ids)[is_removed])):
+        yield Links(removed, first, values)
+
+
+def _groups_of_removals(links: Links) -> Iterator[Group]:
+    order = np.argsort(links.right, kind="stable")
+    removed, kept, values = (column[order] for column in links)
+    bounds = np.flatnonzero(np.diff(kept, prepend=-1, append=-1))
+    for start, end in pairwise(bounds.tolist()):
+        ids = np.append(removed[start:end], kept[start])
+        yield Group(ids, float(values[start:end].min()), int(kept[start]))
+
+
+def _arrays(groups: Ragged) -> list[Ids]:
+    return [groups.of(number) for number in range(len(groups.sizes))]
+
+
+def _batches(groups: list[Ids]) -> Iterator[list[Ids]]:
+    """Yield groups together, up to MOST_RANKED documents; a larger group comes alone."""
+    batch: list[Ids] = []
+    count = 0
+    for ids in groups:
+        if batch and count + len(ids) > MOST_RANKED:
+            yield batch
+            batch, count = [], 0
+        batch.append(ids)
+        count += len(ids)
+    if batch:
+        yield batch
