@@ -378,8 +378,11 @@ class Corpus:
             >>> explanation.measures["jaccard"], explanation.only_a
             (0.9, ['on monday evening'])
         """
-        sides = [self._current.search(search.side_of, key) for key in (self._key(a), self._key(b))]
-        return explanation.explain_sides(*sides)
+        keys = (self._key(a), self._key(b))
+        forms = [self._current.read(search.normal_form_of, key) for key in keys]
+        return explanation.explain_sides(
+            *(explanation.side_of_form(form, self.config) for form in forms)
+        )
 
     def candidates(self, text: str, language: str | None = None) -> list[Candidate]:
         """Return the documents that share a bucket with a text, without verifying them.

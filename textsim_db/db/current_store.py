@@ -45,10 +45,8 @@ class CurrentStore:
     ) -> Result:
         """Call a function that reads; call it again if the corpus was rebuilt meanwhile."""
         while True:
-            try:
+            with suppress(CorpusChanged):
                 return self.write(function, *args, **kwargs)
-            except CorpusChanged:
-                continue
 
     def search(
         self,
