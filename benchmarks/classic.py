@@ -59,7 +59,8 @@ def store_buckets(connection: Connection, banding: Bands) -> float:
     rows = cursor.execute("SELECT id, array_send(signature) FROM classic_signature").fetchall()
     values, offsets = load_int2_arrays([row[1] for row in rows])
     signatures = values.reshape(len(offsets) - 1, -1)
-    buckets = band_buckets.buckets_of(Ragged(values, offsets), signatures.shape[1], banding)
+    hashed = band_buckets.buckets(signatures, banding)
+    buckets = Ragged(hashed.ravel(), np.arange(len(hashed) + 1) * banding.bands)
     new_rows = band_rows(buckets, np.array([row[0] for row in rows], np.int64))
     with connection.transaction():
         with cursor.copy("COPY classic_band FROM STDIN (FORMAT binary)") as copy:

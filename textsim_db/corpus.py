@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence, Set
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence, Set
+from contextlib import suppress
 from dataclasses import replace
 from math import log
 from typing import TYPE_CHECKING, Any, Concatenate, LiteralString, ParamSpec, Protocol, TypeVar
 
-from psycopg import errors as pg
-
 from textsim_db.db import stored_corpus
-from textsim_db.db.engine import autocommit, database_errors
+from textsim_db.db.current_store import CurrentStore
+from textsim_db.db.engine import autocommit
 from textsim_db.db.store import Store
 from textsim_db.errors import (
     ConfigurationError,
-    CorpusChanged,
-    CorpusNotFound,
     DatabaseError,
     DocumentNotFound,
     DuplicateError,
@@ -100,9 +97,6 @@ else:
     rebuild = lazy("textsim_db.write.rebuild", globals())
 
 
-INDEX_PATIENCE = "100ms"
-"""How long a search waits for writers to build a missing band index, before it goes on without."""
-
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 
@@ -145,8 +139,7 @@ class Corpus:
     """
 
     def __init__(self, store: Store) -> None:
-        self._store = store
-        self._has_index = False
+        self._current = CurrentStore(store)
 
     def __repr__(self) -> str:
         config = self.config
@@ -158,12 +151,12 @@ class Corpus:
     @property
     def name(self) -> str:
         """The name of the corpus."""
-        return self._store.corpus.name
+        return self._current.store.corpus.name
 
     @property
     def config(self) -> CorpusConfig:
         """The settings of the corpus, which determine its signatures and buckets."""
-        return self._store.corpus.config
+        return self._current.store.corpus.config
 
     def add_many(
         self,
@@ -206,11 +199,10 @@ class Corpus:
         """
         check_callable(progress, "progress")
         stream = stream_documents(documents, key, text)
-        with self._errors():
-            learned, stream = learn_common.learn_from_load(self._store, stream)
-            if learned is not None:
-                self._store = replace(self._store, corpus=learned)
-            return bulk_load.add_many(self._store, stream, progress)
+        learned, stream = self._current.write(learn_common.learn_from_load, stream)
+        if learned is not None:
+            self._current.store = replace(self._current.store, corpus=learned)
+        return self._current.write(bulk_load.add_many, stream, progress)
 
     def add(self, key: Key, text: str) -> AddReport:
         """Add or replace one document.
@@ -225,8 +217,7 @@ class Corpus:
             >>> corpus.add("weather", "Rain is expected in the north.")
             AddReport(added=1, replaced=0, unchanged=0, duplicates=0, refused=[], twins=[])
         """
-        with self._errors():
-            report, matches = bulk_load.add(self._store, key, text)
+        report, matches = self._current.write(bulk_load.add, key, text)
         if matches:
             raise DuplicateError(self.name, report.twins[0].key, matches)
         return report
@@ -253,8 +244,7 @@ class Corpus:
                 f'corpus "{self.name}" accepts near-duplicates; to keep them out: '
                 f"textsim rebuild {shlex.quote(self.name)} --unique"
             )
-        with self._errors():
-            return bulk_load.add(self._store, key, text)[1]
+        return self._current.write(bulk_load.add, key, text)[1]
 
     def remove(self, keys: Iterable[Key]) -> int:
         """Remove documents by key, and return how many were removed; unknown keys are skipped.
@@ -269,8 +259,7 @@ class Corpus:
             1
         """
         check_several(keys, "remove() takes several keys, such as [key]")
-        with self._errors():
-            return bulk_load.remove(self._store, keys)
+        return self._current.write(bulk_load.remove, keys)
 
     def query(
         self,
@@ -314,7 +303,7 @@ class Corpus:
         """
         criterion = self._criterion(measure, threshold, language)
         most = _checked_count(max_results, "max_results")
-        return self._search(search.query, text, criterion)[:most]
+        return self._current.search(search.query, text, criterion)[:most]
 
     def query_many(
         self,
@@ -346,7 +335,7 @@ class Corpus:
             )
         criterion = self._criterion(measure, threshold, language)
         most = _checked_count(max_results, "max_results")
-        results = self._search(search.query_many, texts, criterion)
+        results = self._current.search(search.query_many, texts, criterion)
         return [matches[:most] for matches in results]
 
     def neighbours(
@@ -373,7 +362,7 @@ class Corpus:
         stored_key = self._key(key)
         criterion = self._criterion(measure, threshold, language)
         most = _checked_count(max_results, "max_results")
-        return self._search(search.neighbours, stored_key, criterion)[:most]
+        return self._current.search(search.neighbours, stored_key, criterion)[:most]
 
     def explain(self, a: Key, b: Key) -> Explanation:
         """Compare two indexed documents by every measure, and word by word.
@@ -389,8 +378,11 @@ class Corpus:
             >>> explanation.measures["jaccard"], explanation.only_a
             (0.9, ['on monday evening'])
         """
-        sides = [self._search(search.side_of, key) for key in (self._key(a), self._key(b))]
-        return explanation.explain_sides(*sides)
+        keys = (self._key(a), self._key(b))
+        forms = [self._current.read(search.normal_form_of, key) for key in keys]
+        return explanation.explain_sides(
+            *(explanation.side_of_form(form, self.config) for form in forms)
+        )
 
     def candidates(self, text: str, language: str | None = None) -> list[Candidate]:
         """Return the documents that share a bucket with a text, without verifying them.
@@ -407,7 +399,7 @@ class Corpus:
             >>> [candidate.key for candidate in corpus.candidates(text)]
             ['update', 'monday']
         """
-        return self._search(search.candidates_of, text, self._language(language))
+        return self._current.search(search.candidates_of, text, self._language(language))
 
     def pairs(
         self,
@@ -437,7 +429,7 @@ class Corpus:
         if not criterion.measure.is_symmetric:
             raise MeasureError(f"{measure} depends on the order of two documents; use overlap")
 
-        return self._stream(pairs.pairs, criterion)
+        return self._pairs(pairs.pairs, criterion)
 
     def clusters(
         self,
@@ -473,7 +465,7 @@ class Corpus:
         criterion, how = self._criterion("jaccard", threshold, language), check_linkage(linkage)
         check_callable(rank, "rank")
 
-        return self._stream(clusters.clusters, criterion, how, rank)
+        return self._pairs(clusters.clusters, criterion, how, rank)
 
     def duplicates(
         self,
@@ -508,7 +500,7 @@ class Corpus:
         criterion, how = self._criterion("jaccard", threshold, language), check_linkage(linkage)
         check_callable(rank, "rank")
 
-        return self._stream(clusters.duplicates, criterion, how, rank)
+        return self._pairs(clusters.duplicates, criterion, how, rank)
 
     def measure_recall(
         self,
@@ -538,7 +530,7 @@ class Corpus:
         check_count(sample, "sample", 1, 2**31)
         if seed is not None:
             check_count(seed, "seed", 0, 2**63 - 1)
-        return self._search(measure_recall.measure_recall, checked, sample, seed, progress)
+        return self._current.search(measure_recall.measure_recall, checked, sample, seed, progress)
 
     def plan(
         self,
@@ -607,7 +599,7 @@ class Corpus:
         check_count(words, "words", 0, 2**31)
         check_count(sample, "sample", 0, 2**31)
         check_count(seed, "seed", 0, 2**63 - 1)
-        return self._search(
+        return self._current.search(
             corpus_statistics.statistics,
             words,
             corpus_statistics.Sample(sample, seed),
@@ -625,7 +617,7 @@ class Corpus:
             >>> weights["the"], weights["council"]
             (0.0, 0.405...)
         """
-        frequencies, documents = self._search(corpus_statistics.document_frequencies)
+        frequencies, documents = self._current.search(corpus_statistics.document_frequencies)
         return {word: log(documents / count) for word, count in frequencies.items()}
 
     def signature(self, text: str) -> npt.NDArray[np.int16 | np.int32]:
@@ -663,7 +655,7 @@ class Corpus:
         while True:
             # The catalog has no snapshot: a corpus that was rebuilt meanwhile seems to lack its tables.
             try:
-                problems = self._read(integrity.check, progress)
+                problems = self._current.read(integrity.check, progress)
             except DatabaseError:
                 if not self._is_rebuilt():
                     raise
@@ -713,13 +705,10 @@ class Corpus:
             ChangeReport(added=1, replaced=0, removed=0, unchanged=0, completed=0, refused=[])
         """
         check_callable(progress, "progress")
-        with self._current():
-            names = names_of(table, key, text)
-            rules = sources.Rules(mode, existing)
-            changes = attach.attach_and_index(self._store, names, rules, progress)
+        names, rules = names_of(table, key, text), sources.Rules(mode, existing)
+        changes = self._current.loaded().write(attach.attach_and_index, names, rules, progress)
         if self.config.is_exact:  # it may have learned its common shingles
-            with self._errors():
-                self._refresh()
+            self._current.load()
         return changes
 
     def detach(self, table: TableName) -> None:
@@ -730,8 +719,7 @@ class Corpus:
         Raises:
             ConfigurationError: the table is not attached to the corpus.
         """
-        with self._current():
-            sources.detach(self._store, table)
+        self._current.loaded().write(sources.detach, table)
 
     def status(self) -> Status:
         """Return how many documents are indexed, wait for a worker, or were set aside.
@@ -741,12 +729,11 @@ class Corpus:
             >>> status.indexed, status.pending
             (3, 0)
         """
-        with self._current():
-            return sources.status(self._store)
+        return self._current.loaded().read(sources.status)
 
     def activity(self) -> Activity:
         """Return the age of the oldest pending change, and the number of writes to the corpus so far."""
-        return self._read(sources.activity)
+        return self._current.read(sources.activity)
 
     def failures(self, last: int | None = None) -> list[Failure]:
         """Return the documents that were set aside because they could not be indexed, with reasons.
@@ -755,13 +742,11 @@ class Corpus:
             last: return only this number of documents, the latest ones.
         """
         checked = _checked_count(last, "last")
-        with self._current():
-            return pending_log.failures(self._store, checked)
+        return self._current.loaded().read(pending_log.failures, checked)
 
     def retry_failures(self) -> int:
         """Let workers try again to index what was set aside, and return the number of log entries."""
-        with self._current():
-            return pending_log.retry_failures(self._store)
+        return self._current.loaded().write(pending_log.retry_failures)
 
     def reconcile(self, progress: Callable[[int], None] | None = None) -> ChangeReport:
         """Compare the corpus with its attached tables, and write what differs.
@@ -776,16 +761,14 @@ class Corpus:
             ConfigurationError: this role cannot read an attached table.
         """
         check_callable(progress, "progress")
-        with self._current():
-            return drift.reconcile(self._store, progress)
+        return self._current.loaded().write(drift.reconcile, progress)
 
     def drift(self) -> Generator[Drift, None, None]:
         """Yield the documents that differ from their tables, which reconcile() would write.
 
         Changes that wait for a worker are among them.
         """
-        with self._current():
-            yield from drift.drift(self._store)
+        yield from self._current.loaded().stream(drift.drift)
 
     @suggest_arguments
     def rebuild(
@@ -838,13 +821,13 @@ class Corpus:
             "rows": rows,
             "unique": unique,
         }
-        with self._current():
-            config = self.config.changed(**settings)
-            if config == self.config and any(value is not None for value in settings.values()):
-                return False
-            config = learn_common.learn_from_corpus(self._store, config)
-            rebuilt = rebuild.rebuild(self._store, config, progress)
-            self._store = replace(self._store, corpus=rebuilt)
+        config = self._current.loaded().store.corpus.config
+        changed = config.changed(**settings)
+        if changed == config and any(value is not None for value in settings.values()):
+            return False
+        changed = self._current.write(learn_common.learn_from_corpus, changed)
+        rebuilt = self._current.write(rebuild.rebuild, changed, progress)
+        self._current.store = replace(self._current.store, corpus=rebuilt)
         return True
 
     def drop(self) -> None:
@@ -854,12 +837,12 @@ class Corpus:
             CorpusNotFound: the corpus was removed already.
             ConfigurationError: a view depends on the corpus.
         """
-        with self._current():
-            stored_corpus.drop(self._store.engine, self._store.corpus)
+        store = self._current.loaded().store
+        stored_corpus.drop(store.engine, store.corpus)
 
     def __len__(self) -> int:
         """Return the number of documents."""
-        return int(self._read(_value, statements.COUNT_DOCUMENTS))
+        return int(self._current.read(_value, statements.COUNT_DOCUMENTS))
 
     def __bool__(self) -> bool:
         # Without this, an empty corpus would be false.
@@ -868,7 +851,24 @@ class Corpus:
     def __contains__(self, key: object) -> bool:
         """Return whether the corpus has a document with this key."""
         stored = prepared_batch.possible_key(key)
-        return stored is not None and bool(self._read(_value, statements.HAS_DOCUMENT, stored))
+        return stored is not None and bool(
+            self._current.read(_value, statements.HAS_DOCUMENT, stored)
+        )
+
+    def _pairs(
+        self,
+        function: Callable[Concatenate[Store, Parameters], Generator[Result, None, None]],
+        *args: Parameters.args,
+        **kwargs: Parameters.kwargs,
+    ) -> Generator[Result, None, None]:
+        self._current.read(sources.warn_unindexed)
+        yield from self._current.stream(function, *args, **kwargs)
+
+    def _is_rebuilt(self) -> bool:
+        """Return whether the corpus was rebuilt; False if its stored settings are damaged."""
+        with suppress(RecipeError):
+            return self._current.load()
+        return False
 
     def _threshold(self, threshold: float | None) -> float:
         return self.config.threshold if threshold is None else check_threshold(threshold)
@@ -909,103 +909,6 @@ class Corpus:
                 f'create a corpus with language="{AUTO}" to identify them'
             )
         return languages.check_language(language)
-
-    def _search(
-        self,
-        read: Callable[Concatenate[Store, Parameters], Result],
-        *args: Parameters.args,
-        **kwargs: Parameters.kwargs,
-    ) -> Result:
-        """Call a function that reads, after building the band index if it is missing."""
-
-        def search(store: Store) -> Result:
-            if not self._has_index:
-                self._build_index()
-            return read(store, *args, **kwargs)
-
-        return self._read(search)
-
-    def _build_index(self) -> None:
-        """Build the band index if an interrupted bulk load left the corpus without it.
-
-        If a load is under way, it builds the index itself. Until then a search is slow, but correct.
-        """
-        with suppress(pg.Error):
-            stored_corpus.build_band_index(self._store.engine, self._store.corpus, INDEX_PATIENCE)
-            self._has_index = True
-
-    def _read(
-        self,
-        read: Callable[Concatenate[Store, Parameters], Result],
-        *args: Parameters.args,
-        **kwargs: Parameters.kwargs,
-    ) -> Result:
-        """Call a function that reads; call it again if the corpus was rebuilt meanwhile."""
-        while True:
-            with suppress(CorpusChanged), self._errors():
-                return read(self._store, *args, **kwargs)
-
-    def _stream(
-        self,
-        read: Callable[Concatenate[Store, Parameters], Generator[Result, None, None]],
-        *args: Parameters.args,
-        **kwargs: Parameters.kwargs,
-    ) -> Generator[Result, None, None]:
-        """Yield the items of a reader; start again if the corpus was rebuilt before the first item.
-
-        After the first item the reader's transaction holds locks, so that no rebuild drops the tables.
-        """
-        while True:
-            is_begun = False
-            try:
-                with self._errors(), closing(read(self._store, *args, **kwargs)) as items:
-                    sources.warn_unindexed(self._store)
-                    for item in items:
-                        is_begun = True
-                        yield item
-            except CorpusChanged:
-                if is_begun:
-                    raise
-            else:
-                return
-
-    @contextmanager
-    def _errors(self) -> Iterator[None]:
-        with database_errors():
-            try:
-                yield
-            except (pg.UndefinedTable, pg.ObjectNotInPrerequisiteState) as error:
-                if self._refresh(error):
-                    raise CorpusChanged(
-                        f'corpus "{self.name}" was rebuilt with other settings meanwhile; try again'
-                    ) from error
-                raise
-
-    @contextmanager
-    def _current(self) -> Iterator[None]:
-        """Refresh first; for statements that would find nothing, and not fail, with an old number."""
-        with self._errors():
-            self._refresh()
-            yield
-
-    def _is_rebuilt(self) -> bool:
-        """Return whether the corpus was rebuilt; False if its stored settings are damaged."""
-        with database_errors(), suppress(RecipeError):
-            return self._refresh()
-        return False
-
-    def _refresh(self, cause: Exception | None = None) -> bool:
-        """Read the corpus again, and return whether it was rebuilt."""
-        try:
-            before = self._store.corpus
-            stored = stored_corpus.load(self._store.engine, before.name, before.is_checked)
-        except CorpusNotFound:
-            raise CorpusNotFound(self.name) from cause
-        if stored.origin != self._store.corpus.origin:  # a new corpus with the same name
-            raise CorpusNotFound(self.name) from cause
-        changed = stored.id != self._store.corpus.id
-        self._store = replace(self._store, corpus=stored)
-        return changed
 
 
 def _checked_count(count: int | None, name: str) -> int | None:

@@ -79,7 +79,7 @@ def check_equal(corpus: ts.Corpus, keys: set[int]) -> None:
 
 
 def stored_keys(corpus: ts.Corpus) -> list[str]:
-    with autocommit(corpus._store.engine) as connection:
+    with autocommit(corpus._current.store.engine) as connection:
         return [key for (key,) in connection.execute("SELECT key FROM textsim.document_1")]
 
 

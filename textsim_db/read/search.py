@@ -21,7 +21,6 @@ from textsim_db.compare.verify import Criterion, values_of_pairs
 from textsim_db.db.binary_rows import load_int4_arrays
 from textsim_db.db.engine import autocommit
 from textsim_db.db.store import Store
-from textsim_db.diff.explanation import Side, side_of_form
 from textsim_db.errors import DocumentError, DocumentNotFound
 from textsim_db.measures.by_name import JACCARD
 from textsim_db.read import statements
@@ -40,7 +39,6 @@ from textsim_db.read.stored_documents import (
     rows_of_tokens,
 )
 from textsim_db.results import Candidate, Match
-from textsim_db.settings import CorpusConfig
 from textsim_db.sketch.fast_similarity import estimates
 from textsim_db.sketch.ragged import Signatures
 from textsim_db.sketch.sketches import Sketches, buckets_of, sketch, sketch_tokens
@@ -62,36 +60,36 @@ class Queries(NamedTuple):
 
 def query(store: Store, text: str, criterion: Criterion) -> list[Match]:
     """Return the matches of a text, best first."""
-    config = _asked(store, criterion)
-    sketches = sketch([to_bytes(text)], config, criterion.language)
+    store = _at_threshold(store, criterion)
+    sketches = sketch([to_bytes(text)], store.corpus.config, criterion.language)
     warn_of_misses(store.corpus, criterion, int(sketches.shingle_counts[0]))
-    keys = keys_of(sketches.buckets, sketches.shingle_counts, config)
-    candidates = find_candidates(store, keys, criterion.language)
+    candidates = _candidates(store, sketches, criterion)
     return _matches(store, sketches, candidates, criterion)[0]
 
 
 def query_many(store: Store, texts: Sequence[str], criterion: Criterion) -> list[list[Match]]:
     """Return the matches of several texts, with one round of SQL for each QUERIES_AT_ONCE texts."""
     data = [_numbered_bytes(i, text) for i, text in enumerate(texts)]
-    config = _asked(store, criterion)
+    store = _at_threshold(store, criterion)
     warn_of_misses(store.corpus, criterion)
-    to_sketches = partial(sketch, config=config, language=criterion.language)
+    to_sketches = partial(sketch, config=store.corpus.config, language=criterion.language)
     return _in_rounds(store, data, to_sketches, criterion)
 
 
 def query_forms(store: Store, forms: Sequence[str], criterion: Criterion) -> list[list[Match]]:
     """Return the matches of stored normal forms; a document is among its own matches."""
-    config = _asked(store, criterion)
+    store = _at_threshold(store, criterion)
 
     def to_sketches(data: Sequence[bytes]) -> Sketches:
-        return sketch_tokens(tokens_of(data), config)
+        return sketch_tokens(tokens_of(data), store.corpus.config)
 
     return _in_rounds(store, [form.encode() for form in forms], to_sketches, criterion)
 
 
 def neighbours(store: Store, key: str, criterion: Criterion) -> list[Match]:
     """Return the matches of an indexed document, without itself; raises DocumentNotFound."""
-    config, vocabulary = _asked(store, criterion), Vocabulary(store.dictionary)
+    store = _at_threshold(store, criterion)
+    config, vocabulary = store.corpus.config, Vocabulary(store.dictionary)
     stored = _row_of_key(store, key)
     document = StoredDocuments(store.corpus, vocabulary, [stored])
     warn_of_misses(store.corpus, criterion, int(document.shingle_counts[0]))
@@ -115,12 +113,12 @@ def candidates_of(store: Store, text: str, language: str | None) -> list[Candida
     return sorted((Candidate(*row) for row in shared), key=lambda c: (-c.shared, c.key))
 
 
-def side_of(store: Store, key: str) -> Side:
-    """Return an indexed document as a side for explain_sides(); raises DocumentNotFound."""
+def normal_form_of(store: Store, key: str) -> str:
+    """Return the normal form of an indexed document; raises DocumentNotFound."""
     _, _, _, word_ids, form, _ = _row_of_key(store, key)
     if form is None:
         (form,) = normal_forms(*load_int4_arrays([word_ids]), store.dictionary)
-    return side_of_form(form, store.corpus.config)
+    return str(form)
 
 
 def _in_rounds(
@@ -130,11 +128,9 @@ def _in_rounds(
     criterion: Criterion,
 ) -> list[list[Match]]:
     """Return the matches of many queries; while one round is verified, the next one is fetched."""
-    config = _asked(store, criterion)
 
     def with_candidates(sketches: Sketches) -> tuple[Sketches, Candidates]:
-        keys = keys_of(sketches.buckets, sketches.shingle_counts, config)
-        return sketches, find_candidates(store, keys, criterion.language)
+        return sketches, _candidates(store, sketches, criterion)
 
     results: list[list[Match]] = []
     with (
@@ -144,6 +140,11 @@ def _in_rounds(
         for sketches, candidates in rounds:
             results += _matches(store, sketches, candidates, criterion)
     return results
+
+
+def _candidates(store: Store, sketches: Sketches, criterion: Criterion) -> Candidates:
+    keys = keys_of(sketches.buckets, sketches.shingle_counts, store.corpus.config)
+    return find_candidates(store, keys, criterion.language)
 
 
 def _matches(
@@ -188,23 +189,26 @@ def _estimates(
     """Return the similarities that signatures suggest; None in an exact corpus."""
     if documents.config.is_exact:
         return [None] * len(left)
-    shape = (-1, documents.config.num_hashes)
-    own = signatures.take(left).values.reshape(shape)
-    others = documents.signatures(right).values.reshape(shape)
+    num_hashes = documents.config.num_hashes
+    # The signatures of documents without shingles are empty, but such documents have no candidates.
+    own = signatures.values.reshape(-1, num_hashes)[signatures.offsets[left] // num_hashes]
+    others = documents.signatures(right).values.reshape(-1, num_hashes)
     shares: list[float] = estimates(own, others).tolist()
     return shares
 
 
-def _asked(store: Store, criterion: Criterion) -> CorpusConfig:
-    """Return the configuration by which queries are looked up.
+def _at_threshold(store: Store, criterion: Criterion) -> Store:
+    """Return the store with the threshold of the queries, if its corpus is exact.
 
-    An exact corpus is looked up at the threshold of the query: a higher one needs fewer keys. Other
-    measures have thresholds of their own, so their candidates are those of the corpus's threshold.
+    A higher threshold needs fewer buckets. Other measures have thresholds of their own, so their
+    candidates are the candidates at the threshold of the corpus.
     """
-    config = store.corpus.config
-    if not config.is_exact or criterion.measure is not JACCARD:
-        return config
-    return replace(config, threshold=max(criterion.threshold, config.threshold))
+    corpus, config = store.corpus, store.corpus.config
+    is_higher = criterion.measure is JACCARD and criterion.threshold > config.threshold
+    if not (config.is_exact and is_higher):
+        return store
+    config = replace(config, threshold=criterion.threshold)
+    return replace(store, corpus=replace(corpus, config=config))
 
 
 def _best_first(matches: list[Match], criterion: Criterion) -> list[Match]:

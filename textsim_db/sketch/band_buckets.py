@@ -7,16 +7,8 @@ from __future__ import annotations
 
 from textsim_db.errors import DatabaseError
 from textsim_db.settings import Bands
-from textsim_db.sketch.ragged import Buckets, Ragged, Signatures
 from textsim_db.text.array_types import Int16Array, Int32Array
 from textsim_db.text.hashing import hash_bands
-
-
-def buckets_of(signatures: Signatures, num_hashes: int, banding: Bands) -> Buckets:
-    """Return the buckets of documents; a document with an empty signature has none."""
-    matrix = signatures.values.reshape(-1, num_hashes)
-    offsets = signatures.offsets // num_hashes * banding.bands
-    return Ragged(buckets(matrix, banding).ravel(), offsets)
 
 
 def buckets(signatures: Int16Array, banding: Bands) -> Int32Array:

@@ -11,7 +11,7 @@ from textsim_db.errors import ConfigurationError, RecipeError
 from textsim_db.settings import RECIPE, CorpusConfig
 from textsim_db.sketch import band_buckets, fast_similarity
 from textsim_db.sketch.common_values import NO_COMMON
-from textsim_db.sketch.ragged import Buckets, Signatures, joined, of_rows
+from textsim_db.sketch.ragged import Buckets, Ragged, Signatures, joined, of_rows
 from textsim_db.sketch.smallest_values import smallest_values
 from textsim_db.text.array_types import Int16Array, Int32Array, Int64Array
 from textsim_db.text.languages import identify
@@ -91,7 +91,7 @@ def sketch_tokens(tokens: Tokens, config: CorpusConfig) -> Sketches:
 def _counts_and_signatures(tokens: Tokens, config: CorpusConfig) -> tuple[Int64Array, Signatures]:
     """Return the number of shingles of documents, and their signatures."""
     shingles = find_shingles(tokens, config.shingle)
-    counts = np.diff(shingles.offsets)
+    counts = shingles.offsets[1:] - shingles.offsets[:-1]
     if config.is_exact:
         common = config.common or NO_COMMON
         return counts, smallest_values(shingles.hashes, shingles.offsets, config.threshold, common)
@@ -102,10 +102,16 @@ def _counts_and_signatures(tokens: Tokens, config: CorpusConfig) -> tuple[Int64A
 
 
 def buckets_of(signatures: Signatures, config: CorpusConfig) -> Buckets:
-    """Return the buckets of signatures: of an exact corpus, the signatures themselves."""
-    if config.banding is None:
+    """Return the buckets of documents; a document with an empty signature has none.
+
+    The buckets of an exact corpus are the signatures themselves.
+    """
+    banding = config.banding
+    if banding is None:
         return signatures
-    return band_buckets.buckets_of(signatures, config.num_hashes, config.banding)
+    matrix = signatures.values.reshape(-1, config.num_hashes)
+    offsets = signatures.offsets // config.num_hashes * banding.bands
+    return Ragged(band_buckets.buckets(matrix, banding).ravel(), offsets)
 
 
 def signature(text: str, config: CorpusConfig) -> Int16Array | Int32Array:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
 
 from textsim_db.db.engine import autocommit, transaction
@@ -22,7 +22,7 @@ from textsim_db.write.detect_changes import ADDED, REPLACED
 _KINDS = {ADDED: "missing", REPLACED: "different"}
 
 
-def drift(store: Store) -> Iterator[Drift]:
+def drift(store: Store) -> Generator[Drift, None, None]:
     """Yield the documents of a corpus that differ from its tables; writes no document."""
     for source in sources.dropped(store):
         yield from (Drift(key, "surplus") for key in document_keys(store, source))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import NamedTuple
 
 import numpy as np
@@ -67,8 +68,7 @@ def is_null(value: object) -> bool:
 
 def concatenate(texts: Sequence[bytes]) -> Utf8:
     """Return the texts as one array of bytes with offsets."""
-    offsets = np.zeros(len(texts) + 1, np.int64)
-    np.cumsum(np.fromiter(map(len, texts), np.int64, len(texts)), out=offsets[1:])
+    offsets = np.array(list(accumulate(map(len, texts), initial=0)), np.int64)
     data = np.frombuffer(b"".join((*texts, bytes(PADDING))), np.uint8)
     return Utf8(data[:-PADDING], offsets)
 
