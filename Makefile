@@ -9,13 +9,14 @@ TESTS ?= tests
 # In order of their names: those of units are short, and last, so that no process waits for another.
 PARALLEL := -n auto --dist loadfile --no-loadscope-reorder
 
-.PHONY: help demo test test-all test-postgres soak soak-crash soak-clients soak-tests soak-fuzz soak-short soak-long soak-week check format benchmark beside-peers beside-checkout scale figures docs clean
+.PHONY: help demo test test-more test-postgres soak soak-crash soak-clients soak-tests soak-fuzz soak-short soak-long soak-week check format benchmark beside-peers beside-checkout scale figures docs clean
 
 help:
 	@echo 'make demo       index the Python standard library and list its near-duplicates; the first time takes'
 	@echo '                three to four minutes, to install everything and to compile the kernels'
 	@echo 'make test       run the tests (one part of them: make test TESTS=tests/unit)'
-	@echo 'make test-all   run all of them on every PostgreSQL that comes with the package'
+	@echo 'make test-more  run the tests that make test leaves out: the older PostgreSQL, kills, hostile'
+	@echo '                inputs, all combinations of cases, and others that take long'
 	@echo 'make test-postgres PG_BIN=/usr/lib/postgresql/15/bin   run them on a server of these programs'
 	@echo 'make soak       the long tests one after another, some two and a half hours (one of them: make'
 	@echo '                soak-crash, soak-clients, soak-tests, soak-fuzz, soak-long, soak-week; soak-short is five'
@@ -36,8 +37,8 @@ demo: .venv/.run
 test: .venv/.dev
 	$(BIN)/python -m pytest $(PARALLEL) $(TESTS)
 
-test-all: .venv/.dev
-	$(BIN)/python -m pytest $(PARALLEL) --every-server $(TESTS)
+test-more: .venv/.dev
+	$(BIN)/python -m pytest $(PARALLEL) --more $(TESTS)
 
 test-postgres: .venv/.dev
 	$(BIN)/python -m tests.own_postgres '$(PG_BIN)' $(PARALLEL) $(TESTS)

@@ -78,6 +78,7 @@ def run_homeless(package: Path, *arguments: str, text: str = "") -> tuple[int, s
     return result.returncode, result.stdout, result.stderr
 
 
+@pytest.mark.more
 def test_commands_work_if_no_cache_can_be_written(package: Path, database_url: str) -> None:
     address = ("--database-url", database_url)
     document = '{"id": "one", "text": "the words of a document"}\n'
