@@ -13,7 +13,7 @@ import pytest
 import textsim_db
 from tests.support.forking import run_script
 
-pytestmark = pytest.mark.one_server
+pytestmark = [pytest.mark.one_server, pytest.mark.more]
 
 WARNING = "compiled kernels cannot be cached, so every process compiles them again"
 
@@ -78,7 +78,6 @@ def run_homeless(package: Path, *arguments: str, text: str = "") -> tuple[int, s
     return result.returncode, result.stdout, result.stderr
 
 
-@pytest.mark.more
 def test_commands_work_if_no_cache_can_be_written(package: Path, database_url: str) -> None:
     address = ("--database-url", database_url)
     document = '{"id": "one", "text": "the words of a document"}\n'
