@@ -6,16 +6,17 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 p
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet install --constraint constraints.txt
 TESTS ?= tests
-# In order of their names: those of units are short, and last, so that no process waits for another.
-PARALLEL := -n auto --dist loadfile --no-loadscope-reorder
+# A process that has no more tests takes half of those that wait for another process.
+PARALLEL := -n auto --dist worksteal
 
-.PHONY: help demo test test-all test-postgres soak soak-crash soak-clients soak-tests soak-fuzz soak-short soak-long soak-week check format benchmark beside-peers beside-checkout scale figures docs clean
+.PHONY: help demo test test-more test-postgres soak soak-crash soak-clients soak-tests soak-fuzz soak-short soak-long soak-week check format benchmark beside-peers beside-checkout scale figures outputs docs clean
 
 help:
 	@echo 'make demo       index the Python standard library and list its near-duplicates; the first time takes'
 	@echo '                three to four minutes, to install everything and to compile the kernels'
 	@echo 'make test       run the tests (one part of them: make test TESTS=tests/unit)'
-	@echo 'make test-all   run all of them on every PostgreSQL that comes with the package'
+	@echo 'make test-more  run the tests that make test leaves out: the older PostgreSQL, kills, hostile'
+	@echo '                inputs, all combinations of cases, and others that take long'
 	@echo 'make test-postgres PG_BIN=/usr/lib/postgresql/15/bin   run them on a server of these programs'
 	@echo 'make soak       the long tests one after another, some two and a half hours (one of them: make'
 	@echo '                soak-crash, soak-clients, soak-tests, soak-fuzz, soak-long, soak-week; soak-short is five'
@@ -27,6 +28,7 @@ help:
 	@echo 'make beside-checkout OTHER=/tmp/older   measure it beside another checkout of the project'
 	@echo 'make scale      measure how a corpus grows to 10,000,000 documents: half an hour, 55 GB of disk'
 	@echo 'make figures    write the figures that benchmarks recorded into the README and the docs'
+	@echo 'make outputs    write every generated page and every output that a page shows; it takes ten minutes'
 	@echo 'make docs       build the documentation into site/; read it with python -m http.server -d site'
 	@echo 'make clean      remove .venv and what was compiled'
 
@@ -36,8 +38,8 @@ demo: .venv/.run
 test: .venv/.dev
 	$(BIN)/python -m pytest $(PARALLEL) $(TESTS)
 
-test-all: .venv/.dev
-	$(BIN)/python -m pytest $(PARALLEL) --every-server $(TESTS)
+test-more: .venv/.dev
+	$(BIN)/python -m pytest $(PARALLEL) --more $(TESTS)
 
 test-postgres: .venv/.dev
 	$(BIN)/python -m tests.own_postgres '$(PG_BIN)' $(PARALLEL) $(TESTS)
@@ -92,6 +94,11 @@ scale: .venv/.run
 
 figures: .venv/.dev
 	$(BIN)/python -m scripts.figures
+
+# Outputs come last: the pages that they are written into may have new figures.
+outputs: figures
+	$(BIN)/python -m scripts.write_reference
+	$(BIN)/python -m tests.docs.write_outputs
 
 # The variable silences an advertisement of Material for MkDocs.
 docs: .venv/.dev

@@ -1,10 +1,12 @@
 """The servers that the tests run on, and one database for each test.
 
-Tests that use a database run on the embedded PostgreSQL 16 and on 18. `--postgres` chooses one of
-them, and `--postgres-image` names an image for Docker. TEXTSIM_TEST_DATABASE_URL names any other
-server; its role must be allowed to create databases. Tests marked one_server run on the newest server
-only: the tests of the command line, of recall, and of code that runs in Python. With `--every-server`
-they run on all servers. Tests marked long run only with `--long`, which `make soak` uses.
+Tests that use a database run on the newest embedded PostgreSQL. `--postgres` chooses another version,
+and `--postgres-image` names an image for Docker. TEXTSIM_TEST_DATABASE_URL names any other server; its
+role must be allowed to create databases.
+
+`--more` runs what a plain run leaves out: the tests marked more, and the tests of SQL on the older
+server. Tests marked one_server are left out there, because their code runs in Python. Tests marked long
+run only with `--long`, which `make soak` uses.
 """
 
 from __future__ import annotations
@@ -64,11 +66,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         type=int,
         action="append",
         choices=EMBEDDED_VERSIONS,
-        help="run on this version of the embedded PostgreSQL; may be repeated (default: all)",
+        help="run on this version of the embedded PostgreSQL; may be repeated (default: the newest)",
     )
     group.addoption("--postgres-image", help="run on this image, such as postgres:18, with Docker")
     group.addoption(
-        "--every-server", action="store_true", help="run tests marked one_server on all servers"
+        "--more", action="store_true", help="run only what a run without this option leaves out"
     )
     group.addoption("--long", action="store_true", help="run tests marked long as well")
     group.addoption("--seed", type=int, help="seed of the random tests (default: random, printed)")
@@ -93,10 +95,16 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out the tests marked long, unless --long is given."""
+    """Leave out the tests that the options do not ask for."""
     mark_repetitions(items)
-    if not config.getoption("--long"):
-        items[:] = [item for item in items if not item.get_closest_marker("long")]
+    items[:] = [item for item in items if _is_asked_for(item)]
+
+
+def _is_asked_for(item: pytest.Item) -> bool:
+    if item.get_closest_marker("long"):
+        return bool(item.config.getoption("--long"))
+    is_more = item.get_closest_marker("more") is not None
+    return is_more == bool(item.config.getoption("--more"))
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -152,10 +160,13 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "server" in metafunc.fixturenames:
         names = _server_names(metafunc.config)
-        every = metafunc.config.getoption("--every-server")
-        if metafunc.definition.get_closest_marker("one_server") and not every:
-            names = names[-1:]
-        metafunc.parametrize("server", names, indirect=True, scope="session")
+        older = [] if metafunc.config.getoption("--postgres") else names[:-1]
+        servers = [pytest.param(name, marks=pytest.mark.more) for name in older]
+        if metafunc.definition.get_closest_marker("one_server"):
+            servers = []
+        metafunc.parametrize(
+            "server", [*servers, *names[len(older) :]], indirect=True, scope="session"
+        )
 
 
 @pytest.fixture(scope="session")

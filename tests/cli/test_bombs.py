@@ -139,6 +139,7 @@ Parts = list[tuple[bytes, int]]
             "",
             "from line 3 on: line 3 has more than 1,000,000 columns",
             id="200 million columns",
+            marks=pytest.mark.more,
         ),
         pytest.param(
             "csv",
@@ -153,6 +154,7 @@ Parts = list[tuple[bytes, int]]
             "",
             "the file is larger than 134,217,728 bytes, the limit for a text; split the file",
             id="a text of 4 GB",
+            marks=pytest.mark.more,
         ),
     ],
 )

@@ -39,6 +39,7 @@ def test_files(textsim: Textsim, tmp_path: Path) -> None:
     assert "cannot be written" in wrong.stderr
 
 
+@pytest.mark.more
 def test_standard_input_pipes_and_control_characters(tmp_path: Path) -> None:
     command = f'"{sys.executable}" -m textsim_db.cli compare'
     file = tmp_path / "a.txt"

@@ -108,6 +108,7 @@ def test_a_report_overwrites_neither_input_nor_output(textsim: Textsim) -> None:
         assert len(os.listdir()) == 4
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("what", ["INPUT", "OUTPUT"])
 def test_a_report_overwrites_no_standard_stream(
     database_url: str, tmp_path: Path, what: str
@@ -147,6 +148,7 @@ def test_a_full_disk(textsim: Textsim) -> None:
         assert stat.S_ISCHR(os.stat("full.jsonl").st_mode)
 
 
+@pytest.mark.more
 def test_a_full_disk_behind_standard_output(database_url: str, tmp_path: Path) -> None:
     if not Path("/dev/full").exists():
         pytest.skip("no /dev/full here")
@@ -171,6 +173,7 @@ def test_reports_of_keys_with_lone_surrogates(textsim: Textsim) -> None:
     assert json.loads(Path("r.jsonl").read_text())["removed"][0]["key"] == "\ud801"
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("how", sample([signal.SIGINT, signal.SIGKILL], 2))
 def test_an_interrupted_process_leaves_no_output(
     textsim: Textsim, database_url: str, how: signal.Signals

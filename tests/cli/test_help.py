@@ -126,6 +126,7 @@ def test_version() -> None:
     assert result.stdout == f"textsim-db {textsim_db.__version__}\n"
 
 
+@pytest.mark.more
 def test_demo_twice(textsim: Textsim) -> None:
     for _ in range(2):
         result = textsim("demo")

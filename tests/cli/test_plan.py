@@ -118,6 +118,7 @@ def test_plots(textsim: Textsim, suffix: str) -> None:
     assert start.startswith({"svg": b"<?xml", "png": b"\x89PNG"}[suffix])
 
 
+@pytest.mark.more
 def test_plots_are_drawn_even_if_nobody_reads_the_output(
     textsim: Textsim, database_url: str
 ) -> None:

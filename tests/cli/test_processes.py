@@ -20,13 +20,11 @@ from tests.support.sampling import sample
 pytestmark = pytest.mark.one_server
 
 
-def test_wrong_usage() -> None:
+def test_wrong_usage(textsim: Textsim) -> None:
     for args in (["bogus"], ["index"], ["query"], ["--bogus"], ["corpus", "create"]):
-        with process(*args) as started:
-            output, messages = started.communicate()
-        assert started.returncode == 2
-        assert output == ""
-        assert "Usage: textsim" in messages
+        result = textsim(*args, status=2)
+        assert result.stdout == ""
+        assert "Usage: textsim" in result.stderr
 
 
 def test_results_and_messages_are_apart(news: Textsim, database_url: str) -> None:
@@ -52,6 +50,7 @@ def test_an_encoding_that_lacks_the_characters(textsim: Textsim, database_url: s
         assert messages == ""
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("form", sample(["jsonl", "csv"], 2))
 def test_a_reader_that_closes_the_pipe(form: str, textsim: Textsim, database_url: str) -> None:
     lines = (json.dumps({"id": i, "text": "the same few words"}) for i in range(500))
@@ -80,6 +79,7 @@ def test_interrupt(database_url: str) -> None:
     )
 
 
+@pytest.mark.more
 def test_a_gzip_file_on_standard_input(textsim: Textsim, database_url: str) -> None:
     packed = Path("packed")
     for command, content in (
@@ -95,6 +95,7 @@ def test_a_gzip_file_on_standard_input(textsim: Textsim, database_url: str) -> N
     assert json.loads(output) == {"similarity": 1.0, "estimate": 1.0, "key": "a"}
 
 
+@pytest.mark.more
 def test_a_connection_that_was_cut_is_replaced(database_url: str) -> None:
     with process("index", "c", "-", "--create", url=database_url) as started:
         give_first_document(database_url, "c", started)

@@ -9,7 +9,7 @@ import pytest
 from tests.crash.runner import crash, table
 from tests.support.embedded import server_folder
 
-pytestmark = pytest.mark.one_server
+pytestmark = [pytest.mark.one_server, pytest.mark.more]
 
 
 @pytest.mark.skipif(

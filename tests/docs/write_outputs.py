@@ -2,8 +2,8 @@
 
     python -m tests.docs.write_outputs README.md docs/quick-start.md
 
-An output that still matches stays as it is, with its `...`. To show the output of a block of Python or
-SQL, write an empty ```text block below it first.
+Without arguments it runs all pages. An output that still matches stays as it is, with its `...`. To show
+the output of a block of Python or SQL, write an empty ```text block below it first.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ import tempfile
 from pathlib import Path
 
 from tests.docs.outputs import merge_outputs, output_matches, tidy
-from tests.docs.page import Snippet, place, read_snippets
+from tests.docs.page import PAGES, Snippet, place, read_snippets
 from tests.docs.session import SnippetFailed, page_session
 from tests.support.servers import Server, start_embedded
 from textsim_db.db import embedded_server
 
 
 def main() -> int:
-    """Rewrite the pages named; the exit status is 1 if a snippet failed."""
+    """Rewrite the named pages, by default all; the exit status is 1 if a snippet failed."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("page", nargs="+", type=Path)
+    parser.add_argument("page", nargs="*", type=Path, default=PAGES)
     pages = parser.parse_args().page
     with tempfile.TemporaryDirectory(prefix="ts-", ignore_cleanup_errors=True) as folder:
         Path(folder).chmod(0o755)  # the embedded server of root runs as another user

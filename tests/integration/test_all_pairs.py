@@ -57,6 +57,7 @@ def expected_pairs(corpus: ts.Corpus, texts: dict[str, str]) -> Pairs:
     return [pair for pair in values if pair[2] >= THRESHOLD]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("large", [10**9, 40, 4])
 @pytest.mark.parametrize("most", [10**9, 3_000, 200])
 def test_every_pair_is_listed_once(

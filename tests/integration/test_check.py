@@ -21,7 +21,7 @@ A = "(SELECT id FROM textsim.document_1 WHERE key = 'a')"
 FIRST = f"(SELECT min(bucket) FROM textsim.band_1 WHERE document_id = {A})"
 
 
-@pytest.fixture(params=["word:3", "char:5"])
+@pytest.fixture(params=["word:3", pytest.param("char:5", marks=pytest.mark.more)])
 def corpus(corpus_db: ts.Database, request: pytest.FixtureRequest) -> ts.Corpus:
     corpus = corpus_db.create_corpus("news", request.param)
     corpus.add_many(TEXTS.items())

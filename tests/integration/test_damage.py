@@ -18,6 +18,7 @@ from psycopg import sql
 import textsim_db as ts
 from tests.support.commands import Textsim
 from tests.support.connections import Connection
+from tests.support.sampling import sample
 from tests.support.servers import Server, database_of
 from textsim_db.read import catalog_integrity, statements
 
@@ -176,6 +177,7 @@ def _damages(kind: str, name: str) -> list[str]:
     return [text.replace("{}", name) for text in DAMAGES_OF_KIND[kind]]
 
 
+@pytest.mark.more
 def test_every_object_of_the_schema_is_watched(connection: Connection) -> None:
     objects = connection.execute(
         "SELECT kind, name FROM textsim.installed ORDER BY 1, 2"
@@ -198,31 +200,31 @@ def test_every_object_of_the_schema_is_watched(connection: Connection) -> None:
     assert missed == []
 
 
-@pytest.mark.parametrize(
-    "statement",
-    [
-        "DROP FUNCTION textsim._catalog() CASCADE",
-        "CREATE OR REPLACE FUNCTION textsim._catalog() RETURNS SETOF textsim.installed "
-        "LANGUAGE sql AS 'SELECT * FROM textsim.installed LIMIT 0'",
-        "DROP FUNCTION textsim.matches",
-        "CREATE OR REPLACE FUNCTION textsim._wake() RETURNS void LANGUAGE sql AS ''",
-        "ALTER FUNCTION textsim._enqueue SECURITY DEFINER",
-        "GRANT EXECUTE ON FUNCTION textsim._release_source TO PUBLIC",
-        "DROP VIEW textsim.sources",
-        "DROP INDEX textsim.pending_failed",
-        "DROP SEQUENCE textsim.last_notice",
-        "ALTER TABLE textsim.word DROP CONSTRAINT word_hash_check",
-        "ALTER TABLE textsim.word DROP CONSTRAINT word_hash_key CASCADE",
-        "ALTER TABLE textsim.corpus ALTER COLUMN seed DROP NOT NULL",
-        "ALTER TABLE textsim.pending ALTER COLUMN tries DROP DEFAULT",
-        "ALTER TABLE textsim.source SET UNLOGGED",
-        "ALTER TABLE textsim.word ENABLE ROW LEVEL SECURITY",
-        "DROP TABLE textsim.common",
-        "ALTER SEQUENCE textsim.word_id_seq RESTART WITH 3",
-        "ALTER SEQUENCE textsim.corpus_id_seq RESTART",
-        "ALTER SEQUENCE textsim.source_id_seq RESTART",
-    ],
-)
+WRONG_SCHEMAS = [
+    "DROP FUNCTION textsim._catalog() CASCADE",
+    "CREATE OR REPLACE FUNCTION textsim._catalog() RETURNS SETOF textsim.installed "
+    "LANGUAGE sql AS 'SELECT * FROM textsim.installed LIMIT 0'",
+    "DROP FUNCTION textsim.matches",
+    "CREATE OR REPLACE FUNCTION textsim._wake() RETURNS void LANGUAGE sql AS ''",
+    "ALTER FUNCTION textsim._enqueue SECURITY DEFINER",
+    "GRANT EXECUTE ON FUNCTION textsim._release_source TO PUBLIC",
+    "DROP VIEW textsim.sources",
+    "DROP INDEX textsim.pending_failed",
+    "DROP SEQUENCE textsim.last_notice",
+    "ALTER TABLE textsim.word DROP CONSTRAINT word_hash_check",
+    "ALTER TABLE textsim.word DROP CONSTRAINT word_hash_key CASCADE",
+    "ALTER TABLE textsim.corpus ALTER COLUMN seed DROP NOT NULL",
+    "ALTER TABLE textsim.pending ALTER COLUMN tries DROP DEFAULT",
+    "ALTER TABLE textsim.source SET UNLOGGED",
+    "ALTER TABLE textsim.word ENABLE ROW LEVEL SECURITY",
+    "DROP TABLE textsim.common",
+    "ALTER SEQUENCE textsim.word_id_seq RESTART WITH 3",
+    "ALTER SEQUENCE textsim.corpus_id_seq RESTART",
+    "ALTER SEQUENCE textsim.source_id_seq RESTART",
+]
+
+
+@pytest.mark.parametrize("statement", sample(WRONG_SCHEMAS, 4, "more"))
 def test_the_way_out_mends_the_schema(textsim: Textsim, database_url: str, statement: str) -> None:
     damage(database_url, statement)
     assert any(each.remedy for each in doctor(textsim)), "doctor finds it"
@@ -254,7 +256,7 @@ def _objects(connection: Connection, corpus: str) -> list[tuple[str, str]]:
     ).fetchall()
 
 
-@pytest.mark.parametrize("number", range(9))
+@pytest.mark.parametrize("number", sample(range(9), 3, "more"))
 def test_every_object_of_a_corpus_is_watched(
     connection: Connection, textsim: Textsim, database_url: str, number: int
 ) -> None:
@@ -313,7 +315,8 @@ CHANGES = {
 
 
 @pytest.mark.parametrize(
-    ("place", "statement"), [(place, each) for place, all_ in CHANGES.items() for each in all_]
+    ("place", "statement"),
+    sample([(place, each) for place, all_ in CHANGES.items() for each in all_], 4, "more"),
 )
 def test_the_way_out_mends_a_corpus(
     textsim: Textsim, database_url: str, place: str, statement: str
@@ -359,7 +362,7 @@ SETTINGS = {
 }
 
 
-@pytest.mark.parametrize("setting", SETTINGS)
+@pytest.mark.parametrize("setting", sample(SETTINGS, 4, "more"))
 def test_a_changed_setting_is_found(textsim: Textsim, database_url: str, setting: str) -> None:
     value = SETTINGS[setting]
     change = f"{setting} = {value}"
@@ -452,7 +455,7 @@ ROWS = [
 ]
 
 
-@pytest.mark.parametrize(("statement", "place"), ROWS, ids=[row[0][:60] for row in ROWS])
+@pytest.mark.parametrize(("statement", "place"), sample(ROWS, 4, "more"))
 def test_damaged_rows_are_found_and_mended(
     textsim: Textsim, database_url: str, statement: str, place: str
 ) -> None:

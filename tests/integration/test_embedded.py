@@ -94,6 +94,7 @@ def test_a_server_is_started_joined_and_stopped(folder: Path, version: int) -> N
     assert not embedded_server.stop(folder, version)
 
 
+@pytest.mark.more
 def test_stop_waits_until_all_processes_of_the_server_have_ended(folder: Path) -> None:
     embedded_server.start(folder)
     cluster = folder / f"postgresql-{VERSION}"
@@ -126,6 +127,7 @@ def test_two_processes_share_one_server(folder: Path) -> None:
     )
 
 
+@pytest.mark.more
 def test_processes_that_start_the_server_at_once_share_it(folder: Path) -> None:
     starting = [
         subprocess.Popen(
@@ -189,6 +191,7 @@ def test_a_client_reports_a_killed_server(folder: Path) -> None:
     check_documents(len(texts))
 
 
+@pytest.mark.more
 def test_documents_survive_a_kill_of_all_processes(folder: Path) -> None:
     add_documents(100)
     process = postmaster(folder)
@@ -201,6 +204,7 @@ def test_documents_survive_a_kill_of_all_processes(folder: Path) -> None:
     check_documents(100)
 
 
+@pytest.mark.more
 def test_an_unfinished_initdb_is_repeated(folder: Path) -> None:
     cluster = folder / f"postgresql-{VERSION}"
     (cluster / "base" / "1").mkdir(parents=True)
@@ -210,6 +214,7 @@ def test_an_unfinished_initdb_is_repeated(folder: Path) -> None:
     check_documents(10)
 
 
+@pytest.mark.more
 def test_a_killed_initdb_is_repeated(folder: Path) -> None:
     starting = subprocess.Popen(
         [sys.executable, "-c", START, folder], cwd=ROOT, start_new_session=True

@@ -13,7 +13,7 @@ import pytest
 import textsim_db
 from tests.support.forking import run_script
 
-pytestmark = pytest.mark.one_server
+pytestmark = [pytest.mark.one_server, pytest.mark.more]
 
 WARNING = "compiled kernels cannot be cached, so every process compiles them again"
 

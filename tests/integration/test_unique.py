@@ -12,6 +12,7 @@ import pytest
 
 import textsim_db as ts
 from tests.support.connections import Connection
+from tests.support.sampling import sample
 from tests.support.threads import in_thread
 from tests.support.waiting import CLIENT_WAITS_FOR_A_LOCK, wait_until
 from textsim_db.results import Twin
@@ -30,7 +31,8 @@ def unique_corpus(db: ts.Database, **settings: Any) -> ts.Corpus:
 
 
 @pytest.fixture(
-    params=[{}, {"recall": 0.95}, {"shingle": "char:5"}], ids=["exact", "bands", "char"]
+    params=sample([{}, {"recall": 0.95}, {"shingle": "char:5"}], 3, "more"),
+    ids=["exact", "bands", "char"],
 )
 def titles(request: pytest.FixtureRequest, db: ts.Database) -> ts.Corpus:
     return unique_corpus(db, **request.param)

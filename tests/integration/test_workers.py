@@ -96,42 +96,31 @@ def test_changes_of_killed_workers_are_indexed(
     assert stored_forms(connection) == expected_forms(connection, "t")
 
 
-def test_a_worker_skips_a_locked_table(
-    db: ts.Database,
-    corpus: ts.Corpus,
-    connection: Connection,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(source_rows, "READING_PATIENCE", "100ms")
-    make_table(connection)
-    corpus.attach("t", "id", "body")
-    other = db.create_corpus("other")
-    connection.execute("CREATE TABLE fine (id int PRIMARY KEY, body text)")
-    other.attach("fine", "id", "body")
-    connection.execute("INSERT INTO t SELECT i, 'row ' || i FROM generate_series(100, 200) i")
-    with psycopg.connect(db.url) as holder, running_worker(db, lease=3):
-        holder.execute("LOCK TABLE t")
-        wait_until(connection, CLIENT_WAITS_FOR_A_LOCK)
-        connection.execute("INSERT INTO fine VALUES (1, 'goes on')")
-        wait_for(lambda: len(other))
-        assert len(corpus) == 5
-        holder.rollback()
-        wait_for(lambda: len(corpus) == 106)
-    index_all_pending(db, corpus)
-
-
-def test_waiting_for_a_locked_table_does_not_count_as_a_try(
-    db: ts.Database,
-    corpus: ts.Corpus,
-    connection: Connection,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    """A worker claims the changes often, and none of them is set aside."""
+@pytest.fixture
+def holder(
+    db: ts.Database, corpus: ts.Corpus, connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Connection]:
+    """A connection that holds a lock of the attached table t, whose log has changes."""
     monkeypatch.setattr(source_rows, "READING_PATIENCE", "10ms")
     make_table(connection)
     corpus.attach("t", "id", "body")
     connection.execute("INSERT INTO t SELECT i, 'row ' || i FROM generate_series(100, 200) i")
+    with psycopg.connect(db.url) as holder:
+        holder.execute("LOCK TABLE t")
+        yield holder
+
+
+def test_a_worker_skips_a_locked_table(
+    db: ts.Database,
+    corpus: ts.Corpus,
+    connection: Connection,
+    holder: Connection,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A worker claims the changes of the table often, and sets none of them aside."""
+    other = db.create_corpus("other")
+    connection.execute("CREATE TABLE fine (id int PRIMARY KEY, body text)")
+    other.attach("fine", "id", "body")
     claims = 0
     cut = RowPiece.cut
 
@@ -141,37 +130,30 @@ def test_waiting_for_a_locked_table_does_not_count_as_a_try(
         return cut(piece)
 
     monkeypatch.setattr(RowPiece, "cut", count_claims)
-    with psycopg.connect(db.url) as holder:
-        holder.execute("LOCK TABLE t")
-        with running_worker(db, lease=0.05):
-            wait_for(lambda: claims > 2 * FAIL_TRIES)
-            holder.rollback()
-            wait_for(lambda: len(corpus) == 106)
+    with running_worker(db, lease=0.05):
+        wait_for(lambda: claims > FAIL_TRIES)
+        connection.execute("INSERT INTO fine VALUES (1, 'goes on')")
+        wait_for(lambda: len(other))
+        wait_for(lambda: claims > 2 * FAIL_TRIES)
+        assert len(corpus) == 5
+        holder.rollback()
+        wait_for(lambda: len(corpus) == 106)
     assert corpus.failures() == []
     index_all_pending(db, corpus)
 
 
 def test_the_changes_of_a_locked_table_are_soon_tried_again(
-    db: ts.Database,
-    corpus: ts.Corpus,
-    connection: Connection,
-    monkeypatch: pytest.MonkeyPatch,
+    db: ts.Database, corpus: ts.Corpus, connection: Connection, holder: Connection
 ) -> None:
     """They do not wait until the lease is over, here an hour."""
-    monkeypatch.setattr(source_rows, "READING_PATIENCE", "10ms")
-    make_table(connection)
-    corpus.attach("t", "id", "body")
-    connection.execute("INSERT INTO t VALUES (100, 'a new row')")
-    with psycopg.connect(db.url) as holder:
-        holder.execute("LOCK TABLE t")
-        with running_worker(db, lease=3600):
-            wait_until(
-                connection,
-                b"SELECT FROM textsim.pending WHERE tries = 0 "
-                b"AND lease_until BETWEEN clock_timestamp() AND clock_timestamp() + '10 s'",
-            )
-            holder.rollback()
-            wait_for(lambda: "100" in corpus)
+    with running_worker(db, lease=3600):
+        wait_until(
+            connection,
+            b"SELECT FROM textsim.pending WHERE tries = 0 "
+            b"AND lease_until BETWEEN clock_timestamp() AND clock_timestamp() + '10 s'",
+        )
+        holder.rollback()
+        wait_for(lambda: "100" in corpus)
 
 
 def test_a_worker_skips_a_table_with_a_locked_partition(

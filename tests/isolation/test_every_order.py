@@ -19,7 +19,7 @@ from textsim_db.db.store import Store
 from textsim_db.write import bulk_load, write_batch
 from textsim_db.write.prepared_batch import prepare
 
-pytestmark = pytest.mark.one_server
+pytestmark = [pytest.mark.one_server, pytest.mark.more]
 
 RC, RR = Isolation.READ_COMMITTED, Isolation.REPEATABLE_READ
 # Errors that another transaction may cause: the client must repeat the transaction.

@@ -20,35 +20,21 @@ pytestmark = pytest.mark.one_server
 
 
 @LEVELS
-def test_add_many_waits_for_an_add_that_commits(
+@pytest.mark.parametrize(("ends", "counts"), [("commit", (0, 1, 0)), ("rollback", (1, 0, 0))])
+def test_add_many_waits_for_an_add(
     db: ts.Database,
     corpus: ts.Corpus,
     make_client: Clients,
     connection: Connection,
     level: Isolation,
+    ends: str,
+    counts: tuple[int, int, int],
 ) -> None:
     a, b = make_client("a", level), make_client("b")
     a.does(a.sql(ADD, "k", "from SQL"))
     b.waits(add_many_step(b, ("k", "from Python")))
-    a.commit()
-    assert report_counts(b.end()) == (0, 1, 0)
-    assert stored_forms(connection) == {"k": "from python"}
-    index_all_pending(db, corpus)
-
-
-@LEVELS
-def test_add_many_waits_for_an_add_that_rolls_back(
-    db: ts.Database,
-    corpus: ts.Corpus,
-    make_client: Clients,
-    connection: Connection,
-    level: Isolation,
-) -> None:
-    a, b = make_client("a", level), make_client("b")
-    a.does(a.sql(ADD, "k", "from SQL"))
-    b.waits(add_many_step(b, ("k", "from Python")))
-    a.rollback()
-    assert report_counts(b.end()) == (1, 0, 0)
+    getattr(a, ends)()
+    assert report_counts(b.end()) == counts
     assert stored_forms(connection) == {"k": "from python"}
     index_all_pending(db, corpus)
 

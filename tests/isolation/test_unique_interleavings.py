@@ -23,7 +23,7 @@ WHERE locktype = 'advisory' AND classid <> hashtext('textsim-db unique corpus'):
 """
 
 
-@pytest.fixture(params=[1.0, 0.95], ids=["exact", "bands"])
+@pytest.fixture(params=[1.0, pytest.param(0.95, marks=pytest.mark.more)], ids=["exact", "bands"])
 def corpus(db: ts.Database, request: pytest.FixtureRequest) -> ts.Corpus:
     return db.create_corpus("c", "word:2", threshold=0.7, recall=request.param, unique=True)
 

@@ -10,8 +10,8 @@ import random
 from collections import Counter
 from functools import cache
 from pathlib import Path
+from typing import Any
 
-import nltk
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
@@ -22,7 +22,9 @@ from sklearn.metrics import pairwise
 from textsim_db import measures
 from textsim_db.measures import words
 
-PAIRS = 10_000
+pytestmark = pytest.mark.more
+
+PAIRS = 2000
 DATA = Path(__file__).parents[2].parent / "shared" / "data"
 CORPORA = ["arxiv", "arxiv_revisions", "licences", "articles", "scripture", "languages"]
 Pair = tuple[list[str], list[str]]
@@ -65,6 +67,14 @@ def pairs(request: pytest.FixtureRequest, rng: random.Random) -> list[Pair]:
     return random_pairs(rng) if request.param == "random" else real_pairs(request.param)
 
 
+@pytest.fixture
+def nltk() -> Any:
+    """NLTK, whose import takes seconds; a run without these tests does not import it."""
+    import nltk
+
+    return nltk
+
+
 def test_measures_of_counts_equal_scikit_learn(pairs: list[Pair]) -> None:
     rows = rows_of(pairs)
     euclidean = [measures.euclidean(a, b) for a, b in pairs]
@@ -97,7 +107,7 @@ def test_measures_of_counts_equal_scipy(pairs: list[Pair]) -> None:
         assert measures.jaccard_of_counts(a, b) == pytest.approx(expected, abs=1e-12)
 
 
-def test_measures_of_sets_equal_nltk_and_scipy(pairs: list[Pair]) -> None:
+def test_measures_of_sets_equal_nltk_and_scipy(pairs: list[Pair], nltk: Any) -> None:
     for a, b in pairs:
         set_a, set_b = set(a), set(b)
         if not set_a | set_b:
@@ -124,7 +134,7 @@ def test_measures_of_sets_equal_nltk_and_scipy(pairs: list[Pair]) -> None:
             assert value == pytest.approx(expected, abs=1e-12)
 
 
-def test_edit_distances_equal_nltk(pairs: list[Pair], rng: random.Random) -> None:
+def test_edit_distances_equal_nltk(pairs: list[Pair], rng: random.Random, nltk: Any) -> None:
     short = [(a[:12], b[:12]) for a, b in pairs]
     for a, b in short:
         assert measures.levenshtein(a, b) == nltk.edit_distance(a, b)

@@ -266,6 +266,7 @@ def servers() -> Iterator[dict[int, Server]]:
         yield servers_by_version
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("form", FORMATS)
 @pytest.mark.parametrize(
     ("old", "new"),

@@ -17,6 +17,8 @@ from textsim_db.db.stored_corpus import load
 from textsim_db.read import statements
 from textsim_db.text.shingles import shingles
 
+pytestmark = pytest.mark.more
+
 DOCUMENTS = 20_000
 FAMILY = 5
 Node = dict[str, Any]
@@ -234,7 +236,9 @@ def test_candidate_pairs_of_a_few_documents_read_few_pages(
             assert pages(plan) <= most, f"{pages(plan)} pages read, at most {most}: {shown}"
             if "candidate p" in statement or "candidate W" in statement:
                 assert not any(name.startswith("Seq Scan band") for name in scans(plan)), shown
-        plan, shown = explain_statement(connection, "SELECT * FROM candidate")
+        row = connection.execute("EXPLAIN (FORMAT JSON) SELECT * FROM candidate").fetchone()
+        assert row is not None
+        plan, shown = row[0][0]["Plan"], str(row)
         true_count = 2 * len(listed)
         assert true_count / 50 < plan["Plan Rows"] < true_count * 10, (
             f"{plan['Plan Rows']} of {true_count}: {shown}"

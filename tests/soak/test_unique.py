@@ -7,7 +7,7 @@ import pytest
 import textsim_db as ts
 from tests.soak.unique import soak
 
-pytestmark = pytest.mark.one_server
+pytestmark = [pytest.mark.one_server, pytest.mark.more]
 
 ROUNDS = 3
 

@@ -15,6 +15,8 @@ from pyspark.sql import functions as F  # noqa: N812
 from textsim_db.errors import ConfigurationError
 from textsim_db.spark import find_candidates
 
+pytestmark = pytest.mark.more
+
 
 @pytest.mark.parametrize(
     ("arguments", "message"),

@@ -17,7 +17,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from textsim_db.errors import ConfigurationError
 from textsim_db.spark import candidates as engine
 
-pytestmark = pytest.mark.one_server
+pytestmark = [pytest.mark.one_server, pytest.mark.more]
 
 SETTINGS: list[dict[str, Any]] = [
     {"threshold": 0.7},

@@ -34,7 +34,7 @@ from textsim_db.spark.write_task import Task, task_into_hidden
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-pytestmark = pytest.mark.one_server
+pytestmark = [pytest.mark.one_server, pytest.mark.more]
 
 COLUMNS = "id string, text string"
 MANY = [(f"k{i}", f"document {i} of many {i % 97} words") for i in range(24_000)]

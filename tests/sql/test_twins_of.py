@@ -11,6 +11,7 @@ from psycopg import errors as pg
 
 import textsim_db as ts
 from tests.support.connections import Connection, value
+from tests.support.sampling import sample
 from tests.support.sources import expected_forms, stored_forms
 
 COMMON = "one two three four five six seven eight nine ten"
@@ -22,7 +23,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
 Twins = list[tuple[str, str, float]]
 
 
-@pytest.fixture(params=SETTINGS)
+@pytest.fixture(params=["exact", pytest.param("bands", marks=pytest.mark.more)])
 def corpus(db: ts.Database, request: pytest.FixtureRequest) -> ts.Corpus:
     return db.create_corpus("c", "word:2", threshold=0.7, unique=True, **SETTINGS[request.param])
 
@@ -171,8 +172,10 @@ def random_text_of(rng: random.Random) -> str:
     return rng.choice(["", " ".join(words), " ".join(words), " ".join(words[: rng.randint(1, 12)])])
 
 
-@pytest.mark.parametrize("settings", SETTINGS)
-@pytest.mark.parametrize("shingle", ["word:1", "word:3", "word:4", "char:4"])
+@pytest.mark.parametrize(
+    ("settings", "shingle"),
+    [("exact", "word:3"), ("bands", "char:4"), ("exact", "word:1"), ("bands", "word:4")],
+)
 def test_it_decides_as_add_many(
     db: ts.Database,
     connection: Connection,
@@ -267,7 +270,7 @@ CALLS = "SELECT coalesce(sum(calls), 0) FROM pg_stat_xact_user_functions WHERE f
 
 @pytest.mark.usefixtures("table")
 @pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("is_analyzed", [False, True])
+@pytest.mark.parametrize("is_analyzed", sample([True, False], 2, "more"))
 def test_each_plan_calls_it_once(
     corpus: ts.Corpus, connection: Connection, form: str, is_analyzed: bool
 ) -> None:

@@ -19,7 +19,7 @@ TABLE = "CREATE TABLE t (id text PRIMARY KEY, email text UNIQUE, body text, othe
 Attach = Callable[..., None]
 
 
-@pytest.fixture(params=[1.0, 0.95], ids=["exact", "bands"])
+@pytest.fixture(params=[1.0, pytest.param(0.95, marks=pytest.mark.more)], ids=["exact", "bands"])
 def corpus(db: ts.Database, request: pytest.FixtureRequest) -> ts.Corpus:
     return db.create_corpus("c", "word:2", threshold=0.7, recall=request.param, unique=True)
 

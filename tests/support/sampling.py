@@ -1,4 +1,4 @@
-"""Every run tests a few of many parameters; long runs test all of them."""
+"""Every run tests a few of many parameters; `--more` or `--long` runs test all of them."""
 
 from __future__ import annotations
 
@@ -10,10 +10,16 @@ import pytest
 _PARAMETERS = type(pytest.param())
 
 
-def sample(values: Iterable[Any], every: int) -> list[Any]:
-    """Return a parameter for each value. Of every `every` values, all but the first are marked long."""
+def sample(values: Iterable[Any], every: int, mark: str = "long") -> list[Any]:
+    """Return a parameter for each value. Of every `every` values, all but the first have the mark.
+
+    A tuple is the values of several names.
+    """
     return [
-        pytest.param(value, marks=pytest.mark.long if number % every else ())
+        pytest.param(
+            *(value if isinstance(value, tuple) else (value,)),
+            marks=getattr(pytest.mark, mark) if number % every else (),
+        )
         for number, value in enumerate(values)
     ]
 
