@@ -56,7 +56,7 @@ BEGIN
     RETURN greatest(0, documents * coalesce(saved, 0));
 END $$;
 COMMENT ON FUNCTION textsim._saved_by_ids(textsim.corpus, bigint)
-    IS 'about how many bytes so many documents that are stored as text would save with ids of their words';
+    IS 'about how many bytes this number of documents, stored as text, would save with ids of their words';
 
 CREATE FUNCTION textsim._uncompared(corpus_id integer) RETURNS SETOF textsim.source
 LANGUAGE sql STABLE PARALLEL SAFE ROWS 1

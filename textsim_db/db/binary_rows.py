@@ -38,7 +38,7 @@ class Contents(NamedTuple):
 
 
 class Identities(NamedTuple):
-    """What tells rows of documents apart: (rows,) each."""
+    """The ids, keys, sources and languages of documents: (rows,) each."""
 
     ids: Int64Array
     keys: Sequence[bytes]

@@ -42,7 +42,7 @@ class Rules(NamedTuple):
     mode: str | None = None
     """queue or inline; None takes the mode that the corpus allows."""
     existing: str = Existing.REFUSE
-    """What happens if the corpus is unique and rows of the table match."""
+    """The treatment of rows that match, if the corpus is unique: refuse or keep."""
 
 
 def attach(store: Store, table: str, key: str, text: str, rules: Rules) -> int:
