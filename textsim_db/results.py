@@ -172,9 +172,9 @@ class Status(NamedTuple):
     - `is_estimate`: whether `pending` is an estimate. It is one while a table is compared with the
       corpus, and from a million changes on.
     - `problems`: the reasons why attached tables are not kept indexed, such as a disabled trigger.
-    - `as_text`: the documents that are stored as text. They are complete; a worker or `index_pending`
-      gives their words ids, which save room.
-    - `saved_by_ids`: about how many bytes the ids would save; None if over a million changes wait.
+    - `as_text`: the documents in the log that are stored as text. They are complete; a worker or
+      `index_pending` gives their words ids, which save room. Removed documents may count too.
+    - `saved_by_ids`: about how many bytes the ids would save.
     """
 
     indexed: int
@@ -184,7 +184,7 @@ class Status(NamedTuple):
     is_estimate: bool
     problems: list[str]
     as_text: int
-    saved_by_ids: int | None
+    saved_by_ids: int
 
 
 class Activity(NamedTuple):

@@ -56,7 +56,7 @@ BEGIN
     RETURN greatest(0, documents * coalesce(saved, 0));
 END $$;
 COMMENT ON FUNCTION textsim._saved_by_ids(textsim.corpus, bigint)
-    IS 'about how many bytes so many documents that are stored as text would save with ids of their words';
+    IS 'about how many bytes this number of documents, stored as text, would save with ids of their words';
 
 CREATE FUNCTION textsim._uncompared(corpus_id integer) RETURNS SETOF textsim.source
 LANGUAGE sql STABLE PARALLEL SAFE ROWS 1
@@ -231,5 +231,6 @@ COMMENT ON FUNCTION textsim.status(text)
     IS 'Returns one row: the numbers of documents indexed, pending and failed, and the problems of '
     'attached tables. oldest_pending is the time of the oldest pending change, and pending_age is '
     'its age. pending is an estimate while a table is compared with its documents, or if over a '
-    'million changes wait. as_text is the number of documents that are stored as text: they are complete, and '
-    'textsim worker or index_pending() gives their words ids, which saves about saved_by_ids bytes.';
+    'million changes wait. as_text is the number of documents in the log that are stored as text: they are complete, '
+    'and textsim worker or index_pending() gives their words ids, which saves about saved_by_ids bytes. It also '
+    'counts documents that were removed since.';

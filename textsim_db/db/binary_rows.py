@@ -38,7 +38,7 @@ class Contents(NamedTuple):
 
 
 class Identities(NamedTuple):
-    """The ids, keys, sources and languages of rows: (rows,) each."""
+    """The ids, keys, sources and languages of documents: (rows,) each."""
 
     ids: Int64Array
     keys: Sequence[bytes]
@@ -49,12 +49,14 @@ class Identities(NamedTuple):
 
 
 class _Row(NamedTuple):
-    """Identities as arrays for kernels; a source of -1 is NULL, and so is an empty language."""
+    """Identities as arrays for kernels."""
 
     ids: Int64Array
     keys: Utf8
     source_ids: Int64Array
+    """The attached tables, or -1 for NULL."""
     languages: Utf8
+    """The languages, or empty for NULL."""
 
 
 def load_int2_arrays(parts: Sequence[bytes]) -> tuple[Int16Array, Int64Array]:

@@ -42,7 +42,7 @@ _TIMED_OUT = (pg.TransactionTimeout, pg.IdleInTransactionSessionTimeout)
 class Attempts:
     """The attempts at a transaction: an iterator that yields itself, and the context of each attempt.
 
-    What happens in the context must be safe to repeat. If the connection is lost during COMMIT, nobody
+    The work in the context must be safe to repeat. If the connection is lost during COMMIT, nobody
     knows whether the transaction was committed.
 
     If a transaction for several documents exceeds a time limit of the server, two smaller ones follow.
@@ -65,7 +65,7 @@ class Attempts:
         self.failures = 0
         """How many attempts at this part have failed."""
         self.results: list[Any] = []
-        """What the caller appends: the result of this attempt, after those that may be committed too."""
+        """The caller appends the result of an attempt. Earlier results may have been committed too."""
         self.tries: float = MAX_TRIES
         """The limit of the attempts at one part."""
         self._earlier_results = 0

@@ -25,18 +25,19 @@ _HALF = np.uint64(32)
 
 
 class _Table(NamedTuple):
-    """Slots of 32 bytes with open addressing, as in text.hash_table, which names the method.
-
-    slots: uint64 of shape (slots, 4). The first field has the length of a word in its high half and the
-    id in its low half; a free slot has 0. Then come the hash and 16 bytes of the word. A longer word is
-    in long_words, and its slot has the place there. spread is secret, so that nobody can choose words
-    that crowd a part of the table.
-    """
+    """Slots of 32 bytes with open addressing, as in text.hash_table, which names the method."""
 
     slots: HashArray
+    """Shape (slots, 4): the length of a word and its id in the halves of a number; its hash; its bytes.
+
+    A free slot has 0 first. A word of more than 16 bytes has its place in long_words instead.
+    """
     long_words: ByteArray
+    """The words that are too long for a slot."""
     shift: int
+    """The bits that a hash is shifted by to give a slot."""
     spread: int
+    """The secret multiplier of hashes: nobody can choose words that crowd a part of the table."""
 
 
 class WordCache:

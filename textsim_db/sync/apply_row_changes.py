@@ -34,7 +34,7 @@ class Comparison(NamedTuple):
 
     changes: RowChanges
     outcomes: npt.NDArray[np.int8]
-    """What a write would do with each row."""
+    """The outcome of writing each row."""
     adopted: list[int]
     """The ids of documents that would only get a new source."""
 

@@ -27,7 +27,7 @@ for each other, the piece gives up before the server looks for a deadlock.
 
 
 class Changes(Protocol):
-    """What a piece will write, computed before its transaction begins."""
+    """The documents that a piece will write, computed before its transaction begins."""
 
     def write_changes(self, connection: Connection) -> ChangeReport:
         """Write the documents of the piece, in the caller's transaction."""
@@ -69,7 +69,7 @@ class Piece(ABC):
 
     @abstractmethod
     def resolve_changes(self) -> Changes | None:
-        """Read and compute what to write, ahead of the transaction; None if nothing is to be written."""
+        """Read and compute the changes, ahead of the transaction; None if there are none."""
 
     @abstractmethod
     def read_sizes(self) -> Mapping[str, int]:

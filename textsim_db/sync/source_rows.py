@@ -23,26 +23,29 @@ READING_PATIENCE = "2s"
 
 @dataclass(frozen=True, slots=True)
 class StoredSource:
-    """An attached table as the connected role sees it.
-
-    name: the quoted name for SQL. fault: the reason why this role cannot index the table, or None.
-    differs: whether the table may have changed without its triggers. problems: the reasons why no role
-    can keep the table indexed.
-    """
+    """An attached table as the connected role sees it."""
 
     id: int
     corpus_id: int
     relation: int
+    """The oid of the table."""
     schema: str | None
     table: str | None
+    """The name without its schema; None if the table was dropped."""
     key_column: str
     text_column: str
     mode: str
+    """queue or inline."""
     name: str
+    """The quoted name for SQL."""
     key_type: str | None
+    """The name of the type that keys are compared in."""
     fault: str | None
+    """The reason why this role cannot index the table, or None."""
     differs: bool = field(default=False, compare=False)
+    """Whether the table may have changed without its triggers."""
     problems: list[str] = field(default_factory=list, compare=False)
+    """The reasons why no role can keep the table indexed."""
 
     @property
     def is_gone(self) -> bool:

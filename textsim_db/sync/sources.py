@@ -37,13 +37,12 @@ _REFUSED = (
 
 
 class Rules(NamedTuple):
-    """How an attached table is kept indexed; mode: None takes the mode that the corpus allows.
-
-    existing: what happens if the corpus is unique and rows of the table match.
-    """
+    """How an attached table is kept indexed."""
 
     mode: str | None = None
+    """queue or inline; None takes the mode that the corpus allows."""
     existing: str = Existing.REFUSE
+    """The treatment of rows that match, if the corpus is unique: refuse or keep."""
 
 
 def attach(store: Store, table: str, key: str, text: str, rules: Rules) -> int:

@@ -15,31 +15,32 @@ LEASE_SECONDS = 60.0
 
 
 class WorkReport(NamedTuple):
-    """The result of one transaction of a worker.
-
-    corpus: the name of the corpus. table: the name of the attached table, None if the transaction gave
-    word ids to documents that SQL had written. changes: the number of documents by outcome. seconds:
-    the time from reading the rows to the COMMIT.
-    """
+    """The result of one transaction of a worker."""
 
     corpus: str
+    """The name of the corpus."""
     table: str | None
+    """The name of the attached table; None if documents that SQL had written got word ids."""
     changes: ChangeReport
+    """The number of documents by outcome."""
     seconds: float
+    """The time from reading the rows to the COMMIT."""
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerSettings:
-    """The arguments of Database.worker(); raises ConfigurationError if one is out of range.
-
-    only_source: the number of the only source to index, None for all sources.
-    """
+    """The arguments of Database.worker(); raises ConfigurationError if one is out of range."""
 
     poll: float = POLL_SECONDS
+    """The seconds between two looks at an empty log."""
     lease: float = LEASE_SECONDS
+    """The seconds after which other workers may claim an entry that this worker has claimed."""
     listen: bool = False
+    """Whether notifications of the server wake the worker."""
     report: Callable[[WorkReport], None] | None = None
+    """Called after each transaction."""
     only_source: int | None = None
+    """The id of the only source to index, with the words of its corpus; None for all sources."""
 
     def __post_init__(self) -> None:
         check_callable(self.report, "report")

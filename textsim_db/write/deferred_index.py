@@ -21,14 +21,14 @@ class DeferredIndex:
     """Builds the band index after a bulk load into an empty corpus instead of during the load.
 
     Sorting all rows at once takes a third of the time. If the process dies before the index is built,
-    the first search or the next load builds it. is_dropped: the corpus was empty when the load began,
-    and has no index now.
+    the first search or the next load builds it.
     """
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._is_bulk: bool | None = None
         self.is_dropped = False
+        """Whether the corpus was empty when the load began, and has no index now."""
         self._last_batch = time.monotonic()
 
     def expect(self, documents: int) -> None:

@@ -3,8 +3,8 @@
 - A match of a document is another document that is at least as similar as the threshold of the corpus.
 - A twin is a document of the batch with a match that is stored or that precedes it. It is left out.
 - A candidate is a stored document that shares a bucket with a document of the batch.
-- A document of the batch replaces the stored document that has its key. Neither this document nor a
-  later one of the batch has the replaced document as a match.
+- A document of the batch replaces the stored document that has its key. The replaced document is no
+  match of this document, and no match of later documents of the batch.
 
 lock the buckets -> (a later statement, with a newer snapshot) candidates -> go through the batch in
 order, and keep each document without a match -> wait for transactions that delete or change the matches

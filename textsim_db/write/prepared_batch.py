@@ -39,11 +39,16 @@ class Batch:
 
     keys: list[str]
     texts: list[bytes]
+    """The texts in UTF-8; empty if the batch is a copy of stored documents."""
     sketches: Sketches
     refused: list[Refusal]
+    """The documents that are not in the batch, because they cannot be stored."""
     duplicates: int
+    """How many documents are not in the batch, because a later one has the same key."""
     languages: list[str] | None = None
+    """The language of each document; None if the corpus does not identify languages."""
     word_ids: npt.NDArray[np.int32] = field(default_factory=lambda: np.empty(0, np.int32))
+    """The ids of the words of all documents, once they are looked up."""
 
     def words_of(self, i: int) -> npt.NDArray[np.int32]:
         """Return the word ids of a document."""

@@ -85,7 +85,7 @@ class Written(NamedTuple):
 
 
 class _Decision(NamedTuple):
-    """What to do with the documents of a batch."""
+    """The documents of a batch, compared with the stored documents."""
 
     outcomes: Outcomes
     adopted: list[int]
@@ -133,9 +133,10 @@ def _decide(
     if locked is None and len(changing):
         keys = [batch.keys[i] for i in changing.tolist()]
         now = lock(cursor, corpus, keys)
-        # A document that was added or removed since it was read has another outcome.
+        was_added_or_removed = now.keys() != stored.keys() & set(keys)
         stored = {key: stored[key] for key in stored.keys() - set(keys)} | now
-        outcome, adopted = outcomes(batch, stored, source_id)
+        if was_added_or_removed:
+            outcome, adopted = outcomes(batch, stored, source_id)
     return _Decision(outcome, adopted, stored)
 
 
