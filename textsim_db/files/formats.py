@@ -18,7 +18,7 @@ from textsim_db.files.record_writer import RecordWriter
 from textsim_db.files.text_lines import check_encoding
 
 
-class Format(NamedTuple):
+class RecordFormat(NamedTuple):
     """A format of records. PyArrow is imported when Parquet is read or written."""
 
     title: str
@@ -27,10 +27,10 @@ class Format(NamedTuple):
 
 
 FORMATS = {
-    Kind.JSONL: Format("JSON lines", JsonReader, JsonWriter),
-    Kind.CSV: Format("CSV", CsvReader, CsvWriter),
-    Kind.TSV: Format("TSV", TsvReader, TsvWriter),
-    Kind.PARQUET: Format("Parquet", ParquetReader, ParquetWriter),
+    Kind.JSONL: RecordFormat("JSON lines", JsonReader, JsonWriter),
+    Kind.CSV: RecordFormat("CSV", CsvReader, CsvWriter),
+    Kind.TSV: RecordFormat("TSV", TsvReader, TsvWriter),
+    Kind.PARQUET: RecordFormat("Parquet", ParquetReader, ParquetWriter),
 }
 
 

@@ -36,7 +36,7 @@ from textsim_db.files.replace_file import is_special, replacing
 from textsim_db.files.text_lines import unpacked
 
 
-class Columns(NamedTuple):
+class RecordColumns(NamedTuple):
     """The members or columns to read: text, key, and a value to compare records by.
 
     A file may lack the key unless key_needed is true.
@@ -69,7 +69,7 @@ class Record(NamedTuple):
 class RecordFile:
     """The records of a file; iterating raises InputError if the file cannot be read to its end."""
 
-    def __init__(self, name: str, columns: Columns, kind: Kind = Kind.AUTO) -> None:
+    def __init__(self, name: str, columns: RecordColumns, kind: Kind = Kind.AUTO) -> None:
         if name != STDIN and os.path.isdir(name):
             raise InputError(f"{shown_name(name)} is a folder; expected a file")
         self.name = name
