@@ -22,7 +22,7 @@ from textsim_db.sketch.ragged import Signatures
 from textsim_db.text.tokens import Tokens, tokens_of
 
 DOCUMENTS_AT_ONCE = 5_000
-"""The documents that a pass over a whole corpus reads at once. More take more memory."""
+"""Documents read at once when a whole corpus is read. More take more memory."""
 
 TokensAndBounds = tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]
 """All tokens, one document after another, and their offsets of shape (documents + 1,)."""
