@@ -18,7 +18,7 @@ from tests.support.records import as_csv, as_jsonl, ids_of, records
 from textsim_db.errors import InputError
 from textsim_db.files import record_writer
 from textsim_db.files.file_kinds import Kind
-from textsim_db.files.record_files import Columns, RecordFile
+from textsim_db.files.record_files import RecordColumns, RecordFile
 
 pyarrow = pytest.importorskip("pyarrow")
 import pyarrow.parquet as parquet  # noqa: E402
@@ -100,7 +100,7 @@ def as_texts(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def convert(name: str, output: str, kept: Any = None, text: str = TEXT, **options: Any) -> None:
-    with RecordFile(name, Columns(text)) as records_:
+    with RecordFile(name, RecordColumns(text)) as records_:
         records_.convert_for(output, **options)
         count = len(list(records_))
         records_.write(np.ones(count, np.bool_) if kept is None else kept, output)
@@ -122,7 +122,7 @@ def test_every_pair_of_formats(source: str, target: str) -> None:
         expected = [as_texts(row) for row in expected]
     assert read_rows(f"out.{target}") == expected
     # Our own readers agree.
-    with RecordFile(f"out.{target}", Columns(TEXT)) as copied:
+    with RecordFile(f"out.{target}", RecordColumns(TEXT)) as copied:
         assert [record.text for record in copied] == [row[TEXT] for row in expected]
 
 

@@ -20,7 +20,7 @@ from tests.support.commands import Textsim, process
 from tests.support.records import A, as_csv, as_jsonl, as_parquet, ids_of, records
 from tests.support.sampling import sample
 from textsim_db.db import stored_corpus
-from textsim_db.files.record_files import Columns, RecordFile
+from textsim_db.files.record_files import RecordColumns, RecordFile
 from textsim_db.write.temporary_corpora import PREFIX
 
 pytestmark = pytest.mark.one_server
@@ -131,7 +131,7 @@ def test_a_full_disk(textsim: Textsim) -> None:
     Path("in.jsonl").write_bytes(as_jsonl(records()))
     with (
         Path("/dev/full").open("wb", buffering=0) as full,
-        RecordFile("in.jsonl", Columns("text")) as opened,
+        RecordFile("in.jsonl", RecordColumns("text")) as opened,
         opened._reader() as reader,
         pytest.raises(OSError, match="No space"),
     ):

@@ -75,8 +75,10 @@ def check_pairs(rng: random.Random) -> None:
         if pair[0] != pair[1]
     ]
     rounds = rng.randrange(1, 5)
-    parts = [packed_pairs.Part(number, rounds) for number in range(rounds)]
-    lists = [each for p in parts for each in pair_counts.lists(packed_pairs.of_part(members, p), p)]
+    parts = [packed_pairs.Round(number, rounds) for number in range(rounds)]
+    lists = [
+        each for p in parts for each in pair_counts.lists(packed_pairs.of_round(members, p), p)
+    ]
     pairs = np.concatenate([np.empty(0, np.int64), *(pairs for pairs, _ in lists)])
     counts = [count for _, counts in lists for count in counts.tolist()]
     left, right = packed_pairs.left_of(pairs), packed_pairs.right_of(pairs)

@@ -75,9 +75,9 @@ def test_every_pair_is_listed_once(
     monkeypatch.setattr(bucket_pairs, "FEW_PAIRS", 0)
     monkeypatch.setattr(bucket_scan, "RANGE_BYTES", 100_000)
     monkeypatch.setattr(bucket_pairs, "ROWS_AT_ONCE", 100)
-    monkeypatch.setattr(bucket_collisions, "DOCUMENTS_AT_ONCE", 50)
+    monkeypatch.setattr(bucket_collisions, "SIGNATURES_AT_ONCE", 50)
     monkeypatch.setattr(bucket_collisions, "VALUES_AT_ONCE", 4_000)
-    monkeypatch.setattr(exact_copies, "DOCUMENTS_AT_ONCE", 50)
+    monkeypatch.setattr(exact_copies, "HASHES_AT_ONCE", 50)
     monkeypatch.setattr(pairs, "VERIFIED_AT_ONCE", 100)
     assert sorted(corpus.pairs(THRESHOLD)) == expected
 

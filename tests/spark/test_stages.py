@@ -47,7 +47,7 @@ def test_pairs_are_all_similar_pairs_that_share_a_bucket(
 ) -> None:
     monkeypatch.setattr(large_buckets, "LARGE_BUCKET", rng.choice((2, 5, 256)))
     monkeypatch.setattr(large_buckets, "MOST_MET", rng.choice((0, 1000)))
-    monkeypatch.setattr(components, "DOCUMENTS_AT_ONCE", 20)
+    monkeypatch.setattr(components, "PARTITION_DOCUMENTS", 20)
     monkeypatch.setattr(pair_counts, "PAIRS_AT_ONCE", rng.choice((3, 50, 10_000)))
     threshold = rng.choice((0.5, 0.6, 0.75))
     settings = CorpusSettings(shingle, threshold, recall, num_hashes=64)
@@ -85,7 +85,7 @@ def test_entries_are_packed_without_loss() -> None:
 
 
 def test_a_component_stays_in_one_partition(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(components, "DOCUMENTS_AT_ONCE", 10)
+    monkeypatch.setattr(components, "PARTITION_DOCUMENTS", 10)
     left = np.arange(0, 200, 2)
     edges = Edges(np.append(left, np.zeros(30, np.int64)), np.append(left + 1, np.arange(200, 230)))
     found = components.find_components(edges, np.array([999]))

@@ -18,7 +18,7 @@ from textsim_db.spark.bucket_edges import (
     find_shared_rows,
     sort_by_kind,
 )
-from textsim_db.spark.components import Candidates, find_components
+from textsim_db.spark.components import PlacedCandidates, find_components
 from textsim_db.spark.messages import Message, from_arrow, to_arrow, unpack_numbers
 from textsim_db.spark.result_rows import Task
 from textsim_db.spark.send_buckets import send_buckets
@@ -55,7 +55,7 @@ def receive(
     return sort_by_kind(message for task in shuffled for message in from_arrow(last(task)))
 
 
-def find(documents: Documents, config: CorpusConfig, partitions: int) -> Candidates:
+def find(documents: Documents, config: CorpusConfig, partitions: int) -> PlacedCandidates:
     """Return the candidates of documents."""
     inbox = receive([documents[i::3] for i in range(3) if documents[i::3]], config, partitions)
     parts = [unpack_numbers(data, 2) for data in inbox["edges"]]
@@ -64,7 +64,11 @@ def find(documents: Documents, config: CorpusConfig, partitions: int) -> Candida
 
 
 def results(
-    function: Function, documents: Documents, found: Candidates, config: CorpusConfig, **task: Any
+    function: Function,
+    documents: Documents,
+    found: PlacedCandidates,
+    config: CorpusConfig,
+    **task: Any,
 ) -> list[Any]:
     """Return the rows of a result in order; lists become tuples."""
     numbers = {number_of(key): (key, text) for key, text in documents}

@@ -12,16 +12,16 @@ import pytest
 from tests.support import reference
 from textsim_db.compare import pair_counts
 from textsim_db.compare.packed_pairs import (
-    ALL,
+    ONLY_ROUND,
     BucketsOfDocuments,
     Members,
-    Part,
+    Round,
     count_shared,
     grouped,
     is_among,
     joined_members,
     left_of,
-    of_part,
+    of_round,
     offsets_of,
     pack,
     right_of,
@@ -84,8 +84,10 @@ def test_all_rounds_together_give_every_pair_of_every_bucket(
     of_buckets = members(without_singles(buckets))
     expected = every_pair(buckets)
     total_counts: Counter[Pair] = Counter()
-    for part in [ALL] if rounds == 1 else [Part(number, rounds) for number in range(rounds)]:
-        lists = list(pair_counts.lists(of_part(of_buckets, part), part))
+    for part in (
+        [ONLY_ROUND] if rounds == 1 else [Round(number, rounds) for number in range(rounds)]
+    ):
+        lists = list(pair_counts.lists(of_round(of_buckets, part), part))
         pairs = [pair for pairs, _ in lists for pair in to_list(pairs)]
         assert pairs == sorted(set(pairs))
         assert all(left % rounds == part.number for left, _ in pairs)
@@ -102,7 +104,7 @@ def test_pairs_of_an_exact_corpus_are_its_candidates(rng: random.Random, thresho
     known = pair_counts.Sizes(
         np.array(list(sizes), np.int32), np.array(list(sizes.values()), np.int32)
     )
-    lists = pair_counts.lists(members(without_singles(buckets)), ALL, known, threshold)
+    lists = pair_counts.lists(members(without_singles(buckets)), ONLY_ROUND, known, threshold)
     assert [pair for pairs, _ in lists for pair in to_list(pairs)] == sorted(
         (a, b)
         for (a, b), shared in every_pair(buckets).items()

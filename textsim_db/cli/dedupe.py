@@ -137,7 +137,7 @@ def dedupe(
 
     """
     from textsim_db.dedupe.files import Rule
-    from textsim_db.files.record_files import Columns, RecordFile
+    from textsim_db.files.record_files import RecordColumns, RecordFile
 
     check_settings(settings)
     _check_usage(path, table, output, report, into)
@@ -147,7 +147,7 @@ def dedupe(
         _dedupe_table(table, into, key or "id", text, rule, database_url)
         return
     assert path is not None
-    columns = Columns(text, key or "id", keep.column, key is not None)
+    columns = RecordColumns(text, key or "id", keep.column, key is not None)
     with RecordFile(path, columns, kind) as records:
         if output is not None:
             records.convert_for(output, output_kind)

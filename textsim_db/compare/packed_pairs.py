@@ -41,14 +41,14 @@ class Members(NamedTuple):
         return Members(self.ids[kept], offsets_of(kept)[self.offsets])
 
 
-class Part(NamedTuple):
+class Round(NamedTuple):
     """The pairs of one round: the id of the left document leaves the remainder number."""
 
     number: int
     rounds: int
 
 
-ALL = Part(0, 1)
+ONLY_ROUND = Round(0, 1)
 
 
 def offsets_of(sizes: npt.NDArray[np.integer[Any] | np.bool_]) -> Int64Array:
@@ -119,20 +119,20 @@ def _copy_ids(rows: Int64Array, start: int, end: int, ids: Int32Array, place: in
         ids[place + i - start] = np.int32((rows[i] & _LOW) - _SIGN)
 
 
-def of_part(members: Members, part: Part) -> Members:
-    """Return the buckets that have a pair of a part."""
-    if part.rounds == 1:
+def of_round(members: Members, current: Round) -> Members:
+    """Return the buckets that have a pair of a round."""
+    if current.rounds == 1:
         return members
-    return members.take(_has_left(members, part))
+    return members.take(_has_left(members, current))
 
 
 @kernel
-def _has_left(members: Members, part: Part) -> BoolArray:
+def _has_left(members: Members, current: Round) -> BoolArray:
     offsets = members.offsets
     has_left = np.zeros(len(offsets) - 1, np.bool_)
     for bucket in range(len(has_left)):
         for i in range(offsets[bucket], offsets[bucket + 1] - 1):
-            has_left[bucket] |= members.ids[i] % part.rounds == part.number
+            has_left[bucket] |= members.ids[i] % current.rounds == current.number
     return has_left
 
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from textsim_db.compare.packed_pairs import ALL, Ids, Members, Part, pack
+from textsim_db.compare.packed_pairs import ONLY_ROUND, Ids, Members, Round, pack
 from textsim_db.sketch.smallest_values import MOST_SHARED, most_of_small, shares_enough
 from textsim_db.text.array_types import BoolArray, ByteArray, Int32Array, Int64Array
 from textsim_db.text.numba_compiler import inlined_kernel, kernel
@@ -46,7 +46,7 @@ class _Rows(NamedTuple):
     is_last: BoolArray
     """Whether a row is the last of its bucket: (rows,)."""
     places: Int32Array
-    """The places of the rows of each document of the part."""
+    """The places of the rows of each document of the round."""
     offsets: Int64Array
     """The bounds of each document in places: (documents + 1,)."""
     sizes: Int32Array
@@ -64,7 +64,10 @@ class _Output(NamedTuple):
 
 
 def lists(
-    members: Members, part: Part = ALL, sizes: Sizes | None = None, threshold: float = 0.0
+    members: Members,
+    current: Round = ONLY_ROUND,
+    sizes: Sizes | None = None,
+    threshold: float = 0.0,
 ) -> Iterator[Listed]:
     """Yield the pairs of documents that share buckets, each pair once, in the order of the left id.
 
@@ -73,7 +76,7 @@ def lists(
     if not len(members.ids):
         return
     documents, ids = _numbered(members.ids)
-    is_left = ids % part.rounds == part.number
+    is_left = ids % current.rounds == current.number
     places, offsets = _by_document(documents, is_left)
     small = 0 if sizes is None else most_of_small(threshold)
     is_last = _is_last(members.offsets)

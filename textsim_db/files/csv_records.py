@@ -11,6 +11,7 @@ from typing import IO, Any
 
 from textsim_db.errors import InputError, shown
 from textsim_db.files import text_lines
+from textsim_db.files.file_kinds import RECORD_KINDS, Kind
 from textsim_db.files.record_reader import LineReader, expect_names, type_name
 from textsim_db.files.record_writer import RecordWriter, Values, expect_utf8
 from textsim_db.files.text_lines import decoded, lines
@@ -19,23 +20,21 @@ from textsim_db.text.utf8 import MAX_BYTES
 MAX_FIELDS = 1_000_000
 _BYTE_ORDER_MARK = "\ufeff"  # at the start of a file, readers would remove it
 _SEPARATORS = {"\t": "tabs", ";": "semicolons", ",": "commas"}
-_KINDS = {"\t": "tsv", ",": "csv"}
 
 
 class CsvReader(LineReader):
-    """The records of a CSV file after its header, as lists of str; blank lines are skipped.
+    """The records of a CSV or TSV file after its header, as lists of str; blank lines are skipped.
 
     Raises InputError if the rest of the file cannot be divided into records.
     """
 
-    name = "CSV"
-    delimiter = ","
     columns: list[str]
 
-    def __init__(self, file: IO[bytes]) -> None:
+    def __init__(self, file: IO[bytes], kind: Kind = Kind.CSV) -> None:
+        self._title, _, self._separator = RECORD_KINDS[kind]
         csv.field_size_limit(max(csv.field_size_limit(), MAX_BYTES))
-        self._lines = _TextLines(file, self.delimiter.encode())
-        self._records = csv.reader(self._lines, strict=True, delimiter=self.delimiter)
+        self._lines = _TextLines(file, self._separator.encode())
+        self._records = csv.reader(self._lines, strict=True, delimiter=self._separator)
         header = self._next_record()
         if header is None:
             raise InputError(
@@ -85,7 +84,7 @@ class CsvReader(LineReader):
         except csv.Error as error:
             if "field larger" in str(error) or "end of data" in str(error):
                 raise _UnreadableRest("a quotation mark is not closed") from error
-            raise InputError(f"malformed {self.name}: {error}") from error
+            raise InputError(f"malformed {self._title}: {error}") from error
         if self._lines.error is not None:
             raise self._lines.error
         return record
@@ -95,23 +94,18 @@ class CsvReader(LineReader):
         found = [mark for mark in _SEPARATORS if mark in self.columns[0]] if self.columns else []
         if len(self.columns) != 1 or not found:
             return None
-        kind = _KINDS.get(found[0])
-        way_out = f": give --kind {kind}" if kind else ""
-        expected, separator = _SEPARATORS[self.delimiter], _SEPARATORS[found[0]]
+        fitting = [kind for kind in RECORD_KINDS if RECORD_KINDS[kind].separator == found[0]]
+        way_out = f": give --kind {fitting[0]}" if fitting else ""
+        expected, separator = _SEPARATORS[self._separator], _SEPARATORS[found[0]]
         return f"columns are separated by {expected}, not {separator}{way_out}"
 
 
-class TsvReader(CsvReader):
-    """The records of a TSV file after its header, as lists of str; blank lines are skipped."""
-
-    name = "TSV"
-    delimiter = "\t"
-
-
 class CsvWriter(RecordWriter):
-    """Writes records as CSV; null is an empty field, and an empty text is "" in quotation marks."""
+    """Writes records as CSV or TSV; null is an empty field, an empty text is "" in quotation marks."""
 
-    delimiter = ","
+    def __init__(self, kind: Kind = Kind.CSV) -> None:
+        super().__init__()
+        self._separator = RECORD_KINDS[kind].separator
 
     def survey(self, values: Values) -> None:
         """Note the columns; raise InputError if a value is nested."""
@@ -127,13 +121,13 @@ class CsvWriter(RecordWriter):
             output.write(self._line(map(values.get, self._columns), self._columns))
 
     def _line(self, values: Iterable[Any], names: Iterable[str]) -> bytes:
-        line = self.delimiter.join(map(self._field, values, names))
+        line = self._separator.join(map(self._field, values, names))
         return (line or '""').encode() + b"\n"  # readers skip a blank line
 
     def _field(self, value: Any, name: str) -> str:
         if isinstance(value, str):
             expect_utf8(value, name)
-            marks = (self.delimiter, '"', "\n", "\r", _BYTE_ORDER_MARK)
+            marks = (self._separator, '"', "\n", "\r", _BYTE_ORDER_MARK)
             if value and not any(mark in value for mark in marks):
                 return value
             return '"' + value.replace('"', '""') + '"'
@@ -144,12 +138,6 @@ class CsvWriter(RecordWriter):
         if isinstance(value, int | float):
             return str(value)
         raise InputError(f'"{shown(name)}" is {type_name(value)}')
-
-
-class TsvWriter(CsvWriter):
-    """Writes records as TSV, with the rules of CSV."""
-
-    delimiter = "\t"
 
 
 class _UnreadableRest(InputError):

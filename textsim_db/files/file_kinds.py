@@ -8,7 +8,9 @@ from __future__ import annotations
 import gzip
 import os
 import zlib
+from collections.abc import Iterable
 from enum import StrEnum
+from typing import NamedTuple
 
 from textsim_db.errors import InputError, shown
 
@@ -26,20 +28,38 @@ class Kind(StrEnum):
     TEXT = "text"
 
 
-KINDS_BY_ENDING = {
-    "jsonl": Kind.JSONL,
-    "ndjson": Kind.JSONL,
-    "csv": Kind.CSV,
-    "tsv": Kind.TSV,
-    "parquet": Kind.PARQUET,
-    "pq": Kind.PARQUET,
+class RecordKind(NamedTuple):
+    """A kind of file with records; formats.py has its reader and its writer."""
+
+    title: str
+    endings: tuple[str, ...]
+    """The endings of file names, each also with .gz; the first is the usual one."""
+    separator: str = ""
+    """The character between two columns of a line, if lines have columns."""
+
+
+RECORD_KINDS = {
+    Kind.JSONL: RecordKind("JSON lines", ("jsonl", "ndjson")),
+    Kind.CSV: RecordKind("CSV", ("csv",), ","),
+    Kind.TSV: RecordKind("TSV", ("tsv",), "\t"),
+    Kind.PARQUET: RecordKind("Parquet", ("parquet", "pq")),
 }
-ENDINGS = ".jsonl, .csv, .tsv or .parquet, each also with .gz"
+_BY_ENDING = {ending: kind for kind in RECORD_KINDS for ending in RECORD_KINDS[kind].endings}
+
+
+def alternatives(names: Iterable[str]) -> str:
+    """Return names as a list in a sentence: "a, b or c"."""
+    *first, last = names
+    return f"{', '.join(first)} or {last}"
+
+
+_ENDINGS = alternatives(f".{kind.endings[0]}" for kind in RECORD_KINDS.values())
+_ENDINGS += ", each also with .gz"
 
 
 def kind_of(name: str) -> Kind:
     """Return how a file of that name holds documents; a file of an unknown ending is one text."""
-    return Kind.JSONL if name == STDIN else KINDS_BY_ENDING.get(_ending(name), Kind.TEXT)
+    return Kind.JSONL if name == STDIN else _BY_ENDING.get(_ending(name), Kind.TEXT)
 
 
 def kind_of_records(name: str, kind: Kind) -> Kind:
@@ -47,7 +67,7 @@ def kind_of_records(name: str, kind: Kind) -> Kind:
     kind = kind_of(name) if kind is Kind.AUTO else kind
     if kind is Kind.TEXT:
         raise InputError(
-            f"{shown_name(name)}: expected a name that ends in {ENDINGS}; for another name give the "
+            f"{shown_name(name)}: expected a name that ends in {_ENDINGS}; for another name give the "
             "kind with --kind"
         )
     return kind
@@ -59,18 +79,18 @@ def kind_of_output(output: str, chosen: Kind, of_input: Kind) -> Kind:
     chosen: the kind that the user names, or auto. A name without an ending gets the kind of the input.
     """
     ending = _ending(resolved(output))
-    by_name = KINDS_BY_ENDING.get(ending)
+    by_name = _BY_ENDING.get(ending)
     if chosen is Kind.AUTO:
         if by_name is None and ending:
             raise InputError(
                 f'{shown(output)}: the ending ".{shown(ending)}" names no format of records; expected '
-                f"{ENDINGS}, or give the format with --output-kind"
+                f"{_ENDINGS}, or give the format with --output-kind"
             )
         return by_name or of_input
     if chosen is Kind.TEXT:
         raise InputError(
-            f"{shown(output)}: records cannot be written as text; expected an --output-kind of jsonl, "
-            "csv, tsv or parquet"
+            f"{shown(output)}: records cannot be written as text; expected an --output-kind of "
+            f"{alternatives(RECORD_KINDS)}"
         )
     if by_name not in (None, chosen):
         raise InputError(

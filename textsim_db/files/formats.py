@@ -1,14 +1,15 @@
-"""The one declaration of the formats of records: how each kind of file is read and written."""
+"""The readers and writers of all kinds of files with records."""
 
 from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
-from typing import IO, NamedTuple
+from functools import partial
+from typing import IO
 
-from textsim_db.files.csv_records import CsvReader, CsvWriter, TsvReader, TsvWriter
+from textsim_db.files.csv_records import CsvReader, CsvWriter
 from textsim_db.files.file_kinds import Kind
 from textsim_db.files.json_lines import JsonReader, JsonWriter
 from textsim_db.files.parquet_reader import ParquetReader
@@ -17,21 +18,20 @@ from textsim_db.files.record_reader import RecordReader
 from textsim_db.files.record_writer import RecordWriter
 from textsim_db.files.text_lines import check_encoding
 
-
-class Format(NamedTuple):
-    """A format of records. PyArrow is imported when Parquet is read or written."""
-
-    title: str
-    reader: type[RecordReader]
-    writer: type[RecordWriter]
-
-
-FORMATS = {
-    Kind.JSONL: Format("JSON lines", JsonReader, JsonWriter),
-    Kind.CSV: Format("CSV", CsvReader, CsvWriter),
-    Kind.TSV: Format("TSV", TsvReader, TsvWriter),
-    Kind.PARQUET: Format("Parquet", ParquetReader, ParquetWriter),
+READERS: dict[Kind, Callable[[IO[bytes]], RecordReader]] = {
+    Kind.JSONL: JsonReader,
+    Kind.CSV: CsvReader,
+    Kind.TSV: partial(CsvReader, kind=Kind.TSV),
+    Kind.PARQUET: ParquetReader,
 }
+"""How a file of each kind is read. PyArrow is imported when Parquet is read or written."""
+WRITERS: dict[Kind, Callable[[], RecordWriter]] = {
+    Kind.JSONL: JsonWriter,
+    Kind.CSV: CsvWriter,
+    Kind.TSV: partial(CsvWriter, Kind.TSV),
+    Kind.PARQUET: ParquetWriter,
+}
+"""How records are written as each kind."""
 
 
 @contextmanager
@@ -40,7 +40,7 @@ def read_records(file: IO[bytes], kind: Kind) -> Iterator[RecordReader]:
     is_parquet = kind is Kind.PARQUET
     check_encoding(file, is_parquet)
     with _spooled(file) if is_parquet and not file.seekable() else nullcontext(file) as whole:
-        yield FORMATS[kind].reader(whole)
+        yield READERS[kind](whole)
 
 
 @contextmanager

@@ -20,6 +20,7 @@ from typing import IO, Any, NamedTuple, cast
 
 from textsim_db.errors import InputError
 from textsim_db.files.file_kinds import (
+    RECORD_KINDS,
     STDIN,
     Kind,
     is_packed,
@@ -29,14 +30,14 @@ from textsim_db.files.file_kinds import (
     resolved,
     shown_name,
 )
-from textsim_db.files.formats import FORMATS, read_records
+from textsim_db.files.formats import WRITERS, read_records
 from textsim_db.files.record_reader import Mask, RecordReader, expect_distinct, text_of
 from textsim_db.files.record_writer import RecordWriter
 from textsim_db.files.replace_file import is_special, replacing
 from textsim_db.files.text_lines import unpacked
 
 
-class Columns(NamedTuple):
+class RecordColumns(NamedTuple):
     """The members or columns to read: text, key, and a value to compare records by.
 
     A file may lack the key unless key_needed is true.
@@ -69,7 +70,7 @@ class Record(NamedTuple):
 class RecordFile:
     """The records of a file; iterating raises InputError if the file cannot be read to its end."""
 
-    def __init__(self, name: str, columns: Columns, kind: Kind = Kind.AUTO) -> None:
+    def __init__(self, name: str, columns: RecordColumns, kind: Kind = Kind.AUTO) -> None:
         if name != STDIN and os.path.isdir(name):
             raise InputError(f"{shown_name(name)} is a folder; expected a file")
         self.name = name
@@ -106,9 +107,7 @@ class RecordFile:
         kind, or another one than the given.
         """
         self._output_kind = kind_of_output(output, kind, self.kind)
-        self._writer = (
-            None if self._output_kind is self.kind else FORMATS[self._output_kind].writer()
-        )
+        self._writer = None if self._output_kind is self.kind else WRITERS[self._output_kind]()
 
     def total_bytes(self) -> int:
         """Return the size of the file."""
@@ -178,8 +177,8 @@ class RecordFile:
             writer.survey(reader.values(record))
         except InputError as error:
             raise InputError(
-                f"{reader.unit} {number} cannot be written as {FORMATS[self._output_kind].title}: "
-                f"{error}; change the record, or write {FORMATS[self.kind].title}"
+                f"{reader.unit} {number} cannot be written as {RECORD_KINDS[self._output_kind].title}: "
+                f"{error}; change the record, or write {RECORD_KINDS[self.kind].title}"
             ) from error
 
     def _stat(self) -> tuple[int, int, int]:

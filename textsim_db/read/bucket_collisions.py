@@ -20,7 +20,7 @@ from textsim_db.text.array_types import BoolArray, Int16Array, Int32Array, Int64
 FEW_PAIRS = 20_000
 """Up to this number of pairs, reading their words takes no longer than this check."""
 VALUES_AT_ONCE = 100_000_000
-DOCUMENTS_AT_ONCE = 50_000
+SIGNATURES_AT_ONCE = 50_000
 _HEADER = 28  # of an array of two dimensions
 _INT2 = np.dtype([("length", ">i4"), ("value", ">i2")])
 
@@ -74,7 +74,7 @@ def _first_values(
                 places = np.searchsorted(ids, known_ids)
                 values[places], is_known[places] = elements.reshape(-1, bands), True
 
-    parts = [ids[i : i + DOCUMENTS_AT_ONCE] for i in range(0, len(ids), DOCUMENTS_AT_ONCE)]
+    parts = [ids[i : i + SIGNATURES_AT_ONCE] for i in range(0, len(ids), SIGNATURES_AT_ONCE)]
     for _ in on_each(connections, parts, read):
         pass
     return values, is_known

@@ -17,10 +17,10 @@ from textsim_db.cluster.copies import CopyClasses
 from textsim_db.cluster.large_buckets import split_large
 from textsim_db.compare.packed_pairs import (
     Members,
-    Part,
+    Round,
     grouped,
     joined_members,
-    of_part,
+    of_round,
 )
 from textsim_db.compare.pair_counts import Listed, Sizes, lists
 from textsim_db.db.binary_format import load_int4_array
@@ -87,8 +87,8 @@ class CandidatePairs:
             for each in connections[1:]:
                 self._scan.prepare(each)
             for number in range(rounds):
-                part = Part(number, rounds)
-                for listed in self._lists_of(connections, part):
+                current = Round(number, rounds)
+                for listed in self._lists_of(connections, current):
                     yield self._kept(connections, listed)
 
     def _read_sizes(self) -> Sizes:
@@ -121,19 +121,21 @@ class CandidatePairs:
     def _read_range(self, connection: Connection, buckets: Range) -> _RangeBuckets:
         return _RangeBuckets(*grouped(self._scan.rows(connection, buckets), CROWDED_BUCKET))
 
-    def _lists_of(self, connections: list[Connection], part: Part) -> Iterator[Listed]:
-        """Yield the pairs of a part, with pairs that large buckets have too."""
+    def _lists_of(self, connections: list[Connection], current: Round) -> Iterator[Listed]:
+        """Yield the pairs of a round, with pairs that large buckets have too."""
         small, self._small = self._small, []
-        if part.rounds > 1:
-            small = list(on_each(connections, self._ranges, partial(self._read_part, part=part)))
-        small.append(of_part(self._medium, part))
+        if current.rounds > 1:
+            small = list(
+                on_each(connections, self._ranges, partial(self._read_round, current=current))
+            )
+        small.append(of_round(self._medium, current))
         members = joined_members(small)
         del small
         threshold = self._store.corpus.config.threshold
-        yield from lists(members, part, self._sizes, threshold)
+        yield from lists(members, current, self._sizes, threshold)
 
-    def _read_part(self, connection: Connection, buckets: Range, part: Part) -> Members:
-        return of_part(self._read_range(connection, buckets).small, part)
+    def _read_round(self, connection: Connection, buckets: Range, current: Round) -> Members:
+        return of_round(self._read_range(connection, buckets).small, current)
 
     def _kept(self, connections: list[Connection], listed: Listed) -> Int64Array:
         """Return the pairs that neither a large bucket nor another document represents."""

@@ -26,16 +26,15 @@ from textsim_db.text.array_types import Int32Array, Int64Array
 Numbers = npt.NDArray[np.int64]
 
 
-class Keys(NamedTuple):
-    """The keys by which several queries are looked up.
-
-    buckets: those of each; sizes: int32 of shape (queries,), the shingles of each; threshold: of an
-    exact corpus, the similarity that a candidate must be able to reach; None with bands.
-    """
+class LookUp(NamedTuple):
+    """The buckets by which several queries are looked up."""
 
     buckets: Buckets
+    """The buckets of each query; in an exact corpus, its prefix."""
     sizes: Int32Array
+    """The shingles of each query: int32 of shape (queries,)."""
     threshold: float | None
+    """In an exact corpus, the similarity that a candidate must be able to reach; None with bands."""
 
     @property
     def needed(self) -> Int32Array:
@@ -45,13 +44,13 @@ class Keys(NamedTuple):
         return least_needed(self.sizes.astype(np.int64), self.threshold)
 
 
-def keys_of(buckets: Buckets, shingle_counts: Int64Array, config: CorpusConfig) -> Keys:
-    """Return the keys of queries, of which the configuration has the threshold that they ask for."""
+def look_up_of(buckets: Buckets, shingle_counts: Int64Array, config: CorpusConfig) -> LookUp:
+    """Return the look-up of queries at the threshold of the configuration."""
     threshold = config.threshold if config.is_exact else None
-    return Keys(buckets, shingle_counts.astype(np.int32), threshold)
+    return LookUp(buckets, shingle_counts.astype(np.int32), threshold)
 
 
-class Candidates(NamedTuple):
+class CandidateRows(NamedTuple):
     """The pairs of a query and a stored document that share enough buckets."""
 
     rows: list[tuple[Any, ...]]
@@ -62,35 +61,35 @@ class Candidates(NamedTuple):
     """The place in rows of the document of each pair: (pairs,)."""
 
     @classmethod
-    def of_one_query(cls, rows: list[tuple[Any, ...]]) -> Candidates:
+    def of_one_query(cls, rows: list[tuple[Any, ...]]) -> CandidateRows:
         """Return the candidates of a single query."""
         return cls(rows, np.zeros(len(rows), np.int64), np.arange(len(rows)))
 
 
-def find_candidates(store: Store, keys: Keys, language: str | None) -> Candidates:
+def find_candidates(store: Store, look_up: LookUp, language: str | None) -> CandidateRows:
     """Return the documents that share enough buckets with any of several queries."""
-    if not len(keys.buckets.values):
-        return Candidates.of_one_query([])
+    if not len(look_up.buckets.values):
+        return CandidateRows.of_one_query([])
     with autocommit(store.engine) as connection:
         cursor = connection.cursor(binary=True)
-        return read_candidates(cursor, store.corpus, keys, language)
+        return read_candidates(cursor, store.corpus, look_up, language)
 
 
 def read_candidates(
     cursor: psycopg.Cursor[Any],
     corpus: StoredCorpus,
-    keys: Keys,
+    look_up: LookUp,
     language: str | None = None,
     prepare: bool = True,
-) -> Candidates:
+) -> CandidateRows:
     """Return the candidates that a transaction sees; not prepared, the plan fits the tables' sizes."""
-    buckets, sizes, threshold = keys
+    buckets, sizes, threshold = look_up
     is_exact = threshold is not None
     if len(sizes) == 1:  # without the numbers of the queries the join is a tenth quicker
         statement = statements.EXACT_CANDIDATES_OF_ONE if is_exact else statements.CANDIDATES_OF_ONE
         parameters: list[Any] = [Array(buckets.values)]
         if is_exact:
-            parameters += [int(keys.needed[0]), int(sizes[0]), threshold]
+            parameters += [int(look_up.needed[0]), int(sizes[0]), threshold]
     else:
         statement = (
             statements.EXACT_CANDIDATES_OF_MANY if is_exact else statements.CANDIDATES_OF_MANY
@@ -99,16 +98,16 @@ def read_candidates(
         order = np.argsort(buckets.values)
         parameters = [Array(buckets.owners()[order]), Array(buckets.values[order])]
         if is_exact:
-            parameters += [Array(keys.needed), Array(sizes), threshold]
+            parameters += [Array(look_up.needed), Array(sizes), threshold]
     if language is not None:
         statement, parameters = statement + statements.OF_LANGUAGE, [*parameters, language]
     rows = cursor.execute(corpus.statement(statement), parameters, prepare=prepare).fetchall()
     if len(sizes) == 1:
-        return Candidates.of_one_query(rows)
+        return CandidateRows.of_one_query(rows)
     queries, offsets = load_int4_arrays([row[-1] for row in rows])
     documents = np.repeat(np.arange(len(rows)), np.diff(offsets))
     by_query = np.argsort(queries, kind="stable")
-    return Candidates(rows, queries[by_query].astype(np.int64), documents[by_query])
+    return CandidateRows(rows, queries[by_query].astype(np.int64), documents[by_query])
 
 
 def count_shared_buckets(
@@ -116,9 +115,13 @@ def count_shared_buckets(
 ) -> list[tuple[str, int]]:
     """Return the keys of one text's candidates, each with the number of buckets that it shares."""
     config = store.corpus.config
-    keys = keys_of(sketches.buckets, sketches.shingle_counts, config)
+    look_up = look_up_of(sketches.buckets, sketches.shingle_counts, config)
     statement = statements.COUNT_SHARED_BUCKETS
-    parameters: list[Any] = [Array(keys.buckets.values), int(keys.sizes[0]), keys.threshold]
+    parameters: list[Any] = [
+        Array(look_up.buckets.values),
+        int(look_up.sizes[0]),
+        look_up.threshold,
+    ]
     if language is not None:
         statement, parameters = statement + statements.OF_LANGUAGE, [*parameters, language]
     with autocommit(store.engine) as connection:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from textsim_db.compare.brute_force import BINS
 from textsim_db.compare.verify import Criterion
 from textsim_db.db.binary_rows import load_int4_arrays
 from textsim_db.db.dictionary import unknown_word
@@ -15,15 +16,18 @@ from textsim_db.db.store import Store
 from textsim_db.measures.by_name import JACCARD
 from textsim_db.read import search, statements
 from textsim_db.read.snapshot import snapshot
-from textsim_db.read.stored_documents import Vocabulary, normal_forms, word_numbers
+from textsim_db.read.stored_documents import (
+    DOCUMENTS_AT_ONCE,
+    WordNumbers,
+    normal_forms,
+    word_numbers,
+)
 from textsim_db.read.word_counts import WordCounts, words_at
 from textsim_db.results import Frequency, Growth, Statistics
 from textsim_db.text.streams import cut
 
-DOCUMENTS_AT_ONCE = 5000
 STEPS = 20
 QUANTILES = (0, 5, 25, 50, 75, 95, 100)
-BINS = 100
 
 Progress = Callable[[int, int], None]
 """Called with the number of documents read so far, and the number of all documents."""
@@ -43,7 +47,7 @@ def statistics(
 
     All but the matches of the sample is read in one snapshot.
     """
-    vocabulary = Vocabulary(store.dictionary)
+    vocabulary = WordNumbers(store.dictionary)
     with snapshot(store.engine) as connection:
         reader = _Reader(connection, store, language)
         languages = dict(reader.fetch(statements.COUNT_LANGUAGES))
@@ -74,7 +78,7 @@ def statistics(
 
 def document_frequencies(store: Store) -> tuple[dict[str, int], int]:
     """Return the number of documents that each word occurs in, and the number of all documents."""
-    vocabulary = Vocabulary(store.dictionary)
+    vocabulary = WordNumbers(store.dictionary)
     with snapshot(store.engine) as connection:
         counts = _Reader(connection, store, None).count_words(vocabulary, 0, None)
     places = np.flatnonzero(counts.documents)
@@ -98,7 +102,7 @@ class _Reader:
         return cursor.execute(self._corpus.statement(statement), parameters).fetchall()
 
     def count_words(
-        self, vocabulary: Vocabulary, total: int, progress: Progress | None
+        self, vocabulary: WordNumbers, total: int, progress: Progress | None
     ) -> WordCounts:
         """Count the words of the documents; total is their number."""
         counts, last_id, done = WordCounts(), 0, 0
@@ -152,7 +156,7 @@ def _growth(counts: WordCounts) -> list[Growth]:
     return [Growth(int(i), int(words[i - 1]), int(distinct[i - 1])) for i in ends if i]
 
 
-def _frequent(counts: WordCounts, vocabulary: Vocabulary, most: int) -> list[Frequency]:
+def _frequent(counts: WordCounts, vocabulary: WordNumbers, most: int) -> list[Frequency]:
     """Return the most frequent words."""
     places = np.argsort(-counts.occurrences, kind="stable")[: min(most, counts.distinct)]
     texts = vocabulary.texts(words_at(places).tolist())

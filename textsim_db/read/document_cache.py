@@ -15,7 +15,7 @@ from textsim_db.db.engine import Connection
 from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.errors import DatabaseError
 from textsim_db.read import statements
-from textsim_db.read.stored_documents import StoredDocuments, Vocabulary
+from textsim_db.read.stored_documents import StoredDocuments, WordNumbers
 from textsim_db.sketch.ragged import Signatures
 
 CACHE_BYTES = 256 * 1024 * 1024
@@ -43,7 +43,7 @@ class DocumentCache:
     ) -> None:
         self._connection = connection
         self._corpus = corpus
-        self._vocabulary = Vocabulary(dictionary)
+        self._vocabulary = WordNumbers(dictionary)
         self._rows: dict[int, Row] = {}
         self._bytes = 0
 

@@ -20,7 +20,7 @@ from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.read import statements
 from textsim_db.text.array_types import BoolArray, Int32Array, Int64Array
 
-DOCUMENTS_AT_ONCE = 50_000
+HASHES_AT_ONCE = 50_000
 
 
 class CopyFinder:
@@ -64,7 +64,7 @@ class CopyFinder:
 
     def _suspects(self, ids: Int32Array) -> Iterator[Int32Array]:
         """Yield documents that share the hash of their words with others, whole classes together."""
-        columns = [self._hashes(ids[i : i + DOCUMENTS_AT_ONCE]) for i in _starts(ids)]
+        columns = [self._hashes(ids[i : i + HASHES_AT_ONCE]) for i in _starts(ids)]
         documents, hashes = (np.concatenate(column) for column in zip(*columns, strict=True))
         order = np.argsort(hashes, kind="stable")
         documents, hashes = documents[order], hashes[order]
@@ -77,7 +77,7 @@ class CopyFinder:
         for start, end in pairwise(bounds.tolist()):
             suspects.append(documents[start:end])
             count += end - start
-            if count >= DOCUMENTS_AT_ONCE:
+            if count >= HASHES_AT_ONCE:
                 yield np.concatenate(suspects)
                 suspects, count = [], 0
         if suspects:
@@ -100,4 +100,4 @@ class CopyFinder:
 
 
 def _starts(ids: Int32Array) -> range:
-    return range(0, len(ids), DOCUMENTS_AT_ONCE)
+    return range(0, len(ids), HASHES_AT_ONCE)

@@ -27,13 +27,13 @@ from textsim_db.read.normal_forms import compose_forms
 from textsim_db.read.pairs import pairs
 from textsim_db.read.snapshot import on_each, snapshot, with_second
 from textsim_db.read.source_integrity import source_problems
+from textsim_db.read.stored_documents import DOCUMENTS_AT_ONCE
 from textsim_db.results import Problem
 from textsim_db.sketch.ragged import Ragged, Signatures
 from textsim_db.sketch.sketches import sketch_tokens
 from textsim_db.text.streams import ahead, cut
 from textsim_db.text.tokens import tokens_of
 
-DOCUMENTS_AT_ONCE = 5_000
 MAX_WORDS = 500_000
 """The number of words that are kept between documents; a larger number reads fewer words twice."""
 BLOCK_BITS = 12

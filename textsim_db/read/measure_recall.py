@@ -18,16 +18,14 @@ from textsim_db.db.binary_format import Array
 from textsim_db.db.engine import Connection
 from textsim_db.db.store import Store
 from textsim_db.read import statements
-from textsim_db.read.candidates import Keys, keys_of
+from textsim_db.read.candidates import LookUp, look_up_of
 from textsim_db.read.snapshot import snapshot
-from textsim_db.read.stored_documents import StoredDocuments, Vocabulary
+from textsim_db.read.stored_documents import DOCUMENTS_AT_ONCE, StoredDocuments, WordNumbers
 from textsim_db.results import Pair, RecallReport
 from textsim_db.sketch.band_options import Distribution, wilson
 from textsim_db.sketch.sketches import buckets_of
 from textsim_db.sketch.smallest_values import share_enough
 from textsim_db.text.streams import cut
-
-DOCUMENTS_AT_ONCE = 5000
 
 Progress = Callable[[int, int], None]
 """Called with the number of documents compared so far, and the number of all documents."""
@@ -55,14 +53,14 @@ class _Comparison:
         self, connection: Connection, store: Store, threshold: float, sample_ids: Ids
     ) -> None:
         self._connection = connection
-        self._vocabulary = Vocabulary(store.dictionary)
+        self._vocabulary = WordNumbers(store.dictionary)
         self._corpus = store.corpus
         self._config = store.corpus.config
         self._threshold = threshold
         rows = self._execute(statements.SAMPLE_OF_IDS, [Array(sample_ids.astype(np.int32))])
         self._sample = StoredDocuments(self._corpus, self._vocabulary, rows)
         self._sample_rows = self._sample.rows()
-        self._keys = self._keys_of(self._sample, np.arange(len(rows)))
+        self._look_up = self._look_up_of(self._sample, np.arange(len(rows)))
         self._index = make_index(self._sample_rows)
         # It counts a pair of two documents of the sample from both sides.
         self._histogram = np.zeros(BINS + 1, np.int64)
@@ -144,18 +142,18 @@ class _Comparison:
             if counted:
                 self._pairs.append((Pair(min(a, b), max(a, b), value), shares_bucket))
 
-    def _keys_of(self, documents: StoredDocuments, numbers: Ids) -> Keys:
-        """Return the keys by which documents are looked up."""
+    def _look_up_of(self, documents: StoredDocuments, numbers: Ids) -> LookUp:
+        """Return the look-up of documents."""
         signatures = documents.signatures(numbers)
         buckets = buckets_of(signatures, self._config)
-        return keys_of(buckets, documents.shingle_counts[numbers], self._config)
+        return look_up_of(buckets, documents.shingle_counts[numbers], self._config)
 
     def _are_candidates(
         self, documents: StoredDocuments, few: Ids, many: Ids
     ) -> npt.NDArray[np.bool_]:
         others, places = np.unique(many, return_inverse=True)
         shared = count_shared(
-            self._keys.buckets, self._keys_of(documents, others).buckets, few, places
+            self._look_up.buckets, self._look_up_of(documents, others).buckets, few, places
         )
         if not self._config.is_exact:
             return shared > 0
@@ -164,7 +162,7 @@ class _Comparison:
 
     def _candidates(self) -> list[int]:
         """Return how many others share enough buckets with each document of the sample."""
-        buckets, sizes, threshold = self._keys
+        buckets, sizes, threshold = self._look_up
         parameters = [Array(buckets.owners()), Array(buckets.values), Array(sizes), threshold]
         rows = self._execute(statements.COUNT_CANDIDATES, parameters)
         return sorted(count for (count,) in rows)

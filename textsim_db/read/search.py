@@ -25,16 +25,16 @@ from textsim_db.errors import DocumentError, DocumentNotFound
 from textsim_db.measures.by_name import JACCARD
 from textsim_db.read import statements
 from textsim_db.read.candidates import (
-    Candidates,
+    CandidateRows,
     Numbers,
     count_shared_buckets,
     find_candidates,
-    keys_of,
+    look_up_of,
 )
 from textsim_db.read.missed_matches import warn_of_misses
 from textsim_db.read.stored_documents import (
     StoredDocuments,
-    Vocabulary,
+    WordNumbers,
     normal_forms,
     rows_of_tokens,
 )
@@ -89,16 +89,16 @@ def query_forms(store: Store, forms: Sequence[str], criterion: Criterion) -> lis
 def neighbours(store: Store, key: str, criterion: Criterion) -> list[Match]:
     """Return the matches of an indexed document, without itself; raises DocumentNotFound."""
     store = _at_threshold(store, criterion)
-    config, vocabulary = store.corpus.config, Vocabulary(store.dictionary)
+    config, vocabulary = store.corpus.config, WordNumbers(store.dictionary)
     stored = _row_of_key(store, key)
     document = StoredDocuments(store.corpus, vocabulary, [stored])
     warn_of_misses(store.corpus, criterion, int(document.shingle_counts[0]))
     signatures = document.signatures(np.zeros(1, np.int64))
     if config.is_exact:
         signatures = smallest_of(signatures, document.shingle_counts, config.threshold)
-    keys = keys_of(buckets_of(signatures, config), document.shingle_counts, config)
-    rows = find_candidates(store, keys, criterion.language).rows
-    candidates = Candidates.of_one_query([row for row in rows if row[0] != stored[0]])
+    look_up = look_up_of(buckets_of(signatures, config), document.shingle_counts, config)
+    rows = find_candidates(store, look_up, criterion.language).rows
+    candidates = CandidateRows.of_one_query([row for row in rows if row[0] != stored[0]])
     if not candidates.rows:
         return []
     queries = Queries(document.rows(criterion.measure.of_shingles), signatures)
@@ -129,7 +129,7 @@ def _in_rounds(
 ) -> list[list[Match]]:
     """Return the matches of many queries; while one round is verified, the next one is fetched."""
 
-    def with_candidates(sketches: Sketches) -> tuple[Sketches, Candidates]:
+    def with_candidates(sketches: Sketches) -> tuple[Sketches, CandidateRows]:
         return sketches, _candidates(store, sketches, criterion)
 
     results: list[list[Match]] = []
@@ -142,18 +142,18 @@ def _in_rounds(
     return results
 
 
-def _candidates(store: Store, sketches: Sketches, criterion: Criterion) -> Candidates:
-    keys = keys_of(sketches.buckets, sketches.shingle_counts, store.corpus.config)
-    return find_candidates(store, keys, criterion.language)
+def _candidates(store: Store, sketches: Sketches, criterion: Criterion) -> CandidateRows:
+    look_up = look_up_of(sketches.buckets, sketches.shingle_counts, store.corpus.config)
+    return find_candidates(store, look_up, criterion.language)
 
 
 def _matches(
-    store: Store, sketches: Sketches, candidates: Candidates, criterion: Criterion
+    store: Store, sketches: Sketches, candidates: CandidateRows, criterion: Criterion
 ) -> list[list[Match]]:
     """Return the verified candidates of each query, best first."""
     if not candidates.rows:
         return [[] for _ in sketches.shingle_counts]
-    vocabulary = Vocabulary(store.dictionary)
+    vocabulary = WordNumbers(store.dictionary)
     documents = StoredDocuments(store.corpus, vocabulary, candidates.rows)
     rows = rows_of_tokens(
         sketches.tokens,
@@ -166,7 +166,7 @@ def _matches(
 
 
 def _verified(
-    queries: Queries, candidates: Candidates, documents: StoredDocuments, criterion: Criterion
+    queries: Queries, candidates: CandidateRows, documents: StoredDocuments, criterion: Criterion
 ) -> list[list[Match]]:
     rows = concatenated(queries.rows, documents.rows(criterion.measure.of_shingles))
     left, right = candidates.queries, candidates.documents

@@ -21,11 +21,14 @@ from textsim_db.settings import Shingle
 from textsim_db.sketch.ragged import Signatures
 from textsim_db.text.tokens import Tokens, tokens_of
 
-Ragged = tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]
+DOCUMENTS_AT_ONCE = 5_000
+"""Documents read at once when a whole corpus is read. More take more memory."""
+
+TokensAndBounds = tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]
 """All tokens, one document after another, and their offsets of shape (documents + 1,)."""
 
 
-class Vocabulary:
+class WordNumbers:
     """Numbers of words, which stay the same during one search.
 
     A word of the dictionary has its id. A word that is not in the dictionary gets a negative number,
@@ -69,7 +72,7 @@ class StoredDocuments:
     """
 
     def __init__(
-        self, corpus: StoredCorpus, vocabulary: Vocabulary, rows: Sequence[tuple[Any, ...]]
+        self, corpus: StoredCorpus, vocabulary: WordNumbers, rows: Sequence[tuple[Any, ...]]
     ) -> None:
         self.keys: list[str] = [row[1] for row in rows]
         self.shingle_counts = np.array([row[2] for row in rows], np.int64)
@@ -93,10 +96,10 @@ class StoredDocuments:
         tokens, offsets = self._characters() if is_char else self._words()
         return Rows(tokens, offsets, self.shingle_counts, self._shingle.n)
 
-    def _words(self) -> Ragged:
+    def _words(self) -> TokensAndBounds:
         return word_numbers([row[3] for row in self._rows], self._waiting, self._vocabulary)
 
-    def _characters(self) -> Ragged:
+    def _characters(self) -> TokensAndBounds:
         word_ids = [row[3] or b"" for row in self._rows]
         forms = normal_forms(*load_int4_arrays(word_ids), self._vocabulary.dictionary)
         for i, form in self._waiting.items():
@@ -113,7 +116,7 @@ class StoredDocuments:
 def rows_of_tokens(
     tokens: Tokens,
     shingle_counts: npt.NDArray[np.int64],
-    vocabulary: Vocabulary,
+    vocabulary: WordNumbers,
     shingle: Shingle,
     of_shingles: bool,
 ) -> Rows:
@@ -127,8 +130,8 @@ def rows_of_tokens(
 
 
 def word_numbers(
-    arrays: Sequence[bytes | None], waiting: Mapping[int, str], vocabulary: Vocabulary
-) -> Ragged:
+    arrays: Sequence[bytes | None], waiting: Mapping[int, str], vocabulary: WordNumbers
+) -> TokensAndBounds:
     """Return the words of documents as numbers.
 
     arrays: the word ids of each document in the format of array_send, or None if its words have no

@@ -32,7 +32,7 @@ from textsim_db.spark.messages import (
 from textsim_db.spark.send_buckets import SMALL
 from textsim_db.text.array_types import BoolArray, Int64Array
 
-LARGE_BUCKET = 64
+LARGEST_COUNTED = 64
 """A bucket of an exact corpus with more documents gives edges without counting shared rows.
 
 The pairs of a bucket grow with the square of its documents. A larger number sends more pairs, and makes
@@ -71,7 +71,7 @@ def find_shared_rows(
     """Yield the pairs that share rows in a partition of the rows of an exact corpus."""
     inbox = sort_by_kind(from_arrow(batches))
     entries = joined([unpack_entries(data) for data in inbox.pop("entries", [])])
-    is_large = _run_sizes(entries) > LARGE_BUCKET
+    is_large = _run_sizes(entries) > LARGEST_COUNTED
     is_direct = is_large | (entries.keys & SMALL == SMALL)
     messages = [*_counts(inbox), _edge_message(stars(_chosen(entries, is_direct)))]
     shared = pairs_of_buckets(_chosen(entries, ~is_direct))

@@ -27,7 +27,7 @@ from textsim_db.spark.bucket_edges import (
     find_shared_rows,
     sort_by_kind,
 )
-from textsim_db.spark.columns import Columns, Rank
+from textsim_db.spark.columns import FrameColumns, Rank
 from textsim_db.spark.components import find_components
 from textsim_db.spark.learn_common import with_common
 from textsim_db.spark.messages import SCHEMA, from_arrow, unpack_numbers
@@ -64,7 +64,7 @@ class Candidates:
     """
 
     def __init__(
-        self, source: DataFrame, columns: Columns, config: CorpusConfig, partitions: int
+        self, source: DataFrame, columns: FrameColumns, config: CorpusConfig, partitions: int
     ) -> None:
         self._source = source
         self._columns = columns
@@ -209,7 +209,7 @@ def find_candidates(
         ConfigurationError: a setting or a column is not possible, two rows have the same key, or the
             candidates are too many.
     """
-    config, columns = _config(settings), Columns(key, text)
+    config, columns = _config(settings), FrameColumns(key, text)
     columns.check(df)
     if partitions is None:
         partitions = _partitions_for(df)

@@ -27,7 +27,7 @@ class Rank(NamedTuple):
     descending: bool = False
 
 
-class Columns(NamedTuple):
+class FrameColumns(NamedTuple):
     """The names of the columns with the key and the text."""
 
     key: str

@@ -13,11 +13,11 @@ from textsim_db.text.array_types import Int32Array, Int64Array
 
 MOST_EDGES = 30_000_000
 """The edges that the driver joins: 30 million take 20 s and 4.4 GB."""
-DOCUMENTS_AT_ONCE = 5_000
-"""Candidates of a partition. More take more memory in a task; fewer make more tasks."""
+PARTITION_DOCUMENTS = 5_000
+"""PlacedCandidates of a partition. More take more memory in a task; fewer make more tasks."""
 
 
-class Candidates(NamedTuple):
+class PlacedCandidates(NamedTuple):
     """The documents that share a bucket with another document, each component in one partition."""
 
     numbers: Int64Array
@@ -28,7 +28,7 @@ class Candidates(NamedTuple):
     """The candidates of each partition: (partitions,)."""
 
 
-def find_components(edges: Edges, repeated: Int64Array) -> Candidates:
+def find_components(edges: Edges, repeated: Int64Array) -> PlacedCandidates:
     """Join edges into components, and spread the components over partitions.
 
     repeated: numbers that several documents have, which are compared with each other too.
@@ -45,13 +45,13 @@ def find_components(edges: Edges, repeated: Int64Array) -> Candidates:
     join(parents, ends[: len(left)], ends[len(left) : 2 * len(left)])
     _, labels = np.unique(roots(parents), return_inverse=True)
     partitions = _spread(labels)
-    return Candidates(numbers, partitions, np.bincount(partitions))
+    return PlacedCandidates(numbers, partitions, np.bincount(partitions))
 
 
 def _spread(labels: Int64Array) -> Int32Array:
     """Return the partition of each document; a component stays whole, and the largest come first."""
     sizes = np.bincount(labels)
-    count = max(1, -(-len(labels) // DOCUMENTS_AT_ONCE))
+    count = max(1, -(-len(labels) // PARTITION_DOCUMENTS))
     order = np.argsort(-sizes, kind="stable")
     starts = np.cumsum(sizes[order]) - sizes[order]
     places = np.empty(len(sizes), np.int64)

@@ -10,12 +10,12 @@ from pyspark.sql.types import StringType
 
 from textsim_db.cluster.keep_rule import Preference
 from textsim_db.errors import ConfigurationError, InputError
-from textsim_db.files.file_kinds import Kind, is_packed, kind_of
+from textsim_db.files.file_kinds import RECORD_KINDS, Kind, is_packed, kind_of
 from textsim_db.spark.candidates import Candidates
 from textsim_db.spark.columns import Rank, quoted
 
 TABLE = "table"
-_SEPARATORS = {"csv": ",", "tsv": "\t"}
+_SEPARATORS = {str(kind): of.separator for kind, of in RECORD_KINDS.items() if of.separator}
 _QUOTED: dict[str, Any] = {"header": True, "escape": '"'}
 """CSV as spreadsheets write it; Spark's own defaults differ."""
 _JSON = "json"  # Spark's name of JSON lines

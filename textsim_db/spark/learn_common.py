@@ -9,12 +9,11 @@ from textsim_db.settings import CorpusConfig
 from textsim_db.sketch.common_values import learn_common
 from textsim_db.sketch.sketches import tokens_without
 from textsim_db.spark.accept_documents import accept
+from textsim_db.write.learn_common import SAMPLE_DOCUMENTS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-SAMPLE_DOCUMENTS = 50_000
-"""The documents of the sample. More documents show rarer shingles, and take memory on the driver."""
 SAMPLE_CHARACTERS = 4_000
 """The characters of each text of the sample."""
 

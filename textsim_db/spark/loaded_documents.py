@@ -12,7 +12,7 @@ from textsim_db.cluster.join import PairsWithRows
 from textsim_db.cluster.large_buckets import split_large
 from textsim_db.cluster.spanning_forest import Ids
 from textsim_db.compare.document_rows import Rows, code_points
-from textsim_db.compare.packed_pairs import ALL, Members, left_of, offsets_of, right_of
+from textsim_db.compare.packed_pairs import ONLY_ROUND, Members, left_of, offsets_of, right_of
 from textsim_db.compare.pair_counts import Sizes, lists
 from textsim_db.errors import InputError
 from textsim_db.settings import CorpusConfig, Shingle
@@ -55,7 +55,7 @@ class LoadedDocuments:
         if self.config.is_exact:
             counts = self._rows.shingle_counts.astype(np.int32)
             sizes = Sizes(self._representatives.astype(np.int32), counts)
-        for pairs, _ in lists(self._listed, ALL, sizes, self.config.threshold):
+        for pairs, _ in lists(self._listed, ONLY_ROUND, sizes, self.config.threshold):
             yield pairs[self.large.first_shared(pairs) < 0]
 
     def with_rows(self, pairs: Int64Array, of_shingles: bool = True) -> Iterator[PairsWithRows]:

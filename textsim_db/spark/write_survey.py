@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 from textsim_db.errors import ConfigurationError
-from textsim_db.spark.columns import Columns, quoted
+from textsim_db.spark.columns import FrameColumns, quoted
 
 SHOWN_KEYS = 5
 
@@ -30,7 +30,7 @@ def documents_of(df: DataFrame, key: str, text: str) -> DataFrame:
 
     Raises ConfigurationError if a column is missing or has another type.
     """
-    columns = Columns(key, text)
+    columns = FrameColumns(key, text)
     columns.check(df)
     return df.select(columns.key_column().alias("key"), F.col(quoted(text)).alias("text"))
 

@@ -23,8 +23,8 @@ from textsim_db.compare.document_rows import Rows, concatenated
 from textsim_db.compare.jaccard import jaccard_pairs
 from textsim_db.db.binary_format import Array
 from textsim_db.db.store import Store
-from textsim_db.read.candidates import Candidates, Keys, keys_of, read_candidates
-from textsim_db.read.stored_documents import StoredDocuments, Vocabulary, rows_of_tokens
+from textsim_db.read.candidates import CandidateRows, LookUp, look_up_of, read_candidates
+from textsim_db.read.stored_documents import StoredDocuments, WordNumbers, rows_of_tokens
 from textsim_db.results import Match
 from textsim_db.settings import CorpusConfig
 from textsim_db.sketch.fast_similarity import estimates
@@ -65,7 +65,7 @@ def find_twins(cursor: Cursor, store: Store, batch: Batch, places: Int64Array) -
     """Return the twins among documents of a batch, whose buckets the caller has locked."""
     comparison = _Comparison(store, batch, places)
     while True:
-        candidates = read_candidates(cursor, store.corpus, comparison.keys, prepare=False)
+        candidates = read_candidates(cursor, store.corpus, comparison.look_up, prepare=False)
         twins, matched = comparison.with_candidates(candidates)
         if _are_unchanged(cursor, store, [candidates.rows[i] for i in matched]):
             return twins
@@ -86,17 +86,17 @@ class _Comparison:
     def __init__(self, store: Store, batch: Batch, places: Int64Array) -> None:
         config, sketches = store.corpus.config, batch.sketches
         buckets = _only(sketches.buckets, places)
-        self.keys: Keys = keys_of(buckets, sketches.shingle_counts, config)
+        self.look_up: LookUp = look_up_of(buckets, sketches.shingle_counts, config)
         self._corpus = store.corpus
         self._batch = batch
         self._places = places
-        self._vocabulary = Vocabulary(store.dictionary)
+        self._vocabulary = WordNumbers(store.dictionary)
         self._rows = rows_of_tokens(
             sketches.tokens, sketches.shingle_counts, self._vocabulary, config.shingle, True
         )
         self._buckets = _compared_buckets(buckets, sketches.shingle_counts, config)
 
-    def with_candidates(self, candidates: Candidates) -> tuple[list[Twin], list[int]]:
+    def with_candidates(self, candidates: CandidateRows) -> tuple[list[Twin], list[int]]:
         """Return the twins, and the places of the candidates because of which they are left out."""
         config = self._corpus.config
         stored = StoredDocuments(self._corpus, self._vocabulary, candidates.rows)
@@ -166,7 +166,7 @@ class _Compared(NamedTuple):
 
 
 def _stored_matches(
-    compared: _Compared, candidates: Candidates, kept_by: Int64Array, threshold: float
+    compared: _Compared, candidates: CandidateRows, kept_by: Int64Array, threshold: float
 ) -> tuple[list[int], list[int], list[float]]:
     """Return the places of twins, the places of candidates that they match, and the similarities."""
     count = len(candidates.rows)
