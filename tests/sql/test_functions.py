@@ -55,7 +55,7 @@ PUBLIC = {
     "language text, is_unique boolean)": "volatile",
     "drop_corpus(name text)": "volatile",
     "containment(a text, b text, unit text, n integer)": "immutable strict",
-    "cosine(a text, b text)": "immutable strict",
+    "cosine_similarity(a text, b text)": "immutable strict",
     "levenshtein_words(a text, b text, insertion double precision, deletion double precision, "
     "substitution double precision)": "immutable strict",
     "grant_reader(role regrole)": "volatile",

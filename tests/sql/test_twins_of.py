@@ -24,7 +24,9 @@ Twins = list[tuple[str, str, float]]
 
 @pytest.fixture(params=SETTINGS)
 def corpus(db: ts.Database, request: pytest.FixtureRequest) -> ts.Corpus:
-    return db.create_corpus("c", "word:2", threshold=0.7, unique=True, **SETTINGS[request.param])
+    return db.create_corpus(
+        "c", shingle="word:2", threshold=0.7, is_unique=True, **SETTINGS[request.param]
+    )
 
 
 @pytest.fixture
@@ -182,7 +184,7 @@ def test_it_decides_as_add_many(
     settings: str,
 ) -> None:
     corpora = [
-        db.create_corpus(name, shingle, threshold=0.6, unique=True, **SETTINGS[settings])
+        db.create_corpus(name, shingle=shingle, threshold=0.6, is_unique=True, **SETTINGS[settings])
         for name in ("c", "d")
     ]
     left_out = 0
@@ -306,7 +308,7 @@ def test_texts_that_match_the_first_are_not_compared_with_each_other(
 def test_texts_that_share_few_rows_of_an_exact_corpus_are_not_compared(
     db: ts.Database, connection: Connection
 ) -> None:
-    db.create_corpus("c", "word:2", threshold=0.7, recall=1, unique=True)
+    db.create_corpus("c", shingle="word:2", threshold=0.7, recall=1, is_unique=True)
     connection.execute("SET track_functions = 'all'")
     texts = {
         str(number): "one two three " + " ".join(f"{word}{number}" for word in "abcdefgh")

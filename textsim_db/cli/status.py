@@ -226,8 +226,9 @@ def as_text_note(corpus: str, status: Status) -> str:
     """Return what ids would save for the documents that are stored as text."""
     saved = "" if status.saved_by_ids is None else f" (about {status.saved_by_ids / 1e6:,.1f} MB)"
     return (
-        f'corpus "{shown(corpus)}": {count(status.as_text, "document")} stored as text; textsim worker '
-        f"or CALL textsim.index_pending('{shown(corpus)}') gives their words ids, which save room{saved}"
+        f'corpus "{shown(corpus)}": {count(status.as_text, "document")} stored as text; '
+        f"textsim worker or CALL textsim.index_pending('{shown(corpus)}') gives their words ids, "
+        f"which save space{saved}"
     )
 
 

@@ -103,7 +103,7 @@ def write(
     outcome, adopted = outcomes(batch, existing, source_id)
     left_out: list[LeftOut] = []
     changing = np.flatnonzero(outcome != UNCHANGED)
-    if corpus.config.unique and len(changing):
+    if corpus.config.is_unique and len(changing):
         lock_buckets(cursor, store, batch, changing)
         if locked is None:
             # Another transaction may have written these keys, while this one waited for the buckets.
@@ -157,7 +157,7 @@ def _no_ids_left(corpus: StoredCorpus) -> DatabaseError:
 
 def refuse_attached(cursor: Cursor, corpus: StoredCorpus, keys: Sequence[str]) -> None:
     """Raise ObjectInUse if the corpus is unique and an attached table has one of the documents."""
-    if corpus.config.unique and keys:
+    if corpus.config.is_unique and keys:
         cursor.execute(statements.REFUSE_ATTACHED, [corpus.id, list(keys)])
 
 
