@@ -122,7 +122,8 @@ def rebuild(
 
     Settings that are not given stay as they are. Searches and writers use the old corpus until the new
     corpus is complete; then the new corpus replaces it in one transaction, attached tables included.
-    Until then the disk holds both. Without settings, rebuild numbers the documents from 1. It prints
+    Until then the disk holds both. If no stored row depends on the settings, as with --no-unique, only
+    the settings are stored. Without settings, rebuild numbers the documents from 1. It prints
     the settings of the new corpus. If the settings make a unique corpus, but its documents match each
     other, rebuild changes nothing and lists them.
 
