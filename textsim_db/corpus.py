@@ -803,10 +803,10 @@ class Corpus:
         The other Corpus objects of this corpus read the new settings at their next search. A write
         through them raises CorpusChanged once.
 
-        If no stored row depends on the new settings, they are stored without building anything. Such
-        settings are `is_unique=False`, and another threshold or recall with the same bands and rows.
-        Other Corpus objects use them when they are opened again. Without any setting the corpus is
-        built with the old settings, which numbers its documents from 1 again.
+        If no stored row depends on the new settings, only the settings are stored. Examples are
+        `is_unique=False`, and another threshold or recall with the same bands and rows. Other Corpus
+        objects use these settings when they are opened again. Without any setting the corpus is built
+        with the old settings, and its documents get ids from 1 on.
 
         Args:
             progress: called with the number of documents copied so far, and the number to copy.

@@ -329,11 +329,6 @@ class CorpusConfig(CorpusSettings):
         changes. Raises `ConfigurationError` if the result is not possible.
         """
         changes = {name: value for name, value in changes.items() if value is not None}
-        if fixed := changes.keys() - set(CHANGEABLE):
-            raise ConfigurationError(
-                f"{min(fixed)} cannot be changed, because only the remaining words of a document are "
-                "stored; create another corpus"
-            )
         settings = CorpusSettings(**_values_of(self))
         if not changes.keys() & {"threshold", "recall", "num_hashes", "bands", "rows"}:
             return replace(replace(settings, **changes).complete(), recall=self.recall)

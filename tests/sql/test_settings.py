@@ -7,7 +7,7 @@ from typing import Any
 import psycopg
 
 import textsim_db as ts
-from textsim_db.settings import DEFAULTS, SETTINGS
+from textsim_db.settings import DEFAULTS, SETTINGS, Settings
 
 ARGUMENTS = """
 SELECT name, pg_get_function_arg_default(p.oid, number::integer)
@@ -34,3 +34,7 @@ def test_a_corpus_without_settings_is_equal_in_sql_and_python(db: ts.Database) -
     with psycopg.connect(db.url) as connection:
         connection.execute("SELECT textsim.create_corpus('by_sql')")
     assert db.corpus("by_sql").config == db.create_corpus("by_python").config
+
+
+def test_the_arguments_of_python_are_the_settings() -> None:
+    assert tuple(Settings.__annotations__) == SETTINGS

@@ -110,7 +110,7 @@ def test_texts_without_words_and_empty_lists_have_no_twins(
 
 
 @pytest.mark.parametrize(
-    ("keys", "bodies", "message"),
+    ("keys", "texts", "message"),
     [
         (["a"], ["x", "y"], "the list has 1 keys and 2 texts"),
         (None, ["x"], "the list has 0 keys and 1 texts"),
@@ -124,11 +124,11 @@ def test_a_wrong_list_is_refused(
     corpus: ts.Corpus,
     connection: Connection,
     keys: list[str | None] | None,
-    bodies: list[str | None],
+    texts: list[str | None],
     message: str,
 ) -> None:
     with pytest.raises(pg.InvalidParameterValue, match=message):
-        connection.execute("SELECT textsim.twins_of('c', %s, %s::text[])", [keys, bodies])
+        connection.execute("SELECT textsim.twins_of('c', %s, %s::text[])", [keys, texts])
 
 
 def test_other_levels_of_isolation_are_refused(corpus: ts.Corpus, connection: Connection) -> None:
