@@ -343,9 +343,9 @@ class CorpusConfig(CorpusSettings):
         The prefixes of an exact corpus depend on its threshold, but the buckets of bands do not. A
         corpus that becomes unique must have no matches at its threshold.
         """
-        altered = (
-            {"recall", "is_unique"} if changed.is_exact else {"recall", "is_unique", "threshold"}
-        )
+        altered = {"recall", "is_unique"}
+        if not changed.is_exact:
+            altered.add("threshold")
         may_match = not self.is_unique or changed.threshold < self.threshold
         return bool(set(self.differences(changed)) - altered) or (changed.is_unique and may_match)
 
