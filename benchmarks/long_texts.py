@@ -18,7 +18,7 @@ from benchmarks.harness import Bench, fresh_database, options, publish, shown
 KINDS: dict[str, dict[str, Any]] = {
     "bands": {},
     "exact": {"recall": 1.0},
-    "exact, unique": {"recall": 1.0, "unique": True},
+    "exact, unique": {"recall": 1.0, "is_unique": True},
 }
 STEPS = {
     "add": "SELECT textsim.add('c', 'a', %(text)s)",

@@ -151,7 +151,7 @@ def make_texts(bench: Bench, last: int) -> None:
 
 def prepare_way(bench: Bench, name: str, way: Way, last: int) -> None:
     """Make the corpus of a way, its table, and the documents that it has from the start."""
-    corpus = bench.db.create_corpus(name, threshold=0.8, unique=way.is_unique, **way.settings)
+    corpus = bench.db.create_corpus(name, threshold=0.8, is_unique=way.is_unique, **way.settings)
     execute = bench.connection.execute
     if way.by_table:
         execute(f"CREATE TABLE {name} (id bigint PRIMARY KEY, body text)".encode())

@@ -207,7 +207,7 @@ def run(race: Race, is_unique: bool) -> Outcome:
 
 
 def _prepare(bench: Bench, race: Race, is_unique: bool) -> ts.Corpus:
-    settings = {"threshold": 0.8, "recall": 1.0, "unique": is_unique} | race.settings
+    settings = {"threshold": 0.8, "recall": 1.0, "is_unique": is_unique} | race.settings
     corpus = bench.db.create_corpus(CORPUS, **settings)
     if race.way.startswith("table"):
         bench.connection.execute("CREATE TABLE race (id bigint PRIMARY KEY, body text)")

@@ -57,7 +57,7 @@ GROUPS = (
         ("matches", "neighbours", "pairs", "candidates", "candidate_pairs", "create_view"),
     ),
     Group("Tables that stay indexed", ("attach", "index_pending", "status", "detach")),
-    Group("Two texts", ("jaccard", "containment", "cosine", "levenshtein_words")),
+    Group("Two texts", ("jaccard", "containment", "cosine_similarity", "levenshtein_words")),
     Group(
         "From a text to its buckets",
         ("normal_form", "words", "shingles", "signature", "estimate", "buckets"),
@@ -119,7 +119,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "detach": ("SELECT textsim.detach('news', 'article');",),
     "jaccard": ("SELECT textsim.jaccard('news', 'a new library opens', 'a new library closes');",),
     "containment": ("SELECT textsim.containment('a new library', 'a new library opens today');",),
-    "cosine": ("SELECT textsim.cosine('a new library', 'a new bridge');",),
+    "cosine_similarity": ("SELECT textsim.cosine_similarity('a new library', 'a new bridge');",),
     "levenshtein_words": (
         "SELECT textsim.levenshtein_words('a new library opens', 'the new library opens today');",
     ),

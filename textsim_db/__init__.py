@@ -43,7 +43,7 @@ from textsim_db.results import (
     Twin,
     WorkerState,
 )
-from textsim_db.settings import CorpusConfig, Linkage, Mode
+from textsim_db.settings import CorpusConfig, CorpusSettings, Linkage, Mode
 from textsim_db.sketch.band_options import Option, plan
 
 if TYPE_CHECKING:
@@ -80,6 +80,7 @@ __all__ = [
     "CorpusConfig",
     "CorpusExists",
     "CorpusNotFound",
+    "CorpusSettings",
     "Database",
     "DatabaseError",
     "DatabaseUnavailable",

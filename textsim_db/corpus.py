@@ -7,7 +7,16 @@ from collections.abc import Callable, Generator, Iterable, Mapping, Sequence, Se
 from contextlib import suppress
 from dataclasses import replace
 from math import log
-from typing import TYPE_CHECKING, Any, Concatenate, LiteralString, ParamSpec, Protocol, TypeVar
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Concatenate,
+    LiteralString,
+    ParamSpec,
+    Protocol,
+    TypeVar,
+    Unpack,
+)
 
 from textsim_db.db import stored_corpus
 from textsim_db.db.current_store import CurrentStore
@@ -20,7 +29,7 @@ from textsim_db.errors import (
     DuplicateError,
     MeasureError,
     RecipeError,
-    suggest_arguments,
+    suggest_settings,
 )
 from textsim_db.lazy_imports import lazy
 from textsim_db.read import statements
@@ -42,8 +51,10 @@ from textsim_db.results import (
 )
 from textsim_db.settings import (
     AUTO,
+    CHANGEABLE,
     CorpusConfig,
     Existing,
+    Settings,
     check_callable,
     check_count,
     check_linkage,
@@ -76,7 +87,13 @@ if TYPE_CHECKING:
     from textsim_db.sketch.band_options import Option
     from textsim_db.sync import attach, drift
     from textsim_db.text import languages
-    from textsim_db.write import bulk_load, learn_common, prepared_batch, rebuild
+    from textsim_db.write import (
+        alter_settings,
+        bulk_load,
+        learn_common,
+        prepared_batch,
+        rebuild,
+    )
 else:
     verify = lazy("textsim_db.compare.verify", globals())
     explanation = lazy("textsim_db.diff.explanation", globals())
@@ -91,6 +108,7 @@ else:
     attach = lazy("textsim_db.sync.attach", globals())
     drift = lazy("textsim_db.sync.drift", globals())
     languages = lazy("textsim_db.text.languages", globals())
+    alter_settings = lazy("textsim_db.write.alter_settings", globals())
     bulk_load = lazy("textsim_db.write.bulk_load", globals())
     learn_common = lazy("textsim_db.write.learn_common", globals())
     prepared_batch = lazy("textsim_db.write.prepared_batch", globals())
@@ -135,7 +153,7 @@ class Corpus:
         ...     "recipe": "Whisk two eggs with sugar and fold in the sifted flour.",
         ... })
         >>> report
-        AddReport(added=3, replaced=0, unchanged=0, duplicates=0, refused=[], twins=[])
+        AddReport(added=3, replaced=0, unchanged=0, repeated_keys=0, refused=[], twins=[])
     """
 
     def __init__(self, store: Store) -> None:
@@ -195,7 +213,7 @@ class Corpus:
 
         Examples:
             >>> corpus.add_many([{"id": 7, "body": "Rain is expected."}], key="id", text="body")
-            AddReport(added=1, replaced=0, unchanged=0, duplicates=0, refused=[], twins=[])
+            AddReport(added=1, replaced=0, unchanged=0, repeated_keys=0, refused=[], twins=[])
         """
         check_callable(progress, "progress")
         stream = stream_documents(documents, key, text)
@@ -215,7 +233,7 @@ class Corpus:
 
         Examples:
             >>> corpus.add("weather", "Rain is expected in the north.")
-            AddReport(added=1, replaced=0, unchanged=0, duplicates=0, refused=[], twins=[])
+            AddReport(added=1, replaced=0, unchanged=0, repeated_keys=0, refused=[], twins=[])
         """
         report, matches = self._current.write(bulk_load.add, key, text)
         if matches:
@@ -233,13 +251,13 @@ class Corpus:
             ConfigurationError: the corpus is not unique.
 
         Examples:
-            >>> titles = db.create_corpus("titles", threshold=0.6, recall=1, unique=True)
+            >>> titles = db.create_corpus("titles", threshold=0.6, recall=1, is_unique=True)
             >>> titles.add_unique("a", "The city council approved the new budget for schools.")
             []
             >>> titles.add_unique("b", "The city council approved the new budget for schools today.")
             [Match(key='a', similarity=0.875, estimate=None)]
         """
-        if not self.config.unique:
+        if not self.config.is_unique:
             raise ConfigurationError(
                 f'corpus "{self.name}" accepts near-duplicates; to keep them out: '
                 f"textsim rebuild {shlex.quote(self.name)} --unique"
@@ -577,7 +595,7 @@ class Corpus:
     ) -> Statistics:
         """Return statistics of the corpus: documents, words, similarities, buckets, bytes.
 
-        This reads all documents. The similarities are those of a sample to all its candidates.
+        This reads all documents. A sample is compared with all its candidates to show the similarities.
 
         Args:
             words: the number of most frequent words to return.
@@ -770,18 +788,11 @@ class Corpus:
         """
         yield from self._current.loaded().stream(drift.drift)
 
-    @suggest_arguments
+    @suggest_settings(*CHANGEABLE)
     def rebuild(
         self,
-        shingle: str | None = None,
-        threshold: float | None = None,
-        recall: float | None = None,
-        num_hashes: int | None = None,
-        seed: int | None = None,
-        bands: int | None = None,
-        rows: int | None = None,
-        unique: bool | None = None,
         progress: Callable[[int, int], None] | None = None,
+        **settings: Unpack[Settings],
     ) -> bool:
         """Build the corpus anew with other settings while it stays in use; return whether it was built.
 
@@ -792,16 +803,19 @@ class Corpus:
         The other Corpus objects of this corpus read the new settings at their next search. A write
         through them raises CorpusChanged once.
 
-        The settings are those of Database.create_corpus(). A setting that is None keeps its value. If
-        the named settings equal the old ones, nothing is built. Without any setting the corpus is
-        built with the old settings, which numbers its documents from 1 again.
+        If no stored row depends on the new settings, only the settings are stored. Examples are
+        `is_unique=False`, and another threshold or recall with the same bands and rows. Other Corpus
+        objects use these settings when they are opened again. Without any setting the corpus is built
+        with the old settings, and its documents get ids from 1 on.
 
         Args:
             progress: called with the number of documents copied so far, and the number to copy.
+            **settings: fields of CorpusSettings, except `stop_words` and `language`. The other settings
+                keep their values, and so does a setting that is None.
 
         Raises:
             ConfigurationError: a setting is out of range, or a view cannot be moved. With
-                `unique` also if documents match each other, or if workers index an attached table.
+                `is_unique` also if documents match each other, or if workers index an attached table.
             CorpusBusy: another session rebuilds the corpus or creates a view of it.
 
         Examples:
@@ -811,19 +825,13 @@ class Corpus:
             (25, 5)
         """
         check_callable(progress, "progress")
-        settings = {
-            "shingle": shingle,
-            "threshold": threshold,
-            "recall": recall,
-            "num_hashes": num_hashes,
-            "seed": seed,
-            "bands": bands,
-            "rows": rows,
-            "unique": unique,
-        }
         config = self._current.loaded().store.corpus.config
         changed = config.changed(**settings)
-        if changed == config and any(value is not None for value in settings.values()):
+        has_settings = any(value is not None for value in settings.values())
+        if has_settings and not config.needs_rebuild(changed):
+            if changed != config:
+                self._current.write(alter_settings.alter, changed)
+                self._current.load()
             return False
         changed = self._current.write(learn_common.learn_from_corpus, changed)
         rebuilt = self._current.write(rebuild.rebuild, changed, progress)
@@ -922,10 +930,10 @@ def _value(store: Store, statement: LiteralString, *parameters: str) -> Any:
     return row[0]
 
 
-def load_rooms() -> None:
+def load_modules() -> None:
     """Import the modules that add and search, before a corpus is created.
 
     An interrupt during an import can fail in many ways, so it must not come after a corpus is stored.
     """
-    for room in (bulk_load, clusters, search):
-        room.__name__  # noqa: B018 - reading an attribute imports the module
+    for module in (bulk_load, clusters, search):
+        module.__name__  # noqa: B018 - reading an attribute imports the module

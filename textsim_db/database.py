@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
 from sqlalchemy import URL, Engine
 
-from textsim_db.corpus import Corpus, ManagedCorpus, load_rooms
+from textsim_db.corpus import Corpus, ManagedCorpus, load_modules
 from textsim_db.db import embedded_server, schema, stored_corpus
 from textsim_db.db import engine as engines
 from textsim_db.db.dictionary import Dictionary
 from textsim_db.db.process_fork import renew_after_fork
 from textsim_db.db.store import Store
-from textsim_db.errors import ConfigurationError, CorpusExists, suggest_arguments
+from textsim_db.errors import ConfigurationError, CorpusExists, suggest_settings
 from textsim_db.lazy_imports import lazy
 from textsim_db.results import Source, WorkerState
-from textsim_db.settings import DEFAULTS, CorpusSettings
+from textsim_db.settings import SETTINGS, CorpusSettings, Settings
 from textsim_db.sync import sources
 from textsim_db.sync.worker_settings import (
     LEASE_SECONDS,
@@ -87,43 +87,16 @@ class Database:
         if self._owned:
             self._engine.dispose()
 
-    @suggest_arguments
+    @suggest_settings(*SETTINGS)
     def create_corpus(
-        self,
-        name: str,
-        shingle: str = DEFAULTS.shingle,
-        threshold: float = DEFAULTS.threshold,
-        recall: float = DEFAULTS.recall,
-        num_hashes: int = DEFAULTS.num_hashes,
-        seed: int = DEFAULTS.seed,
-        exist_ok: bool = False,
-        bands: int | None = DEFAULTS.bands,
-        rows: int | None = DEFAULTS.rows,
-        stop_words: str | Iterable[str] = DEFAULTS.stop_words,
-        language: str | None = DEFAULTS.language,
-        unique: bool = DEFAULTS.unique,
+        self, name: str, exist_ok: bool = False, **settings: Unpack[Settings]
     ) -> Corpus:
         """Create a corpus and return it.
 
         Args:
             name: at most 200 bytes; it must not begin with "textsim temporary ".
-            shingle: the unit of comparison, `"word:N"` or `"char:N"`: N consecutive words or characters.
-            threshold: the Jaccard similarity from which two documents match, above 0 and at most 1.
-            recall: the probability that a search finds a document exactly at the threshold. Bands and
-                rows are chosen by threshold and recall. 1 makes an exact corpus, which has no bands and
-                finds every document at or above the threshold.
-            num_hashes: the number of values in a signature. More values take more disk space, and leave
-                fewer candidates to verify.
-            seed: the seed of the hash functions.
             exist_ok: return an existing corpus of this name, if it has the same settings.
-            bands: the number of buckets of a document; needs rows, and replaces recall.
-            rows: the number of signature values in a bucket; needs bands.
-            stop_words: words to leave out of every text; the code of a language, such as `"en"`, takes
-                the stop words of that language. `"auto"` takes those of the document's language.
-            language: `"auto"` identifies and stores the language of each document, so that searches can
-                be limited to a language.
-            unique: keep near-duplicates out: a document that matches another document of the corpus is
-                refused. If the corpus is exact, no match is overlooked.
+            **settings: the fields of CorpusSettings, such as `threshold=0.7`.
 
         Raises:
             CorpusExists: there is a corpus of this name; with exist_ok, if it has other settings.
@@ -135,22 +108,17 @@ class Database:
             (25, 5)
         """
         check_not_reserved(name)
-        settings = stop_word_lists.with_lists(
-            CorpusSettings(
-                *(shingle, threshold, recall, num_hashes, seed, bands, rows, stop_words, language),
-                unique=unique,
-            )
-        )
-        load_rooms()
+        wanted = stop_word_lists.with_lists(CorpusSettings(**settings))
+        load_modules()
         try:
-            stored = stored_corpus.create(self._engine, name, settings.complete())
+            stored = stored_corpus.create(self._engine, name, wanted.complete())
         except CorpusExists:
             if not exist_ok:
                 raise
             stored = None
         if stored is None:
             stored = stored_corpus.load(self._engine, name)
-            settings.check_same(name, stored.config)
+            wanted.check_same(name, stored.config)
         return Corpus(Store(self._engine, self._dictionary, stored))
 
     def corpus(self, name: str) -> Corpus:

@@ -120,16 +120,22 @@ def suggestion(name: str, others: Iterable[str]) -> str:
     return f'; did you mean "{shown(folded[near[0]])}"?' if near else ""
 
 
-def suggest_arguments(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
-    """Make the TypeError for a misspelt keyword argument suggest the most similar argument."""
-    names = list(inspect.signature(function).parameters)[1:]
+def suggest_settings(
+    *settings: str,
+) -> Callable[[Callable[Parameters, Result]], Callable[Parameters, Result]]:
+    """Make the TypeError for a misspelt argument suggest the most similar argument or setting."""
 
-    @wraps(function)
-    def call(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
-        for name in kwargs:
-            if name not in names:
-                near = suggestion(name, names)
-                raise TypeError(f'{function.__name__}() has no argument "{name}"{near}')
-        return function(*args, **kwargs)
+    def decorate(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+        names = [*inspect.signature(function).parameters, *settings]
 
-    return call
+        @wraps(function)
+        def call(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
+            for name in kwargs:
+                if name not in names:
+                    near = suggestion(name, names)
+                    raise TypeError(f'{function.__name__}() has no argument "{name}"{near}')
+            return function(*args, **kwargs)
+
+        return call
+
+    return decorate

@@ -8,27 +8,23 @@ from typing import NamedTuple
 
 
 class Match(NamedTuple):
-    """A document that matches a query: its exact similarity reaches the threshold.
-
-    - `key`: the key of the document.
-    - `similarity`: the exact value of the measure, by default the Jaccard similarity.
-    - `estimate`: the share of equal values in the two signatures; None in an exact corpus.
-    """
+    """A document that matches a query: its exact similarity reaches the threshold."""
 
     key: str
+    """The key of the document."""
     similarity: float
+    """The exact value of the measure, by default the Jaccard similarity."""
     estimate: float | None
+    """The share of equal values in the two signatures; None in an exact corpus."""
 
 
 class Candidate(NamedTuple):
-    """A document that shares enough buckets with a query and is not verified.
-
-    - `key`: the key of the document.
-    - `shared`: the number of shared buckets.
-    """
+    """A document that shares enough buckets with a query and is not verified."""
 
     key: str
+    """The key of the document."""
     shared: int
+    """The number of shared buckets."""
 
 
 class Pair(NamedTuple):
@@ -40,17 +36,17 @@ class Pair(NamedTuple):
 
 
 class Cluster(NamedTuple):
-    """Documents that verified pairs connect.
-
-    - `keys`: the keys of two documents or more, in order.
-    - `weakest`: the lowest similarity among the links that hold the cluster together. A threshold up
-      to this value does not split the cluster.
-    - `kept`: the member that is kept, with linkage "kept"; else None.
-    """
+    """Documents that verified pairs connect."""
 
     keys: tuple[str, ...]
+    """The keys of two documents or more, in order."""
     weakest: float
+    """The lowest similarity among the links that hold the cluster together.
+
+    A threshold up to this value does not split the cluster.
+    """
     kept: str | None = None
+    """The member that is kept, with linkage "kept"; else None."""
 
 
 class Duplicate(NamedTuple):
@@ -62,16 +58,14 @@ class Duplicate(NamedTuple):
 
 
 class Twin(NamedTuple):
-    """A document that a unique corpus left out, because it matches a document of the corpus.
-
-    - `key`: the key of the document that was left out.
-    - `standing`: the key of the most similar document that stays.
-    - `similarity`: their exact similarity.
-    """
+    """A document that a unique corpus left out, because it matches a document of the corpus."""
 
     key: str
+    """The key of the document that was left out."""
     standing: str
+    """The key of the most similar document that stays."""
     similarity: float
+    """Their exact similarity."""
 
 
 class Refusal(NamedTuple):
@@ -82,40 +76,38 @@ class Refusal(NamedTuple):
 
 
 class Problem(NamedTuple):
-    """A stored row or an object of the database that is not as it should be.
-
-    - `kind`: the invariant or the kind of object, such as "signature", "missing band row" or "index".
-    - `subject`: the key of the document, the word, the table or the object.
-    - `detail`: the expected and the stored state.
-    - `remedy`: the command or the SQL that mends it.
-    """
+    """A stored row or an object of the database that is not as it should be."""
 
     kind: str
+    """The invariant or the kind of object, such as "signature", "missing band row" or "index"."""
     subject: str
+    """The key of the document, the word, the table or the object."""
     detail: str
+    """The expected and the stored state."""
     remedy: str
+    """The command or the SQL that mends it."""
 
 
 @dataclass(slots=True)
 class AddReport:
     """The outcome of a call of `add_many`.
 
-    - `added`, `replaced`, `unchanged`: documents by outcome.
-    - `duplicates`: documents whose key came again in the same call. The last document with a key is
-      stored.
-    - `refused`: the documents that were not stored, with the reason.
-    - `twins`: the documents that a unique corpus left out, each with the document that it matches.
-
     If the connection is lost during COMMIT, the batch is written again. Its documents count by their
     first outcome, except documents that another client has changed in between.
     """
 
     added: int = 0
+    """The documents with new keys."""
     replaced: int = 0
+    """The documents whose words differ from the stored document with the same key."""
     unchanged: int = 0
-    duplicates: int = 0
+    """The documents that are stored already, with the same words."""
+    repeated_keys: int = 0
+    """The documents whose key came again in the same call; the last document with a key is stored."""
     refused: list[Refusal] = field(default_factory=list)
+    """The documents that were not stored, with the reason."""
     twins: list[Twin] = field(default_factory=list)
+    """The documents that a unique corpus left out, each with the document that it matches."""
 
     @property
     def stored(self) -> int:
@@ -125,27 +117,29 @@ class AddReport:
     @property
     def received(self) -> int:
         """The documents that the call has read so far."""
-        return self.stored + self.duplicates + len(self.refused) + len(self.twins)
+        return self.stored + self.repeated_keys + len(self.refused) + len(self.twins)
 
 
 @dataclass(slots=True)
 class ChangeReport:
     """The changes that a worker, `attach()` or `reconcile()` made in a corpus.
 
-    - `added`, `replaced`, `removed`, `unchanged`: documents by outcome.
-    - `completed`: documents added in SQL whose words now have ids.
-    - `refused`: the documents that were set aside, with the reason.
-
     If the connection is lost during COMMIT, the documents of the transaction are not counted, or are
     counted as unchanged.
     """
 
     added: int = 0
+    """The documents with new keys."""
     replaced: int = 0
+    """The documents whose words changed."""
     removed: int = 0
+    """The documents without a row."""
     unchanged: int = 0
+    """The documents that are stored already, with the same words."""
     completed: int = 0
+    """The documents added in SQL whose words now have ids."""
     refused: list[Refusal] = field(default_factory=list)
+    """The documents that were set aside, with the reason."""
 
     @property
     def written(self) -> int:
@@ -163,62 +157,67 @@ class ChangeReport:
 
 
 class Status(NamedTuple):
-    """How many documents of a corpus and its attached tables are indexed, pending or failed.
-
-    - `indexed`: the documents in the index.
-    - `pending`: the documents to index.
-    - `oldest_pending`: the time of the oldest pending change, or None.
-    - `failed`: the documents that were set aside with an error.
-    - `is_estimate`: whether `pending` is an estimate. It is one while a table is compared with the
-      corpus, and from a million changes on.
-    - `problems`: the reasons why attached tables are not kept indexed, such as a disabled trigger.
-    - `as_text`: the documents in the log that are stored as text. They are complete; a worker or
-      `index_pending` gives their words ids, which save room. Removed documents may count too.
-    - `saved_by_ids`: about how many bytes the ids would save.
-    """
+    """How many documents of a corpus and its attached tables are indexed, pending or failed."""
 
     indexed: int
+    """The documents in the index."""
     pending: int
+    """The documents to index."""
     oldest_pending: datetime | None
+    """The time of the oldest pending change, or None."""
     failed: int
+    """The documents that were set aside with an error."""
     is_estimate: bool
+    """Whether `pending` is an estimate.
+
+    It is one while a table is compared with the corpus, and from a million changes on.
+    """
     problems: list[str]
+    """The reasons why attached tables are not kept indexed, such as a disabled trigger."""
     as_text: int
+    """The documents in the log that are stored as text.
+
+    They are complete; a worker or `index_pending` gives their words ids, which save space. Removed
+    documents may count too.
+    """
     saved_by_ids: int
+    """About how many bytes the ids would save."""
 
 
 class Activity(NamedTuple):
-    """How far a corpus is behind its tables, and how many documents were written.
-
-    - `lag`: seconds since the oldest pending change, by the server's clock; None if none is pending.
-    - `written`: the documents that all clients have written so far. The server counts them with a delay
-      of a second, and starts at 0 after a crash or a rebuild. Two readings give a rate.
-    """
+    """How far a corpus is behind its tables, and how many documents were written."""
 
     lag: float | None
+    """Seconds since the oldest pending change, by the server's clock; None if none is pending."""
     written: int
+    """The documents that all clients have written so far.
+
+    The server counts them with a delay of a second, and starts at 0 after a crash or a rebuild. Two
+    readings give a rate.
+    """
 
 
 class WorkerState(NamedTuple):
-    """The progress of a running worker. Times are seconds ago, by the server's clock; None if never.
-
-    - `host`, `process`: the machine and the process id of the worker.
-    - `reported`: its last report. A worker reports every 5 seconds, if it can write.
-    - `claimed`: when it last looked for pending changes.
-    - `wrote`: the end of its last write.
-    - `step`, `step_seconds`: what it does, or waits for, and for how long.
-    - `error`, `failed`: its last error, and when that was.
-    """
+    """The progress of a running worker. Times are seconds ago, by the server's clock; None if never."""
 
     host: str
+    """The machine of the worker."""
     process: int
+    """The process id of the worker."""
     reported: float
+    """Its last report. A worker reports every 5 seconds, if it can write."""
     claimed: float | None
+    """When it last looked for pending changes."""
     wrote: float | None
+    """The end of its last write."""
     step: str
+    """What the worker does, or waits for."""
     step_seconds: float
+    """How long the step has lasted so far."""
     error: str | None
+    """Its last error."""
     failed: float | None
+    """When its last error was."""
 
     @property
     def is_failing(self) -> bool:
@@ -236,83 +235,78 @@ IDLE = "waits for changes"
 
 
 class Drift(NamedTuple):
-    """A document that differs between a corpus and its table.
-
-    - `key`: the key of the document.
-    - `kind`: "missing" (only in the table), "different", or "surplus" (only in the corpus).
-    """
+    """A document that differs between a corpus and its table."""
 
     key: str
+    """The key of the document."""
     kind: str
+    """The difference: "missing" (only in the table), "different", or "surplus" (only in the corpus)."""
 
 
 class Failure(NamedTuple):
-    """A document that was set aside.
-
-    - `key`: the key of the document, or None if comparing a whole table failed.
-    - `table`: the attached table, or None if a client added the document.
-    - `tries`: how often it was tried.
-    - `error`: the error of the last try.
-    """
+    """A document that was set aside."""
 
     key: str | None
+    """The key of the document, or None if comparing a whole table failed."""
     table: str | None
+    """The attached table, or None if a client added the document."""
     tries: int
+    """How often it was tried."""
     error: str
+    """The error of the last try."""
 
 
 class RecallReport(NamedTuple):
-    """The recall of a corpus at a threshold, measured by brute force on a sample of its documents.
-
-    - `threshold`: the threshold of the measurement.
-    - `documents`: the documents in the corpus.
-    - `empty`: the documents without words, which are left out.
-    - `words`: the mean number of words in a document.
-    - `sampled`: the documents that were compared with all documents.
-    - `pairs`: the matching pairs of a sampled document and another document.
-    - `candidate_pairs`: the matching pairs that share a bucket.
-    - `recall`: `candidate_pairs` / `pairs`, or None without pairs.
-    - `interval`: the 95 % confidence interval of the recall.
-    - `promised`: the recall that bands and rows promise for pairs of these similarities.
-    - `histogram`: the pairs that share a shingle, by hundredths of similarity; similarity 1 is last.
-      Each pair counts once.
-    - `sampled_histogram`: the part of `histogram` whose two documents are both in the sample.
-    - `candidates`: the number of candidates of each sampled document.
-    - `missed`: the matching pairs that share no bucket, the most similar first.
-    - `lost`: the sampled documents that share a bucket with none of their matches.
-    """
+    """The recall of a corpus at a threshold, measured by brute force on a sample of its documents."""
 
     threshold: float
+    """The threshold of the measurement."""
     documents: int
+    """The documents in the corpus."""
     empty: int
+    """The documents without words, which are left out."""
     words: float
+    """The mean number of words in a document."""
     sampled: int
+    """The documents that were compared with all documents."""
     pairs: int
+    """The matching pairs of a sampled document and another document."""
     candidate_pairs: int
+    """The matching pairs that share a bucket."""
     recall: float | None
+    """`candidate_pairs` / `pairs`, or None without pairs."""
     interval: tuple[float, float]
+    """The 95 % confidence interval of the recall."""
     promised: float | None
+    """The recall that bands and rows promise for pairs of these similarities."""
     histogram: list[int]
+    """The pairs that share a shingle, by hundredths of similarity; similarity 1 is last.
+
+    Each pair counts once.
+    """
     sampled_histogram: list[int]
+    """The part of `histogram` whose two documents are both in the sample."""
     candidates: list[int]
+    """The number of candidates of each sampled document."""
     missed: list[Pair]
+    """The matching pairs that share no bucket, the most similar first."""
     lost: list[str]
+    """The sampled documents that share a bucket with none of their matches."""
 
 
 class Source(NamedTuple):
-    """An attached table, which is kept indexed.
-
-    - `corpus`: the name of the corpus.
-    - `table`: the name of the table.
-    - `key`, `text`: the columns with the key and the text.
-    - `mode`: "queue" or "inline", see `Mode`.
-    """
+    """An attached table, which is kept indexed."""
 
     corpus: str
+    """The name of the corpus."""
     table: str
+    """The name of the table."""
     key: str
+    """The column of the keys."""
     text: str
+    """The column of the texts."""
     mode: str
+    """The mode, "queue" or "inline"; see `Mode`."""
 
 
 class Growth(NamedTuple):
@@ -333,34 +327,39 @@ class Frequency(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Statistics:
-    """Statistics of a corpus: documents, words, languages, candidates, buckets and storage.
-
-    - `recall`: the probability of finding a pair at the threshold; 1 in an exact corpus.
-    - `documents`, `empty`: all documents, and the documents without words.
-    - `words`, `vocabulary`: all words, and the distinct words.
-    - `growth`: the numbers of words and distinct words in the first 5 % of the documents, the first
-      10 %, and so on. The documents are in the order of their ids.
-    - `frequent`: the most frequent words.
-    - `languages`: the number of documents in each language, if languages are identified.
-    - `lengths`: the percentiles of the number of words in a document: 0, 5, 25, 50, 75, 95 and 100.
-    - `sampled`, `candidates`: the number of sampled documents, and the number of all their candidates.
-    - `similarities`: a histogram of these candidates with 100 counts. The first count is for
-      similarities below 0.01; the last count includes similarity 1.
-    - `buckets`: pairs (documents in a bucket, number of buckets of this size).
-    - `storage`: bytes of the documents, of the band rows, and of the indexes of each.
-    """
+    """Statistics of a corpus: documents, words, languages, candidates, buckets and storage."""
 
     recall: float
+    """The probability of finding a pair at the threshold; 1 in an exact corpus."""
     documents: int
+    """The number of documents."""
     empty: int
+    """The number of documents without words."""
     words: int
+    """The number of words."""
     vocabulary: int
+    """The number of distinct words."""
     growth: list[Growth]
+    """The words and distinct words in the first 5 % of the documents, the first 10 %, and so on.
+
+    The documents are in the order of their ids.
+    """
     frequent: list[Frequency]
+    """The most frequent words."""
     languages: dict[str, int]
+    """The number of documents in each language, if languages are identified."""
     lengths: dict[int, int]
+    """The percentiles of the number of words in a document: 0, 5, 25, 50, 75, 95 and 100."""
     sampled: int
+    """The number of sampled documents."""
     candidates: int
+    """The number of all candidates of the sampled documents."""
     similarities: list[int]
+    """A histogram of the similarities of these candidates with 100 counts.
+
+    The first count is for similarities below 0.01; the last count includes similarity 1.
+    """
     buckets: list[tuple[int, int]]
+    """Pairs (documents in a bucket, number of buckets of this size)."""
     storage: dict[str, int]
+    """Bytes of the documents, of the band rows, and of the indexes of each."""

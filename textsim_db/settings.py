@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 import operator
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 from numbers import Real
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypedDict
 
 from textsim_db.errors import ConfigurationError, CorpusExists, RecipeError, suggestion
 
@@ -129,102 +129,44 @@ def probability_of(banding: Bands | None, threshold: float, similarity: float) -
     return float(similarity >= threshold) if banding is None else banding.probability(similarity)
 
 
-@dataclass(frozen=True, slots=True)
-class CorpusConfig:
-    """The configuration of a corpus, complete and checked; `corpus.config` returns it.
+def _setting(default: Any, meaning: str, metavar: str = "NUMBER", *, is_fixed: bool = False) -> Any:
+    """Declare a setting.
 
-    - `shingle`: the unit of comparison, such as `Shingle("word", 3)`.
-    - `threshold`: the Jaccard similarity from which documents match.
-    - `recall`: the probability of finding a pair whose similarity equals the threshold; 1 if exact.
-    - `num_hashes`: the values in a signature, unless the corpus is exact.
-    - `bands`, `rows`: the buckets of a document, and the signature values in a bucket; None if exact.
-    - `seed`: the seed of the hash functions.
-    - `recipe`: the version of all steps from text to buckets.
-    - `stop_words`: words that are left out of every text, in normal form.
-    - `language`: "auto" if the language of each document is identified, else None.
-    - `stop_words_by_language`: the lists of stop words if they follow each document's language.
-    - `unique`: whether no document may match another document of the corpus.
-    - `common`: the common shingles that an exact corpus has learned, as CommonValues; no setting.
+    metavar: the values, as the help of an option shows them. is_fixed: whether a rebuild cannot
+    change the setting.
     """
+    return field(
+        default=default, metadata={"meaning": meaning, "metavar": metavar, "is_fixed": is_fixed}
+    )
 
-    shingle: Shingle
+
+class Settings(TypedDict, total=False):
+    """The settings as keyword arguments; CorpusSettings has their defaults and meanings."""
+
+    shingle: str
     threshold: float
     recall: float
     num_hashes: int
+    seed: int
     bands: int | None
     rows: int | None
-    seed: int
-    recipe: int = RECIPE
-    stop_words: tuple[str, ...] = ()
-    language: str | None = None
-    stop_words_by_language: WordsByLanguage = ()
-    unique: bool = False
-    common: Any = field(default=None, compare=False, repr=False)
-
-    @property
-    def is_exact(self) -> bool:
-        """Whether no pair at or above the threshold can be missed."""
-        return self.bands is None
-
-    @property
-    def banding(self) -> Bands | None:
-        """The bands and rows as one value; None in an exact corpus."""
-        return None if self.bands is None or self.rows is None else Bands(self.bands, self.rows)
-
-    def probability(self, similarity: float) -> float:
-        """Return the probability that a pair of this similarity becomes a candidate."""
-        return probability_of(self.banding, self.threshold, similarity)
-
-    def check_recipe(self, name: str) -> None:
-        """Raise `RecipeError` unless this version computes the recipe of the corpus."""
-        if self.recipe != RECIPE:
-            raise RecipeError(
-                f'corpus "{name}" was built by recipe {self.recipe}; this version of textsim-db '
-                f"computes recipe {RECIPE}: use a version that computes recipe {self.recipe}, or create "
-                "the corpus again"
-            )
-
-    def changed(self, **changes: Any) -> CorpusConfig:
-        """Return this configuration with the changes that are not None.
-
-        Bands and rows are chosen again only if `threshold`, `recall`, `num_hashes`, `bands` or `rows`
-        changes. Raises `ConfigurationError` if the result is not possible.
-        """
-        changes = {name: value for name, value in changes.items() if value is not None}
-        settings = CorpusSettings(
-            str(self.shingle),
-            self.threshold,
-            # Bands have recall 1 at threshold 1, which must not make an exact corpus of them.
-            DEFAULTS.recall if self.recall == 1 and not self.is_exact else self.recall,
-            self.num_hashes,
-            self.seed,
-            stop_words=self.stop_words,
-            language=self.language,
-            stop_words_by_language=self.stop_words_by_language,
-            unique=self.unique,
-        )
-        if changes.keys() & {"threshold", "recall", "num_hashes", "bands", "rows"}:
-            return replace(settings, **changes).complete()
-        same_bands = replace(settings, bands=self.bands, rows=self.rows, **changes)
-        return replace(same_bands.complete(), recall=self.recall)
-
-
-def _setting(default: Any, meaning: str) -> Any:
-    return field(default=default, metadata={"meaning": meaning})
+    stop_words: str | Iterable[str]
+    language: str | None
+    is_unique: bool
 
 
 @dataclass(frozen=True, slots=True)
 class CorpusSettings:
-    """The settings that a user chooses for a corpus, with their defaults and meanings.
+    """The settings that a user chooses for a corpus.
 
-    No other place defines a default or a meaning. A user does not set stop_words_by_language;
-    with_lists() fills it in.
+    No other place in Python defines a default or a meaning.
     """
 
-    shingle: str = _setting(
+    shingle: str | Shingle = _setting(  # noqa: RUF009 - it calls dataclasses.field
         "word:3",
         'The unit of comparison: N words ("word:N") or N characters ("char:N") in a row. "word:1" '
         "compares sets of words.",
+        "word:N|char:N",
     )
     threshold: float = _setting(0.8, "The Jaccard similarity from which documents match.")
     recall: float = _setting(
@@ -242,16 +184,21 @@ class CorpusSettings:
         (),
         'Leave stop words out of every text: the code of a language such as "en", "auto" for the '
         "language of each text, or a file with a word on each line.",
+        "LANGUAGE|auto|PATH",
+        is_fixed=True,
     )
     language: str | None = _setting(
         None,
         '"auto" identifies the language of each document, so that searches can be limited to it.',
+        AUTO,
+        is_fixed=True,
     )
-    unique: bool = _setting(
+    is_unique: bool = _setting(
         False,
         "Keep near-duplicates out: a document that matches another document of the corpus is refused.",
     )
     stop_words_by_language: WordsByLanguage = ()
+    """The lists of stop words if they follow each document's language; with_lists() writes them."""
 
     def complete(self) -> CorpusConfig:
         """Check the settings of a new corpus and complete them; raises ConfigurationError.
@@ -264,31 +211,25 @@ class CorpusSettings:
                 f'language is {self.language!r}; expected "{AUTO}" or none'
                 + suggestion(str(self.language), (AUTO,))
             )
-        if self.unique and self.stop_words_by_language:
+        if self.is_unique and self.stop_words_by_language:
             raise ConfigurationError(
                 "a unique corpus cannot remove stop words by language: only a worker identifies "
                 "languages, after the document is written; choose the stop words of one language"
             )
         checked = replace(
             self,
+            shingle=Shingle.parse(str(self.shingle)),
             threshold=check_threshold(self.threshold),
             recall=check_threshold(self.recall, "recall"),
             num_hashes=check_count(self.num_hashes, "num_hashes", MIN_ROWS, MAX_HASHES),
+            seed=check_count(self.seed, "seed", 0, 2**63 - 1),
+            stop_words=tuple(self.stop_words),
+            is_unique=check_flag(self.is_unique, "is_unique"),
         )
         banding, recall = checked._banding_and_recall()
-        return CorpusConfig(
-            Shingle.parse(self.shingle),
-            checked.threshold,
-            recall,
-            checked.num_hashes,
-            banding and banding.bands,
-            banding and banding.rows,
-            check_count(self.seed, "seed", 0, 2**63 - 1),
-            stop_words=tuple(self.stop_words),
-            language=self.language,
-            stop_words_by_language=self.stop_words_by_language,
-            unique=check_flag(self.unique, "unique"),
-        )
+        bands, rows = (None, None) if banding is None else banding
+        completed = replace(checked, bands=bands, rows=rows, recall=recall)
+        return CorpusConfig(**_values_of(completed))
 
     def _banding_and_recall(self) -> tuple[Bands | None, float]:
         if self.bands is None and self.rows is None:
@@ -323,11 +264,7 @@ class CorpusSettings:
         The error names the settings that differ. If none differ, it names the derived values that do.
         """
         wanted = self.complete()
-        names = [
-            f.name
-            for f in fields(config)
-            if f.compare and getattr(config, f.name) != getattr(wanted, f.name)
-        ]
+        names = config.differences(wanted)
         following = {"bands", "rows"} if self.bands is None else {"recall"}
         differences = [
             f"{n.replace('_', ' ')} is {_shown(getattr(config, n))} there, "
@@ -341,13 +278,101 @@ class CorpusSettings:
             )
 
 
+@dataclass(frozen=True, slots=True)
+class CorpusConfig(CorpusSettings):
+    """The configuration of a corpus: its settings, complete and checked; `corpus.config` returns it.
+
+    The other fields are settings of Database.create_corpus().
+    """
+
+    shingle: Shingle
+    """The unit of comparison, such as `Shingle("word", 3)`."""
+    stop_words: tuple[str, ...] = ()
+    """The words that are left out of every text, in normal form."""
+    recipe: int = RECIPE
+    """The version of all steps from text to buckets."""
+    common: Any = field(default=None, compare=False, repr=False)
+    """The common shingles that an exact corpus has learned, as CommonValues; no setting."""
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether no pair at or above the threshold can be missed."""
+        return self.bands is None
+
+    @property
+    def banding(self) -> Bands | None:
+        """The bands and rows as one value; None in an exact corpus."""
+        return None if self.bands is None or self.rows is None else Bands(self.bands, self.rows)
+
+    def probability(self, similarity: float) -> float:
+        """Return the probability that a pair of this similarity becomes a candidate."""
+        return probability_of(self.banding, self.threshold, similarity)
+
+    def check_recipe(self, name: str) -> None:
+        """Raise `RecipeError` unless this version computes the recipe of the corpus."""
+        if self.recipe != RECIPE:
+            raise RecipeError(
+                f'corpus "{name}" was built by recipe {self.recipe}; this version of textsim-db '
+                f"computes recipe {RECIPE}: use a version that computes recipe {self.recipe}, or create "
+                "the corpus again"
+            )
+
+    def differences(self, other: CorpusConfig) -> list[str]:
+        """Return the names of the fields that differ."""
+        names = [each.name for each in fields(self) if each.compare]
+        return [name for name in names if getattr(self, name) != getattr(other, name)]
+
+    def changed(self, **changes: Any) -> CorpusConfig:
+        """Return this configuration with the changes that are not None.
+
+        Bands and rows are chosen again only if `threshold`, `recall`, `num_hashes`, `bands` or `rows`
+        changes. Raises `ConfigurationError` if the result is not possible.
+        """
+        changes = {name: value for name, value in changes.items() if value is not None}
+        settings = CorpusSettings(**_values_of(self))
+        if not changes.keys() & {"threshold", "recall", "num_hashes", "bands", "rows"}:
+            return replace(replace(settings, **changes).complete(), recall=self.recall)
+        # Bands have recall 1 at threshold 1, which must not make an exact corpus of them.
+        recall = DEFAULTS.recall if self.recall == 1 and not self.is_exact else self.recall
+        chosen = {"bands": None, "rows": None, "recall": recall} | changes
+        return replace(settings, **chosen).complete()
+
+    def needs_rebuild(self, changed: CorpusConfig) -> bool:
+        """Return whether a change of settings changes stored rows, or needs a search for matches.
+
+        The prefixes of an exact corpus depend on its threshold, but the buckets of bands do not. A
+        corpus that becomes unique must have no matches at its threshold.
+        """
+        altered = {"recall", "is_unique"}
+        if not changed.is_exact:
+            altered.add("threshold")
+        may_match = not self.is_unique or changed.threshold < self.threshold
+        return bool(set(self.differences(changed)) - altered) or (changed.is_unique and may_match)
+
+
 DEFAULTS = CorpusSettings()
 """The default settings."""
 
+SETTINGS = tuple(each.name for each in fields(CorpusSettings) if each.metadata)
+"""The names of the settings that a user chooses."""
 
-def meaning(name: str) -> str:
-    """Return the meaning of a setting for help texts."""
-    return str(next(f.metadata["meaning"] for f in fields(CorpusSettings) if f.name == name))
+CHANGEABLE = tuple(
+    each.name for each in fields(CorpusSettings) if each.metadata and not each.metadata["is_fixed"]
+)
+"""The names of the settings that a rebuild can change."""
+
+PAIR_SETTINGS = tuple(name for name in SETTINGS if name not in ("language", "is_unique"))
+"""The names of the settings that say which texts are near-duplicates, also without a stored corpus."""
+
+
+def _values_of(settings: CorpusSettings) -> dict[str, Any]:
+    """Return the values of the fields of CorpusSettings by name."""
+    return {each.name: getattr(settings, each.name) for each in fields(CorpusSettings)}
+
+
+def metadata_of(name: str) -> Mapping[str, Any]:
+    """Return the metadata of a setting, such as its meaning for help texts."""
+    return next(each.metadata for each in fields(CorpusSettings) if each.name == name)
 
 
 def is_number(value: object) -> bool:

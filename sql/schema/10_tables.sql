@@ -63,7 +63,7 @@ COMMENT ON COLUMN textsim.corpus.origin
     IS 'id that the corpus had before its first rebuild; NULL if it was never rebuilt';
 COMMENT ON COLUMN textsim.corpus.created_at IS 'when the corpus was created or last rebuilt';
 COMMENT ON COLUMN textsim.corpus.created_with
-    IS 'the settings at that time: no setting may change later, and check compares them';
+    IS 'the settings at that time, or since the last change by rebuild; check compares them';
 
 -- The dictionary. The hash is unique, not the word, because a word can be longer than the 2,700 bytes that
 -- a B-tree accepts.

@@ -128,26 +128,26 @@ COMMENT ON FUNCTION textsim._shingles_of_form(text, text, integer) IS 'the shing
 
 -- Public functions
 
-CREATE FUNCTION textsim.normal_form(body text) RETURNS text
+CREATE FUNCTION textsim.normal_form(text text) RETURNS text
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    IF octet_length(body) > 65536 THEN
-        RETURN textsim._form_of_pieces(body);
+    IF octet_length(text) > 65536 THEN
+        RETURN textsim._form_of_pieces(text);
     END IF;
-    RETURN btrim(textsim._form_of_piece(textsim._prepared(body)));
+    RETURN btrim(textsim._form_of_piece(textsim._prepared(text)));
 END $$;
 COMMENT ON FUNCTION textsim.normal_form(text)
     IS 'Returns the normal form of a text: words in lower case, joined by single spaces, after '
     'Unicode NFKC (version 13.0). Punctuation is dropped, and so are combining marks past the '
     '30th of a run.';
 
-CREATE FUNCTION textsim.words(body text) RETURNS text[]
+CREATE FUNCTION textsim.words(text text) RETURNS text[]
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-RETURN string_to_array(textsim.normal_form(body), ' ');
+RETURN string_to_array(textsim.normal_form(text), ' ');
 COMMENT ON FUNCTION textsim.words(text)
     IS 'Returns the words of the normal form of a text, in order.';
 
-CREATE FUNCTION textsim.shingles(body text, unit text, n integer) RETURNS text[]
+CREATE FUNCTION textsim.shingles(text text, unit text, n integer) RETURNS text[]
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF unit NOT IN ('word', 'char') THEN
@@ -158,7 +158,7 @@ BEGIN
         RAISE EXCEPTION 'shingle length is %; expected 1 to 1000', n
             USING ERRCODE = 'invalid_parameter_value';
     END IF;
-    RETURN textsim._shingles_of_form(textsim.normal_form(body), unit, n);
+    RETURN textsim._shingles_of_form(textsim.normal_form(text), unit, n);
 END $$;
 COMMENT ON FUNCTION textsim.shingles(text, text, integer)
     IS 'Returns the distinct shingles of a text, in order of first appearance. A shingle is n '

@@ -306,7 +306,7 @@ COMMENT ON FUNCTION textsim._jaccard(text[], text[])
 
 -- Public functions
 
-CREATE FUNCTION textsim.signature(corpus text, body text, language text DEFAULT NULL)
+CREATE FUNCTION textsim.signature(corpus text, text text, language text DEFAULT NULL)
 RETURNS integer[]
 LANGUAGE plpgsql STABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan
@@ -314,7 +314,7 @@ AS $$
 DECLARE
     c textsim.corpus := textsim._corpus(corpus);
 BEGIN
-    RETURN textsim._signature(c, textsim._form(c, body, textsim._check_language(c, language)));
+    RETURN textsim._signature(c, textsim._form(c, text, textsim._check_language(c, language)));
 END $$;
 COMMENT ON FUNCTION textsim.signature(text, text, text)
     IS 'Returns the signature of a text in a corpus; empty if the text has no words. language is an '

@@ -19,7 +19,7 @@ COMMENT ON FUNCTION textsim.containment(text, text, text, integer)
     IS 'Returns the share of the distinct shingles of text a that text b also has, 0 to 1; 0 if a '
     'has none. unit and n are as in shingles().';
 
-CREATE FUNCTION textsim.cosine(a text, b text) RETURNS double precision
+CREATE FUNCTION textsim.cosine_similarity(a text, b text) RETURNS double precision
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 BEGIN ATOMIC
     WITH counted AS (
@@ -37,7 +37,7 @@ BEGIN ATOMIC
         coalesce(sum(x * y) / nullif(pg_catalog.sqrt(sum(x * x) * sum(y * y)), 0), 0), 1)
     FROM counted;
 END;
-COMMENT ON FUNCTION textsim.cosine(text, text)
+COMMENT ON FUNCTION textsim.cosine_similarity(text, text)
     IS 'Returns the cosine similarity of the word counts of two texts, 0 to 1; 0 if a text has no '
     'words.';
 

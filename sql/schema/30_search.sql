@@ -196,7 +196,7 @@ COMMENT ON FUNCTION textsim._neighbours(text, text, double precision, integer, t
 
 -- Public functions
 
-CREATE FUNCTION textsim.candidates(corpus text, body text, language text DEFAULT NULL)
+CREATE FUNCTION textsim.candidates(corpus text, text text, language text DEFAULT NULL)
 RETURNS TABLE (key text, shared integer)
 LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 10
 SET search_path = pg_catalog, pg_temp
@@ -204,7 +204,7 @@ SET plan_cache_mode = force_generic_plan
 AS $$
 DECLARE
     c textsim.corpus := textsim._corpus(corpus);
-    form text := textsim._form(c, body, textsim._check_language(c, language));
+    form text := textsim._form(c, text, textsim._check_language(c, language));
     shingle_values bigint[] := textsim._query_values(c, form);
 BEGIN
     IF c.id IS NULL OR form IS NULL THEN
@@ -236,7 +236,7 @@ COMMENT ON FUNCTION textsim.candidates(text, text, text)
     'this language are returned.';
 
 CREATE FUNCTION textsim.matches(
-    corpus text, body text,
+    corpus text, text text,
     threshold double precision DEFAULT NULL, max_results integer DEFAULT NULL,
     language text DEFAULT NULL)
 RETURNS TABLE (key text, similarity double precision)
@@ -246,7 +246,7 @@ SET plan_cache_mode = force_generic_plan
 AS $$
 DECLARE
     c textsim.corpus := textsim._corpus(corpus);
-    form text := textsim._form(c, body, textsim._check_language(c, language));
+    form text := textsim._form(c, text, textsim._check_language(c, language));
     shingle_values bigint[] := textsim._query_values(c, form);
 BEGIN
     PERFORM textsim._check_search(c, threshold, max_results);

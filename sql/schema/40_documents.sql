@@ -119,13 +119,13 @@ COMMENT ON FUNCTION textsim._remove_documents_of(textsim.corpus, integer)
 
 -- Public functions
 
-CREATE FUNCTION textsim.add(corpus text, key text, body text) RETURNS boolean
+CREATE FUNCTION textsim.add(corpus text, key text, text text) RETURNS boolean
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan
 AS $$
 BEGIN
-    PERFORM textsim._check_document(key, body);
-    RETURN textsim._write_or_raise(textsim._required_corpus(corpus), NULL, key, body);
+    PERFORM textsim._check_document(key, text);
+    RETURN textsim._write_or_raise(textsim._required_corpus(corpus), NULL, key, text);
 END $$;
 COMMENT ON FUNCTION textsim.add(text, text, text)
     IS 'Adds a document, or replaces the document with this key, in the transaction of the caller; '

@@ -239,7 +239,7 @@ COMMENT ON FUNCTION textsim._add_unique(text, text, text)
 
 -- Public functions
 
-CREATE FUNCTION textsim.add_unique(corpus text, key text, body text)
+CREATE FUNCTION textsim.add_unique(corpus text, key text, text text)
 RETURNS TABLE (key text, similarity double precision)
 LANGUAGE sql VOLATILE PARALLEL UNSAFE ROWS 1
 BEGIN ATOMIC

@@ -249,7 +249,7 @@ COMMENT ON FUNCTION textsim._hold_standing(textsim.corpus, text[], tid[])
 
 -- Public functions
 
-CREATE FUNCTION textsim.twins_of(corpus text, keys text[], bodies text[])
+CREATE FUNCTION textsim.twins_of(corpus text, keys text[], texts text[])
 RETURNS TABLE (key text, standing text, similarity double precision)
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE COST 100000 ROWS 100
 SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan
@@ -259,11 +259,11 @@ DECLARE
     listed textsim._listed_text[];
     twin record;  -- arrays with a member for each text that has a twin
 BEGIN
-    PERFORM textsim._check_list(keys, bodies);
+    PERFORM textsim._check_list(keys, texts);
     IF keys IS NULL OR keys = '{}' THEN
         RETURN;
     END IF;
-    listed := textsim._listed_texts(c, keys, bodies);
+    listed := textsim._listed_texts(c, keys, texts);
     PERFORM textsim._lock_list(c, listed);
     LOOP
         -- A later statement than the locks: its snapshot has what their last holders have written.

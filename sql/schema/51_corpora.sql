@@ -192,7 +192,7 @@ COMMENT ON FUNCTION textsim.create_corpus(
     'finds every pair. bands and rows follow from threshold, recall and num_hashes, unless both are '
     'given. stop_words are removed from every text. If language is auto, the language of each document '
     'is identified. If is_unique is true, no document may match another document of the corpus: add() raises '
-    'unique_violation. Python and the shell call this setting unique, which is a reserved word of SQL.';
+    'unique_violation.';
 
 CREATE FUNCTION textsim.drop_corpus(name text) RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$

@@ -13,7 +13,7 @@ END;
 COMMENT ON FUNCTION textsim._pending(integer) IS 'the log entries of a corpus';
 
 -- A document whose words have no ids is complete: it is stored as text, and searches find it. Its log entry only
--- asks for ids, which save room. In a corpus that identifies languages a worker must still find its language.
+-- asks for ids, which save space. In a corpus that identifies languages a worker must still find its language.
 CREATE FUNCTION textsim._log_counts(
     c textsim.corpus, OUT pending bigint, OUT as_text bigint, OUT oldest_pending timestamptz,
     OUT is_estimate boolean)

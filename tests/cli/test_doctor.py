@@ -128,7 +128,7 @@ def test_a_reader_checks_what_it_may_read(
         (
             {"error": "could not extend file: No space left on device", "failed": 1, "claimed": 5},
             "fault",
-            "No space left on device | make room on the server's disk",
+            "No space left on device | free some space on the server's disk",
         ),
         (
             {

@@ -99,7 +99,7 @@ def test_bands_that_find_nearly_everything(textsim: Textsim) -> None:
     textsim("corpus", "create", "c", "--bands", "64", "--rows", "2")
     shown = textsim("plan", "c").stdout
     assert [line.split()[:2] for line in shown.splitlines() if "yes" in line] == [["64", "2"]]
-    assert "rebuilt" in textsim("rebuild", "c", "--threshold", "0.7").stderr
+    assert "changed the settings" in textsim("rebuild", "c", "--threshold", "0.7").stderr
 
 
 def test_a_corpus_without_pairs(textsim: Textsim) -> None:

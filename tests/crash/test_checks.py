@@ -25,7 +25,7 @@ pytestmark = [pytest.mark.one_server, pytest.mark.long]
 
 @pytest.fixture
 def corpus(db: ts.Database) -> ts.Corpus:
-    corpus = db.create_corpus("c", "word:2", num_hashes=16)
+    corpus = db.create_corpus("c", shingle="word:2", num_hashes=16)
     corpus.add_many((f"k{i}", text_of(f"k{i}", 1)) for i in range(20))
     return corpus
 

@@ -87,7 +87,7 @@ def test_status_counts_indexed_and_pending_documents(
 def test_documents_stored_as_text_are_complete(
     corpus: ts.Corpus, connection: Connection, db: ts.Database
 ) -> None:
-    """Ids of their words save room; a change that could not be indexed at once still waits."""
+    """Ids of their words save space; a change that could not be indexed at once still waits."""
     create_table(connection, 0)
     corpus.attach("t", "id", "body", "inline")
     words = " ".join(f"word{i}" for i in range(100))

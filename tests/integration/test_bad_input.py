@@ -134,16 +134,16 @@ def test_long_and_unusual_keys_are_stored(corpus: ts.Corpus) -> None:
 
 def test_the_last_of_duplicate_keys_in_a_batch_is_stored(corpus: ts.Corpus) -> None:
     report = corpus.add_many([("a", "first text"), ("b", "other"), ("a", "x"), ("a", "last text")])
-    assert (report.added, report.duplicates, report.received) == (2, 2, 4)
+    assert (report.added, report.repeated_keys, report.received) == (2, 2, 4)
     assert [m.key for m in corpus.query("last text")] == ["a"]
     assert corpus.query("first text") == []
     again = corpus.add_many([("a", "last text"), ("a", "newer")])
-    assert (again.replaced, again.duplicates, again.received) == (1, 1, 2)
+    assert (again.replaced, again.repeated_keys, again.received) == (1, 1, 2)
     assert corpus.check() == []
 
 
 def test_the_last_of_duplicate_keys_over_several_batches_is_stored(db: ts.Database) -> None:
-    corpus = db.create_corpus("c", "word:1", num_hashes=8)
+    corpus = db.create_corpus("c", shingle="word:1", num_hashes=8)
     last = 2 * BATCH_DOCUMENTS
     texts = [(str(i), "some word") for i in range(last)]
     texts[3] = ("a", "first text")
@@ -151,7 +151,7 @@ def test_the_last_of_duplicate_keys_over_several_batches_is_stored(db: ts.Databa
     texts += [("a", "last text"), ("0", "some word")]
     report = corpus.add_many(texts)
     assert (report.added, report.replaced, report.unchanged) == (last - 1, 0, 0)
-    assert (report.duplicates, report.received) == (3, len(texts))
+    assert (report.repeated_keys, report.received) == (3, len(texts))
     assert [m.key for m in corpus.query("last text")] == ["a"]
     assert len(corpus) == last - 1
 
@@ -182,7 +182,7 @@ def test_empty_and_blank_texts_are_stored_and_never_match(corpus: ts.Corpus) -> 
 
 @pytest.mark.parametrize("shingle", ["word:3", "char:5"])
 def test_a_word_of_a_megabyte_is_stored(db: ts.Database, shingle: str) -> None:
-    corpus = db.create_corpus("c", shingle)
+    corpus = db.create_corpus("c", shingle=shingle)
     word = "ab" * (512 * 1024)
     assert corpus.add_many([("long", word), ("longer", word + "c"), ("other", "a b")]).added == 3
     assert [m.key for m in corpus.query(word, threshold=1.0)] == ["long"]

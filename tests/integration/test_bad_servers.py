@@ -38,7 +38,7 @@ def end_connections(url: str) -> None:
 
 @pytest.mark.parametrize("at", sample([10_001, 1, 9_999, 24_000], 4))
 def test_a_load_can_be_repeated_after_the_server_went_away(db: ts.Database, at: int) -> None:
-    corpus = db.create_corpus("c", "word:2", num_hashes=16)
+    corpus = db.create_corpus("c", shingle="word:2", num_hashes=16)
     total = 25_000
 
     def interrupted() -> Iterator[tuple[str, str]]:
@@ -89,7 +89,7 @@ def test_reading_pairs_reports_a_server_that_went_away(db: ts.Database, corpus: 
 
 
 def test_an_error_of_the_iterable_is_raised(db: ts.Database) -> None:
-    corpus = db.create_corpus("c", "word:2", num_hashes=16)
+    corpus = db.create_corpus("c", shingle="word:2", num_hashes=16)
 
     def failing() -> Iterator[tuple[str, str]]:
         yield from documents(15_000)
@@ -133,7 +133,7 @@ def test_a_corpus_dropped_by_another_client_is_not_found(
 
 
 def test_a_load_reports_that_its_corpus_was_dropped(db: ts.Database) -> None:
-    corpus = db.create_corpus("c", "word:1", num_hashes=8)
+    corpus = db.create_corpus("c", shingle="word:1", num_hashes=8)
 
     def documents() -> Iterator[tuple[str, str]]:
         for i in range(3 * BATCH_DOCUMENTS):

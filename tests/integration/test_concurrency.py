@@ -53,7 +53,7 @@ def add_and_remove(url: str, number: int, seed: int) -> None:
 
 @pytest.mark.long
 def test_processes_add_overlapping_keys_at_once(db: ts.Database, seed: int) -> None:
-    corpus = db.create_corpus("shared", "word:2", num_hashes=32)
+    corpus = db.create_corpus("shared", shingle="word:2", num_hashes=32)
     with multiprocessing.get_context("spawn").Pool(PROCESSES) as pool:
         stored = pool.starmap(add_overlapping, [(db.url, i, seed) for i in range(PROCESSES)])
     assert stored == [ROUNDS * (KEYS // 2)] * PROCESSES
@@ -66,7 +66,7 @@ def test_processes_add_overlapping_keys_at_once(db: ts.Database, seed: int) -> N
 
 @pytest.mark.long
 def test_processes_add_and_remove_at_once(db: ts.Database, seed: int) -> None:
-    corpus = db.create_corpus("shared", "word:2", num_hashes=32)
+    corpus = db.create_corpus("shared", shingle="word:2", num_hashes=32)
     with multiprocessing.get_context("spawn").Pool(PROCESSES) as pool:
         pool.starmap(add_and_remove, [(db.url, i, seed) for i in range(PROCESSES)])
     assert corpus.check() == []
@@ -76,7 +76,7 @@ def test_processes_add_and_remove_at_once(db: ts.Database, seed: int) -> None:
 
 
 def test_threads_share_one_database_object(db: ts.Database) -> None:
-    corpus = db.create_corpus("shared", "word:2", num_hashes=32)
+    corpus = db.create_corpus("shared", shingle="word:2", num_hashes=32)
 
     def work(number: int) -> list[str]:
         for i in range(20):

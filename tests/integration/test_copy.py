@@ -122,7 +122,7 @@ def check_all(url: str) -> None:
             check_documents(connection, source_id)
             connection.rollback()
     with ts.connect(url) as db:
-        corpus = db.create_corpus("news", "word:2")
+        corpus = db.create_corpus("news", shingle="word:2")
         texts = [(f"k{i}", f"some words of document {i % 50}") for i in range(300)]
         assert corpus.add_many(texts).added == 300
         assert corpus.add_many(texts).unchanged == 300

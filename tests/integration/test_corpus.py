@@ -99,7 +99,7 @@ def test_add_many_takes_any_iterable_and_counts_documents(db: ts.Database) -> No
 
 
 def test_add_many_reports_progress(db: ts.Database) -> None:
-    corpus = db.create_corpus("news", "word:1", num_hashes=8)
+    corpus = db.create_corpus("news", shingle="word:1", num_hashes=8)
     received: list[int] = []
     texts = ((str(i), f"w{i % 100}") for i in range(25_000))
     corpus.add_many(texts, progress=lambda report: received.append(report.received))
@@ -109,7 +109,7 @@ def test_add_many_reports_progress(db: ts.Database) -> None:
 
 
 def test_add_many_reads_its_iterable_as_a_stream(db: ts.Database) -> None:
-    corpus = db.create_corpus("news", "word:1", num_hashes=8)
+    corpus = db.create_corpus("news", shingle="word:1", num_hashes=8)
     furthest = 0
     ahead: list[int] = []
 
@@ -145,7 +145,7 @@ def test_adding_unchanged_documents_writes_nothing(corpus: ts.Corpus, database_u
 def test_replacing_and_removing_keep_all_rows_consistent(
     db: ts.Database, rng: random.Random
 ) -> None:
-    corpus = db.create_corpus("news", "word:2", num_hashes=32, bands=16, rows=2)
+    corpus = db.create_corpus("news", shingle="word:2", num_hashes=32, bands=16, rows=2)
     expected: dict[str, str] = {}
     for _ in range(12):
         changes = {

@@ -39,7 +39,7 @@ def intact_url(server: Server) -> Iterator[str]:
             news = db.create_corpus("news", stop_words=["the"])
             news.add("a", f"{FOX} zero")
             news.attach("post", "id", "body")
-            unique = db.create_corpus("unique", threshold=0.6, recall=1, unique=True)
+            unique = db.create_corpus("unique", threshold=0.6, recall=1, is_unique=True)
             unique.attach("offer", "id", "body")
             with psycopg.connect(url, autocommit=True) as connection:
                 connection.execute(

@@ -43,7 +43,7 @@ def add_shuffled(url: str, number: int, seed: int) -> int:
 
 @pytest.mark.long
 def test_eight_processes_add_the_same_words_at_once(db: ts.Database, seed: int) -> None:
-    corpus = db.create_corpus("shared", "word:1", num_hashes=16)
+    corpus = db.create_corpus("shared", shingle="word:1", num_hashes=16)
     with multiprocessing.get_context("spawn").Pool(PROCESSES) as pool:
         stored = pool.starmap(add_shuffled, [(db.url, i, seed) for i in range(PROCESSES)])
     assert stored == [DOCUMENTS] * PROCESSES
@@ -77,7 +77,7 @@ def is_refused(report: ts.AddReport, key: str, word: str) -> bool:
 
 
 def test_a_word_that_collides_with_a_stored_word_is_refused(db: ts.Database) -> None:
-    corpus = db.create_corpus("c", "word:1")
+    corpus = db.create_corpus("c", shingle="word:1")
     corpus.add("a", f"one {collision.FIRST}")
     report = corpus.add_many([("b", f"one {collision.SECOND}"), ("c", "another"), ("d", "")])
     assert report.added == 2
@@ -89,7 +89,7 @@ def test_a_word_that_collides_with_a_stored_word_is_refused(db: ts.Database) -> 
 
 
 def test_a_word_that_collides_with_another_clients_word_is_refused(db: ts.Database) -> None:
-    corpus = db.create_corpus("c", "word:1")
+    corpus = db.create_corpus("c", shingle="word:1")
     corpus.add("x", f"warm {collision.SECOND[:5]}")
     with ts.connect(db.url) as other:
         other.corpus("c").add("a", f"one {collision.FIRST}")
@@ -99,7 +99,7 @@ def test_a_word_that_collides_with_another_clients_word_is_refused(db: ts.Databa
 
 
 def test_a_collision_within_a_batch_refuses_one_document(db: ts.Database) -> None:
-    corpus = db.create_corpus("c", "word:1")
+    corpus = db.create_corpus("c", shingle="word:1")
     texts = [("a", f"one {collision.FIRST}"), ("b", f"one {collision.SECOND}"), ("c", "one")]
     report = corpus.add_many(texts)
     assert report.added == 2
@@ -111,7 +111,7 @@ def test_a_collision_within_a_batch_refuses_one_document(db: ts.Database) -> Non
 
 
 def test_a_collision_within_a_document_refuses_the_document(db: ts.Database) -> None:
-    corpus = db.create_corpus("c", "word:1")
+    corpus = db.create_corpus("c", shingle="word:1")
     report = corpus.add_many([("a", f"{collision.FIRST} {collision.SECOND}"), ("b", "one")])
     assert report.added == 1
     assert [refusal.key for refusal in report.refused] == ["a"]
@@ -120,7 +120,7 @@ def test_a_collision_within_a_document_refuses_the_document(db: ts.Database) -> 
 
 @pytest.mark.parametrize("shingle", ["word:1", "char:5"])
 def test_a_query_does_not_match_a_colliding_word(db: ts.Database, shingle: str) -> None:
-    corpus = db.create_corpus("c", shingle)
+    corpus = db.create_corpus("c", shingle=shingle)
     corpus.add("a", collision.FIRST)
     assert [match.similarity for match in corpus.query(collision.FIRST)] == [1.0]
     assert corpus.query(collision.SECOND) == []
@@ -129,13 +129,13 @@ def test_a_query_does_not_match_a_colliding_word(db: ts.Database, shingle: str) 
 
 def test_different_shingles_with_one_hash_are_different(db: ts.Database) -> None:
     # Without their last letter, the words themselves do not collide.
-    corpus = db.create_corpus("c", "char:24")
+    corpus = db.create_corpus("c", shingle="char:24")
     corpus.add_many([("a", collision.FIRST[:-1]), ("b", collision.SECOND[:-1])])
     assert list(corpus.pairs(0.01)) == []
 
 
 def test_words_of_a_megabyte_get_ids(db: ts.Database) -> None:
-    corpus = db.create_corpus("c", "word:1")
+    corpus = db.create_corpus("c", shingle="word:1")
     long = "x" * 1024 * 1024
     assert corpus.add_many([("a", f"{long} y"), ("b", f"{long} z"), ("c", f"{long}z")]).added == 3
     assert [match.key for match in corpus.query(f"y {long}", threshold=1.0)] == ["a"]
@@ -143,7 +143,7 @@ def test_words_of_a_megabyte_get_ids(db: ts.Database) -> None:
 
 
 def test_a_second_client_uses_the_same_ids(db: ts.Database, tmp_path: Path) -> None:
-    corpus = db.create_corpus("c", "word:1")
+    corpus = db.create_corpus("c", shingle="word:1")
     corpus.add("a", "one two three")
     with ts.connect(db.url) as other:
         assert other.corpus("c").add("a", "One, two: three!").unchanged == 1

@@ -28,7 +28,7 @@ UUIDS = [uuid.UUID(int=i) for i in range(3)]
 
 @pytest.fixture
 def corpus(corpus_db: ts.Database) -> ts.Corpus:
-    return corpus_db.create_corpus("c", "word:1")
+    return corpus_db.create_corpus("c", shingle="word:1")
 
 
 def columns(keys: Any = tuple(TEXTS)) -> dict[str, Any]:
@@ -131,7 +131,7 @@ def test_pairs_of_other_types_are_added(corpus: ts.Corpus, pair: Any) -> None:
 def test_integers_and_uuids_are_stored_as_text(corpus: ts.Corpus, key: Any, stored: str) -> None:
     corpus.add_many({"a": TEXTS["a"]})
     assert corpus.add(key, TEXTS["b"]).added == 1
-    assert corpus.add_many([(key, TEXTS["b"]), (stored, TEXTS["b"])]).duplicates == 1
+    assert corpus.add_many([(key, TEXTS["b"]), (stored, TEXTS["b"])]).repeated_keys == 1
     assert key in corpus
     assert stored in corpus
     assert [m.key for m in corpus.neighbours(key)] == ["a"]

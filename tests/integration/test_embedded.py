@@ -31,7 +31,7 @@ START += "print(embedded_server.start(pathlib.Path(sys.argv[1])), flush=True)"
 ADD_FOREVER = """
 import sys, itertools, textsim_db as ts
 with ts.connect() as db:
-    corpus = db.create_corpus("news", "word:2", num_hashes=16, exist_ok=True)
+    corpus = db.create_corpus("news", shingle="word:2", num_hashes=16, exist_ok=True)
     texts = ((str(i), f"document {i} of {i % 100} words") for i in itertools.count())
     corpus.add_many(texts, progress=lambda report: print(report.added, flush=True))
 """
@@ -65,7 +65,7 @@ def run_program(program: str, *arguments: object, **options: Any) -> str:
 
 def add_documents(count: int) -> None:
     with ts.connect() as db:
-        corpus = db.create_corpus("news", "word:2", num_hashes=16, exist_ok=True)
+        corpus = db.create_corpus("news", shingle="word:2", num_hashes=16, exist_ok=True)
         assert corpus.add_many((f"k{i}", f"some words {i}") for i in range(count)).stored == count
 
 
@@ -173,7 +173,7 @@ def test_documents_survive_a_killed_server(folder: Path) -> None:
 @pytest.mark.long
 def test_a_client_reports_a_killed_server(folder: Path) -> None:
     with ts.connect() as db:
-        corpus = db.create_corpus("news", "word:2", num_hashes=16)
+        corpus = db.create_corpus("news", shingle="word:2", num_hashes=16)
         texts = [(f"k{i}", f"some words {i}") for i in range(25_000)]
 
         def interrupted() -> Iterator[tuple[str, str]]:

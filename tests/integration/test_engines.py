@@ -32,7 +32,7 @@ def engine_of(address: str, **options: Any) -> Iterator[Engine]:
 
 def use_corpus(address: str | Engine) -> None:
     with ts.connect(address) as db:
-        corpus = db.create_corpus("c", "word:1")
+        corpus = db.create_corpus("c", shingle="word:1")
         assert corpus.add_many(TEXTS.items()).added == 2
         assert corpus.add("clé1", "autre").replaced == 1
         assert corpus.add("clé1", TEXTS["clé1"]).replaced == 1
@@ -174,7 +174,7 @@ def test_settings_of_a_listener_stay(database_url: str, name: str, value: Any) -
             connections.append(connection)
 
         with ts.connect(engine) as db:
-            corpus = db.create_corpus("c", "word:1")
+            corpus = db.create_corpus("c", shingle="word:1")
             assert corpus.add_many(TEXTS.items()).added == 2
             assert [pair[:2] for pair in corpus.pairs(0.5)] == [("clé1", "€ 漢")]
             assert corpus.rebuild(threshold=0.7)
@@ -287,7 +287,7 @@ def test_a_search_path_with_objects_of_the_same_names_changes_nothing(
         name = connection.info.dbname
         connection.execute(f'ALTER DATABASE "{name}" SET search_path = public, pg_catalog'.encode())
     with ts.connect(database_url) as db:
-        corpus = db.create_corpus("news", "word:1")
+        corpus = db.create_corpus("news", shingle="word:1")
         corpus.add_many(TEXTS.items())
         assert [m.key for m in corpus.query(TEXTS["clé1"], 0.5)] == list(TEXTS)
         corpus.drop()

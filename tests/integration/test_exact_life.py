@@ -143,7 +143,7 @@ def test_an_empty_corpus_learns_from_the_first_attached_table(
 def test_a_rebuild_makes_a_corpus_exact_and_back(
     db: ts.Database, textsim: Textsim, connection: Connection, shingle: str
 ) -> None:
-    corpus = db.create_corpus("c", shingle, threshold=0.7)
+    corpus = db.create_corpus("c", shingle=shingle, threshold=0.7)
     corpus.add_many(TEXTS.items())
     connection.execute("SELECT textsim.create_view('c', 'v')")
     connection.execute("SELECT textsim.add('c', 'by sql', 'word word')")
@@ -163,7 +163,7 @@ def test_a_rebuild_makes_a_corpus_exact_and_back(
     assert corpus.config.banding is not None
     assert corpus.check() == []
     assert {(p.a, p.b) for p in corpus.pairs()} <= pairs
-    fresh = db.create_corpus("fresh", shingle, threshold=0.7, recall=0.9)
+    fresh = db.create_corpus("fresh", shingle=shingle, threshold=0.7, recall=0.9)
     fresh.add_many(texts.items())
     connection.execute("CALL textsim.index_pending('c')")
     assert stored_rows(db, "c") == stored_rows(db, "fresh")

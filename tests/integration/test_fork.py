@@ -16,7 +16,7 @@ pytestmark = pytest.mark.one_server
 WRITERS = """
 address = sqlalchemy.create_engine(url.replace("postgresql:", "postgresql+psycopg:")) if {own} else url
 db = ts.connect(address)
-corpus = db.create_corpus("c", "word:2", num_hashes=16)
+corpus = db.create_corpus("c", shingle="word:2", num_hashes=16)
 corpus.add_many(documents("first"))
 assert corpus.query("document number 7 of first with some words")
 ready, begin = os.pipe()
@@ -52,7 +52,7 @@ POOL = """
 import multiprocessing
 
 db = ts.connect(url)
-corpus = db.create_corpus("c", "word:2", num_hashes=16)
+corpus = db.create_corpus("c", shingle="word:2", num_hashes=16)
 
 def write(name):
     corpus.add_many(documents(name))
@@ -67,7 +67,7 @@ assert corpus.check() == []
 
 LOCKED = """
 db = ts.connect(url)
-corpus = db.create_corpus("c", "word:2", num_hashes=16)
+corpus = db.create_corpus("c", shingle="word:2", num_hashes=16)
 corpus.add_many(documents("first"))
 with psycopg.connect(url) as connection:
     connection.execute("LOCK TABLE textsim.word IN SHARE ROW EXCLUSIVE MODE")
@@ -87,7 +87,7 @@ assert len(corpus) == 101
 IN_USE = """
 logging.getLogger("psycopg").setLevel(logging.ERROR)  # it warns when a rollback fails
 db = ts.connect(url)
-corpus = db.create_corpus("c", "word:2", threshold=0.5, num_hashes=32)
+corpus = db.create_corpus("c", shingle="word:2", threshold=0.5, num_hashes=32)
 corpus.add_many(documents("first"))
 every = sorted(corpus.pairs())
 pairs = corpus.pairs()
@@ -111,7 +111,7 @@ KILLED = """
 import signal
 
 db = ts.connect(url + ("&" if "?" in url else "?") + "application_name=parent")
-corpus = db.create_corpus("c", "word:2", threshold=0.5, num_hashes=32)
+corpus = db.create_corpus("c", shingle="word:2", threshold=0.5, num_hashes=32)
 corpus.add_many(documents("first"))
 pairs = corpus.pairs()
 next(pairs)

@@ -274,9 +274,11 @@ def test_stop_words_follow_the_language_of_each_document(
     assert db.corpus("follow").config.stop_words_by_language == tuple(
         sorted(stop_words_by_code.items())
     )
-    assert db.create_corpus("follow", shingle, 0.5, stop_words="auto", exist_ok=True)
+    assert db.create_corpus(
+        "follow", shingle=shingle, threshold=0.5, stop_words="auto", exist_ok=True
+    )
     with pytest.raises(ts.CorpusExists, match=r"stop words by language is \d+ lists of \d+ words"):
-        db.create_corpus("follow", shingle, 0.5, exist_ok=True)
+        db.create_corpus("follow", shingle=shingle, threshold=0.5, exist_ok=True)
 
 
 def test_a_part_of_a_batch_equals_its_documents_prepared_alone(

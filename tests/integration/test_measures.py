@@ -98,14 +98,14 @@ def test_searches_by_every_measure_equal_the_measures_of_candidates(
 def test_impossible_measures_and_thresholds_are_refused(db: ts.Database) -> None:
     corpus = db.create_corpus("c")
     with pytest.raises(ts.MeasureError, match="cosine_similarity needs a threshold"):
-        corpus.query("a", measure="cosine")
+        corpus.query("a", measure="cosine_similarity")
     with pytest.raises(ts.MeasureError, match='there is no measure "cos"'):
         corpus.neighbours("a", 0.5, measure="cos")
     with pytest.raises(ts.MeasureError, match="containment depends on the order"):
         corpus.pairs(0.5, measure="containment")
     for name, threshold in [
-        ("cosine", 1.5),
-        ("cosine", 0),
+        ("cosine_similarity", 1.5),
+        ("cosine_similarity", 0),
         ("cosine_distance", 91),
         ("euclidean", -1),
     ]:

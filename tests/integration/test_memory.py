@@ -37,7 +37,7 @@ def assert_no_cycles(work: Callable[[], object]) -> None:
 
 
 def test_writing_and_searching_leave_no_cycles(db: ts.Database) -> None:
-    corpus = db.create_corpus("c", "word:2", num_hashes=16)
+    corpus = db.create_corpus("c", shingle="word:2", num_hashes=16)
     assert_no_cycles(lambda: corpus.add_many(DOCUMENTS))
     assert_no_cycles(lambda: corpus.add_many(DOCUMENTS + [(k, f"{t} more") for k, t in DOCUMENTS]))
     assert_no_cycles(lambda: corpus.query_many([text for _, text in DOCUMENTS[:20]]))
@@ -47,7 +47,7 @@ def test_writing_and_searching_leave_no_cycles(db: ts.Database) -> None:
 
 
 def test_a_load_that_ends_with_an_error_leaves_no_cycles(db: ts.Database) -> None:
-    corpus = db.create_corpus("c", "word:2", num_hashes=16)
+    corpus = db.create_corpus("c", shingle="word:2", num_hashes=16)
 
     def documents() -> Iterator[tuple[str, str]]:
         yield from DOCUMENTS
@@ -65,7 +65,7 @@ def test_a_worker_leaves_no_cycles(
 ) -> None:
     connection.execute("CREATE TABLE t (id text PRIMARY KEY, body text)")
     connection.cursor().executemany("INSERT INTO t VALUES (%s, %s)", DOCUMENTS)
-    corpus = db.create_corpus("c", "word:2", num_hashes=16)
+    corpus = db.create_corpus("c", shingle="word:2", num_hashes=16)
     corpus.attach("t", "id", "body")
     worker = db.worker()
 

@@ -124,7 +124,7 @@ def test_passages_that_an_exact_corpus_cannot_find_are_announced_with_the_size(
 def test_the_announced_sizes_are_the_largest_and_smallest_that_are_found(
     corpus_db: ts.Database, threshold: float, caplog: pytest.LogCaptureFixture
 ) -> None:
-    corpus = corpus_db.create_corpus("s", "word:1", threshold=threshold, recall=1)
+    corpus = corpus_db.create_corpus("s", shingle="word:1", threshold=threshold, recall=1)
     words = [f"w{i}" for i in range(250)]
     corpus.add_many({f"{size}": " ".join(words[:size]) for size in range(1, 251)})
     for size in (20, 40, 100):
@@ -178,10 +178,10 @@ def test_each_measure_warns_unless_it_implies_enough_jaccard_similarity(
         f'{dice} "e": documents below it may be missed'
     ]
     other = 'cosine_similarity: the candidates of corpus "{}" are chosen by Jaccard similarity: '
-    assert warnings_of(caplog, lambda: list(corpus.pairs(0.9, "cosine"))) == [
+    assert warnings_of(caplog, lambda: list(corpus.pairs(0.9, "cosine_similarity"))) == [
         other.format("c") + "98.6 % of the documents at 0.8 are found, 2.9 % at 0.4"
     ]
-    assert warnings_of(caplog, lambda: list(exact.pairs(0.9, "cosine"))) == [
+    assert warnings_of(caplog, lambda: list(exact.pairs(0.9, "cosine_similarity"))) == [
         other.format("e") + "documents below 0.8 may be missed"
     ]
     assert warnings_of(caplog, lambda: list(exact.pairs(0.9, "overlap"))) == [

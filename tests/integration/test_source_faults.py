@@ -235,7 +235,7 @@ def test_what_attach_refuses_is_a_fault_of_an_attached_table_too(
     db: ts.Database, connection: Connection, statement: str
 ) -> None:
     reason = LATER_FAULTS[statement]
-    corpus = db.create_corpus("c", recall=1, unique=True)
+    corpus = db.create_corpus("c", recall=1, is_unique=True)
     make_table(connection)
     connection.execute("UPDATE t SET body = id || ' ' || repeat(md5(id::text) || ' ', 9)")
     corpus.attach("t", "id", "body")
@@ -259,7 +259,7 @@ def test_a_key_that_became_deferrable_loses_documents_until_it_is_mended(
     db: ts.Database, connection: Connection
 ) -> None:
     texts = ["the council voted to rebuild the old bridge", "rain closed two schools on tuesday"]
-    corpus = db.create_corpus("c", "word:2", recall=1, unique=True)
+    corpus = db.create_corpus("c", shingle="word:2", recall=1, is_unique=True)
     connection.execute("CREATE TABLE t (id int PRIMARY KEY, body text)")
     corpus.attach("t", "id", "body")
     connection.execute("INSERT INTO t VALUES (1, %s), (2, %s)", texts)

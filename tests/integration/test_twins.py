@@ -56,7 +56,7 @@ def writer(kind: str, url: str, meet: Callable[[], object]) -> Iterator[Callable
 
 @pytest.mark.parametrize("kind", ["python", "sql", "table"])
 def test_documents_written_at_once_find_each_other(db: ts.Database, seed: int, kind: str) -> None:
-    corpus = db.create_corpus("c", "word:2", threshold=0.8)
+    corpus = db.create_corpus("c", shingle="word:2", threshold=0.8)
     with psycopg.connect(db.url, autocommit=True) as connection:
         connection.execute("CREATE TABLE t (id text PRIMARY KEY, body text)")
     if kind == "table":

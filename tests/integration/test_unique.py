@@ -26,7 +26,7 @@ THRESHOLD = 0.6
 
 def unique_corpus(db: ts.Database, **settings: Any) -> ts.Corpus:
     return db.create_corpus(
-        "c", **({"threshold": THRESHOLD, "recall": 1, "unique": True} | settings)
+        "c", **({"threshold": THRESHOLD, "recall": 1, "is_unique": True} | settings)
     )
 
 

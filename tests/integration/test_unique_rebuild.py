@@ -10,6 +10,7 @@ import pytest
 import textsim_db as ts
 from tests.support.connections import Connection
 from tests.support.threads import repeating
+from textsim_db.db import stored_corpus
 from textsim_db.results import Problem
 from textsim_db.write import copy_corpus, twin_check
 
@@ -33,26 +34,51 @@ def with_twins(db: ts.Database, count: int = 1, **settings: Any) -> ts.Corpus:
 def test_rebuild_makes_a_corpus_unique_and_not_unique(db: ts.Database) -> None:
     corpus = db.create_corpus("c", threshold=0.6)
     corpus.add_many({"a": TEXT, "b": OTHER})
-    assert corpus.rebuild(unique=True)
-    assert db.corpus("c").config.unique
-    assert not corpus.rebuild(unique=True)
+    assert corpus.rebuild(is_unique=True)
+    assert db.corpus("c").config.is_unique
+    assert not corpus.rebuild(is_unique=True)
     assert [match.key for match in corpus.add_unique("x", NEAR)] == ["a"]
-    assert corpus.rebuild(unique=False)
+    before = stored_corpus.load(db.engine, "c").id
+    assert not corpus.rebuild(is_unique=False)
+    assert stored_corpus.load(db.engine, "c").id == before
     assert corpus.add("x", NEAR) == ts.AddReport(added=1)
+    assert corpus.check() == []
+
+
+def test_rebuild_lowers_the_threshold_of_bands_without_building(db: ts.Database) -> None:
+    corpus = db.create_corpus("c", threshold=0.8, bands=32, rows=4)
+    corpus.add_many({"a": TEXT, "b": NEAR})
+    before = stored_corpus.load(db.engine, "c").id
+    assert not corpus.rebuild(threshold=0.95, bands=32, rows=4)
+    reopened = stored_corpus.load(db.engine, "c")
+    assert (reopened.id, reopened.config.threshold) == (before, 0.95)
+    assert corpus.query(TEXT) == [ts.Match("a", 1.0, 1.0)]
+    with db.engine.begin() as connection:
+        rows = connection.exec_driver_sql("SELECT key FROM textsim.matches('c', %s)", (TEXT,))
+        assert rows.scalars().all() == ["a"]
+    assert corpus.check() == []
+
+
+def test_a_unique_corpus_with_a_lower_threshold_is_built_anew(db: ts.Database) -> None:
+    corpus = db.create_corpus("c", threshold=0.95, bands=32, rows=4, is_unique=True)
+    corpus.add_many({"a": TEXT, "b": NEAR})
+    with pytest.raises(ts.ConfigurationError, match="documents match"):
+        corpus.rebuild(threshold=0.6, bands=32, rows=4)
+    assert corpus.config.threshold == 0.95
 
 
 def test_rebuild_lists_the_twins_that_stand(db: ts.Database) -> None:
     corpus = with_twins(db, 12)
     with pytest.raises(ts.ConfigurationError) as caught:
-        corpus.rebuild(unique=True)
+        corpus.rebuild(is_unique=True)
     message = str(caught.value)
     assert "12 pairs of its documents match" in message
     assert '"000a" and "000b" (0.889), ' in message
     assert '"009a" and "009b" (0.889) and 2 more; nothing was changed' in message
     assert db.corpora() == ["c"]
-    assert not db.corpus("c").config.unique
+    assert not db.corpus("c").config.is_unique
     assert corpus.remove([f"{i:03d}b" for i in range(12)]) == 12
-    assert corpus.rebuild(unique=True)
+    assert corpus.rebuild(is_unique=True)
 
 
 def test_rebuild_with_very_many_twins_is_refused_at_once(
@@ -61,17 +87,17 @@ def test_rebuild_with_very_many_twins_is_refused_at_once(
     monkeypatch.setattr(twin_check, "MANY", 5)
     corpus = with_twins(db, 12)
     with pytest.raises(ts.ConfigurationError, match="12 pairs of its documents match"):
-        corpus.rebuild(unique=True)
+        corpus.rebuild(is_unique=True)
 
 
 def test_a_lower_threshold_that_makes_twins_is_refused(db: ts.Database) -> None:
-    corpus = db.create_corpus("c", threshold=0.95, recall=1, unique=True)
+    corpus = db.create_corpus("c", threshold=0.95, recall=1, is_unique=True)
     corpus.add_many({"a": TEXT, "b": NEAR})
     with pytest.raises(ts.ConfigurationError, match=r'1 pair of its documents match: "a" and "b"'):
         corpus.rebuild(threshold=0.6)
     assert corpus.config.threshold == 0.95
     assert corpus.rebuild(threshold=0.97)
-    assert corpus.config.unique
+    assert corpus.config.is_unique
 
 
 def test_a_corpus_with_a_queue_cannot_become_unique(
@@ -83,9 +109,9 @@ def test_a_corpus_with_a_queue_cannot_become_unique(
     with pytest.raises(
         ts.ConfigurationError, match=r"table article is attached and .* in mode queue"
     ):
-        corpus.rebuild(unique=True)
+        corpus.rebuild(is_unique=True)
     corpus.detach("article")
-    assert corpus.rebuild(unique=True)
+    assert corpus.rebuild(is_unique=True)
 
 
 def test_twins_that_writers_make_during_a_rebuild_are_seen(
@@ -103,7 +129,7 @@ def test_twins_that_writers_make_during_a_rebuild_are_seen(
     with pytest.raises(
         ts.ConfigurationError, match=r'1 pair of its documents match: "a" and "late"'
     ):
-        corpus.rebuild(unique=True)
+        corpus.rebuild(is_unique=True)
 
 
 def test_documents_that_no_longer_match_at_the_end_are_no_twins(
@@ -118,13 +144,13 @@ def test_documents_that_no_longer_match_at_the_end_are_no_twins(
         db.corpus("c").add("001b", TEXT)
 
     monkeypatch.setattr(twin_check.TwinCheck, "compare_all", compare_and_remove)
-    assert corpus.rebuild(unique=True)
+    assert corpus.rebuild(is_unique=True)
     assert corpus.check() == []
 
 
 def test_writers_race_with_rebuilds(db: ts.Database, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(copy_corpus, "BATCH_DOCUMENTS", 20)
-    db.create_corpus("c", threshold=0.6, recall=1, unique=True)
+    db.create_corpus("c", threshold=0.6, recall=1, is_unique=True)
     texts = [" ".join(f"w{i}x{k}" for k in range(12)) for i in range(40)]
     rounds = {"a": 0, "b": 0}
 

@@ -22,7 +22,7 @@ TITLE = sa.table("title", sa.column("id"), sa.column("body"))
 def titles(db: ts.Database, connection: Connection) -> ts.Corpus:
     connection.execute("CREATE TABLE title (id int PRIMARY KEY, body text)")
     connection.execute("INSERT INTO title VALUES (1, %s), (2, %s)", [TEXT, OTHER])
-    return db.create_corpus("c", threshold=0.6, recall=1, unique=True)
+    return db.create_corpus("c", threshold=0.6, recall=1, is_unique=True)
 
 
 def test_attach_indexes_the_rows_and_keeps_near_duplicates_out(
@@ -71,7 +71,7 @@ def test_a_corpus_with_a_table_may_stop_to_be_unique(
     titles: ts.Corpus, connection: Connection
 ) -> None:
     titles.attach("title", "id", "body")
-    assert titles.rebuild(unique=False)
+    assert not titles.rebuild(is_unique=False)
     connection.execute("INSERT INTO title VALUES (3, %s)", [NEAR])
     assert len(list(titles.pairs())) == 1
 
@@ -84,9 +84,9 @@ def test_an_attached_table_may_make_its_corpus_unique(
     corpus.attach("title", "id", "body", "inline")
     connection.execute("INSERT INTO title VALUES (1, %s), (2, %s)", [TEXT, NEAR])
     with pytest.raises(ts.ConfigurationError, match='"1" and "2"'):
-        corpus.rebuild(unique=True)
+        corpus.rebuild(is_unique=True)
     connection.execute("DELETE FROM title WHERE id = 2")
-    assert corpus.rebuild(unique=True)
+    assert corpus.rebuild(is_unique=True)
     with db.engine.connect() as other, pytest.raises(sa.exc.IntegrityError):
         other.execute(sa.insert(TITLE).values(id=3, body=NEAR))
 

@@ -47,7 +47,7 @@ COMMANDS = (
 METHODS = """
 with ts.connect(url) as db:
     for recall in (0.95, 1):
-        corpus = db.create_corpus(f"of methods {recall}", recall=recall, unique=True)
+        corpus = db.create_corpus(f"of methods {recall}", recall=recall, is_unique=True)
         corpus.add_unique("a", "one two three four")
         corpus.add("b", "some other words, ﬁve of them")
         corpus.query_many(["one two three four", "none"])

@@ -35,7 +35,7 @@ NO_FUNCTIONS: list[Any] = [True, 5, "id", b"x", [print]]
 
 @pytest.fixture
 def corpus(corpus_db: ts.Database) -> ts.Corpus:
-    corpus = corpus_db.create_corpus("c", "word:1")
+    corpus = corpus_db.create_corpus("c", shingle="word:1")
     corpus.add_many({"a": "one two three", "b": "one two three four"})
     return corpus
 

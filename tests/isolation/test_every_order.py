@@ -154,7 +154,7 @@ def test_every_order_of_steps_ends_like_a_serial_order(
     db: ts.Database, kind: str, name: str
 ) -> None:
     start, transactions = SCENARIOS[name]
-    corpus = db.create_corpus("c", "word:1", num_hashes=16)
+    corpus = db.create_corpus("c", shingle="word:1", num_hashes=16)
     waited = conflicts = 0
     options = "-c deadlock_timeout=10ms"
     with open_clients(db.url) as make_client, psycopg.connect(db.url, autocommit=True) as observer:

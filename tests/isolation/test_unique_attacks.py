@@ -266,7 +266,7 @@ MERGE = [
 @pytest.fixture
 def corpus(db: ts.Database) -> ts.Corpus:
     """A unique, exact corpus."""
-    return db.create_corpus("c", threshold=THRESHOLD, recall=1.0, unique=True)
+    return db.create_corpus("c", threshold=THRESHOLD, recall=1.0, is_unique=True)
 
 
 def check(connection: Connection) -> None:

@@ -25,7 +25,9 @@ WHERE locktype = 'advisory' AND classid <> hashtext('textsim-db unique corpus'):
 
 @pytest.fixture(params=[1.0, pytest.param(0.95, marks=pytest.mark.more)], ids=["exact", "bands"])
 def corpus(db: ts.Database, request: pytest.FixtureRequest) -> ts.Corpus:
-    return db.create_corpus("c", "word:2", threshold=0.7, recall=request.param, unique=True)
+    return db.create_corpus(
+        "c", shingle="word:2", threshold=0.7, recall=request.param, is_unique=True
+    )
 
 
 def ends(client: Client, commit: bool) -> None:
@@ -289,7 +291,7 @@ def test_two_long_texts_wait_for_each_other_and_do_not_deadlock(
 
 def test_locks_of_two_corpora_are_apart(db: ts.Database, make_client: Clients) -> None:
     for name in ("c", "d"):
-        db.create_corpus(name, "word:2", threshold=0.7, recall=1, unique=True)
+        db.create_corpus(name, shingle="word:2", threshold=0.7, recall=1, is_unique=True)
     a, b = make_client("a"), make_client("b")
     a.does(a.sql(ADD, "a", RED))
     b.does(b.sql("SELECT textsim.add('d', 'b', %s)", RED))

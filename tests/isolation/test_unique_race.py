@@ -43,7 +43,7 @@ def test_of_two_similar_texts_one_gets_in(
     how: str,
     settings: str,
 ) -> None:
-    db.create_corpus("c", unique=True, **SETTINGS[settings])  # type: ignore[arg-type]
+    db.create_corpus("c", is_unique=True, **SETTINGS[settings])  # type: ignore[arg-type]
     if how == "insert":
         connection.execute("CREATE TABLE t (id text PRIMARY KEY, body text)")
         connection.execute("SELECT textsim.attach('c', 't', 'id', 'body')")
@@ -98,7 +98,7 @@ def test_sessions_that_ask_twins_of_first_meet_no_twin(
     size: int,
 ) -> None:
     """Lists that lock buckets, and lists that lock the corpus; no error, and one text of each pair."""
-    db.create_corpus("c", unique=True, **SETTINGS[settings])  # type: ignore[arg-type]
+    db.create_corpus("c", is_unique=True, **SETTINGS[settings])  # type: ignore[arg-type]
     connection.execute("CREATE TABLE t (id text PRIMARY KEY, body text)")
     connection.execute("SELECT textsim.attach('c', 't', 'id', 'body')")
     rounds = [

@@ -212,7 +212,7 @@ def test_a_vocabulary_numbers_words_in_order_of_appearance() -> None:
 
 
 def test_a_pairwise_matrix_has_the_measure_of_every_pair() -> None:
-    matrix = pairwise_matrix(["abc", "abd", ""], "cosine")
+    matrix = pairwise_matrix(["abc", "abd", ""], "cosine_similarity")
     assert matrix.tolist() == [
         [pytest.approx(1), pytest.approx(2 / 3), 0],
         [pytest.approx(2 / 3), pytest.approx(1), 0],
@@ -222,7 +222,7 @@ def test_a_pairwise_matrix_has_the_measure_of_every_pair() -> None:
     assert pairwise_matrix(["ab", "b"], containment).tolist() == [[1, 0.5], [1, 1]]
     with pytest.raises(MeasureError, match='did you mean "euclidean"'):
         pairwise_matrix([], "euklidean")
-    assert measure_of("cosine") is MEASURES["cosine_similarity"]
+    assert measure_of("cosine_similarity") is MEASURES["cosine_similarity"]
 
 
 def test_signatures_of_strings_use_the_hashes_of_texts() -> None:

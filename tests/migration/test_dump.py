@@ -85,7 +85,7 @@ def fill(stage: Stage) -> None:
         db.corpus("news").rebuild(threshold=0.6)
         db.create_corpus("other", shingle="char:5").add_many(TEXTS)
         db.create_corpus("exact", threshold=0.4, recall=1).add_many(TEXTS)
-        db.create_corpus("unique", threshold=0.4, recall=1, unique=True).add_many(TEXTS)
+        db.create_corpus("unique", threshold=0.4, recall=1, is_unique=True).add_many(TEXTS)
     with stage.connect(stage.writer) as db:
         news = db.corpus("news")
         for table, key, text, mode in ATTACHED:

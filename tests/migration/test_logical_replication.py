@@ -69,7 +69,7 @@ def test_replicated_rows_are_neither_indexed_nor_compared(logical_server: Server
         ts.install(address)
         with ts.connect(address) as db, psycopg.connect(address, autocommit=True) as subscriber:
             subscriber.execute(TABLE)
-            corpus = db.create_corpus("posts", shingle="word:1", unique=True)
+            corpus = db.create_corpus("posts", shingle="word:1", is_unique=True)
             corpus.attach("post", "id", "body", "inline")
             with subscribed(publisher, subscriber):
                 publisher.execute(

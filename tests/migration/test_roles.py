@@ -228,7 +228,7 @@ def test_a_writer_of_one_corpus_cannot_write_rows_that_stop_a_worker(
 
 def test_a_reader_cannot_lock_writers_out(stage: Stage) -> None:
     with stage.connect(stage.owner) as db:
-        db.create_corpus("offers", unique=True)
+        db.create_corpus("offers", is_unique=True)
     ((number,),) = stage.run(stage.owner, "SELECT id FROM textsim.corpus WHERE name = 'offers'")
     for call in (
         "textsim.lock_corpus('offers')",

@@ -127,7 +127,7 @@ class PlansOf:
 def test_no_statement_compares_all_elements_of_two_arrays(
     db: ts.Database, rng: random.Random, unit: str, is_unique: bool, recall: float
 ) -> None:
-    db.create_corpus("c", shingle=unit, recall=recall, unique=is_unique)
+    db.create_corpus("c", shingle=unit, recall=recall, is_unique=is_unique)
     words = [f"w{rng.randrange(10**6)}" for _ in range(WORDS)]
     changed = [*words[: WORDS - 5], *["other", "words", "at", "the", "end"]]
     text, near = " ".join(words), " ".join(changed)

@@ -135,7 +135,7 @@ def whole_texts(name: str, shingle: str, rng: random.Random) -> Texts:
 
 
 def load(db: ts.Database, texts: Texts, shingle: str, threshold: float) -> ts.Corpus:
-    corpus = db.create_corpus("c", shingle, threshold=threshold, recall=1)
+    corpus = db.create_corpus("c", shingle=shingle, threshold=threshold, recall=1)
     assert corpus.config.is_exact
     assert corpus.add_many(texts.items()).added == len(texts)
     return corpus
@@ -312,7 +312,7 @@ def test_values_that_collide_lose_no_pair(
     texts = dict(list(tiny().items())[:120])
     for threshold in rng.sample([0.07, 0.2, 1 / 3, 0.5, 0.55, 0.6, 2 / 3, 0.75, 0.8, 0.9, 1.0], 3):
         truth = brute_force(texts, shingle, threshold)
-        corpus = db.create_corpus("c", shingle, threshold=threshold, recall=1)
+        corpus = db.create_corpus("c", shingle=shingle, threshold=threshold, recall=1)
         corpus.add_many(list(texts.items())[::2])
         for key, text in list(texts.items())[1::2]:
             connection.execute("SELECT textsim.add('c', %s, %s)", [key, text])

@@ -136,7 +136,7 @@ def test_pairs_of_real_texts_are_exact_and_reach_the_recall(
     db: ts.Database, name: str, shingle: str, rng: random.Random
 ) -> None:
     texts = texts_of(name, shingle)
-    corpus = db.create_corpus(name, shingle, threshold=THRESHOLD, recall=0.95)
+    corpus = db.create_corpus(name, shingle=shingle, threshold=THRESHOLD, recall=0.95)
     assert corpus.add_many(texts.items()).added == len(texts)
     pairs = list(corpus.pairs())
     reported = {(pair.a, pair.b): pair.similarity for pair in pairs}

@@ -85,8 +85,8 @@ def test_a_corpus_with_other_settings_is_refused(spark: SparkSession, db: ts.Dat
 def test_a_unique_corpus_is_refused(spark: SparkSession, db: ts.Database) -> None:
     df = spark.createDataFrame([("1", "a text")], COLUMNS)
     with pytest.raises(ts.ConfigurationError, match='corpus "c" is unique'):
-        write(df, db.url, "c", unique=True)
-    db.create_corpus("c", unique=True)
+        write(df, db.url, "c", is_unique=True)
+    db.create_corpus("c", is_unique=True)
     with pytest.raises(ts.ConfigurationError, match='corpus "c" is unique'):
         write(df, db.url, "c")
     assert len(db.corpus("c")) == 0

@@ -67,8 +67,8 @@ def test_a_corpus_is_created_and_dropped_with_its_functions(
         {"shingle": "char:5", "threshold": 0.55, "num_hashes": 64, "seed": 9},
         {"shingle": "word:1", "bands": 20, "rows": 5, "language": "auto"},
         {"shingle": "word:2", "threshold": 0.7, "recall": 1.0},
-        {"shingle": "word:2", "unique": True},
-        {"shingle": "word:2", "recall": 1.0, "unique": True},
+        {"shingle": "word:2", "is_unique": True},
+        {"shingle": "word:2", "recall": 1.0, "is_unique": True},
     ],
     ids=str,
 )
@@ -76,7 +76,7 @@ def test_python_and_sql_create_the_same_functions(
     db: ts.Database, connection: Connection, settings: dict[str, Any]
 ) -> None:
     db.create_corpus("python", **settings)
-    arguments = "".join(f", {name} => %s" for name in settings).replace("unique", "is_unique")
+    arguments = "".join(f", {name} => %s" for name in settings)
     connection.execute(
         f"SELECT textsim.create_corpus('sql'{arguments})".encode(), [*settings.values()]
     )
@@ -101,7 +101,7 @@ def test_python_and_sql_create_the_same_functions(
 
 
 def test_the_functions_contain_the_settings(db: ts.Database, connection: Connection) -> None:
-    corpus = db.create_corpus("c", "word:2", threshold=0.625, num_hashes=77, seed=5)
+    corpus = db.create_corpus("c", shingle="word:2", threshold=0.625, num_hashes=77, seed=5)
     config = corpus.config
     texts_by_name = {name.partition("(")[0][9:]: text for name, text, *_ in functions(connection)}
     for text in texts_by_name.values():
@@ -115,7 +115,7 @@ def test_the_functions_contain_the_settings(db: ts.Database, connection: Connect
 def test_the_functions_of_an_exact_corpus_contain_its_threshold(
     db: ts.Database, connection: Connection
 ) -> None:
-    db.create_corpus("c", "char:4", threshold=0.55, recall=1)
+    db.create_corpus("c", shingle="char:4", threshold=0.55, recall=1)
     texts_by_name = {name.partition("(")[0][9:]: text for name, text, *_ in functions(connection)}
     for text in texts_by_name.values():
         assert "{" not in text.replace("'{}'", "")
@@ -145,7 +145,7 @@ def test_creating_the_functions_again_changes_nothing(
     db: ts.Database, connection: Connection
 ) -> None:
     for shingle in ("word:3", "char:4"):
-        db.create_corpus(shingle, shingle).add("a", "one two three four five")
+        db.create_corpus(shingle, shingle=shingle).add("a", "one two three four five")
     before = functions(connection)
     connection.execute("SELECT textsim._make_functions(c.id) FROM textsim.corpus c")
     assert functions(connection) == before

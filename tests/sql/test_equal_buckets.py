@@ -38,7 +38,7 @@ def texts_with_equal_buckets() -> tuple[str, str, str]:
 
 @pytest.fixture
 def corpus(db: ts.Database) -> ts.Corpus:
-    return db.create_corpus("c", "word:1", num_hashes=4096, bands=2048, rows=2)
+    return db.create_corpus("c", shingle="word:1", num_hashes=4096, bands=2048, rows=2)
 
 
 def problems(corpus: ts.Corpus) -> set[tuple[str, str]]:
@@ -184,7 +184,7 @@ def test_writes_by_sql_keep_band_rows_right_with_only_three_buckets(
     db: ts.Database, connection: Connection
 ) -> None:
     """With only three buckets, every document has some bucket several times."""
-    db.create_corpus("c", "word:1", bands=8, rows=2, num_hashes=16)
+    db.create_corpus("c", shingle="word:1", bands=8, rows=2, num_hashes=16)
     connection.execute(EQUAL_BUCKETS.encode())
     buckets = (
         "SELECT unnest(textsim._buckets(signature, 8, 2)) FROM textsim.document_1 WHERE key = %s"

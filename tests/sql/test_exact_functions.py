@@ -146,8 +146,8 @@ def test_sql_and_python_write_the_same_rows(
         for n in (0, 1, 2, 3, 10, 100)
         for i in range(3)
     }
-    db.create_corpus("python", shingle, threshold=0.55, recall=1).add_many(texts.items())
-    corpus = db.create_corpus("sql", shingle, threshold=0.55, recall=1)
+    db.create_corpus("python", shingle=shingle, threshold=0.55, recall=1).add_many(texts.items())
+    corpus = db.create_corpus("sql", shingle=shingle, threshold=0.55, recall=1)
     for key, text in texts.items():
         assert connection.execute("SELECT textsim.add('sql', %s, %s)", [key, text]).fetchone()
     rows = [

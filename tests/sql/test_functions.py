@@ -24,15 +24,15 @@ from textsim_db.text.tokens import normal_form
 DATA = Path(__file__).parents[3] / "shared" / "data"
 
 PUBLIC = {
-    "normal_form(body text)": "immutable strict",
-    "words(body text)": "immutable strict",
-    "shingles(body text, unit text, n integer)": "immutable strict",
-    "signature(corpus text, body text, language text)": "stable",
+    "normal_form(text text)": "immutable strict",
+    "words(text text)": "immutable strict",
+    "shingles(text text, unit text, n integer)": "immutable strict",
+    "signature(corpus text, text text, language text)": "stable",
     "buckets(corpus text, signature integer[])": "stable strict",
     "estimate(a integer[], b integer[])": "immutable strict",
     "jaccard(corpus text, a text, b text, language text)": "stable",
-    "candidates(corpus text, body text, language text)": "stable",
-    "matches(corpus text, body text, threshold double precision, max_results integer, "
+    "candidates(corpus text, text text, language text)": "stable",
+    "matches(corpus text, text text, threshold double precision, max_results integer, "
     "language text)": "stable",
     "neighbours(corpus text, key text, threshold double precision, max_results integer, "
     "language text)": "stable",
@@ -40,10 +40,10 @@ PUBLIC = {
     "candidate_pairs(corpus text, key text)": "stable",
     "create_view(corpus text, view_name text)": "volatile",
     "pairs(corpus text, threshold double precision, language text)": "volatile",
-    "add(corpus text, key text, body text)": "volatile",
-    "add_unique(corpus text, key text, body text)": "volatile",
+    "add(corpus text, key text, text text)": "volatile",
+    "add_unique(corpus text, key text, text text)": "volatile",
     "lock_corpus(corpus text)": "volatile",
-    "twins_of(corpus text, keys text[], bodies text[])": "volatile",
+    "twins_of(corpus text, keys text[], texts text[])": "volatile",
     "remove(corpus text, key text)": "volatile",
     "attach(corpus text, relation regclass, key_column name, text_column name, mode text, "
     "existing text)": "volatile",
@@ -55,7 +55,7 @@ PUBLIC = {
     "language text, is_unique boolean)": "volatile",
     "drop_corpus(name text)": "volatile",
     "containment(a text, b text, unit text, n integer)": "immutable strict",
-    "cosine(a text, b text)": "immutable strict",
+    "cosine_similarity(a text, b text)": "immutable strict",
     "levenshtein_words(a text, b text, insertion double precision, deletion double precision, "
     "substitution double precision)": "immutable strict",
     "grant_reader(role regrole)": "volatile",

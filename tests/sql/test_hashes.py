@@ -244,7 +244,7 @@ def test_integers_hash_as_on_the_server(shared_connection: Connection, rng: rand
 def test_a_corpus_stores_the_signatures_and_buckets_of_its_recipe(
     db: ts.Database, connection: Connection, rng: random.Random
 ) -> None:
-    corpus = db.create_corpus("stored", "char:3", num_hashes=32)
+    corpus = db.create_corpus("stored", shingle="char:3", num_hashes=32)
     c = corpus.config
     texts = {f"k{i}": " ".join(rng.choices(["ab", "Çd", "漢字", "e"], k=i)) for i in range(20)}
     corpus.add_many(texts.items())

@@ -18,8 +18,8 @@ from textsim_db.measures import shingles, words
 DATA = Path(__file__).parents[2].parent / "shared" / "data"
 _MEASURES = """
 SELECT textsim.containment(a, b), textsim.containment(a, b, 'char', 4),
-    textsim.containment(b, a, 'word', 2), textsim.cosine(a, b), textsim.levenshtein_words(a, b),
-    textsim.levenshtein_words(a, b, 1, 2.5, 3)
+    textsim.containment(b, a, 'word', 2), textsim.cosine_similarity(a, b),
+    textsim.levenshtein_words(a, b), textsim.levenshtein_words(a, b, 1, 2.5, 3)
 FROM unnest(%s::text[], %s::text[]) WITH ORDINALITY t (a, b, i) ORDER BY i
 """
 
@@ -92,7 +92,7 @@ def test_wrong_arguments_are_refused_with_a_message(
 
 def test_measures_of_null_are_null(shared_connection: Connection) -> None:
     row = shared_connection.execute(
-        "SELECT textsim.cosine(NULL, 'a'), textsim.containment('a', NULL), "
+        "SELECT textsim.cosine_similarity(NULL, 'a'), textsim.containment('a', NULL), "
         "textsim.levenshtein_words(NULL, NULL)"
     ).fetchone()
     assert row == (None, None, None)

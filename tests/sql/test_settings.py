@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
 from typing import Any
 
 import psycopg
 
 import textsim_db as ts
-from textsim_db.settings import DEFAULTS, CorpusSettings
+from textsim_db.settings import DEFAULTS, SETTINGS, Settings
 
 ARGUMENTS = """
 SELECT name, pg_get_function_arg_default(p.oid, number::integer)
@@ -25,11 +24,9 @@ def test_the_defaults_in_sql_equal_those_in_python(db: ts.Database) -> None:
         for name, expression in arguments.items():
             row = connection.execute(f"SELECT {expression}".encode()).fetchone()
             assert row is not None
-            name = "unique" if name == "is_unique" else name  # a reserved word of SQL
             defaults[name] = tuple(row[0]) if isinstance(row[0], list) else row[0]
-    names = [f.name for f in fields(CorpusSettings) if f.name != "stop_words_by_language"]
     assert {n: float(v) if n in ("threshold", "recall") else v for n, v in defaults.items()} == {
-        name: getattr(DEFAULTS, name) for name in names
+        name: getattr(DEFAULTS, name) for name in SETTINGS
     }
 
 
@@ -37,3 +34,7 @@ def test_a_corpus_without_settings_is_equal_in_sql_and_python(db: ts.Database) -
     with psycopg.connect(db.url) as connection:
         connection.execute("SELECT textsim.create_corpus('by_sql')")
     assert db.corpus("by_sql").config == db.create_corpus("by_python").config
+
+
+def test_the_arguments_of_python_are_the_settings() -> None:
+    assert tuple(Settings.__annotations__) == SETTINGS

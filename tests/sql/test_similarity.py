@@ -28,7 +28,7 @@ def test_similarity_by_ids_equals_similarity_by_texts(
     db: ts.Database, connection: Connection, rng: random.Random, n: int
 ) -> None:
     """The documents have few, repeated and unknown words, with ids and without."""
-    stored = db.create_corpus("c", "word:1")
+    stored = db.create_corpus("c", shingle="word:1")
     stored.add("known", "a b c")
     texts = ["", "a", "x", "a a", "a b", "x y", "a b a", "b x a", "a a a a", "a b a b", "x a x a"]
     texts += [" ".join(rng.choices("abcxyz", k=rng.randrange(1, 12))) for _ in range(25)]

@@ -25,7 +25,9 @@ Twins = list[tuple[str, str, float]]
 
 @pytest.fixture(params=["exact", pytest.param("bands", marks=pytest.mark.more)])
 def corpus(db: ts.Database, request: pytest.FixtureRequest) -> ts.Corpus:
-    return db.create_corpus("c", "word:2", threshold=0.7, unique=True, **SETTINGS[request.param])
+    return db.create_corpus(
+        "c", shingle="word:2", threshold=0.7, is_unique=True, **SETTINGS[request.param]
+    )
 
 
 @pytest.fixture
@@ -109,7 +111,7 @@ def test_texts_without_words_and_empty_lists_have_no_twins(
 
 
 @pytest.mark.parametrize(
-    ("keys", "bodies", "message"),
+    ("keys", "texts", "message"),
     [
         (["a"], ["x", "y"], "the list has 1 keys and 2 texts"),
         (None, ["x"], "the list has 0 keys and 1 texts"),
@@ -123,11 +125,11 @@ def test_a_wrong_list_is_refused(
     corpus: ts.Corpus,
     connection: Connection,
     keys: list[str | None] | None,
-    bodies: list[str | None],
+    texts: list[str | None],
     message: str,
 ) -> None:
     with pytest.raises(pg.InvalidParameterValue, match=message):
-        connection.execute("SELECT textsim.twins_of('c', %s, %s::text[])", [keys, bodies])
+        connection.execute("SELECT textsim.twins_of('c', %s, %s::text[])", [keys, texts])
 
 
 def test_other_levels_of_isolation_are_refused(corpus: ts.Corpus, connection: Connection) -> None:
@@ -185,7 +187,7 @@ def test_it_decides_as_add_many(
     settings: str,
 ) -> None:
     corpora = [
-        db.create_corpus(name, shingle, threshold=0.6, unique=True, **SETTINGS[settings])
+        db.create_corpus(name, shingle=shingle, threshold=0.6, is_unique=True, **SETTINGS[settings])
         for name in ("c", "d")
     ]
     left_out = 0
@@ -309,7 +311,7 @@ def test_texts_that_match_the_first_are_not_compared_with_each_other(
 def test_texts_that_share_few_rows_of_an_exact_corpus_are_not_compared(
     db: ts.Database, connection: Connection
 ) -> None:
-    db.create_corpus("c", "word:2", threshold=0.7, recall=1, unique=True)
+    db.create_corpus("c", shingle="word:2", threshold=0.7, recall=1, is_unique=True)
     connection.execute("SET track_functions = 'all'")
     texts = {
         str(number): "one two three " + " ".join(f"{word}{number}" for word in "abcdefgh")

@@ -20,7 +20,9 @@ ADD_UNIQUE = "SELECT * FROM textsim.add_unique('c', %s, %s)"
 
 @pytest.fixture(params=[1.0, pytest.param(0.95, marks=pytest.mark.more)], ids=["exact", "bands"])
 def corpus(db: ts.Database, request: pytest.FixtureRequest) -> ts.Corpus:
-    return db.create_corpus("c", "word:2", threshold=0.7, recall=request.param, unique=True)
+    return db.create_corpus(
+        "c", shingle="word:2", threshold=0.7, recall=request.param, is_unique=True
+    )
 
 
 def test_add_raises_the_error_of_a_unique_index(corpus: ts.Corpus, connection: Connection) -> None:
@@ -86,7 +88,9 @@ def test_add_unique_returns_the_matches_best_first(
 
 
 def test_a_document_of_another_language_is_a_twin(db: ts.Database, connection: Connection) -> None:
-    db.create_corpus("c", "word:2", threshold=0.7, recall=1, language="auto", unique=True)
+    db.create_corpus(
+        "c", shingle="word:2", threshold=0.7, recall=1, language="auto", is_unique=True
+    )
     connection.execute(ADD, ["a", RED])
     connection.execute("UPDATE textsim.document_1 SET language = 'xx'")
     with pytest.raises(pg.UniqueViolation):
@@ -123,7 +127,7 @@ def test_similar_documents_lock_a_common_bucket(
     db: ts.Database, connection: Connection, rng: random.Random, seed: int, threshold: float
 ) -> None:
     """The prefix filter: of sets of all sizes, and of pairs that just reach the threshold."""
-    db.create_corpus("c", "word:1", threshold=threshold, recall=1)
+    db.create_corpus("c", shingle="word:1", threshold=threshold, recall=1)
     similar = 0
     for _ in range(300):
         pool = [

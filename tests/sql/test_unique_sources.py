@@ -21,7 +21,9 @@ Attach = Callable[..., None]
 
 @pytest.fixture(params=[1.0, pytest.param(0.95, marks=pytest.mark.more)], ids=["exact", "bands"])
 def corpus(db: ts.Database, request: pytest.FixtureRequest) -> ts.Corpus:
-    return db.create_corpus("c", "word:2", threshold=0.7, recall=request.param, unique=True)
+    return db.create_corpus(
+        "c", shingle="word:2", threshold=0.7, recall=request.param, is_unique=True
+    )
 
 
 @pytest.fixture

@@ -78,7 +78,7 @@ def statement(rng: random.Random) -> tuple[str, list[object]]:
 def test_rows_and_documents_agree_after_every_statement(
     db: ts.Database, connection: Connection, rng: random.Random, seed: int
 ) -> None:
-    db.create_corpus("c", "word:1", threshold=0.7, recall=1, unique=True)
+    db.create_corpus("c", shingle="word:1", threshold=0.7, recall=1, is_unique=True)
     connection.execute(
         "CREATE TABLE t (id text PRIMARY KEY, email text UNIQUE, body text, other int)"
     )

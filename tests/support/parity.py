@@ -57,7 +57,7 @@ def create_corpora(db: ts.Database) -> dict[str, CorpusConfig]:
     configs = {name: db.create_corpus(name, shingle=name, exist_ok=True).config for name in CORPORA}
     for shingle in EXACT:
         name = f"{shingle}, exact"
-        corpus = db.create_corpus(name, shingle, threshold=0.55, recall=1, exist_ok=True)
+        corpus = db.create_corpus(name, shingle=shingle, threshold=0.55, recall=1, exist_ok=True)
         configs[name] = corpus.config
     # The list of stop words goes through SQL, to compare how SQL and Python normalise it.
     if STOP_WORDS_CORPUS not in db.corpora():

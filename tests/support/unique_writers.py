@@ -168,7 +168,7 @@ class Client:
 
 def prepare(db: ts.Database, connection: Connection) -> None:
     """Create the corpus and the tables."""
-    db.create_corpus("c", threshold=THRESHOLD, recall=1.0, unique=True)
+    db.create_corpus("c", threshold=THRESHOLD, recall=1.0, is_unique=True)
     for table in TABLES:
         connection.execute(f"CREATE TABLE {table} (id bigint PRIMARY KEY, body text)".encode())
         connection.execute("SELECT textsim.attach('c', %s::regclass, 'id', 'body')", [table])

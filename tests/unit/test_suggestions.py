@@ -8,7 +8,7 @@ import pytest
 
 import textsim_db as ts
 from textsim_db.cluster.keep_rule import Preference
-from textsim_db.errors import CorpusNotFound, InputError, suggest_arguments, suggestion
+from textsim_db.errors import CorpusNotFound, InputError, suggest_settings, suggestion
 from textsim_db.files.record_reader import expect_names
 from textsim_db.measures.by_name import measure_of
 from textsim_db.settings import CorpusSettings, Shingle, check_linkage
@@ -58,12 +58,12 @@ def test_a_misspelt_column_is_reported_with_the_nearest_one() -> None:
 
 
 def test_a_misspelt_argument_is_reported_with_the_nearest_one() -> None:
-    @suggest_arguments
-    def rebuild(corpus: str, threshold: float = 0.8) -> float:
-        return threshold
+    @suggest_settings("threshold")
+    def rebuild(corpus: str, **settings: float) -> float:
+        return settings["threshold"]
 
     assert rebuild("news", threshold=0.7) == 0.7
     with pytest.raises(
         TypeError, match=r'rebuild\(\) has no argument "treshold"; did you mean "thr'
     ):
-        rebuild("news", treshold=0.7)  # type: ignore[call-arg]
+        rebuild("news", treshold=0.7)

@@ -79,7 +79,7 @@ def attach(
         start = time.monotonic()
         with progress("indexing", "rows") as show:
             report = opened.attach(table, key, text, mode, show, existing=existing)
-        is_inline = mode is Mode.INLINE or opened.config.unique
+        is_inline = mode is Mode.INLINE or opened.config.is_unique
     print_changes(corpus, report, time.monotonic() - start, table=table)
     print_message(
         "changed rows are found at once; textsim worker gives their words ids later"

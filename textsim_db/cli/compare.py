@@ -78,7 +78,7 @@ def compare(
     if html is not None:
         _check_page(html, a, b)
     explanation = (
-        _explain_texts(a, b, shingle or DEFAULTS.shingle)
+        _explain_texts(a, b, shingle or str(DEFAULTS.shingle))
         if corpus is None
         else _explain_documents(corpus, a, b, shingle, database_url)
     )

@@ -13,8 +13,6 @@ from textsim_db.cli.options import CorpusName, DatabaseUrl, Yes
 from textsim_db.cli.output import Format, FormatOption, Setting, cell, console, table, write
 from textsim_db.cli.progress import progress
 from textsim_db.cli.settings_options import (
-    ALL,
-    SKETCH,
     UNCHANGED,
     PartialSettings,
     check_existing,
@@ -22,6 +20,7 @@ from textsim_db.cli.settings_options import (
     with_settings,
 )
 from textsim_db.errors import RecipeError, shown
+from textsim_db.settings import CHANGEABLE, SETTINGS
 
 if TYPE_CHECKING:
     from textsim_db.corpus import ManagedCorpus
@@ -35,7 +34,7 @@ _OF_BANDS = {"num_hashes", "bands", "rows", "seed"}
 
 
 @app.command()
-@with_settings(*ALL)
+@with_settings(*SETTINGS)
 def create(
     corpus: CorpusName,
     settings: PartialSettings,
@@ -115,7 +114,7 @@ def drop(corpus: CorpusName, yes: Yes = False, database_url: DatabaseUrl = None)
     print_message(f'removed the corpus "{corpus}"{documents}')
 
 
-@with_settings(*SKETCH, "unique", default=UNCHANGED)
+@with_settings(*CHANGEABLE, default=UNCHANGED)
 def rebuild(
     corpus: CorpusName, settings: PartialSettings, database_url: DatabaseUrl = None
 ) -> None:
@@ -123,7 +122,8 @@ def rebuild(
 
     Settings that are not given stay as they are. Searches and writers use the old corpus until the new
     corpus is complete; then the new corpus replaces it in one transaction, attached tables included.
-    Until then the disk holds both. Without settings, rebuild numbers the documents from 1. It prints
+    Until then the disk holds both. If no stored row depends on the settings, as with --no-unique, only
+    the settings are stored. Without settings, rebuild numbers the documents from 1. It prints
     the settings of the new corpus. If the settings make a unique corpus, but its documents match each
     other, rebuild changes nothing and lists them.
 
@@ -135,13 +135,16 @@ def rebuild(
     """
     with connect(database_url) as db:
         opened = db.corpus(corpus)
-        start = time.monotonic()
+        before, start = opened.config, time.monotonic()
         with progress("rebuilding", "documents") as show_done:
             rebuilt = opened.rebuild(**settings, progress=show_done)
-        if not rebuilt:
+        if not rebuilt and opened.config == before:
             print_message(f'the corpus "{corpus}" has these settings already')
             return
-        _print_rebuilt(corpus, len(opened), time.monotonic() - start)
+        if rebuilt:
+            _print_rebuilt(corpus, len(opened), time.monotonic() - start)
+        else:
+            print_message(f'changed the settings of "{corpus}"; its documents stay as they are')
         _show(opened)
 
 
@@ -174,11 +177,15 @@ def _lines(corpus: ManagedCorpus) -> list[tuple[str, str]]:
         settings["stop_words"] = f"{' '.join(words[:_SHOWN_WORDS])} and {rest:,} more"
     for name in ("stop_words", "language"):
         settings[name] = settings[name] or "none"
-    settings["unique"] = "yes" if corpus.config.unique else "no"
+    settings["is_unique"] = "yes" if corpus.config.is_unique else "no"
     if corpus.config.is_exact:
         settings = {name: value for name, value in settings.items() if name not in _OF_BANDS}
     settings["documents"] = f"{len(corpus):,}"
-    return [(name.replace("_", " "), _plain(value)) for name, value in settings.items()]
+    return [(_words_of(name), _plain(value)) for name, value in settings.items()]
+
+
+def _words_of(name: str) -> str:
+    return name.removeprefix("is_").replace("_", " ")
 
 
 def _plain(value: object) -> str:

@@ -18,14 +18,13 @@ from textsim_db.cli.options import DatabaseUrl, LinkageOption, choice_of
 from textsim_db.cli.output import check_writable
 from textsim_db.cli.progress import loading
 from textsim_db.cli.settings_options import (
-    SKETCH,
     PartialSettings,
     check_settings,
     with_settings,
 )
 from textsim_db.errors import ConfigurationError, shown
 from textsim_db.files.file_kinds import Kind
-from textsim_db.settings import CorpusSettings
+from textsim_db.settings import PAIR_SETTINGS, CorpusSettings
 
 if TYPE_CHECKING:
     from textsim_db.cluster.keep_rule import Preference
@@ -45,7 +44,7 @@ def _keep(text: str) -> Preference:
         raise typer.BadParameter(shown(str(error))) from None
 
 
-@with_settings(*SKETCH, "stop_words")
+@with_settings(*PAIR_SETTINGS)
 def dedupe(
     settings: PartialSettings,
     path: Annotated[

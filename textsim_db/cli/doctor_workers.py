@@ -47,7 +47,7 @@ def find_progress(db: Database) -> Iterator[Finding]:
         yield fault(
             f"a worker has been connected for {connected_seconds:,.0f} s and has not reported its "
             "progress: it cannot write",
-            "read its log; check that the server's disk has room",
+            "read its log; check that the server's disk has space",
         )
 
 
@@ -60,7 +60,7 @@ def _finding(worker: WorkerState, is_connected: bool) -> Finding:
     if worker.reported > SILENT_SECONDS:
         return fault(
             f"{name} has not reported for {worker.reported:,.0f} s: it is dead, or cannot write",
-            "read its log; check that the server's disk has room",
+            "read its log; check that the server's disk has space",
         )
     if worker.is_failing:
         return fault(
@@ -83,7 +83,7 @@ def _last(worker: WorkerState) -> str:
 
 def _remedy_of(error: str) -> str:
     if any(words in error.lower() for words in _FULL):
-        return "make room on the server's disk; the worker goes on by itself"
+        return "free some space on the server's disk; the worker goes on by itself"
     if "read-only" in error:
         return "let the database be written; the worker goes on by itself"
     return "mend the cause; the worker goes on by itself"

@@ -15,7 +15,6 @@ from textsim_db.cli.messages import Refusals, count, print_message
 from textsim_db.cli.options import CorpusName, DatabaseUrl, choice_of
 from textsim_db.cli.progress import loading
 from textsim_db.cli.settings_options import (
-    ALL,
     PartialSettings,
     check_existing,
     check_settings,
@@ -24,6 +23,7 @@ from textsim_db.cli.settings_options import (
 from textsim_db.errors import DatabaseError, InputError, shown
 from textsim_db.files.file_kinds import Kind
 from textsim_db.results import AddReport
+from textsim_db.settings import SETTINGS
 
 if TYPE_CHECKING:
     from textsim_db.corpus import Corpus
@@ -35,7 +35,7 @@ _MANY = 1000
 _SHOWN_TWINS = 20
 
 
-@with_settings(*ALL)
+@with_settings(*SETTINGS)
 def index(
     corpus: CorpusName,
     paths: Annotated[
@@ -212,8 +212,8 @@ def _summary(report: AddReport, refused: int, seconds: float) -> str:
         f"{report.replaced:,} replaced",
         f"{report.unchanged:,} unchanged",
     ]
-    if report.duplicates:
-        parts.append(f"{report.duplicates:,} with a repeated key (the last document stays)")
+    if report.repeated_keys:
+        parts.append(f"{report.repeated_keys:,} with a repeated key (the last document stays)")
     if report.twins:
         parts.append(f"{len(report.twins):,} left out")
     if refused:

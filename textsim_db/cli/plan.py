@@ -184,7 +184,7 @@ def _plan_existing_corpus(
         config.threshold,
         report.words,
         report,
-        config.unique,
+        config.is_unique,
         connections,
     )
 

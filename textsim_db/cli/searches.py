@@ -32,7 +32,7 @@ MeasureOption = Annotated[
     typer.Option(
         "--measure",
         metavar="NAME",
-        help="Verify and order the candidates by this measure, such as cosine, cosine_distance, "
+        help="Verify and order the candidates by this measure, such as cosine_similarity, "
         "containment, overlap or levenshtein. Any other than jaccard needs --threshold: the least "
         "similarity, or the greatest distance.",
     ),
@@ -74,7 +74,7 @@ def query(
     Examples:
     - `textsim query news "the text to look for" --threshold 0.5`
     - `textsim query news --file article.txt --max-results 3 --format jsonl`
-    - `textsim query news "the text" --measure cosine --threshold 0.9`
+    - `textsim query news "the text" --measure cosine_similarity --threshold 0.9`
 
     """
     if (text is None) == (file is None):

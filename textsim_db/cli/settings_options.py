@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args, get_type_hints
 import typer
 
 from textsim_db.cli.options import number, whole_number
-from textsim_db.settings import DEFAULTS, CorpusConfig, CorpusSettings, meaning
+from textsim_db.settings import AUTO, DEFAULTS, SETTINGS, CorpusConfig, CorpusSettings, metadata_of
 
 if TYPE_CHECKING:
     from textsim_db.corpus import Corpus
@@ -18,13 +18,10 @@ if TYPE_CHECKING:
 PartialSettings = dict[str, Any]
 """The settings that the user typed, by name; CorpusSettings has the defaults."""
 
-SKETCH = ("shingle", "threshold", "recall", "num_hashes", "seed", "bands", "rows")
-ALL = (*SKETCH, "stop_words", "language", "unique")
 UNCHANGED = "unchanged"
 """The default of settings that a command changes."""
 NEW_CORPUS = "Configuration of a new corpus"
 _PARSERS: dict[type, Callable[[str], object]] = {float: number, int: whole_number}
-_METAVARS = {"shingle": "word:N|char:N", "stop_words": "LANGUAGE|auto|PATH", "language": "auto"}
 
 
 def with_settings(
@@ -71,14 +68,12 @@ def check_existing(corpus: Corpus, settings: PartialSettings) -> None:
 
 def settings_of(corpus_config: CorpusConfig) -> dict[str, Any]:
     """Return a configuration as commands show it, by name."""
-    names = ("threshold", "recall", "num_hashes", "bands", "rows", "seed", "recipe")
-    words = "auto" if corpus_config.stop_words_by_language else " ".join(corpus_config.stop_words)
+    words = AUTO if corpus_config.stop_words_by_language else " ".join(corpus_config.stop_words)
     return {
+        **{name: getattr(corpus_config, name) for name in SETTINGS},
         "shingle": str(corpus_config.shingle),
-        **{name: getattr(corpus_config, name) for name in names},
         "stop_words": words,
-        "language": corpus_config.language,
-        "unique": corpus_config.unique,
+        "recipe": corpus_config.recipe,
     }
 
 
@@ -99,16 +94,16 @@ def _present(settings: dict[str, Any]) -> PartialSettings:
 
 
 def _option(name: str, default: str, panel: str | None) -> inspect.Parameter:
+    metadata = metadata_of(name)
     hint = get_type_hints(CorpusSettings)[name]
     kind = next((k for k in (bool, *_PARSERS) if k in (hint, *get_args(hint))), str)
-    flag = f"--{name.replace('_', '-')}"
-    if kind is bool and default == UNCHANGED:
-        flag += f"/--no-{name.replace('_', '-')}"
+    flag = name.removeprefix("is_").replace("_", "-")
+    flags = f"--{flag}/--no-{flag}" if kind is bool and default == UNCHANGED else f"--{flag}"
     option = typer.Option(
-        flag,
+        flags,
         parser=_PARSERS.get(kind),
-        metavar=None if kind is bool else _METAVARS.get(name, "NUMBER"),
-        help=meaning(name) + _default_text(name, default),
+        metavar=None if kind is bool else metadata["metavar"],
+        help=metadata["meaning"] + _default_text(name, default),
         rich_help_panel=panel,
     )
     return inspect.Parameter(

@@ -226,7 +226,7 @@ def as_text_note(corpus: str, status: Status) -> str:
     """Return what ids would save for the documents that are stored as text."""
     return (
         f'corpus "{shown(corpus)}": {count(status.as_text, "document")} stored as text; textsim worker '
-        f"or CALL textsim.index_pending('{shown(corpus)}') gives their words ids, which save room "
+        f"or CALL textsim.index_pending('{shown(corpus)}') gives their words ids, which save space "
         f"(about {status.saved_by_ids / 1e6:,.1f} MB)"
     )
 

@@ -37,8 +37,8 @@ _SENTENCES = (
 _COPIES = 400
 """Near-duplicates to index: they make large buckets, and an exact corpus learns from them."""
 _SETTINGS = (
-    CorpusSettings(unique=True),
-    CorpusSettings(recall=1, unique=True),
+    CorpusSettings(is_unique=True),
+    CorpusSettings(recall=1, is_unique=True),
     CorpusSettings(shingle="char:5"),
     CorpusSettings(shingle="char:5", recall=1),
     CorpusSettings(stop_words=("the",)),
@@ -134,7 +134,7 @@ def _use_corpus(db: Database, settings: CorpusSettings) -> None:
     """Add documents and search."""
     text = _SENTENCES[0]
     with _corpus(db, settings) as corpus:
-        if settings.unique:
+        if settings.is_unique:
             corpus.add_unique("unique", text)
         else:
             corpus.add("single", text)

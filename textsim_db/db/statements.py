@@ -1,4 +1,4 @@
-"""The SQL statements of this room; StoredCorpus.statement() fills in the names in braces.
+"""The SQL statements of this package; StoredCorpus.statement() fills in the names in braces.
 
 A statement that may run for long begins with a comment, which pg_stat_activity shows.
 """
@@ -113,9 +113,7 @@ SELECT EXISTS (
 # Corpora
 
 _COLUMNS: Final[LiteralString] = (
-    "id, name, unit, shingle_length, threshold, recall, num_hashes, bands, rows, seed, recipe, "
-    "golden_signature, golden_buckets, coalesce(origin, id) AS origin, stop_words, language, "
-    "stop_words_by_language, is_unique, "
+    "corpus.*, coalesce(origin, id) AS first_id, "
     "(SELECT pg_catalog.array_send(pg_catalog.array_agg(k.value ORDER BY k.value)) "
     "FROM textsim.common k WHERE k.corpus_id = corpus.id) AS common_values, "
     "(SELECT pg_catalog.array_send(pg_catalog.array_agg(k.class ORDER BY k.value)) "
@@ -125,12 +123,22 @@ CORPUS_BY_NAME: Final[LiteralString] = f"SELECT {_COLUMNS} FROM textsim.corpus W
 CORPUS_BY_ID: Final[LiteralString] = f"SELECT {_COLUMNS} FROM textsim.corpus WHERE id = %s"
 CORPUS_NAMES: Final[LiteralString] = 'SELECT name FROM textsim.corpus ORDER BY name COLLATE "C"'
 INSERT_CORPUS: Final[LiteralString] = """
-INSERT INTO textsim.corpus (
-    name, unit, shingle_length, threshold, recall, num_hashes, bands, rows, seed, recipe,
-    stop_words, language, stop_words_by_language, is_unique, base, golden_signature, golden_buckets
-) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
+INSERT INTO textsim.corpus ({columns}) VALUES ({values})
 ON CONFLICT (name) DO NOTHING
 RETURNING id
+"""
+ALTER_CORPUS: Final[LiteralString] = "UPDATE textsim.corpus SET {} WHERE id = %s"
+# check compares the settings with the settings that are recorded here.
+RECORD_SETTINGS: Final[LiteralString] = """
+UPDATE textsim.corpus c
+SET created_with = c.created_with || (
+    SELECT pg_catalog.jsonb_object_agg(s.key, s.value)
+    FROM pg_catalog.jsonb_each(textsim._settings(c)) s WHERE s.key = ANY (%s))
+WHERE c.id = %s
+"""
+MAKE_FUNCTIONS: Final[LiteralString] = "SELECT textsim._make_functions(%s)"
+MAKE_TRIGGER_FUNCTIONS: Final[LiteralString] = """
+SELECT textsim._make_trigger_function(s) FROM textsim.source s WHERE s.corpus_id = %s AND s.active
 """
 INSERT_COMMON: Final[LiteralString] = """
 INSERT INTO textsim.common (corpus_id, value, class)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, LiteralString
 
@@ -33,24 +33,18 @@ else:
 
 log = logging.getLogger(__name__)
 
-_PLAIN_SETTINGS = (
-    *("threshold", "recall", "num_hashes", "bands", "rows", "seed", "recipe", "language"),
-)
-
 
 @dataclass(frozen=True, slots=True)
 class StoredCorpus:
-    """A row of textsim.corpus: the number, name and configuration of a corpus.
-
-    origin: the number when the corpus was created; a rebuild changes the number, but not origin.
-    is_checked: whether the golden signature was compared when the corpus was loaded.
-    """
+    """A row of textsim.corpus: the id, name and configuration of a corpus."""
 
     id: int
     name: str
     config: CorpusConfig
     origin: int
+    """The first id of the corpus; a rebuild changes the id, but not the origin."""
     is_checked: bool = True
+    """Whether the golden signature was compared when the corpus was loaded."""
 
     def statement(self, text: LiteralString) -> str:
         """Return SQL with {document}, {band} and other names replaced by those of the corpus."""
@@ -82,26 +76,20 @@ def _named(corpus_id: int, text: LiteralString) -> str:
 def create(engine: Engine, name: str, config: CorpusConfig) -> StoredCorpus:
     """Store a new corpus with its tables; raises CorpusExists and ConfigurationError."""
     check_name(name)
-    values = [
-        name,
-        config.shingle.unit,
-        config.shingle.n,
-        config.threshold,
-        config.recall,
-        config.num_hashes,
-        config.bands,
-        config.rows,
-        config.seed,
-        config.recipe,
-        list(config.stop_words),
-        config.language,
-        Jsonb(dict(config.stop_words_by_language)),
-        config.unique,
-        fast_similarity.base(config.seed),
-        *(array.tolist() for array in sketches.golden(config)),
-    ]
+    signature, buckets = sketches.golden(config)
+    columns = {
+        "name": name,
+        **_columns_of(config),
+        "base": fast_similarity.base(config.seed),
+        "golden_signature": signature.tolist(),
+        "golden_buckets": buckets.tolist(),
+    }
+    insert = sql.SQL(statements.INSERT_CORPUS).format(
+        columns=sql.SQL(", ").join(map(sql.Identifier, columns)),
+        values=sql.SQL(", ").join(sql.Placeholder() * len(columns)),
+    )
     with database_errors(), transaction(engine) as connection:
-        row = connection.execute(statements.INSERT_CORPUS, values).fetchone()
+        row = connection.execute(insert, [*columns.values()]).fetchone()
         if row is None:
             raise CorpusExists(f'corpus "{name}" exists already')
         connection.execute(statements.CREATE_RELATIONS, row)
@@ -114,7 +102,7 @@ def create(engine: Engine, name: str, config: CorpusConfig) -> StoredCorpus:
 def load(engine: Engine, name: str, check_golden: bool = True) -> StoredCorpus:
     """Load a corpus; raises CorpusNotFound, and RecipeError if this code computes other hashes.
 
-    Without check_golden only the number of the recipe is compared, and no kernel is loaded.
+    Without check_golden only the version of the recipe is compared, and no kernel is loaded.
     """
     return _checked(_named_row(engine, name), check_golden)
 
@@ -131,9 +119,9 @@ def _named_row(engine: Engine, name: str) -> dict[str, Any]:
     return row
 
 
-def load_number(engine: Engine, number: int) -> StoredCorpus | None:
-    """Load a corpus by its number, None if it does not exist; raises RecipeError as load() does."""
-    row = _row(engine, statements.CORPUS_BY_ID, number)
+def load_by_id(engine: Engine, corpus_id: int) -> StoredCorpus | None:
+    """Load a corpus by its id, None if it does not exist; raises RecipeError as load() does."""
+    row = _row(engine, statements.CORPUS_BY_ID, corpus_id)
     return None if row is None else _checked(row)
 
 
@@ -199,6 +187,19 @@ def _build_band_index(engine: Engine, corpus: StoredCorpus, patience: str | None
     log.info("built the band index of corpus %s in %s s", corpus.name, seconds, extra=fields)
 
 
+def alter(engine: Engine, corpus: StoredCorpus, config: CorpusConfig) -> None:
+    """Store settings on which no stored row depends: CorpusConfig.needs_rebuild() is false."""
+    columns = _columns_of(config)
+    changed = {name: columns[name] for name in corpus.config.differences(config)}
+    pairs = [sql.SQL("{} = %s").format(sql.Identifier(name)) for name in changed]
+    update = sql.SQL(statements.ALTER_CORPUS).format(sql.SQL(", ").join(pairs))
+    with database_errors(), transaction(engine) as connection:
+        connection.execute(update, [*changed.values(), corpus.id])
+        connection.execute(statements.RECORD_SETTINGS, [[*changed], corpus.id])
+        connection.execute(statements.MAKE_FUNCTIONS, [corpus.id])
+        connection.execute(statements.MAKE_TRIGGER_FUNCTIONS, [corpus.id])
+
+
 def names(engine: Engine) -> list[str]:
     """Return the names of all corpora in alphabetical order."""
     with database_errors(), autocommit(engine) as connection:
@@ -235,20 +236,31 @@ def _drop(engine: Engine, statement: LiteralString, value: int | str, patience: 
     return True
 
 
+def _columns_of(config: CorpusConfig) -> dict[str, Any]:
+    """Return the columns of textsim.corpus that hold a configuration."""
+    columns = {each.name: getattr(config, each.name) for each in fields(config) if each.compare}
+    del columns["shingle"]
+    return columns | {
+        "unit": config.shingle.unit,
+        "shingle_length": config.shingle.n,
+        "stop_words": list(config.stop_words),
+        "stop_words_by_language": Jsonb(dict(config.stop_words_by_language)),
+    }
+
+
 def _corpus(row: dict[str, Any]) -> StoredCorpus:
-    config = CorpusConfig(
-        shingle=Shingle(row["unit"], row["shingle_length"]),
-        stop_words=tuple(row["stop_words"]),
-        stop_words_by_language=tuple(
-            (code, tuple(words)) for code, words in sorted(row["stop_words_by_language"].items())
-        ),
-        unique=row["is_unique"],
-        **{name: row[name] for name in _PLAIN_SETTINGS},
-    )
+    columns = {each.name: row[each.name] for each in fields(CorpusConfig) if each.name in row}
+    lists = sorted(row["stop_words_by_language"].items())
+    columns |= {
+        "shingle": Shingle(row["unit"], row["shingle_length"]),
+        "stop_words": tuple(row["stop_words"]),
+        "stop_words_by_language": tuple((code, tuple(words)) for code, words in lists),
+    }
+    config = CorpusConfig(**columns)
     if row["common_values"] is not None:
-        columns = row["common_values"], row["common_classes"]
-        config = replace(config, common=stored_signatures.load_common(*columns))
-    return StoredCorpus(row["id"], row["name"], config, row["origin"])
+        common = stored_signatures.load_common(row["common_values"], row["common_classes"])
+        config = replace(config, common=common)
+    return StoredCorpus(row["id"], row["name"], config, row["first_id"])
 
 
 def check_name(name: str) -> None:

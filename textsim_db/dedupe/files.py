@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from textsim_db.cluster.keep_rule import Preference
-from textsim_db.corpus import load_rooms
+from textsim_db.corpus import load_modules
 from textsim_db.db import stored_corpus
 from textsim_db.errors import CorpusNotFound
 from textsim_db.results import AddReport
@@ -109,7 +109,7 @@ class _Numbered:
 @contextmanager
 def temporary_corpus(database: Database, settings: CorpusSettings) -> Iterator[Corpus]:
     """Lend a new corpus, and drop it afterwards."""
-    load_rooms()
+    load_modules()
     with temporary_name(database.engine) as name:
         try:
             stored_corpus.create(database.engine, name, with_lists(settings).complete())

@@ -57,7 +57,7 @@ class Side:
     tokens: list[Token]
 
 
-def explain(a: str, b: str, shingle: str = DEFAULTS.shingle) -> Explanation:
+def explain(a: str, b: str, shingle: str = str(DEFAULTS.shingle)) -> Explanation:
     """Compare two texts by every measure and word by word, without a database.
 
     `shingle` is "word:N" or "char:N"; other values raise `ConfigurationError`. A text with NUL or a lone

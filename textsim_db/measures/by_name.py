@@ -111,15 +111,14 @@ MEASURES: dict[str, Measure] = {
         ),
     )
 }
-_ALIASES = {"cosine": "cosine_similarity"}
 
 
 def measure_of(name: str) -> Measure:
-    """Return the measure with this name; "cosine" means `cosine_similarity`.
+    """Return the measure with this name.
 
     Raises `MeasureError` for an unknown name, with the nearest name and all names.
     """
-    measure = MEASURES.get(_ALIASES.get(name, name)) if isinstance(name, str) else None
+    measure = MEASURES.get(name) if isinstance(name, str) else None
     if measure is None:
         name = str(name)
         raise MeasureError(

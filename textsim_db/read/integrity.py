@@ -62,7 +62,7 @@ def check(store: Store, progress: Callable[[int], None] | None = None) -> list[P
     with snapshot(store.engine) as connection:
         problems += _source_problems(connection, store.corpus)
         problems += source_problems(connection, store.corpus)
-    if store.corpus.config.unique and not problems:
+    if store.corpus.config.is_unique and not problems:
         problems += _twin_problems(store)
     return problems
 

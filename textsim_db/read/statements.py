@@ -1,4 +1,4 @@
-"""The SQL statements of this room, grouped by task.
+"""The SQL statements of this package, grouped by task.
 
 A bucket needs no column for its band, because the number of the band seeds the bucket's hash. A
 statement that may run for long begins with a comment, which pg_stat_activity shows.

@@ -1,6 +1,6 @@
-"""The values of common shingles, which an exact corpus puts last among the keys of a document; pure.
+"""The values of common shingles, which an exact corpus puts last in the prefix of a document; pure.
 
-A look-up reads all documents that have a key, so a key that few documents have is cheap. Any order of
+A search reads all documents that share a value with the query, so a rare value is cheap. Any order of
 the values finds the same pairs, if all documents of a corpus have the same order.
 """
 
@@ -21,7 +21,7 @@ from textsim_db.text.tokens import Tokens
 FEWEST_DOCUMENTS = 100
 """A sample of fewer documents does not show which shingles are common."""
 COMMON_SHARE = 1 / 20_000
-"""A shingle is common if this share of the documents of a sample has it, and at least two have."""
+"""A shingle is common if this share of the documents of a sample has it, and at least two documents."""
 
 
 class CommonValues(NamedTuple):
@@ -37,7 +37,7 @@ class CommonValues(NamedTuple):
     classes: Int16Array
     """The class of each value: (values,)."""
     starts: Int32Array
-    """By leading bits, the place of the first value that begins with them; at last the end."""
+    """For each number of leading bits, the place of the first value with these bits; then the end."""
     shift: int
     """How many bits follow the leading bits."""
 

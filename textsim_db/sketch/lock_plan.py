@@ -1,4 +1,4 @@
-"""The locks that writers of a unique corpus take, and the room that the server needs for them; pure."""
+"""The locks of writers of a unique corpus, and the memory that the server needs for them; pure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from textsim_db.settings import Bands
 MOST_LOCKS = 256
 """The default of textsim.max_bucket_locks: a transaction that takes more locks the whole corpus."""
 OTHER_WORK = 64
-"""The server's default for max_locks_per_transaction, which leaves room for all other work."""
+"""The server's default for max_locks_per_transaction, which leaves space for all other work."""
 CONNECTIONS = 100
 """The server's default for max_connections."""
 _WORDS_OF_SHINGLE = 3
@@ -29,6 +29,6 @@ def locks_of_document(banding: Bands | None, threshold: float, words: float) -> 
 def needed_setting(clients: int, locks: int, connections: int = CONNECTIONS) -> int:
     """Return the max_locks_per_transaction for clients that hold this many locks at the same time.
 
-    The server's table has room for max_locks_per_transaction times the number of connections.
+    The server's table has space for max_locks_per_transaction times the number of connections.
     """
     return OTHER_WORK + ceil(clients * min(locks, MOST_LOCKS) / connections)

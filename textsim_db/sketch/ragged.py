@@ -11,13 +11,12 @@ from textsim_db.text.array_types import Int32Array, Int64Array
 
 
 class Ragged(NamedTuple):
-    """The values of all documents, one document after another.
-
-    offsets: int64 of shape (documents + 1,), the bounds of each document's values.
-    """
+    """Arrays of several documents."""
 
     values: npt.NDArray[Any]
+    """The values of all documents, one document after another."""
     offsets: Int64Array
+    """The bounds of each document's values: (documents + 1,)."""
 
     @property
     def sizes(self) -> Int64Array:

@@ -15,7 +15,7 @@ _EQUAL_WIDTH = 0.02
 """The width of the bar for equal sets, which makes it visible at the edge."""
 _SHOWN_WORDS = 15
 _LONGEST_WORD = 20
-"""The letters of a word that a plot shows; a longer word would leave no room for the bars."""
+"""The letters of a word that a plot shows; a longer word would leave no space for the bars."""
 _FEW_POWERS = 200
 """The quotient of an axis's ends up to which 2 and 5 times a power of ten have labels, too."""
 

@@ -32,13 +32,11 @@ _BYTES_AT_ONCE = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Sketches:
-    """The words, signatures and buckets of several texts.
-
-    shingle_counts: int64 of shape (documents,), the distinct shingles of each.
-    """
+    """The words, signatures and buckets of several texts."""
 
     tokens: Tokens
     shingle_counts: Int64Array
+    """The number of distinct shingles of each document: (documents,)."""
     signatures: Signatures
     buckets: Buckets
 

@@ -1,7 +1,7 @@
-"""Keys of exact corpora: the smallest shingle values of each document; pure, with no database.
+"""Prefixes of exact corpora: the smallest shingle values of each document; pure, with no database.
 
-Two sets that reach a threshold must share some of their smallest values, so a search that looks these
-up misses no pair. This is the prefix filter of Chaudhuri, Ganti and Kaushik, "A Primitive Operator for
+Two sets that reach a threshold must share some of their smallest values. So a search by these values
+misses no pair. This is the prefix filter of Chaudhuri, Ganti and Kaushik, "A Primitive Operator for
 Similarity Joins in Data Cleaning", ICDE 2006, section 4, with prefixes that are two longer, so that most
 candidates must share three values: Wang, Li and Feng, "Can We Beat the Prefix Filtering?", SIGMOD 2012,
 section 3.
@@ -20,9 +20,9 @@ from textsim_db.text.array_types import BoolArray, HashArray, Int32Array, Int64A
 from textsim_db.text.numba_compiler import inlined_kernel, kernel
 
 MOST_SHARED = 3
-"""The rows that two documents share at least, unless they are too small to share as many."""
+"""The fewest rows that two similar documents share, unless the documents are too small for it."""
 SPARE = 1.25
-"""How many more values than rows are sorted first, in case that some are common."""
+"""The values that are sorted first, as a multiple of the rows: some of the values may be common."""
 _MOST_BITS = 12
 """The most leading bits by which values are grouped; the groups must stay in the cache."""
 _MOST_MOVES = 16
@@ -153,9 +153,10 @@ def _take_by_class(ordered: Int64Array, common: CommonValues, rows: Int32Array) 
 
 
 def smallest_of(stored: Signatures, shingle_counts: Int64Array, threshold: float) -> Buckets:
-    """Return the prefix of each stored document at a higher threshold than that of the corpus.
+    """Return the prefix of each stored document at a higher threshold than the threshold of the corpus.
 
-    stored: the prefixes at the threshold of the corpus. The first rows of each are the result.
+    stored: the prefixes at the threshold of the corpus. The higher threshold needs fewer rows, so the
+    result is the first part of each stored prefix.
     """
     rows = count_rows(shingle_counts, threshold)
     places = np.arange(len(stored.values)) - np.repeat(stored.offsets[:-1], stored.sizes)

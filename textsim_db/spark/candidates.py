@@ -14,6 +14,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's u
 from textsim_db.errors import ConfigurationError, suggestion
 from textsim_db.results import Refusal
 from textsim_db.settings import (
+    PAIR_SETTINGS,
     CorpusConfig,
     CorpusSettings,
     check_count,
@@ -38,7 +39,6 @@ from textsim_db.text.stop_words import with_lists
 
 log = logging.getLogger(__name__)
 
-SETTINGS = ("shingle", "threshold", "recall", "num_hashes", "seed", "bands", "rows", "stop_words")
 """The settings of a corpus that decide which documents are similar."""
 PARTITION_BYTES = 128 * 1024 * 1024
 """The bytes of the source for each partition of buckets. More make fewer tasks, with more memory."""
@@ -286,9 +286,9 @@ def _partitions_for(df: DataFrame) -> int:
 
 def _config(settings: dict[str, Any]) -> CorpusConfig:
     for name in settings:
-        if name not in SETTINGS:
+        if name not in PAIR_SETTINGS:
             raise ConfigurationError(
-                f'"{name}" is not a setting of Spark; expected one of {", ".join(SETTINGS)}'
-                + suggestion(name, SETTINGS)
+                f'"{name}" is not a setting of Spark; expected one of {", ".join(PAIR_SETTINGS)}'
+                + suggestion(name, PAIR_SETTINGS)
             )
     return with_lists(CorpusSettings(**settings)).complete()

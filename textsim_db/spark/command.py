@@ -20,7 +20,8 @@ from textsim_db.cli.messages import count, print_message
 from textsim_db.cli.options import LinkageOption
 from textsim_db.cli.settings_options import PartialSettings, check_settings, with_settings
 from textsim_db.errors import InputError
-from textsim_db.spark.candidates import SETTINGS, Candidates, find_candidates
+from textsim_db.settings import PAIR_SETTINGS
+from textsim_db.spark.candidates import Candidates, find_candidates
 from textsim_db.spark.dedupe_frame import Place, count_removed, rank_of, write_report
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def root() -> None:
 
 
 @app.command(cls=Command)
-@with_settings(*SETTINGS, panel="Which texts are near-duplicates")
+@with_settings(*PAIR_SETTINGS, panel="Which texts are near-duplicates")
 def dedupe(
     settings: PartialSettings,
     source: Annotated[

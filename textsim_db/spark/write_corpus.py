@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -23,7 +23,7 @@ from textsim_db.db.store import Store
 from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.errors import ConfigurationError, CorpusNotFound, InputError, suggestion
 from textsim_db.results import AddReport, Refusal
-from textsim_db.settings import CorpusConfig, CorpusSettings, check_count
+from textsim_db.settings import SETTINGS, CorpusConfig, CorpusSettings, check_count
 from textsim_db.sketch.common_values import FEWEST_DOCUMENTS, learn_common
 from textsim_db.spark.task_store import Target
 from textsim_db.spark.write_hidden import (
@@ -117,7 +117,7 @@ def _target(
     if existing is not None and settings:
         wanted.check_same(name, existing.config)
     config = wanted.complete() if existing is None else existing.config
-    if config.unique:
+    if config.is_unique:
         raise ConfigurationError(
             f'corpus "{name}" is unique, and write() keeps no near-duplicates out: add the documents '
             "with Corpus.add_many()"
@@ -126,12 +126,11 @@ def _target(
 
 
 def _checked(settings: dict[str, Any]) -> CorpusSettings:
-    names = [field.name for field in fields(CorpusSettings) if field.metadata]
     for name in settings:
-        if name not in names:
+        if name not in SETTINGS:
             raise ConfigurationError(
-                f'"{name}" is not a setting of a corpus; expected one of {", ".join(names)}'
-                + suggestion(name, names)
+                f'"{name}" is not a setting of a corpus; expected one of {", ".join(SETTINGS)}'
+                + suggestion(name, SETTINGS)
             )
     return CorpusSettings(**settings)
 

@@ -35,7 +35,7 @@ def attach_and_index(
     only gives word ids, and a rebuild learns.
     """
     number = sources.attach(store, *names, rules)
-    if store.corpus.config.is_exact and not store.corpus.config.unique:
+    if store.corpus.config.is_exact and not store.corpus.config.is_unique:
         _learn(store, number)
     report = None if progress is None else _Progress(progress).report
     worker = Worker(
@@ -48,7 +48,7 @@ def attach_and_index(
             f"table {name} is attached, but its rows are not indexed: {fault}; run a worker as a "
             "role that can read all rows, or detach the table"
         )
-    if store.corpus.config.unique:
+    if store.corpus.config.is_unique:
         return ChangeReport(added=_count_documents(store, number))
     return changes
 

@@ -160,5 +160,5 @@ class ClaimedPieces:
 
 def _is_current(store: Store) -> bool:
     """Return whether the corpus is stored and no rebuild has replaced it."""
-    stored = stored_corpus.load_number(store.engine, store.corpus.id)
+    stored = stored_corpus.load_by_id(store.engine, store.corpus.id)
     return stored is not None and stored.name == store.corpus.name

@@ -46,7 +46,7 @@ class Rules(NamedTuple):
 
 
 def attach(store: Store, table: str, key: str, text: str, rules: Rules) -> int:
-    """Attach a table and return the number of the source; raises ConfigurationError.
+    """Attach a table and return the id of the source; raises ConfigurationError.
 
     Rows that match, and that a unique corpus keeps, are logged as a warning.
     """

@@ -1,4 +1,4 @@
-"""The SQL statements of this room: sources, reads of their tables, the log, and documents.
+"""The SQL statements of this package: sources, reads of their tables, the log, and documents.
 
 A statement that may run for long begins with a comment, which pg_stat_activity shows.
 """

@@ -90,7 +90,7 @@ class UsableSources:
     def store(self, corpus_id: int) -> Store | None:
         """Return a corpus, None if it is gone; raises RecipeError if this worker cannot index it."""
         if corpus_id not in self._stores:
-            corpus = stored_corpus.load_number(self._engine, corpus_id)
+            corpus = stored_corpus.load_by_id(self._engine, corpus_id)
             if corpus is not None and corpus.config.language is not None:
                 try:
                     languages.check_installed()

@@ -33,7 +33,7 @@ class HashTable(NamedTuple):
     slots: Int32Array
     """first + the number of an entry. A slot below first is free: a larger first empties the table."""
     hashes: HashArray
-    """The hash of each entry, by number. The caller writes it before it enters the number."""
+    """The hash of each entry. The caller writes the hash of an entry before it enters its number."""
     first: int
     shift: int
     """Only 2^(64 - shift) slots are used, so that few entries stay close together in memory."""
@@ -125,7 +125,7 @@ def leave(table: HashTable, slot: np.uint64) -> None:
 
 
 def table_of(hashes: HashArray, count: int, spread: int) -> HashTable:
-    """Return a table of the first count hashes, numbered in order, with room for all hashes."""
+    """Return a table of the first count hashes, numbered in order, with space for all hashes."""
     slots, shift = _slots_of(hashes, count, spread)
     return HashTable(slots, hashes, 0, shift, spread)
 

@@ -119,7 +119,7 @@ def _room_for_shingles(count: int, offsets: int) -> Shingles:
 
 @kernel
 def _used(kept: Shingles) -> _ShingleArrays:
-    """Return the arrays of shingles without unused room."""
+    """Return the arrays of shingles without unused space."""
     count = kept.offsets[-1]
     return kept.hashes[:count], kept.starts[:count], kept.ends[:count], kept.offsets
 

@@ -143,7 +143,7 @@ def split_texts(texts: Utf8, table: Tables) -> Tokens:
     """Fold the case of texts that are in NFKC, and split them into words."""
     # Two bytes become at most three bytes and a space. A spaceless character, of three bytes or more,
     # gains one space.
-    out = _room_for_tokens(
+    out = _space_for_tokens(
         2 * len(texts.data), (len(texts.data) >> 1) + len(texts.offsets), len(texts.offsets) - 1
     )
     _split_texts(texts, table, out)
@@ -306,7 +306,7 @@ def _letter_bits(data: ByteArray, block: int, end: int) -> np.uint64:
 
 def leave_out(tokens: Tokens, is_left_out: BoolArray) -> Tokens:
     """Return documents without some of their words; is_left_out: (words,)."""
-    out = _room_for_tokens(len(tokens.normal), len(tokens.starts), tokens.documents)
+    out = _space_for_tokens(len(tokens.normal), len(tokens.starts), tokens.documents)
     _leave_out(tokens, is_left_out, out)
     return _used(out)
 
@@ -337,7 +337,7 @@ def _copy_words(tokens: Tokens, document: int, is_left_out: BoolArray, out: Toke
     out.normal_offsets[document + 1], out.word_offsets[document + 1] = position, count
 
 
-def _room_for_tokens(normal_bytes: int, words: int, documents: int) -> Tokens:
+def _space_for_tokens(normal_bytes: int, words: int, documents: int) -> Tokens:
     """Return arrays to fill. NumPy makes them, because it asks for large pages and kernels do not."""
     return Tokens(
         np.empty(normal_bytes + PADDING, np.uint8),
@@ -350,7 +350,7 @@ def _room_for_tokens(normal_bytes: int, words: int, documents: int) -> Tokens:
 
 
 def _used(tokens: Tokens) -> Tokens:
-    """Return the arrays of tokens without unused room."""
+    """Return the arrays of tokens without unused space."""
     count = tokens.word_offsets[-1]
     return Tokens(
         tokens.normal[: tokens.normal_offsets[-1]],

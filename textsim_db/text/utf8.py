@@ -21,13 +21,12 @@ MAX_BATCH_BYTES = 2**30 - 16
 
 
 class Utf8(NamedTuple):
-    """Several texts in UTF-8. data: one text after another; offsets: (texts + 1,), their bounds.
-
-    PADDING bytes follow the data in memory.
-    """
+    """Several texts in UTF-8."""
 
     data: ByteArray
+    """One text after another; PADDING bytes follow in memory."""
     offsets: Int64Array
+    """The bounds of each text: (texts + 1,)."""
 
 
 def to_bytes(text: str) -> bytes:

@@ -124,7 +124,7 @@ def _count(report: AddReport, batch: Batch, written: Written, again: BoolArray) 
     """Add the outcomes of a batch to a report.
 
     again: (documents,), whether an earlier batch of this call wrote the key. Then the document counts
-    as a duplicate, not as replaced.
+    as a repeated key, not as replaced.
     """
     outcome = written.outcomes
     is_added, is_replaced, is_twin = (outcome == o for o in (ADDED, REPLACED, TWIN))
@@ -132,8 +132,8 @@ def _count(report: AddReport, batch: Batch, written: Written, again: BoolArray) 
     report.added += int(np.count_nonzero(is_added))
     report.replaced += int(np.count_nonzero(is_replaced & ~again))
     report.unchanged += int(np.count_nonzero(is_unchanged & ~again))
-    report.duplicates += batch.duplicates
-    report.duplicates += int(np.count_nonzero(again & (is_replaced | is_unchanged)))
+    report.repeated_keys += batch.repeated_keys
+    report.repeated_keys += int(np.count_nonzero(again & (is_replaced | is_unchanged)))
     report.refused += batch.refused
     for place, matches in written.twins:
         report.twins.append(Twin(batch.keys[place], matches[0].key, matches[0].similarity))

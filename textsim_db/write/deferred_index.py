@@ -36,7 +36,7 @@ class DeferredIndex:
         waited = time.monotonic() - self._last_batch
         if self._is_bulk is None:
             # A unique corpus looks up every document that it adds.
-            is_looked_up = self._store.corpus.config.unique
+            is_looked_up = self._store.corpus.config.is_unique
             self._is_bulk = documents >= BULK_DOCUMENTS and not is_looked_up
             self.is_dropped = self._is_bulk and drop_band_index(
                 self._store.engine, self._store.corpus

@@ -1,8 +1,8 @@
 """Learns the common shingles of an exact corpus: from its first load, or from what it holds.
 
 The list is frozen with the corpus, because the keys of all documents depend on it. So an empty corpus
-that learns a list is rebuilt, which gives it another number. Other sessions notice the number, and read
-the list.
+that learns a list is rebuilt, which gives it another id. Other sessions notice the id, and read the
+list.
 """
 
 from __future__ import annotations

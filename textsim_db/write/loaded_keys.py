@@ -15,7 +15,7 @@ class KeySet:
     """The keys that a call has written so far, by Python's own hash.
 
     Two different keys have the same hash with a probability of 2^-64. Then a report would count one of
-    them as a duplicate.
+    them as a repeated key.
     """
 
     def __init__(self) -> None:

@@ -43,7 +43,7 @@ class Batch:
     sketches: Sketches
     refused: list[Refusal]
     """The documents that are not in the batch, because they cannot be stored."""
-    duplicates: int
+    repeated_keys: int
     """How many documents are not in the batch, because a later one has the same key."""
     languages: list[str] | None = None
     """The language of each document; None if the corpus does not identify languages."""
@@ -73,17 +73,17 @@ def in_batches(documents: Iterable[Any]) -> Iterator[list[Any]]:
 def prepare(items: list[Any], config: CorpusConfig) -> Batch:
     """Check documents, and compute their words, signatures and buckets.
 
-    If several documents have the same key, the last one counts, and the others are duplicates.
+    If several documents have the same key, the last one counts.
     """
     accepted, refused = _accept_all(items)
-    duplicates = len(items) - len(refused) - len(accepted)
+    repeated_keys = len(items) - len(refused) - len(accepted)
     try:
-        return _sketch(accepted, config, refused, duplicates)
+        return _sketch(accepted, config, refused, repeated_keys)
     except DocumentError:
         # NFKC can make a text eleven times as long, so that the batch is too large. Only the texts that
         # are too long alone are refused.
         refused += _take_out_expanding(accepted, config)
-        return _sketch(accepted, config, refused, duplicates)
+        return _sketch(accepted, config, refused, repeated_keys)
 
 
 def words_of(items: list[Any], config: CorpusConfig) -> Tokens:
@@ -112,14 +112,14 @@ def _accept_all(items: list[Any]) -> tuple[dict[str, bytes], list[Refusal]]:
 
 
 def _sketch(
-    accepted: dict[str, bytes], config: CorpusConfig, refused: list[Refusal], duplicates: int
+    accepted: dict[str, bytes], config: CorpusConfig, refused: list[Refusal], repeated_keys: int
 ) -> Batch:
     # All writers lock documents in the order of the keys, so that they cannot deadlock. In a unique
     # corpus the buckets are locked first, and of several twins the first one stays.
-    keys = list(accepted) if config.unique else sorted(accepted)
+    keys = list(accepted) if config.is_unique else sorted(accepted)
     texts = [accepted[key] for key in keys]
     tokens, languages = tokens_and_languages(texts, config)
-    return Batch(keys, texts, sketch_tokens(tokens, config), refused, duplicates, languages)
+    return Batch(keys, texts, sketch_tokens(tokens, config), refused, repeated_keys, languages)
 
 
 def _take_out_expanding(accepted: dict[str, bytes], config: CorpusConfig) -> list[Refusal]:

@@ -134,7 +134,7 @@ def replace_corpus(store: Store, copier: CorpusCopier, check: TwinCheck) -> None
     for attempt in attempts:
         with attempt, transaction(store.engine) as connection:
             lock_timeout, attempts.limit = wait_at_most(connection, PATIENCE)
-            if store.corpus.config.unique:
+            if store.corpus.config.is_unique:
                 connection.execute(statements.LOCK_UNIQUE, [store.corpus.id])
             connection.execute(store.corpus.statement(statements.LOCK_AGAINST_WRITERS))
             # This may wait for sessions that read a view, under the same limit as the lock.
@@ -171,7 +171,7 @@ def _is_in_place(engine: Engine, name: str, new: StoredCorpus) -> bool:
 
 
 def _wait_for_readers(engine: Engine) -> None:
-    """Wait for transactions that may have read the old number, but have not locked its tables yet.
+    """Wait for transactions that may have read the old id, but have not locked its tables yet.
 
     A search in SQL by such a transaction would fail if the tables were gone.
     """

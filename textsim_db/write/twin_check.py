@@ -37,7 +37,7 @@ class TwinCheck:
         self.old = old
         self._built = built
         self._copier = copier
-        self._is_unique = built.corpus.config.unique
+        self._is_unique = built.corpus.config.is_unique
         self._suspects: set[str] = set()
 
     def refuse_sources(self) -> None:

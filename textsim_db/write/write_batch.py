@@ -126,7 +126,7 @@ def _decide(
     stored = find(cursor, corpus, batch.keys) if locked is None else locked
     outcome, adopted = outcomes(batch, stored, source_id)
     changing = np.flatnonzero(outcome != UNCHANGED)
-    if corpus.config.unique:
+    if corpus.config.is_unique:
         lock_buckets(cursor, store, batch, changing)
     else:
         changing = changing[outcome[changing] != ADDED]
@@ -143,7 +143,7 @@ def _decide(
 def _keep_twins_out(cursor: Cursor, store: Store, batch: Batch, outcome: Outcomes) -> list[Twin]:
     """Return the twins of a unique corpus, and change their outcomes."""
     new = np.flatnonzero((outcome == ADDED) | (outcome == REPLACED))
-    if not store.corpus.config.unique or not len(new):
+    if not store.corpus.config.is_unique or not len(new):
         return []
     twins = find_twins(cursor, store, batch, new)
     outcome[[twin.place for twin in twins]] = TWIN
@@ -198,7 +198,7 @@ def _no_ids_left(corpus: StoredCorpus) -> DatabaseError:
 
 def refuse_attached(cursor: Cursor, corpus: StoredCorpus, keys: Sequence[str]) -> None:
     """Raise ObjectInUse if the corpus is unique and an attached table has one of the documents."""
-    if corpus.config.unique and keys:
+    if corpus.config.is_unique and keys:
         cursor.execute(statements.REFUSE_ATTACHED, [corpus.id, list(keys)])
 
 
