@@ -238,7 +238,7 @@ def test_candidate_pairs_of_a_few_documents_read_few_pages(
                 assert not any(name.startswith("Seq Scan band") for name in scans(plan)), shown
         row = connection.execute("EXPLAIN (FORMAT JSON) SELECT * FROM candidate").fetchone()
         assert row is not None
-        plan, shown = row[0][0]["Plan"], row
+        plan, shown = row[0][0]["Plan"], str(row)
         true_count = 2 * len(listed)
         assert true_count / 50 < plan["Plan Rows"] < true_count * 10, (
             f"{plan['Plan Rows']} of {true_count}: {shown}"
