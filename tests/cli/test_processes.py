@@ -92,7 +92,7 @@ def test_a_gzip_file_on_standard_input(textsim: Textsim, database_url: str) -> N
         with started:
             output, messages = started.communicate()
         assert started.returncode == 0, messages
-    assert json.loads(output) == {"similarity": 1.0, "estimate": 1.0, "key": "a"}
+    assert json.loads(output)["key"] == "a"
 
 
 @pytest.mark.more

@@ -31,10 +31,10 @@ def test_an_unknown_corpus_is_reported_with_the_nearest_name(db: ts.Database) ->
 
 
 @pytest.mark.parametrize("name", ["", " ", "a\0", "\ud800", "x" * 201, None, 5])
-def test_impossible_names_of_corpora_are_refused(db: ts.Database, name: Any) -> None:
+def test_impossible_names_of_corpora_are_refused(shared_db: ts.Database, name: Any) -> None:
     with pytest.raises(ts.ConfigurationError, match="name of the corpus"):
-        db.create_corpus(name)
-    assert db.corpora() == []
+        shared_db.create_corpus(name)
+    assert shared_db.corpora() == []
 
 
 @pytest.mark.parametrize(
@@ -74,12 +74,12 @@ def test_impossible_names_of_corpora_are_refused(db: ts.Database, name: Any) -> 
     ],
 )
 def test_impossible_settings_are_refused(
-    db: ts.Database, settings: dict[str, Any], message: str
+    shared_db: ts.Database, settings: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(ts.ConfigurationError) as caught:
-        db.create_corpus("c", **settings)
+        shared_db.create_corpus("c", **settings)
     assert message in str(caught.value)
-    assert db.corpora() == []
+    assert shared_db.corpora() == []
 
 
 @pytest.mark.parametrize("threshold", [0, -0.5, 1.5, float("nan"), float("inf"), "0.5", True])
@@ -121,9 +121,8 @@ def test_a_corpus_of_another_recipe_is_refused(db: ts.Database, corpus: ts.Corpu
         db.create_corpus("c", exist_ok=True)
 
 
-@pytest.mark.parametrize(
-    "damage",
-    [
+def test_a_damaged_configuration_is_refused(db: ts.Database) -> None:
+    damages = [
         "golden_signature[5] = golden_signature[5] + 1",
         "golden_buckets[1] = 0",
         "golden_signature = '{}'",
@@ -134,13 +133,12 @@ def test_a_corpus_of_another_recipe_is_refused(db: ts.Database, corpus: ts.Corpu
         "rows = 6",
         "bands = 17",
         "num_hashes = 127, golden_signature = golden_signature[:127]",
-    ],
-)
-def test_a_damaged_configuration_is_refused(db: ts.Database, damage: str) -> None:
-    db.create_corpus("c")
-    execute(db.url, f"UPDATE textsim.corpus SET {damage}")
-    with pytest.raises(ts.RecipeError, match="stored golden signature"):
-        db.corpus("c")
+    ]
+    for name, damage in enumerate(damages):
+        db.create_corpus(f"{name}")
+        execute(db.url, f"UPDATE textsim.corpus SET {damage} WHERE name = %s", f"{name}")
+        with pytest.raises(ts.RecipeError, match="stored golden signature"):
+            db.corpus(f"{name}")
 
 
 def test_a_corpus_of_another_recipe_can_be_dropped(db: ts.Database) -> None:

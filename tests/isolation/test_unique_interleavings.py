@@ -37,6 +37,17 @@ def ends(client: Client, commit: bool) -> None:
         client.rollback()
 
 
+def end_add(client: Client, is_twin: bool) -> None:
+    """End the addition of "b": it is refused if it is a twin of "a", and committed otherwise."""
+    if is_twin:
+        with pytest.raises(pg.UniqueViolation, match='document "b" matches document "a"'):
+            client.end()
+        client.rollback()
+    else:
+        assert client.end() == [(True,)]
+        client.commit()
+
+
 @pytest.mark.parametrize("commit", [True, False], ids=["commit", "rollback"])
 def test_a_twin_waits_for_the_first_text(
     corpus: ts.Corpus, make_client: Clients, connection: Connection, commit: bool
@@ -45,13 +56,7 @@ def test_a_twin_waits_for_the_first_text(
     a.does(a.sql(ADD, "a", RED))
     b.waits(b.sql(ADD, "b", BLUE))
     ends(a, commit)
-    if commit:
-        with pytest.raises(pg.UniqueViolation, match='document "b" matches document "a"'):
-            b.end()
-        b.rollback()
-    else:
-        assert b.end() == [(True,)]
-        b.commit()
+    end_add(b, is_twin=commit)
     assert list(stored_forms(connection)) == ["a" if commit else "b"]
 
 
@@ -157,15 +162,9 @@ def test_a_match_that_another_transaction_removes_or_changes_is_waited_for(
     a.does(a.sql(change))
     b.waits(b.sql(ADD, "b", BLUE))
     ends(a, commit)
-    if commit:
-        assert b.end() == [(True,)]
-        b.commit()
-        assert stored_forms(connection)["b"] == BLUE
-    else:
-        with pytest.raises(pg.UniqueViolation, match='document "b" matches document "a"'):
-            b.end()
-        b.rollback()
-        assert stored_forms(connection) == {"a": RED}
+    end_add(b, is_twin=not commit)
+    forms = stored_forms(connection)
+    assert forms["b"] == BLUE if commit else forms == {"a": RED}
 
 
 def test_a_match_is_replaced_by_another_match(
@@ -354,11 +353,7 @@ def test_a_prepared_transaction_keeps_its_locks(
     b.waits(b.sql(ADD, "b", BLUE))
     ending = "COMMIT" if commit else "ROLLBACK"
     connection.execute(f"{ending} PREPARED '{name}'".encode())
-    if commit:
-        with pytest.raises(pg.UniqueViolation, match='document "b" matches document "a"'):
-            b.end()
-    else:
-        assert b.end() == [(True,)]
+    end_add(b, is_twin=commit)
 
 
 # Lists
@@ -386,13 +381,7 @@ def test_a_writer_waits_for_a_list(
     b.waits(b.sql(ADD, "b", BLUE))
     a.does(a.sql(ADD, "a", RED))
     ends(a, commit)
-    if commit:
-        with pytest.raises(pg.UniqueViolation, match='document "b" matches document "a"'):
-            b.end()
-        b.rollback()
-    else:
-        assert b.end() == [(True,)]
-        b.commit()
+    end_add(b, is_twin=commit)
     assert list(stored_forms(connection)) == ["a" if commit else "b"]
 
 

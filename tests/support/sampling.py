@@ -17,7 +17,7 @@ def sample(values: Iterable[Any], every: int, mark: str = "long") -> list[Any]:
     """
     return [
         pytest.param(
-            *(value if isinstance(value, tuple) else (value,)),
+            *(value if type(value) is tuple else (value,)),
             marks=getattr(pytest.mark, mark) if number % every else (),
         )
         for number, value in enumerate(values)

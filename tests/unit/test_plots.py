@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.sampling import sample
 from textsim_db.results import Frequency, Growth, RecallReport, Statistics
 from textsim_db.settings import Bands
 from textsim_db.sketch import recall_plots
@@ -58,7 +59,7 @@ def shown_labels(axis: Any) -> list[Any]:
     ]
 
 
-@pytest.mark.parametrize("scale", [1, 40, 1_400, 17_000, 210_833, 31_415_926])
+@pytest.mark.parametrize("scale", sample([1, 40, 1_400, 17_000, 210_833, 31_415_926], 3, "more"))
 def test_labels_of_a_corpus_do_not_overlap(scale: int) -> None:
     figure = recall_plots.corpus_figure("a $name$ of a corpus", make_statistics(scale))
     figure.draw_without_rendering()
