@@ -253,10 +253,9 @@ def test_connect_by_an_engine_leaves_it_open(database_url: str) -> None:
 
 
 def test_connections_return_to_the_pool_unchanged(database_url: str) -> None:
-    engine = sqlalchemy.create_engine(
-        database_url.replace("postgresql:", "postgresql+psycopg:"), pool_size=1, max_overflow=0
-    )
-    with ts.connect(engine) as db:
+    # A call that would use a second connection waits for the pool, and then does without.
+    options = {"pool_size": 1, "max_overflow": 0, "pool_timeout": 0.1}
+    with engine_of(database_url, **options) as engine, ts.connect(engine) as db:
         corpus = db.create_corpus("news")
         corpus.add_many(TEXTS.items())
         corpus.query(TEXTS["clé1"])
@@ -271,7 +270,6 @@ def test_connections_return_to_the_pool_unchanged(database_url: str) -> None:
             assert level == "read committed"
             read_only = connection.exec_driver_sql("SHOW transaction_read_only").scalar_one()
             assert read_only == "off"
-    engine.dispose()
 
 
 def test_a_search_path_with_objects_of_the_same_names_changes_nothing(
