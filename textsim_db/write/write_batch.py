@@ -133,11 +133,15 @@ def _decide(
     if locked is None and len(changing):
         keys = [batch.keys[i] for i in changing.tolist()]
         now = lock(cursor, corpus, keys)
-        was_added_or_removed = now.keys() != stored.keys() & set(keys)
+        before = {key: stored[key] for key in keys if key in stored}
         stored = {key: stored[key] for key in stored.keys() - set(keys)} | now
-        if was_added_or_removed:
+        if _without_signatures(now) != _without_signatures(before):
             outcome, adopted = outcomes(batch, stored, source_id)
     return _Decision(outcome, adopted, stored)
+
+
+def _without_signatures(documents: Existing) -> dict[str, tuple[object, ...]]:
+    return {key: document[:-1] for key, document in documents.items()}
 
 
 def _keep_twins_out(cursor: Cursor, store: Store, batch: Batch, outcome: Outcomes) -> list[Twin]:
