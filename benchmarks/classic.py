@@ -28,7 +28,7 @@ from textsim_db.db.binary_rows import COPY_HEADER, COPY_TRAILER, copy_bands, loa
 from textsim_db.settings import Bands, CorpusSettings
 from textsim_db.sketch import band_buckets
 from textsim_db.sketch.ragged import Ragged
-from textsim_db.sketch.sketches import sketch
+from textsim_db.sketch.sketch_texts import sketch
 from textsim_db.write.band_rows import band_rows
 
 _CANDIDATES = """

@@ -48,7 +48,7 @@ SKEW = 0.6
 SET_SIZE, SPREAD = 26.5, 1.0
 """The mean size of a generated set, and the standard deviation of the logarithm of its size."""
 LABELS = {
-    "rows": "keys of a document",
+    "rows": "band rows of a document",
     "bytes": "stored, bytes a document",
     "load_s": "load, s",
     "load_us": "load, processor us a document",
@@ -70,7 +70,7 @@ LENGTHS = {10: 50_000, 50: 50_000, 200: 20_000, 1000: 5000, 5000: 1000, 20_000: 
 QUERIES = 300
 SQL_QUERIES = 50
 SHAPE_LABELS = {
-    "keys": "keys of a document",
+    "keys": "band rows of a document",
     "bytes": "bytes a document",
     "load_us": "load, us a document",
     "median_ms": "query, median ms",
@@ -90,7 +90,7 @@ class Side(Measured):
     """A corpus of one kind, with steps that only this benchmark has."""
 
     def keys(self) -> Figures:
-        """Count the keys of a document."""
+        """Count the band rows of a document."""
         band = self.bench.relation("band", self.name)
         rows = self.bench.number(f"SELECT count(*) FROM {band}")
         self.rows_read_statement = ROWS_READ.format(band)

@@ -76,22 +76,22 @@ if TYPE_CHECKING:
     from textsim_db.diff.explanation import Explanation
     from textsim_db.measures import by_name
     from textsim_db.read import (
+        check_corpus,
         clusters,
         corpus_statistics,
-        integrity,
         measure_recall,
         pairs,
         search,
     )
-    from textsim_db.sketch import sketches
+    from textsim_db.sketch import sketch_texts
     from textsim_db.sketch.band_options import Option
-    from textsim_db.sync import attach, drift
+    from textsim_db.sync import attach, reconcile
     from textsim_db.text import languages
     from textsim_db.write import (
         alter_settings,
-        bulk_load,
         learn_common,
-        prepared_batch,
+        load_batches,
+        prepare_batches,
         rebuild,
     )
 else:
@@ -100,18 +100,18 @@ else:
     by_name = lazy("textsim_db.measures.by_name", globals())
     clusters = lazy("textsim_db.read.clusters", globals())
     corpus_statistics = lazy("textsim_db.read.corpus_statistics", globals())
-    integrity = lazy("textsim_db.read.integrity", globals())
+    check_corpus = lazy("textsim_db.read.check_corpus", globals())
     measure_recall = lazy("textsim_db.read.measure_recall", globals())
     pairs = lazy("textsim_db.read.pairs", globals())
     search = lazy("textsim_db.read.search", globals())
-    sketches = lazy("textsim_db.sketch.sketches", globals())
+    sketch_texts = lazy("textsim_db.sketch.sketch_texts", globals())
     attach = lazy("textsim_db.sync.attach", globals())
-    drift = lazy("textsim_db.sync.drift", globals())
+    reconcile = lazy("textsim_db.sync.reconcile", globals())
     languages = lazy("textsim_db.text.languages", globals())
     alter_settings = lazy("textsim_db.write.alter_settings", globals())
-    bulk_load = lazy("textsim_db.write.bulk_load", globals())
+    load_batches = lazy("textsim_db.write.load_batches", globals())
     learn_common = lazy("textsim_db.write.learn_common", globals())
-    prepared_batch = lazy("textsim_db.write.prepared_batch", globals())
+    prepare_batches = lazy("textsim_db.write.prepare_batches", globals())
     rebuild = lazy("textsim_db.write.rebuild", globals())
 
 
@@ -220,7 +220,7 @@ class Corpus:
         learned, stream = self._current.write(learn_common.learn_from_load, stream)
         if learned is not None:
             self._current.store = replace(self._current.store, corpus=learned)
-        return self._current.write(bulk_load.add_many, stream, progress)
+        return self._current.write(load_batches.add_many, stream, progress)
 
     def add(self, key: Key, text: str) -> AddReport:
         """Add or replace one document.
@@ -235,7 +235,7 @@ class Corpus:
             >>> corpus.add("weather", "Rain is expected in the north.")
             AddReport(added=1, replaced=0, unchanged=0, repeated_keys=0, refused=[], twins=[])
         """
-        report, matches = self._current.write(bulk_load.add, key, text)
+        report, matches = self._current.write(load_batches.add, key, text)
         if matches:
             raise DuplicateError(self.name, report.twins[0].key, matches)
         return report
@@ -262,7 +262,7 @@ class Corpus:
                 f'corpus "{self.name}" accepts near-duplicates; to keep them out: '
                 f"textsim rebuild {shlex.quote(self.name)} --unique"
             )
-        return self._current.write(bulk_load.add, key, text)[1]
+        return self._current.write(load_batches.add, key, text)[1]
 
     def remove(self, keys: Iterable[Key]) -> int:
         """Remove documents by key, and return how many were removed; unknown keys are skipped.
@@ -277,7 +277,7 @@ class Corpus:
             1
         """
         check_several(keys, "remove() takes several keys, such as [key]")
-        return self._current.write(bulk_load.remove, keys)
+        return self._current.write(load_batches.remove, keys)
 
     def query(
         self,
@@ -647,7 +647,7 @@ class Corpus:
         Raises:
             DocumentError: the text could not be stored.
         """
-        return sketches.signature(text, self.config)
+        return sketch_texts.signature(text, self.config)
 
     def buckets(self, text: str) -> npt.NDArray[np.int32]:
         """Return the buckets that would be stored for a text.
@@ -657,7 +657,7 @@ class Corpus:
         Raises:
             DocumentError: the text could not be stored.
         """
-        return sketches.buckets(text, self.config)
+        return sketch_texts.buckets(text, self.config)
 
     def check(self, progress: Callable[[int], None] | None = None) -> list[Problem]:
         """Check the integrity of the corpus: return every stored row that contradicts another row.
@@ -673,7 +673,7 @@ class Corpus:
         while True:
             # The catalog has no snapshot: a corpus that was rebuilt meanwhile seems to lack its tables.
             try:
-                problems = self._current.read(integrity.check, progress)
+                problems = self._current.read(check_corpus.check, progress)
             except DatabaseError:
                 if not self._is_rebuilt():
                     raise
@@ -779,14 +779,14 @@ class Corpus:
             ConfigurationError: this role cannot read an attached table.
         """
         check_callable(progress, "progress")
-        return self._current.loaded().write(drift.reconcile, progress)
+        return self._current.loaded().write(reconcile.reconcile, progress)
 
     def drift(self) -> Generator[Drift, None, None]:
         """Yield the documents that differ from their tables, which reconcile() would write.
 
         Changes that wait for a worker are among them.
         """
-        yield from self._current.loaded().stream(drift.drift)
+        yield from self._current.loaded().stream(reconcile.drift)
 
     @suggest_settings(*CHANGEABLE)
     def rebuild(
@@ -858,7 +858,7 @@ class Corpus:
 
     def __contains__(self, key: object) -> bool:
         """Return whether the corpus has a document with this key."""
-        stored = prepared_batch.possible_key(key)
+        stored = prepare_batches.possible_key(key)
         return stored is not None and bool(
             self._current.read(_value, statements.HAS_DOCUMENT, stored)
         )
@@ -892,7 +892,7 @@ class Corpus:
         return checked
 
     def _key(self, key: Key) -> str:
-        stored = prepared_batch.possible_key(key)
+        stored = prepare_batches.possible_key(key)
         if stored is None:
             raise DocumentNotFound(f'corpus "{self.name}" has no document {key!r}')
         return stored
@@ -935,5 +935,5 @@ def load_modules() -> None:
 
     An interrupt during an import can fail in many ways, so it must not come after a corpus is stored.
     """
-    for module in (bulk_load, clusters, search):
+    for module in (load_batches, clusters, search):
         module.__name__  # noqa: B018 - reading an attribute imports the module

@@ -211,7 +211,7 @@ class WorkerState(NamedTuple):
     wrote: float | None
     """The end of its last write."""
     step: str
-    """What the worker does, or waits for."""
+    """The present step of the worker."""
     step_seconds: float
     """How long the step has lasted so far."""
     error: str | None

@@ -1,7 +1,7 @@
 -- Which texts of a list have twins, under locks that last until the end of the transaction. The statement that
 -- writes the other texts cannot meet a twin then.
 --
--- The list is read in order, as textsim_db.write.keep_twins_out does: a text is compared with the stored documents
+-- The list is read in order, as textsim_db.write.find_twins does: a text is compared with the stored documents
 -- and with the earlier texts that stay in. The document that a text would replace is not compared with this text,
 -- but with all others. So the texts that stay in may be written in any order, or only some of them.
 

@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.commands import Textsim
 from tests.support.records import A, records
-from textsim_db.dedupe import tables
+from textsim_db.dedupe import table_clusters
 
 pytestmark = pytest.mark.one_server
 
@@ -78,7 +78,7 @@ def test_a_refused_target_is_reported_first(
 ) -> None:
     run_sql(database_url, "CREATE TABLE post (id int, text text)")
     run_sql(database_url, "CREATE VIEW there AS SELECT 1")
-    monkeypatch.setattr(tables, "documents", None)
+    monkeypatch.setattr(table_clusters, "documents", None)
     for into, message in [
         ("nowhere.x", 'nowhere.x cannot be created: schema "nowhere" does not exist'),
         ("pg_catalog.x", "pg_catalog.x cannot be created: permission denied"),

@@ -121,7 +121,7 @@ def test_levels(textsim: Textsim) -> None:
     textsim("remove", "news", "none", "--log-level", "warning", status=2)
     write_texts("other.jsonl", 3)
     told = textsim("index", "news", "other.jsonl", "--log-level", "debug", "--log-json").stderr
-    assert "textsim_db.write.bulk_load" in {record["logger"] for record in records(told)}
+    assert "textsim_db.write.load_batches" in {record["logger"] for record in records(told)}
     assert {record["level"] for record in records(told)} == {"debug", "info"}
     told = textsim("index", "news", "other.jsonl").stderr
     assert re.fullmatch(r"0 added, 0 replaced, 3 unchanged; .* s\n", told)

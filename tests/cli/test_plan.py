@@ -181,7 +181,7 @@ def test_an_exact_corpus_promises_nothing_below_its_threshold(textsim: Textsim) 
 
 
 def test_bands_are_advised_for_long_documents(textsim: Textsim) -> None:
-    advice = "an exact corpus stores 1,003 keys of a document of this length"
+    advice = "an exact corpus stores 1,003 band rows of a document of this length"
     exact = ["--recall", "1", "--words"]
     message = textsim("plan", *exact, "5000").stderr
     assert advice in message

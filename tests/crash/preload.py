@@ -10,6 +10,6 @@ import alembic.command  # noqa: F401
 import tests.crash.works  # noqa: F401
 import textsim_db.database  # noqa: F401
 from textsim_db.settings import CorpusSettings
-from textsim_db.sketch import sketches
+from textsim_db.sketch import sketch_texts
 
-sketches.signature("some text", CorpusSettings(num_hashes=16).complete())
+sketch_texts.signature("some text", CorpusSettings(num_hashes=16).complete())

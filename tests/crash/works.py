@@ -27,7 +27,7 @@ from tests.support.steps import FIRST, second_step
 from tests.support.unique_writers import Client
 from textsim_db.db import schema
 from textsim_db.db.engine import is_lost, open_engine
-from textsim_db.write import prepared_batch
+from textsim_db.write import prepare_batches
 
 WORDS = [f"w{i}" for i in range(200)]
 LOADED = 6000
@@ -100,7 +100,7 @@ def run(job: Job) -> None:
 
 def load(job: Job, journal: Journal) -> None:
     """Load the same keys repeatedly, in new versions."""
-    prepared_batch.BATCH_DOCUMENTS = LOAD_BATCH
+    prepare_batches.BATCH_DOCUMENTS = LOAD_BATCH
     with ts.connect(job.url) as db:
         corpus = db.corpus("loaded")
         for version in count(job.first):

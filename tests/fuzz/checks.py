@@ -27,7 +27,7 @@ from tests.fuzz.text_checks import (
     check_words,
 )
 from textsim_db.settings import CorpusSettings, Shingle
-from textsim_db.sketch.sketches import buckets_of, sketch_tokens
+from textsim_db.sketch.sketch_texts import buckets_of, sketch_tokens
 from textsim_db.text import hashing, shingles, stop_words
 from textsim_db.text.numba_compiler import kernel
 from textsim_db.text.shingles import find_shingles

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from tests.fuzz.text_checks import SAMPLE, Numbers
 from tests.support import reference
-from textsim_db.cluster import large_buckets, spanning_forest
+from textsim_db.cluster import links_in_large_buckets, spanning_forest
 from textsim_db.cluster.keep_representatives import keep_representatives
 from textsim_db.compare import brute_force, packed_pairs, pair_counts
 from textsim_db.compare.document_rows import Rows
@@ -25,7 +25,7 @@ from textsim_db.measures.alignment import alignment
 from textsim_db.read import normal_forms
 from textsim_db.sketch.ragged import Ragged, of_rows
 from textsim_db.text.tokens import Tokens
-from textsim_db.write import prepared_batch
+from textsim_db.write import prepare_batches
 from textsim_db.write.band_rows import changed_rows
 
 
@@ -45,7 +45,7 @@ def check_documents(
     damaged_counts = [rng.choice((-(2**31), -5, 0, 1, 2, 2**31 - 1)) for _ in rows]
     offsets = np.cumsum([0, *map(len, points)])
     damaged = Rows(np.concatenate(points), offsets, np.array(damaged_counts, np.int64), 5)
-    for links in large_buckets.all_links(damaged, 0.5):
+    for links in links_in_large_buckets.all_links(damaged, 0.5):
         assert len(links.left) == len(links.right)
     index = brute_force.make_index(damaged)
     brute_force.overlaps(index, damaged, 0.5)
@@ -127,7 +127,7 @@ def check_similarities(rng: random.Random, rows: Rows, sets: list[set[Any]]) -> 
         if value >= threshold
     }
     found_links: dict[tuple[int, int], float] = {}
-    for links in large_buckets.all_links(rows, threshold):
+    for links in links_in_large_buckets.all_links(rows, threshold):
         for a, b, value in zip(*links, strict=True):
             assert (min(a, b), max(a, b)) not in found_links
             found_links[int(min(a, b)), int(max(a, b))] = value
@@ -137,7 +137,7 @@ def check_similarities(rng: random.Random, rows: Rows, sets: list[set[Any]]) -> 
     ends = np.array(list(expected) or np.empty((0, 2)), np.int64)
     spanning_forest.join(parents, ends[:, 0].copy(), ends[:, 1].copy())
     joined = np.arange(count)
-    for links in large_buckets.joining_links(rows, np.arange(count), threshold):
+    for links in links_in_large_buckets.joining_links(rows, np.arange(count), threshold):
         spanning_forest.join(joined, links.left, links.right)
     assert np.array_equal(spanning_forest.roots(parents), spanning_forest.roots(joined))
     half = count // 2
@@ -245,7 +245,7 @@ def check_rows(
     rng: random.Random, tokens: Tokens, numbers: npt.NDArray[np.int32], chosen: Numbers
 ) -> None:
     """Check that a simple parser of the COPY format reads the rows that were written."""
-    keys = [rng.randbytes(rng.choice((0, 1, 30, prepared_batch.MAX_KEY_BYTES))) for _ in chosen]
+    keys = [rng.randbytes(rng.choice((0, 1, 30, prepare_batches.MAX_KEY_BYTES))) for _ in chosen]
     ids = np.array([rng.randrange(2**31) for _ in chosen], np.int64)
     counts = np.diff(tokens.word_offsets)
     some_values = np.arange(-2, 2, dtype=rng.choice((np.int16, np.int32)))

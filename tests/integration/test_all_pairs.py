@@ -10,15 +10,15 @@ import pytest
 import textsim_db as ts
 from benchmarks.generate import documents
 from tests.support.reference import jaccard
-from textsim_db.cluster import large_buckets
+from textsim_db.cluster import links_in_large_buckets
 from textsim_db.db.connections import is_pooled
 from textsim_db.db.stored_corpus import load
 from textsim_db.read import (
     bucket_collisions,
     bucket_pairs,
-    bucket_scan,
-    exact_copies,
+    fold_copies,
     pairs,
+    read_band_index,
     snapshot,
     statements,
 )
@@ -69,15 +69,15 @@ def test_every_pair_is_listed_once(
 ) -> None:
     expected = expected_pairs(corpus, texts)
     assert len(expected) > 3_000
-    monkeypatch.setattr(large_buckets, "LARGE_BUCKET", large)
+    monkeypatch.setattr(links_in_large_buckets, "LARGE_BUCKET", large)
     monkeypatch.setattr(bucket_pairs, "CROWDED_BUCKET", min(large, 16))
     monkeypatch.setattr(bucket_pairs, "MOST_ROWS", most)
     monkeypatch.setattr(bucket_pairs, "FEW_PAIRS", 0)
-    monkeypatch.setattr(bucket_scan, "RANGE_BYTES", 100_000)
+    monkeypatch.setattr(read_band_index, "RANGE_BYTES", 100_000)
     monkeypatch.setattr(bucket_pairs, "ROWS_AT_ONCE", 100)
     monkeypatch.setattr(bucket_collisions, "SIGNATURES_AT_ONCE", 50)
     monkeypatch.setattr(bucket_collisions, "VALUES_AT_ONCE", 4_000)
-    monkeypatch.setattr(exact_copies, "HASHES_AT_ONCE", 50)
+    monkeypatch.setattr(fold_copies, "HASHES_AT_ONCE", 50)
     monkeypatch.setattr(pairs, "VERIFIED_AT_ONCE", 100)
     assert sorted(corpus.pairs(THRESHOLD)) == expected
 
@@ -87,7 +87,7 @@ def test_pairs_need_only_one_connection(
     corpus: ts.Corpus, texts: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(snapshot, "is_pooled", lambda _: True)
-    monkeypatch.setattr(bucket_scan, "RANGE_BYTES", 100_000)
+    monkeypatch.setattr(read_band_index, "RANGE_BYTES", 100_000)
     assert sorted(corpus.pairs(THRESHOLD)) == expected_pairs(corpus, texts)
 
 

@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 import textsim_db as ts
-from textsim_db.write.prepared_batch import BATCH_DOCUMENTS
+from textsim_db.write.prepare_batches import BATCH_DOCUMENTS
 
 pytestmark = pytest.mark.one_server
 

@@ -6,7 +6,7 @@ import psycopg
 import pytest
 
 import textsim_db as ts
-from textsim_db.read import integrity
+from textsim_db.read import check_corpus
 
 pytestmark = pytest.mark.one_server
 
@@ -131,7 +131,7 @@ def test_a_band_row_that_replaces_another_is_reported(corpus: ts.Corpus, databas
 def test_damage_in_one_block_of_ids_is_reported(
     db: ts.Database, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(integrity, "BLOCK_BITS", 2)
+    monkeypatch.setattr(check_corpus, "BLOCK_BITS", 2)
     corpus = db.create_corpus("c")
     corpus.add_many((f"{i:02d}", f"document {i} of a few {i}") for i in range(40))
     ids = "(SELECT id FROM textsim.document_1 WHERE key IN ('07', '08', '30'))"

@@ -20,7 +20,7 @@ from tests.support.commands import Textsim
 from tests.support.connections import Connection
 from tests.support.sampling import sample
 from tests.support.servers import Server, database_of
-from textsim_db.read import catalog_integrity, statements
+from textsim_db.read import check_catalog, statements
 
 pytestmark = pytest.mark.one_server
 
@@ -238,7 +238,7 @@ def test_the_way_out_mends_the_schema(textsim: Textsim, database_url: str, state
 def test_columns_and_records_are_not_made_up(textsim: Textsim, database_url: str) -> None:
     damage(database_url, "ALTER TABLE textsim.corpus DROP COLUMN origin CASCADE")
     assert [each for each in check(textsim) if "column textsim.corpus.origin" in each.subject] == [
-        Finding("column textsim.corpus.origin", catalog_integrity.FROM_BACKUP)
+        Finding("column textsim.corpus.origin", check_catalog.FROM_BACKUP)
     ]
 
 
@@ -270,7 +270,7 @@ def test_every_object_of_a_corpus_is_watched(
         place = f"{kind} textsim.{name}"
         assert [each for each in doctor(textsim) if place in each.subject]
         if kind == "table" and name.startswith("document"):
-            assert Finding(place, catalog_integrity.FROM_BACKUP) in check(textsim)
+            assert Finding(place, check_catalog.FROM_BACKUP) in check(textsim)
         else:
             mend(textsim, database_url, place)
 

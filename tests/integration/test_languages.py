@@ -27,7 +27,7 @@ from textsim_db.text.languages import READ_BYTES, UNDETERMINED, identify
 from textsim_db.text.stop_words import stop_words, stop_words_by_language
 from textsim_db.text.tokens import normal_form, tokenize
 from textsim_db.text.utf8 import to_bytes
-from textsim_db.write.prepared_batch import part_of, prepare
+from textsim_db.write.prepare_batches import part_of, prepare
 
 pytestmark = pytest.mark.one_server
 

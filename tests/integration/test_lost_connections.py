@@ -26,7 +26,7 @@ TOTAL = 2500
 
 @pytest.fixture
 def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("write.prepared_batch", "write.bulk_load"):
+    for module in ("write.prepare_batches", "write.load_batches"):
         monkeypatch.setattr(f"textsim_db.{module}.BATCH_DOCUMENTS", BATCH)
 
 

@@ -10,7 +10,7 @@ import pytest
 
 import textsim_db as ts
 from textsim_db.cluster.keep_rule import Preference
-from textsim_db.dedupe.files import Rule, deduplicate
+from textsim_db.dedupe.choose_kept import Rule, deduplicate
 from textsim_db.settings import CorpusSettings
 
 pytestmark = pytest.mark.one_server
@@ -20,7 +20,7 @@ DOCUMENTS = [(f"k{i}", f"document number {i} of many w{i % 97} v{i % 7}") for i 
 
 @pytest.fixture(autouse=True)
 def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("write.prepared_batch", "sync.pieces", "write.bulk_load"):
+    for module in ("write.prepare_batches", "sync.pieces", "write.load_batches"):
         monkeypatch.setattr(f"textsim_db.{module}.BATCH_DOCUMENTS", 100)
 
 

@@ -16,7 +16,7 @@ from tests.support.proxy import cut_commit, open_proxy
 from tests.support.rebuilds import TEXTS, stored_rows
 from tests.support.sampling import sample
 from textsim_db.db import stored_corpus
-from textsim_db.sync import source_rows
+from textsim_db.sync import read_source
 from textsim_db.write import copy_corpus
 from textsim_db.write.temporary_corpora import PREFIX
 
@@ -165,7 +165,7 @@ def test_a_source_has_no_fault_while_its_corpus_is_replaced(db: ts.Database) -> 
         connection.execute("CREATE TABLE t (id int PRIMARY KEY, body text)")
         db.create_corpus("c").attach("t", "id", "body")
         connection.execute("DROP TABLE textsim.document_1")
-    assert [source.fault for source in source_rows.sources(db.engine)] == [None]
+    assert [source.fault for source in read_source.sources(db.engine)] == [None]
 
 
 def test_a_replaced_corpus_refuses_writes(db: ts.Database) -> None:

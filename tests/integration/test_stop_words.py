@@ -12,7 +12,7 @@ from benchmarks.generate import documents
 from tests.support.connections import tables_of
 from tests.support.sampling import sample
 from textsim_db.measures import without_stop_words
-from textsim_db.sketch import sketches
+from textsim_db.sketch import sketch_texts
 from textsim_db.text.stop_words import stop_words, without
 from textsim_db.text.tokens import tokenize
 from textsim_db.text.utf8 import to_bytes
@@ -111,8 +111,8 @@ def test_the_list_of_stop_words_is_a_setting(db: ts.Database) -> None:
         db.create_corpus("c", exist_ok=True)
     with pytest.raises(ts.CorpusExists, match=r"stop words is .* there, not 1 words \(x\)"):
         db.create_corpus("c", stop_words=["x"], exist_ok=True)
-    assert sketches.signature("the of and", corpus.config).tolist() == []
+    assert sketch_texts.signature("the of and", corpus.config).tolist() == []
     assert corpus.query("the of and") == []
-    golden_text = sketches.GOLDEN_TEXT
+    golden_text = sketch_texts.GOLDEN_TEXT
     without_words = db.create_corpus("nothing", stop_words=[golden_text])
     assert db.corpus("nothing").config == without_words.config

@@ -17,7 +17,7 @@ from benchmarks.generate import documents
 from tests.support.waiting import PATIENCE_SECONDS, wait_for, wait_until
 from textsim_db.db import stored_corpus
 from textsim_db.db.engine import plain_url, sqlalchemy_url, transaction, wait_at_most
-from textsim_db.sync import pieces, source_rows
+from textsim_db.sync import pieces, read_source
 
 pytestmark = pytest.mark.one_server
 
@@ -179,14 +179,14 @@ def test_the_shorter_of_two_lock_timeouts_applies(
         connection.execute("CREATE TABLE t (id text PRIMARY KEY, body text)")
     corpus.attach("t", "id", "body")
     hasty = limited(**LOCK)
-    (source,) = source_rows.sources(hasty.engine)
+    (source,) = read_source.sources(hasty.engine)
 
     def waits(database: ts.Database) -> str:
-        with source_rows.reading(database.engine, source) as connection:
+        with read_source.reading(database.engine, source) as connection:
             return str(connection.execute("SHOW lock_timeout").fetchall()[0][0])
 
     assert waits(hasty) == "50ms"
-    assert waits(db) == source_rows.READING_PATIENCE
+    assert waits(db) == read_source.READING_PATIENCE
     for setting, before, after in (
         ("50ms", ("50ms", 0.05), "50ms"),
         ("100ms", ("100ms", 0.1), "100ms"),

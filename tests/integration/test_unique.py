@@ -16,7 +16,7 @@ from tests.support.sampling import sample
 from tests.support.threads import in_thread
 from tests.support.waiting import CLIENT_WAITS_FOR_A_LOCK, wait_until
 from textsim_db.results import Twin
-from textsim_db.write import prepared_batch
+from textsim_db.write import prepare_batches
 
 TEXT = "the quick brown fox jumps over the lazy dog and runs into the dark green forest"
 NEAR = TEXT + " again"
@@ -148,7 +148,7 @@ def test_a_text_can_move_to_another_key_in_one_call(db: ts.Database) -> None:
 def test_a_load_leaves_out_what_single_additions_would(
     db: ts.Database, rng: random.Random, monkeypatch: pytest.MonkeyPatch, batch: int
 ) -> None:
-    monkeypatch.setattr(prepared_batch, "BATCH_DOCUMENTS", batch)
+    monkeypatch.setattr(prepare_batches, "BATCH_DOCUMENTS", batch)
     titles = unique_corpus(db)
     documents = random_documents(rng, 300, 60)
     for start in range(0, len(documents), 100):
@@ -220,7 +220,7 @@ def test_rows_that_bypass_the_triggers_are_set_aside_if_they_are_twins(
 def test_a_large_load_leaves_out_twins_of_all_batches(
     db: ts.Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(prepared_batch, "BATCH_DOCUMENTS", 1500)
+    monkeypatch.setattr(prepare_batches, "BATCH_DOCUMENTS", 1500)
     titles = unique_corpus(db)
     texts = [" ".join(f"w{i * 31 + k * k * 7}" for k in range(12)) for i in range(2000)]
     documents = [(f"{round_}-{i}", text) for round_ in range(2) for i, text in enumerate(texts)]

@@ -18,7 +18,7 @@ from tests.support.embedded import kill_postmaster, server_folder
 from tests.support.sources import MODES, text_of
 from textsim_db.db import embedded_server
 from textsim_db.db.engine import autocommit
-from textsim_db.sync import source_rows
+from textsim_db.sync import read_source
 
 pytestmark = pytest.mark.one_server
 
@@ -359,7 +359,7 @@ def test_a_locked_new_partition_does_not_stop_a_worker(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The worker skips the table, and goes on with another table."""
-    monkeypatch.setattr(source_rows, "READING_PATIENCE", "100ms")
+    monkeypatch.setattr(read_source, "READING_PATIENCE", "100ms")
     make_partitions(db, connection, corpus, "queue")
     connection.execute("CREATE TABLE other (id bigint PRIMARY KEY, body text)")
     db.create_corpus("other").attach("other", "id", "body")

@@ -23,7 +23,7 @@ from tests.support.sources import (
 from tests.support.waiting import CLIENT_WAITS_FOR_A_LOCK, PATIENCE_SECONDS, wait_for, wait_until
 from tests.support.workers import count_leased, running_worker
 from textsim_db.db import supervision
-from textsim_db.sync import source_rows, watch
+from textsim_db.sync import read_source, watch
 from textsim_db.sync.apply_row_changes import RowPiece
 from textsim_db.sync.claim_entries import FAIL_TRIES
 
@@ -101,7 +101,7 @@ def holder(
     db: ts.Database, corpus: ts.Corpus, connection: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Connection]:
     """A connection that holds a lock of the attached table t, whose log has changes."""
-    monkeypatch.setattr(source_rows, "READING_PATIENCE", "10ms")
+    monkeypatch.setattr(read_source, "READING_PATIENCE", "10ms")
     make_table(connection)
     corpus.attach("t", "id", "body")
     connection.execute("INSERT INTO t SELECT i, 'row ' || i FROM generate_series(100, 200) i")
@@ -162,7 +162,7 @@ def test_a_worker_skips_a_table_with_a_locked_partition(
     connection: Connection,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(source_rows, "READING_PATIENCE", "100ms")
+    monkeypatch.setattr(read_source, "READING_PATIENCE", "100ms")
     connection.execute(
         """
         CREATE TABLE t (id int PRIMARY KEY, body text) PARTITION BY RANGE (id);

@@ -16,8 +16,8 @@ from tests.support.sources import stored_forms
 from textsim_db.db import stored_corpus
 from textsim_db.db.dictionary import Dictionary
 from textsim_db.db.store import Store
-from textsim_db.write import bulk_load, write_batch
-from textsim_db.write.prepared_batch import prepare
+from textsim_db.write import load_batches, write_batch
+from textsim_db.write.prepare_batches import prepare
 
 pytestmark = [pytest.mark.one_server, pytest.mark.more]
 
@@ -115,7 +115,7 @@ class Writer:
             return write_batch.remove(cursor, corpus, [write.key])
         batch = prepare([(write.key, write.text)], corpus.config)
         store = Store(engine, Dictionary(engine), corpus)
-        return write_batch.write(cursor, store, bulk_load.with_word_ids(batch, store))
+        return write_batch.write(cursor, store, load_batches.with_word_ids(batch, store))
 
 
 def orders(steps: list[int]) -> Iterator[list[int]]:

@@ -21,8 +21,8 @@ from benchmarks.generate import documents
 from tests.support import reference
 from tests.support.connections import Connection
 from tests.support.truth import Pairs, brute_force
-from textsim_db.sketch import sketches
-from textsim_db.sketch.smallest_values import smallest_values
+from textsim_db.sketch import sketch_texts
+from textsim_db.sketch.exact_prefix import smallest_values
 from textsim_db.text.shingles import shingles
 
 pytestmark = pytest.mark.one_server
@@ -306,7 +306,7 @@ def test_values_that_collide_lose_no_pair(
     def masked(values: np.ndarray[Any, Any], *arguments: Any) -> Any:
         return smallest_values(values & np.uint64(mask), *arguments)
 
-    monkeypatch.setattr(sketches, "smallest_values", masked)
+    monkeypatch.setattr(sketch_texts, "smallest_values", masked)
     connection.execute("ALTER FUNCTION textsim._shingle_values RENAME TO _unmasked")
     connection.execute(MASK.replace("{mask}", str(mask)).encode())
     texts = dict(list(tiny().items())[:120])

@@ -15,7 +15,7 @@ pytest.importorskip("pyspark")
 
 from tests.support.spark_stages import find, results
 from textsim_db.settings import Linkage
-from textsim_db.spark import result_rows
+from textsim_db.spark import stage_3_results
 
 FOLDER = Path(__file__).parents[3] / "shared" / "data"
 MOST = 400
@@ -43,10 +43,10 @@ def test_results_are_those_of_a_corpus(
     corpus.add_many(texts)
     documents, config = list(texts.items()), corpus.config
     found = find(documents, config, 7)
-    assert results(result_rows.pairs, documents, found, config) == sorted(corpus.pairs())
+    assert results(stage_3_results.pairs, documents, found, config) == sorted(corpus.pairs())
     for linkage in Linkage:
-        clusters = results(result_rows.clusters, documents, found, config, linkage=linkage)
+        clusters = results(stage_3_results.clusters, documents, found, config, linkage=linkage)
         expected = sorted(corpus.clusters(linkage=linkage))
         assert [(keys, kept) for keys, _, kept in clusters] == [(c.keys, c.kept) for c in expected]
-        duplicates = results(result_rows.duplicates, documents, found, config, linkage=linkage)
+        duplicates = results(stage_3_results.duplicates, documents, found, config, linkage=linkage)
         assert duplicates == sorted(corpus.duplicates(linkage=linkage))

@@ -14,24 +14,24 @@ from tests.support.spark import near_duplicates
 pytest.importorskip("pyspark")
 
 from tests.support.spark_stages import find, number_of, receive, results, rows_of
-from textsim_db.cluster import large_buckets, linkages
+from textsim_db.cluster import linkages, links_in_large_buckets
 from textsim_db.cluster.join import Join
 from textsim_db.compare import pair_counts
 from textsim_db.compare.verify import Criterion
 from textsim_db.errors import ConfigurationError, InputError
 from textsim_db.measures.by_name import JACCARD
 from textsim_db.settings import CorpusSettings
-from textsim_db.sketch.sketches import buckets
-from textsim_db.spark import components, loaded_documents, result_rows
-from textsim_db.spark.bucket_edges import Edges, spanning_edges
+from textsim_db.sketch.sketch_texts import buckets
+from textsim_db.spark import components, loaded_documents, stage_3_results
 from textsim_db.spark.loaded_documents import load
-from textsim_db.spark.messages import (
+from textsim_db.spark.packed_rows import (
     pack_entries,
     sorted_entries,
     unpack_entries,
     unpack_numbers,
 )
-from textsim_db.spark.result_rows import Task
+from textsim_db.spark.stage_2_edges import Edges, spanning_edges
+from textsim_db.spark.stage_3_results import Task
 from textsim_db.text.shingles import shingles
 
 
@@ -45,8 +45,8 @@ def _similarity(a: str, b: str, shingle: str) -> float:
 def test_pairs_are_all_similar_pairs_that_share_a_bucket(
     rng: random.Random, monkeypatch: pytest.MonkeyPatch, shingle: str, recall: float
 ) -> None:
-    monkeypatch.setattr(large_buckets, "LARGE_BUCKET", rng.choice((2, 5, 256)))
-    monkeypatch.setattr(large_buckets, "MOST_MET", rng.choice((0, 1000)))
+    monkeypatch.setattr(links_in_large_buckets, "LARGE_BUCKET", rng.choice((2, 5, 256)))
+    monkeypatch.setattr(links_in_large_buckets, "MOST_MET", rng.choice((0, 1000)))
     monkeypatch.setattr(components, "PARTITION_DOCUMENTS", 20)
     monkeypatch.setattr(pair_counts, "PAIRS_AT_ONCE", rng.choice((3, 50, 10_000)))
     threshold = rng.choice((0.5, 0.6, 0.75))
@@ -54,7 +54,7 @@ def test_pairs_are_all_similar_pairs_that_share_a_bucket(
     config = settings.complete()
     documents = near_duplicates(rng, 120, 30)
     candidates = find(documents, config, rng.choice((1, 3, 16)))
-    rows = results(result_rows.pairs, documents, candidates, config)
+    rows = results(stage_3_results.pairs, documents, candidates, config)
     found = {(a, b): similarity for a, b, similarity in rows}
     texts, expected = dict(documents), {}
     of = {key: set(buckets(text, config).tolist()) for key, text in documents}
@@ -135,14 +135,14 @@ def test_the_best_rank_is_kept_as_without_folding_copies(rng: random.Random) -> 
 def test_links_of_large_buckets_join_the_same_documents(
     rng: random.Random, monkeypatch: pytest.MonkeyPatch, recall: float, most_met: int
 ) -> None:
-    monkeypatch.setattr(large_buckets, "MOST_MET", most_met)
-    monkeypatch.setattr(large_buckets, "FIRST_PAIRS", 5)
-    monkeypatch.setattr(large_buckets, "LARGE_BUCKET", 3)
+    monkeypatch.setattr(links_in_large_buckets, "MOST_MET", most_met)
+    monkeypatch.setattr(links_in_large_buckets, "FIRST_PAIRS", 5)
+    monkeypatch.setattr(links_in_large_buckets, "LARGE_BUCKET", 3)
     config = CorpusSettings("word:1", 0.6, recall).complete()
     texts = [text.encode() for _, text in near_duplicates(rng, 150, 25)]
     criterion = Criterion(JACCARD, config.threshold)
     found, _ = linkages._components(Join(load(texts, config), criterion))
-    monkeypatch.setattr(large_buckets, "LARGE_BUCKET", 10_000)
+    monkeypatch.setattr(links_in_large_buckets, "LARGE_BUCKET", 10_000)
     expected, _ = linkages._components(Join(load(texts, config), criterion))
     assert len(found.sizes) > 5
     assert np.array_equal(found.values, expected.values)
@@ -155,4 +155,4 @@ def test_a_frame_that_changes_between_readings_is_an_error() -> None:
     batch = pa.RecordBatch.from_arrays(columns, ["key", "text", "number", "partition", "rank"])
     task = Task(CorpusSettings().complete(), np.array([3]))
     with pytest.raises(InputError, match="has 2 of 3 documents of the first reading; cache"):
-        list(result_rows.pairs(iter([batch]), task))
+        list(stage_3_results.pairs(iter([batch]), task))

@@ -11,7 +11,7 @@ import pytest
 import textsim_db as ts
 from tests.support.connections import Connection, value
 from textsim_db.settings import CorpusConfig, CorpusSettings
-from textsim_db.sketch.sketches import sketch
+from textsim_db.sketch.sketch_texts import sketch
 
 SETTINGS = CorpusSettings("word:1", num_hashes=4096, bands=2048, rows=2)
 """With 2,048 bands, about one document in 2,048 has two equal buckets."""

@@ -13,8 +13,8 @@ import pytest
 import textsim_db as ts
 from tests.support import reference
 from tests.support.connections import Connection
-from textsim_db.sketch.common_values import common_values
-from textsim_db.sketch.smallest_values import count_rows, share_enough, smallest_values
+from textsim_db.sketch.common_shingles import common_values
+from textsim_db.sketch.exact_prefix import count_rows, share_enough, smallest_values
 
 THRESHOLDS = [1e-9, 0.07, 1 / 3, 0.5, 0.55, 0.58, 0.8, nextafter(0.8, 1), 0.95, 1.0]
 

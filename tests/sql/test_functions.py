@@ -18,7 +18,7 @@ from tests.support.connections import Connection
 from tests.support.parity import create_corpora, differences, real_texts
 from tests.support.random_texts import ALPHABET, JAMO, MARKS, random_text
 from tests.support.sampling import sample
-from textsim_db.sketch.sketches import GOLDEN_TEXT
+from textsim_db.sketch.sketch_texts import GOLDEN_TEXT
 from textsim_db.text.tokens import normal_form
 
 DATA = Path(__file__).parents[3] / "shared" / "data"

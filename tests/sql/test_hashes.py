@@ -23,8 +23,8 @@ from tests.support.golden import (
     golden_config,
 )
 from textsim_db.settings import Shingle
-from textsim_db.sketch import fast_similarity, sketches
-from textsim_db.sketch.sketches import GOLDEN_TEXT
+from textsim_db.sketch import fast_similarity, sketch_texts
+from textsim_db.sketch.sketch_texts import GOLDEN_TEXT
 from textsim_db.text.hashing import hash_array, hash_bands, hash_integers, hash_texts
 from textsim_db.text.shingles import find_shingles
 from textsim_db.text.tokens import tokenize
@@ -258,7 +258,7 @@ def test_a_corpus_stores_the_signatures_and_buckets_of_its_recipe(
     ).fetchall()
     assert len(rows) == len(texts)
     for key, signature, buckets in rows:
-        assert signature == sketches.signature(texts[key], c).tolist()
-        assert buckets == sorted(sketches.buckets(texts[key], c).tolist())
+        assert signature == sketch_texts.signature(texts[key], c).tolist()
+        assert buckets == sorted(sketch_texts.buckets(texts[key], c).tolist())
         if signature:
             assert sorted(buckets_in_sql(connection, signature, c.bands, c.rows)) == buckets

@@ -22,7 +22,7 @@ import psycopg
 import textsim_db as ts
 from tests.support.random_texts import random_text
 from textsim_db.settings import CorpusConfig
-from textsim_db.sketch import sketches
+from textsim_db.sketch import sketch_texts
 from textsim_db.text.shingles import find_shingles
 from textsim_db.text.stop_words import stop_words
 from textsim_db.text.tokens import normal_form
@@ -82,8 +82,8 @@ def differences(
         expected = (
             normal_form(body),
             shingles_without_stop_words(body, config),
-            sketches.signature(body, config).tolist(),
-            sketches.buckets(body, config).tolist(),
+            sketch_texts.signature(body, config).tolist(),
+            sketch_texts.buckets(body, config).tolist(),
         )
         if expected != (form, shingles, signature, buckets):
             yield f"{name} of {body!r}: Python {expected[:2]!r}, SQL {(form, shingles)!r}"
@@ -91,7 +91,7 @@ def differences(
 
 def shingles_without_stop_words(text: str, config: CorpusConfig) -> list[str]:
     """Return the shingles that a corpus makes of a text, without its stop words."""
-    tokens = sketches.tokens_without([to_bytes(text)], config)
+    tokens = sketch_texts.tokens_without([to_bytes(text)], config)
     return find_shingles(tokens, config.shingle).texts(tokens)
 
 

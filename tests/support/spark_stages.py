@@ -11,17 +11,17 @@ import pyarrow as pa
 
 from tests.support.spark import Documents
 from textsim_db.settings import CorpusConfig
-from textsim_db.spark.bucket_edges import (
+from textsim_db.spark.components import PlacedCandidates, find_components
+from textsim_db.spark.packed_rows import Message, from_arrow, to_arrow, unpack_numbers
+from textsim_db.spark.stage_1_buckets import send_buckets
+from textsim_db.spark.stage_2_edges import (
     Edges,
     count_shared_rows,
     find_edges,
     find_shared_rows,
     sort_by_kind,
 )
-from textsim_db.spark.components import PlacedCandidates, find_components
-from textsim_db.spark.messages import Message, from_arrow, to_arrow, unpack_numbers
-from textsim_db.spark.result_rows import Task
-from textsim_db.spark.send_buckets import send_buckets
+from textsim_db.spark.stage_3_results import Task
 
 Function = Callable[[Iterator[pa.RecordBatch], Task], Iterator[pa.RecordBatch]]
 

@@ -6,7 +6,7 @@ import pytest
 
 from textsim_db.settings import CorpusSettings
 from textsim_db.text import utf8
-from textsim_db.write.prepared_batch import prepare
+from textsim_db.write.prepare_batches import prepare
 
 
 def test_a_text_that_nfkc_makes_too_long_is_refused_alone(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,8 +10,8 @@ import pytest
 
 from tests.support import reference
 from textsim_db.settings import Shingle
-from textsim_db.sketch.common_values import class_of, common_values, learn_common
-from textsim_db.sketch.smallest_values import smallest_values
+from textsim_db.sketch.common_shingles import class_of, common_values, learn_common
+from textsim_db.sketch.exact_prefix import smallest_values
 from textsim_db.text.shingles import find_shingles
 from textsim_db.text.tokens import tokens_of
 
@@ -23,7 +23,7 @@ SHINGLE = Shingle("word", 1)
 def test_common_shingles_are_those_of_several_documents(
     documents: int, share: float, rng: random.Random, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("textsim_db.sketch.common_values.COMMON_SHARE", share)
+    monkeypatch.setattr("textsim_db.sketch.common_shingles.COMMON_SHARE", share)
     texts = [
         f"all own{i} {rng.choice(['a', 'b'])} w{rng.randrange(2000)}" for i in range(documents)
     ]

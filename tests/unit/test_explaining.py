@@ -16,7 +16,7 @@ from textsim_db.diff.word_diff import Change, differences, tokens
 from textsim_db.errors import ConfigurationError, DocumentError
 from textsim_db.measures import MEASURES, jaccard, levenshtein, shingles, signature_estimate, words
 from textsim_db.settings import CorpusSettings
-from textsim_db.sketch.sketches import signature
+from textsim_db.sketch.sketch_texts import signature
 from textsim_db.text.tokens import normal_form
 
 TEXTS = st.lists(

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from tests.support import reference
 from textsim_db.settings import CorpusSettings
-from textsim_db.sketch import sketches
+from textsim_db.sketch import sketch_texts
 from textsim_db.sketch.fast_similarity import estimates, signatures
-from textsim_db.sketch.sketches import buckets, signature, sketch_tokens
+from textsim_db.sketch.sketch_texts import buckets, signature, sketch_tokens
 from textsim_db.text.tokens import tokenize
 
 SEEDS = 300
@@ -129,7 +129,7 @@ def test_a_batch_sketched_in_parts_equals_the_whole(
     tokens = tokenize([text.encode() for text in texts])
     whole = sketch_tokens(tokens, config)
     for size in (1, 7, 100, 1000):
-        monkeypatch.setattr(sketches, "_BYTES_AT_ONCE", size)
+        monkeypatch.setattr(sketch_texts, "_BYTES_AT_ONCE", size)
         in_parts = sketch_tokens(tokens, config)
         assert np.array_equal(in_parts.shingle_counts, whole.shingle_counts)
         for part_array, array in zip(

@@ -15,7 +15,7 @@ from tests.support.golden import (
     golden_config,
 )
 from textsim_db.settings import Shingle
-from textsim_db.sketch import sketches
+from textsim_db.sketch import sketch_texts
 from textsim_db.sketch.fast_similarity import base
 from textsim_db.text.hashing import hash_array, hash_integers, hash_texts
 from textsim_db.text.shingles import find_shingles
@@ -43,13 +43,13 @@ def test_the_shingle_values_are_the_golden_values(golden: Golden) -> None:
 @parametrized
 def test_the_signature_is_the_golden_value(golden: Golden) -> None:
     config = golden_config(golden.shingle)
-    assert sketches.signature(golden.text, config).tolist() == golden.signature
+    assert sketch_texts.signature(golden.text, config).tolist() == golden.signature
 
 
 @parametrized
 def test_the_buckets_are_the_golden_values(golden: Golden) -> None:
     config = golden_config(golden.shingle)
-    assert sketches.buckets(golden.text, config).tolist() == golden.buckets
+    assert sketch_texts.buckets(golden.text, config).tolist() == golden.buckets
 
 
 @pytest.mark.parametrize(("name", "shingle"), EXACT_GOLDEN)
@@ -57,8 +57,8 @@ def test_the_signature_of_an_exact_corpus_is_the_golden_value(name: str, shingle
     (text,) = [g.text for g in GOLDEN if (g.name, g.shingle) == (name, shingle)]
     config = exact_golden_config(shingle)
     signature = EXACT_GOLDEN[name, shingle]
-    assert sketches.signature(text, config).tolist() == signature
-    assert sketches.buckets(text, config).tolist() == signature
+    assert sketch_texts.signature(text, config).tolist() == signature
+    assert sketch_texts.buckets(text, config).tolist() == signature
     values = reference.shingle_values(text, *config.shingle)
     assert reference.exact_signature(values, EXACT_THRESHOLD) == signature
 

@@ -11,7 +11,7 @@ import pytest
 import textsim_db as ts
 from textsim_db.settings import Bands, choose_bands
 from textsim_db.sketch.band_options import Distribution, is_optimistic, options, wilson
-from textsim_db.sketch.smallest_values import shares_enough, smallest_values
+from textsim_db.sketch.exact_prefix import shares_enough, smallest_values
 
 
 def test_bands_near_the_threshold_find_less_than_half_of_the_pairs() -> None:

@@ -16,9 +16,7 @@ from hypothesis import strategies as st
 from tests.support import reference
 from textsim_db.compare.packed_pairs import count_shared
 from textsim_db.settings import CorpusSettings
-from textsim_db.sketch.ragged import Ragged, joined
-from textsim_db.sketch.sketches import buckets, signature
-from textsim_db.sketch.smallest_values import (
+from textsim_db.sketch.exact_prefix import (
     MOST_SHARED,
     count_rows,
     least_needed,
@@ -26,6 +24,8 @@ from textsim_db.sketch.smallest_values import (
     smallest_of,
     smallest_values,
 )
+from textsim_db.sketch.ragged import Ragged, joined
+from textsim_db.sketch.sketch_texts import buckets, signature
 
 THRESHOLDS = (1e-9, 0.07, 0.1, 1 / 3, 0.5, 0.55, 0.58, 0.7, 0.8, 0.9, 0.95, 1.0)
 Sets = list[tuple[int, int, int]]

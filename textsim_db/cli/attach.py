@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from textsim_db.cli.change_reports import exit_if_set_aside, print_changes
 from textsim_db.cli.connections import connect, open_corpus
+from textsim_db.cli.log_changes import exit_if_set_aside, print_changes
 from textsim_db.cli.messages import print_message
 from textsim_db.cli.options import CorpusName, DatabaseUrl, choice_of
 from textsim_db.cli.output import Format, FormatOption, write

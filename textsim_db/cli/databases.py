@@ -183,9 +183,9 @@ def _engine(database_url: str | None) -> Iterator[Engine]:
 
 
 def _check_corpora(db: Database, name: str | None, form: Format) -> None:
-    from textsim_db.read import catalog_integrity
+    from textsim_db.read import check_catalog
 
-    rows = [("", *problem) for problem in catalog_integrity.check_installation(db.engine)]
+    rows = [("", *problem) for problem in check_catalog.check_installation(db.engine)]
     if rows:
         write(_PROBLEM, rows, form)
         print_message("mend the schema first; no corpus was checked", logging.WARNING)
@@ -222,10 +222,10 @@ def _problems_without_rows(
 ) -> list[Problem]:
     """Return why the rows of a corpus cannot be read, such as a changed setting or a lost table."""
     from textsim_db.db import stored_corpus
-    from textsim_db.read import catalog_integrity
+    from textsim_db.read import check_catalog
 
     stored = stored_corpus.load_unchecked(db.engine, name)
-    if problems := catalog_integrity.check_objects(db.engine, stored):
+    if problems := check_catalog.check_objects(db.engine, stored):
         return problems
     if isinstance(error, DatabaseError):
         raise error

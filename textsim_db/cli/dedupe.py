@@ -28,7 +28,7 @@ from textsim_db.settings import PAIR_SETTINGS, CorpusSettings
 
 if TYPE_CHECKING:
     from textsim_db.cluster.keep_rule import Preference
-    from textsim_db.dedupe.files import Deduplication, Rule
+    from textsim_db.dedupe.choose_kept import Deduplication, Rule
     from textsim_db.files.record_files import RecordFile
 
 _SHOWN_FAULTS = 20
@@ -135,7 +135,7 @@ def dedupe(
     - `textsim dedupe --table article --text body --into article_cluster --keep max:score`
 
     """
-    from textsim_db.dedupe.files import Rule
+    from textsim_db.dedupe.choose_kept import Rule
     from textsim_db.files.record_files import RecordColumns, RecordFile
 
     check_settings(settings)
@@ -217,7 +217,7 @@ def _dedupe_file(
     report: str | None,
     database_url: str | None,
 ) -> None:
-    from textsim_db.dedupe.files import deduplicate
+    from textsim_db.dedupe.choose_kept import deduplicate
 
     start = time.monotonic()
     texts = _Texts(records, with_keys=report is not None)
@@ -236,17 +236,17 @@ def _dedupe_table(
     name: str, into: str, key: str, text: str, rule: Rule, database_url: str | None
 ) -> None:
     from textsim_db.db.engine import database_errors
-    from textsim_db.dedupe import tables
-    from textsim_db.dedupe.files import deduplicate
+    from textsim_db.dedupe import table_clusters
+    from textsim_db.dedupe.choose_kept import deduplicate
 
     start = time.monotonic()
     keys: list[str] = []
     with connect(database_url) as db, database_errors():
-        table = tables.find_table(db.engine, name, key, text, rule.preference)
-        tables.check_target(db.engine, table, into)
-        with loading(None, tables.documents(db.engine, table, keys)) as load:
-            result = deduplicate(db, load, tables.by_place(rule), load.after_batch)
-        tables.write_clusters(db.engine, table, into, keys, result)
+        table = table_clusters.find_table(db.engine, name, key, text, rule.preference)
+        table_clusters.check_target(db.engine, table, into)
+        with loading(None, table_clusters.documents(db.engine, table, keys)) as load:
+            result = deduplicate(db, load, table_clusters.by_place(rule), load.after_batch)
+        table_clusters.write_clusters(db.engine, table, into, keys, result)
     print_message(_summary(result, "to remove", time.monotonic() - start))
     refused = [f'the row with key "{keys[number]}": {reason}' for number, reason in result.refused]
     _print_faults("skipped, because it cannot be compared: ", refused)

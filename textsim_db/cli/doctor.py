@@ -118,14 +118,14 @@ def _examine_work_if_possible(report: Report, engine: Engine) -> None:
 
 
 def _examine_work(report: Report, engine: Engine) -> None:
-    from textsim_db.cli import doctor_sources, doctor_workers
+    from textsim_db.cli import doctor_work, doctor_workers
     from textsim_db.database import Database
 
     db = Database(engine, owned=False)
-    workers = doctor_sources.read_workers(db)
-    report.add("running", doctor_sources.find_workers(db, workers))
+    workers = doctor_work.read_workers(db)
+    report.add("running", doctor_work.find_workers(db, workers))
     report.add("running", doctor_workers.find_progress(db))
-    report.add("behind", doctor_sources.find_behind(db, workers))
+    report.add("behind", doctor_work.find_behind(db, workers))
 
 
 def _as_object(report: Report) -> dict[str, object]:

@@ -19,9 +19,9 @@ _SHOWN = 20
 
 def find_installation(engine: Engine) -> Iterator[Finding]:
     """Yield the objects of the schema that are missing or changed."""
-    from textsim_db.read import catalog_integrity
+    from textsim_db.read import check_catalog
 
-    problems = catalog_integrity.check_installation(engine)
+    problems = check_catalog.check_installation(engine)
     yield from findings(problems)
     if not problems:
         yield ok("all functions, tables and indexes of the schema are as they were installed")
@@ -30,10 +30,10 @@ def find_installation(engine: Engine) -> Iterator[Finding]:
 def find_objects(engine: Engine, corpus: str) -> Iterator[Finding]:
     """Yield the settings, tables, indexes and functions of a corpus that are missing or changed."""
     from textsim_db.db import stored_corpus
-    from textsim_db.read import catalog_integrity
+    from textsim_db.read import check_catalog
 
     stored = stored_corpus.load_unchecked(engine, corpus)
-    yield from findings(catalog_integrity.check_objects(engine, stored), f'corpus "{corpus}": ')
+    yield from findings(check_catalog.check_objects(engine, stored), f'corpus "{corpus}": ')
 
 
 def findings(problems: list[Problem], begin: str = "") -> Iterator[Finding]:

@@ -36,7 +36,7 @@ _AROUND = 3
 """The table shows this many bandings before and after the chosen banding."""
 _SHOWN = 10
 _MANY_KEYS = 400
-"""An exact corpus with more keys of a document loads and answers several times slower than bands."""
+"""With more band rows of a document, an exact corpus loads and answers several times slower than bands."""
 
 
 @with_settings("threshold", "recall", "num_hashes", default="{}, or the corpus's own", panel=None)
@@ -268,7 +268,7 @@ def _advise_bands(options: list[Option]) -> None:
         return
     bands = likely[-1]
     print_message(
-        f"an exact corpus stores {exact.band_rows:,} keys of a document of this length, "
+        f"an exact corpus stores {exact.band_rows:,} band rows of a document of this length, "
         f"{exact.storage:,} bytes in all; {bands.bands} bands of {bands.rows} rows take "
         f"{bands.storage:,} bytes: use --recall {DEFAULTS.recall:g} if a few pairs may be missed"
     )

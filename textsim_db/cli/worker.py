@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from textsim_db.cli.change_reports import WorkLog, counts, log, summary
 from textsim_db.cli.connections import connect
+from textsim_db.cli.log_changes import WorkLog, counts, log, summary
 from textsim_db.cli.logs import set_default_level
 from textsim_db.cli.options import DatabaseUrl, number_option
 from textsim_db.sync.stop_flag import Stop

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from textsim_db.compare.packed_pairs import ONLY_ROUND, Ids, Members, Round, pack
-from textsim_db.sketch.smallest_values import MOST_SHARED, most_of_small, shares_enough
+from textsim_db.sketch.exact_prefix import MOST_SHARED, most_of_small, shares_enough
 from textsim_db.text.array_types import BoolArray, ByteArray, Int32Array, Int64Array
 from textsim_db.text.numba_compiler import inlined_kernel, kernel
 

@@ -25,11 +25,11 @@ from textsim_db.settings import CorpusConfig, Shingle
 
 if TYPE_CHECKING:
     from textsim_db.db import stored_signatures
-    from textsim_db.sketch import fast_similarity, sketches
+    from textsim_db.sketch import fast_similarity, sketch_texts
 else:
     stored_signatures = lazy("textsim_db.db.stored_signatures", globals())
     fast_similarity = lazy("textsim_db.sketch.fast_similarity", globals())
-    sketches = lazy("textsim_db.sketch.sketches", globals())
+    sketch_texts = lazy("textsim_db.sketch.sketch_texts", globals())
 
 log = logging.getLogger(__name__)
 
@@ -76,7 +76,7 @@ def _named(corpus_id: int, text: LiteralString) -> str:
 def create(engine: Engine, name: str, config: CorpusConfig) -> StoredCorpus:
     """Store a new corpus with its tables; raises CorpusExists and ConfigurationError."""
     check_name(name)
-    signature, buckets = sketches.golden(config)
+    signature, buckets = sketch_texts.golden(config)
     columns = {
         "name": name,
         **_columns_of(config),
@@ -136,7 +136,7 @@ def _checked(row: dict[str, Any], check_golden: bool = True) -> StoredCorpus:
     if not check_golden:
         return replace(corpus, is_checked=False)
     golden = (row["golden_signature"], row["golden_buckets"])
-    sketches.check_golden(corpus.name, corpus.config, *golden)
+    sketch_texts.check_golden(corpus.name, corpus.config, *golden)
     return corpus
 
 

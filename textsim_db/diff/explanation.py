@@ -12,7 +12,7 @@ from textsim_db.measures.estimates import Estimate, signature_estimate
 from textsim_db.measures.sets import containment
 from textsim_db.settings import DEFAULTS, CorpusConfig, CorpusSettings
 from textsim_db.sketch.fast_similarity import signatures
-from textsim_db.sketch.sketches import tokens_without
+from textsim_db.sketch.sketch_texts import tokens_without
 from textsim_db.text.array_types import Int16Array
 from textsim_db.text.shingles import find_shingles
 from textsim_db.text.tokens import Tokens, tokens_of

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from textsim_db.cluster.copies import CopyClasses
-from textsim_db.cluster.large_buckets import split_large
+from textsim_db.cluster.links_in_large_buckets import split_large
 from textsim_db.compare.packed_pairs import (
     Members,
     Round,
@@ -28,8 +28,8 @@ from textsim_db.db.engine import Connection
 from textsim_db.db.store import Store
 from textsim_db.read import statements
 from textsim_db.read.bucket_collisions import FEW_PAIRS, has_equal_band
-from textsim_db.read.bucket_scan import BucketScan, Range
-from textsim_db.read.exact_copies import CopyFinder
+from textsim_db.read.fold_copies import CopyFinder
+from textsim_db.read.read_band_index import BucketScan, Range
 from textsim_db.read.snapshot import on_each, with_second
 from textsim_db.text.array_types import BoolArray, Int64Array
 

@@ -18,9 +18,9 @@ from textsim_db.db.store import Store
 from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.read import statements
 from textsim_db.settings import CorpusConfig
+from textsim_db.sketch.exact_prefix import least_needed
 from textsim_db.sketch.ragged import Buckets
-from textsim_db.sketch.sketches import Sketches
-from textsim_db.sketch.smallest_values import least_needed
+from textsim_db.sketch.sketch_texts import Sketches
 from textsim_db.text.array_types import Int32Array, Int64Array
 
 Numbers = npt.NDArray[np.int64]

@@ -24,7 +24,7 @@ from textsim_db.read.stored_documents import (
 )
 from textsim_db.read.word_counts import WordCounts, words_at
 from textsim_db.results import Frequency, Growth, Statistics
-from textsim_db.text.streams import cut
+from textsim_db.text.run_ahead import cut
 
 STEPS = 20
 QUANTILES = (0, 5, 25, 50, 75, 95, 100)

@@ -22,9 +22,9 @@ from textsim_db.read.snapshot import snapshot
 from textsim_db.read.stored_documents import StoredDocuments
 from textsim_db.results import Pair
 from textsim_db.sketch.ragged import Buckets
-from textsim_db.sketch.sketches import buckets_of
+from textsim_db.sketch.sketch_texts import buckets_of
 from textsim_db.text.array_types import Int64Array
-from textsim_db.text.streams import ahead
+from textsim_db.text.run_ahead import ahead
 
 VERIFIED_AT_ONCE = 8_000
 """The pairs that are verified at once, while the documents of the next pairs are read."""

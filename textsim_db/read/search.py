@@ -39,11 +39,11 @@ from textsim_db.read.stored_documents import (
     rows_of_tokens,
 )
 from textsim_db.results import Candidate, Match
+from textsim_db.sketch.exact_prefix import smallest_of
 from textsim_db.sketch.fast_similarity import estimates
 from textsim_db.sketch.ragged import Signatures
-from textsim_db.sketch.sketches import Sketches, buckets_of, sketch, sketch_tokens
-from textsim_db.sketch.smallest_values import smallest_of
-from textsim_db.text.streams import ahead, cut
+from textsim_db.sketch.sketch_texts import Sketches, buckets_of, sketch, sketch_tokens
+from textsim_db.text.run_ahead import ahead, cut
 from textsim_db.text.tokens import tokens_of
 from textsim_db.text.utf8 import to_bytes
 

@@ -20,20 +20,20 @@ from textsim_db.settings import (
     check_count,
     check_linkage,
 )
-from textsim_db.spark import result_rows
-from textsim_db.spark.bucket_edges import (
+from textsim_db.spark import stage_3_results
+from textsim_db.spark.columns import FrameColumns, Rank
+from textsim_db.spark.components import find_components
+from textsim_db.spark.learn_common import with_common
+from textsim_db.spark.packed_rows import SCHEMA, from_arrow, unpack_numbers
+from textsim_db.spark.stage_1_buckets import MOST_NAMED, send_buckets
+from textsim_db.spark.stage_2_edges import (
     Edges,
     count_shared_rows,
     find_edges,
     find_shared_rows,
     sort_by_kind,
 )
-from textsim_db.spark.columns import FrameColumns, Rank
-from textsim_db.spark.components import find_components
-from textsim_db.spark.learn_common import with_common
-from textsim_db.spark.messages import SCHEMA, from_arrow, unpack_numbers
-from textsim_db.spark.result_rows import CLUSTERS, DUPLICATES, PAIRS, Task
-from textsim_db.spark.send_buckets import MOST_NAMED, send_buckets
+from textsim_db.spark.stage_3_results import CLUSTERS, DUPLICATES, PAIRS, Task
 from textsim_db.text.array_types import Int64Array
 from textsim_db.text.stop_words import with_lists
 
@@ -91,7 +91,7 @@ class Candidates:
 
         The rows are those of Corpus.pairs(), in any order.
         """
-        return self._result(result_rows.pairs, PAIRS)
+        return self._result(stage_3_results.pairs, PAIRS)
 
     def clusters(
         self,
@@ -103,7 +103,7 @@ class Candidates:
 
         The rows are those of Corpus.clusters(), in any order; the keys of a cluster are in order.
         """
-        return self._result(result_rows.clusters, CLUSTERS, linkage, Rank(rank, descending))
+        return self._result(stage_3_results.clusters, CLUSTERS, linkage, Rank(rank, descending))
 
     def duplicates(
         self, linkage: str = "kept", rank: str | Column | None = None, descending: bool = False
@@ -114,7 +114,7 @@ class Candidates:
         stays, with descending the one with the highest. Ties go to the lowest key in C order. A
         document whose rank is null or NaN comes last.
         """
-        return self._result(result_rows.duplicates, DUPLICATES, linkage, Rank(rank, descending))
+        return self._result(stage_3_results.duplicates, DUPLICATES, linkage, Rank(rank, descending))
 
     def dedupe(
         self, linkage: str = "kept", rank: str | Column | None = None, descending: bool = False

@@ -8,7 +8,7 @@ import numpy as np
 
 from textsim_db.cluster.spanning_forest import join, roots
 from textsim_db.errors import ConfigurationError
-from textsim_db.spark.bucket_edges import Edges
+from textsim_db.spark.stage_2_edges import Edges
 from textsim_db.text.array_types import Int32Array, Int64Array
 
 MOST_EDGES = 30_000_000

@@ -6,9 +6,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from textsim_db.settings import CorpusConfig
-from textsim_db.sketch.common_values import learn_common
-from textsim_db.sketch.sketches import tokens_without
-from textsim_db.spark.accept_documents import accept
+from textsim_db.sketch.common_shingles import learn_common
+from textsim_db.sketch.sketch_texts import tokens_without
+from textsim_db.spark.refuse_rows import accept
 from textsim_db.write.learn_common import SAMPLE_DOCUMENTS
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import numpy as np
 
 from textsim_db.cluster.copies import CopyClasses
 from textsim_db.cluster.join import PairsWithRows
-from textsim_db.cluster.large_buckets import split_large
+from textsim_db.cluster.links_in_large_buckets import split_large
 from textsim_db.cluster.spanning_forest import Ids
 from textsim_db.compare.document_rows import Rows, code_points
 from textsim_db.compare.packed_pairs import ONLY_ROUND, Members, left_of, offsets_of, right_of
@@ -17,7 +17,7 @@ from textsim_db.compare.pair_counts import Sizes, lists
 from textsim_db.errors import InputError
 from textsim_db.settings import CorpusConfig, Shingle
 from textsim_db.sketch.ragged import Buckets, Ragged
-from textsim_db.sketch.sketches import sketch_tokens, tokens_without
+from textsim_db.sketch.sketch_texts import sketch_tokens, tokens_without
 from textsim_db.text.array_types import Int64Array
 from textsim_db.text.tokens import Tokens
 from textsim_db.text.word_numbers import word_numbers

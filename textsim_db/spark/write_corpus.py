@@ -24,7 +24,7 @@ from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.errors import ConfigurationError, CorpusNotFound, InputError, suggestion
 from textsim_db.results import AddReport, Refusal
 from textsim_db.settings import SETTINGS, CorpusConfig, CorpusSettings, check_count
-from textsim_db.sketch.common_values import FEWEST_DOCUMENTS, learn_common
+from textsim_db.sketch.common_shingles import FEWEST_DOCUMENTS, learn_common
 from textsim_db.spark.task_store import Target
 from textsim_db.spark.write_hidden import (
     count_documents,
@@ -36,10 +36,10 @@ from textsim_db.spark.write_hidden import (
 )
 from textsim_db.spark.write_survey import Survey, documents_of, sample, survey
 from textsim_db.spark.write_task import OUTPUT, Task, task_into_existing, task_into_hidden
+from textsim_db.text.run_ahead import MAX_WEIGHT
 from textsim_db.text.stop_words import with_lists
-from textsim_db.text.streams import MAX_WEIGHT
 from textsim_db.write.learn_common import SAMPLE_DOCUMENTS
-from textsim_db.write.prepared_batch import in_batches, prepare
+from textsim_db.write.prepare_batches import in_batches, prepare
 from textsim_db.write.rebuild import lock_of_rebuilds
 from textsim_db.write.temporary_corpora import check_not_reserved, temporary_name
 from textsim_db.write.vacuum_after_load import settle

@@ -17,12 +17,12 @@ from psycopg import errors as pg
 from textsim_db.db.engine import Connection
 from textsim_db.db.store import Store
 from textsim_db.results import ChangeReport, Refusal
-from textsim_db.sync import pending_log, source_rows
+from textsim_db.sync import pending_log, read_source
 from textsim_db.sync.pieces import PATIENCE, Piece
-from textsim_db.sync.source_rows import StoredSource
+from textsim_db.sync.read_source import StoredSource
 from textsim_db.write import detect_changes, write_batch
-from textsim_db.write.bulk_load import with_word_ids
-from textsim_db.write.prepared_batch import BATCH_DOCUMENTS, Batch, prepare
+from textsim_db.write.load_batches import with_word_ids
+from textsim_db.write.prepare_batches import BATCH_DOCUMENTS, Batch, prepare
 from textsim_db.write.statements import QUEUE_OF_WRITERS
 
 INLINE_DOCUMENTS = 1000
@@ -71,22 +71,22 @@ class RowPiece(Piece):
         if len(self.keys) != 1:
             yield from Piece.cut(self)
             return
-        with source_rows.reading(self.store.engine, self.source) as connection:
-            texts = source_rows.read_texts(connection, self.source, self.keys)
+        with read_source.reading(self.store.engine, self.source) as connection:
+            texts = read_source.read_texts(connection, self.source, self.keys)
         yield replace(self, texts=texts)
 
     def read_sizes(self) -> dict[str, int]:
         """Return the bytes of the texts of the rows, without the texts."""
-        with source_rows.reading(self.store.engine, self.source) as connection:
-            return source_rows.read_sizes(connection, self.source, self.keys)
+        with read_source.reading(self.store.engine, self.source) as connection:
+            return read_source.read_sizes(connection, self.source, self.keys)
 
     def resolve_changes(self) -> RowChanges | None:
         """Read the rows and compute their batch; None if the piece may be skipped."""
         if not self.skip_unchanged:
             texts = self.texts
             if texts is None:
-                with source_rows.reading(self.store.engine, self.source) as connection:
-                    texts = source_rows.read_texts(connection, self.source, self.keys)
+                with read_source.reading(self.store.engine, self.source) as connection:
+                    texts = read_source.read_texts(connection, self.source, self.keys)
             return RowChanges(self, texts, _batch(texts, self.store))
         changes, outcomes, adopted = self.compare()
         is_whole = len(changes.batch.keys) == len(self.keys)
@@ -96,8 +96,8 @@ class RowPiece(Piece):
 
     def compare(self) -> Comparison:
         """Compare the rows with their documents; writes only new words of the dictionary."""
-        with source_rows.reading(self.store.engine, self.source) as connection:
-            texts = source_rows.read_texts(connection, self.source, self.keys)
+        with read_source.reading(self.store.engine, self.source) as connection:
+            texts = read_source.read_texts(connection, self.source, self.keys)
             cursor = connection.cursor(binary=True)
             documents = write_batch.find(cursor, self.corpus, self.keys)
         batch = _batch(texts, self.store)
@@ -121,7 +121,7 @@ class RowChanges:
         """
         piece, source, cursor = self.piece, self.piece.source, connection.cursor(binary=True)
         documents, keys = _lock_documents(connection, piece)
-        texts = source_rows.read_texts(connection, source, keys)
+        texts = read_source.read_texts(connection, source, keys)
         owners = _other_owners(connection, source, documents)
         own_documents = {key: row for key, row in documents.items() if key not in owners}
         own_texts = {key: text for key, text in texts.items() if key not in owners}
@@ -163,7 +163,7 @@ def _lock_documents(
     has locked the document of a key, the key is postponed.
     """
     connection.execute(QUEUE_OF_WRITERS, [piece.corpus.id])
-    source_rows.lock_table(connection, piece.source, PATIENCE)
+    read_source.lock_table(connection, piece.source, PATIENCE)
     cursor = connection.cursor(binary=True)
     documents, busy = write_batch.lock_free(cursor, piece.corpus, piece.keys)
     if busy:
@@ -182,7 +182,7 @@ def _other_owners(
     numbers = {document.source_id for document in documents.values()} - {None, source.id}
     if not numbers:
         return {}
-    names = source_rows.source_names(connection, numbers)
+    names = read_source.source_names(connection, numbers)
     return {
         key: names[document.source_id]
         for key, document in documents.items()
@@ -204,5 +204,5 @@ def _check_added_rows(
     """
     added = [batch.keys[i] for i in np.flatnonzero(outcomes == detect_changes.ADDED)]
     expected = {key: texts[key] for key in added}
-    if added and source_rows.read_texts(connection, source, added) != expected:
+    if added and read_source.read_texts(connection, source, added) != expected:
         raise pg.SerializationFailure("rows changed before their documents were added")

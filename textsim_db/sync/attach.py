@@ -12,7 +12,7 @@ from textsim_db.db.engine import autocommit
 from textsim_db.db.store import Store
 from textsim_db.errors import ConfigurationError, TextsimError
 from textsim_db.results import ChangeReport
-from textsim_db.sync import source_rows, sources, statements
+from textsim_db.sync import read_source, sources, statements
 from textsim_db.sync.worker import Worker
 from textsim_db.sync.worker_settings import WorkerSettings, WorkReport
 from textsim_db.write.learn_common import SAMPLE_DOCUMENTS, learn_from_load
@@ -79,15 +79,15 @@ def _learn(store: Store, number: int) -> None:
 
 def _rows(store: Store, number: int) -> Generator[tuple[str, str], None, None]:
     """Yield the keys and texts of the first rows of a source; no transaction stays open meanwhile."""
-    (source,) = (each for each in source_rows.sources(store.engine) if each.id == number)
+    (source,) = (each for each in read_source.sources(store.engine) if each.id == number)
     if source.fault is not None:
         return
-    with source_rows.reading(store.engine, source) as connection:
-        page = source_rows.read_page(connection, source, None, SAMPLE_DOCUMENTS)
+    with read_source.reading(store.engine, source) as connection:
+        page = read_source.read_page(connection, source, None, SAMPLE_DOCUMENTS)
     for start in range(0, len(page), _ROWS_AT_ONCE):
         keys = [key for key, _ in page[start : start + _ROWS_AT_ONCE]]
-        with source_rows.reading(store.engine, source) as connection:
-            texts = source_rows.read_texts(connection, source, keys)
+        with read_source.reading(store.engine, source) as connection:
+            texts = read_source.read_texts(connection, source, keys)
         yield from texts.items()
 
 

@@ -17,7 +17,7 @@ from textsim_db.sync.apply_row_changes import RowPiece
 from textsim_db.sync.apply_word_ids import WordPiece
 from textsim_db.sync.claim_entries import FAIL_TRIES, Claims, LogEntry
 from textsim_db.sync.pieces import Piece
-from textsim_db.sync.source_rows import StoredSource
+from textsim_db.sync.read_source import StoredSource
 from textsim_db.sync.sweep import sweep_table
 from textsim_db.sync.usable_sources import UsableSources
 

@@ -15,8 +15,8 @@ from textsim_db.db.engine import Connection
 from textsim_db.db.store import Store
 from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.results import ChangeReport
-from textsim_db.text.streams import MAX_WEIGHT
-from textsim_db.write.prepared_batch import BATCH_DOCUMENTS
+from textsim_db.text.run_ahead import MAX_WEIGHT
+from textsim_db.write.prepare_batches import BATCH_DOCUMENTS
 
 PATIENCE = "100ms"
 """How long a piece that holds locks waits for another lock, such as the lock of a key being added.

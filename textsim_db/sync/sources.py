@@ -15,8 +15,8 @@ from textsim_db.db.engine import Connection, autocommit, transaction
 from textsim_db.errors import ConfigurationError
 from textsim_db.results import Activity, Source, Status, WorkerState
 from textsim_db.settings import Existing
-from textsim_db.sync import source_rows, statements
-from textsim_db.sync.source_rows import StoredSource
+from textsim_db.sync import read_source, statements
+from textsim_db.sync.read_source import StoredSource
 from textsim_db.sync.table_names import TableName, table_name, table_oid
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ def warn_unindexed(store: Store) -> None:
 
 
 def _sources_of(store: Store) -> list[StoredSource]:
-    stored = source_rows.sources(store.engine)
+    stored = read_source.sources(store.engine)
     return [source for source in stored if source.corpus_id == store.corpus.id]
 
 

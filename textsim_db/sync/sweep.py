@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from textsim_db.db.engine import Connection, transaction
 from textsim_db.db.retries import Attempts
 from textsim_db.db.store import Store
-from textsim_db.sync import source_rows, statements
+from textsim_db.sync import read_source, statements
 from textsim_db.sync.apply_row_changes import RowPiece
 from textsim_db.sync.pieces import cut_keys
-from textsim_db.sync.source_rows import StoredSource
-from textsim_db.write.prepared_batch import BATCH_DOCUMENTS
+from textsim_db.sync.read_source import StoredSource
+from textsim_db.write.prepare_batches import BATCH_DOCUMENTS
 
 
 def sweep_table(store: Store, source: StoredSource) -> Iterator[RowPiece]:
@@ -50,8 +50,8 @@ def document_keys(store: Store, source: StoredSource) -> Iterator[str]:
 def _row_page(store: Store, source: StoredSource, after: str | None) -> dict[str, int]:
     """Return the next keys of a table in order, with the bytes of their texts."""
     for attempt in Attempts():
-        with attempt, source_rows.reading(store.engine, source) as connection:
-            page = source_rows.read_page(connection, source, after, BATCH_DOCUMENTS)
+        with attempt, read_source.reading(store.engine, source) as connection:
+            page = read_source.read_page(connection, source, after, BATCH_DOCUMENTS)
     return dict(page)
 
 
@@ -60,9 +60,9 @@ def _document_page(
 ) -> tuple[list[str], list[str]]:
     """Return the keys of the next documents of a source, and the keys that its table lacks."""
     for attempt in Attempts():
-        with attempt, source_rows.reading(store.engine, source) as connection:
+        with attempt, read_source.reading(store.engine, source) as connection:
             keys = _own_keys(connection, store, source, after)
-            absent = source_rows.absent_keys(connection, source, keys)
+            absent = read_source.absent_keys(connection, source, keys)
     return keys, absent
 
 

@@ -15,8 +15,8 @@ from textsim_db.db.engine import is_trouble
 from textsim_db.db.schema import check_installed
 from textsim_db.db.store import Store
 from textsim_db.errors import ConfigurationError, RecipeError
-from textsim_db.sync import source_rows
-from textsim_db.sync.source_rows import StoredSource
+from textsim_db.sync import read_source
+from textsim_db.sync.read_source import StoredSource
 from textsim_db.text import languages
 
 log = logging.getLogger(__name__)
@@ -77,7 +77,7 @@ class UsableSources:
         check_installed(self._engine)
         self._stores = {}
         self.by_number = {}
-        for source in source_rows.sources(self._engine):
+        for source in read_source.sources(self._engine):
             if self._only_source not in (None, source.id):
                 continue
             if source.is_gone:
@@ -103,7 +103,7 @@ class UsableSources:
 
     def _release_dropped(self, source: StoredSource) -> None:
         try:
-            source_rows.release_dropped(self._engine, source.corpus_id)
+            read_source.release_dropped(self._engine, source.corpus_id)
         except pg.InsufficientPrivilege as error:
             fault = f"{source.fault}: {error.diag.message_primary}"
             self.complaints.set_fault(source.name, fault)
@@ -125,7 +125,7 @@ class UsableSources:
             return
         log.info("table %s changed in a way that triggers do not see; comparing it", source.name)
         try:
-            source_rows.log_unseen_changes(self._engine, source)
+            read_source.log_unseen_changes(self._engine, source)
         except psycopg.Error as error:
             if is_trouble(error):
                 raise

@@ -40,7 +40,7 @@ from textsim_db.sync.stop_flag import Stop
 from textsim_db.sync.usable_sources import Complaints, UsableSources
 from textsim_db.sync.watch import Watch
 from textsim_db.sync.worker_settings import POLL_SECONDS, WorkerSettings, WorkReport
-from textsim_db.text.streams import ahead
+from textsim_db.text.run_ahead import ahead
 from textsim_db.write.vacuum_after_load import settle
 
 log = logging.getLogger(__name__)

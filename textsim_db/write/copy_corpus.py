@@ -20,14 +20,14 @@ from textsim_db.db.engine import autocommit, transaction
 from textsim_db.db.store import Store
 from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.read.stored_documents import normal_forms
-from textsim_db.sketch.sketches import sketch_tokens
+from textsim_db.sketch.sketch_texts import sketch_tokens
 from textsim_db.text.array_types import BoolArray, Int32Array, Int64Array
-from textsim_db.text.streams import ahead
+from textsim_db.text.run_ahead import ahead
 from textsim_db.text.tokens import tokens_of
 from textsim_db.write import statements, write_batch
 from textsim_db.write.band_rows import band_rows, copy_band_rows
 from textsim_db.write.detect_changes import Stored
-from textsim_db.write.prepared_batch import BATCH_DOCUMENTS, Batch
+from textsim_db.write.prepare_batches import BATCH_DOCUMENTS, Batch
 from textsim_db.write.write_batch import NO_SOURCE
 
 BYTES_AT_ONCE = 16 * 1024 * 1024

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from textsim_db.db.binary_format import load_int4_array
-from textsim_db.write.prepared_batch import Batch
+from textsim_db.write.prepare_batches import Batch
 
 ADDED, REPLACED, UNCHANGED, COMPLETED, TWIN = range(5)
 """The outcome of writing a document.

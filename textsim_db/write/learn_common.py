@@ -19,11 +19,11 @@ from textsim_db.db.store import Store
 from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.read.stored_documents import normal_forms
 from textsim_db.settings import CorpusConfig
-from textsim_db.sketch.common_values import FEWEST_DOCUMENTS, learn_common
-from textsim_db.text.streams import cut
+from textsim_db.sketch.common_shingles import FEWEST_DOCUMENTS, learn_common
+from textsim_db.text.run_ahead import cut
 from textsim_db.text.tokens import tokens_of
 from textsim_db.write import statements
-from textsim_db.write.prepared_batch import in_batches, length_of, words_of
+from textsim_db.write.prepare_batches import in_batches, length_of, words_of
 from textsim_db.write.rebuild import rebuild
 
 log = logging.getLogger(__name__)

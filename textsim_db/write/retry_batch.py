@@ -11,7 +11,7 @@ from textsim_db.db.retries import Attempts
 from textsim_db.db.store import Store
 from textsim_db.write import statements, write_batch
 from textsim_db.write.detect_changes import TWIN, UNCHANGED, Existing
-from textsim_db.write.prepared_batch import Batch, part_of
+from textsim_db.write.prepare_batches import Batch, part_of
 from textsim_db.write.write_batch import Written
 
 QUEUE_FROM = 2

@@ -22,7 +22,7 @@ from textsim_db.db.store import Store
 from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.db.stored_signatures import load_signatures
 from textsim_db.errors import DatabaseError
-from textsim_db.sketch.sketches import buckets_of
+from textsim_db.sketch.sketch_texts import buckets_of
 from textsim_db.text.array_types import Int64Array
 from textsim_db.write import statements
 from textsim_db.write.band_rows import band_rows, changed_rows, copy_band_rows, delete_band_rows
@@ -37,8 +37,8 @@ from textsim_db.write.detect_changes import (
     Stored,
     outcomes,
 )
-from textsim_db.write.keep_twins_out import Twin, find_twins, lock_buckets
-from textsim_db.write.prepared_batch import Batch
+from textsim_db.write.find_twins import Twin, find_twins, lock_buckets
+from textsim_db.write.prepare_batches import Batch
 
 Cursor = psycopg.Cursor[Any]
 

@@ -9,14 +9,14 @@ from textsim_db.db.engine import autocommit, transaction
 from textsim_db.db.retries import Attempts
 from textsim_db.db.store import Store
 from textsim_db.results import ChangeReport, Drift
-from textsim_db.sync import pending_log, source_rows, sources
+from textsim_db.sync import pending_log, read_source, sources
 from textsim_db.sync.apply_changes import resolve_piece, write_piece
 from textsim_db.sync.apply_row_changes import RowPiece
 from textsim_db.sync.apply_word_ids import waiting_pieces
 from textsim_db.sync.pieces import Piece
-from textsim_db.sync.source_rows import StoredSource
+from textsim_db.sync.read_source import StoredSource
 from textsim_db.sync.sweep import document_keys, sweep_table
-from textsim_db.text.streams import ahead
+from textsim_db.text.run_ahead import ahead
 from textsim_db.write.detect_changes import ADDED, REPLACED
 
 _KINDS = {ADDED: "missing", REPLACED: "different"}
@@ -46,7 +46,7 @@ def _drift_of(piece: RowPiece) -> list[Drift]:
 
 def reconcile(store: Store, progress: Callable[[int], None] | None = None) -> ChangeReport:
     """Make a corpus equal to its tables, including changes that triggers missed."""
-    report = ChangeReport(removed=source_rows.release_dropped(store.engine, store.corpus.id))
+    report = ChangeReport(removed=read_source.release_dropped(store.engine, store.corpus.id))
     for source in sources.usable(store):
         report.include(_reconcile_source(store, source, progress))
     report.include(_write_all(waiting_pieces(store), None))
@@ -56,7 +56,7 @@ def reconcile(store: Store, progress: Callable[[int], None] | None = None) -> Ch
 def _reconcile_source(
     store: Store, source: StoredSource, progress: Callable[[int], None] | None
 ) -> ChangeReport:
-    source_rows.log_unseen_changes(store.engine, source)
+    read_source.log_unseen_changes(store.engine, source)
     with autocommit(store.engine) as connection:
         comparisons = pending_log.comparisons(connection, source.id)
     report = _write_all(sweep_table(store, source), progress)

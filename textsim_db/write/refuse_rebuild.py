@@ -19,7 +19,7 @@ from textsim_db.measures.by_name import JACCARD
 from textsim_db.read.pairs import pairs
 from textsim_db.write import statements
 from textsim_db.write.copy_corpus import CorpusCopier
-from textsim_db.write.keep_twins_out import find_twins
+from textsim_db.write.find_twins import find_twins
 
 MANY = 10_000
 """With more twins than this a rebuild is refused at once. With fewer, writers wait for another look."""

@@ -17,8 +17,8 @@ from textsim_db.compare.verify import Criterion
 from textsim_db.errors import InputError
 from textsim_db.measures.by_name import JACCARD
 from textsim_db.settings import CorpusConfig, Linkage
-from textsim_db.spark.accept_documents import accept
 from textsim_db.spark.loaded_documents import load
+from textsim_db.spark.refuse_rows import accept
 from textsim_db.text.array_types import Int64Array
 
 PAIRS = "a string, b string, similarity double"

@@ -27,13 +27,13 @@ from textsim_db.read.candidates import CandidateRows, LookUp, look_up_of, read_c
 from textsim_db.read.stored_documents import StoredDocuments, WordNumbers, rows_of_tokens
 from textsim_db.results import Match
 from textsim_db.settings import CorpusConfig
+from textsim_db.sketch.exact_prefix import first_rows
 from textsim_db.sketch.fast_similarity import estimates
 from textsim_db.sketch.ragged import Buckets, Ragged, Signatures, joined
-from textsim_db.sketch.sketches import buckets_of
-from textsim_db.sketch.smallest_values import first_rows
+from textsim_db.sketch.sketch_texts import buckets_of
 from textsim_db.text.array_types import Int64Array
 from textsim_db.write import statements
-from textsim_db.write.prepared_batch import Batch
+from textsim_db.write.prepare_batches import Batch
 
 Cursor = psycopg.Cursor[Any]
 

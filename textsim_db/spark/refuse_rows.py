@@ -10,7 +10,7 @@ import pyarrow as pa
 from textsim_db.errors import DocumentError
 from textsim_db.results import Refusal
 from textsim_db.text.utf8 import MAX_BYTES, to_bytes
-from textsim_db.write.prepared_batch import MAX_KEY_BYTES, stored_key
+from textsim_db.write.prepare_batches import MAX_KEY_BYTES, stored_key
 
 
 class Accepted(NamedTuple):

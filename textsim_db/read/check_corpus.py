@@ -22,16 +22,16 @@ from textsim_db.db.store import Store
 from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.measures.by_name import JACCARD
 from textsim_db.read import statements
-from textsim_db.read.catalog_integrity import FROM_BACKUP, object_problems
+from textsim_db.read.check_attached_tables import source_problems
+from textsim_db.read.check_catalog import FROM_BACKUP, object_problems
 from textsim_db.read.normal_forms import compose_forms
 from textsim_db.read.pairs import pairs
 from textsim_db.read.snapshot import on_each, snapshot, with_second
-from textsim_db.read.source_integrity import source_problems
 from textsim_db.read.stored_documents import DOCUMENTS_AT_ONCE
 from textsim_db.results import Problem
 from textsim_db.sketch.ragged import Ragged, Signatures
-from textsim_db.sketch.sketches import sketch_tokens
-from textsim_db.text.streams import ahead, cut
+from textsim_db.sketch.sketch_texts import sketch_tokens
+from textsim_db.text.run_ahead import ahead, cut
 from textsim_db.text.tokens import tokens_of
 
 MAX_WORDS = 500_000

@@ -13,10 +13,9 @@ import pyarrow as pa
 from textsim_db.errors import DocumentError
 from textsim_db.results import Refusal
 from textsim_db.settings import Bands, CorpusConfig
-from textsim_db.sketch.sketches import Sketches, sketch
-from textsim_db.sketch.smallest_values import most_of_small
-from textsim_db.spark.accept_documents import Accepted, accept
-from textsim_db.spark.messages import (
+from textsim_db.sketch.exact_prefix import most_of_small
+from textsim_db.sketch.sketch_texts import Sketches, sketch
+from textsim_db.spark.packed_rows import (
     Entries,
     Message,
     pack_entries,
@@ -24,6 +23,7 @@ from textsim_db.spark.messages import (
     sorted_entries,
     to_arrow,
 )
+from textsim_db.spark.refuse_rows import Accepted, accept
 from textsim_db.text.array_types import HashArray, Int64Array
 
 ENTRIES_AT_ONCE = 1_000_000

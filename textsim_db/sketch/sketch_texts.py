@@ -10,9 +10,9 @@ import numpy as np
 from textsim_db.errors import ConfigurationError, RecipeError
 from textsim_db.settings import RECIPE, CorpusConfig
 from textsim_db.sketch import band_buckets, fast_similarity
-from textsim_db.sketch.common_values import NO_COMMON
+from textsim_db.sketch.common_shingles import NO_COMMON
+from textsim_db.sketch.exact_prefix import smallest_values
 from textsim_db.sketch.ragged import Buckets, Ragged, Signatures, joined, of_rows
-from textsim_db.sketch.smallest_values import smallest_values
 from textsim_db.text.array_types import Int16Array, Int32Array, Int64Array
 from textsim_db.text.languages import identify
 from textsim_db.text.shingles import find_shingles

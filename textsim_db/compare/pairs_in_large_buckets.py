@@ -151,7 +151,7 @@ def _place_of(mixed: np.uint64) -> np.uint64:
 def _write_keys(
     rows: Rows, document: int, frequencies: npt.NDArray[np.uint32], keys: HashArray
 ) -> int:
-    """Write the keys of a document's shingles, and return their number."""
+    """Write the hashes of a document's shingles, and return their number."""
     count = rolling_hashes(rows, document, _BASE, keys)
     for k in range(count):
         mixed = keys[k] * np.uint64(_BASE)

@@ -18,8 +18,8 @@ import pyarrow as pa
 from textsim_db.cluster.spanning_forest import join
 from textsim_db.compare.packed_pairs import Members, left_of, offsets_of, right_of
 from textsim_db.compare.pair_counts import Listed, lists
-from textsim_db.sketch.smallest_values import MOST_SHARED
-from textsim_db.spark.messages import (
+from textsim_db.sketch.exact_prefix import MOST_SHARED
+from textsim_db.spark.packed_rows import (
     Entries,
     Message,
     from_arrow,
@@ -29,7 +29,7 @@ from textsim_db.spark.messages import (
     unpack_entries,
     unpack_numbers,
 )
-from textsim_db.spark.send_buckets import SMALL
+from textsim_db.spark.stage_1_buckets import SMALL
 from textsim_db.text.array_types import BoolArray, Int64Array
 
 LARGEST_COUNTED = 64

@@ -26,13 +26,13 @@ from textsim_db.db.store import Store
 from textsim_db.errors import DocumentError
 from textsim_db.results import AddReport, Match, Twin
 from textsim_db.text.array_types import BoolArray
-from textsim_db.text.streams import ahead, cut
+from textsim_db.text.run_ahead import ahead, cut
 from textsim_db.write import statements
 from textsim_db.write.deferred_index import DeferredIndex
 from textsim_db.write.detect_changes import ADDED, REPLACED, TWIN
 from textsim_db.write.document_inputs import Key
 from textsim_db.write.loaded_keys import KeySet
-from textsim_db.write.prepared_batch import (
+from textsim_db.write.prepare_batches import (
     BATCH_DOCUMENTS,
     Batch,
     in_batches,

@@ -15,13 +15,13 @@ import numpy.typing as npt
 from textsim_db.errors import DocumentError
 from textsim_db.results import Refusal
 from textsim_db.settings import CorpusConfig
-from textsim_db.sketch.sketches import (
+from textsim_db.sketch.sketch_texts import (
     Sketches,
     sketch_tokens,
     tokens_and_languages,
     tokens_without,
 )
-from textsim_db.text.streams import cut
+from textsim_db.text.run_ahead import cut
 from textsim_db.text.tokens import Tokens
 from textsim_db.text.utf8 import is_null, to_bytes
 
