@@ -75,7 +75,7 @@ class Way(NamedTuple):
     by_table: bool = False
     """Rows are inserted into an attached table; otherwise documents are added."""
     preload: Literal["", "sql", "python"] = ""
-    """The interface that adds documents with boilerplate before the texts. The texts that follow have the boilerplate too."""
+    """The interface that first adds documents with boilerplate, which the texts then have too."""
 
 
 WAYS = [

@@ -35,8 +35,8 @@ _CLIENTS = 16
 _AROUND = 3
 """The table shows this many bandings before and after the chosen banding."""
 _SHOWN = 10
-_MANY_KEYS = 400
-"""With more band rows of a document, an exact corpus loads and answers several times slower than bands."""
+_MANY_BAND_ROWS = 400
+"""With more band rows of a document, an exact corpus is several times slower than bands."""
 
 
 @with_settings("threshold", "recall", "num_hashes", default="{}, or the corpus's own", panel=None)
@@ -264,7 +264,7 @@ def _advise_bands(options: list[Option]) -> None:
     """Advise bands if documents are so long that an exact corpus stores many keys of each."""
     exact, *bandings = options
     likely = [option for option in bandings if option.recall >= DEFAULTS.recall]
-    if exact.band_rows <= _MANY_KEYS or not likely:
+    if exact.band_rows <= _MANY_BAND_ROWS or not likely:
         return
     bands = likely[-1]
     print_message(
