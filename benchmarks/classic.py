@@ -23,9 +23,10 @@ from benchmarks.harness import (
     publish,
     span,
 )
+from textsim_db.choose_bands import Bands
 from textsim_db.db import array_dumper
 from textsim_db.db.binary_rows import COPY_HEADER, COPY_TRAILER, copy_bands, load_int2_arrays
-from textsim_db.settings import Bands, CorpusSettings
+from textsim_db.settings import CorpusSettings
 from textsim_db.sketch import band_buckets
 from textsim_db.sketch.ragged import Ragged
 from textsim_db.sketch.sketch_texts import sketch

@@ -19,8 +19,8 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.harness import Table, options, publish
+from textsim_db.choose_bands import Bands
 from textsim_db.measures import classic_minhash
-from textsim_db.settings import Bands
 from textsim_db.sketch import fast_similarity
 
 HASHES = 128

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import operator
 import re
 from collections.abc import Iterable, Mapping
@@ -11,6 +10,7 @@ from enum import StrEnum
 from numbers import Real
 from typing import Any, NamedTuple, TypedDict
 
+from textsim_db.choose_bands import MIN_ROWS, Bands, choose_bands, probability_of
 from textsim_db.errors import ConfigurationError, CorpusExists, RecipeError, suggestion
 
 RECIPE = 2
@@ -19,15 +19,9 @@ RECIPE = 2
 AUTO = "auto"
 """As language: identify each document's language. As stop words: use the list of this language."""
 
-MIN_ROWS = 2
-"""The fewest rows of a band. A single value of 16 bits gives too many candidates.
-
-Among 1,000,000 documents, some 2,000 share a band of one row by chance.
-"""
 MAX_HASHES = 4096
 MAX_SHINGLE = 1000
 
-_NEARLY_1 = math.nextafter(1, 0)
 
 WordsByLanguage = tuple[tuple[str, tuple[str, ...]], ...]
 """Stop words by the codes of their languages."""
@@ -97,36 +91,6 @@ class Shingle(NamedTuple):
         if len(n) > 9 or not 1 <= int(n) <= MAX_SHINGLE:
             raise ConfigurationError(f"shingle length is {n[:20]}; expected 1 to {MAX_SHINGLE}")
         return cls(unit, int(n))
-
-
-class Bands(NamedTuple):
-    """How a signature is divided: `bands` buckets of `rows` values each."""
-
-    bands: int
-    rows: int
-
-    def probability(self, similarity: float) -> float:
-        """Return the probability that a pair of this similarity shares a bucket.
-
-        It is 1 - (1 - s^rows)^bands, and 1 only for similarity 1. Leskovec, Rajaraman and Ullman,
-        "Mining of Massive Datasets", section 3.4.2.
-
-            >>> round(Bands(18, 7).probability(0.8), 3)
-            0.986
-        """
-        probability = float(1 - (1 - similarity**self.rows) ** self.bands)
-        if similarity == 1:
-            return probability
-        return min(probability, _NEARLY_1)  # rounding may give 1
-
-
-def probability_of(banding: Bands | None, threshold: float, similarity: float) -> float:
-    """Return the probability that a pair of this similarity becomes a candidate.
-
-    Without a banding, in an exact corpus, it is 1 from the threshold on; pairs below it may become
-    candidates too, for which 0 stands.
-    """
-    return float(similarity >= threshold) if banding is None else banding.probability(similarity)
 
 
 def _setting(default: Any, meaning: str, metavar: str = "NUMBER", *, is_fixed: bool = False) -> Any:
@@ -433,24 +397,6 @@ def check_several(values: object, expected: str) -> None:
     is_one = isinstance(values, str | bytes | bytearray | memoryview) or hasattr(values, "columns")
     if is_one or not isinstance(values, Iterable):
         raise ConfigurationError(f"{expected}; it got one {type(values).__name__}")
-
-
-def choose_bands(threshold: float, recall: float, num_hashes: int) -> Bands:
-    """Return the most selective banding that keeps the recall at the threshold.
-
-    It is the largest r from 2 on with 1 - (1 - threshold^r)^b >= recall and b = num_hashes div r.
-    Raises ConfigurationError if even two rows a band do not reach the recall.
-    """
-    for rows in range(num_hashes, MIN_ROWS - 1, -1):
-        banding = Bands(num_hashes // rows, rows)
-        if banding.probability(threshold) >= recall:
-            return banding
-    best = Bands(num_hashes // MIN_ROWS, MIN_ROWS).probability(threshold)
-    raise ConfigurationError(
-        f"no bands of {num_hashes} hashes reach recall {recall} at threshold {threshold}; the best is "
-        f"{best:.6f}, with {MIN_ROWS} rows a band: use recall 1, which makes an exact corpus, more "
-        "hashes, a lower recall or a higher threshold"
-    )
 
 
 def _shown(value: object) -> object:

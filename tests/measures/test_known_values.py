@@ -8,6 +8,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
+from textsim_db.choose_bands import Bands
 from textsim_db.errors import MeasureError
 from textsim_db.measures import (
     MEASURES,
@@ -45,7 +46,6 @@ from textsim_db.measures import (
     words,
 )
 from textsim_db.measures.classic_minhash import PRIME, coefficients
-from textsim_db.settings import Bands
 from textsim_db.text.hashing import hash_texts
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from textsim_db.settings import Bands, CorpusConfig
+from textsim_db.choose_bands import Bands
+from textsim_db.settings import CorpusConfig
 
 
 def banding_of(config: CorpusConfig) -> Bands:

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from textsim_db import ConfigurationError
-from textsim_db.settings import Bands, CorpusSettings, Shingle, choose_bands
+from textsim_db.choose_bands import Bands, choose_bands
+from textsim_db.settings import CorpusSettings, Shingle
 
 
 def test_the_defaults_give_18_bands_of_7_rows() -> None:

@@ -11,7 +11,8 @@ import textsim_db.measures
 MODULES = [
     "textsim_db.diff.explanation",
     "textsim_db.settings",
-    "textsim_db.sketch.band_options",
+    "textsim_db.choose_bands",
+    "textsim_db.sketch.plan_bands",
     "textsim_db.text.shingles",
     "textsim_db.text.tokens",
     *(

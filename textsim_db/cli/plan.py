@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
+from textsim_db.choose_bands import Bands
 from textsim_db.cli.connections import connect
 from textsim_db.cli.messages import count, print_message
 from textsim_db.cli.options import DatabaseUrl, number_option, whole_number_option
@@ -24,11 +25,11 @@ from textsim_db.cli.output import similarity as shown_similarity
 from textsim_db.cli.progress import progress
 from textsim_db.cli.settings_options import PartialSettings, with_settings
 from textsim_db.errors import shown
-from textsim_db.settings import DEFAULTS, Bands, check_count
+from textsim_db.settings import DEFAULTS, check_count
 
 if TYPE_CHECKING:
     from textsim_db.results import RecallReport
-    from textsim_db.sketch.band_options import Option
+    from textsim_db.sketch.plan_bands import Option
 
 _CLIENTS = 16
 """The clients for which the locks of a unique corpus are shown by default."""
@@ -148,9 +149,9 @@ class _Plan(NamedTuple):
 def _plan_corpus_to_come(
     settings: PartialSettings, words: float, documents: int, background: float
 ) -> _Plan:
-    from textsim_db.sketch import band_options
+    from textsim_db.sketch import plan_bands
 
-    options = band_options.plan(**settings, words=words, documents=documents, background=background)
+    options = plan_bands.plan(**settings, words=words, documents=documents, background=background)
     best = next(option for option in options if option.chosen)
     threshold = settings.get("threshold", DEFAULTS.threshold)
     return _Plan(options, best.banding, threshold, threshold, words)
@@ -160,7 +161,7 @@ def _plan_existing_corpus(
     corpus: str, settings: PartialSettings, sample: int, seed: int | None, database_url: str | None
 ) -> _Plan:
     from textsim_db.read.measure_recall import distribution
-    from textsim_db.sketch import band_options
+    from textsim_db.sketch import plan_bands
 
     with connect(database_url) as db:
         opened = db.corpus(corpus)
@@ -168,14 +169,12 @@ def _plan_existing_corpus(
         threshold, recall, num_hashes = (
             settings.get(name, getattr(opened.config, name)) for name in names
         )
-        band_options.choose(threshold, recall, num_hashes)  # raises before the long comparison
+        plan_bands.choose(threshold, recall, num_hashes)  # raises before the long comparison
         with progress("comparing", "documents") as show:
             report = opened.measure_recall(threshold, sample, seed, show)
         with db.engine.connect() as connection:
             connections = int(connection.exec_driver_sql("SHOW max_connections").scalar_one())
-    options = band_options.options(
-        threshold, recall, num_hashes, report.words, distribution(report)
-    )
+    options = plan_bands.options(threshold, recall, num_hashes, report.words, distribution(report))
     config = opened.config
     return _Plan(
         options,
@@ -248,12 +247,12 @@ def _show_curve(result: _Plan) -> None:
 
 def _write_caution(banding: Bands | None, threshold: float) -> None:
     """Print a caution if the banding may find fewer pairs than the formula gives."""
-    from textsim_db.sketch import band_options
+    from textsim_db.sketch import plan_bands
 
     if banding is None:
         return
     promised = banding.probability(threshold)
-    if band_options.is_optimistic(promised):
+    if plan_bands.is_optimistic(promised):
         print_message(
             f"the formula gives {promised:.3f} at the threshold; if it gives 0.2 to 0.6, the share of "
             "pairs found is up to 0.013 lower: choose fewer rows if that matters"

@@ -5,8 +5,8 @@ Leskovec, Rajaraman and Ullman, Mining of Massive Datasets, section 3.4.1.
 
 from __future__ import annotations
 
+from textsim_db.choose_bands import Bands
 from textsim_db.errors import DatabaseError
-from textsim_db.settings import Bands
 from textsim_db.text.array_types import Int16Array, Int32Array
 from textsim_db.text.hashing import hash_bands
 

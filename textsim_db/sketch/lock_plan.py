@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import ceil
 
-from textsim_db.settings import Bands
+from textsim_db.choose_bands import Bands
 
 MOST_LOCKS = 256
 """The default of textsim.max_bucket_locks: a transaction that takes more locks the whole corpus."""

@@ -10,9 +10,10 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 
+from textsim_db.choose_bands import Bands
 from textsim_db.errors import DocumentError
 from textsim_db.results import Refusal
-from textsim_db.settings import Bands, CorpusConfig
+from textsim_db.settings import CorpusConfig
 from textsim_db.sketch.exact_prefix import most_of_small
 from textsim_db.sketch.sketch_texts import Sketches, sketch
 from textsim_db.spark.packed_rows import (

@@ -7,16 +7,9 @@ from math import ceil, sqrt
 from statistics import NormalDist
 from typing import NamedTuple
 
+from textsim_db.choose_bands import MIN_ROWS, Bands, probability_of
 from textsim_db.errors import ConfigurationError
-from textsim_db.settings import (
-    DEFAULTS,
-    MIN_ROWS,
-    Bands,
-    CorpusSettings,
-    check_count,
-    is_number,
-    probability_of,
-)
+from textsim_db.settings import DEFAULTS, CorpusSettings, check_count, is_number
 
 MAX_WORDS = 10_000_000
 _PAGE = 8168  # bytes of a page of 8 kB without its header
