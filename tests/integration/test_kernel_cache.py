@@ -48,6 +48,25 @@ wait_for([fork(lambda: KeySet().meet(["key"]))])
 thread.join()
 """
 
+CLASS = """
+from typing import NamedTuple
+
+class {name}(NamedTuple):
+    value: int
+
+make = {name}
+"""
+KERNEL_OF_CLASS = """
+import shapes
+from textsim_db.text.numba_compiler import kernel
+
+@kernel
+def twice(number):
+    return 2 * number.value
+
+print(twice(shapes.make(2)))
+"""
+
 
 @pytest.fixture
 def package(tmp_path: Path) -> Path:
@@ -93,9 +112,14 @@ def run_kernel(folder: Path, number: int, setup: str = "") -> tuple[str, str]:
     """Run a kernel whose cache is in the folder, and return its output and errors."""
     path = folder / "module.py"
     path.write_text(setup + KERNEL.format(number=number), encoding="utf-8")
+    return run_module(path)
+
+
+def run_module(path: Path) -> tuple[str, str]:
+    """Run a module whose kernels are cached beside it, and return its output and errors."""
     result = subprocess.run(
         [sys.executable, str(path)],
-        env={**os.environ, "NUMBA_CACHE_DIR": str(folder / "cache")},
+        env={**os.environ, "NUMBA_CACHE_DIR": str(path.parent / "cache")},
         capture_output=True,
         text=True,
         check=True,
@@ -109,6 +133,15 @@ def test_a_full_disk_ends_no_process_and_leaves_no_outdated_code(tmp_path: Path)
     assert output == "5\n"
     assert errors.count(WARNING) == errors.count("NUMBA_CACHE_DIR") == 1
     assert run_kernel(tmp_path, 2) == ("5\n", "")
+
+
+def test_a_class_of_an_older_version_may_be_gone(tmp_path: Path) -> None:
+    """The kernel's own file did not change, so Numba reads the index that names the class."""
+    path = tmp_path / "module.py"
+    path.write_text(KERNEL_OF_CLASS, encoding="utf-8")
+    for name in ("Older", "Newer", "Newer"):
+        (tmp_path / "shapes.py").write_text(CLASS.format(name=name), encoding="utf-8")
+        assert run_module(path) == ("4\n", "")
 
 
 def test_the_first_process_announces_that_it_compiles(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
+import pickle
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -25,6 +26,9 @@ from numba.extending import intrinsic
 log = logging.getLogger(__name__)
 
 _NUMBERS = re.compile(r"None|(tuple\[)?((int|float|bool|np\.u?int\d+)(, |\]|$))+")
+
+# An index names the classes of a kernel's arguments. An older version may have had other ones.
+_OUTDATED = (AttributeError, EOFError, ImportError, IndexError, pickle.UnpicklingError)
 
 _FunctionCache: Any = FunctionCache  # Numba does not annotate it
 Function = TypeVar("Function", bound=Callable[..., object])
@@ -79,6 +83,9 @@ class _Cache(_FunctionCache):  # type: ignore[misc]
         except OSError as error:
             _warn_once(str(error))
             cached = None
+        except _OUTDATED:
+            self._delete_index()
+            cached = None
         _announce_compilation(cached is not None)
         return cached
 
@@ -88,10 +95,14 @@ class _Cache(_FunctionCache):  # type: ignore[misc]
             super().save_overload(sig, data)
         except OSError as error:
             # The index is written first. It may now name a file with the code of older source.
-            with suppress(OSError):
-                os.unlink(self._cache_file._index_path)
+            self._delete_index()
             _warn_once(str(error))
         _after_each()
+
+    def _delete_index(self) -> None:
+        """Delete the index, so that the kernel is compiled again."""
+        with suppress(OSError):
+            os.unlink(self._cache_file._index_path)
 
 
 _is_first_kernel = True
