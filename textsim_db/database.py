@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from textsim_db.text import stop_words as stop_word_lists
 else:
     worker = lazy("textsim_db.sync.worker", globals())
-    stop_words = lazy("textsim_db.text.stop_words", globals())
+    stop_word_lists = lazy("textsim_db.text.stop_words", globals())
 
 URL_VARIABLE = "TEXTSIM_DATABASE_URL"
 
