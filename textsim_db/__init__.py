@@ -44,7 +44,7 @@ from textsim_db.results import (
     WorkerState,
 )
 from textsim_db.settings import CorpusConfig, CorpusSettings, Linkage, Mode
-from textsim_db.sketch.plan_bands import Option, plan
+from textsim_db.sketch.cost_of_bands import Option, plan
 
 if TYPE_CHECKING:
     from textsim_db.corpus import Corpus

@@ -61,7 +61,7 @@ from textsim_db.settings import (
     check_several,
     check_threshold,
 )
-from textsim_db.sketch import plan_bands
+from textsim_db.sketch import cost_of_bands
 from textsim_db.sync import pending_log, sources
 from textsim_db.sync.table_names import ColumnName, TableName, names_of
 from textsim_db.write.document_inputs import Documents, Key, stream_documents
@@ -84,7 +84,7 @@ if TYPE_CHECKING:
         search,
     )
     from textsim_db.sketch import sketch_texts
-    from textsim_db.sketch.plan_bands import Option
+    from textsim_db.sketch.cost_of_bands import Option
     from textsim_db.sync import attach, reconcile
     from textsim_db.text import languages
     from textsim_db.write import (
@@ -579,9 +579,9 @@ class Corpus:
         threshold = self._threshold(threshold)
         recall = self.config.recall if recall is None else recall
         num_hashes = self.config.num_hashes if num_hashes is None else num_hashes
-        plan_bands.choose(threshold, recall, num_hashes)  # raises an error before the long work
+        cost_of_bands.choose(threshold, recall, num_hashes)  # raises an error before the long work
         report = self.measure_recall(threshold, sample, seed)
-        return plan_bands.options(
+        return cost_of_bands.options(
             threshold, recall, num_hashes, report.words, measure_recall.distribution(report)
         )
 

@@ -19,7 +19,7 @@ import pytest
 from tests.support.sampling import sample
 from textsim_db.errors import InputError
 from textsim_db.files import read_documents, text_lines
-from textsim_db.files.file_kinds import Kind
+from textsim_db.files.kind_by_name import Kind
 from textsim_db.files.read_documents import Inputs, read_text
 from textsim_db.results import Refusal
 

@@ -13,8 +13,8 @@ import numpy.typing as npt
 
 from tests.fuzz.text_checks import SAMPLE, Numbers
 from tests.support import reference
-from textsim_db.cluster import links_in_large_buckets, spanning_forest
-from textsim_db.cluster.keep_representatives import keep_representatives
+from textsim_db.cluster import spanning_forest, split_large_buckets
+from textsim_db.cluster.kept_linkage import keep_representatives
 from textsim_db.compare import brute_force, packed_pairs, pair_counts
 from textsim_db.compare.document_rows import Rows
 from textsim_db.compare.jaccard import jaccard_pairs
@@ -45,7 +45,7 @@ def check_documents(
     damaged_counts = [rng.choice((-(2**31), -5, 0, 1, 2, 2**31 - 1)) for _ in rows]
     offsets = np.cumsum([0, *map(len, points)])
     damaged = Rows(np.concatenate(points), offsets, np.array(damaged_counts, np.int64), 5)
-    for links in links_in_large_buckets.all_links(damaged, 0.5):
+    for links in split_large_buckets.all_links(damaged, 0.5):
         assert len(links.left) == len(links.right)
     index = brute_force.make_index(damaged)
     brute_force.overlaps(index, damaged, 0.5)
@@ -127,7 +127,7 @@ def check_similarities(rng: random.Random, rows: Rows, sets: list[set[Any]]) -> 
         if value >= threshold
     }
     found_links: dict[tuple[int, int], float] = {}
-    for links in links_in_large_buckets.all_links(rows, threshold):
+    for links in split_large_buckets.all_links(rows, threshold):
         for a, b, value in zip(*links, strict=True):
             assert (min(a, b), max(a, b)) not in found_links
             found_links[int(min(a, b)), int(max(a, b))] = value
@@ -137,7 +137,7 @@ def check_similarities(rng: random.Random, rows: Rows, sets: list[set[Any]]) -> 
     ends = np.array(list(expected) or np.empty((0, 2)), np.int64)
     spanning_forest.join(parents, ends[:, 0].copy(), ends[:, 1].copy())
     joined = np.arange(count)
-    for links in links_in_large_buckets.joining_links(rows, np.arange(count), threshold):
+    for links in split_large_buckets.joining_links(rows, np.arange(count), threshold):
         spanning_forest.join(joined, links.left, links.right)
     assert np.array_equal(spanning_forest.roots(parents), spanning_forest.roots(joined))
     half = count // 2

@@ -10,7 +10,7 @@ import pytest
 import textsim_db as ts
 from benchmarks.generate import documents
 from tests.support.reference import jaccard
-from textsim_db.cluster import links_in_large_buckets
+from textsim_db.cluster import split_large_buckets
 from textsim_db.db.connections import is_pooled
 from textsim_db.db.stored_corpus import load
 from textsim_db.read import (
@@ -69,7 +69,7 @@ def test_every_pair_is_listed_once(
 ) -> None:
     expected = expected_pairs(corpus, texts)
     assert len(expected) > 3_000
-    monkeypatch.setattr(links_in_large_buckets, "LARGE_BUCKET", large)
+    monkeypatch.setattr(split_large_buckets, "LARGE_BUCKET", large)
     monkeypatch.setattr(bucket_pairs, "CROWDED_BUCKET", min(large, 16))
     monkeypatch.setattr(bucket_pairs, "MOST_ROWS", most)
     monkeypatch.setattr(bucket_pairs, "FEW_PAIRS", 0)

@@ -12,7 +12,7 @@ import pytest
 import textsim_db as ts
 from benchmarks.generate import documents
 from tests.support.sampling import sample
-from textsim_db.cluster import links_in_large_buckets
+from textsim_db.cluster import split_large_buckets
 from textsim_db.cluster.spanning_forest import Forest, Ids, Links
 from textsim_db.read import bucket_pairs, document_cache
 from textsim_db.read.document_cache import DocumentCache
@@ -114,10 +114,10 @@ def test_large_buckets_give_the_same_pairs_and_clusters(
     texts |= {f"letter {i}": f"{text} {tail} {tail}" for i, text in enumerate(texts.values())}
     corpus.add_many(texts.items())
     results = {}
-    monkeypatch.setattr(links_in_large_buckets, "MOST_MET", most_met)
-    monkeypatch.setattr(links_in_large_buckets, "FIRST_PAIRS", 50)
+    monkeypatch.setattr(split_large_buckets, "MOST_MET", most_met)
+    monkeypatch.setattr(split_large_buckets, "FIRST_PAIRS", 50)
     for large in (4, 10**9):
-        monkeypatch.setattr(links_in_large_buckets, "LARGE_BUCKET", large)
+        monkeypatch.setattr(split_large_buckets, "LARGE_BUCKET", large)
         monkeypatch.setattr(bucket_pairs, "CROWDED_BUCKET", min(large, 16))
         clusters = list(corpus.clusters())
         results[large] = (

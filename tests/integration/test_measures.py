@@ -11,7 +11,7 @@ import pytest
 import textsim_db as ts
 from benchmarks.generate import documents
 from tests.support.sampling import sample
-from textsim_db.cluster import links_in_large_buckets
+from textsim_db.cluster import split_large_buckets
 from textsim_db.measures import MEASURES, Measure, shingles, words
 
 pytestmark = pytest.mark.one_server
@@ -38,7 +38,7 @@ def reaches_threshold(measure: Measure, value: float, threshold: float) -> bool:
 def test_searches_by_every_measure_equal_the_measures_of_candidates(
     db: ts.Database, rng: random.Random, shingle: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(links_in_large_buckets, "LARGE_BUCKET", 20)
+    monkeypatch.setattr(split_large_buckets, "LARGE_BUCKET", 20)
     texts = dict(documents(150, words=25, planted=0.5, seed=rng.randrange(10**6)))
     model = texts["doc-0000001"]
     texts |= {f"copy {i}": model for i in range(3)}

@@ -10,7 +10,7 @@ import pytest
 
 import textsim_db as ts
 from textsim_db.cluster.keep_rule import Preference
-from textsim_db.dedupe.choose_kept import Rule, deduplicate
+from textsim_db.dedupe.by_temporary_corpus import Rule, deduplicate
 from textsim_db.settings import CorpusSettings
 
 pytestmark = pytest.mark.one_server

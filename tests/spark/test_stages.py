@@ -14,7 +14,7 @@ from tests.support.spark import near_duplicates
 pytest.importorskip("pyspark")
 
 from tests.support.spark_stages import find, number_of, receive, results, rows_of
-from textsim_db.cluster import linkages, links_in_large_buckets
+from textsim_db.cluster import linkages, split_large_buckets
 from textsim_db.cluster.join import Join
 from textsim_db.compare import pair_counts
 from textsim_db.compare.verify import Criterion
@@ -45,8 +45,8 @@ def _similarity(a: str, b: str, shingle: str) -> float:
 def test_pairs_are_all_similar_pairs_that_share_a_bucket(
     rng: random.Random, monkeypatch: pytest.MonkeyPatch, shingle: str, recall: float
 ) -> None:
-    monkeypatch.setattr(links_in_large_buckets, "LARGE_BUCKET", rng.choice((2, 5, 256)))
-    monkeypatch.setattr(links_in_large_buckets, "MOST_MET", rng.choice((0, 1000)))
+    monkeypatch.setattr(split_large_buckets, "LARGE_BUCKET", rng.choice((2, 5, 256)))
+    monkeypatch.setattr(split_large_buckets, "MOST_MET", rng.choice((0, 1000)))
     monkeypatch.setattr(components, "PARTITION_DOCUMENTS", 20)
     monkeypatch.setattr(pair_counts, "PAIRS_AT_ONCE", rng.choice((3, 50, 10_000)))
     threshold = rng.choice((0.5, 0.6, 0.75))
@@ -135,14 +135,14 @@ def test_the_best_rank_is_kept_as_without_folding_copies(rng: random.Random) -> 
 def test_links_of_large_buckets_join_the_same_documents(
     rng: random.Random, monkeypatch: pytest.MonkeyPatch, recall: float, most_met: int
 ) -> None:
-    monkeypatch.setattr(links_in_large_buckets, "MOST_MET", most_met)
-    monkeypatch.setattr(links_in_large_buckets, "FIRST_PAIRS", 5)
-    monkeypatch.setattr(links_in_large_buckets, "LARGE_BUCKET", 3)
+    monkeypatch.setattr(split_large_buckets, "MOST_MET", most_met)
+    monkeypatch.setattr(split_large_buckets, "FIRST_PAIRS", 5)
+    monkeypatch.setattr(split_large_buckets, "LARGE_BUCKET", 3)
     config = CorpusSettings("word:1", 0.6, recall).complete()
     texts = [text.encode() for _, text in near_duplicates(rng, 150, 25)]
     criterion = Criterion(JACCARD, config.threshold)
     found, _ = linkages._components(Join(load(texts, config), criterion))
-    monkeypatch.setattr(links_in_large_buckets, "LARGE_BUCKET", 10_000)
+    monkeypatch.setattr(split_large_buckets, "LARGE_BUCKET", 10_000)
     expected, _ = linkages._components(Join(load(texts, config), criterion))
     assert len(found.sizes) > 5
     assert np.array_equal(found.values, expected.values)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.support.reference import jaccard
-from textsim_db.cluster.links_in_large_buckets import SAME, all_links, groups_of, joining_links
+from textsim_db.cluster.split_large_buckets import SAME, all_links, groups_of, joining_links
 from textsim_db.compare.document_rows import Rows
 
 Documents = list[list[int]]

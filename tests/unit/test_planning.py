@@ -10,8 +10,8 @@ import pytest
 
 import textsim_db as ts
 from textsim_db.choose_bands import Bands, choose_bands
+from textsim_db.sketch.cost_of_bands import Distribution, is_optimistic, options, wilson
 from textsim_db.sketch.exact_prefix import shares_enough, smallest_values
-from textsim_db.sketch.plan_bands import Distribution, is_optimistic, options, wilson
 
 
 def test_bands_near_the_threshold_find_less_than_half_of_the_pairs() -> None:

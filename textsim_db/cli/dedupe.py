@@ -23,12 +23,12 @@ from textsim_db.cli.settings_options import (
     with_settings,
 )
 from textsim_db.errors import ConfigurationError, shown
-from textsim_db.files.file_kinds import Kind
+from textsim_db.files.kind_by_name import Kind
 from textsim_db.settings import PAIR_SETTINGS, CorpusSettings
 
 if TYPE_CHECKING:
     from textsim_db.cluster.keep_rule import Preference
-    from textsim_db.dedupe.choose_kept import Deduplication, Rule
+    from textsim_db.dedupe.by_temporary_corpus import Deduplication, Rule
     from textsim_db.files.record_files import RecordFile
 
 _SHOWN_FAULTS = 20
@@ -135,7 +135,7 @@ def dedupe(
     - `textsim dedupe --table article --text body --into article_cluster --keep max:score`
 
     """
-    from textsim_db.dedupe.choose_kept import Rule
+    from textsim_db.dedupe.by_temporary_corpus import Rule
     from textsim_db.files.record_files import RecordColumns, RecordFile
 
     check_settings(settings)
@@ -217,7 +217,7 @@ def _dedupe_file(
     report: str | None,
     database_url: str | None,
 ) -> None:
-    from textsim_db.dedupe.choose_kept import deduplicate
+    from textsim_db.dedupe.by_temporary_corpus import deduplicate
 
     start = time.monotonic()
     texts = _Texts(records, with_keys=report is not None)
@@ -237,7 +237,7 @@ def _dedupe_table(
 ) -> None:
     from textsim_db.db.engine import database_errors
     from textsim_db.dedupe import table_clusters
-    from textsim_db.dedupe.choose_kept import deduplicate
+    from textsim_db.dedupe.by_temporary_corpus import deduplicate
 
     start = time.monotonic()
     keys: list[str] = []

@@ -8,7 +8,7 @@ import json
 from typing import IO, TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from textsim_db.dedupe.choose_kept import Deduplication
+    from textsim_db.dedupe.by_temporary_corpus import Deduplication
 
 
 def write_report(path: str, result: Deduplication, keys: list[str | None]) -> None:

@@ -68,7 +68,7 @@ def doctor(
 
 def examine(database_url: str | None) -> Report:
     """Return what is found on this machine and in the database of an address."""
-    from textsim_db.cli import doctor_database, doctor_machine, doctor_objects
+    from textsim_db.cli import doctor_catalog, doctor_database, doctor_machine
 
     report = Report()
     report.add("installed", doctor_machine.find_installed())
@@ -83,7 +83,7 @@ def examine(database_url: str | None) -> Report:
         try:
             report.add("reachable", doctor_database.find_server(engine, place))
             if _has_schema(engine):
-                report.add("installation", doctor_objects.find_installation(engine))
+                report.add("installation", doctor_catalog.find_installation(engine))
                 _examine_work_if_possible(report, engine)
         finally:
             engine.dispose()

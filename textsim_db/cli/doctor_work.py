@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final, LiteralString, NamedTuple
 
 from textsim_db.cli.connections import skip_unreadable
-from textsim_db.cli.doctor_objects import find_objects
+from textsim_db.cli.doctor_catalog import find_objects
 from textsim_db.cli.findings import Finding, fault, note, ok
 from textsim_db.cli.messages import count
 from textsim_db.cli.status import as_text_note

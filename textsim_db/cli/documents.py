@@ -21,7 +21,7 @@ from textsim_db.cli.settings_options import (
     with_settings,
 )
 from textsim_db.errors import DatabaseError, InputError, shown
-from textsim_db.files.file_kinds import Kind
+from textsim_db.files.kind_by_name import Kind
 from textsim_db.results import AddReport
 from textsim_db.settings import SETTINGS
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from textsim_db.cli.messages import print_message
 from textsim_db.errors import shown
-from textsim_db.files.file_kinds import STDIN, Kind, kind_of
+from textsim_db.files.kind_by_name import STDIN, Kind, kind_of
 
 
 def read_one_text(name: str, action: str) -> str:

@@ -29,7 +29,7 @@ from textsim_db.settings import DEFAULTS, check_count
 
 if TYPE_CHECKING:
     from textsim_db.results import RecallReport
-    from textsim_db.sketch.plan_bands import Option
+    from textsim_db.sketch.cost_of_bands import Option
 
 _CLIENTS = 16
 """The clients for which the locks of a unique corpus are shown by default."""
@@ -149,9 +149,11 @@ class _Plan(NamedTuple):
 def _plan_corpus_to_come(
     settings: PartialSettings, words: float, documents: int, background: float
 ) -> _Plan:
-    from textsim_db.sketch import plan_bands
+    from textsim_db.sketch import cost_of_bands
 
-    options = plan_bands.plan(**settings, words=words, documents=documents, background=background)
+    options = cost_of_bands.plan(
+        **settings, words=words, documents=documents, background=background
+    )
     best = next(option for option in options if option.chosen)
     threshold = settings.get("threshold", DEFAULTS.threshold)
     return _Plan(options, best.banding, threshold, threshold, words)
@@ -161,7 +163,7 @@ def _plan_existing_corpus(
     corpus: str, settings: PartialSettings, sample: int, seed: int | None, database_url: str | None
 ) -> _Plan:
     from textsim_db.read.measure_recall import distribution
-    from textsim_db.sketch import plan_bands
+    from textsim_db.sketch import cost_of_bands
 
     with connect(database_url) as db:
         opened = db.corpus(corpus)
@@ -169,12 +171,14 @@ def _plan_existing_corpus(
         threshold, recall, num_hashes = (
             settings.get(name, getattr(opened.config, name)) for name in names
         )
-        plan_bands.choose(threshold, recall, num_hashes)  # raises before the long comparison
+        cost_of_bands.choose(threshold, recall, num_hashes)  # raises before the long comparison
         with progress("comparing", "documents") as show:
             report = opened.measure_recall(threshold, sample, seed, show)
         with db.engine.connect() as connection:
             connections = int(connection.exec_driver_sql("SHOW max_connections").scalar_one())
-    options = plan_bands.options(threshold, recall, num_hashes, report.words, distribution(report))
+    options = cost_of_bands.options(
+        threshold, recall, num_hashes, report.words, distribution(report)
+    )
     config = opened.config
     return _Plan(
         options,
@@ -247,12 +251,12 @@ def _show_curve(result: _Plan) -> None:
 
 def _write_caution(banding: Bands | None, threshold: float) -> None:
     """Print a caution if the banding may find fewer pairs than the formula gives."""
-    from textsim_db.sketch import plan_bands
+    from textsim_db.sketch import cost_of_bands
 
     if banding is None:
         return
     promised = banding.probability(threshold)
-    if plan_bands.is_optimistic(promised):
+    if cost_of_bands.is_optimistic(promised):
         print_message(
             f"the formula gives {promised:.3f} at the threshold; if it gives 0.2 to 0.6, the share of "
             "pairs found is up to 0.013 lower: choose fewer rows if that matters"

@@ -118,7 +118,7 @@ def _uses() -> Iterator[Use]:
 @contextmanager
 def _corpus(db: Database, settings: CorpusSettings) -> Iterator[Corpus]:
     """Lend a corpus of near-duplicates that make large buckets of few words, and some other texts."""
-    from textsim_db.dedupe.choose_kept import temporary_corpus
+    from textsim_db.dedupe.by_temporary_corpus import temporary_corpus
 
     words = " ".join(_SENTENCES).split()
     choose = random.Random(1).choices  # noqa: S311 - nothing secret

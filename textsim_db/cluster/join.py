@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from textsim_db.cluster import links_in_large_buckets
+from textsim_db.cluster import split_large_buckets
 from textsim_db.cluster.copies import CopyClasses
 from textsim_db.cluster.spanning_forest import ComponentsOf, Ids, Links
 from textsim_db.compare.document_rows import Rows
@@ -45,7 +45,7 @@ class Host(Protocol):
 
     config: CorpusConfig
     copies: CopyClasses
-    large: links_in_large_buckets.LargeBuckets
+    large: split_large_buckets.LargeBuckets
     all_ids: Ids | None
     """All documents, if they are in memory."""
 
@@ -91,9 +91,7 @@ class Join:
             if components_of is None or not self.host.config.is_exact:
                 yield from self._verified(pairs)
             else:
-                yield from links_in_large_buckets.joining_pairs(
-                    pairs, self._verified, components_of
-                )
+                yield from split_large_buckets.joining_pairs(pairs, self._verified, components_of)
         large = self.host.large
         if self.criterion.measure is not JACCARD:
             # The short cut of large_buckets needs Jaccard similarity.
@@ -125,7 +123,7 @@ class Join:
         """Yield the verified pairs whose first common large bucket is among these."""
         ids = self.host.large.documents_of(numbers)
         rows = self.host.rows(ids)
-        for a, b, values in links_in_large_buckets.all_links(rows, self.criterion.threshold):
+        for a, b, values in split_large_buckets.all_links(rows, self.criterion.threshold):
             links = Links(ids[np.minimum(a, b)], ids[np.maximum(a, b)], values)
             first = self.host.large.first_shared(pack(links.left, links.right))
             yield links.take(np.isin(first, numbers))
@@ -135,7 +133,5 @@ class Join:
         if (components == components[0]).all():
             return
         rows, threshold = self.host.rows(ids), self.criterion.threshold
-        for left, right, values in links_in_large_buckets.joining_links(
-            rows, components, threshold
-        ):
+        for left, right, values in split_large_buckets.joining_links(rows, components, threshold):
             yield Links(ids[left], ids[right], values)

@@ -10,7 +10,7 @@ import numpy as np
 
 from textsim_db.cluster.complete_linkage import complete
 from textsim_db.cluster.join import Join
-from textsim_db.cluster.keep_representatives import Kept, keep_representatives
+from textsim_db.cluster.kept_linkage import Kept, keep_representatives
 from textsim_db.cluster.spanning_forest import Forest, Ids, Links, joined_links
 from textsim_db.compare.packed_pairs import is_among, pack
 from textsim_db.settings import Linkage

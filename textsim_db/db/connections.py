@@ -15,7 +15,7 @@ from psycopg.rows import tuple_row
 from sqlalchemy import Engine
 from sqlalchemy.pool import PoolProxiedConnection
 
-from textsim_db.db import array_dumper, supervision
+from textsim_db.db import array_dumper, statement_timeout
 from textsim_db.db.process_fork import cut_after_fork
 from textsim_db.errors import ConfigurationError
 
@@ -44,7 +44,7 @@ def lend(engine: Engine) -> Iterator[Connection]:
 
 
 def _supervised(lent: PoolProxiedConnection) -> AbstractContextManager[None]:
-    supervisor = supervision.current()
+    supervisor = statement_timeout.current()
     if supervisor is None:
         return nullcontext()
     return supervisor.lending(lent)

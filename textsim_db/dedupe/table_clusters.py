@@ -12,7 +12,7 @@ from sqlalchemy import Engine
 
 from textsim_db.cluster.keep_rule import Preference
 from textsim_db.db.engine import Connection, transaction
-from textsim_db.dedupe.choose_kept import Deduplication, Rule
+from textsim_db.dedupe.by_temporary_corpus import Deduplication, Rule
 from textsim_db.errors import ConfigurationError, suggestion
 from textsim_db.read.snapshot import snapshot
 from textsim_db.sync.table_names import table_oid

@@ -15,8 +15,8 @@ from pathlib import PurePath
 from typing import IO, Any
 
 from textsim_db.errors import InputError
-from textsim_db.files.file_kinds import STDIN, Kind, kind_of, reason, shown_name
-from textsim_db.files.formats import read_records
+from textsim_db.files.kind_by_name import STDIN, Kind, kind_of, reason, shown_name
+from textsim_db.files.readers_and_writers import read_records
 from textsim_db.files.record_reader import RecordReader, key_of, text_of
 from textsim_db.files.text_lines import check_encoding, decoded, unpacked
 from textsim_db.results import Refusal

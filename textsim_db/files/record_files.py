@@ -19,7 +19,7 @@ from contextlib import contextmanager, nullcontext
 from typing import IO, Any, NamedTuple, cast
 
 from textsim_db.errors import InputError
-from textsim_db.files.file_kinds import (
+from textsim_db.files.kind_by_name import (
     RECORD_KINDS,
     STDIN,
     Kind,
@@ -30,7 +30,7 @@ from textsim_db.files.file_kinds import (
     resolved,
     shown_name,
 )
-from textsim_db.files.formats import WRITERS, read_records
+from textsim_db.files.readers_and_writers import WRITERS, read_records
 from textsim_db.files.record_reader import Mask, RecordReader, expect_distinct, text_of
 from textsim_db.files.record_writer import RecordWriter
 from textsim_db.files.replace_file import is_special, replacing

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from textsim_db.cluster.copies import CopyClasses
-from textsim_db.cluster.links_in_large_buckets import split_large
+from textsim_db.cluster.split_large_buckets import split_large
 from textsim_db.compare.packed_pairs import (
     Members,
     Round,

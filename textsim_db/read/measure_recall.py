@@ -22,8 +22,8 @@ from textsim_db.read.candidates import LookUp, look_up_of
 from textsim_db.read.snapshot import snapshot
 from textsim_db.read.stored_documents import DOCUMENTS_AT_ONCE, StoredDocuments, WordNumbers
 from textsim_db.results import Pair, RecallReport
+from textsim_db.sketch.cost_of_bands import Distribution, wilson
 from textsim_db.sketch.exact_prefix import share_enough
-from textsim_db.sketch.plan_bands import Distribution, wilson
 from textsim_db.sketch.sketch_texts import buckets_of
 from textsim_db.text.run_ahead import cut
 

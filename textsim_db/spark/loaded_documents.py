@@ -9,8 +9,8 @@ import numpy as np
 
 from textsim_db.cluster.copies import CopyClasses
 from textsim_db.cluster.join import PairsWithRows
-from textsim_db.cluster.links_in_large_buckets import split_large
 from textsim_db.cluster.spanning_forest import Ids
+from textsim_db.cluster.split_large_buckets import split_large
 from textsim_db.compare.document_rows import Rows, code_points
 from textsim_db.compare.packed_pairs import ONLY_ROUND, Members, left_of, offsets_of, right_of
 from textsim_db.compare.pair_counts import Sizes, lists

@@ -15,7 +15,7 @@ from textsim_db.errors import RecipeError
 from textsim_db.sync.apply_changes import CONFLICTS, OUTDATED
 from textsim_db.sync.apply_row_changes import RowPiece
 from textsim_db.sync.apply_word_ids import WordPiece
-from textsim_db.sync.claim_entries import FAIL_TRIES, Claims, LogEntry
+from textsim_db.sync.leases import FAIL_TRIES, Claims, LogEntry
 from textsim_db.sync.pieces import Piece
 from textsim_db.sync.read_source import StoredSource
 from textsim_db.sync.sweep import sweep_table

@@ -1,6 +1,6 @@
 """The log of changes, textsim.pending: deletes entries, postpones keys, and lets keys fail.
 
-Triggers append entries in the user's transaction. A worker claims them (see claim_entries), and deletes
+Triggers append entries in the user's transaction. A worker claims them (see leases), and deletes
 them in the transaction that writes the documents. An entry that failed has an error.
 """
 

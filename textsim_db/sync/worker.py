@@ -1,6 +1,6 @@
 """The worker: indexes the changes that the log lists. Any number of workers run side by side.
 
-    claim      lease entries of the log                                 claim_entries
+    claim      lease entries of the log                                 leases
     cut        cut keys into pieces, and sweep tables to compare        entries_to_pieces
     resolve    read the rows and compute, in a thread, a piece ahead    apply_changes
     write      one transaction, which also deletes the entries          apply_changes
@@ -26,19 +26,19 @@ from sqlalchemy import Engine
 from textsim_db.db.dictionary import Dictionary
 from textsim_db.db.engine import database_errors, is_lost, is_trouble
 from textsim_db.db.retries import MAX_TRIES, Attempts, is_timeout, pause_seconds
+from textsim_db.db.statement_timeout import Supervisor
 from textsim_db.db.store import Store
-from textsim_db.db.supervision import Supervisor
 from textsim_db.errors import DatabaseError, DatabaseUnavailable
 from textsim_db.results import ChangeReport
 from textsim_db.sync.apply_changes import OUTDATED, Resolved, resolve_piece, write_piece
-from textsim_db.sync.claim_entries import Claims
 from textsim_db.sync.entries_to_pieces import ClaimedPieces, CorpusReplaced
+from textsim_db.sync.leases import Claims
 from textsim_db.sync.notifications import NextPoll
 from textsim_db.sync.pieces import Piece
 from textsim_db.sync.progress import Progress
 from textsim_db.sync.stop_flag import Stop
 from textsim_db.sync.usable_sources import Complaints, UsableSources
-from textsim_db.sync.watch import Watch
+from textsim_db.sync.watch_worker import Watch
 from textsim_db.sync.worker_settings import POLL_SECONDS, WorkerSettings, WorkReport
 from textsim_db.text.run_ahead import ahead
 from textsim_db.write.vacuum_after_load import settle

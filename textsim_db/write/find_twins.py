@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import psycopg
 
-from textsim_db.cluster.keep_representatives import keep_representatives
+from textsim_db.cluster.kept_linkage import keep_representatives
 from textsim_db.compare.document_rows import Rows, concatenated
 from textsim_db.compare.jaccard import jaccard_pairs
 from textsim_db.db.binary_format import Array

@@ -10,8 +10,8 @@ from functools import partial
 from typing import IO
 
 from textsim_db.files.csv_records import CsvReader, CsvWriter
-from textsim_db.files.file_kinds import Kind
 from textsim_db.files.json_lines import JsonReader, JsonWriter
+from textsim_db.files.kind_by_name import Kind
 from textsim_db.files.parquet_reader import ParquetReader
 from textsim_db.files.parquet_writer import ParquetWriter
 from textsim_db.files.record_reader import RecordReader

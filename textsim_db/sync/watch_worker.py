@@ -16,7 +16,7 @@ import psycopg
 from sqlalchemy import Engine
 
 from textsim_db.db.engine import transaction, wait_at_most
-from textsim_db.db.supervision import Supervisor
+from textsim_db.db.statement_timeout import Supervisor
 from textsim_db.errors import DatabaseError
 from textsim_db.sync import statements
 from textsim_db.sync.progress import Progress
