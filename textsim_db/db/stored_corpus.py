@@ -14,6 +14,7 @@ from psycopg import errors as pg
 from psycopg import sql
 from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
+from psycopg.types.string import TextLoader
 from sqlalchemy import Engine
 
 from textsim_db.db import statements
@@ -127,7 +128,10 @@ def load_by_id(engine: Engine, corpus_id: int) -> StoredCorpus | None:
 
 def _row(engine: Engine, statement: LiteralString, value: str | int) -> dict[str, Any] | None:
     with database_errors(), autocommit(engine) as connection:
-        return connection.cursor(row_factory=dict_row).execute(statement, [value]).fetchone()
+        cursor = connection.cursor(row_factory=dict_row)
+        # The time of creation is not used, and psycopg does not read it in every DateStyle.
+        cursor.adapters.register_loader("timestamptz", TextLoader)
+        return cursor.execute(statement, [value]).fetchone()
 
 
 def _checked(row: dict[str, Any], check_golden: bool = True) -> StoredCorpus:
